@@ -36,41 +36,43 @@ demo: $(INSTALLED)
 	$(VENV)/bin/rdgraph train --dataset digits --splits 0-2 --epochs 60 --out runs/demo/train
 	@$(VENV)/bin/python -m studies.runs.index runs/demo
 
-# Property tests are given a tenth of their examples here, and tests of many cases a third of these: the rest is in test-slow.
+# Property tests are given a tenth of their examples here, and tests of many cases three of these: the rest is in test-slow.
 test: $(TOOLS)
 	HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not slow"
 
 test-slow: $(TOOLS) $(DOCS)
-	HYPOTHESIS_PROFILE=ci $(PYTEST) -m "slow or hypothesis"
+	HYPOTHESIS_PROFILE=ci $(PYTEST) -m "(slow or hypothesis) and not deep"
 
-# An hour or two; what was done before an interruption is kept. The page is docs/trust.md.
+# An hour or two; what was done before an interruption is kept. The page is docs/measured/trust.md.
 test-deep: $(TOOLS)
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.adversary --count 20000 --questions 1 --jobs 2 --out runs/adversary.jsonl --resume; \
 	status=$$?; $(VENV)/bin/python -m tests.adversary.page runs/adversary.jsonl && exit $$status
 	HYPOTHESIS_PROFILE=deep $(PYTEST) -m hypothesis
+	HYPOTHESIS_PROFILE=ci $(PYTEST) -m deep
+	HYPOTHESIS_PROFILE=deep $(PYTEST) tests/rdgraph/reports/test_exhausting_lines.py
 
 # Kernels are compiled here, not interpreted; a test that is skipped would say nothing.
 test-gpu: $(TOOLS)
 	$(VENV)/bin/python -c 'import sys, torch; sys.exit(None if torch.cuda.is_available() else "expected a CUDA device, got none")'
 	TRITON_INTERPRET=0 $(VENV)/bin/python -m pytest -q -m gpu tests
-	TRITON_INTERPRET=0 $(VENV)/bin/python -m pytest -q tests/rdgraph/kernels tests/gread/kernels
+	TRITON_INTERPRET=0 $(VENV)/bin/python -m pytest -q tests/rdgraph/graphs/kernels tests/gread/kernels
 
 # Hours on a card, in as many calls as it takes: MEASURED='--seconds 600 --only depth' says how long and what.
 measured: $(TOOLS)
-	-$(VENV)/bin/python -m studies.benchmarks.measure_all $(MEASURED)
-	$(VENV)/bin/python -m studies.benchmarks.measure_all $(MEASURED) --pages
+	-$(VENV)/bin/python -m studies.benchmarks all $(MEASURED)
+	$(VENV)/bin/python -m studies.benchmarks all $(MEASURED) --pages
 
-# Ten minutes on a quiet machine; the page is docs/mutants.md.
+# Ten minutes on a quiet machine; the page is docs/measured/mutants.md.
 mutants: $(TOOLS)
 	$(VENV)/bin/python -m tests.mutants
 
-# What a user gets: the wheel alone, in a new environment, used from another folder.
+# What a user gets: the wheel alone, in a new environment, used from a folder outside of the checkout.
 wheel:
 	rm -rf build/wheel dist
 	$(PYTHON) -m venv build/wheel
 	build/wheel/bin/python -m pip wheel --quiet --no-deps --wheel-dir dist .
-	build/wheel/bin/python -m pip install --quiet -c constraints.txt dist/*.whl
-	cd build/wheel && bin/rdgraph verify BS && bin/python -c 'import rdgraph; print(rdgraph.__version__, rdgraph.__file__)'
+	build/wheel/bin/python -m pip install --quiet -c constraints.txt "$$(ls dist/*.whl)[gread]"
+	$(PYTHON) -m tests.repository.installed_wheel dist/*.whl build/wheel/bin/python
 
 # The site, in build/docs/index.html: gallery and tutorials are run, warnings are errors, nothing is loaded from a network.
 docs: $(DOCS)
@@ -89,10 +91,10 @@ lint: $(TOOLS)
 # py-pde, the peer on grids, is installed for this alone.
 bench: $(TOOLS)
 	$(VENV)/bin/python -m pip install --quiet -c constraints.txt -e '.[bench]'
-	$(VENV)/bin/python -m studies.benchmarks.symbolic_speed
-	$(VENV)/bin/python -m studies.benchmarks.compiled_speed --out runs/compiled_speed.json
-	$(VENV)/bin/python -m studies.benchmarks.performance
-	$(VENV)/bin/python -m studies.benchmarks.training_speed --device cpu --out runs/training_speed.json
+	$(VENV)/bin/python -m studies.benchmarks symbolic-speed
+	$(VENV)/bin/python -m studies.benchmarks compiled-speed --out runs/compiled_speed.json
+	$(VENV)/bin/python -m studies.benchmarks performance
+	$(VENV)/bin/python -m studies.benchmarks training-speed --device cpu --out runs/training_speed.json
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis mutants runs/demo docs/generated

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING
 from rdgraph.lazy_door import lazy_door
 
 if TYPE_CHECKING:
-    from analysis.figures import save_figure
+    from analysis.figure_files import save_figure
+    from analysis.gain_curves import ResponseCurve, curve_rows, gain_at, response_curves, response_figure
     from analysis.measures.class_separation import fisher_ratio
     from analysis.measures.distances import kernel_distance, mad
     from analysis.measures.energies import dirichlet_energy, laplacian_energy, normalised_energy, rayleigh
-    from analysis.measures.ranks import effective_rank, numerical_rank
-    from analysis.measures.registry import (
+    from analysis.measures.measure_records import (
         Measure,
         find_measure,
         make_measures,
@@ -32,11 +32,10 @@ if TYPE_CHECKING:
         register_measure,
         unregister_measure,
     )
-    from analysis.phases.borders import Border, roughness_borders, stability_borders
-    from analysis.phases.diagram import PhaseDiagram, phase_diagram
+    from analysis.measures.ranks import effective_rank, numerical_rank
+    from analysis.phases.diagram import Border, PhaseDiagram, phase_diagram, roughness_borders, stability_borders
     from analysis.phases.picture import phase_figure
     from analysis.phases.reaction_grid import ReactionDiagram, reaction_diagram, reaction_figure
-    from analysis.responses import ResponseCurve, curve_rows, gain_at, response_curves, response_figure
     from analysis.spectra.density import Density, spectral_density
     from analysis.spectra.eigenvalues import Spectrum, spectral_gap, spectrum
     from analysis.spectra.mode_gains import Gains, empirical_gains, gains_figure
@@ -91,29 +90,29 @@ __all__ = [
 
 #: Where every name comes from; it is loaded when it is first asked for.
 _ON_USE = {
-    "Border": "analysis.phases.borders",
+    "Border": "analysis.phases.diagram",
     "Density": "analysis.spectra.density",
     "EnergyFate": "analysis.verdicts.energy_fates",
     "EnergyStatement": "analysis.verdicts.statements",
     "Gains": "analysis.spectra.mode_gains",
-    "Measure": "analysis.measures.registry",
+    "Measure": "analysis.measures.measure_records",
     "OversmoothingVerdict": "analysis.verdicts.verdict",
     "PhaseDiagram": "analysis.phases.diagram",
-    "ResponseCurve": "analysis.responses",
+    "ResponseCurve": "analysis.gain_curves",
     "Spectrum": "analysis.spectra.eigenvalues",
-    "curve_rows": "analysis.responses",
+    "curve_rows": "analysis.gain_curves",
     "dirichlet_energy": "analysis.measures.energies",
     "effective_rank": "analysis.measures.ranks",
     "empirical_gains": "analysis.spectra.mode_gains",
-    "find_measure": "analysis.measures.registry",
+    "find_measure": "analysis.measures.measure_records",
     "fisher_ratio": "analysis.measures.class_separation",
-    "gain_at": "analysis.responses",
+    "gain_at": "analysis.gain_curves",
     "gains_figure": "analysis.spectra.mode_gains",
     "kernel_distance": "analysis.measures.distances",
     "laplacian_energy": "analysis.measures.energies",
     "mad": "analysis.measures.distances",
-    "make_measures": "analysis.measures.registry",
-    "measure_all": "analysis.measures.registry",
+    "make_measures": "analysis.measures.measure_records",
+    "measure_all": "analysis.measures.measure_records",
     "normalised_energy": "analysis.measures.energies",
     "numerical_rank": "analysis.measures.ranks",
     "oversmoothing": "analysis.verdicts.verdict",
@@ -123,16 +122,16 @@ _ON_USE = {
     "reaction_figure": "analysis.phases.reaction_grid",
     "ReactionDiagram": "analysis.phases.reaction_grid",
     "rayleigh": "analysis.measures.energies",
-    "register_measure": "analysis.measures.registry",
-    "response_curves": "analysis.responses",
-    "response_figure": "analysis.responses",
-    "roughness_borders": "analysis.phases.borders",
-    "save_figure": "analysis.figures",
+    "register_measure": "analysis.measures.measure_records",
+    "response_curves": "analysis.gain_curves",
+    "response_figure": "analysis.gain_curves",
+    "roughness_borders": "analysis.phases.diagram",
+    "save_figure": "analysis.figure_files",
     "spectral_density": "analysis.spectra.density",
     "spectral_gap": "analysis.spectra.eigenvalues",
     "spectrum": "analysis.spectra.eigenvalues",
-    "stability_borders": "analysis.phases.borders",
-    "unregister_measure": "analysis.measures.registry",
+    "stability_borders": "analysis.phases.diagram",
+    "unregister_measure": "analysis.measures.measure_records",
 }
 
 __getattr__, __dir__ = lazy_door(__name__, _ON_USE)

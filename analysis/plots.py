@@ -9,18 +9,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from analysis.figures import DASHES, PALETTE, plain
+from analysis.figure_files import DASHES, PALETTE, plain
+from analysis.gain_curves import response_figure
 from analysis.measures.energies import dirichlet_energy, normalised_energy
 from analysis.phases.diagram import phase_diagram, swept_names
 from analysis.phases.picture import phase_figure
 from analysis.phases.reaction_grid import reaction_diagram, reaction_figure
-from analysis.responses import response_figure
 from rdgraph.errors import InvalidArgument
 from rdgraph.graphs import generators
 from rdgraph.graphs.graph import Graph
-from rdgraph.integrators.solution import Solution
-from rdgraph.integrators.solver import solve
-from rdgraph.lowering.vector_field import lower
+from rdgraph.run.lowering.vector_field import lower
+from rdgraph.run.solvers.solution import Solution
+from rdgraph.run.solvers.solver import solve
 from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
 

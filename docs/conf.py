@@ -33,7 +33,7 @@ extensions = [
     "docs.building.tutorial_pages",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["building", "examples", "static", "figures", "parts"]
+exclude_patterns = ["building", "start/examples", "static", "figures", "measured/figures"]
 highlight_language = "none"
 smartquotes = False
 
@@ -66,9 +66,9 @@ maximum_signature_line_length = 90
 toc_object_entries_show_parents = "hide"
 
 sphinx_gallery_conf = {
-    "examples_dirs": "examples",
+    "examples_dirs": "start/examples",
     "gallery_dirs": "generated/gallery",
-    "subsection_order": [f"examples/{name}" for name in ("filters", "flows", "patterns", "networks", "*")],
+    "subsection_order": [f"start/examples/{name}" for name in ("filters", "flows", "patterns", "networks", "*")],
     "within_subsection_order": "FileNameSortKey",
     "image_scrapers": ("docs.building.gallery_pictures.figures",),
     "capture_repr": (),

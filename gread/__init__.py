@@ -16,30 +16,27 @@ from typing import TYPE_CHECKING
 from rdgraph.lazy_door import lazy_door
 
 if TYPE_CHECKING:
-    from gread.classifier.estimator import GREADClassifier
-    from gread.classifier.gnn_estimator import GNNClassifier
+    from gread.classifier.estimators import GNNClassifier, GREADClassifier
     from gread.datasets.embedded import digits, karate
     from gread.datasets.loading import load_dataset
-    from gread.datasets.masks import Masks
     from gread.datasets.node_data import NodeData
     from gread.datasets.sources import RemoteFile, register_dataset
-    from gread.datasets.splits import stratified_splits
+    from gread.datasets.splits import Masks, stratified_splits
     from gread.datasets.synthetic import csbm, synthetic_cora, synthetic_cora_levels
     from gread.datasets.variants import Variant
     from gread.discovery.discovering import discover
     from gread.formulas.distilled_network import DistilledNetwork, distil
     from gread.layers.conv import GREADConv
-    from gread.layers.plain_conv import exportable
+    from gread.layers.exporting import exportable
     from gread.models.batched_model import BatchedModel
     from gread.models.gread_model import GREAD
     from gread.models.place import Place
     from gread.models.trained_network import Network
     from gread.settings.config import Config
-    from gread.settings.model_records import ModelRecord, find_model, register_model
-    from gread.settings.model_settings import ModelSettings
+    from gread.settings.model_records import ModelRecord, ModelSettings, find_model, register_model
     from gread.settings.presets import find_preset
     from gread.settings.trials import Trial, make_trials
-    from gread.training.decoupled_trainer import train_decoupled
+    from gread.training.decoupled import train_decoupled
     from gread.training.ensemble import Ensemble
     from gread.training.trainer import train
     from gread.tuning.searching import search
@@ -88,13 +85,13 @@ _ON_USE = {
     "Config": "gread.settings.config",
     "DistilledNetwork": "gread.formulas.distilled_network",
     "Ensemble": "gread.training.ensemble",
-    "GNNClassifier": "gread.classifier.gnn_estimator",
+    "GNNClassifier": "gread.classifier.estimators",
     "GREAD": "gread.models.gread_model",
-    "GREADClassifier": "gread.classifier.estimator",
+    "GREADClassifier": "gread.classifier.estimators",
     "GREADConv": "gread.layers.conv",
-    "Masks": "gread.datasets.masks",
+    "Masks": "gread.datasets.splits",
     "ModelRecord": "gread.settings.model_records",
-    "ModelSettings": "gread.settings.model_settings",
+    "ModelSettings": "gread.settings.model_records",
     "Network": "gread.models.trained_network",
     "NodeData": "gread.datasets.node_data",
     "Place": "gread.models.place",
@@ -105,7 +102,7 @@ _ON_USE = {
     "digits": "gread.datasets.embedded",
     "discover": "gread.discovery.discovering",
     "distil": "gread.formulas.distilled_network",
-    "exportable": "gread.layers.plain_conv",
+    "exportable": "gread.layers.exporting",
     "find_model": "gread.settings.model_records",
     "find_preset": "gread.settings.presets",
     "karate": "gread.datasets.embedded",
@@ -118,7 +115,7 @@ _ON_USE = {
     "synthetic_cora": "gread.datasets.synthetic",
     "synthetic_cora_levels": "gread.datasets.synthetic",
     "train": "gread.training.trainer",
-    "train_decoupled": "gread.training.decoupled_trainer",
+    "train_decoupled": "gread.training.decoupled",
 }
 
 __getattr__, __dir__ = lazy_door(__name__, _ON_USE)

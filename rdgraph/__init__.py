@@ -26,12 +26,6 @@ from rdgraph.lazy_door import lazy_door
 
 if TYPE_CHECKING:
     from rdgraph import plot as plot
-    from rdgraph.claims import Claim, verify
-    from rdgraph.conformance.conformity import Conformity, conform
-    from rdgraph.conformance.recovery import Recovery, recover
-    from rdgraph.distillation.formula_finding import find_formula
-    from rdgraph.distillation.found_formula import Formula, FormulaSearch
-    from rdgraph.distillation.state_distillation import Distillation, distil
     from rdgraph.errors import (
         AssumptionError,
         InvalidArgument,
@@ -43,51 +37,52 @@ if TYPE_CHECKING:
     )
     from rdgraph.graphs import generators
     from rdgraph.graphs.graph import Graph
-    from rdgraph.graphs.operator import Operator
-    from rdgraph.graphs.operator_stack import stack
-    from rdgraph.identifiability.question import identify
-    from rdgraph.identities.comparison import Equivalence
-    from rdgraph.identities.derivations import Derivation, derivation
-    from rdgraph.identities.equivalence import equivalent
-    from rdgraph.identities.function_registration import register_function, unregister_function
-    from rdgraph.identities.step_maps import euler_map
-    from rdgraph.integrators.feature_powers import propagate
-    from rdgraph.integrators.power_files import Powers
-    from rdgraph.integrators.solution import Solution, Status
-    from rdgraph.integrators.solver import solve
-    from rdgraph.integrators.trackers import Callback, ProgressBar
-    from rdgraph.inverse.fitted_values import Fit
-    from rdgraph.inverse.fitting import fit
-    from rdgraph.lowering.compiled_field import compile_field
-    from rdgraph.lowering.vector_field import VectorField, lower
-    from rdgraph.methods.registry import register_method, unregister_method
-    from rdgraph.methods.runge_kutta import Tableau, make_tableau
-    from rdgraph.normalisations.registry import register_normalisation, unregister_normalisation
-    from rdgraph.patterns.critical_ratio import critical_ratio
-    from rdgraph.patterns.dispersion import Dispersion, dispersion
-    from rdgraph.patterns.joint_dispersion import JointDispersion
-    from rdgraph.patterns.steady_states import steady_states
-    from rdgraph.patterns.thresholds import turing_threshold
-    from rdgraph.patterns.turing_analysis import turing
+    from rdgraph.graphs.operator import Operator, stack
+    from rdgraph.infer.fit.fitted_values import Fit
+    from rdgraph.infer.fit.fitting import fit
+    from rdgraph.infer.formulas.formula_finding import find_formula
+    from rdgraph.infer.formulas.found_formula import Formula, FormulaSearch
+    from rdgraph.infer.formulas.state_distillation import Distillation, distil
+    from rdgraph.infer.layers.conformity import Conformity, conform
+    from rdgraph.infer.layers.recovery import Recovery, recover
+    from rdgraph.language.formula_reader import read_expression
+    from rdgraph.language.reader import forget_learned, learned
+    from rdgraph.reports.claims import Claim, verify
     from rdgraph.reports.findings import Report
     from rdgraph.reports.preflight_report import preflight
     from rdgraph.reports.summary import Analysis, analyse
-    from rdgraph.syntax.formula_reader import read_expression
-    from rdgraph.syntax.learned_function import LearnedFunction
-    from rdgraph.syntax.learned_names import forget_learned, learned
-    from rdgraph.syntax.learned_values import LearnedValues
+    from rdgraph.run.lowering.compiled_field import compile_field
+    from rdgraph.run.lowering.vector_field import VectorField, lower
+    from rdgraph.run.solvers.feature_powers import Powers, propagate
+    from rdgraph.run.solvers.solution import Solution, Status
+    from rdgraph.run.solvers.solver import solve
+    from rdgraph.run.solvers.trackers import Callback, ProgressBar
     from rdgraph.systems.catalogue import catalogue
     from rdgraph.systems.parser import parse
     from rdgraph.systems.system import System
     from rdgraph.theory.conservation import conserved, energy_law
+    from rdgraph.theory.equality.derivations import Derivation, derivation, euler_map
+    from rdgraph.theory.equality.equality_proof import Equivalence
+    from rdgraph.theory.equality.equivalence import equivalent
+    from rdgraph.theory.equality.function_registration import register_function, unregister_function
     from rdgraph.theory.filters import classify, fastest_frequency, growth_rate, response, symbol
     from rdgraph.theory.global_existence import existence
+    from rdgraph.theory.identifiability.question import identify
     from rdgraph.theory.invariant_boxes import invariant_box
     from rdgraph.theory.lipschitz import lipschitz_global, lipschitz_local, one_sided
     from rdgraph.theory.method_choice import MethodChoice, choose_method
+    from rdgraph.theory.patterns.critical_ratio import critical_ratio
+    from rdgraph.theory.patterns.dispersion import Dispersion, dispersion
+    from rdgraph.theory.patterns.joint_dispersion import JointDispersion
+    from rdgraph.theory.patterns.steady_states import steady_states
+    from rdgraph.theory.patterns.thresholds import turing_threshold
+    from rdgraph.theory.patterns.turing_analysis import turing
     from rdgraph.theory.reaction_flows import reaction_flow
     from rdgraph.theory.step_limits import step_limit
     from rdgraph.version import __version__
+    from rdgraph.vocabulary.learned_functions import LearnedFunction, LearnedValues
+    from rdgraph.vocabulary.methods import Tableau, make_tableau, register_method, unregister_method
+    from rdgraph.vocabulary.normalisations import register_normalisation, unregister_normalisation
 
 __all__ = [
     "Analysis",
@@ -180,89 +175,89 @@ __all__ = [
 _ON_USE = {
     "Analysis": "rdgraph.reports.summary",
     "AssumptionError": "rdgraph.errors",
-    "Callback": "rdgraph.integrators.trackers",
-    "Claim": "rdgraph.claims.registry",
-    "Conformity": "rdgraph.conformance.conformity",
-    "Derivation": "rdgraph.identities.derivations",
-    "Dispersion": "rdgraph.patterns.dispersion",
-    "Distillation": "rdgraph.distillation.state_distillation",
-    "Equivalence": "rdgraph.identities.comparison",
-    "Fit": "rdgraph.inverse.fitted_values",
-    "Formula": "rdgraph.distillation.found_formula",
-    "FormulaSearch": "rdgraph.distillation.found_formula",
+    "Callback": "rdgraph.run.solvers.trackers",
+    "Claim": "rdgraph.reports.claims.claim_records",
+    "Conformity": "rdgraph.infer.layers.conformity",
+    "Derivation": "rdgraph.theory.equality.derivations",
+    "Dispersion": "rdgraph.theory.patterns.dispersion",
+    "Distillation": "rdgraph.infer.formulas.state_distillation",
+    "Equivalence": "rdgraph.theory.equality.equality_proof",
+    "Fit": "rdgraph.infer.fit.fitted_values",
+    "Formula": "rdgraph.infer.formulas.found_formula",
+    "FormulaSearch": "rdgraph.infer.formulas.found_formula",
     "Graph": "rdgraph.graphs.graph",
     "InvalidArgument": "rdgraph.errors",
-    "JointDispersion": "rdgraph.patterns.joint_dispersion",
+    "JointDispersion": "rdgraph.theory.patterns.joint_dispersion",
     "LanguageError": "rdgraph.errors",
-    "LearnedFunction": "rdgraph.syntax.learned_function",
-    "LearnedValues": "rdgraph.syntax.learned_values",
+    "LearnedFunction": "rdgraph.vocabulary.learned_functions",
+    "LearnedValues": "rdgraph.vocabulary.learned_functions",
     "MethodChoice": "rdgraph.theory.method_choice",
     "NotApplicable": "rdgraph.errors",
     "Operator": "rdgraph.graphs.operator",
-    "Powers": "rdgraph.integrators.power_files",
-    "ProgressBar": "rdgraph.integrators.trackers",
+    "Powers": "rdgraph.run.solvers.feature_powers",
+    "ProgressBar": "rdgraph.run.solvers.trackers",
     "RdgraphError": "rdgraph.errors",
-    "Recovery": "rdgraph.conformance.recovery",
+    "Recovery": "rdgraph.infer.layers.recovery",
     "Report": "rdgraph.reports.findings",
-    "Solution": "rdgraph.integrators.solution",
-    "Status": "rdgraph.integrators.solution",
+    "Solution": "rdgraph.run.solvers.solution",
+    "Status": "rdgraph.run.solvers.solution",
     "System": "rdgraph.systems.system",
-    "Tableau": "rdgraph.methods.runge_kutta",
+    "Tableau": "rdgraph.vocabulary.methods",
     "Undecided": "rdgraph.errors",
     "UnknownName": "rdgraph.errors",
-    "VectorField": "rdgraph.lowering.vector_field",
+    "VectorField": "rdgraph.run.lowering.vector_field",
     "__version__": "rdgraph.version",
     "analyse": "rdgraph.reports.summary",
     "catalogue": "rdgraph.systems.catalogue",
     "choose_method": "rdgraph.theory.method_choice",
     "classify": "rdgraph.theory.filters",
-    "compile_field": "rdgraph.lowering.compiled_field",
-    "conform": "rdgraph.conformance.conformity",
+    "compile_field": "rdgraph.run.lowering.compiled_field",
+    "conform": "rdgraph.infer.layers.conformity",
     "conserved": "rdgraph.theory.conservation",
-    "critical_ratio": "rdgraph.patterns.critical_ratio",
-    "derivation": "rdgraph.identities.derivations",
-    "dispersion": "rdgraph.patterns.dispersion",
-    "distil": "rdgraph.distillation.state_distillation",
+    "critical_ratio": "rdgraph.theory.patterns.critical_ratio",
+    "derivation": "rdgraph.theory.equality.derivations",
+    "dispersion": "rdgraph.theory.patterns.dispersion",
+    "distil": "rdgraph.infer.formulas.state_distillation",
     "energy_law": "rdgraph.theory.conservation",
-    "equivalent": "rdgraph.identities.equivalence",
-    "euler_map": "rdgraph.identities.step_maps",
+    "equivalent": "rdgraph.theory.equality.equivalence",
+    "euler_map": "rdgraph.theory.equality.derivations",
     "existence": "rdgraph.theory.global_existence",
     "fastest_frequency": "rdgraph.theory.filters",
-    "find_formula": "rdgraph.distillation.formula_finding",
-    "fit": "rdgraph.inverse.fitting",
-    "forget_learned": "rdgraph.syntax.learned_names",
+    "find_formula": "rdgraph.infer.formulas.formula_finding",
+    "fit": "rdgraph.infer.fit.fitting",
+    "forget_learned": "rdgraph.language.reader",
     "generators": "rdgraph.graphs.generators",
     "growth_rate": "rdgraph.theory.filters",
-    "identify": "rdgraph.identifiability.question",
+    "identify": "rdgraph.theory.identifiability.question",
     "invariant_box": "rdgraph.theory.invariant_boxes",
-    "learned": "rdgraph.syntax.learned_names",
+    "learned": "rdgraph.language.reader",
     "lipschitz_global": "rdgraph.theory.lipschitz",
     "lipschitz_local": "rdgraph.theory.lipschitz",
-    "lower": "rdgraph.lowering.vector_field",
-    "make_tableau": "rdgraph.methods.runge_kutta",
+    "lower": "rdgraph.run.lowering.vector_field",
+    "make_tableau": "rdgraph.vocabulary.methods",
     "one_sided": "rdgraph.theory.lipschitz",
     "parse": "rdgraph.systems.parser",
     "plot": "rdgraph.plot",
     "preflight": "rdgraph.reports.preflight_report",
-    "propagate": "rdgraph.integrators.feature_powers",
+    "propagate": "rdgraph.run.solvers.feature_powers",
     "reaction_flow": "rdgraph.theory.reaction_flows",
-    "read_expression": "rdgraph.syntax.formula_reader",
-    "recover": "rdgraph.conformance.recovery",
-    "register_function": "rdgraph.identities.function_registration",
-    "register_method": "rdgraph.methods.registry",
-    "register_normalisation": "rdgraph.normalisations.registry",
+    "read_expression": "rdgraph.language.formula_reader",
+    "recover": "rdgraph.infer.layers.recovery",
+    "register_function": "rdgraph.theory.equality.function_registration",
+    "register_method": "rdgraph.vocabulary.methods",
+    "register_normalisation": "rdgraph.vocabulary.normalisations",
     "response": "rdgraph.theory.filters",
-    "solve": "rdgraph.integrators.solver",
-    "stack": "rdgraph.graphs.operator_stack",
-    "steady_states": "rdgraph.patterns.steady_states",
+    "solve": "rdgraph.run.solvers.solver",
+    "stack": "rdgraph.graphs.operator",
+    "steady_states": "rdgraph.theory.patterns.steady_states",
     "step_limit": "rdgraph.theory.step_limits",
     "symbol": "rdgraph.theory.filters",
-    "turing": "rdgraph.patterns.turing_analysis",
-    "turing_threshold": "rdgraph.patterns.thresholds",
-    "unregister_function": "rdgraph.identities.function_registration",
-    "unregister_method": "rdgraph.methods.registry",
-    "unregister_normalisation": "rdgraph.normalisations.registry",
-    "verify": "rdgraph.claims",
+    "turing": "rdgraph.theory.patterns.turing_analysis",
+    "turing_threshold": "rdgraph.theory.patterns.thresholds",
+    "unregister_function": "rdgraph.theory.equality.function_registration",
+    "unregister_method": "rdgraph.vocabulary.methods",
+    "unregister_normalisation": "rdgraph.vocabulary.normalisations",
+    "verify": "rdgraph.reports.claims",
 }
 
 __getattr__, __dir__ = lazy_door(__name__, _ON_USE)

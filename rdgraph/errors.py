@@ -131,7 +131,10 @@ def closest(name: str, known: Iterable[str]) -> str | None:
     folded = {candidate.casefold(): candidate for candidate in names}
     if name.casefold() in folded:
         return folded[name.casefold()]
-    matches = difflib.get_close_matches(name, names, n=8, cutoff=0.6)
+    matches = [
+        match for match in difflib.get_close_matches(name, names, n=8, cutoff=0.6)
+        if match[:1].casefold() == name[:1].casefold() or _nearness(name, match)[0] >= 0.7
+    ]  # fmt: skip
     return max(matches, key=lambda match: _nearness(name, match)) if matches else None
 
 

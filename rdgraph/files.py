@@ -7,9 +7,33 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-from rdgraph.errors import FileError
+from rdgraph.errors import FileError, RdgraphError
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a value stands, for errors: `owner` has it in the column or attribute `name`.
+
+    >>> print(Place.line(Path("e.csv"), 3, "weight").error("a number", "'x'", "write one"))
+    e.csv, line 3, column 'weight': expected a number, got 'x'; write one
+    """
+
+    owner: str
+    name: str = ""
+    part: str = "column"
+    kind: type[RdgraphError] = FileError
+
+    @classmethod
+    def line(cls, path: Path, line: int, column: str = "") -> Place:
+        """A line of a file, as an editor counts it."""
+        return cls(f"{path}, line {line}", column)
+
+    def error(self, expected: str, got: str, remedy: str) -> RdgraphError:
+        name = f", {self.part} {self.name!r}" if self.name else ""
+        return self.kind(f"{self.owner}{name}: expected {expected}, got {got}; {remedy}")
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Protocol, TypeVar
 
 from rdgraph.errors import InvalidArgument, UnknownName
@@ -46,6 +47,11 @@ class Records(Mapping[str, R]):
         self._make, self._pattern, self._reserved = built_in, re.compile(pattern), reserved
         self._first: dict[str, R] | None = None
         self._added: dict[str, R] = {}
+
+    @property
+    def added(self) -> Mapping[str, R]:
+        """The registered records by name; the built-in ones are not made for this."""
+        return MappingProxyType(self._added)
 
     @property
     def _built_in(self) -> dict[str, R]:

@@ -22,13 +22,13 @@ import numpy as np
 import sympy as sp
 
 from rdgraph.errors import MissingDependency
-from rdgraph.syntax.assumptions import SIGN_WORDS, Assumptions
-from rdgraph.syntax.functions import BUILT_IN
-from rdgraph.syntax.reader import STRUCTURAL, USUAL_COEFFICIENTS, start_of
-from rdgraph.syntax.tree import Apply, Call, Kind, Minus, Name, Negative, Over, Plus, Power, Times
+from rdgraph.language.assumptions import SIGN_WORDS, Assumptions
+from rdgraph.language.reader import STRUCTURAL, USUAL_COEFFICIENTS, start_of
+from rdgraph.language.tree import Apply, Call, Kind, Minus, Name, Negative, Over, Plus, Power, Times
 from rdgraph.systems.equation import Equation
 from rdgraph.systems.further_operators import OPERATOR_WORDS, FurtherOperators
 from rdgraph.systems.system import System
+from rdgraph.vocabulary.functions import BUILT_IN
 
 try:
     from hypothesis import strategies as st
@@ -323,6 +323,6 @@ def __getattr__(name: str) -> Any:
     """The fixture `conforms`, loaded when it is asked for: it needs torch and pytest, which the strategies do not."""
     if name != "conforms":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from rdgraph.conformance.pytest_fixture import conforms
+    from rdgraph.infer.layers.pytest_fixture import conforms
 
     return conforms

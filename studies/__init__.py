@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rdgraph.lazy_door import lazy_door
 
 if TYPE_CHECKING:
-    from studies.catalogue import find_study, register_study, unregister_study
+    from studies.registered_studies import find_study, register_study, unregister_study
     from studies.runs.study import Study, execute
     from studies.runs.study_run import StudyRun
 
@@ -22,9 +22,9 @@ _ON_USE = {
     "Study": "studies.runs.study",
     "StudyRun": "studies.runs.study_run",
     "execute": "studies.runs.study",
-    "find_study": "studies.catalogue",
-    "register_study": "studies.catalogue",
-    "unregister_study": "studies.catalogue",
+    "find_study": "studies.registered_studies",
+    "register_study": "studies.registered_studies",
+    "unregister_study": "studies.registered_studies",
 }
 
 __getattr__, __dir__ = lazy_door(__name__, _ON_USE)

@@ -13,7 +13,9 @@ import matplotlib
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, settings
-from hypothesis.internal.conjecture import providers
+
+from tests.paths import ROOT
+from tests.property_examples import PROFILE, USUAL, examples
 
 SEED = 20230723
 
@@ -23,10 +25,6 @@ matplotlib.use("Agg")
 _COMPILED = tempfile.TemporaryDirectory(prefix="rdgraph-tests-")
 os.environ["RDGRAPH_CACHE"] = _COMPILED.name
 
-# Hypothesis also draws numbers found in the source of loaded modules; which are loaded depends on the tests that ran
-# before in the same process, and the examples are to be the same on every run.
-providers._get_local_constants = lambda: providers._local_constants
-
 #: In every profile; the health check is the only one that asks the clock, on a busy machine it would fail at random.
 _COMMON = {
     "phases": [Phase.explicit, Phase.generate, Phase.shrink],
@@ -35,27 +33,23 @@ _COMMON = {
     "print_blob": True,
     "suppress_health_check": [HealthCheck.too_slow],
 }
-#: The same examples on every run, or others each time.
+#: The same examples on every run of the same tests, or others each time.
 for name, is_random in (("quick", False), ("ci", False), ("deep", True)):
-    settings.register_profile(name, derandomize=not is_random, **_COMMON)
-PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")
+    settings.register_profile(name, derandomize=not is_random, max_examples=examples(USUAL, name), **_COMMON)
 settings.load_profile(PROFILE)
 
 
-#: Of a test with more cases than this, one in three belongs to the first look; the others are marked slow.
-MANY_CASES = 5
+#: Of a test with more cases than this, so many belong to the first look, spread over all; the others are marked slow.
+FIRST_LOOK = 3
+#: Programs that measure, and nothing that a user imports: their tests run one command later than others.
+MEASURING = ROOT / "tests" / "studies" / "benchmarks"
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The examples of the profile, cases for later; tests marked `gpu` are skipped where there is no card."""
+    """Cases for later; tests marked `gpu` are skipped where there is no card."""
     _leave_cases_for_later(items)
-    functions = {getattr(item.obj, "__func__", item.obj) for item in items if isinstance(item, pytest.Function)}
-    for test in functions:
-        if not getattr(test, "is_hypothesis_test", False):
-            continue
-        own = test._hypothesis_internal_use_settings
-        test._hypothesis_internal_use_settings = settings(own, max_examples=examples(own.max_examples))
+    _leave_cases_for_the_deep_run(items)
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if marked and not _has_card():
         for item in marked:
@@ -63,23 +57,37 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _leave_cases_for_later(items: list[pytest.Item]) -> None:
+    """Mark all but the first look at tests of many cases as slow, and tests of what measures as slow or deep."""
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
         cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+        if MEASURING in item.path.parents:
+            item.add_marker(pytest.mark.deep if item.get_closest_marker("slow") else pytest.mark.slow)
     for many in cases.values():
-        for place, item in enumerate(many):
-            if len(many) > MANY_CASES and place % 3:
-                item.add_marker(pytest.mark.slow)
+        for place in set(range(len(many))) - first_look(len(many)):
+            many[place].add_marker(pytest.mark.slow)
 
 
-def examples(asked: int, profile: str = PROFILE) -> int:
-    """How many examples a test is given: a first look (`make test`), all of them (`make test-slow`), more."""
-    match profile:
-        case "quick":
-            return min(asked, max(3, asked // 10))
-        case "deep":
-            return max(1000, 30 * asked)
-    return asked
+def first_look(count: int) -> set[int]:
+    """Which of the cases of a test run in `make test`: the first, the last, and one between them.
+
+    >>> sorted(first_look(3)), sorted(first_look(8))
+    ([0, 1, 2], [0, 3, 7])
+    """
+    return (
+        set(range(count)) if count <= FIRST_LOOK else {k * (count - 1) // (FIRST_LOOK - 1) for k in range(FIRST_LOOK)}
+    )
+
+
+def _leave_cases_for_the_deep_run(items: list[pytest.Item]) -> None:
+    """Mark all but the first n cases of a test marked `slow_cases(n)` as deep."""
+    seen: dict[str, int] = {}
+    for item in items:
+        if (mark := item.get_closest_marker("slow_cases")) is not None:
+            name = item.nodeid.partition("[")[0]
+            seen[name] = seen.get(name, 0) + 1
+            if seen[name] > mark.args[0]:
+                item.add_marker(pytest.mark.deep)
 
 
 def _has_card() -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from rdgraph.methods.registry import FIXED
+from rdgraph.vocabulary.methods import FIXED
 
 OPERATORS = ("", "A@", "L@", "A@A@", "A@L@", "A@A@A@", "L@L@L@", "A@A@A@A@")
 COEFFICIENTS = ("beta", "gamma", "mu", "0.5", "-0.3", "2/3*kappa", "beta*gamma", "tanh(delta)")

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from rdgraph.algebra.normal_form import Act, Mix
-from rdgraph.syntax.functions import relu, sigmoid, softplus
-from rdgraph.syntax.tree import Kind
+from rdgraph.language.normal_form import Act, Mix
+from rdgraph.language.tree import Kind
+from rdgraph.systems.canonical.cancelled_parts import Nought
+from rdgraph.vocabulary.functions import relu, sigmoid, softplus
 
 #: Channels of the states that are drawn.
 CHANNELS = 2
@@ -22,6 +23,7 @@ FUNCTIONS: dict[Any, Callable[[np.ndarray], np.ndarray]] = {
     sp.sin: np.sin,
     sp.cos: np.cos,
     relu: lambda x: np.maximum(x, 0),
+    Nought: np.zeros_like,  # what is left of u - u*v/v, wherever v is not 0
     sigmoid: lambda x: 1 / (1 + np.exp(-x)),
     softplus: lambda x: np.log1p(np.exp(x)),
 }

@@ -5,9 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from analysis.measures.edge_sums import edge_sum, read_on, squared_size
-from analysis.measures.laplacian_kernel import nullspace
-from analysis.measures.operator_entries import entries
+from analysis.measures.edge_sums import edge_sum, entries, nullspace, read_on, squared_size
 from analysis.measures.state_checks import rescaled
 from rdgraph.graphs.operator import Operator
 

@@ -2,17 +2,310 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
+import numpy as np
 import torch
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from analysis.measures.laplacian_kernel import nullspace
-from analysis.measures.operator_entries import entries
 from analysis.measures.state_checks import read_state
 from rdgraph.errors import InvalidArgument, NotApplicable
+from rdgraph.graphs.normalisation import SYMMETRY_TOLERANCE
 from rdgraph.graphs.operator import Operator
 
+# ---------------------------------------------------------------------- operator entries
+# The entries of an operator as measures need them: places, reverse edges, signs; found once per operator.
+
+#: What was found out about an operator, with the version of its weights that it holds for.
+_found: WeakKeyDictionary[Operator, tuple[int, dict[str, Any]]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, eq=False)
+class OperatorEntries:
+    """The entries [i, j] of an operator, E of them: rows i, columns j, weights (*batch, E) in float64.
+
+    `reverse` (E,) is the place of [j, i] for every [i, j], None where the pattern lacks one. `count` (*batch, n) is the
+    number of non-zero entries of every row. Weights that differ by less than the part `tolerance` differ by rounding.
+    """
+
+    rows: Tensor
+    columns: Tensor
+    weights: Tensor
+    reverse: Tensor | None
+    count: Tensor
+    tolerance: float
+
+    @cached_property
+    def is_signed(self) -> bool:
+        """Some weight is negative."""
+        return bool((self.weights < 0).any())
+
+    @cached_property
+    def is_two_way(self) -> bool:
+        """Every edge has its reverse, whatever the two weights."""
+        return self.reverse is not None and bool(((self.weights != 0) == (self.weights[..., self.reverse] != 0)).all())
+
+    @cached_property
+    def is_undirected(self) -> bool:
+        """Every edge has its reverse with the same weight, up to rounding."""
+        if self.reverse is None:
+            return False
+        other = self.weights[..., self.reverse]
+        size = torch.maximum(self.weights.abs(), other.abs())
+        return bool(((self.weights - other).abs() <= self.tolerance * size).all())
+
+    @cached_property
+    def once(self) -> tuple[Tensor, Tensor | None]:
+        """Entries off the diagonal, of a pattern that has every reverse those above it beside their reverses."""
+        if self.reverse is None:
+            return torch.nonzero(self.rows != self.columns)[:, 0], None
+        above = torch.nonzero(self.rows < self.columns)[:, 0]
+        return above, self.reverse[above]
+
+
+def entries(op: Operator) -> OperatorEntries:
+    """The entries of an operator, without gradient.
+
+    >>> from rdgraph.graphs.generators import path
+    >>> found = entries(path(3).operator("row"))
+    >>> found.is_two_way, found.is_undirected, found.count
+    (True, False, tensor([1., 2., 1.], dtype=torch.float64))
+    """
+    found: OperatorEntries = remembered(op, _find_entries)
+    return found
+
+
+def remembered(op: Operator, find: Callable[[Operator], Any]) -> Any:
+    """find(op), computed once, and again only where the weights were changed in place.
+
+    What `find` returns must not hold `op` itself: an operator that nobody uses any more is forgotten.
+    """
+    version = 0 if op.weights.is_inference() else op.weights._version
+    if op not in _found or _found[op][0] != version:
+        _found[op] = version, {}
+    known = _found[op][1]
+    if find.__name__ not in known:
+        with torch.no_grad():
+            known[find.__name__] = find(op)
+    return known[find.__name__]
+
+
+def rounding(op: Operator) -> float:
+    """The part of a number that counts as rounding in the operator's precision."""
+    return max(SYMMETRY_TOLERANCE, 64 * torch.finfo(op.dtype).eps)
+
+
+def _find_entries(op: Operator) -> OperatorEntries:
+    rows, columns = op.pattern.rows.long(), op.pattern.indices.long()
+    weights = op.weights.detach().double()
+    there, back = (a * op.num_nodes + b for a, b in ((rows, columns), (columns, rows)))
+    order, order_back = torch.argsort(there), torch.argsort(back)
+    reverse = None
+    if torch.equal(there[order], back[order_back]):
+        reverse = torch.empty_like(order)
+        reverse[order] = order_back
+    count = weights.new_zeros((*op.batch, op.num_nodes)).index_add(-1, rows, (weights != 0).double())
+    return OperatorEntries(rows, columns, weights, reverse, count, rounding(op))
+
+
+# ---------------------------------------------------------------------- laplacian kernel
+# The kernel of L on a graph of any number of components, and the symmetric form of a normalised operator.
+#
+# L = I - A, or D - A where the operator is not normalised. On a connected component of an undirected graph the kernel
+# is spanned by one positive vector: sqrt(d) for `symmetric`, 1 for `row` and `none`, d for `column`, with d the
+# degrees. A node without any entry in its row is a component of its own: D - A has its indicator in the kernel, I - A
+# has not, because there L h = h.
+
+#: A projection shorter than this part of the vector is what rounding leaves of nothing.
+MIN_PART = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Nullspace:
+    """ker L by one vector per component: `vector` (*batch, n), zero at nodes outside, `component` (*batch, n)."""
+
+    vector: Tensor
+    component: Tensor
+    num_components: int
+
+    def project(self, H: Tensor) -> Tensor:
+        """P H, the orthogonal projection of H (*batch, n, d) on the kernel: sum over components of v (v'H)/(v'v).
+
+        Sums are taken in float64: a component may have a million nodes.
+        """
+        v = self.vector[..., None]
+        shape = torch.broadcast_shapes(H.shape, v.shape)
+        place = self.component[..., None].expand(shape)
+        sums = v.new_zeros((*shape[:-2], self.num_components, shape[-1]))
+        inner = sums.scatter_add(-2, place, v * H.expand(shape))
+        size = sums.scatter_add(-2, place, v.square().expand(shape))
+        return (v * (inner / torch.where(size > 0, size, 1.0)).gather(-2, place)).to(H.dtype)
+
+
+def nullspace(op: Operator) -> Nullspace:
+    """The kernel of the operator's L, per component; found once per operator.
+
+    Asks for weights >= 0 and an edge back for every edge; `column` and `symmetric` for an undirected graph.
+
+    >>> from rdgraph.graphs.generators import star
+    >>> nullspace(star(5).operator("symmetric", dtype=torch.float64)).vector
+    tensor([2., 1., 1., 1., 1.], dtype=torch.float64)
+    """
+    found: Nullspace = remembered(op, _find_nullspace)
+    return found
+
+
+def symmetrised(op: Operator) -> tuple[Operator, Tensor]:
+    """The operator S = D^-1/2 W D^-1/2 behind a normalised one, and the scaling s (*batch, n) with s A s^-1 = S.
+
+    s is sqrt(d) for `row`, 1/sqrt(d) for `column`, 1 for `symmetric` and `none`, which are their own symmetric form.
+    A normalised operator tells d up to a factor per component, chosen such that unweighted graphs have their degrees;
+    s is 1 at nodes without entries.
+
+    >>> from rdgraph.graphs.generators import star
+    >>> symmetrised(star(5).operator("row", dtype=torch.float64))[1]
+    tensor([2., 1., 1., 1., 1.], dtype=torch.float64)
+    """
+    mean, scaling = remembered(op, _find_symmetric)
+    return op if mean is None else mean, scaling
+
+
+def _find_nullspace(op: Operator) -> Nullspace:
+    found = _checked_entries(op, "the kernel of L")
+    if op.record.has_degrees:
+        vector = torch.ones_like(found.count)
+    elif op.record.row_stochastic:
+        vector = (found.count > 0).double()
+    else:
+        vector = _root_degree(op, found)
+        vector = vector.square() if op.record.column_stochastic else vector
+    _check_kernel(op, vector)
+    component, number = _components(op, found)
+    return Nullspace(vector, component, number)
+
+
+def _find_symmetric(op: Operator) -> tuple[Operator | None, Tensor]:
+    """None stands for the operator itself."""
+    found = _checked_entries(op, "the inner product of its L")
+    one = torch.ones_like(found.count)
+    if op.record.is_symmetric or op.record.has_degrees:
+        if not found.is_undirected:
+            raise _directed("the inner product of its L", op)
+        return None, one
+    root = torch.where(found.count > 0, _root_degree(op, found), one)
+    return _mean_operator(op, found), root if op.record.row_stochastic else 1 / root
+
+
+# ---------------------------------------------------------------------- what is asked of an operator
+def _checked_entries(op: Operator, what: str) -> OperatorEntries:
+    if not (op.record.is_similar or op.record.has_degrees):
+        raise NotApplicable(
+            f"expected weights of a known normalisation for {what}, got {op.normalisation} ones; name it with "
+            "op.with_weights(op.weights, 'row')"
+        )
+    found = entries(op)
+    if found.is_signed:
+        raise NotApplicable(
+            f"expected weights >= 0 for {what}, got negative ones; leave this measure out for signed graphs"
+        )
+    if not found.is_two_way:
+        raise _directed(what, op)
+    return found
+
+
+def _directed(what: str, op: Operator) -> NotApplicable:
+    return NotApplicable(
+        f"expected an undirected graph for {what}, got edges whose reverse is missing or weighs differently in {op!r}; "
+        "symmetrise the graph with Graph.undirected()"
+    )
+
+
+def _check_kernel(op: Operator, vector: Tensor) -> None:
+    """L v = 0, so that weights which are not what their normalisation says are noticed."""
+    image = op.to(dtype=torch.float64).laplacian(vector[..., None])[..., 0]
+    scale = vector if op.degree is None else op.degree.double()[..., 0] * vector
+    if not bool((image.norm(dim=-1) <= rounding(op) * scale.norm(dim=-1)).all()):
+        raise InvalidArgument(_misnamed(op))
+
+
+def _misnamed(op: Operator) -> str:
+    return (
+        f"expected weights of the normalisation {op.normalisation} on an undirected graph, got others in {op!r}: no "
+        "positive v has L v = 0; make the operator with graph.operator(...)"
+    )
+
+
+# ---------------------------------------------------------------------- components and degrees
+def _components(op: Operator, found: OperatorEntries) -> tuple[Tensor, int]:
+    """Component numbers from 0 in every member, (*batch, n), and the largest number of components."""
+    nodes, members = op.num_nodes, found.weights.reshape(math.prod(op.batch), op.num_edges)
+    member, entry = (x.cpu().numpy() for x in torch.nonzero(members, as_tuple=True))
+    rows, columns = (x.cpu().numpy()[entry] + member * nodes for x in (found.rows, found.columns))
+    size = found.count.numel()
+    whole = csr_array((np.ones(len(rows), dtype=np.int8), (rows, columns)), shape=(size, size))
+    labels = connected_components(whole, directed=False)[1].reshape(-1, nodes)
+    # Numbers rise with the lowest node, so every member's own numbers are consecutive.
+    labels = labels - labels.min(axis=1, keepdims=True)
+    component = torch.as_tensor(labels, dtype=torch.int64, device=op.device).reshape(found.count.shape)
+    return component, int(labels.max()) + 1
+
+
+def _mean_operator(op: Operator, found: OperatorEntries) -> Operator:
+    """sqrt(a_ij a_ji), which is w_ij/sqrt(d_i d_j) for the row and for the column normalisation."""
+    weights = found.weights
+    if not op.record.is_symmetric:
+        weights = (weights * weights[..., found.reverse]).sqrt()
+    return Operator(op.pattern, weights.to(op.dtype), "symmetric", op.self_loops)
+
+
+def _root_degree(op: Operator, found: OperatorEntries) -> Tensor:
+    """sqrt(d) (*batch, n) behind a normalised operator, up to a factor per component; 0 at nodes without entries.
+
+    sqrt(d) spans the kernel of the symmetric L on a component, so it is the projection x - L^+ L x of a positive x on
+    the kernel, here by conjugate gradients; x = sqrt(neighbours + self-loop weight) is exact for unweighted graphs.
+    """
+    mean = _mean_operator(op, found).to(dtype=torch.float64)
+    is_loop = ((found.rows == found.columns) & (found.weights != 0)).double()
+    loops = torch.zeros_like(found.count).index_add(-1, found.rows, is_loop)
+    start = (found.count + (op.self_loops - 1) * loops if op.self_loops else found.count).sqrt()
+    root = start - _pseudo_identity(mean, start, 16 * torch.finfo(op.dtype).eps)
+    # sqrt(a_ij a_ji) has the eigenvalue 1 only where it is similar to A; otherwise nothing is left of x.
+    residual = mean.laplacian(root[..., None])[..., 0].norm(dim=-1)
+    length, first = root.norm(dim=-1), start.norm(dim=-1)
+    is_kernel = (residual <= rounding(op) * length) & (length >= MIN_PART * first)
+    if not (bool(is_kernel.all()) and bool((root >= 0).all())):
+        raise NotApplicable(_misnamed(op))
+    return root
+
+
+def _pseudo_identity(op: Operator, start: Tensor, tolerance: float) -> Tensor:
+    """L^+ L x for a symmetric L >= 0 by conjugate gradients, all members together, each to its own residual."""
+    x = start[..., None]
+    y, r = torch.zeros_like(x), op.laplacian(x)
+    p, size = r, r.square().sum(-2, keepdim=True)
+    goal = (tolerance * x.norm(dim=-2, keepdim=True)).square()
+    for _ in range(20 * op.num_nodes):
+        active = size > goal
+        if not bool(active.any()):
+            break
+        image = op.laplacian(p)
+        curvature = (p * image).sum(-2, keepdim=True)
+        active &= curvature > 0  # weights rounded to single precision may leave a trace of negative eigenvalues
+        step = torch.where(active, size / curvature, 0.0)
+        y, r = y + step * p, r - step * image
+        new = r.square().sum(-2, keepdim=True)
+        p, size = torch.where(active, r + new / size * p, p), torch.where(active, new, 0.0)
+    return y[..., 0]
+
+
+# ---------------------------------------------------------------------- edge sums
 #: Most numbers that differences along edges may hold at once, on a CPU (its cache) and on a GPU; more come in pieces.
 MAX_GATHERED = (1 << 16, 1 << 25)
 

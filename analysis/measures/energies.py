@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from analysis.measures.edge_sums import check_plain, edge_sum, quadratic_form, read_on, restored, squared_size
-from analysis.measures.laplacian_kernel import symmetrised
+from analysis.measures.edge_sums import (
+    check_plain,
+    edge_sum,
+    quadratic_form,
+    read_on,
+    restored,
+    squared_size,
+    symmetrised,
+)
 from analysis.measures.state_checks import rescaled
 from rdgraph.graphs.operator import Operator
 
@@ -103,7 +110,7 @@ def rayleigh(H: Tensor, op: Operator) -> Tensor:
     <G, H> = tr(G' H) for `symmetric` and `none`, tr(G' D H) for `row`, tr(G' D^-1 H) for `column`, where nodes without
     edges weigh 1. So it is a mean of eigenvalues of L weighted by the energy of the modes: 0 in the kernel, at most 2
     for the normalised operators. Of a disconnected graph with weights, an operator normalised by rows or columns tells
-    D only up to a factor per component, see `analysis.measures.laplacian_kernel.symmetrised`. nan for the zero state.
+    D only up to a factor per component, see `analysis.measures.edge_sums.symmetrised`. nan for the zero state.
 
     Args:
         H: states (*batch, n, d).

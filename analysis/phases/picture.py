@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.figures import PALETTE, plain
-from analysis.phases.classes import CLASSES, GROWS
-from analysis.phases.diagram import PhaseDiagram
+from analysis.figure_files import PALETTE, plain
+from analysis.phases.diagram import CLASSES, GROWS, PhaseDiagram
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

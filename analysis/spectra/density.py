@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from analysis.spectra.eigenvalues import DENSE_LIMIT, spectrum
-from analysis.spectra.symmetric_twin import symmetric_laplacian
+from analysis.spectra.eigenvalues import DENSE_LIMIT, spectrum, symmetric_laplacian
 from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.operator import Operator
 

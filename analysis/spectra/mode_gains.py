@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from analysis.figures import PALETTE, plain
-from analysis.responses import gain_at
+from analysis.figure_files import PALETTE, plain
+from analysis.gain_curves import gain_at
 from analysis.spectra.eigenvalues import Spectrum, spectrum
 from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.graphs.operator import Operator
-from rdgraph.integrators.solver import solve
-from rdgraph.lowering.vector_field import lower
-from rdgraph.methods.registry import find_method, is_exact_flow
-from rdgraph.syntax.tree import Kind
+from rdgraph.language.tree import Kind
+from rdgraph.run.lowering.vector_field import lower
+from rdgraph.run.solvers.solver import solve
 from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
+from rdgraph.vocabulary.methods import find_method, is_exact_flow
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

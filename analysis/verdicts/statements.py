@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import sympy as sp
 
-from rdgraph.algebra.normal_form import H as STATE
 from rdgraph.errors import NotApplicable
-from rdgraph.syntax.answer_symbols import lam
+from rdgraph.language.answer_symbols import lam
+from rdgraph.language.normal_form import H as STATE
 from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
 

@@ -16,28 +16,183 @@ import torch
 from torch import Tensor
 
 from analysis.spectra.eigenvalues import spectral_gap
-from analysis.verdicts.asymptotics import check_symbol
-from analysis.verdicts.energy_fates import GROWS, UNDECIDED, EnergyFate, energy_fates_of, energy_measures
-from analysis.verdicts.statements import EnergyStatement, EnergyTrajectory, Reaction, StatementGraph
-from analysis.verdicts.theorems import statements
+from analysis.verdicts.energy_fates import (
+    GROWS,
+    EnergyFate,
+    MeasuredFate,
+    check_symbol,
+    energy_fates_of,
+    energy_measures,
+)
+from analysis.verdicts.statements import (
+    STAYS,
+    VANISHES,
+    EnergyStatement,
+    EnergyTrajectory,
+    Hypothesis,
+    Reaction,
+    StatementGraph,
+)
+from rdgraph.answers import Answer, Status
 from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.graphs.graph import Graph
 from rdgraph.graphs.operator import Operator
-from rdgraph.integrators.solution import Solution
-from rdgraph.integrators.solver import solve
-from rdgraph.lowering.vector_field import VectorField, lower
-from rdgraph.syntax.tree import Kind
+from rdgraph.language.tree import Kind
+from rdgraph.run.lowering.vector_field import VectorField, lower
+from rdgraph.run.solvers.solution import Solution
+from rdgraph.run.solvers.solver import solve
 from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
 
+# ---------------------------------------------------------------------- theorems
+# Proven statements about H' = -alpha L H + f(H), f entrywise: hypotheses checked for given numbers, outcome measured.
+#
+# With E the Dirichlet energy of the graph and A row-stochastic:
+#
+#     contraction   E(t) <= E(0) e^{2 (sup f' - alpha lam2) t}: E -> 0 where sup f' < alpha lam2;
+#     pattern       Allen-Cahn, f = beta h (1 - h^2): where alpha/beta <= c (1 - c), signs with c <= |h| <= 1 stay
+#                   and E >= (2/N) (2c)^2 cut; c = 1/2 is the weakest demand on alpha/beta, beta >= 4 alpha;
+#     collapse      Zeldovich, f = beta h^2 (1 - h), on a connected graph: every trajectory tends to the constant 0 or
+# 1;
+#                   Fisher, f = beta h (1 - h), from h0 >= 0, h0 != 0: to the constant 1.
+
+
+def statements(reaction: Reaction, setting: StatementGraph, run: EnergyTrajectory) -> tuple[EnergyStatement, ...]:
+    """Every statement that is about this reaction, with its hypotheses checked and the run beside it."""
+    found = [contraction(reaction, setting, run)]
+    match reaction.name:
+        case "AC":
+            found.append(pattern(reaction, setting, run))
+        case "Z":
+            found.append(collapse_zeldovich(reaction, setting, run))
+        case "F":
+            found.append(collapse_fisher(reaction, setting, run))
+    return tuple(found)
+
+
+def contraction(reaction: Reaction, setting: StatementGraph, run: EnergyTrajectory) -> EnergyStatement:
+    """E(t) <= E(0) e^{2 (sup f' - alpha lam2) t}."""
+    H0 = run.states[0]
+    above_zero = bool(H0.min() >= 0 and reaction.f(0.0) >= 0)
+    steepest = reaction.steepest(0.0 if above_zero else -np.inf)
+    rate = 2 * (steepest - reaction.alpha * setting.gap)
+    where = "on h >= 0" if above_zero else "everywhere"
+    hypotheses = (
+        _stochastic(setting),
+        Hypothesis(f"alpha > 0 (alpha = {reaction.alpha:g})", reaction.alpha > 0),
+        Hypothesis(
+            f"sup f' < alpha lam2 ({steepest:.6g} {where}, against {reaction.alpha * setting.gap:.6g})", rate < 0
+        ),
+    )
+    ratio = np.nan
+    if np.isfinite(rate) and run.energy[0] > 0:
+        trusted = run.energy > 1e-14 * run.energy[0]
+        ratio = float((run.energy / run.energy[0] * np.exp(-rate * run.times))[trusted].max())
+    return _statement(
+        "contraction", f"E(t) <= E(0) exp({rate:.6g} t), so E -> 0", hypotheses, VANISHES,
+        f"largest E(t) over its bound {ratio:.6g}", ratio <= 1 + 1e-6, {"rate": rate, "over_bound": ratio},
+    )  # fmt: skip
+
+
+def pattern(reaction: Reaction, setting: StatementGraph, run: EnergyTrajectory) -> EnergyStatement:
+    """Allen-Cahn keeps signs: |h_i| >= c for ever where alpha/beta <= c (1 - c), and E >= (2/N) (2c)^2 cut."""
+    H0 = run.states[0]
+    ratio = reaction.alpha / reaction.beta if reaction.beta > 0 else np.inf
+    root = np.sqrt(max(1 - 4 * ratio, 0.0)) if ratio <= 0.25 else 0.0
+    low, high = (1 - root) / 2, (1 + root) / 2
+    smallest, largest = float(np.abs(H0).min()), float(np.abs(H0).max())
+    level = min(smallest, high)
+    source, target = setting.edges
+    split = (np.sign(H0[source]) != np.sign(H0[target])).sum(axis=1)
+    cut = float((setting.weight * split).sum() / 2)
+    bound = 2 / setting.num_nodes * (2 * level) ** 2 * cut
+    hypotheses = (
+        _stochastic(setting),
+        Hypothesis(f"alpha >= 0 and beta >= 4 alpha (alpha = {reaction.alpha:g}, beta = {reaction.beta:g})",
+                   reaction.alpha >= 0 and ratio <= 0.25),
+        Hypothesis(f"{low:.6g} <= |h0| <= 1 (|h0| in [{smallest:.6g}, {largest:.6g}])",
+                   bool(smallest >= low - 1e-12 and largest <= 1 + 1e-12)),
+    )  # fmt: skip
+    kept = bool((np.sign(run.states) == np.sign(H0)).all())
+    least = float(run.energy.min())
+    return _statement(
+        "sign pattern", f"every sign stays, |h| >= {level:.6g} and E >= {bound:.6g} (cut {cut:g})", hypotheses,
+        STAYS if bound > 0 else None,
+        f"smallest E {least:.6g}, smallest |h| {np.abs(run.states).min():.6g}, signs {'kept' if kept else 'lost'}",
+        kept and least >= bound * (1 - 1e-6), {"level": level, "cut": cut, "bound": bound, "smallest": least},
+    )  # fmt: skip
+
+
+def collapse_zeldovich(reaction: Reaction, setting: StatementGraph, run: EnergyTrajectory) -> EnergyStatement:
+    """Zeldovich: every trajectory tends to the constant 0 or 1."""
+    end = run.states[-1]
+    distance = max(min(float(np.abs(channel - c).max()) for c in (0.0, 1.0)) for channel in end.T)
+    share = float(run.energy[-1] / run.energy[0]) if run.energy[0] > 0 else 0.0
+    return _statement(
+        "collapse", "every channel tends to the constant 0 or 1, so E -> 0", _collapsing(reaction, setting), VANISHES,
+        f"E(T)/E(0) = {share:.3g}, distance to 0 or 1 at T {distance:.3g}", share < 1e-2,
+        {"share": share, "distance": distance},
+    )  # fmt: skip
+
+
+def collapse_fisher(reaction: Reaction, setting: StatementGraph, run: EnergyTrajectory) -> EnergyStatement:
+    """Fisher: from h0 >= 0 every channel that is not zero tends to 1; with negative entries it may blow up."""
+    H0, end = run.states[0], run.states[-1]
+    hypotheses = (
+        *_collapsing(reaction, setting),
+        Hypothesis(f"h0 >= 0 (smallest entry {float(H0.min()):.6g})", bool(H0.min() >= 0)),
+        Hypothesis("every channel of h0 differs from 0", bool((np.abs(H0).max(axis=0) > 0).all())),
+    )
+    distance = float(np.abs(end - 1).max())
+    return _statement(
+        "collapse", "h tends to 1 everywhere, so E -> 0", hypotheses, VANISHES,
+        "blew up" if run.blew_up else f"distance to 1 at T {distance:.3g}", distance < 1e-2 and not run.blew_up,
+        {"distance": distance},
+    )  # fmt: skip
+
+
+def _collapsing(reaction: Reaction, setting: StatementGraph) -> tuple[Hypothesis, ...]:
+    return (
+        _stochastic(setting),
+        Hypothesis("the graph is connected", setting.is_connected),
+        Hypothesis(
+            f"alpha > 0 and beta > 0 (alpha = {reaction.alpha:g}, beta = {reaction.beta:g})",
+            reaction.alpha > 0 and reaction.beta > 0,
+        ),
+    )
+
+
+def _stochastic(setting: StatementGraph) -> Hypothesis:
+    return Hypothesis("A is row-stochastic (row normalisation, or a regular graph)", setting.is_stochastic)
+
+
+def _statement(
+    name: str, conclusion: str, hypotheses: tuple[Hypothesis, ...], implies: str | None, evidence: str, observed: bool,
+    numbers: Mapping[str, float],
+) -> EnergyStatement:  # fmt: skip
+    applies = all(h.holds for h in hypotheses)
+    return EnergyStatement(
+        name,
+        conclusion,
+        hypotheses,
+        implies if applies else None,
+        evidence,
+        bool(observed) if applies else None,
+        numbers,
+    )
+
+
+# ---------------------------------------------------------------------- verdict
 SAMPLES = 129
 #: A reaction that has carried the state this many times beyond its start is taken to blow up.
 LOST = 1e4
 
 
-@dataclass(frozen=True, eq=False)
-class OversmoothingVerdict:
+@dataclass(frozen=True, eq=False, repr=False)
+class OversmoothingVerdict(Answer):
     """The answer for one system on one graph: `fates` for linear systems, `statements` for reactions.
+
+    `status` says whether the answer is proved or was measured on the trajectory alone.
 
     Attributes:
         system: the equation.
@@ -67,20 +222,46 @@ class OversmoothingVerdict:
     @property
     def answer(self) -> str:
         """What becomes of the Dirichlet energy: vanishes, stays positive, grows without bound, or undecided."""
-        if self.fates:
-            return self.fates[0].answer
-        implied = [s.implies for s in self.statements if s.implies]
-        if implied:
-            return implied[0]
-        if self.blew_up:
-            return GROWS
-        return UNDECIDED
+        return self._proved or (GROWS if self.blew_up else self.measured.answer)
+
+    @property
+    def value(self) -> str | None:
+        """The answer; None if undecided."""
+        return None if self.answer == Status.UNDECIDED else self.answer
+
+    @property
+    def status(self) -> Status:
+        """proved by modes or a statement, measured on the trajectory up to T, or undecided."""
+        if self._proved:
+            return Status.PROVED
+        return Status.UNDECIDED if self.value is None else Status.MEASURED
+
+    @property
+    def reason(self) -> str:
+        """What becomes of the energies, and what the run shows."""
+        parts = (*self.fates, *self.statements)
+        return "; ".join(map(str, parts if self._proved else (*parts, self.measured)))
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def _proved(self) -> str | None:
+        implied = [fate.answer for fate in self.fates] or [s.implies for s in self.statements if s.implies]
+        return implied[0] if implied else None
+
+    @property
+    def measured(self) -> MeasuredFate:
+        """What the trajectory shows of the Dirichlet energy."""
+        return MeasuredFate.of(self.times, self.energies["dirichlet"])
 
     @property
     def text(self) -> str:
         """The verdict in words, one sentence a line."""
-        head = f"{self.system.name or self.system} on {self.operator!r}, lam2 = {self.lam2:.6g}: E {self.answer}."
-        return "\n".join([head, *(f"{part}." for part in (*self.fates, *self.statements))])
+        how = "" if self._proved else f" ({self.status})"
+        head = f"{self.system.name or self.system} on {self.operator!r}, lam2 = {self.lam2:.6g}: E {self.answer}{how}."
+        parts = (*self.fates, *self.statements)
+        return "\n".join([head, *(f"{part}." for part in (parts if self._proved else (*parts, self.measured)))])
 
     def rows(self) -> list[dict[str, float]]:
         """The measured trajectory, one row a time."""
@@ -103,8 +284,9 @@ def oversmoothing(
     """Verdict for a system from H0 (n, channels) on an undirected graph, with a trajectory up to time T.
 
     E(t) ~ c t^power e^{rate t} in a linear system, with numbers from p(lam) and the modes of H0; such systems may have
-    scalar or channel coefficients and run by `exact`. Others need the form -alpha L H + f(H) with scalars, run by
-    dopri5, and are decided where a proven statement applies.
+    scalar or channel coefficients and run by `exact`. Others are run by dopri5: those of the form -alpha L H + f(H)
+    with scalars are decided where a proven statement applies, and of all others the answer is what the run shows, with
+    the status "measured".
 
     Args:
         system: a `System`, a name of the catalogue, or a line of text.
@@ -120,7 +302,7 @@ def oversmoothing(
 
     Raises:
         InvalidArgument: for a start, a time or missing numbers that cannot be used.
-        NotApplicable: for a directed or signed graph, and an equation of neither form.
+        NotApplicable: for a directed or signed graph, and several fields.
 
     Example:
         >>> import rdgraph as rd
@@ -130,15 +312,22 @@ def oversmoothing(
         ('stays positive', 0.014298)
         >>> oversmoothing("diffusion", rd.generators.path(3), {"alpha": 1.0}, H0, T=8.0, normalisation="row").answer
         'vanishes'
+        >>> gated = "-alpha*L@H + sigmoid(H)*(A@H - H)"
+        >>> v = oversmoothing(gated, rd.generators.path(3), {"alpha": 1.0}, H0, T=8.0, normalisation="row")
+        >>> v.answer, v.status
+        ('vanishes', 'measured')
     """
     system = parse(system)
+    if not system.is_single:
+        raise NotApplicable(f"expected an equation of one field, got {len(system.fields)}: {system}")
     _check_input(graph, H0, T)
     op = graph.operator(normalisation, self_loops=self_loops, dtype=torch.float64)
     plain = graph.operator("none", dtype=torch.float64)
     H0 = H0.detach().to("cpu", torch.float64)
     is_linear = system.structure.is_polynomial_in_operator
     reaction = None if is_linear else _reaction(system, coefficients)
-    check_symbol(system, op)
+    if is_linear or reaction is not None:
+        check_symbol(system, op)
     field = lower(system, op, coefficients)
     solution = _run(field, H0, float(T), is_linear)
     kept = solution.times.numpy() <= np.nan_to_num(solution.failed_at.numpy(), nan=np.inf)
@@ -148,9 +337,9 @@ def oversmoothing(
     gap = spectral_gap(op)
     fates: tuple[EnergyFate, ...] = ()
     found: tuple[EnergyStatement, ...] = ()
-    if reaction is None:
+    if is_linear:
         fates = energy_fates_of(field, op, plain, H0, times, energies)
-    else:
+    elif reaction is not None:
         run = EnergyTrajectory(times, states.numpy(), energies["dirichlet"], not solution.ok)
         found = statements(reaction, _setting(graph, op, gap), run)
     return OversmoothingVerdict(system, op, dict(coefficients), gap, times, energies, fates, found, not solution.ok)
@@ -164,20 +353,23 @@ def _run(field: VectorField, H0: Tensor, T: float, is_linear: bool) -> Solution:
 
 
 # ---------------------------------------------------------------------- reactions
-def _reaction(system: System, coefficients: Mapping[str, Any]) -> Reaction:
-    numbers = {}
-    for name, kind in system.coefficients.items():
-        if name not in coefficients:
-            raise InvalidArgument(
-                f"expected a number for every coefficient of {system.text}, got none for {name}; add it"
-            )
-        if kind is not Kind.SCALAR or torch.as_tensor(coefficients[name]).ndim:
-            raise NotApplicable(
-                f"expected scalar coefficients in {system.text}, got {name} with several values; the statements about "
-                "reactions are for scalars"
-            )
-        numbers[name] = float(coefficients[name])
-    return Reaction.read(system, numbers)
+def _reaction(system: System, coefficients: Mapping[str, Any]) -> Reaction | None:
+    """The form that the proven statements are about, None for another one."""
+    missing = [name for name in system.coefficients if name not in coefficients]
+    if missing:
+        raise InvalidArgument(
+            f"expected a number for every coefficient of {system.text}, got none for {missing[0]}; add it"
+        )
+    is_scalar = all(
+        kind is Kind.SCALAR and not torch.as_tensor(coefficients[name]).ndim
+        for name, kind in system.coefficients.items()
+    )
+    if not is_scalar:
+        return None
+    try:
+        return Reaction.read(system, {name: float(coefficients[name]) for name in system.coefficients})
+    except NotApplicable:
+        return None
 
 
 def _setting(graph: Graph, op: Operator, gap: float) -> StatementGraph:

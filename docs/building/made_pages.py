@@ -21,7 +21,7 @@ page for an equation of your own; it needs no server and no network. {link}
 LEDGER = """# The ledger, row by row
 
 Every number and claim of the GREAD paper that is held here, with a status; `rdgraph ledger --page FILE` writes this
-page, and [the ledger](../ledger.md) says how it is made. {link}
+page, and [the ledger](../measured/ledger.md) says how it is made. {link}
 
 ```{{raw}} html
 <iframe class="made-page" src="{address}" title="The ledger"></iframe>

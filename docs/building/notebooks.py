@@ -20,7 +20,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 ROOT = Path(__file__).resolve().parents[2]
-TUTORIALS = ROOT / "docs" / "tutorials"
+TUTORIALS = ROOT / "docs" / "start" / "tutorials"
 #: A block of Python in a page, and a link to another file of the documentation.
 _BLOCK = re.compile(r"^```python\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 _LOCAL_LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:)[^)]+\)")

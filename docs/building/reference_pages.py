@@ -89,7 +89,17 @@ def commands() -> str:
 
     command = get_command(app)
     text = get_docs_for_click(obj=command, ctx=command.context_class(command, info_name="rdgraph"), name="rdgraph")
-    return "# The command line" + text.removeprefix("# `rdgraph`")
+    return "# The command line" + plain_stars(text.removeprefix("# `rdgraph`"))
+
+
+def plain_stars(text: str) -> str:
+    """Stars of formulas as they are: those of lists and headings stay, and so does all that stands in backticks.
+
+    >>> plain_stars("* `-a*H`: -alpha*L@H, **Usage**:")
+    '* `-a*H`: -alpha\\\\*L@H, **Usage**:'
+    """
+    pieces = re.split(r"(```.*?```|`[^`]*`|\*\*[A-Z]\w*\*\*|^\s*\* )", text, flags=re.DOTALL | re.MULTILINE)
+    return "".join(piece if k % 2 else piece.replace("*", "\\*") for k, piece in enumerate(pieces))
 
 
 def write_if_new(path: Path, text: str) -> None:

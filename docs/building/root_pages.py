@@ -20,7 +20,7 @@ PAGES = {
 }
 _LINK = re.compile(r"\]\(([^)#:]+)(#[^)]*)?\)")
 _PATTERN = re.compile(r"^[\w/]+\*\n", re.MULTILINE)
-#: A line of the contents in whose place come all pages beside it that the contents do not name.
+#: A line of the contents in whose place come all measured pages that the contents do not name.
 OTHERS = "(others)\n"
 
 
@@ -33,8 +33,8 @@ def write_root_pages(folder: Path) -> None:
 def moved(link: re.Match[str]) -> str:
     """A link of the root as one of the site.
 
-    >>> _LINK.sub(moved, "[a](docs/tests.md#b), [c](CHANGELOG.md)")
-    '[a](../tests.md#b), [c](changes.md)'
+    >>> _LINK.sub(moved, "[a](docs/measured/tests.md#b), [c](CHANGELOG.md)")
+    '[a](../measured/tests.md#b), [c](changes.md)'
     """
     target, place = link[1], link[2] or ""
     if target in PAGES:
@@ -43,14 +43,14 @@ def moved(link: re.Match[str]) -> str:
 
 
 def others(contents: str, pages: set[str]) -> str:
-    """The pages that the contents do not name, a line each.
+    """The measured pages that the contents do not name, a line each.
 
-    >>> others("install\\nconform*\\n", {"index", "install", "conform", "depth", "tutorials/a"})
-    'depth\\n'
+    >>> others("measured/ledger\\n", {"index", "start/install", "measured/ledger", "measured/depth"})
+    'measured/depth\\n'
     """
     lines = contents.splitlines()
-    named = {page for page in pages for line in lines if fnmatch(page, line)} | {"index"}
-    return "".join(f"{page}\n" for page in sorted(pages - named) if "/" not in page)
+    named = {page for page in pages for line in lines if fnmatch(page, line)}
+    return "".join(f"{page}\n" for page in sorted(pages - named) if page.startswith("measured/"))
 
 
 def settle(app: Sphinx, _name: str, source: list[str]) -> None:
@@ -58,7 +58,7 @@ def settle(app: Sphinx, _name: str, source: list[str]) -> None:
     if OTHERS in source[0]:
         source[0] = source[0].replace(OTHERS, others(source[0], app.env.found_docs))
     for file, name in PAGES.items():
-        source[0] = source[0].replace(f"](../{file}", f"](/generated/{name}.md")
+        source[0] = re.sub(rf"\]\((?:\.\./)+{re.escape(file)}", f"](/generated/{name}.md", source[0])
     source[0] = _PATTERN.sub(
         lambda line: line[0] if any(fnmatch(page, line[0].strip()) for page in app.env.found_docs) else "", source[0]
     )

@@ -17,7 +17,7 @@ NOTEBOOKS = "generated/notebooks"
 
 def show(app: Sphinx, name: str, source: list[str]) -> None:
     """Run a tutorial and put its pictures and its notebook into the page."""
-    if not name.startswith("tutorials/") or name == "tutorials/index":
+    if not name.startswith("start/tutorials/") or name == "start/tutorials/index":
         return
     page = Path(app.srcdir, f"{name}.md")
     kept = Path(app.srcdir).parent / "build" / "notebooks"

@@ -1,1 +1,2 @@
-"""The scikit-learn classifier: `estimator`, what it is given, what it learns from, what it says, its storage."""
+"""The scikit-learn classifiers: `estimators`, `inputs` they take, `sample` they learn from, `prediction` and
+storage."""

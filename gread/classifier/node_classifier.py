@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from gread.classifier.inputs import as_data_set, feature_names, named_labels, read_rows_of, read_sample_weight
-from gread.classifier.labels import check_alike, read_labels
-from gread.classifier.prediction import log_probabilities
+from gread.classifier.inputs import (
+    as_data_set,
+    check_alike,
+    feature_names,
+    named_labels,
+    read_labels,
+    read_rows_of,
+    read_sample_weight,
+)
+from gread.classifier.prediction import FittedState, load_state, log_probabilities, save_state
 from gread.classifier.sample import TrainingSet
-from gread.classifier.storage import FittedState, load_state, save_state
+from gread.datasets.checks import unscaled_columns
 from gread.datasets.node_data import NodeData
+from gread.models.resolution import divergence_remedy
 from gread.models.trained_network import Network
 from gread.settings.config import Config
 from gread.settings.trials import Trial
-from gread.training.trainer import train
+from gread.training.trainer import train, training_text
 from rdgraph.errors import Diverged, InvalidArgument, MissingDependency
 from rdgraph.graphs.edges import read_nodes, read_whole
+from rdgraph.status_line import StatusLine
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -31,9 +41,11 @@ except ImportError:
     ) from None
 
 #: Arguments of a classifier that are not settings of the network or its training.
-OWN = ("seed", "device", "validation", "members", "tune", "graph", "features")
+OWN = ("seed", "device", "validation", "members", "class_weight", "tune", "verbose", "graph", "features")
 #: Arguments that are data, and saved as such.
 DATA = ("graph", "features")
+#: What brings the columns of an array to one scale.
+SCALER = "sklearn.preprocessing.StandardScaler"
 
 
 class NodeClassifier(ClassifierMixin, BaseEstimator):
@@ -46,6 +58,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
     device: Any
     validation: Any
     members: Any
+    class_weight: Any
+    verbose: Any
     graph: Any
     features: Any
 
@@ -124,16 +138,23 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         config = self.config
         seed, members = read_whole(self.seed, 0, "seed"), read_whole(self.members, 1, "members")
         x, made, rows = read_rows_of(X, self.features, graph, self.graph)
-        lesson = TrainingSet.read(x, made, rows, y, sample_weight, (mask, val_mask), self.validation, seed)
-        config = self._chosen(config, lesson, seed)
-        trials = [Trial(config, 0, seed + k) for k in range(members)]
-        trained = train(lesson.data, trials, device=self.device, weights=lesson.weights)
+        names = feature_names(X if self.features is None else self.features)
+        if scales := unscaled_columns(x, SCALER, names) if data is None else data.unscaled():
+            warnings.warn(scales, stacklevel=2)
+        lesson = TrainingSet.read(
+            x, made, rows, y, sample_weight, (mask, val_mask), self.validation, seed, self.class_weight
+        )
+        with StatusLine(type(self).__name__, shown=bool(self.verbose)) as status:
+            config = self._chosen(config, lesson, seed, status.say)
+            trials = [Trial(config, 0, seed + k) for k in range(members)]
+            status.say("preparing the training")
+            trained = train(
+                lesson.data, trials, device=self.device, weights=lesson.weights, tell=status.note,
+                progress=lambda p: status.say(training_text(p)),
+            )  # fmt: skip
         failed = [s for s, epoch in zip(trained.status, trained.best_epoch, strict=True) if s != "ok" and epoch == 0]
         if failed:
-            raise Diverged(
-                f"expected a training that stays finite, got one that {failed[0]}; lower learning_rate or time"
-            )
-        names = feature_names(X if self.features is None else self.features)
+            raise Diverged(f"the training {failed[0]}; {divergence_remedy(trained.trials[0].config, x)}")
         state = FittedState(
             tuple(trained.network(k) for k in range(members)), lesson.classes, made, x, trained.history,
             trained.best_epoch, trained.status, config.training.epochs, self.features is not None, names,
@@ -148,7 +169,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             )
         return data.graph
 
-    def _chosen(self, config: Config, lesson: TrainingSet, seed: int) -> Config:
+    def _chosen(self, config: Config, lesson: TrainingSet, seed: int, say: Callable[[str], None]) -> Config:
         """The settings that are trained; a classifier may look for better ones than those it was given."""
         return config
 

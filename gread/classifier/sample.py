@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from gread.classifier.inputs import read_sample_weight
-from gread.classifier.labels import read_labels
-from gread.datasets.masks import Masks
+from gread.classifier.inputs import read_labels, read_sample_weight
 from gread.datasets.meta import Meta
 from gread.datasets.node_data import NodeData
-from gread.datasets.splits import stream
+from gread.datasets.splits import Masks, stream
 from gread.models.problem import SMALL_CLASS
 from rdgraph import Graph
 from rdgraph.errors import InvalidArgument
@@ -138,6 +136,27 @@ def _set_aside(codes: np.ndarray, train: np.ndarray, share: Any, seed: int) -> n
     return val
 
 
+def read_class_weight(given: Any, classes: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """The weights (k,) of classes that have so many training rows: "balanced", or numbers >= 0 by label.
+
+    >>> read_class_weight("balanced", np.array(["a", "b"]), np.array([1, 3]))
+    array([2.        , 0.66666667])
+    >>> read_class_weight({"b": 5}, np.array(["a", "b"]), np.array([1, 3]))
+    array([1., 5.])
+    """
+    if isinstance(given, str) and given == "balanced":
+        return np.asarray(counts.sum() / (np.count_nonzero(counts) * np.maximum(counts, 1)))
+    if not isinstance(given, Mapping):
+        raise InvalidArgument(f"expected class_weight None, 'balanced' or weights by class, got {given!r:.60}")
+    names = classes.tolist()
+    if unknown := [name for name in given if name not in names]:
+        raise InvalidArgument(f"expected classes among {names[:8]} in class_weight, got {unknown[0]!r}")
+    weights = np.array([given.get(name, 1) for name in names], dtype=float)
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and (weights * counts).any()):
+        raise InvalidArgument("expected finite class weights >= 0, some of them > 0")
+    return weights
+
+
 @dataclass(frozen=True, eq=False)
 class TrainingSet:
     """What is trained on: a data set with one split, the classes it tells apart (k,), and weights of the nodes (n,)."""
@@ -149,7 +168,7 @@ class TrainingSet:
     @classmethod
     def read(
         cls, x: np.ndarray | csr_array, graph: Graph, rows: np.ndarray, y: Any, sample_weight: Any,
-        masks: tuple[Any, Any], validation: Any, seed: int,
+        masks: tuple[Any, Any], validation: Any, seed: int, class_weight: Any = None,
     ) -> TrainingSet:  # fmt: skip
         """From labels and weights of rows that stand for nodes; `masks` are those of training and validation rows."""
         classes, codes = read_labels(y)
@@ -160,19 +179,25 @@ class TrainingSet:
             sample.merged(mask, codes >= 0, name) for mask, name in zip(masks, ("mask", "val_mask"), strict=True)
         )
         parts = read_parts(sample.codes, chosen, validating, validation, seed, classes.tolist())
-        return cls.make(x, graph, sample, parts, classes)
+        return cls.make(x, graph, sample, parts, classes, class_weight)
 
     @classmethod
     def make(
-        cls, x: np.ndarray | csr_array, graph: Graph, sample: Sample, parts: Parts, classes: np.ndarray
-    ) -> TrainingSet:
+        cls, x: np.ndarray | csr_array, graph: Graph, sample: Sample, parts: Parts, classes: np.ndarray,
+        class_weight: Any = None,
+    ) -> TrainingSet:  # fmt: skip
         """Put the rows of a sample on their nodes; the classes are those that some row is learned from."""
         used = np.unique(sample.codes[parts.train | parts.val])
         kept = classes[used]
         if len(kept) < 2:
+            found = f"got {kept.tolist()} alone"
+            if len(classes) > 1:
+                raise InvalidArgument(
+                    f"expected rows of two classes or more in mask and val_mask, {found}; choose some of "
+                    f"{', '.join(str(name) for name in classes.tolist() if name not in kept)} as well"
+                )
             raise InvalidArgument(
-                f"expected labels of two classes or more, got {kept.tolist()} alone; with one class there is nothing "
-                "to tell apart"
+                f"expected labels of two classes or more, {found}; with one class there is nothing to tell apart"
             )
         y, masks = np.full(graph.num_nodes, -1), np.zeros((3, graph.num_nodes), dtype=bool)
         places = np.searchsorted(used, sample.codes)
@@ -181,5 +206,9 @@ class TrainingSet:
             mask[sample.nodes] = part
         weights = np.zeros(graph.num_nodes)
         weights[sample.nodes] = sample.weights
+        if class_weight is not None:
+            weights *= np.append(
+                read_class_weight(class_weight, kept, np.bincount(y[masks[0]], minlength=len(kept))), 0
+            )[y]
         meta = Meta("data", classes=tuple(map(str, kept.tolist())))
         return cls(NodeData(graph, x, y, Masks(*masks), meta), kept, weights)

@@ -1,9 +1,9 @@
 """Data sets: the public ones, embedded ones, synthetic ones, and your own graph.
 
-public:     sources (catalogue), download, transfer, raw, pickles, planetoid, webkb, npz, variants, loading
-yours:      nodes, masks, checks, tables, interchange, splits
+public:     sources (catalogue), download, raw, planetoid, npz, ogb_sets, variants, loading
+yours:      node_data, splits, checks, node_tables, array_files, interchange
 others:     embedded, synthetic
-about them: facts, twins, comparison
+about them: facts, twins, published_comparison
 
 The names for daily use stand in `gread`.
 """

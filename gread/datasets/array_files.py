@@ -8,24 +8,345 @@ column of labels, maybe split columns, and features. Ends of edges are rows of t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, overload
 
 import numpy as np
 
-from gread.datasets.edge_files import PARQUET, read_graph
-from gread.datasets.interchange import Pieces, assemble, encode_labels
-from gread.datasets.masks import PARTS, Masks
+from gread.datasets.interchange import Pieces, Reading, assemble, encode_labels
 from gread.datasets.meta import Meta
-from gread.datasets.numpy_files import NPY, NPZ, archive, is_npy, load
-from gread.datasets.parquet_table import IdTexts, ParquetTable
-from gread.datasets.preparation import ERROR, FeatureChoices, FeatureColumns, Preparation
-from gread.datasets.tables import split_names
+from gread.datasets.preparation import ERROR, FeatureChoices, FeatureColumns, Preparation, is_missing
+from gread.datasets.splits import PARTS, Masks, split_names
 from rdgraph import Graph
-from rdgraph.errors import FileError, InvalidArgument
+from rdgraph.errors import FileError, InvalidArgument, MissingDependency
+from rdgraph.files import reason_of
+from rdgraph.graphs.edges import BLOCK, EdgeKeys
+from rdgraph.graphs.graph_files import column_hint, edge_columns
 
+# ---------------------------------------------------------------------- numpy files
+# Arrays of npy and npz files: whole, as they lie on the disk, or edges block by block; Python objects are refused.
+
+NPY, NPZ = ".npy", ".npz"
+#: The array of the edges in an npz file.
+EDGES = "edge_index"
+#: An end (0 for sources, 1 for targets), the number of an edge, and the nodes there and at the edges behind it.
+Block = tuple[int, int, np.ndarray]
+
+
+def is_npy(path: Path) -> bool:
+    """Whether a file is one of a single array, by its name."""
+    return path.suffix.lower() == NPY
+
+
+def load(path: Path) -> np.ndarray:
+    """An npy file as it lies on the disk."""
+    with _reading(path):
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+
+
+def archive(path: Path, needed: Sequence[str], known: Sequence[str]) -> dict[str, np.ndarray]:
+    """Some arrays of an npz file: those that are needed, and those of the known ones that there are."""
+    with _reading(path), path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+        names = list(arrays.files)
+        found = {name: arrays[name] for name in (*needed, *known) if name in names}
+    for name in needed:
+        if name not in found:
+            raise _lacking(path, name, names)
+    return found
+
+
+def edge_count(path: Path) -> int:
+    """The number E of edges (2, E) in an npy file, or an npz file with edge_index."""
+    with _reading(path), _opened(path) as (file, size):
+        shape, _, kind = _header(file)
+        if len(shape) != 2 or shape[0] != 2 or kind.kind not in "iu":
+            raise FileError(f"expected whole numbers (2, E), sources then targets, in {path}, got {kind} {shape}")
+        if size < 2 * shape[1] * kind.itemsize:
+            raise ValueError(f"{size} bytes for {2 * shape[1]} numbers")
+    return int(shape[1])
+
+
+def edge_blocks(path: Path) -> Iterator[Block]:
+    """The edges of such a file, a block after the other."""
+    with _reading(path), _opened(path) as (file, _):
+        (_, count), is_fortran, kind = _header(file)
+        ends = (None,) if is_fortran else (0, 1)
+        for end in ends:
+            for start in range(0, count, BLOCK):
+                width = min(BLOCK, count - start)
+                taken = file.read((2 if is_fortran else 1) * width * kind.itemsize)
+                block = np.frombuffer(taken, dtype=kind).reshape(width, -1)
+                if end is not None:
+                    yield end, start, block[:, 0]
+                else:
+                    yield from ((k, start, block[:, k]) for k in (0, 1))
+
+
+def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Shape, whether columns come first, and kind of an array whose numbers follow."""
+    version = np.lib.format.read_magic(file)
+    if version == (1, 0):
+        return np.lib.format.read_array_header_1_0(file)
+    return np.lib.format.read_array_header_2_0(file)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[IO[bytes], int]]:
+    """The array of the edges as a stream, and its bytes."""
+    if is_npy(path):
+        with path.open("rb") as file:
+            yield file, path.stat().st_size
+        return
+    with zipfile.ZipFile(path) as packed:
+        names = [name.removesuffix(NPY) for name in packed.namelist()]
+        if EDGES not in names:
+            raise _lacking(path, EDGES, names)
+        member = packed.infolist()[names.index(EDGES)]
+        with packed.open(member) as file:
+            yield file, member.file_size
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """What goes wrong with a file, in a line that names it."""
+    try:
+        yield
+    except FileError:  # which is told already
+        raise
+    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as reason:
+        expected = "an array of numbers" if is_npy(path) else "an npz file of plain arrays"
+        remedy = "save it with numpy.save" if is_npy(path) else "save it again"
+        raise FileError(f"expected {expected} in {path}, got {reason}; {remedy}") from None
+    except OSError as problem:
+        raise FileError(f"expected a file that can be read, got {path}: {reason_of(problem)}; check its name") from None
+
+
+def _lacking(path: Path, name: str, names: Sequence[str]) -> FileError:
+    got = ", ".join(names) or "none"
+    return FileError(f"expected an array {name} in {path}, got {got}; save it with numpy.savez")
+
+
+# ---------------------------------------------------------------------- parquet table
+# `ParquetTable`: a parquet file whose columns are read one by one, and in blocks of rows.
+
+#: Rows that are looked at together; where ids are looked up, a table of all of them is made for each block.
+BATCH, LOOKED_UP = 1 << 16, 1 << 18
+#: What helps where numbers are missing among the features.
+FILL = "leave it out, fill it, or take the mean of the column (missing='mean')"
+
+
+class IdTexts(Sequence[str]):
+    """Ids as texts that are made when they are asked for; `ids` is an arrow array.
+
+    >>> import pyarrow as pa
+    >>> texts = IdTexts(pa.array([7, 30]))
+    >>> list(texts), texts[-1], texts[:1]
+    (['7', '30'], '30', ('7',))
+    """
+
+    def __init__(self, ids: Any) -> None:
+        self._ids = ids
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    @overload
+    def __getitem__(self, which: int) -> str: ...
+
+    @overload
+    def __getitem__(self, which: slice) -> Sequence[str]: ...
+
+    def __getitem__(self, which: int | slice) -> str | Sequence[str]:
+        found = self._ids[which]
+        return tuple(map(str, found.to_pylist())) if isinstance(which, slice) else str(found.as_py())
+
+    def __iter__(self) -> Iterator[str]:
+        return (text for start in range(0, len(self), BATCH) for text in self[start : start + BATCH])
+
+    def __eq__(self, other: object) -> bool:
+        return tuple(self) == tuple(other) if isinstance(other, Sequence) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+
+class ParquetTable:
+    """A parquet file whose columns are read one by one; `needed` as for `header_columns` of graph files."""
+
+    def __init__(self, path: Path, needed: Mapping[str, str]) -> None:
+        try:
+            from pyarrow import ArrowException, parquet
+        except ImportError:
+            raise MissingDependency(
+                "expected the package pyarrow for parquet files, got none; pip install 'rdgraph[gread]'"
+            ) from None
+        self.path = path
+        try:
+            self.file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
+        except OSError as problem:
+            raise FileError(f"expected a file that can be read, got {path}: {problem}; check its name") from None
+        except ArrowException as problem:
+            raise FileError(f"expected a parquet file in {path}, got {problem}; save it again") from None
+        self.names: list[str] = self.file.schema_arrow.names
+        self.rows = int(self.file.metadata.num_rows)
+        for name, remedy in needed.items():
+            if name not in self.names:
+                hint = column_hint(name, self.names, remedy)
+                raise FileError(f"expected a column {name!r} in {path}, got {', '.join(self.names)}; {hint}")
+
+    def column(self, name: str) -> Any:
+        return self.file.read(columns=[name], use_threads=False)[name]
+
+    def undivided(self, name: str) -> Any:
+        """A column as one arrow array, of the values themselves where it keeps each of them once."""
+        found = self.column(name).combine_chunks()
+        return found.dictionary_decode() if hasattr(found, "dictionary_decode") else found
+
+    def is_category(self, name: str, choices: FeatureChoices) -> bool:
+        """Whether a column is one of words."""
+        kind = str(self.file.schema_arrow.field(name).type)
+        is_text = kind in ("string", "large_string", "string_view") or kind.startswith("dictionary<values=string")
+        return name in choices.categories or (is_text and choices.finds_categories)
+
+    def words(self, name: str, choices: FeatureChoices) -> list[str | None]:
+        """A column of categories, None where one is missing."""
+        found = self.column(name).to_pylist()
+        read = [None if value is None or is_missing(str(value)) else str(value) for value in found]
+        if choices.missing == ERROR and None in read:
+            raise FileError(
+                f"expected a category in row {read.index(None)}, column {name!r} of {self.path}, got an empty cell; "
+                "leave the column out, fill it, or let it be none of them (missing='mean')"
+            )
+        return read
+
+    def batches(self, name: str, rows: int = BATCH) -> Iterator[Any]:
+        """A column as arrow arrays of so many rows; what they took is not kept for later ones."""
+        from pyarrow import default_memory_pool
+
+        for batch in self.file.iter_batches(rows, columns=[name], use_threads=False):
+            yield batch.column(0)
+        default_memory_pool().release_unused()
+
+    def number_blocks(self, name: str, may_miss: bool = False, remedy: str = FILL) -> Iterator[np.ndarray]:
+        """A column of numbers in blocks, none of them missing, or nan where they may."""
+        kind = self.file.schema_arrow.field(name).type
+        for part in self.batches(name):
+            is_whole = may_miss or not part.null_count
+            values = np.asarray(part.to_numpy(zero_copy_only=False)) if is_whole else np.array([None])
+            if values.dtype.kind not in "biuf":
+                got = "empty cells" if part.null_count else str(kind)
+                raise FileError(f"expected numbers in column {name!r} of {self.path}, got {got}; {remedy}")
+            yield values
+
+    def numbers(self, name: str, may_miss: bool = False) -> np.ndarray:
+        """The same as one array."""
+        found, done = None, 0
+        for values in self.number_blocks(name, may_miss):
+            if found is None or (found.dtype.kind != "f" and values.dtype.kind == "f"):
+                wider = np.empty(self.rows, dtype=values.dtype)
+                wider[:done] = 0 if found is None else found[:done]
+                found = wider
+            found[done : done + len(values)] = values
+            done += len(values)
+        return np.empty(0) if found is None else found
+
+
+# ---------------------------------------------------------------------- edge files
+# The graph of npy, npz and parquet files; edges are read block by block, so that they never lie beside the graph.
+
+PARQUET = ".parquet"
+#: What helps where ends of edges are no rows.
+ROWS = "write the row of a node in every cell, or give nodes an id"
+
+
+@dataclass(frozen=True, eq=False)
+class _EdgeFile:
+    """So many edges, how their ends are read, and how their weights, None where there are none."""
+
+    count: int
+    blocks: Callable[[], Iterator[Block]]
+    weights: Callable[[], np.ndarray] | None
+
+
+def read_graph(path: Path, weight: str | None, ids: Any, nodes: int, directed: bool, duplicates: str = "once") -> Graph:
+    """Edges once each, and both ways unless directed; `duplicates` are those of `Graph.from_edges`.
+
+    `ids` is an arrow array of the names that ends of edges have, None where they are rows of so many nodes.
+    """
+    edges = _parquet_edges(path, weight, ids) if path.suffix.lower() == PARQUET else _numpy_edges(path, weight, ids)
+    try:
+        keys = EdgeKeys(edges.count, nodes, both_ways=not directed)
+        for end, start, block in edges.blocks():
+            keys.add(end, start, block)
+        return Graph.from_keys(keys, edges.weights() if edges.weights else None, duplicates=duplicates)
+    except InvalidArgument as problem:
+        raise FileError(f"{path}: {problem}") from None
+
+
+def _numpy_edges(path: Path, weight: str | None, ids: Any) -> _EdgeFile:
+    if ids is not None:
+        raise FileError(f"expected edges in a parquet file beside nodes with ids, got {path.name}; leave the ids out")
+    count = edge_count(path)
+    is_archive = path.suffix.lower() == NPZ
+    found = archive(path, (), ("weight",)).get("weight") if is_archive and weight is not None else None
+    return _EdgeFile(count, lambda: edge_blocks(path), None if found is None else lambda: found)
+
+
+def _parquet_edges(path: Path, weight: str | None, ids: Any) -> _EdgeFile:
+    table = ParquetTable(path, edge_columns(weight))
+    ends = _rows if ids is None else _looked_up
+    has_weights = weight is not None and weight in table.names
+
+    def blocks() -> Iterator[Block]:
+        for end, name in enumerate(("source", "target")):
+            start = 0
+            for block in ends(table, name, ids):
+                yield end, start, block
+                start += len(block)
+
+    return _EdgeFile(table.rows, blocks, (lambda: table.numbers(str(weight))) if has_weights else None)
+
+
+def _rows(table: ParquetTable, name: str, ids: None) -> Iterator[np.ndarray]:
+    """The rows of nodes that a column has, in blocks."""
+    del ids
+    for block in table.number_blocks(name, remedy=ROWS):
+        if block.dtype.kind not in "iu":
+            raise FileError(
+                f"expected rows of nodes in column {name!r} of {table.path}, got {block.dtype}; give nodes an id"
+            )
+        yield block
+
+
+def _looked_up(table: ParquetTable, name: str, ids: Any) -> Iterator[np.ndarray]:
+    """The rows of the nodes whose ids a column has, in blocks."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    done = 0
+    for column in table.batches(name, LOOKED_UP):
+        try:
+            places = compute.index_in(column, value_set=ids)
+        except pa.ArrowException as problem:
+            raise FileError(
+                f"expected ids like those of the nodes in column {name!r} of {table.path}, got {problem}"
+            ) from None
+        if places.null_count:
+            row = int(compute.index(compute.is_null(places), True).as_py())
+            raise FileError(
+                f"{table.path}, row {done + row}, column {name!r}: expected the id of a node, got "
+                f"{column[row].as_py()!r}; add the node to the other file or leave the edge out"
+            )
+        done += len(column)
+        yield np.asarray(places.to_numpy())
+
+
+# ---------------------------------------------------------------------- array files
 SUFFIXES = (NPY, NPZ, PARQUET)
 
 
@@ -38,41 +359,30 @@ def is_array_file(path: str | Path) -> bool:
     return Path(path).suffix.lower() in SUFFIXES
 
 
-def read_array_files(
-    edges: str | Path,
-    nodes: str | Path,
-    *,
-    label: str | None = "label",
-    id: str = "id",  # noqa: A002  the name of the column
-    choices: FeatureChoices,
-    preparation: Preparation | None,
-    weight: str | None = "weight",
-    directed: bool = False,
-    masks: Masks | None = None,
-) -> tuple[Pieces, Preparation]:
+def read_array_files(edge_file: Path, node_file: Path, id_column: str, how: Reading) -> tuple[Pieces, Preparation]:
     """See `NodeData.from_files`; the names of columns are those of parquet files."""
-    edge_file, node_file = Path(edges), Path(nodes)
     for path in (edge_file, node_file):
         if not is_array_file(path):
             raise FileError(
-                f"expected two files among {', '.join(SUFFIXES)}, or two csv files, got {path.name}; convert it"
+                f"expected two files of arrays, {', '.join(SUFFIXES)}, or none, got {path.name} beside one; convert it"
             )
     is_table = node_file.suffix.lower() == PARQUET
-    found = _parquet_nodes(node_file, label, id, choices) if is_table else _array_nodes(node_file)
+    found = _parquet_nodes(node_file, how.label, id_column, how.choices) if is_table else _array_nodes(node_file)
     if not len(found.y):
         raise FileError(f"expected a row for every node in {node_file}, got none; write the nodes")
     # Features are read last, so that they do not lie beside what sorting the edges takes.
-    graph = read_graph(edge_file, weight, found.ids, len(found.y), directed)
-    given = found.masks if masks is None else masks
+    graph = read_graph(edge_file, how.weight, found.ids, len(found.y), bool(how.directed), how.duplicates)
+    given = found.masks if how.masks is None else how.masks
     columns = found.features() or FeatureColumns((), np.empty((len(found.y), 0)))
     try:
-        made = preparation or Preparation.fit(columns, choices)
+        made = how.preparation or Preparation.fit(columns, how.choices)
         x = made.apply(columns)
     except InvalidArgument as problem:
         raise FileError(f"{node_file}: {problem}") from None
     meta = Meta(
-        node_file.stem, variant=(("undirected", str(not directed).lower()),), classes=found.classes,
-        split=f"masks of {node_file.name}" if masks is None and given is not None else "", notes=made.sentences(),
+        node_file.stem, variant=(("undirected", str(not how.directed).lower()),), classes=found.classes,
+        split=f"masks of {node_file.name}" if how.masks is None and given is not None else "", notes=made.sentences(),
+        cautions=made.unseen(columns),
     )  # fmt: skip
     return assemble(_named(graph, found.ids), x, found.y, given, meta), made
 
@@ -126,8 +436,8 @@ def _array_nodes(path: Path) -> _Nodes:
 
 def _parquet_nodes(path: Path, label: str | None, key: str, choices: FeatureChoices) -> _Nodes:
     chosen = choices.features
-    named = [*(chosen or ()), *choices.categories, *([key] if key != "id" else [])]
-    table = ParquetTable(path, [*([label] if label not in (None, "label") else []), *named])
+    named = {name: argument for name, argument in ((key, "id"), (label, "label")) if name not in (None, argument)}
+    table = ParquetTable(path, choices.needed | {str(k): f"name the column with {v}=NAME" for k, v in named.items()})
     splits = split_names(table.names)
     special = {key, label, *splits}
     wanted = [name for name in table.names if name not in special] if chosen is None else list(chosen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,9 @@ from scipy.sparse import csr_array, issparse
 from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.edges import as_array, whole_numbers
 from rdgraph.graphs.matrix_formats import check_sparse
+
+#: Columns whose scales differ by more than this factor are called unlike.
+UNLIKE = 100.0
 
 
 def frozen(array: np.ndarray) -> np.ndarray:
@@ -33,7 +37,9 @@ def read_labels(values: Any) -> np.ndarray:
     labels = whole_numbers(values, "labels", "node")
     if labels.size and labels.min() < -1:
         node = int((labels < -1).argmax())
-        raise InvalidArgument(f"expected labels from 0, or -1 for unknown, got node {node}: {labels.flat[node]}")
+        raise InvalidArgument(
+            f"expected labels from 0, or -1 for unknown, got node {node}: {labels.flat[node]}; renumber"
+        )
     return frozen(labels)
 
 
@@ -64,6 +70,33 @@ def read_features(values: Any) -> np.ndarray | csr_array:
         x = x.copy()
         x.sum_duplicates()
     return csr_array((frozen(x.data), frozen(x.indices), frozen(x.indptr)), shape=x.shape)
+
+
+def unscaled_columns(x: np.ndarray | csr_array, remedy: str, names: Sequence[str] | np.ndarray | None = None) -> str:
+    """A sentence about columns of very different scales, by name where they have one; "" where there is nothing to say.
+
+    The scale of a column is the root mean square of its entries that are not 0, so that rare words are no fault.
+
+    >>> x = np.array([[1.0, 3e5], [-1.0, 3e5]])
+    >>> unscaled_columns(x, "standardise=True", ["age", "income"]).partition(";")[0]
+    'Feature columns differ in scale by a factor of 3e+05 (income: 3e+05, age: 1)'
+    """
+    if issparse(x) or x.shape[1] < 2 or not x.shape[0]:
+        return ""
+    counts = np.count_nonzero(x, axis=0)
+    scales = np.sqrt(np.square(x, dtype=np.float64).sum(axis=0) / np.maximum(counts, 1))
+    used = np.flatnonzero(counts)
+    order = used[np.argsort(-scales[used])]
+    if len(order) < 2 or scales[order[0]] < UNLIKE * scales[order[-1]]:
+        return ""
+    ratio = scales[order[0]] / scales[order[-1]]
+    named = dict.fromkeys((*order[:2].tolist(), int(order[-1])))
+    titles = names if names is not None and len(names) == x.shape[1] else [f"column {k}" for k in range(x.shape[1])]
+    shown = ", ".join(f"{titles[k]}: {scales[k]:.3g}" for k in named)
+    return (
+        f"Feature columns differ in scale by a factor of {ratio:.2g} ({shown}); large ones drown the others: "
+        f"standardise them with {remedy}."
+    )
 
 
 def _csr(values: Any) -> csr_array:

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import eye_array
 
-from gread.datasets.masks import Masks
 from gread.datasets.meta import Meta
 from gread.datasets.node_data import NodeData
-from gread.datasets.splits import describe_split, stratified_splits
+from gread.datasets.splits import Masks, describe_split, stratified_splits
 from rdgraph import Graph
 from rdgraph.errors import InvalidArgument, MissingDependency
 from rdgraph.graphs.edges import read_whole

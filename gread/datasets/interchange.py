@@ -3,19 +3,136 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, eye_array
 
-from gread.datasets.masks import PARTS, Masks
 from gread.datasets.meta import Meta
+from gread.datasets.preparation import ERROR, FeatureChoices, FeatureColumns, Preparation, is_missing
+from gread.datasets.splits import PARTS, Masks, read_split_words, split_names
 from rdgraph import Graph
-from rdgraph.errors import InvalidArgument
+from rdgraph.errors import InvalidArgument, RdgraphError
+from rdgraph.files import Place
 from rdgraph.graphs.edges import as_array
 
+# ---------------------------------------------------------------------- feature cells
+# The cells of feature columns, row by row: numbers, words, what is missing; errors name the place of a cell.
+
+#: The largest feature float32 can hold.
+LARGEST = float(np.finfo(np.float32).max)
+
+
+#: A cell: a text, or a number that is one already.
+Cell = str | float
+
+
+class FeatureCells:
+    """Collects the feature columns of a table, whose places in a row are given by name.
+
+    A cell that is no finite number is remembered with its row, until all rows are there: a column without any number
+    is one of categories, another is refused. `place` gives the place of a row and a column, for errors.
+    """
+
+    def __init__(self, place: Callable[[int, str], Place], places: Mapping[str, int], choices: FeatureChoices) -> None:
+        self.place, self.choices = place, choices
+        self.names = tuple(places)
+        self._numeric = {name: k for name, k in places.items() if name not in choices.categories}
+        self._places = list(self._numeric.values())
+        self._words = {name: places[name] for name in choices.categories if name in places}
+        self._texts: dict[str, list[str]] = {name: [] for name in self._words}
+        self._odd: dict[str, list[tuple[int, str]]] = {}
+        self._rows: list[np.ndarray] = []
+        self._keys: list[int] = []
+
+    def add(self, key: int, cells: Sequence[Cell]) -> None:
+        """The next row, which `place` finds by its key."""
+        self._keys.append(key)
+        for name, place in self._words.items():
+            self._texts[name].append(_text(cells[place]))
+        try:
+            row = np.array([float(cells[k]) for k in self._places])
+        except ValueError:
+            row = np.array([np.nan])
+        if not (np.abs(row) <= LARGEST).all():
+            row = np.array([_cell_number(cells[k]) for k in self._places])
+            for (name, place), value in zip(self._numeric.items(), row, strict=True):
+                if np.isnan(value):
+                    self._odd.setdefault(name, []).append((key, _text(cells[place])))
+        self._rows.append(row.astype(np.float32))
+
+    def columns(self) -> FeatureColumns:
+        """What was read, checked."""
+        words = {name: self._read_words(name, self._texts[name], self._keys) for name in self._words}
+        for name, odd in self._odd.items():
+            if self._is_category(odd):
+                words[name] = self._read_words(name, [text for _, text in odd], self._keys)
+            else:
+                self._check_numbers(name, odd)
+        numbers = np.stack(self._rows) if self._rows else np.empty((0, len(self._places)), dtype=np.float32)
+        kept = [k for k, name in enumerate(self._numeric) if name not in words]
+        return FeatureColumns(self.names, numbers if len(kept) == len(self._places) else numbers[:, kept], words)
+
+    def _is_category(self, odd: Sequence[tuple[int, str]]) -> bool:
+        """Whether every cell of a column is a word or missing, and some are words."""
+        if not self.choices.finds_categories or len(odd) < len(self._keys):
+            return False
+        texts = [text for _, text in odd if not is_missing(text)]
+        return bool(texts) and not any(_is_number(text) for text in texts)
+
+    def _check_numbers(self, name: str, odd: Sequence[tuple[int, str]]) -> None:
+        wrong = [(key, text) for key, text in odd if not is_missing(text)]
+        remedy = "write one"
+        if wrong:
+            if self.choices.finds_categories:
+                remedy += ", name the features without it (features=), or name it among the categories (categories=)"
+            raise self._error("a finite number", name, *wrong[0], remedy)
+        if self.choices.missing == ERROR:
+            raise self._error("a finite number", name, *odd[0], self._filled("take the mean of the column"))
+
+    def _read_words(self, name: str, texts: Sequence[str], keys: Sequence[int]) -> list[str | None]:
+        if self.choices.missing == ERROR:
+            for key, text in zip(keys, texts, strict=True):
+                if is_missing(text):
+                    raise self._error("a category", name, key, text, self._filled("let it be none of them"))
+        return [None if is_missing(text) else text for text in texts]
+
+    def _filled(self, way: str) -> str:
+        """What helps where a value is missing; of features that follow another table, that is a value."""
+        if not self.choices.finds_categories:
+            return "write one: the features were prepared from a table without missing values"
+        return f"write one, or {way} (missing='mean')"
+
+    def _error(self, expected: str, name: str, key: int, text: str, remedy: str) -> RdgraphError:
+        return self.place(key, name).error(expected, repr(text) if text else "an empty cell", remedy)
+
+
+def _text(cell: Cell) -> str:
+    """A cell as a text; a number that is whole without a point."""
+    return cell if isinstance(cell, str) else f"{cell:.17g}"
+
+
+def _cell_number(text: Cell) -> float:
+    """A number that float32 can hold, nan for anything else."""
+    try:
+        value = float(text)
+    except ValueError:
+        return float("nan")
+    return value if abs(value) <= LARGEST else float("nan")
+
+
+def _is_number(text: str) -> bool:
+    """Whether a text spells a number, be it infinite."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+# ---------------------------------------------------------------------- interchange
 #: What `NodeData` is made of: graph, features, labels, masks, meta.
 Pieces = tuple[Graph, Any, Any, Masks, Meta]
 #: The note of a set whose nodes came without features.
@@ -27,14 +144,14 @@ def scipy_pieces(adjacency: Any, x: Any, y: Any, *, masks: Masks | None = None) 
     return assemble(Graph.from_scipy(adjacency), x, y, masks, Meta("data"))
 
 
-def pyg_pieces(data: Any, *, masks: Masks | None = None) -> Pieces:
+def pyg_pieces(data: Any, *, masks: Masks | None = None, directed: bool | None = None) -> Pieces:
     """A `torch_geometric.data.Data` or anything with its attributes; masks (n,) or (n, k), a mask (n,) serves all k.
 
     >>> from types import SimpleNamespace
     >>> pyg_pieces(SimpleNamespace(edge_index=[[0, 1], [1, 0]], num_nodes=2, x=[[1.0], [2.0]], y=[0, 1]))[2].tolist()
     [0, 1]
     """
-    graph = Graph.from_pyg(data)
+    graph = Graph.from_pyg(data).undirected() if directed is False else Graph.from_pyg(data)
     labels = getattr(data, "y", None)
     if labels is not None:
         labels = as_array(labels, "y")
@@ -44,31 +161,49 @@ def pyg_pieces(data: Any, *, masks: Masks | None = None) -> Pieces:
     return assemble(graph, _strided(getattr(data, "x", None)), labels, given, Meta("data", split=split))
 
 
-def networkx_pieces(
-    graph: Any,
-    *,
-    features: str | Sequence[str] | None = None,
-    label: str | None = "label",
-    weight: str | None = "weight",
-    masks: Masks | None = None,
-) -> Pieces:
-    """A networkx graph; `features` and `label` name attributes of its nodes.
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """How a graph with its nodes is read; see `NodeData.from_files` and `NodeData.from_networkx`."""
+
+    label: str | None
+    choices: FeatureChoices
+    preparation: Preparation | None
+    weight: str | None
+    directed: bool | None
+    duplicates: str
+    masks: Masks | None
+
+
+def attribute_pieces(graph: Any, how: Reading) -> tuple[Pieces, Preparation]:
+    """A networkx graph whose nodes carry features, labels and maybe splits as attributes.
 
     >>> import networkx as nx
     >>> g = nx.Graph([("a", "b")])
     >>> nx.set_node_attributes(g, {"a": "red", "b": "blue"}, "colour")
-    >>> made, _, y, _, meta = networkx_pieces(g, label="colour")
+    >>> how = Reading("colour", FeatureChoices(), None, "weight", None, "sum", None)
+    >>> (made, _, y, _, meta), _ = attribute_pieces(g, how)
     >>> y.tolist(), meta.classes, made.names
     ([1, 0], ('blue', 'red'), ('a', 'b'))
     """
-    made = Graph.from_networkx(graph, weight=weight)
+    made = Graph.from_networkx(graph, weight=how.weight, directed=how.directed, duplicates=how.duplicates)
     nodes = list(graph.nodes(data=True))
-    names = [features] if isinstance(features, str) else list(features or ())
-    x = np.concatenate([_attribute(nodes, name) for name in names], axis=1) if names else None
-    if label is not None and not any(label in values for _, values in nodes):
-        raise InvalidArgument(f"expected nodes with the attribute {label!r}, got none; label=None reads no labels")
-    y, classes = encode_labels([None if label is None else values.get(label) for _, values in nodes])
-    return assemble(made, x, y, masks, Meta("data", classes=classes))
+    known = list(dict.fromkeys(str(name) for _, values in nodes for name in values))
+    if how.label is not None and how.label not in known:
+        raise InvalidArgument(
+            f"expected nodes with the attribute {how.label!r}, got {', '.join(known) or 'none'}; name it with "
+            "label=NAME"
+        )
+    y, classes = encode_labels([None if how.label is None else values.get(how.label) for _, values in nodes])
+    columns = AttributeColumns(nodes, how.label, how.choices)
+    features = columns.features()
+    preparation = how.preparation or Preparation.fit(features, how.choices)
+    masks = columns.masks() if how.masks is None else how.masks
+    meta = Meta(
+        "data", classes=classes, variant=(("undirected", str(made.is_undirected).lower()),),
+        split="attributes of the nodes" if how.masks is None and masks is not None else "",
+        notes=(*columns.unused(known), *preparation.sentences()), cautions=preparation.unseen(features),
+    )  # fmt: skip
+    return assemble(made, preparation.apply(features), y, masks, meta), preparation
 
 
 def assemble(graph: Graph, x: Any, y: Any, masks: Masks | None, meta: Meta) -> Pieces:
@@ -87,7 +222,7 @@ def encode_labels(values: Sequence[Any]) -> tuple[np.ndarray, tuple[str, ...]]:
     (array([ 1,  0, -1,  0]), ('9', '10'))
     """
     known = [value for value in dict.fromkeys(values) if not _is_unknown(value)]
-    numbers = [_number(value) for value in known]
+    numbers = [_label_number(value) for value in known]
     if -1.0 in numbers:
         raise InvalidArgument(
             "expected labels other than -1, which means unknown elsewhere; leave the label out or give the class a name"
@@ -105,7 +240,7 @@ def _is_unknown(value: Any) -> bool:
     return value is None or value == "" or value != value
 
 
-def _number(value: Any) -> float | None:
+def _label_number(value: Any) -> float | None:
     """The finite number that a label is or spells, None for other names."""
     try:
         number = float(value)
@@ -114,24 +249,80 @@ def _number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _attribute(nodes: Sequence[tuple[Hashable, dict[str, Any]]], name: str) -> np.ndarray:
-    """One attribute of every node as columns (n, width), width 1 for a number."""
-    rows: list[np.ndarray] = []
-    for node, values in nodes:
-        if name not in values:
-            raise InvalidArgument(f"expected every node to carry the feature {name!r}, got node {node!r} without it")
-        row = as_array(values[name], f"the feature {name!r}").reshape(-1)
-        if row.dtype.kind not in "biuf" or not row.size:
-            raise InvalidArgument(
-                f"expected a number or a vector as feature {name!r}, got node {node!r}: {values[name]!r}; "
-                "encode names as numbers"
-            )
-        if rows and row.size != rows[0].size:
-            raise InvalidArgument(
-                f"expected {rows[0].size} numbers in the feature {name!r} of every node, got node {node!r}: {row.size}"
-            )
-        rows.append(row)
-    return np.stack(rows)
+class AttributeColumns:
+    """The attributes of nodes as columns: numbers, words, and vectors, which become a column an entry."""
+
+    def __init__(self, nodes: Sequence[tuple[Hashable, dict[Any, Any]]], label: str | None, choices: FeatureChoices):
+        self.nodes, self.choices = nodes, choices
+        given = list(dict.fromkeys(name for _, values in nodes for name in values if isinstance(name, str)))
+        self.splits = split_names(given)
+        self.columns: dict[str, list[Cell]] = {}
+        self.used: set[str | None] = {label, *self.splits} - set(choices.features or ())
+        is_named = choices.features is not None
+        for column in given if choices.features is None else choices.features:
+            name = column if column in given else column.partition("[")[0]  # an entry of a vector
+            if name not in given:
+                raise InvalidArgument(f"expected nodes with the attribute {name!r}, got {', '.join(given) or 'none'}")
+            if name not in self.used:
+                self._add(name, is_named)
+
+    def place(self, node: int, name: str) -> Place:
+        return Place(f"node {self.nodes[node][0]!r}", name, "attribute", InvalidArgument)
+
+    def _add(self, name: str, is_named: bool) -> None:
+        """The columns of one attribute; where it was not named, one that is no feature is left out."""
+        cells = [_cells(values.get(name)) for _, values in self.nodes]
+        if not is_named and any(cell is None for cell in cells):
+            return
+        width = max(len(cell) if isinstance(cell, tuple) else 1 for cell in cells)
+        is_vector = any(isinstance(cell, tuple) for cell in cells)
+        for node, cell in enumerate(cells):
+            is_odd = cell != "" and not (isinstance(cell, tuple) and len(cell) == width)
+            if cell is None or (is_vector and is_odd):
+                expected = f"{width} numbers, as other nodes have" if is_vector else "a number, a vector or a word"
+                got = f"{self.nodes[node][1][name]!r:.60}"
+                raise self.place(node, name).error(expected, got, "leave the attribute out (features=)")
+        self.used.add(name)
+        if not is_vector:
+            self.columns[name] = cells  # type: ignore[assignment]
+            return
+        for k in range(width):
+            self.columns[f"{name}[{k}]"] = [cell[k] if isinstance(cell, tuple) else "" for cell in cells]
+
+    def features(self) -> FeatureColumns:
+        names = list(self.columns)
+        cells_of = FeatureCells(self.place, {name: k for k, name in enumerate(names)}, self.choices)
+        for node, cells in enumerate(zip(*self.columns.values(), strict=True)):
+            cells_of.add(node, cells)
+        return cells_of.columns() if names else FeatureColumns((), np.empty((len(self.nodes), 0)))
+
+    def masks(self) -> Masks | None:
+        """The splits of attributes split, split_0, ..., None where there are none."""
+        if not self.splits:
+            return None
+        words = [[str(values.get(name) or "") for name in self.splits] for _, values in self.nodes]
+        return read_split_words(words, lambda node, k: self.place(node, self.splits[k]))
+
+    def unused(self, known: Sequence[str]) -> tuple[str, ...]:
+        """A sentence on what was left out."""
+        rest = [name for name in known if name not in self.used]
+        return (f"Attributes of the nodes that were not used: {', '.join(rest)}.",) if rest else ()
+
+
+def _cells(value: Any) -> Cell | tuple[float, ...] | None:
+    """What a node carries as a number, a word, or numbers of a vector; "" where it is missing, None for others."""
+    if value is None or isinstance(value, str):
+        return "" if value is None else value.strip()
+    try:
+        row = as_array(value, "an attribute")
+    except InvalidArgument:
+        return None
+    if row.dtype.kind in "US" and row.ndim == 0:
+        return str(row)
+    if row.dtype.kind not in "biuf" or not row.size:
+        return None
+    numbers = tuple("" if math.isnan(number) else number for number in row.astype(float).reshape(-1).tolist())
+    return numbers if row.ndim else numbers[0]  # type: ignore[return-value]
 
 
 def _pyg_masks(data: Any, num_nodes: int) -> Masks | None:

@@ -16,8 +16,9 @@ class Meta:
     """Where a data set comes from and what was done to it.
 
     `sources` are pairs (file or work, its sha256 or reference), `variant` pairs (step, choice), `classes` the names of
-    the labels 0, 1, ..., empty where unknown, `notes` sentences on what a user ought to know. `metric` is what networks
-    are chosen and reported by on this set: accuracy, or roc_auc where its authors use that.
+    the labels 0, 1, ..., empty where unknown, `notes` sentences on what a user ought to know, `cautions` those that
+    `NodeData.warnings` repeats. `metric` is what networks are chosen and reported by on this set: accuracy, or roc_auc
+    where its authors use that.
 
     >>> Meta("mine", metric="roc_auc").metric_title
     'ROC-AUC'
@@ -31,6 +32,7 @@ class Meta:
     classes: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     metric: str = ACCURACY
+    cautions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.metric not in METRIC_TITLES:

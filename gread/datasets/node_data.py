@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -10,15 +11,17 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from gread.datasets import array_files, interchange, tables
-from gread.datasets.checks import read_features, read_labels
-from gread.datasets.masks import Masks
+from gread.datasets import array_files, interchange, node_tables
+from gread.datasets.checks import read_features, read_labels, unscaled_columns
 from gread.datasets.meta import Meta
 from gread.datasets.preparation import FeatureChoices, FeatureColumns, Preparation
+from gread.datasets.splits import Masks
 from rdgraph import Graph
 from rdgraph.errors import InvalidArgument
-from rdgraph.graphs.edges import read_nodes
+from rdgraph.graphs.edges import read_nodes, read_whole
+from rdgraph.graphs.graph_files import is_graph_file
 
+# ---------------------------------------------------------------------- node data
 __all__ = ["Masks", "Meta", "NodeData"]
 
 
@@ -70,9 +73,10 @@ class NodeData:
         unlabelled = self.masks.covered & (y < 0)
         if unlabelled.any():
             split, node = np.argwhere(unlabelled)[0]
+            name = node if self.graph.names is None else repr(self.graph.names[node])
             raise InvalidArgument(
-                f"expected a label for every node of a split, got split {split}: node {node} has none (-1); "
-                "take it out of the masks"
+                f"expected a label for every node of a split, got split {split}: node {name} has none; "
+                "label it, or take it out of the split"
             )
         object.__setattr__(self, "x", x)
         object.__setattr__(self, "y", y)
@@ -80,7 +84,8 @@ class NodeData:
     def __repr__(self) -> str:
         return (
             f"NodeData({self.meta.name!r}, num_nodes={self.num_nodes}, num_edges={self.graph.num_edges}, "
-            f"num_features={self.num_features}, num_classes={self.num_classes}, num_splits={self.num_splits})"
+            f"num_features={self.num_features}, num_classes={self.num_classes}, num_splits={self.num_splits}"
+            f"{'' if self.graph.is_undirected else ', directed=True'})"
         )
 
     # ------------------------------------------------------------------ your own graph
@@ -88,7 +93,7 @@ class NodeData:
     def from_files(
         cls,
         edges: str | Path,
-        nodes: str | Path,
+        nodes: str | Path | None = None,
         *,
         label: str | None = "label",
         id: str = "id",  # noqa: A002  the name of the column
@@ -98,32 +103,44 @@ class NodeData:
         standardise: bool = False,
         preparation: Preparation | None = None,
         weight: str | None = "weight",
-        directed: bool = False,
+        directed: bool | None = None,
+        duplicates: str = "once",
         masks: Masks | None = None,
     ) -> NodeData:
-        """Two csv files, `source,target[,weight]` and `id,label[,split or split_0, split_1, ...],feature,...`.
+        """A file of edges and one of nodes, or one GraphML or GEXF file with both.
 
-        Ids are texts. `label` names the column of the classes, an empty cell is an unknown label, None reads none;
-        `features` names the feature columns, by default every other column. The words of a split column are train,
-        val, test or nothing; `masks` replaces them. Edges go both ways unless `directed`, then source -> target; a
-        repeated edge counts once. `weight` names the column of the weights, used where there is one; None counts
-        edges. An error names the file, the line and the column.
+        The edges are `source,target[,weight]` as csv, tsv, or with white space (txt, edges, edgelist), the nodes
+        `id,label[,split or split_0, split_1, ...],feature,...` as csv or tsv, all of them also as .gz. Ids are texts.
+        `label` names the column of the classes, an empty cell is an unknown label, None reads none; `features` names
+        the feature columns, by default every other column. The words of a split column are train, val, test or nothing;
+        `masks` replaces them. An error names the file, the line and the column.
+
+        Edges go both ways unless the file says that they are directed, as GraphML and GEXF can, or `directed` does;
+        then they go source -> target. `weight` names the column of the weights, used where there is one; None counts
+        edges. An edge that is repeated, also the other way round where edges go both ways, must repeat its weight;
+        `duplicates` "sum", "mean", "max" or "first" makes one weight of several, "error" refuses.
 
         A column without any number, or one of `categories`, becomes one feature per word. A missing value is an error,
         or with missing="mean" the mean of its column, and for words no category. `standardise` makes mean 0 and
         deviation 1 of every column of numbers, over all nodes. What was fitted is the `preparation` of the data, and
-        given to another call it is applied to other files as it is.
+        given to another call it is applied to other files as it is; categories that it does not know are warned about.
 
         Large graphs come as arrays instead, npy, npz or parquet, whose ends of edges are rows of the nodes; see
         `gread.datasets.array_files`. Features of an npy file stay on the disk.
         """
-        is_array = array_files.is_array_file(edges) or array_files.is_array_file(nodes)
         own = FeatureChoices(None if features is None else tuple(features), tuple(categories), missing, standardise)
-        pieces, made = (array_files.read_array_files if is_array else tables.read_files)(
-            edges, nodes, label=label, id=id, choices=own if preparation is None else preparation.choices,
-            preparation=preparation, weight=weight, directed=directed, masks=masks,
-        )  # fmt: skip
-        return cls(*pieces, preparation=made)
+        choices = own if preparation is None else preparation.choices
+        how = interchange.Reading(label, choices, preparation, weight, directed, duplicates, masks)
+        edge_file = Path(edges)
+        if nodes is None:
+            if not is_graph_file(edge_file):
+                raise InvalidArgument(f"expected a file of nodes beside {edge_file.name}; pass nodes=FILE")
+            pieces, made = node_tables.read_graph_file(edge_file, how)
+        else:
+            is_array = array_files.is_array_file(edges) or array_files.is_array_file(nodes)
+            read = array_files.read_array_files if is_array else node_tables.read_files
+            pieces, made = read(edge_file, Path(nodes), id, how)
+        return cls(*pieces, preparation=made)._cautioned()
 
     @classmethod
     def from_networkx(
@@ -132,20 +149,43 @@ class NodeData:
         *,
         features: str | Sequence[str] | None = None,
         label: str | None = "label",
+        categories: Sequence[str] = (),
+        missing: str = "error",
+        standardise: bool = False,
+        preparation: Preparation | None = None,
         weight: str | None = "weight",
+        directed: bool | None = None,
+        duplicates: str = "once",
         masks: Masks | None = None,
     ) -> NodeData:
-        """A networkx graph whose nodes carry attributes: `features`, numbers or vectors, and `label`, any name.
+        """A networkx graph whose nodes carry attributes: features, the class `label`, and maybe splits.
 
-        Without `features` every node carries its own unit vector. A node without the label's attribute, or with None,
-        is unknown. Nodes keep the graph's own order, see `Graph.from_networkx`.
+        `features` names the attributes that are features, by default all others: numbers, words (one feature each),
+        and vectors (one feature an entry, called name[0], name[1], ...). `meta.notes` says which attributes were not
+        used. Without any every node carries its own unit vector. A node without the label's attribute, or with None,
+        is unknown. Edges of a DiGraph go one way unless `directed` is False. All other arguments are those of
+        `from_files`. Nodes keep the graph's own order, see `Graph.from_networkx`.
+
+        >>> import networkx as nx
+        >>> g = nx.Graph([("a", "b")])
+        >>> nx.set_node_attributes(g, {"a": {"label": 0, "staff": 3, "country": "it"}, "b": {"label": 1, "staff": 5}})
+        >>> NodeData.from_networkx(g, missing="mean").preparation.feature_names
+        ('staff', 'country=it')
         """
-        return cls(*interchange.networkx_pieces(graph, features=features, label=label, weight=weight, masks=masks))
+        names = (features,) if isinstance(features, str) else None if features is None else tuple(features)
+        own = FeatureChoices(names, tuple(categories), missing, standardise)
+        choices = own if preparation is None else preparation.choices
+        how = interchange.Reading(label, choices, preparation, weight, directed, duplicates, masks)
+        pieces, made = interchange.attribute_pieces(graph, how)
+        return cls(*pieces, preparation=made)._cautioned()
 
     @classmethod
-    def from_pyg(cls, data: Any, *, masks: Masks | None = None) -> NodeData:
-        """A PyTorch Geometric `Data`: edge_index, x, y, and train_mask, val_mask, test_mask of shape (n,) or (n, k)."""
-        return cls(*interchange.pyg_pieces(data, masks=masks))
+    def from_pyg(cls, data: Any, *, masks: Masks | None = None, directed: bool | None = None) -> NodeData:
+        """A PyTorch Geometric `Data`: edge_index, x, y, and train_mask, val_mask, test_mask of shape (n,) or (n, k).
+
+        Edges are as edge_index has them; with directed=False each goes both ways, with the larger of two weights.
+        """
+        return cls(*interchange.pyg_pieces(data, masks=masks, directed=directed))
 
     @classmethod
     def from_scipy(cls, adjacency: Any, x: Any, y: Any, *, masks: Masks | None = None) -> NodeData:
@@ -156,6 +196,12 @@ class NodeData:
         (True, [[0.5], [1.5]], 0)
         """
         return cls(*interchange.scipy_pieces(adjacency, x, y, masks=masks))
+
+    def _cautioned(self) -> NodeData:
+        """The same, after Python's warnings about what the reading met."""
+        for text in self.meta.cautions:
+            warnings.warn(text, stacklevel=3)
+        return self
 
     # ------------------------------------------------------------------ what it is
     @property
@@ -182,27 +228,43 @@ class NodeData:
     def warnings(self) -> tuple[str, ...]:
         """What is legal but may spoil an experiment, a sentence each; empty where nothing is found.
 
-        >>> NodeData.from_scipy(csr_array([[0, 1], [0, 0]]), [[0.0], [1.5]], [0, 1]).warnings()
-        ('The graph is directed.', '1 of 2 nodes have no feature other than zero.')
+        >>> NodeData.from_scipy(csr_array([[0, 1], [0, 0]]), [[0.0], [1.5]], [0, 1]).warnings()[0]
+        'The graph is directed: 1 of 1 edges has no reverse of the same weight.'
         """
         counts = np.bincount(self.y[self.y >= 0], minlength=self.num_classes)
         zero = np.count_nonzero(abs(self.x).sum(axis=1) == 0)
-        found = [
-            (not self.graph.is_undirected, "The graph is directed."),
+        found: list[tuple[Any, str]] = [
+            *((True, text) for text in self.meta.cautions),
+            (not self.graph.is_undirected, self._direction()),
             (self.graph.has_self_loops, "The graph has self-loops."),
             (self.graph.isolated.size, f"{self.graph.isolated.size} of {self.num_nodes} nodes have no neighbour."),
             (zero, f"{zero} of {self.num_nodes} nodes have no feature other than zero."),
             ((self.y < 0).any(), f"{np.count_nonzero(self.y < 0)} of {self.num_nodes} nodes have no label."),
-            *((not count, f"No node is of class {self._class(k)}.") for k, count in enumerate(counts)),
+            ((scales := self.unscaled()), scales),
+            *((not count, f"No node is of class {self.class_title(k)}.") for k, count in enumerate(counts)),
         ]
         for split, train in enumerate(self.masks.train):
             seen = np.bincount(self.y[train], minlength=self.num_classes)
             absent = np.flatnonzero((seen == 0) & (counts > 0))
-            names = ", ".join(self._class(int(k)) for k in absent)
+            names = ", ".join(self.class_title(int(k)) for k in absent)
             found.append((absent.size, f"Split {split} trains without class {names}."))
         return tuple(text for holds, text in found if holds)
 
-    def _class(self, number: int) -> str:
+    def unscaled(self) -> str:
+        """The warning about feature columns of very different scales; "" where there is none."""
+        made = self.preparation
+        remedy = "standardised()" if made is None else "standardise=True"
+        return unscaled_columns(self.x, remedy, None if made is None else made.feature_names)
+
+    def _direction(self) -> str:
+        """How many edges go one way alone."""
+        adjacency = self.graph.adjacency
+        alone = int((adjacency != adjacency.T).multiply(adjacency != 0).sum())
+        verb = "has" if alone == 1 else "have"
+        return f"The graph is directed: {alone} of {self.graph.num_edges} edges {verb} no reverse of the same weight."
+
+    def class_title(self, number: int) -> str:
+        """The number of a class, with its name where it has one."""
         return f"{number} ({self.meta.classes[number]})" if self.meta.classes else str(number)
 
     # ------------------------------------------------------------------ less of it, other splits
@@ -216,6 +278,8 @@ class NodeData:
 
     def split(self, which: int) -> NodeData:
         """The same nodes with one of the splits."""
+        if not self.num_splits:
+            raise InvalidArgument(f"{self.meta.name} has no splits; draw some with stratified()")
         if not 0 <= which < self.num_splits:
             raise InvalidArgument(f"expected a split in 0..{self.num_splits - 1}, got {which}; this set has no other")
         words = f"{self.meta.split}, split {which}" if self.num_splits > 1 else self.meta.split
@@ -242,3 +306,36 @@ class NodeData:
             return self
         note = f"Cut to the largest connected component: {kept.size} of {self.num_nodes} nodes."
         return replace(self.subset(kept), meta=replace(self.meta, notes=(*self.meta.notes, note)))
+
+
+# ---------------------------------------------------------------------- given data
+# What callers give as data sets and splits, read; anything else is refused with what was expected.
+
+
+def read_data(data: Any) -> NodeData:
+    """One data set."""
+    if not isinstance(data, NodeData):
+        raise InvalidArgument(
+            f"expected a data set, gread.NodeData, got {type(data).__name__}; load_dataset gives one by its name"
+        )
+    return data
+
+
+def read_data_sets(data: Any) -> list[NodeData]:
+    """One data set or several, as a list."""
+    several = isinstance(data, Iterable) and not isinstance(data, str | bytes)
+    return [read_data(one) for one in data] if several else [read_data(data)]
+
+
+def read_splits(splits: Any, data: NodeData) -> tuple[int, ...]:
+    """Numbers of splits, each once; None is all of them.
+
+    >>> from gread.datasets.embedded import karate
+    >>> read_splits([2, 0, 2], karate())
+    (2, 0)
+    """
+    if splits is None:
+        return tuple(range(data.num_splits))
+    if not isinstance(splits, Iterable) or isinstance(splits, str | bytes):
+        raise InvalidArgument(f"expected a list of splits of {data.meta.name}, got {splits!r:.60}")
+    return tuple(dict.fromkeys(read_whole(k, 0, "a split") for k in splits))

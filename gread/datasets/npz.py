@@ -11,9 +11,9 @@ from typing import IO
 
 import numpy as np
 
-from gread.datasets.masks import Masks
 from gread.datasets.raw import RawData, compact
 from gread.datasets.sources import Dataset
+from gread.datasets.splits import Masks
 from rdgraph.errors import FileError
 
 KEYS = ("node_features", "node_labels", "edges", "train_masks", "val_masks", "test_masks")
@@ -40,7 +40,7 @@ def read_arrays(path: Path, keys: Sequence[str]) -> dict[str, np.ndarray]:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             missing = [key for key in keys if key not in archive.files]
             found = {} if missing else {key: archive[key] for key in keys}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError) as reason:
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError, MemoryError) as reason:
         raise FileError(
             f"expected an npz file of plain arrays in {path.name}, got one that cannot be read ({reason}); "
             "fetch the file again"

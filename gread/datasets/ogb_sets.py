@@ -22,10 +22,10 @@ import numpy as np
 
 from gread.datasets.download import VARIABLE, folder
 from gread.datasets.interchange import assemble
-from gread.datasets.masks import Masks
 from gread.datasets.meta import Meta
 from gread.datasets.node_data import NodeData
 from gread.datasets.npz import read_arrays
+from gread.datasets.splits import Masks
 from rdgraph import Graph
 from rdgraph.errors import FileError, InvalidArgument, MissingDependency, NotApplicable, UnknownName
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rdgraph.errors import InvalidArgument, UnknownName
+from rdgraph.wording import counted, listed
 
 #: What is done about a missing value: refuse the file, or take the mean of the column; a missing word is no category.
 ERROR, MEAN = "error", "mean"
@@ -43,6 +45,13 @@ class FeatureChoices:
     missing: str = ERROR
     standardise: bool = False
     finds_categories: bool = True
+
+    @property
+    def needed(self) -> dict[str, str]:
+        """The columns that a table must have, with the remedy where it lacks one."""
+        choose = "name columns that it has (features=, categories=)"
+        remedy = choose if self.finds_categories else "add it: the network was trained with this column"
+        return dict.fromkeys((*(self.features or ()), *self.categories), remedy)
 
     def __post_init__(self) -> None:
         if self.missing not in MISSING:
@@ -125,7 +134,7 @@ class Preparation:
         """Features (n, f) of a table with these columns; None where there is no column. Nothing is copied in vain."""
         if tuple(column.name for column in self.columns) != table.names:
             raise InvalidArgument(
-                f"expected the columns {_shown([column.name for column in self.columns])}, got {_shown(table.names)}"
+                f"expected the columns {listed([column.name for column in self.columns])}, got {listed(table.names)}"
             )
         if not self.columns:
             return None
@@ -162,6 +171,25 @@ class Preparation:
             )
             if holds
         )
+
+    def unseen(self, table: FeatureColumns) -> tuple[str, ...]:
+        """A sentence for each column with categories that were not in the table that was fitted; they count as none.
+
+        >>> made = Preparation.fit(FeatureColumns(("town",), np.empty((1, 0)), {"town": ["Ulm"]}), FeatureChoices())
+        >>> made.unseen(FeatureColumns(("town",), np.empty((2, 0)), {"town": ["Rome", "Rome"]}))
+        ("Column 'town' has categories that the fitted table had not: 'Rome' (2 rows), read as none of its features.",)
+        """
+        found = []
+        for column in self.columns:
+            known = {None, *(column.categories or ())}
+            counts = Counter(word for word in table.words.get(column.name, ()) if word not in known)
+            shown = [f"{word!r} ({counted(count, 'row')})" for word, count in counts.most_common()]
+            if shown:
+                found.append(
+                    f"Column {column.name!r} has categories that the fitted table had not: {listed(shown)}, read as "
+                    "none of its features."
+                )
+        return tuple(found)
 
     # ------------------------------------------------------------------ in files
     def to_words(self) -> dict[str, Any]:
@@ -204,7 +232,7 @@ def _categories(name: str, words: Sequence[str | None]) -> tuple[str, ...]:
     if len(found) > MOST_CATEGORIES:
         raise InvalidArgument(
             f"expected at most {MOST_CATEGORIES} categories in column {name!r}, got {len(found)} different words; name "
-            "the columns that are features without it (features=, --features)"
+            "the features without it (features=)"
         )
     return tuple(found)
 
@@ -217,7 +245,3 @@ def _one_hot(words: Sequence[str | None], categories: Sequence[str]) -> np.ndarr
         if word in place:
             made[row, place[word]] = 1.0
     return made
-
-
-def _shown(names: Sequence[str], most: int = 8) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

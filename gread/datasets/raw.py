@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from gread.datasets.masks import Masks
+from gread.datasets.splits import Masks
 
+# ---------------------------------------------------------------------- raw
 #: Features with a smaller share of nonzero entries are kept sparse.
 SPARSE_BELOW = 0.2
 

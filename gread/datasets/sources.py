@@ -7,24 +7,24 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
+from functools import cache, partial
+from importlib import import_module, resources
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gread.datasets.embedded import digits, karate
 from gread.datasets.meta import ACCURACY
-from gread.datasets.node_data import NodeData
-from gread.datasets.raw import RawData
 from rdgraph.errors import InvalidArgument, UnknownName
+
+if TYPE_CHECKING:
+    from gread.datasets.node_data import NodeData
+    from gread.datasets.raw import RawData
 
 NUM_SPLITS = 10
 #: Where the splits of a registered set come from: with its data, or drawn by `stratified_splits`.
 OWN, DRAWN = "own", "stratified"
 EMBEDDED, REGISTERED = "embedded", "registered"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.+]*")
-_LOADERS = {"digits": digits, "karate": karate}
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,8 @@ class Dataset:
 
     A reader gets the paths of `files` and gives `RawData`; a loader needs no file and gives `NodeData`. The counts are
     those of the whole graph without loops and directions, None where they are not known. `split` names the splits,
-    `metric` what networks are chosen and reported by.
+    `metric` what networks are chosen and reported by; `library` is the one that
+    holds the data of a set without files.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Dataset:
     citation: str = ""
     origin: str = ""
     metric: str = ACCURACY
+    library: str = ""
 
     def __post_init__(self) -> None:
         if (self.loader is None) == (self.reader is None):
@@ -212,10 +214,16 @@ def embedded() -> Mapping[str, str]:
 def _built_in() -> Mapping[str, Dataset]:
     public = {name: _read_entry(name, raw) for name, raw in _raw()["sets"].items()}
     inner = {
-        name: Dataset(name, title, loader=_LOADERS[name], split=OWN, origin=EMBEDDED)
-        for name, title in _raw()["embedded"].items()
+        name: Dataset(name, loader=partial(_embedded, name), split=OWN, origin=EMBEDDED, **known)
+        for name, known in _raw()["embedded"].items()
     }
     return MappingProxyType(public | inner)
+
+
+def _embedded(name: str) -> NodeData:
+    """A set that needs no file; its module is loaded now, so that a list of the sets needs no numpy."""
+    data: NodeData = getattr(import_module("gread.datasets.embedded"), name)()
+    return data
 
 
 def _plain(name: Any) -> str:

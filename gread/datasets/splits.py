@@ -2,17 +2,137 @@
 
 from __future__ import annotations
 
+import re
 import zlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from gread.datasets.checks import read_labels
-from gread.datasets.masks import Masks
+from gread.datasets.checks import frozen, read_labels, read_mask
 from rdgraph.errors import InvalidArgument
+from rdgraph.files import Place
 from rdgraph.graphs.edges import read_whole
 
+# ---------------------------------------------------------------------- masks
+# `Masks`: which nodes train, validate and test, for every split.
 
+#: The three parts of a split, as fields of `Masks` and in words.
+PARTS = {"train": "training", "val": "validation", "test": "test"}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Masks:
+    """Training, validation and test nodes of k splits, each bool (k, n); split k is `train[k]`, `val[k]`, `test[k]`.
+
+    The parts of a split do not overlap, and together they may cover less than all nodes. Training nodes are needed;
+    without validation nodes a training keeps its last epoch, and an accuracy on no node is nan. `Masks.none(n)` holds
+    no split.
+
+    Args:
+        train: Booleans or zeros and ones (k, n), or (n,) for one split; read-only afterwards, as are the others.
+        val: The nodes that choose the epoch, as `train`.
+        test: The nodes that are held out, as `train`.
+
+    Raises:
+        InvalidArgument: For other values or shapes, a node in two parts, or a split without training nodes.
+
+    >>> masks = Masks([1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1])
+    >>> masks
+    Masks(num_splits=1, num_nodes=4)
+    >>> masks.train
+    array([[ True,  True, False, False]])
+    """
+
+    train: np.ndarray
+    val: np.ndarray
+    test: np.ndarray
+
+    def __post_init__(self) -> None:
+        parts = [read_mask(getattr(self, name), name) for name in PARTS]
+        if len({part.shape for part in parts}) > 1:
+            got = ", ".join(str(part.shape) for part in parts)
+            raise InvalidArgument(f"expected train, val and test of one shape (splits, nodes), got {got}")
+        twice = np.sum(parts, axis=0) > 1
+        if twice.any():
+            split, node = np.argwhere(twice)[0]
+            both = " and ".join(name for name, part in zip(PARTS, parts, strict=True) if part[split, node])
+            raise InvalidArgument(
+                f"expected every node in one part of a split at most, got split {split}: node {node} in {both}; "
+                "leave it in one"
+            )
+        empty = ~parts[0].any(axis=1)
+        if empty.any():
+            raise InvalidArgument(
+                f"expected training nodes in every split, got split {int(empty.argmax())} without; name some, or leave "
+                "the split out"
+            )
+        for name, part in zip(PARTS, parts, strict=True):
+            object.__setattr__(self, name, frozen(part))
+
+    def __repr__(self) -> str:
+        return f"Masks(num_splits={self.num_splits}, num_nodes={self.num_nodes})"
+
+    @classmethod
+    def none(cls, num_nodes: int) -> Masks:
+        """No splits of a graph with that many nodes."""
+        return cls(*np.zeros((3, 0, num_nodes), dtype=bool))
+
+    @property
+    def num_splits(self) -> int:
+        return len(self.train)
+
+    @property
+    def num_nodes(self) -> int:
+        return int(self.train.shape[1])
+
+    @property
+    def covered(self) -> np.ndarray:
+        """Nodes in some part of a split (k, n)."""
+        return self.train | self.val | self.test
+
+    def __getitem__(self, which: Any) -> Masks:
+        """Some of the splits; a number keeps the axis."""
+        rows = np.arange(self.num_splits)[which].reshape(-1)
+        return Masks(self.train[rows], self.val[rows], self.test[rows])
+
+    def take(self, nodes: Any) -> Masks:
+        """The same splits on some of the nodes."""
+        return Masks(self.train[:, nodes], self.val[:, nodes], self.test[:, nodes])
+
+
+def split_names(columns: Iterable[str]) -> list[str]:
+    """The columns of splits among others, in their order.
+
+    >>> split_names(["id", "split_10", "split_2", "splitting"])
+    ['split_2', 'split_10']
+    """
+    return sorted((name for name in columns if re.fullmatch(r"split(_\d+)?", name)), key=_split_number)
+
+
+def _split_number(name: str) -> int:
+    return int(name.partition("_")[2] or -1)
+
+
+def read_split_words(words: Sequence[Sequence[str]], place: Callable[[int, int], Place]) -> Masks:
+    """The masks of words (nodes, splits): train, val, test or nothing; `place` is that of a node and a split."""
+    known = {"": -1} | {name: k for k, name in enumerate(PARTS)}
+    parts = np.zeros((3, len(words[0]), len(words)), dtype=bool)
+    for node, row in enumerate(words):
+        for split, word in enumerate(row):
+            part = known.get(word.lower())
+            if part is None:
+                raise place(node, split).error("train, val, test or an empty cell", repr(word), "write one of them")
+            if part >= 0:
+                parts[part, split, node] = True
+    if not (trains := parts[0].any(axis=1)).all():
+        remedy = "write train for the nodes to train on, or remove the column"
+        raise place(0, int(trains.argmin())).error("train in some row of the column", "none", remedy)
+    return Masks(*parts)
+
+
+# ---------------------------------------------------------------------- splits
 def stratified_splits(y: Any, k: int = 10, *, train: float = 0.48, val: float = 0.32, seed: int = 0) -> Masks:
     """k random splits of the labelled nodes into training, validation and test nodes, class by class.
 

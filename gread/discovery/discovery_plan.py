@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from gread.datasets.node_data import NodeData
 from gread.discovery.behaviours import Behaviours
+from gread.discovery.equation_batches import line_config
 from gread.discovery.line_safety import LEFT_OUT, Safety
 from gread.discovery.line_sampling import SAMPLERS
-from gread.discovery.line_training import line_config
 from gread.discovery.term_grammar import Line, Term, TermGrammar
 from gread.models.problem import check
 from gread.settings.config import Config

@@ -17,25 +17,27 @@ from typing import Any, NamedTuple
 import torch
 
 from gread.datasets.node_data import NodeData
+from gread.discovery.term_grammar import Line
 from gread.models.equation_model import EquationBatch
 from gread.models.gread_model import GREAD
 from gread.models.resolution import resolve_method
 from gread.settings.config import Config
 from gread.settings.equation_settings import EquationSettings, letters_of, shares_batches
 from gread.settings.gread_settings import AUTO, GreadSettings
+from gread.settings.state_region import SAFE, StateRegion
 from gread.training.ensemble import Ensemble
 from gread.training.trainer import choose_device
-from gread.tuning.candidates import COMPLETE, Candidate, TrialResult
-from gread.tuning.halving import HalvedRound, Rungs, halving_options
+from gread.tuning.candidates import COMPLETE, DIVERGED, FAILED, PRUNED, Candidate, SplitAccuracies, TrialResult
 from gread.tuning.rounds import REFUSALS, check_validation, reason
-from gread.tuning.split_accuracies import SplitAccuracies
+from gread.tuning.successive_halving import HalvedRound, Rungs, halving_options
 from rdgraph import parse
 from rdgraph.errors import InvalidArgument
-from rdgraph.kernels.device_memory import free_memory
-from rdgraph.normalisations.registry import find_normalisation
+from rdgraph.graphs.kernels.devices import free_memory
 from rdgraph.systems.system import System
 from rdgraph.theory.method_choice import choose_method
+from rdgraph.vocabulary.normalisations import find_normalisation
 
+# ---------------------------------------------------------------------- equation batches
 #: What becomes of an equation: trained to its end, dropped at a rung, diverged on some split, or not to be trained.
 STATES = FINISHED, DROPPED, BROKEN, REFUSED = ("finished", "dropped", "diverged", "refused")
 #: The reason of equations that were not begun.
@@ -178,7 +180,8 @@ def _exact(settings: GreadSettings) -> GreadSettings | None:
     """A linear equation whose method is open, with the exact flow, as `resolve_method` gives it with a reason."""
     if settings.method != AUTO or not settings.system.is_single:
         return None
-    made = settings.resolved("exact", None, settings.beta_link)
+    region = StateRegion() if settings.states in (AUTO, SAFE) else settings.region
+    made = settings.resolved("exact", None, settings.beta_link, region)
     return made if made.is_polynomial and shares_batches(made) else None
 
 
@@ -300,3 +303,96 @@ def _look(ensemble: Ensemble) -> list[tuple[dict[str, float], bool]]:
 
 def _text(candidate: Candidate) -> str:
     return str(candidate.config.gread.system)
+
+
+# ---------------------------------------------------------------------- line training
+# Equations of a grammar trained on all splits, the worse dropped on the way: one call for many of them.
+
+#: Shares of the epochs after which the worse half of the equations that are left is dropped.
+RUNGS, KEEP = (0.1, 0.2, 0.4), 0.5
+#: States of equations as those of trials.
+AS_TRIALS = {FINISHED: COMPLETE, DROPPED: PRUNED, BROKEN: DIVERGED, REFUSED: FAILED}
+
+
+@dataclass(frozen=True)
+class LineResult:
+    """What became of an equation, as of a trial, and the means of its coefficients over splits and channels."""
+
+    trial: TrialResult
+    coefficients: dict[str, float]
+
+
+def line_config(base: Config, line: Line) -> Config:
+    """The configuration of an equation: kinds and signs of its coefficients are those that it declares.
+
+    >>> from gread.discovery.term_grammar import find_terms
+    >>> grammar = find_terms("default")
+    >>> model = line_config(Config(), grammar.line(grammar.terms[:2])).gread
+    >>> model.reaction, model.alpha, model.beta
+    ('alpha*H + beta*A@H where alpha channel, beta channel, alpha real, beta real', 'channel', 'channel')
+    """
+    kinds = {"alpha": line.kind, "beta": line.kind}
+    return base.updated({"reaction": line.text, **kinds, "alpha_link": "auto", "beta_link": "auto"})
+
+
+def rungs_of(epochs: int) -> list[int]:
+    """The epochs after which equations are dropped, as whole numbers that grow.
+
+    >>> rungs_of(200), rungs_of(20), rungs_of(2)
+    ([20, 40, 80], [2, 4, 8], [1])
+    """
+    ends = {math.ceil(share * epochs) for share in RUNGS}
+    return sorted(end for end in ends if end < epochs)
+
+
+def train_lines(
+    data: NodeData,
+    lines: Sequence[tuple[int, Line]],
+    base: Config,
+    *,
+    splits: Sequence[int],
+    seed: int,
+    device: str,
+    progress: Callable[[float], None] = lambda share: None,
+    tell: Callable[[str], object] = warnings.warn,
+) -> list[LineResult]:
+    """What became of numbered equations, in their order.
+
+    Args:
+        data: The data set.
+        lines: Equations with their numbers.
+        base: The network around them and how it is trained.
+        splits: Every equation is trained on all of these.
+        seed: Of the trainings.
+        device: cpu, cuda or cuda:N.
+        progress: Hears the share that is done.
+        tell: Hears sentences about what a user should know.
+
+    Returns:
+        A result for each; an equation that cannot be trained has failed, with the reason.
+    """
+    if not lines:
+        return []
+
+    def hear(now: EquationProgress) -> None:
+        progress(now.share)
+
+    epochs = base.training.epochs
+    found = train_equations(
+        [line.system for _, line in lines], data, line_config(base, lines[0][1]), splits=splits, epochs=epochs,
+        rungs=rungs_of(epochs), keep=KEEP, seed=seed, device=device, on_progress=hear, tell=tell,
+    )  # fmt: skip
+    return [
+        LineResult(_as_trial(number, one, epochs), one.coefficients)
+        for (number, _), one in zip(lines, found, strict=True)
+    ]
+
+
+def _as_trial(number: int, one: EquationResult, epochs: int) -> TrialResult:
+    """The result of an equation as that of a trial: one that diverged and was dropped was not trained to its end.
+
+    >>> _as_trial(3, EquationResult("", BROKEN, 7, (0.5,), (0.5,), {}, ((20, 0.5),)), 200).state
+    'pruned'
+    """
+    state = DROPPED if one.state == BROKEN and one.rungs[-1][0] < epochs else one.state
+    return TrialResult(number, AS_TRIALS[state], one.epochs, one.val, one.test, one.rungs, one.reason)

@@ -18,13 +18,13 @@ import sympy as sp
 
 from gread.discovery.term_grammar import Line, Term
 from gread.settings.gread_settings import AUTO, GreadSettings
-from rdgraph.decisions.budget import limited
 from rdgraph.errors import NotApplicable, Undecided
-from rdgraph.methods.registry import FIXED
+from rdgraph.reals.budget import limited
 from rdgraph.reports.findings import PROBLEM
 from rdgraph.reports.run_settings import read_run
 from rdgraph.reports.safety_checks import stepping
 from rdgraph.theory.global_existence import LOCAL, Existence, existence, existence_by_growth
+from rdgraph.vocabulary.methods import FIXED
 
 #: What becomes of an equation.
 STATES = SAFE, BOUNDED, LEFT_OUT = ("safe", "bounded", "left out")
@@ -113,7 +113,7 @@ class Examination:
         if part not in self._fates:
             try:
                 found = limited(self.seconds, existence, part.system)
-                word = BLOW_UP if found.status == LOCAL else UNKNOWN
+                word = BLOW_UP if found.value == LOCAL else UNKNOWN
                 self._fates[part] = word, f"dH/dt = {part.system.text}: {found.reason}"
             except Undecided as problem:
                 self._fates[part] = UNKNOWN, f"dH/dt = {part.system.text}: {problem}"
@@ -136,7 +136,7 @@ class Examination:
             values = {n: size if t.is_free else START for n, t in zip(line.coefficients, line.terms, strict=True)}
             try:
                 run = read_run(line.system, normalisation, chosen.time, chosen.method, chosen.step, None, values)
-                problems = [finding for finding in stepping(run) if finding.status == PROBLEM]
+                problems = [finding for finding in stepping(run) if finding.outcome == PROBLEM]
             except NotApplicable as problem:
                 return METHOD, str(problem)
             if problems:

@@ -12,8 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from gread.discovery.term_grammar import Line, Term, TermGrammar
-from gread.tuning.ask_tell import import_optuna, quiet
-from gread.tuning.storages import open_storage
+from gread.tuning.ask_tell import import_optuna, open_storage, quiet
 from rdgraph.errors import InvalidArgument, MissingDependency, UnknownName
 
 SAMPLERS = RANDOM, TPE, EVOLUTION = ("random", "tpe", "evolution")

@@ -46,11 +46,11 @@ from typing import Any
 
 from gread.settings.shipped_toml import read_toml
 from rdgraph.errors import InvalidArgument, LanguageError, NotApplicable, UnknownName
-from rdgraph.identities import definedness
-from rdgraph.syntax.functions import FUNCTIONS
-from rdgraph.syntax.reader import USUAL_COEFFICIENTS, check_new_name
+from rdgraph.language.reader import USUAL_COEFFICIENTS, check_new_name
 from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
+from rdgraph.theory.equality import definedness
+from rdgraph.vocabulary.functions import FUNCTIONS
 
 #: The grammars that are shipped, files of gread/data/terms.
 SHIPPED = ("default", "small")

@@ -2,24 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from gread.comparison import Comparison, share_ratio
 from gread.datasets.node_data import NodeData
-from gread.formulas.formula_proofs import Proof, proofs_of
-from gread.formulas.formula_training import TAKEN, scales, trained_equation
 from gread.formulas.learned_curves import LearnedCurves, curves_of
 from gread.settings.gread_settings import GreadSettings
 from gread.settings.trials import Trial
 from gread.training.trainer import Progress, Trained, train
-from rdgraph.distillation.formula_finding import find_formula
-from rdgraph.distillation.found_formula import FormulaSearch
-from rdgraph.distillation.function_slopes import FUNCTIONS_USED
-from rdgraph.distillation.genetic_search import Effort
-from rdgraph.errors import InvalidArgument
+from rdgraph.errors import InvalidArgument, NotApplicable, Undecided
+from rdgraph.infer.formulas.formula_finding import find_formula
+from rdgraph.infer.formulas.found_formula import Formula, FormulaSearch, with_function
+from rdgraph.infer.formulas.function_slopes import FUNCTIONS_USED
+from rdgraph.infer.formulas.genetic_search import Effort
+from rdgraph.infer.formulas.prefix_terms import to_text
+from rdgraph.reports.preflight_report import preflight
+from rdgraph.systems.parser import parse
 
+# ---------------------------------------------------------------------- formula training
+# The equation of a formula as it is trained: every constant starts at its mean over the trials.
+
+#: Letters that the settings of a network give kinds and links of their own.
+TAKEN = ("alpha", "beta")
+
+
+def scales(formula: Formula) -> dict[str, float]:
+    """What each letter is multiplied by: a positive one is learned between 0 and 1 and starts in the middle, so that
+    twice the mean over the trials stands before it; one of either sign starts anywhere between -1 and 1."""
+    found = {}
+    for name, sign, column in zip(formula.names, formula.lettered.signs, formula.constants.T, strict=True):
+        found[name] = float(2 * np.abs(column.mean()) if sign else np.abs(column).max())
+    return found
+
+
+def trained_equation(equation: str, function: str, formula: Formula) -> str:
+    """The equation with the formula in place of its function, each letter with its scale.
+
+    >>> import numpy as np, rdgraph as rd
+    >>> x = np.linspace(-2, 2, 50)
+    >>> found = rd.find_formula(x, [1.5*x, 2.5*x], taken=TAKEN, functions=[])
+    >>> trained_equation("-alpha*L@H + phi(H) where phi learned knots=12", "phi", found.formula)
+    '-alpha*L@H + phi(H) where phi = 4*gamma*H'
+    """
+    scale = scales(formula)
+    signs = formula.lettered.signs
+    written = [f"{'-' if sign < 0 else ''}{scale[n]:.4g}*{n}" for n, sign in zip(formula.names, signs, strict=True)]
+    body = to_text(formula.word, written)
+    body = body if "H" in body else f"({body})*H**0"
+    return with_function(equation, function, body, formula.lettered.statements)
+
+
+# ---------------------------------------------------------------------- formula proofs
+# What is proved of an equation with a formula in place of a learned function.
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A topic, how it stands (ok, info, if, problem, unknown), and what was found."""
+
+    topic: str
+    status: str
+    text: str
+    reason: str = ""
+
+
+def proofs_of(equation: str, settings: GreadSettings, values: Mapping[str, float] | None = None) -> tuple[Proof, ...]:
+    """The findings before a run of the network: with `values` for these coefficients, else for all positive ones.
+
+    >>> found = proofs_of("-alpha*L@H + phi(H) where phi = gamma*tanh(H)", GreadSettings(method="rk4", step=0.5))
+    >>> [proof.text for proof in found if proof.topic == "existence"]
+    ['solutions exist for all time']
+    """
+    normalisation = settings.normalisation if settings.adjacency == "original" else "row"
+    try:
+        report = preflight(
+            parse(equation), normalisation=normalisation, T=settings.time, method=settings.method, step=settings.step,
+            coefficients=dict(values) if values else None,
+        )  # fmt: skip
+    except (NotApplicable, Undecided) as problem:
+        return (Proof("preflight", "unknown", str(problem)),)
+    return tuple(Proof(f.topic, f.outcome, f.text, f.reason) for f in report.findings)
+
+
+# ---------------------------------------------------------------------- distilled network
 #: What a formula may miss of a learned function, relative to its root mean square, and how large it may be. The
 #: formula is trained in its place, so that its constants need not be exact.
 TOLERANCE, MAX_SIZE = 0.1, 20
@@ -42,6 +110,7 @@ class DistilledNetwork:
         splits: of the trials.
         values: means of the coefficients after training, in the letters of `equation`.
         proofs: what is proved of the equation.
+        test_to_train: n_test/n_train of the splits, which share nodes.
         done: the training of the formula.
 
     >>> from gread import Config, karate, make_trials
@@ -63,6 +132,7 @@ class DistilledNetwork:
     splits: tuple[int, ...]
     values: dict[str, float]
     proofs: tuple[Proof, ...]
+    test_to_train: float = float("nan")
     done: Trained | None = field(repr=False, default=None)
 
     @property
@@ -72,10 +142,10 @@ class DistilledNetwork:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Student's interval of the mean loss at 95 %, trial by trial over the splits."""
+        """The corrected 95 % interval of the mean loss over the splits."""
         if self.after is None:
             return float("nan"), float("nan")
-        return paired_interval(100 * (self.before - self.after), self.splits)
+        return formula_cost(100 * (self.before - self.after), self.splits, self.test_to_train).interval
 
     @property
     def diverged(self) -> int:
@@ -107,20 +177,16 @@ def told_diverged(count: int, total: int) -> str:
     return f"; {count} of {total} trainings with it diverged" if count else ""
 
 
-def paired_interval(gaps: np.ndarray, splits: Sequence[int]) -> tuple[float, float]:
-    """Student's interval at 95 % of a mean difference, from its means over each split; nan for one split.
+def formula_cost(gaps: np.ndarray, splits: Sequence[int], ratio: float) -> Comparison:
+    """The accuracy lost with a formula, from the points lost in every trial; `ratio` is n_test/n_train.
 
-    >>> [round(end, 3) for end in paired_interval(np.array([1.0, 3.0, 2.0, 2.0]), [0, 1, 2, 3])]
+    >>> cost = formula_cost(np.array([1.0, 3.0, 2.0, 2.0]), [0, 1, 2, 3], 0.0)
+    >>> [round(end, 3) for end in cost.interval]
     [0.701, 3.299]
     """
-    from scipy.stats import t
-
     numbers = np.asarray(splits)
-    means = np.array([gaps[numbers == split].mean() for split in dict.fromkeys(splits)])
-    if len(means) < 2:
-        return float("nan"), float("nan")
-    reach = float(t.ppf(0.975, len(means) - 1) * means.std(ddof=1) / np.sqrt(len(means)))
-    return float(means.mean()) - reach, float(means.mean()) + reach
+    means = {split: float(gaps[numbers == split].mean()) for split in dict.fromkeys(splits)}
+    return Comparison.of(means, dict.fromkeys(means, 0.0), ratio)
 
 
 def distil(
@@ -211,7 +277,7 @@ def retrained(
     values = trained_values(done, scales(search.formula))
     return DistilledNetwork(
         curves.name, curves, search, equation, line, before, done.test_accuracy, splits, values,
-        proofs_of(equation, _settings(done.trials)), done,
+        proofs_of(equation, _settings(done.trials)), share_ratio(data), done,
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from gread.settings.gread_settings import GreadSettings
 from gread.training.trainer import Trained
 from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
-from rdgraph.syntax.learned_values import LearnedValues
+from rdgraph.vocabulary.learned_functions import LearnedValues
 
 #: Points of a curve; of the states, the share that counts; times of a flow; trials whose states count.
 POINTS, SHARE, TIMES, MOST_TRIALS = 121, 0.99, 5, 5

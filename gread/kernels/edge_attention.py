@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from gread.kernels.operations import row_softmax
+from gread.kernels.training_operations import row_softmax
+from rdgraph.graphs.kernels import operations as ops
 from rdgraph.graphs.operator import Operator, Pattern
-from rdgraph.kernels import operations as ops
 
 #: The score of an edge that a member does not have: its exponential is zero beside any other.
 ABSENT = -1e30

@@ -2,28 +2,141 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from gread.layers.edge_layout import Layout, check_edges, read_weights
-from gread.models.flow import Flow
-from gread.models.gread_model import ATTENTION_START
-from gread.models.resolution import FREE, link_of, linked, resolve_method
-from gread.models.soft_adjacency import soft_weights
+from gread.models.flow import Flow, bounding, with_finite_gradient
+from gread.models.gread_model import ATTENTION_START, soft_weights
+from gread.models.resolution import DRAWN, link_of, linked, pole_warning, resolve_method
 from gread.models.state_layout import StateLayout
-from gread.settings.gread_settings import GreadSettings
+from gread.settings.gread_settings import AUTO, GreadSettings
+from gread.settings.state_region import SAFE
 from rdgraph import VectorField, lower
 from rdgraph.errors import InvalidArgument, NotApplicable
-from rdgraph.graphs.operator import Operator
-from rdgraph.integrators.polynomial_flow import TOLERANCE
-from rdgraph.lowering.coefficients import valued_letters
-from rdgraph.lowering.spline_parameters import make_controls, start_parameters
-from rdgraph.normalisations.registry import find_normalisation
-from rdgraph.syntax.tree import Kind
+from rdgraph.graphs.normalisation import SYMMETRY_TOLERANCE
+from rdgraph.graphs.operator import Operator, Pattern
+from rdgraph.language.tree import Kind
+from rdgraph.run.lowering.coefficients import valued_letters
+from rdgraph.run.lowering.splines import make_controls, start_parameters
+from rdgraph.run.solvers.polynomial_flow import TOLERANCE
 from rdgraph.systems.system import System
+from rdgraph.vocabulary.methods import find_method
+from rdgraph.vocabulary.normalisations import find_normalisation
 
+# ---------------------------------------------------------------------- edge layout
+# `Layout`: the edges of a call as the rows of a matrix, found once for all calls with the same edges.
+
+#: Weights may differ by this many units of the precision and still count as equal.
+ROUNDING = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Edges as the rows of a matrix: `place` (E,) is where in the pattern an edge went, `loops` (n,) its diagonal.
+
+    `mirror` (entries,) is the place of the reversed entry, None where some edge has no reverse.
+
+    >>> path = Layout.make(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), 3, has_loops=False)
+    >>> path.operator(GreadSettings(normalisation="row", self_loops=0.0), torch.tensor([1.0, 1.0, 1.0, 3.0])).dense()
+    tensor([[0.0000, 1.0000, 0.0000],
+            [0.2500, 0.0000, 0.7500],
+            [0.0000, 1.0000, 0.0000]])
+    """
+
+    edges: Tensor
+    pattern: Pattern
+    place: Tensor
+    loops: Tensor | None
+    mirror: Tensor | None
+
+    @classmethod
+    def make(cls, edge_index: Tensor, nodes: int, has_loops: bool) -> Layout:
+        """Sort edges (2, E) between so many nodes, and self-loops where asked, by target and source."""
+        edges = edge_index.detach().clone()
+        count = edges.shape[1]
+        if count and not (int(edges.min()) >= 0 and int(edges.max()) < nodes):
+            raise InvalidArgument(
+                f"expected edges between the nodes 0..{nodes - 1} of x, got {int(edges.min())}..{int(edges.max())}"
+            )
+        own = torch.arange(nodes if has_loops else 0, device=edges.device)
+        source, target = (torch.cat([row.long(), own]) for row in edges)
+        keys, place = torch.unique(target * nodes + source, return_inverse=True)
+        rows, columns = keys.div(nodes, rounding_mode="floor"), keys.remainder(nodes)
+        starts = torch.zeros(nodes + 1, dtype=torch.int64, device=edges.device)
+        starts[1:] = torch.bincount(rows, minlength=nodes).cumsum(0)
+        narrow = torch.int32 if max(nodes, len(keys)) < 2**31 else torch.int64
+        pattern = Pattern(starts.to(narrow), columns.to(narrow))
+        reverse = columns * nodes + rows
+        mirror = torch.searchsorted(keys, reverse).clamp(max=max(len(keys) - 1, 0))
+        is_mutual = bool((keys[mirror] == reverse).all())
+        return cls(edges, pattern, place[:count], place[count:] if has_loops else None, mirror if is_mutual else None)
+
+    def fits(self, edge_index: Tensor, nodes: int) -> bool:
+        """Whether these are the same edges, by content, so that a change in place is seen."""
+        known = self.edges
+        is_alike = known.shape == edge_index.shape and known.device == edge_index.device
+        return is_alike and self.pattern.num_nodes == nodes and torch.equal(known, edge_index)
+
+    def operator(self, config: GreadSettings, weight: Tensor) -> Operator:
+        """A of edge weights (E,), normalised as `rdgraph.graphs.normalisation` says, differentiable in them."""
+        kind, pattern = config.normalisation, self.pattern
+        values = weight.new_zeros(pattern.num_edges).index_add(0, self.place, weight)
+        if self.loops is not None:
+            values = values.index_add(0, self.loops, weight.new_full((pattern.num_nodes,), config.self_loops))
+        record = find_normalisation(kind)
+        assert record.entry is not None
+        if record.is_symmetric:
+            self._check_symmetric(values.detach(), kind)
+        rows, columns = pattern.rows.long(), pattern.indices.long()
+        zero = weight.new_zeros(pattern.num_nodes)
+        sums, across = zero.index_add(0, rows, values.abs()), zero.index_add(0, columns, values.abs())
+        own, column = (torch.where(total > 0, total, 1.0) for total in (sums, across))
+        values = record.entry(values, own[rows], own[columns], column[columns])
+        if record.identity and self.loops is not None:
+            values = values.index_add(0, self.loops, weight.new_full((pattern.num_nodes,), record.identity))
+        return Operator(pattern, values, kind, config.self_loops, sums[:, None] if record.has_degrees else None)
+
+    def _check_symmetric(self, values: Tensor, kind: str) -> None:
+        tolerance = max(SYMMETRY_TOLERANCE, ROUNDING * torch.finfo(values.dtype).eps)
+        reverse = None if self.mirror is None else values[self.mirror]
+        if reverse is None or bool(((values - reverse).abs() > tolerance * values.abs()).any()):
+            raise InvalidArgument(
+                f"expected an undirected graph for the {kind} normalisation, got edges whose reverse is missing or "
+                "weighs differently; add the reversed edges, or take normalisation='row'"
+            )
+
+
+def check_edges(edge_index: Any) -> None:
+    """Whether this is what PyTorch Geometric calls an edge_index; raises with what was expected."""
+    is_fit = (
+        isinstance(edge_index, Tensor) and edge_index.layout == torch.strided and not edge_index.is_floating_point()
+    )
+    if not is_fit or edge_index.ndim != 2 or edge_index.shape[0] != 2:
+        got = f"{edge_index.dtype} {tuple(edge_index.shape)}" if isinstance(edge_index, Tensor) else type(edge_index)
+        raise InvalidArgument(
+            f"expected edge_index of shape (2, edges), whole numbers, sources over targets, got {got}"
+        )
+
+
+def read_weights(edge_weight: Tensor | None, edge_index: Tensor, x: Tensor) -> Tensor:
+    """Weights (E,) in the precision of x, float32 at least, since degrees are summed; ones where there are none."""
+    edges, wide = edge_index.shape[1], torch.promote_types(x.dtype, torch.float32)
+    if edge_weight is None:
+        return x.new_ones(edges, dtype=wide)
+    if edge_weight.shape != (edges,):
+        raise InvalidArgument(f"expected edge_weight of shape ({edges},), one per edge, got {tuple(edge_weight.shape)}")
+    weight = edge_weight.to(wide)
+    if not bool(torch.isfinite(weight.detach().abs().sum())):
+        raise InvalidArgument(f"expected finite weights whose sum {wide} holds, got others in edge_weight; scale them")
+    return weight
+
+
+# ---------------------------------------------------------------------- conv
 #: Patterns of edges that a layer remembers.
 REMEMBERED = 4
 #: What a polynomial may leave out, in units of the precision: just above the noise that its coefficients carry.
@@ -48,6 +161,9 @@ class GREADConv(nn.Module):
         alpha: The kind of alpha, scalar or channel, and so on: the other settings are those of
             `gread.settings.gread_settings.GreadSettings`. Coefficients start as in the classifier.
         method: "auto" lets the equation decide; `config.method` says how, and `reason` why.
+        states: "auto" maps x into a region from which no run overflows, unless the method is an adaptive one or a
+            splitting; `config.states` says where. "free" takes x as it is: a run that overflows gives nan or inf
+            without an error, which `out.isfinite().all()` shows. Poles that no region avoids are a warning.
 
     Raises:
         NotApplicable: For coefficients that belong to nodes, since a layer has none, and for a method without steps
@@ -85,15 +201,19 @@ class GREADConv(nn.Module):
         step: float | None = None,
         velocity: str = "zero",
         readout: str = "all",
+        states: str = "auto",
     ) -> None:
         super().__init__()
+        is_stepped = method == AUTO or find_method(method).is_fixed
         asked = GreadSettings.of(
             reaction, alpha=alpha, beta=beta, alpha_link=alpha_link, beta_link=beta_link,
             adjacency=adjacency, normalisation=normalisation, self_loops=self_loops, heads=heads,
             attention_dim=attention_dim, time=time, method=method, step=step, hidden=channels, velocity=velocity,
-            readout=readout,
+            readout=readout, states=SAFE if states == AUTO and is_stepped else states,
         )  # fmt: skip
         self.config, self.reason = resolve_method(asked)
+        if warning := pole_warning(self.reason):
+            warnings.warn(warning, stacklevel=2)
         self.channels = channels
         self.system = self.config.system
         self.letters = valued_letters(self.system)
@@ -120,7 +240,7 @@ class GREADConv(nn.Module):
         for name, kind in self.letters.items():
             value = getattr(self, f"coefficient_{name}")
             bound = self.channels**-0.5 if kind is Kind.MATRIX else 1.0
-            if link_of(self.config, name, kind) == FREE:
+            if link_of(self.config, name, kind) in DRAWN:
                 nn.init.uniform_(value, -bound, bound)
             else:
                 nn.init.zeros_(value)
@@ -142,7 +262,11 @@ class GREADConv(nn.Module):
         for name, declared in self.system.learned.items():
             value = getattr(self, f"coefficient_{name}")
             found[name] = make_controls(declared, value if dtype is None else value.to(dtype))
-        return found
+        return {name: self._apart_from_poles(value) for name, value in found.items()}
+
+    def _apart_from_poles(self, x: Tensor) -> Tensor:
+        """What the equation depends on; near poles, if it has some, its gradient stays finite."""
+        return with_finite_gradient(x) if self.config.region.is_clamped else x
 
     def extra_repr(self) -> str:
         c = self.config
@@ -150,7 +274,8 @@ class GREADConv(nn.Module):
         own = f"original adjacency, {c.normalisation}, self-loops {c.self_loops:g}"
         step = f" in steps of {c.step:g}" if c.step is not None else ""
         adjacency = own if c.adjacency == "original" else soft
-        return f"{self.channels}, {self.system}, {adjacency}, {c.method} to T = {c.time:g}{step}"
+        inside = "" if c.region.is_free else f", states {c.region}"
+        return f"{self.channels}, {self.system}, {adjacency}, {c.method} to T = {c.time:g}{step}{inside}"
 
     # ------------------------------------------------------------------ the operator
     def operator(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Operator:
@@ -176,7 +301,7 @@ class GREADConv(nn.Module):
         seen = self.layout.seen(H)
         query, key = (part(seen.to(part.weight.dtype))[None].to(_wide(H)) for part in (self.query, self.key))
         weights = soft_weights(blank, query, key, self.config.heads)
-        return blank.with_stochastic_weights(weights[0].to(H.dtype))
+        return blank.with_stochastic_weights(self._apart_from_poles(weights[0].to(H.dtype)))
 
     def _layout(self, edge_index: Tensor, nodes: int) -> Layout:
         """The pattern of these edges, from memory where their content is known."""
@@ -223,10 +348,11 @@ class GREADConv(nn.Module):
             return lower(self.system, self._coupled(blank, H), self.coefficients(_wide(H)))
 
         field = make_field(x)
-        flow = Flow.choose(field, c.method, c.time, c.step, c.adjacency == "live")
+        added = bounding(c, self.layout)
+        flow = Flow.choose(field, c.method, c.time, c.step, c.adjacency == "live", added)
         time = torch.tensor(c.time, dtype=torch.float64, device=x.device)
         degree = self.needed_degree(flow, field, x)
-        return flow.run(make_field, x, time, degree)[0]
+        return flow.run(make_field, self._apart_from_poles(x), time, degree, added=added)[0]
 
     def needed_degree(self, flow: Flow, field: VectorField, x: Tensor) -> int:
         """How many products the polynomial of a flow takes with the present coefficients."""

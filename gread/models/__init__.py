@@ -1,1 +1,1 @@
-"""Networks in batches, and the one of GREAD: features, soft adjacency, flow; and what is left of a training."""
+"""Networks in batches, and the one of GREAD: features, flow, norms, label propagation, and what a training leaves."""

@@ -18,10 +18,12 @@ from gread.kernels.linear_layers import linear, linear_heads, linear_onto
 from gread.models.features import Features
 from gread.models.place import Place
 from gread.models.randomness import Dropper, Randomness, Rates
-from gread.settings.model_settings import ModelSettings
+from gread.settings.model_records import ModelSettings, find_model
+from rdgraph import Graph
 from rdgraph.errors import InvalidArgument
 
 
+# ---------------------------------------------------------------------- batched model
 class Passed(NamedTuple):
     """What a pass through the networks gives: logits (M, n, classes), what a cut polynomial leaves out (M,)."""
 
@@ -221,3 +223,19 @@ class BatchedModel(nn.Module):
     def kept(self, member: int) -> dict[str, Any]:
         """What a trained member keeps beside its parts, such as the nodes whose labels it was trained with."""
         return {}
+
+
+# ---------------------------------------------------------------------- parameter count
+# How many numbers a network learns.
+
+
+def count_parameters(settings: ModelSettings, graph: Graph, *, features: int, classes: int) -> int:
+    """Parameters of one network with these settings on a graph, of which most networks need the number of nodes alone.
+
+    >>> from gread.settings.config import Config
+    >>> count_parameters(Config.of("mlp", hidden=4).model, Graph.from_edges([[], []], 3), features=5, classes=2)
+    34
+    """
+    place = Place.of(graph, trusted=torch.ones(1, graph.num_nodes))
+    model = find_model(settings.model).network(settings, place, features=features, classes=classes, seeds=[0])
+    return sum(p.numel() for p in model.parameters())

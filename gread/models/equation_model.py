@@ -16,11 +16,10 @@ from gread.models.randomness import Rates
 from gread.models.resolution import FREE, NEGATED, link_of
 from gread.settings.equation_settings import EquationSettings
 from gread.settings.gread_settings import GreadSettings
-from rdgraph.integrators.member_equations import MemberEquations
-from rdgraph.integrators.member_fields import MemberField
-from rdgraph.integrators.polynomial_flow import TOLERANCE, Piece
-from rdgraph.lowering.coefficients import valued_letters
-from rdgraph.syntax.tree import Kind
+from rdgraph.language.tree import Kind
+from rdgraph.run.lowering.coefficients import valued_letters
+from rdgraph.run.solvers.member_equations import MemberEquations, MemberField
+from rdgraph.run.solvers.polynomial_flow import TOLERANCE, Piece
 
 #: Numbers that a member keeps for the gradient of its polynomial's coefficients, for each sample point and channel.
 SAMPLED = 120
@@ -68,7 +67,7 @@ class EquationBatch(GREAD):
         value = torch.where(self._is_number[..., None], parameter[..., :1], parameter)
         bounded = torch.sigmoid(value)
         bounded = torch.where(self._is_negated[..., None], -bounded, bounded)
-        return torch.where(self._is_free[..., None], value, bounded)
+        return self.apart_from_poles(torch.where(self._is_free[..., None], value, bounded))
 
     @torch.no_grad()
     def letter_means(self) -> list[dict[str, float]]:

@@ -10,9 +10,9 @@ import torch
 from scipy.sparse import csr_array, issparse
 from torch import Tensor
 
-from gread.kernels.operations import dropout
+from gread.kernels.training_operations import dropout
 from rdgraph.errors import InvalidArgument
-from rdgraph.kernels.rectangular_matrix import Rectangle
+from rdgraph.graphs.kernels.rectangular_matrix import Rectangle
 
 #: Nodes with more words than HEAVY get a program of their own in the product, where there are FEW members or less.
 HEAVY, FEW = 32, 64

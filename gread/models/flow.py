@@ -20,16 +20,18 @@ from torch.utils.checkpoint import checkpoint
 
 from rdgraph import solve
 from rdgraph.errors import InvalidArgument, NotApplicable
-from rdgraph.integrators.flow_coefficients import Schedule, full_degree
-from rdgraph.integrators.linear_part import linear_part
-from rdgraph.integrators.member_schedules import Schedules
-from rdgraph.integrators.polynomial_flow import TOLERANCE, LinearFlow, Piece, Shortcut, is_polynomial
-from rdgraph.integrators.solution import Solution
-from rdgraph.integrators.steppers import fixed_stepper
-from rdgraph.methods.registry import find_method
+from rdgraph.run.solvers.flow_coefficients import Schedule, full_degree
+from rdgraph.run.solvers.linear_part import linear_part
+from rdgraph.run.solvers.member_schedules import Schedules
+from rdgraph.run.solvers.polynomial_flow import TOLERANCE, LinearFlow, Piece, Shortcut, is_polynomial
+from rdgraph.run.solvers.solution import Solution
+from rdgraph.run.solvers.steppers import fixed_stepper
+from rdgraph.vocabulary.methods import find_method
 
 if TYPE_CHECKING:
-    from rdgraph.lowering.vector_field import VectorField
+    from gread.models.state_layout import StateLayout
+    from gread.settings.gread_settings import GreadSettings
+    from rdgraph.run.lowering.vector_field import VectorField
     from rdgraph.systems.system import System
 
 #: Makes the field that a state implies, with attention computed from it where there is some.
@@ -58,11 +60,13 @@ class Additions:
         source: What H0 means in the equation, where it is not the start.
         after: What becomes of a state after the step of that number, such as dropout.
         change: What becomes of the slope f(t, H), such as a norm over the nodes.
+        at: At which state in place of H the slope is taken, such as one clamped to an interval.
     """
 
     source: Tensor | None = None
     after: Callable[[int, Tensor], Tensor] | None = None
     change: Callable[[Tensor], Tensor] | None = None
+    at: Callable[[Tensor], Tensor] | None = None
 
     @property
     def is_stepped(self) -> bool:
@@ -70,8 +74,49 @@ class Additions:
         return self.after is not None or self.change is not None
 
 
+#: Gradients beyond this size come from a pole that a state is about to hit.
+STEEPEST = 1e6
 #: Nothing: the equation as it is.
 NONE = Additions()
+
+
+def bounding(model: GreadSettings, layout: StateLayout) -> Additions:
+    """What bounds the slopes of a network whose settings ask for it: tanh, at clamped states where poles are near.
+
+    A slope without a value, which clamped states have where no interval is proved to avoid the poles, is 0.
+    """
+    region = model.region
+    if not region.is_saturated:
+        return NONE
+    if not region.is_clamped:
+        return Additions(change=torch.tanh)
+    return Additions(change=lambda f: torch.tanh(f.nan_to_num()), at=lambda H: with_finite_gradient(layout.clamped(H)))
+
+
+class _FiniteGradient(torch.autograd.Function):
+    """x itself; of a gradient what a pole made infinite, undefined or huge is left out."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        (gradient,) = gradients
+        return torch.where(gradient.abs() <= STEEPEST, gradient, 0.0)
+
+
+def with_finite_gradient(x: Tensor) -> Tensor:
+    """x, to which entries of a gradient that are not finite, or beyond `STEEPEST`, are not passed on.
+
+    >>> x = torch.tensor([0.0, 4.0], requires_grad=True)
+    >>> with_finite_gradient(x).sqrt().sum().backward()
+    >>> x.grad
+    tensor([0.0000, 0.2500])
+    """
+    if not x.requires_grad or torch.compiler.is_compiling():
+        return x
+    return _FiniteGradient.apply(x)  # type: ignore[no-any-return, no-untyped-call]
 
 
 @dataclass(frozen=True)
@@ -257,7 +302,7 @@ class Flow:
         """
         start = H0 if added.source is None else added.source
         field: Any = _Live(self.system, make_field, start) if self.is_live else _bound(make_field(H0), start).prepared()
-        field = field if added.change is None else _Changed(self.system, field, added.change)
+        field = field if added.change is None else _Changed(self.system, field, added.change, added.at)
         stepper = fixed_stepper(field, find_method(schedule.method))
         lengths = schedule.lengths(time.to(H0.dtype))
 
@@ -317,15 +362,18 @@ def _bound(field: VectorField, H0: Tensor) -> VectorField:
 class _Changed:
     """A field whose slopes are changed before they are used."""
 
-    def __init__(self, system: System, field: Callable[[object, Tensor], Tensor], change: Callable[[Tensor], Tensor]):
-        self.system, self.field, self.change = system, field, change
+    def __init__(
+        self, system: System, field: Callable[[object, Tensor], Tensor], change: Callable[[Tensor], Tensor],
+        at: Callable[[Tensor], Tensor] | None,
+    ) -> None:  # fmt: skip
+        self.system, self.field, self.change, self.at = system, field, change, at
 
     @property
     def is_autonomous(self) -> bool:
         return self.system.is_autonomous
 
     def __call__(self, t: object, H: Tensor) -> Tensor:
-        return self.change(self.field(t, H))
+        return self.change(self.field(t, H if self.at is None else self.at(H)))
 
 
 class _Live:

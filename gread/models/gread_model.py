@@ -8,36 +8,127 @@ share one adjacency.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from gread.kernels.edge_attention import edge_products, edge_softmax, split_heads
 from gread.models.batched_model import BatchedModel, Passed
 from gread.models.features import Features
-from gread.models.flow import NONE, QUANTUM, Additions, Flow, pieces_of
-from gread.models.flow_memory import held_states, segment_lengths
+from gread.models.flow import (
+    POLYNOMIAL,
+    QUANTUM,
+    SOLVE,
+    STEPS,
+    Additions,
+    Flow,
+    bounding,
+    pieces_of,
+    with_finite_gradient,
+)
 from gread.models.mixed_coefficients import MixedCoefficient, shared_settings
 from gread.models.place import Place
-from gread.models.place_operator import make_operator, storage_dtype
 from gread.models.randomness import Dropper, Randomness, Rates
-from gread.models.resolution import FREE, TRUSTED, link_of, linked, resolve_method
-from gread.models.soft_adjacency import head_weights
+from gread.models.resolution import DRAWN, TRUSTED, link_of, linked, resolve_method
 from gread.models.state_layout import StateLayout
-from gread.settings.gread_settings import GreadSettings
-from gread.settings.model_records import ModelRecord
-from gread.settings.model_settings import ModelSettings
+from gread.settings.gread_settings import HALF, GreadSettings
+from gread.settings.model_records import ModelRecord, ModelSettings
 from rdgraph import VectorField, lower
 from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.eigenbasis import Eigenbasis
 from rdgraph.graphs.operator import Operator
 from rdgraph.graphs.twin_quotient import Quotient
-from rdgraph.integrators.polynomial_flow import LinearFlow, Piece, Shortcut
-from rdgraph.lowering.coefficients import valued_letters
-from rdgraph.lowering.spline_parameters import make_controls, start_parameters
-from rdgraph.syntax.tree import Kind
+from rdgraph.language.tree import Kind
+from rdgraph.run.lowering.coefficients import valued_letters
+from rdgraph.run.lowering.splines import make_controls, start_parameters
+from rdgraph.run.solvers.polynomial_flow import LinearFlow, Piece, Shortcut
 
+# ---------------------------------------------------------------------- flow memory
+# What the gradient of a flow holds, and in which segments it can be computed with less.
+
+#: Lengths of segments that are tried, the longest first.
+LENGTHS = (8, 4, 3, 2, 1)
+
+
+def held_states(flow: Flow, degree: int, segment: int, *, soft: bool, single: bool) -> int:
+    """States that the gradient of a flow holds at a time.
+
+    Args:
+        flow: How H(T) is reached.
+        degree: That of its polynomial.
+        segment: The steps or terms between two states that are kept; 0 keeps all.
+        soft: Whether the weights of A want a gradient.
+        single: Whether the system has one field; polynomials of several are not cut.
+    """
+    if flow.form == POLYNOMIAL:
+        size = segment if segment and single else degree
+        kept = 2 * (degree // size) if soft and 0 < size < degree else 0
+        return min(size, degree) * (1 + soft) + kept
+    steps = 1 if flow.schedule is None else flow.schedule.steps
+    if flow.form != STEPS or not segment or segment >= steps:
+        return 6 * flow.evaluations
+    return 6 * flow.evaluations * segment // steps + steps // segment
+
+
+def segment_lengths(flow: Flow, degree: int) -> list[int]:
+    """Lengths of segments in which the gradient can be computed, the longest first; none where there is one way."""
+    whole = degree if flow.form == POLYNOMIAL else 0 if flow.schedule is None else flow.schedule.steps
+    return [size for size in LENGTHS if size < whole] if flow.form != SOLVE else []
+
+
+# ---------------------------------------------------------------------- place operator
+# A of a place as the settings of a network around an equation ask for it.
+
+
+def storage_dtype(place: Place, config: GreadSettings) -> torch.dtype:
+    """The precision in which the states of the flow are kept, and what they are multiplied with.
+
+    >>> from rdgraph import generators
+    >>> storage_dtype(Place.of(generators.path(3)), GreadSettings(storage="bfloat16"))
+    torch.bfloat16
+    """
+    return torch.bfloat16 if config.storage == HALF else place.dtype
+
+
+def make_operator(place: Place, config: GreadSettings) -> Operator:
+    """A as a network asks for it; for attention only its entries count, and self-loops are entries."""
+    place = replace(place, dtype=storage_dtype(place, config))
+    if config.adjacency == "original":
+        return place.operator(config.normalisation, config.self_loops)
+    return place.operator("row", float(config.self_loops > 0))
+
+
+# ---------------------------------------------------------------------- soft adjacency
+# Soft adjacency: edge weights from scaled dot products of the states, a softmax within every row.
+#
+# w_ij = mean over heads of softmax_j(q_i . k_j / sqrt(width)), q = H Wq + bq, k = H Wk + bk, on the edges of the graph
+# and, where asked, on self-loops. Row i of A is normalised, so A is row-stochastic.
+
+
+def soft_weights(operator: Operator, query: Tensor, key: Tensor, heads: int) -> Tensor:
+    """Edge weights (M, E) on the pattern of an operator, for queries and keys (M, n, heads*width).
+
+    Where members have graphs of their own, stacked into one pattern, those entries of a member count that are not zero.
+
+    >>> import torch, rdgraph as rd
+    >>> path = rd.generators.path(3).operator("row")
+    >>> soft_weights(path, torch.zeros(1, 3, 4), torch.zeros(1, 3, 4), 2)
+    tensor([[1.0000, 0.5000, 0.5000, 1.0000]])
+    """
+    return head_weights(operator, split_heads(query, heads), split_heads(key, heads), heads)
+
+
+def head_weights(operator: Operator, query: Tensor, key: Tensor, heads: int) -> Tensor:
+    """The same for queries and keys (M*heads, n, width), with the heads among the members."""
+    rows, _, width = query.shape
+    logits = edge_products(operator.pattern, query, key) * width**-0.5
+    return edge_softmax(operator, logits.view(rows // heads, heads, operator.num_edges)).mean(1)
+
+
+# ---------------------------------------------------------------------- gread model
 #: Where the queries and keys of the soft adjacency start: so small that the first adjacency is nearly uniform.
 ATTENTION_START = 1e-5
 #: The name under which the training nodes of an equation with trusted sources are kept.
@@ -158,7 +249,7 @@ class GREAD(BatchedModel):
 
     def additions(self, H0: Tensor, drop: Dropper) -> Additions:
         """What happens beside the equation on the way to H(T)."""
-        return NONE
+        return bounding(self.config, self.layout)
 
     # ------------------------------------------------------------------ parameters
     @property
@@ -188,7 +279,7 @@ class GREAD(BatchedModel):
             value = mixed.start(self.uniform(shape, 1.0, mixed.is_free))
         elif kind is Kind.MATRIX:
             value = self.uniform(shape, d**-0.5)
-        elif self.link(name, kind) == FREE:
+        elif self.link(name, kind) in DRAWN:
             value = self.uniform(shape, 1.0)
         else:
             value = self.full(shape, 0.0)
@@ -212,13 +303,17 @@ class GREAD(BatchedModel):
             found[name] = self.coefficient(name, kind)
         for name, declared in self.system.learned.items():
             found[name] = make_controls(declared, self.get_parameter(f"coefficient_{name}"))
-        return found
+        return {name: self.apart_from_poles(value) for name, value in found.items()}
 
     def coefficient(self, name: str, kind: Kind) -> Tensor:
         """The values of one coefficient, from its parameter."""
         if name in self._mixed:
             return self._mixed[name].values(self.get_parameter(f"coefficient_{name}"))
         return linked(self.get_parameter(f"coefficient_{name}"), self.link(name, kind))
+
+    def apart_from_poles(self, x: Tensor) -> Tensor:
+        """What the equation depends on; near poles, if it has some, its gradient stays finite."""
+        return with_finite_gradient(x) if self.config.region.is_clamped else x
 
     def own_part(self, name: str, value: Tensor, member: int) -> Tensor:
         """What a member alone has of a part that all members share."""
@@ -247,7 +342,7 @@ class GREAD(BatchedModel):
         seen = self.layout.seen(H).to(self.place.dtype)
         query, key = self.linear_heads(("query", "key"), seen, self.config.heads)
         weights = head_weights(self.operator, query, key, self.config.heads)
-        return self.operator.with_stochastic_weights(weights.to(self.storage))
+        return self.operator.with_stochastic_weights(self.apart_from_poles(weights.to(self.storage)))
 
     @cached_property
     def shortcut(self) -> Shortcut | None:
@@ -290,7 +385,7 @@ class GREAD(BatchedModel):
     ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
         """H(T), and what the polynomial of every member may have left out (None where nothing is)."""
         added = self.additions(H0, drop or Dropper())
-        watch = flow.is_cut(degree)
+        watch, H0 = flow.is_cut(degree), self.apart_from_poles(H0)
         return flow.run(
             self.field, H0, time, degree, shortcut=self.shortcut, watch=watch, added=added, pieces=pieces,
             segment=self.segment,

@@ -14,9 +14,8 @@ import torch
 from torch import Tensor
 
 from gread.models.resolution import FREE, NEGATED, link_of
-from gread.settings.equation import read_equation
-from gread.settings.gread_settings import GreadSettings
-from rdgraph.syntax.tree import Kind
+from gread.settings.gread_settings import GreadSettings, read_equation
+from rdgraph.language.tree import Kind
 
 
 def shared_settings(each: Sequence[GreadSettings]) -> GreadSettings:

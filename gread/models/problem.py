@@ -10,17 +10,51 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gread.datasets.given_data import read_data_sets
 from gread.datasets.meta import ACCURACY, ROC_AUC
-from gread.datasets.node_data import NodeData
+from gread.datasets.node_data import NodeData, read_data_sets
 from gread.datasets.variants import row_normalised
-from gread.kernels.rank_scores import area_under_roc
 from gread.models.features import Features
 from gread.models.place import Place
-from gread.settings.model_settings import ModelSettings
+from gread.settings.model_records import ModelSettings
 from gread.settings.trials import Trial
 from rdgraph.errors import InvalidArgument
 
+# ---------------------------------------------------------------------- rank scores
+# The area under the ROC curve of many members at once, on the device, with nothing asked of the host.
+
+
+def area_under_roc(scores: Tensor, positive: Tensor, masks: Tensor) -> Tensor:
+    """The areas (M, P) of scores (M, n) on the nodes of masks (M, P, n): nan where one of the two classes is missing.
+
+    It is the share of pairs of a positive and another node that the scores put in this order; a tie is half a pair:
+
+        sum over positive i of (#{j negative: s_j < s_i} + #{j negative: s_j <= s_i}) / (2 #positive #negative)
+
+    Args:
+        scores: Finite numbers, larger for positive nodes.
+        positive: Which nodes are positive, (1 or M, n).
+        masks: 1 at the nodes that count, else 0.
+
+    Returns:
+        float64, (M, P).
+
+    >>> scores, positive = torch.tensor([[0.1, 0.4, 0.4, 0.8]]), torch.tensor([[False, True, False, True]])
+    >>> area_under_roc(scores, positive, torch.ones(1, 1, 4))
+    tensor([[0.8750]], dtype=torch.float64)
+    """
+    ordered, order = scores.sort(-1)
+    ordered = ordered.contiguous()
+    ends = [torch.searchsorted(ordered, ordered, right=right) for right in (False, True)]
+    own = positive.expand_as(scores).gather(-1, order)[:, None]
+    counted = masks.gather(-1, order[:, None].expand_as(masks)).double()
+    positives, negatives = counted * own, counted * ~own
+    # below[k] negative nodes are among the first k
+    below = torch.cat([torch.zeros_like(negatives[..., :1]), negatives.cumsum(-1)], -1)
+    pairs = sum(below.gather(-1, end[:, None].expand_as(masks)) for end in ends)
+    return (positives * pairs).sum(-1) / (2 * positives.sum(-1) * negatives.sum(-1))
+
+
+# ---------------------------------------------------------------------- problem
 #: A class with fewer nodes than this cannot be in all three masks; Texas has one with a single node.
 SMALL_CLASS = 3
 
@@ -32,7 +66,7 @@ class Problem:
     `targets` (M, n, classes) holds at the class of every training node its share of the loss, `masks` (M, 3, n) is 1
     at the training, validation and test nodes, `sizes` (M, 3) counts them, `labels` (1 or M, n) are the classes. Only
     training nodes are needed: a share of no nodes is nan. `metric` is what the data are measured by, see
-    `gread.datasets.meta.Meta`.
+    `gread.datasets.raw.Meta`.
     """
 
     features: Features
@@ -124,7 +158,7 @@ def check(data: NodeData, split: int) -> None:
     if missing.size:
         raise InvalidArgument(
             f"expected every class among the training nodes of split {split} of {data.meta.name}, got none of class "
-            f"{missing[0]}; make splits with stratified_splits, or drop the class from the masks"
+            f"{data.class_title(int(missing[0]))}; train on some of its nodes, or take all of them out of the split"
         )
 
 

@@ -11,9 +11,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from gread.kernels import counters
-from gread.kernels.operations import dropout, dropout_rows
+from gread.kernels.training_operations import dropout, dropout_rows
 from gread.models.features import Features
-from gread.settings.model_settings import ModelSettings
+from gread.settings.model_records import ModelSettings
 
 #: The settings in which members differ, by name, each (M,).
 Rates = Mapping[str, Tensor]

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from gread.settings.gread_settings import ALL, GreadSettings
 from rdgraph.errors import UnknownName
-from rdgraph.syntax.reader import PRIME
+from rdgraph.language.reader import PRIME
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,8 @@ class StateLayout:
     """The states (..., nodes, states*d) of a network, side by side along the channels in the order of `system.fields`.
 
     The encoder sets those in `encoded`, which attention sees; all others, velocities, start at zero, or with `is_same`
-    where their fields do. The decoder reads those in `read`. Of one field everything is the state itself.
+    where their fields do. The decoder reads those in `read`. Of one field everything is the state itself. What is
+    encoded is mapped into `intervals`, one for each encoded state, where there are some.
 
     >>> layout = StateLayout.of(GreadSettings("H'' = -alpha*L@H", hidden=2))
     >>> layout.fields, layout.encoded, layout.read
@@ -31,6 +32,7 @@ class StateLayout:
     read: tuple[str, ...]
     width: int
     is_same: bool = False
+    intervals: tuple[tuple[float, float], ...] = ()
 
     @classmethod
     def of(cls, model: GreadSettings) -> StateLayout:
@@ -40,7 +42,8 @@ class StateLayout:
         if model.readout not in (ALL, *fields):
             raise UnknownName("readout", model.readout, (ALL, *fields))
         read = encoded if model.readout == ALL else (model.readout,)
-        return cls(fields, encoded, read, model.hidden, model.velocity == "same")
+        intervals = model.region.of(len(encoded))
+        return cls(fields, encoded, read, model.hidden, model.velocity == "same", intervals)
 
     @property
     def encoded_width(self) -> int:
@@ -54,12 +57,28 @@ class StateLayout:
 
     def start(self, encoded: Tensor) -> Tensor:
         """All states at 0, from those that are encoded, side by side."""
+        encoded = self._mapped(encoded)
         if self.encoded == self.fields:
             return encoded
         blocks = dict(zip(self.encoded, encoded.chunk(len(self.encoded), -1), strict=True))
         still = torch.zeros_like(blocks[self.encoded[0]])
         moving = {name: blocks[name.removesuffix(PRIME)] if self.is_same else still for name in self.fields}
         return torch.cat([blocks.get(name, moving[name]) for name in self.fields], -1)
+
+    def _mapped(self, encoded: Tensor) -> Tensor:
+        """Encoded values in their intervals: m + r tanh(e/r)."""
+        if not self.intervals:
+            return encoded
+        blocks = encoded.chunk(len(self.encoded), -1)
+        pairs = [((high + low) / 2, (high - low) / 2) for low, high in self.intervals]
+        mapped = [m + r * torch.tanh(block / r) for block, (m, r) in zip(blocks, pairs, strict=True)]
+        return torch.cat(mapped, -1) if mapped[1:] else mapped[0]
+
+    def clamped(self, states: Tensor) -> Tensor:
+        """States with those that are encoded clamped to their intervals."""
+        ends = dict(zip(self.encoded, self.intervals, strict=True))
+        blocks = zip(self.fields, states.chunk(len(self.fields), -1), strict=True)
+        return torch.cat([block.clamp(*ends[name]) if name in ends else block for name, block in blocks], -1)
 
     def seen(self, states: Tensor) -> Tensor:
         """What attention is computed from."""

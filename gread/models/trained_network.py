@@ -22,13 +22,12 @@ from gread.models.problem import make_features
 from gread.models.randomness import Dropper
 from gread.settings.config import NAME, Config
 from gread.settings.gread_settings import GreadSettings
-from gread.settings.model_records import find_model
-from gread.settings.model_settings import ModelSettings
+from gread.settings.model_records import ModelSettings, find_model
 from rdgraph import Graph
 from rdgraph.errors import FileError, InvalidArgument, RdgraphError
 from rdgraph.graphs.operator import Operator
-from rdgraph.syntax.learned_values import LearnedValues
 from rdgraph.systems.system import System
+from rdgraph.vocabulary.learned_functions import LearnedValues
 
 FORMAT, WHAT = "gread network 3", "a saved network"
 MANIFEST = "network.json"
@@ -78,6 +77,12 @@ class Network:
     def __post_init__(self) -> None:
         if self.class_names and len(self.class_names) != self.classes:
             raise InvalidArgument(f"expected a name for each of {self.classes} classes, got {len(self.class_names)}")
+
+    def __repr__(self) -> str:
+        numbers = sum(value.numel() for value in self.parameters.values())
+        names = [self.config.model, getattr(self.config, "reaction", "")]
+        what = " ".join(name for name in names if name)
+        return f"Network({what}, {self.features} features, {self.classes} classes, {numbers:,} parameters)"
 
     def __call__(self, x: Any, graph: Graph | None = None) -> Tensor:
         """Logits (n, classes) of a `NodeData`, of PyTorch Geometric data, or of features (n, f) on a graph."""

@@ -14,15 +14,16 @@ from typing import Any, get_args, get_type_hints
 
 import tomli_w
 
-from gread.settings.gread_settings import GreadSettings
-from gread.settings.model_records import find_model
-from gread.settings.model_settings import ModelSettings, check_at_least
+from gread.settings.gread_settings import FOR_OWN_DATA, GreadSettings
+from gread.settings.model_records import ModelSettings, check_at_least, find_model
 from rdgraph.errors import InvalidArgument, UnknownName
 from rdgraph.files import read_text
 
 OPTIMISERS = ("adam", "adamw")
 SELECTIONS = ("accuracy", "loss")
 #: The key of [model] that names the network.
+#: The section of a file that says which data chose the settings.
+CHOSEN = "chosen"
 NAME = "name"
 _TYPES: dict[type, dict[str, Any]] = {}
 
@@ -98,6 +99,12 @@ class Config:
         return cls(find_model(model).settings()).updated(values)
 
     @classmethod
+    def for_own_data(cls, model: str, **values: Any) -> Config:
+        """The defaults of a network by name for data without published settings, with other values."""
+        own = FOR_OWN_DATA if model == GreadSettings.model else {}
+        return cls.of(model, **{**own, **values})
+
+    @classmethod
     def read(cls, base: Config | str | None) -> Config:
         """A configuration, or the defaults of a network by name, or those of GREAD for none.
 
@@ -144,9 +151,12 @@ class Config:
         parts = {"model": model, "training": dataclasses.asdict(self.training)}
         return {name: {k: v for k, v in part.items() if v is not None} for name, part in parts.items()}
 
-    def toml(self) -> str:
-        """The text of a file that `from_toml` reads back; settings that are none are left out."""
-        return tomli_w.dumps(self.sections())
+    def toml(self, chosen: Mapping[str, Any] | None = None) -> str:
+        """The text of a file that `from_toml` reads back; settings that are none are left out.
+
+        `chosen` says in a section of its own which data chose the settings.
+        """
+        return tomli_w.dumps({**({CHOSEN: dict(chosen)} if chosen else {}), **self.sections()})
 
     @classmethod
     def from_toml(cls, text: str, *, base: Config | None = None) -> Config:
@@ -167,6 +177,8 @@ class Config:
         values: dict[str, Any] = {}
         start = _named(sections, base or cls())
         for section, part in sections.items():
+            if section == CHOSEN:
+                continue
             if section not in ("model", "training"):
                 raise UnknownName("section", section, ("model", "training"))
             if not isinstance(part, dict):

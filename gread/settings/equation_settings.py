@@ -8,14 +8,13 @@ from functools import cached_property
 
 import sympy as sp
 
-from gread.settings.gread_settings import GreadSettings, exponential_terms
-from rdgraph.integrators.flow_coefficients import Schedule
-from rdgraph.methods.registry import FIXED
-from rdgraph.normalisations.registry import find_normalisation
-from rdgraph.syntax.functions import FUNCTIONS
-from rdgraph.syntax.tree import Call, Kind
+from gread.settings.gread_settings import GreadSettings, exponential_terms, step_count
+from rdgraph.language.tree import Call, Kind
 from rdgraph.systems.equation_terms import terms_of_system
 from rdgraph.systems.system import System
+from rdgraph.vocabulary.functions import FUNCTIONS
+from rdgraph.vocabulary.methods import FIXED
+from rdgraph.vocabulary.normalisations import find_normalisation
 
 #: What stands for a coefficient where the length of a flow is reckoned: a parameter of zero behind a sigmoid.
 RECKONED = 0.5
@@ -64,7 +63,7 @@ class EquationSettings(GreadSettings):
     @property
     def steps(self) -> int:
         """The steps of a method that has fixed ones."""
-        return Schedule.make(self.method, self.time, self.step).steps
+        return step_count(self.method, self.time, self.step)
 
     @cached_property
     def is_forced(self) -> bool:

@@ -8,16 +8,55 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
-from gread.settings.equation import lasting_text, read_equation
-from gread.settings.model_settings import ModelSettings
+from gread.settings.model_records import ModelSettings
+from gread.settings.state_region import FREE as FREE_STATES
+from gread.settings.state_region import SAFE, StateRegion
+from rdgraph import parse
 from rdgraph.errors import InvalidArgument, NotApplicable
-from rdgraph.integrators.flow_coefficients import Schedule
-from rdgraph.methods.registry import FIXED, find_method
-from rdgraph.normalisations.registry import NORMALISATIONS, find_normalisation
-from rdgraph.syntax.tree import Kind
+from rdgraph.language.reader import declared_names
+from rdgraph.language.tree import Kind
 from rdgraph.systems.single_operator import in_one_operator, terms_beyond_generator
 from rdgraph.systems.system import System
+from rdgraph.vocabulary.methods import FIXED, find_method
+from rdgraph.vocabulary.normalisations import NORMALISATIONS, find_normalisation
 
+# ---------------------------------------------------------------------- equation
+# The equation of a network: text or `System` to the `System` that is trained, read once.
+
+
+def lasting_text(reaction: str) -> str:
+    """The text of an equation that reads to the same one elsewhere: with what `rdgraph.learned` declared here."""
+    return str(parse(reaction)) if any(name in reaction for name in declared_names()) else reaction
+
+
+def read_equation(reaction: str | System, alpha: str, beta: str, *, has_beside: bool = False) -> System:
+    """The system of a catalogue name, a text or a `System`, with alpha and beta of the kinds asked for.
+
+    Raises NotApplicable for white noise, under which there is no one H(T) to read classes from, and for operators
+    beside A, since a network has one graph, unless it says what they are on it (`has_beside`).
+
+    >>> print(read_equation("ST", "scalar", "channel"))
+    -alpha*L@H + beta*H0 where beta channel
+    >>> print(read_equation("u' = -Du*L@u + beta*v; v' = u - v", "scalar", "channel"))
+    u' = -Du*L@u + beta*v; v' = u - v where beta channel
+    """
+    system = parse(reaction)
+    if system.is_noisy:
+        raise NotApplicable(
+            f"expected an equation without white noise to train, got {system.text}; leave out the term of xi, or draw "
+            "paths with rdgraph.solve"
+        )
+    if not has_beside and (further := [name for name in system.operators.names if name in system.letters]):
+        raise NotApplicable(
+            f"expected an equation in A and L alone to train, got {system.text}, for whose {', '.join(further)} a "
+            "network has no graph; write it in A and L, or run it with rdgraph.solve"
+        )
+    asked = {"alpha": alpha, "beta": beta}
+    letters = system.coefficients
+    return parse(system, {name: kind for name, kind in asked.items() if letters.get(name, kind) != kind})
+
+
+# ---------------------------------------------------------------------- gread settings
 KINDS = ("scalar", "channel", "node")
 LINKS = ("auto", "sigmoid", "free")
 ADJACENCIES = ("original", "soft", "live")
@@ -28,6 +67,9 @@ STORAGES = FULL, HALF = ("full", "bfloat16")
 AUTO = "auto"
 #: The readout that stands for every encoded state.
 ALL = "all"
+#: What a network for data without published settings has in place of the defaults here: as accurate as a GCN on tables
+#: of few features, and cheaper than attention.
+FOR_OWN_DATA: dict[str, Any] = {"adjacency": "original", "normalisation": "row", "time": 4.0}
 #: Terms of the exponential that are larger than this share of it count, where the length of a flow is reckoned; and
 #: the most that are reckoned with.
 COUNTED, MOST_TERMS = 1e-7, 512
@@ -64,6 +106,12 @@ class GreadSettings(ModelSettings):
             are, or the same as their fields. Starting at zero or as the fields costs no parameters: a network of
             second order has those of first order.
         readout: What the decoder reads at T: all (every encoded state, side by side) or one field or velocity by name.
+        states: Where the states may be. free: wherever the encoder puts them. safe: where a run cannot overflow. An
+            equation that grows at most linearly needs nothing; for others H(0) is mapped smoothly into a box that is
+            proved to be invariant, such as [0, 1] for Fisher's, and where none is known into [-1, 1], with dH/dt =
+            tanh(f(H)); with poles into an interval between them, to which H in f(H) is clamped too. auto: safe with
+            the method auto, else free, as published. Also tanh, an interval such as "[0, 1]", one for each field,
+            "[0, 1] x [-1, 1]", "tanh on [0, 1]", and with the clamp "tanh within [0.25, 0.75]".
         storage: How the states of the flow are kept: full, as the parameters are, or bfloat16, in half the memory, with
             sums in float32; for graphs whose states do not fit otherwise. Methods with steps or a polynomial take it.
         encoder_mlp: Whether two residual layers follow the linear encoder.
@@ -97,6 +145,7 @@ class GreadSettings(ModelSettings):
     step: float | None = None
     velocity: str = "zero"
     readout: str = ALL
+    states: str = AUTO
     storage: str = FULL
     encoder_mlp: bool = False
     relu: bool = True
@@ -114,6 +163,8 @@ class GreadSettings(ModelSettings):
             self.check_one_of(name, known)
         if self.method != AUTO:
             find_method(self.method)
+        if self.states not in (AUTO, SAFE):
+            object.__setattr__(self, "states", str(StateRegion.read(self.states)))
         self.check_at_least(1, "heads", "attention_dim")
         self.check_at_least(0, "time", "self_loops")
         if self.step is not None and not self.step > 0:
@@ -126,12 +177,17 @@ class GreadSettings(ModelSettings):
     @property
     def shape(self) -> Hashable:
         """The settings that are neither free nor mixed, and what is left of the latter."""
-        steps = Schedule.make(self.method, self.time, self.step).steps if self.method in FIXED else 1
+        steps = step_count(self.method, self.time, self.step) if self.method in FIXED else 1
         if not self.mixed:
             return super().shape, steps
         settings = ((f.name, getattr(self, f.name)) for f in fields(self))
         own = tuple((name, value) for name, value in settings if name not in self.free + self.mixed)
         return self.model, own, self.program, self.kinds
+
+    @property
+    def region(self) -> StateRegion:
+        """Where the states start; free where that is still open."""
+        return StateRegion.read(FREE_STATES if self.states in (AUTO, SAFE) else self.states)
 
     @property
     def program(self) -> Hashable:
@@ -160,7 +216,9 @@ class GreadSettings(ModelSettings):
         """Whether the equation has one field and is linear on a normalised operator, and the method makes H(T) a
         polynomial of A."""
         record = find_method(self.method)
-        if not (record.is_exact or record.is_runge_kutta or record.is_adaptive) or self.adjacency == "live":
+        if not (record.is_exact or record.is_runge_kutta or record.is_adaptive):
+            return False
+        if self.adjacency == "live" or self.region.is_saturated:
             return False
         normalisation = self.normalisation if self.adjacency == "original" else "row"
         if find_normalisation(normalisation).norm is None or not self.system.is_single:
@@ -177,7 +235,7 @@ class GreadSettings(ModelSettings):
             return 1
         record = find_method(self.method)
         stages = 1 if record.tableau is None else len(record.tableau.weights)
-        steps = Schedule.make(self.method, self.time, self.step).steps if self.method in FIXED else 0
+        steps = step_count(self.method, self.time, self.step) if self.method in FIXED else 0
         if not self.is_polynomial:
             return max(1, steps * stages)
         order = max((1, *self.system.structure.generator))
@@ -211,11 +269,25 @@ class GreadSettings(ModelSettings):
         """The equation, with alpha and beta of the declared kinds; read when it is first asked for, and then kept."""
         return read_equation(self.reaction, self.alpha, self.beta)
 
-    def resolved(self, method: str, step: float | None, beta_link: str) -> GreadSettings:
+    def resolved(
+        self, method: str, step: float | None, beta_link: str, region: StateRegion | None = None
+    ) -> GreadSettings:
         """The same network with what was left open filled in; its equation is not read again."""
-        made = replace(self, method=method, step=step, beta_link=beta_link)
+        states = self.states if region is None else str(region)
+        made = replace(self, method=method, step=step, beta_link=beta_link, states=states)
         vars(made)["system"] = self.system
         return made
+
+
+def step_count(method: str, time: float, step: float | None) -> int:
+    """The steps that a method with fixed ones takes, the last one shortened.
+
+    >>> step_count("euler", 1.46, 1.0)
+    2
+    """
+    from rdgraph.run.solvers.flow_coefficients import Schedule  # imports torch, which settings alone do not need
+
+    return Schedule.make(method, time, step).steps
 
 
 def exponential_terms(z: float) -> int:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from gread.settings.equation import read_equation
-from gread.settings.gread_settings import LINKS, GreadSettings
+from gread.settings.gread_settings import LINKS, GreadSettings, read_equation
+from gread.settings.state_region import FREE
 from rdgraph.errors import InvalidArgument, UnknownName
-from rdgraph.normalisations.registry import NORMALISATIONS
 from rdgraph.systems.system import System
+from rdgraph.vocabulary.normalisations import NORMALISATIONS
 
 #: How the matrices of an equation are made of parameters.
 MATRICES = ("free", "symmetric", "dominant", "orthogonal")
@@ -54,6 +54,7 @@ class LineSettings(GreadSettings):
     usual_starts: ClassVar[Mapping[str, float]] = {}
     usual_links: ClassVar[Mapping[str, str]] = {}
 
+    states: str = FREE
     values: str = ""
     starts: str = ""
     links: str = ""

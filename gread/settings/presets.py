@@ -11,14 +11,17 @@ published what the authors of the compared networks, or of the comparisons they 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from gread.settings.config import Config
 from rdgraph.errors import InvalidArgument, UnknownName
+
+if TYPE_CHECKING:  # loads sympy, which the names of presets do not need
+    from gread.settings.config import Config
 
 #: The data set that the papers up to GREAD call cornell.
 _NAMES = {"cornell": "cornell_old"}
@@ -69,36 +72,66 @@ def presets() -> tuple[Preset, ...]:
     >>> presets()[0].name, presets()[0].config.model.time, presets()[71].name
     ('paper/BS/texas', 1.46, 'authors/BS/pubmed')
     """
+    return tuple(map(named_preset, _readers()))
+
+
+def preset_names() -> tuple[str, ...]:
+    """The names of all of them, for which no setting is read.
+
+    >>> preset_names()[0]
+    'paper/BS/texas'
+    """
+    return tuple(_readers())
+
+
+def named_preset(name: str) -> Preset:
+    """The preset of that name; of the others nothing is read but the name.
+
+    >>> named_preset("paper/BS/texas").config.model.time
+    1.46
+    """
+    try:
+        return _readers()[name]()
+    except KeyError:
+        raise UnknownName("preset", name, _readers()) from None
+
+
+@cache
+def _readers() -> dict[str, Callable[[], Preset]]:
+    """A function for each preset by name, which reads it."""
     authors = {row["dataset"]: row for row in _rows("authors_settings.csv")}
-    found = []
+    found: dict[str, Callable[[], Preset]] = {}
     for kind, file in _FILES.items():
         for row in _rows(file):
-            dataset, source = row["dataset"], row["source"]
-            values = {k: v for k, v in row.items() if k not in ("dataset", "source")}
-            if kind == "paper":
-                values |= {name: authors[dataset][name] for name in BORROWED}
-                values["normalisation"] = "symmetric" if row["adjacency"] == "original" else "row"
-                source += f"; {', '.join(BORROWED)} from {authors[dataset]['source']}"
-            config = Config().updated({_RENAMED.get(k, k): v for k, v in values.items()})
-            name = data_name(dataset)
-            found.append(Preset(f"{kind}/{row['reaction']}/{name}", row["reaction"], name, config, source))
-    return (*found, *_compared())
-
-
-def _compared() -> Iterator[Preset]:
-    """The presets of the compared networks: a setting per column, the default where it is empty."""
-    folder = files("gread") / "data" / _FOLDER
-    if not folder.is_dir():
-        return
-    for path in sorted(folder.iterdir(), key=lambda path: path.name):
+            name = f"{kind}/{row['reaction']}/{data_name(row['dataset'])}"
+            found[name] = partial(_of_paper, name, row, authors[row["dataset"]] if kind == "paper" else None)
+    for path in sorted((files("gread") / "data" / _FOLDER).iterdir(), key=lambda path: path.name):
         model, suffix = path.name.rsplit(".", 1)
-        if suffix != "csv":
-            continue
-        for row in _rows(f"{_FOLDER}/{path.name}"):
-            values = {k: v for k, v in row.items() if k not in ("dataset", "source") and v != ""}
-            name = data_name(row["dataset"])
-            config = Config.of(model, **values)
-            yield Preset(f"{PUBLISHED}/{model}/{name}", "", name, config, row["source"])
+        for row in _rows(f"{_FOLDER}/{path.name}") if suffix == "csv" else ():
+            name = f"{PUBLISHED}/{model}/{data_name(row['dataset'])}"
+            found[name] = partial(_of_network, name, model, row)
+    return found
+
+
+def _of_paper(name: str, row: Mapping[str, str], authors: Mapping[str, str] | None) -> Preset:
+    """Settings of a reaction; those that the paper leaves open are the authors' for the data set."""
+    from gread.settings.config import Config
+
+    values, source = {k: v for k, v in row.items() if k not in ("dataset", "source")}, row["source"]
+    if authors is not None:
+        values |= {name: authors[name] for name in BORROWED}
+        values["normalisation"] = "symmetric" if row["adjacency"] == "original" else "row"
+        source += f"; {', '.join(BORROWED)} from {authors['source']}"
+    config = Config().updated({_RENAMED.get(k, k): v for k, v in values.items()})
+    return Preset(name, row["reaction"], data_name(row["dataset"]), config, source)
+
+
+def _of_network(name: str, model: str, row: Mapping[str, str]) -> Preset:
+    """Settings of a compared network: a setting per column, the default where it is empty."""
+    from gread.settings.config import Config
+
+    values = {k: v for k, v in row.items() if k not in ("dataset", "source") and v != ""}
+    return Preset(name, "", data_name(row["dataset"]), Config.of(model, **values), row["source"])
 
 
 def find_preset(name: str, subject: str, dataset: str) -> Preset:
@@ -121,17 +154,19 @@ def find_preset(name: str, subject: str, dataset: str) -> Preset:
     64
     """
     if name in (*_FILES, PUBLISHED):
-        chosen = [p for p in presets() if p.name == f"{name}/{subject}/{data_name(dataset)}"]
-        if not chosen:
-            count = sum(p.name.startswith(f"{name}/") for p in presets())
+        chosen = f"{name}/{subject}/{data_name(dataset)}"
+        if chosen not in _readers():
+            count = sum(known.startswith(f"{name}/") for known in _readers())
             raise InvalidArgument(
                 f"expected one of the {count} {name} presets, got {subject} on {dataset}; "
                 "`rdgraph presets` lists them, and a toml file serves as well"
             )
-        return chosen[0]
+        return named_preset(chosen)
     path = Path(name)
     if path.suffix != ".toml" and not path.exists():
         raise UnknownName("preset", name, (*_FILES, PUBLISHED))
+    from gread.settings.config import Config
+
     return Preset(str(path), subject, dataset, Config.load(path), f"file {path.name}")
 
 

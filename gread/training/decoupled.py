@@ -11,8 +11,14 @@ there depends on its number, not on its batch. Dropout of single entries of X do
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,28 +26,97 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from gread.datasets.masks import PARTS, Masks
+from gread.datasets.meta import ACCURACY
+from gread.datasets.node_data import NodeData, read_data
+from gread.datasets.splits import PARTS, Masks
+from gread.datasets.variants import row_normalised
 from gread.kernels import counters
-from gread.kernels.operations import adam_step, dropout
+from gread.kernels.training_operations import adam_step, dropout
 from gread.models.flow import POLYNOMIAL, Flow
 from gread.models.gread_model import GREAD
 from gread.models.place import Place
+from gread.models.problem import check
 from gread.models.randomness import Randomness, make_rates
-from gread.models.resolution import resolve_method
+from gread.models.resolution import resolve_method, resolve_trials
 from gread.settings.gread_settings import GreadSettings
-from gread.settings.model_settings import ModelSettings
+from gread.settings.model_records import ModelSettings
 from gread.settings.trials import Trial
 from gread.training.ensemble import BETAS, EPS, METRICS
-from gread.training.row_store import RowStore
-from rdgraph import Graph
+from gread.training.trainer import Progress, Trained, choose_device
+from rdgraph import Graph, propagate
 from rdgraph.errors import InvalidArgument, NotApplicable
-from rdgraph.integrators.flow_coefficients import AnySchedule
-from rdgraph.integrators.linear_part import linear_part
-from rdgraph.integrators.polynomial_flow import LinearFlow
-from rdgraph.integrators.power_files import Powers
-from rdgraph.lowering.coefficients import valued_letters
-from rdgraph.syntax.tree import Kind
+from rdgraph.graphs.kernels.devices import free_memory
+from rdgraph.language.tree import Kind
+from rdgraph.run.lowering.coefficients import valued_letters
+from rdgraph.run.solvers.feature_powers import Powers
+from rdgraph.run.solvers.flow_coefficients import AnySchedule
+from rdgraph.run.solvers.linear_part import linear_part
+from rdgraph.run.solvers.polynomial_flow import TOLERANCE, LinearFlow
 
+# ---------------------------------------------------------------------- row store
+# `RowStore`: rows of propagated features as batches ask for them, from memory where they fit, else from the disk.
+
+#: The share of the free memory that rows may take.
+SHARE = 0.4
+#: Bytes of the rows of one piece of an evaluation, about.
+PIECE = 1 << 28
+
+
+class RowStore:
+    """Rows (m, (K + 1)(f + 1)) of the powers up to a degree, at nodes that are known beforehand.
+
+    Args:
+        powers: The propagated features.
+        nodes: The nodes (m,) that will be asked for, rising.
+        degree: The last power that is read.
+        device: Where the rows are wanted.
+        dtype: Their precision there.
+        memory: Bytes that they may take; by default a share of what is free.
+    """
+
+    def __init__(
+        self, powers: Powers, nodes: np.ndarray, degree: int, device: str, dtype: torch.dtype, memory: int | None = None
+    ) -> None:
+        self.powers, self.nodes, self.degree, self.device, self.dtype = powers, nodes, degree, device, dtype
+        self.row_bytes = (degree + 1) * (powers.features + 1) * torch.empty((), dtype=dtype).element_size()
+        room = int(SHARE * free_memory(device)) if memory is None else memory
+        self.held: Tensor | None = None
+        if len(nodes) * self.row_bytes <= room:
+            self.held = torch.empty((len(nodes), self.row_bytes // self._item), dtype=dtype, device=device)
+            for a, b in self.pieces(len(nodes)):
+                self.held[a:b] = self._read(nodes[a:b])
+
+    @property
+    def _item(self) -> int:
+        return torch.empty((), dtype=self.dtype).element_size()
+
+    @property
+    def is_held(self) -> bool:
+        """Whether all rows lie in memory."""
+        return self.held is not None
+
+    def pieces(self, count: int) -> list[tuple[int, int]]:
+        """Spans of rows that are looked at together when there is no gradient."""
+        size = max(1, PIECE // self.row_bytes)
+        return [(a, min(a + size, count)) for a in range(0, count, size)]
+
+    def span(self, first: int, end: int) -> Tensor:
+        """The rows of the nodes from one place to another."""
+        return self._read(self.nodes[first:end]) if self.held is None else self.held[first:end]
+
+    def take(self, nodes: np.ndarray) -> Tensor:
+        """The rows of some of the nodes, in their order."""
+        if self.held is None:
+            return self._read(nodes)
+        places = torch.from_numpy(np.searchsorted(self.nodes, nodes)).to(self.held.device)
+        return self.held[places]
+
+    def _read(self, nodes: np.ndarray) -> Tensor:
+        rows = torch.from_numpy(self.powers.rows(nodes, self.degree)).to(self.device, self.dtype)
+        return rows.transpose(0, 1).reshape(len(nodes), -1)
+
+
+# ---------------------------------------------------------------------- decoupled
 #: Makes the powers up to a degree, at least.
 Extend = Callable[[int], Powers]
 
@@ -72,7 +147,14 @@ def check_decoupled(settings: ModelSettings) -> GreadSettings:
                 f"expected scalar and channel coefficients for decoupled training, got {name} of kind {kind.value}; "
                 "declare another kind"
             )
-    return resolve_method(settings)[0]
+    found = resolve_method(settings)[0]
+    is_curved = found.system.is_single and not found.system.structure.linear  # refused for that, by its own words
+    if not found.region.is_free and not is_curved:
+        raise NotApplicable(
+            f"expected states as they are encoded for decoupled training, got states={found.states!r}, a map that "
+            "does not commute with A; set states=free"
+        )
+    return found
 
 
 @dataclass(frozen=True)
@@ -336,3 +418,111 @@ class DecoupledTraining:
         return Fitted(
             book.epoch, float(book.val), float(book.test), status, history, kept, self.network.degree, self.left_out
         )
+
+
+# ---------------------------------------------------------------------- decoupled trainer
+# `train_decoupled`: trials of linear equations on propagated features, with the results that `train` gives.
+
+
+def train_decoupled(
+    data: NodeData,
+    trials: Sequence[Trial],
+    *,
+    batch: int | None = None,
+    folder: str | Path | None = None,
+    device: str = "auto",
+    precision: str = "float32",
+    progress: Callable[[Progress], None] | None = None,
+    tell: Callable[[str], object] = warnings.warn,
+    dtype: torch.dtype = torch.float32,
+    memory: int | None = None,
+) -> Trained:
+    """Propagate the features once, then train every trial in mini-batches of nodes.
+
+    For linear equations with scalar and channel coefficients, the original adjacency and a linear encoder. With one
+    batch and without input dropout the results are those of `train`, up to rounding; `input_dropout` drops whole
+    columns of the features here, the same at all nodes, which commutes with A as dropping single entries does not.
+
+    Args:
+        data: The data set.
+        trials: What is trained, one after another; equal operators share their powers.
+        batch: Training nodes per step of Adam; all of them by default.
+        folder: Where the powers are kept, so that they are there the next time; by default they are temporary.
+        device: "auto" takes a GPU where there is one.
+        precision: That of the powers on the disk, float32 or float16.
+        progress: Hears of every epoch.
+        tell: Hears how far polynomials were taken, and what is left out of them where that is not negligible.
+        dtype: The precision of parameters and states.
+        memory: Bytes that rows of the powers may take in memory; a share of what is free by default.
+
+    Returns:
+        The results, in the order of the trials; their networks are those that `train` makes.
+
+    Raises:
+        NotApplicable: For networks whose training cannot be decoupled, with the reason.
+        InvalidArgument: For trials and data that do not fit together.
+
+    >>> from gread.datasets.embedded import karate
+    >>> from gread.settings.config import Config
+    >>> config = Config().updated({"adjacency": "original", "input_dropout": 0.0, "hidden": 8, "epochs": 5})
+    >>> done = train_decoupled(karate(), [Trial(config)], batch=4, device="cpu")
+    >>> done.history.shape, done.status
+    ((1, 5, 4), ('ok',))
+    """
+    data, (chosen, reasons) = read_data(data), resolve_trials(trials)
+    if not chosen:
+        raise InvalidArgument("expected at least one trial, got none; make some with make_trials")
+    if data.meta.metric != ACCURACY:
+        raise NotApplicable(
+            f"expected data that are measured by their accuracy for decoupled training, got {data.meta.name} with the "
+            f"metric {data.meta.metric}; train on the whole graph"
+        )
+    for trial in chosen:
+        check_decoupled(trial.config.model)
+        check(data, trial.split)
+    place, started = choose_device(device), time.monotonic()
+    epochs = [trial.config.training.epochs for trial in chosen]
+    fitted: list[Fitted] = []
+    with ExitStack() as stack:
+        base = Path(stack.enter_context(tempfile.TemporaryDirectory())) if folder is None else Path(folder)
+        for k, trial in enumerate(chosen):
+            extend = partial(_powers, data, trial.config.gread, base, place, precision)
+
+            def hear(epoch: int, loss: float, val: float, k: int = k) -> None:
+                if progress is not None:
+                    seconds = time.monotonic() - started
+                    progress(Progress(sum(epochs[:k]) + epoch, sum(epochs), k, len(chosen), loss, val, seconds))
+
+            training = DecoupledTraining(
+                extend(1), data.y, data.masks, trial, classes=data.num_classes, batch=batch, device=place, dtype=dtype,
+                extend=extend, memory=memory,
+            )  # fmt: skip
+            fitted.append(training.run(hear))
+            del training
+    worst = max(one.left_out for one in fitted)
+    if worst > TOLERANCE:
+        tell(f"polynomials of degree {max(one.degree for one in fitted)} left out up to {worst:.1e} of the gain")
+    return _gathered(data, chosen, reasons, fitted, time.monotonic() - started)
+
+
+def _powers(data: NodeData, settings: GreadSettings, base: Path, device: str, precision: str, degree: int) -> Powers:
+    """The powers of a data set's features up to a degree at least, from their folder or made."""
+    words = (settings.normalisation, f"{settings.self_loops:g}", "row" if settings.row_features else "raw", precision)
+    x: Any = row_normalised(data.x) if settings.row_features else data.x
+    return propagate(
+        data.graph, x, degree=degree, out=base / "-".join(words), normalisation=settings.normalisation,
+        self_loops=settings.self_loops, precision=precision, device=device,
+    )  # fmt: skip
+
+
+def _gathered(data: NodeData, trials: list[Trial], reasons: list[str], fitted: list[Fitted], seconds: float) -> Trained:
+    longest = max(len(one.history) for one in fitted)
+    history = np.full((len(fitted), longest, fitted[0].history.shape[1]), np.nan, dtype=np.float32)
+    for row, one in zip(history, fitted, strict=True):
+        row[: len(one.history)] = one.history
+    return Trained(
+        data, tuple(trials), np.array([one.best_epoch for one in fitted]),
+        np.array([one.val_accuracy for one in fitted]), np.array([one.test_accuracy for one in fitted]),
+        tuple(one.status for one in fitted), history, np.array([len(one.history) for one in fitted]), seconds,
+        tuple(one.parameters for one in fitted), tuple(reasons), (data.num_classes,) * len(fitted),
+    )  # fmt: skip

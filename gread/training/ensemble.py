@@ -8,8 +8,10 @@ flows are still long enough; if not, the chunk is done again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -17,22 +19,159 @@ from torch import Tensor
 from torch.nn import functional
 
 from gread.datasets.node_data import NodeData
-from gread.kernels.operations import adam_step, select
+from gread.kernels.training_operations import adam_step, select
 from gread.models.batched_model import BatchedModel
+from gread.models.features import Features
 from gread.models.mixed_coefficients import fitted
 from gread.models.problem import Problem
 from gread.models.randomness import Randomness, make_rates
 from gread.models.resolution import resolve_trials
-from gread.settings.model_records import find_model
-from gread.settings.model_settings import ModelSettings
+from gread.settings.model_records import ModelSettings, find_model
 from gread.settings.trials import Trial, grouped
-from gread.training.member_state import MemberState
-from gread.training.recomputation import AUTO, choose_segment
-from gread.training.recording import captured_after_warming
 from rdgraph.errors import InvalidArgument
-from rdgraph.integrators.polynomial_flow import TOLERANCE
-from rdgraph.kernels.device_names import read_device
+from rdgraph.graphs.kernels.device_names import read_device
+from rdgraph.graphs.kernels.devices import free_memory
+from rdgraph.run.solvers.polynomial_flow import TOLERANCE
 
+# ---------------------------------------------------------------------- recomputation
+# How much of a pass a gradient keeps: all of it where that fits, else a state now and then, and the rest again.
+
+AUTO, NONE = "auto", "none"
+#: Share of the free memory that the states of all members may take before some of them are computed twice.
+SHARE = 0.8
+
+
+def choose_segment(model: BatchedModel, x: Features, asked: str | int, device: str) -> int:
+    """The steps or terms after which a state is kept, 0 for all of them; `asked` is auto, none or a number.
+
+    The results are the same, whatever is chosen; a gradient that computes states again takes a forward pass more.
+    """
+    if isinstance(asked, int) and asked > 0:
+        return asked if model.segments else 0
+    if asked not in (AUTO, NONE):
+        raise InvalidArgument(f"expected auto, none or a number of steps from 1 for checkpointing, got {asked!r}")
+    if asked == NONE or not model.segments:
+        return 0
+    room, needs = SHARE * free_memory(device), dict[int, int]()
+    for size in (0, *model.segments):
+        model.segment = size
+        needs[size] = (model.memory(x) or 0) * x.values.element_size() * model.members
+        if needs[size] <= room:
+            return size
+    return min(needs, key=needs.__getitem__)
+
+
+# ---------------------------------------------------------------------- member state
+# `MemberState`: all that training has changed in some members of an ensemble, to go on with elsewhere.
+
+#: Parts of the state that all members share.
+SHARED = ("step",)
+
+
+@dataclass(frozen=True, eq=False)
+class MemberState:
+    """All that training has changed in some members of an ensemble, and the degrees of their polynomials."""
+
+    values: dict[str, Tensor]
+    degrees: tuple[int, ...]
+
+    def chosen(self, members: Sequence[int]) -> MemberState:
+        """A copy of that of some of them, in that order."""
+        first = next(iter(self.values.values()))
+        index = torch.tensor(list(members), dtype=torch.int64, device=first.device)
+        found = {
+            name: value.clone() if name in SHARED else value.index_select(_member_axis(name), index)
+            for name, value in self.values.items()
+        }
+        return MemberState(found, tuple(self.degrees[k] for k in members))
+
+    def on(self, device: str) -> MemberState:
+        """The same on another device."""
+        return MemberState({name: value.to(device) for name, value in self.values.items()}, self.degrees)
+
+    @staticmethod
+    def joined(pieces: Sequence[MemberState]) -> MemberState:
+        """That of all members of several pieces; they have to be at one epoch."""
+        epochs = {int(piece.values["step"]) for piece in pieces}
+        if len(epochs) != 1:
+            raise InvalidArgument(f"expected states after one number of epochs, got {sorted(epochs)}")
+        found = {}
+        for name, value in pieces[0].values.items():
+            parts = [piece.values[name] for piece in pieces]
+            widest = max(parts, key=lambda part: part.ndim)
+            found[name] = (
+                value if name in SHARED else torch.cat([fitted(p, widest) for p in parts], dim=_member_axis(name))
+            )
+        return MemberState(found, tuple(degree for piece in pieces for degree in piece.degrees))
+
+
+def _member_axis(name: str) -> int:
+    """Where the members are in a part of the state."""
+    return 1 if name == "history" else 0
+
+
+# ---------------------------------------------------------------------- recording
+# Work recorded as a CUDA graph, without a pause of what else runs on the device where memory is plentiful.
+#
+# `torch.cuda.graph` first waits for the whole device and gives all cached memory back, which makes room for the graph's
+# own pool, and leaves the device idle while many batches are recorded one after the other. With half of the memory free
+# there is no need for that.
+
+T = TypeVar("T")
+#: The part of the device's memory that has to be free for a recording beside other work.
+ROOM = 0.5
+
+
+def captured_after_warming(
+    work: Callable[[], None], device: torch.device, snapshot: Callable[[], T], restore: Callable[[T], None]
+) -> Callable[[], None]:
+    """Some work as a CUDA graph; warmed up once, with the state put back afterwards. Returns what replays it.
+
+    It is recorded on the stream that it is replayed on, where that is not the default one, on which nothing can be
+    recorded. cuBLAS has one workspace for each stream: work recorded on one stream and replayed on several at once
+    would write into the same one.
+    """
+    before, current = snapshot(), torch.cuda.current_stream()
+    is_default = current == torch.cuda.default_stream()
+    stream = torch.cuda.Stream(device) if is_default else current
+    stream.wait_stream(current)
+    with torch.cuda.stream(stream):
+        work()
+    current.wait_stream(stream)
+    restore(before)
+    return capture(work, stream).replay
+
+
+def capture(work: Callable[[], None], stream: torch.cuda.Stream) -> torch.cuda.CUDAGraph:
+    """Record some work on a stream, which is not the default one; the work is not done by that.
+
+    Where the memory turns out to be too little for a recording beside other work, the work is recorded again alone.
+    """
+    free, total = torch.cuda.mem_get_info(stream.device)
+    if free >= ROOM * total:
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.stream(stream), _beside_others(graph):
+                work()
+            return graph
+        except torch.OutOfMemoryError:
+            pass
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream):
+        work()
+    return graph
+
+
+@contextmanager
+def _beside_others(graph: Any) -> Iterator[None]:
+    graph.capture_begin()
+    try:
+        yield
+    finally:
+        graph.capture_end()
+
+
+# ---------------------------------------------------------------------- ensemble
 #: Epochs between two looks at the device.
 CHUNK = 20
 #: What the tail of a polynomial may reach before its degree is raised.

@@ -20,11 +20,11 @@ import torch
 
 from gread.datasets.node_data import NodeData
 from gread.models.randomness import Randomness
-from gread.settings.model_settings import ModelSettings
+from gread.settings.model_records import ModelSettings
 from gread.settings.trials import Trial, grouped
 from gread.training.ensemble import Ensemble
 from rdgraph.errors import InvalidArgument
-from rdgraph.kernels.device_memory import free_memory, total_memory
+from rdgraph.graphs.kernels.devices import free_memory, total_memory
 
 #: Share of the free memory that a batch may take.
 SHARE = 0.8

@@ -6,6 +6,7 @@ population standard deviation over the trials.
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -17,18 +18,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gread.datasets.given_data import read_data_sets
-from gread.datasets.node_data import NodeData
-from gread.models.resolution import resolve_trials
+from gread.datasets.node_data import NodeData, read_data_sets
+from gread.models.resolution import pole_warning, resolve_trials
 from gread.models.trained_network import Network
 from gread.settings.trials import Trial
-from gread.training.batch_plan import make_plan, remembered
-from gread.training.batch_queue import LOOK, run_batches
+from gread.training.batch_queue import LOOK, make_plan, remembered, run_batches
 from gread.training.checkpoint import Saver
-from gread.training.ensemble import CHUNK, Ensemble, Outcome
-from gread.training.recomputation import AUTO
+from gread.training.ensemble import AUTO, CHUNK, Ensemble, Outcome
 from rdgraph.errors import InvalidArgument
-from rdgraph.kernels.device_names import read_device
+from rdgraph.graphs.kernels.device_names import read_device
+from rdgraph.wording import duration
 
 #: Seconds of work that a kill may cost.
 EVERY = 30.0
@@ -44,6 +43,19 @@ class Progress(NamedTuple):
     loss: float
     val_accuracy: float
     seconds: float
+
+
+def training_text(p: Progress) -> str:
+    """How far a training is, in words; what is not known yet is left out.
+
+    >>> training_text(Progress(20, 40, 0, 1, 0.5, 0.8125, 1.5))
+    'epoch 20 of 40, loss 0.5000, validation 81.25 %, 2 s left'
+    """
+    batch = f", batch {p.batch + 1} of {p.batches}" if p.batches > 1 else ""
+    loss = "" if math.isnan(p.loss) else f", loss {p.loss:.4f}"
+    right = "" if math.isnan(p.val_accuracy) else f", validation {100 * p.val_accuracy:.2f} %"
+    left = p.seconds * (p.epochs - p.epoch) / p.epoch if p.epoch else 0.0
+    return f"epoch {p.epoch} of {p.epochs}{batch}{loss}{right}" + (f", {duration(left)} left" if left else "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,6 +200,8 @@ def train(
     options: dict[str, Any] = {
         "device": place, "dtype": dtype, "keep_best": keep_best, "weights": weights, "checkpointing": checkpointing,
     }  # fmt: skip
+    for warning in dict.fromkeys(filter(None, map(pole_warning, reasons))):
+        tell(warning)
     found = _Collection(datas, chosen, reasons, finished)
     hearing = _Hearing(progress, found.add, tell, found.started)
     _train_batches(datas, chosen, options, members, checkpoint, every, hearing)

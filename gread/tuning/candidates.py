@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -15,10 +16,31 @@ from gread.settings.config import Config
 from gread.settings.trials import Trial, make_trials
 from gread.training.checkpoint import fingerprint
 from gread.tuning.space import Value
-from gread.tuning.split_accuracies import SplitAccuracies
 from rdgraph.errors import FileError, InvalidArgument, RdgraphError
 from rdgraph.files import read_text, write_text
 
+# ---------------------------------------------------------------------- split accuracies
+# `SplitAccuracies`: what trials and equations are compared by.
+
+
+class SplitAccuracies:
+    """Means of accuracies on every split, of anything that has them as `val` and `test`; nan where there are none."""
+
+    val: tuple[float, ...]
+    test: tuple[float, ...]
+
+    @property
+    def val_accuracy(self) -> float:
+        """The mean over the splits, which is compared."""
+        return math.fsum(self.val) / len(self.val) if self.val else math.nan
+
+    @property
+    def test_accuracy(self) -> float:
+        """The mean over the splits, which nothing is chosen by."""
+        return math.fsum(self.test) / len(self.test) if self.test else math.nan
+
+
+# ---------------------------------------------------------------------- candidates
 PLAN, RESULTS = "rdgraph search plan 1", "rdgraph search results 1"
 #: What may become of a trial: trained to its end, dropped on the way, diverged on some split, or not to be trained.
 STATES = COMPLETE, PRUNED, DIVERGED, FAILED = ("complete", "pruned", "diverged", "failed")

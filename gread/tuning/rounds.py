@@ -18,13 +18,13 @@ from gread.datasets.node_data import NodeData
 from gread.models.problem import check
 from gread.models.resolution import resolve_trials
 from gread.settings.trials import Trial, grouped
-from gread.training.batch_plan import most_members
+from gread.training.batch_queue import most_members
 from gread.training.planner import memory_to_plan_for, planned_for
 from gread.training.trainer import EVERY, Progress, choose_device, train
 from gread.tuning.candidates import COMPLETE, DIVERGED, FAILED, Candidate, PlannedRound, TrialResult
-from gread.tuning.halving import HalvedRound, Rungs, halving_options
-from rdgraph.engines.engine import Reporter
+from gread.tuning.successive_halving import HalvedRound, Rungs, halving_options
 from rdgraph.errors import InvalidArgument, LanguageError, NotApplicable, Undecided, UnknownName
+from rdgraph.run.engines.engine import Reporter
 from rdgraph.wording import counted
 
 CHECKPOINTS = "checkpoints"

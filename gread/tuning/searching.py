@@ -3,32 +3,106 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import shutil
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from gread.datasets.given_data import read_data, read_splits
-from gread.datasets.node_data import NodeData
+from gread.datasets.node_data import NodeData, read_data, read_splits
 from gread.models.problem import check
 from gread.settings.config import Config
 from gread.training.trainer import EVERY, choose_device
 from gread.tuning.ask_tell import SAMPLERS, STUDY, Ledger
 from gread.tuning.candidates import Candidate, PlannedRound, TrialResult, load_results, save_results
 from gread.tuning.rounds import CHECKPOINTS, RoundWork, check_validation, checkpoints_of, in_pieces, planned_memory
-from gread.tuning.search_progress import SearchMeter, SearchProgress
 from gread.tuning.selection import chosen
 from gread.tuning.space import Space, Value, find_space
-from rdgraph.engines.engine import Engine, LocalEngine
-from rdgraph.engines.engine_choice import opened
 from rdgraph.errors import FileError, InvalidArgument, UnknownName
 from rdgraph.graphs.edges import read_whole
+from rdgraph.run.engines.engine import Engine, LocalEngine
+from rdgraph.run.engines.engine_choice import opened
+from rdgraph.wording import counted, duration
 
+# ---------------------------------------------------------------------- search progress
+# How far a search is: trials that are told of, shares of those under way, the best so far, and the time left.
+
+
+class SearchProgress(NamedTuple):
+    """How far a search is: trials done (with a share of those under way), the best so far, seconds passed and left."""
+
+    trials: float
+    total: int
+    best: float
+    best_trial: int
+    seconds: float
+    seconds_left: float
+
+    @property
+    def text(self) -> str:
+        """How many trials are done, and the best so far."""
+        best = "" if self.best_trial < 0 else f", best validation {100 * self.best:.2f} % (trial {self.best_trial})"
+        return f"{math.floor(self.trials)} of {counted(self.total, 'trial')}{best}"
+
+    @property
+    def left(self) -> str:
+        """The time left, with a comma before it; "" where it is not known."""
+        return "" if math.isnan(self.seconds_left) else f", {duration(self.seconds_left)} left"
+
+
+@dataclass(eq=False)
+class SearchMeter:
+    """Counts the trials of a search, and tells `listener` how far it is whenever that changes.
+
+    `before` trials were known when this process took the search up; the time that is left follows from the others.
+
+    >>> meter = SearchMeter(4, lambda now: print(now.trials, now.total, now.best_trial))
+    >>> meter.begin([TrialResult(0, "complete", 9, (0.5,), (0.5,))])
+    1
+    >>> meter.tell()
+    1 4 0
+    """
+
+    total: int
+    listener: Callable[[SearchProgress], None] | None
+    before: int = 0
+    known: Sequence[TrialResult] = ()
+    _shares: dict[str, float] = field(default_factory=dict)
+    _started: float = field(default_factory=time.monotonic)
+
+    def begin(self, known: Sequence[TrialResult]) -> int:
+        """Take note of the trials that were told of earlier; returns their number."""
+        self.known, self.before = known, len(known)
+        return self.before
+
+    def hear_share(self, planned: PlannedRound, share: float) -> None:
+        """A share of some trials under way is done."""
+        self._shares[planned.digest] = share * len(planned.candidates)
+        self.tell()
+
+    def hear_results(self, planned: PlannedRound, known: Sequence[TrialResult]) -> None:
+        """Some trials that were under way are told of, so that these are known now."""
+        self._shares.pop(planned.digest, None)
+        self.known = known
+
+    def tell(self) -> None:
+        """Tell how far it is."""
+        if self.listener is None:
+            return
+        best, passed = chosen(self.known), time.monotonic() - self._started
+        done = min(self.total, len(self.known) + sum(self._shares.values()))
+        left = passed * (self.total - done) / (done - self.before) if done > self.before else math.nan
+        value, number = (math.nan, -1) if best is None else (best.val_accuracy, best.number)
+        self.listener(SearchProgress(done, self.total, value, number, passed, left))
+
+
+# ---------------------------------------------------------------------- searching
 JOURNAL, UNTOLD, BEST = "journal.log", "untold_results.json", "best.toml"
 #: What the digest of a search's choices is called in its storage.
 CHOICES = "choices"
@@ -128,6 +202,11 @@ class Found:
     results: tuple[TrialResult, ...]
     importance: Mapping[str, float]
 
+    def __repr__(self) -> str:
+        best = chosen(self.results)
+        text = "none could be chosen" if best is None else f"best trial {best.number}: {100 * best.val_accuracy:.2f} %"
+        return f"Found({counted(len(self.results), 'trial')} on {self.plan.data.meta.name}, {text} on validation nodes)"
+
     @property
     def chosen(self) -> TrialResult:
         """The trial that was chosen; none that could be is an error."""
@@ -205,7 +284,8 @@ def search(
         fixed: Settings with other values than in `base`, which are not searched.
         splits: Numbers of splits; all by default.
         sampler: random, tpe or cmaes.
-        halving: Whether the worse trials of a round are dropped on the way, see `gread.tuning.halving.Rungs`.
+        halving: Whether the worse trials of a round are dropped on the way, see
+            `gread.tuning.successive_halving.Rungs`.
         seed: Of the sampler and of the trainings.
         round_size: Trials of one round; 200 random ones, 16 of the other samplers by default.
         folder: Where the search is kept; None keeps it in memory.
@@ -213,7 +293,7 @@ def search(
             journal file in the folder.
         device: "auto" takes a GPU where there is one.
         engine: "local" trains in this process, "ray" on the machines of a Ray cluster; or an engine of
-            `rdgraph.engines` that is open already. The results are the same.
+            `rdgraph.run.engines` that is open already. The results are the same.
         address: That of the Ray cluster; by default one is started on this machine.
         progress: Hears how far it is, about once a second.
         tell: Hears sentences about what a user should know.

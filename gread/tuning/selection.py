@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtrit
 
+from gread.comparison import accuracy_interval, mean_interval
 from gread.tuning.candidates import TrialResult
 from rdgraph.errors import InvalidArgument
 
-#: Samples of a bootstrap, and the level of intervals.
-SAMPLES, LEVEL = 10_000, 0.95
+#: Samples of a bootstrap.
+SAMPLES = 10_000
 
 
 def eligible(results: Sequence[TrialResult]) -> list[TrialResult]:
@@ -74,39 +74,23 @@ def best_of(n: int, total: int) -> np.ndarray:
     return weights / weights.sum()
 
 
-def mean_interval(values: Sequence[float]) -> tuple[float, float]:
-    """Student's 95 % interval of a mean of shares of 1; of a single one there is none, nan.
+def told_interval(values: Sequence[float], ratio: float) -> str:
+    """The corrected interval of a mean over splits in percent, in words; of one split there is none.
 
-    >>> [round(end, 4) for end in mean_interval([0.8, 0.9, 0.85, 0.95])]
-    [0.7723, 0.9777]
-    """
-    if not values:
-        raise InvalidArgument("expected values to average, got none")
-    return _shares_around(float(np.mean(values)), float(np.std(values)) / math.sqrt(len(values)), len(values))
-
-
-def _shares_around(mean: float, deviation: float, count: int) -> tuple[float, float]:
-    """Student's interval, from the deviation of means that are resampled from `count` values."""
-    if count < 2:
-        return math.nan, math.nan
-    reach = float(stdtrit(count - 1, (1 + LEVEL) / 2)) * deviation * math.sqrt(count / (count - 1))
-    return max(0.0, mean - reach), min(1.0, mean + reach)
-
-
-def told_interval(values: Sequence[float]) -> str:
-    """The interval of a mean over splits in words and in percent; of one split there is none.
-
-    >>> told_interval([0.5, 0.5]), told_interval([0.5])
+    >>> told_interval([0.5, 0.5], 0.4), told_interval([0.5], 0.4)
     ('95 % interval over the splits: 50.00 to 50.00', 'one split alone, of which there is no interval')
     """
     if len(values) == 1:
         return "one split alone, of which there is no interval"
-    low, high = mean_interval(values)
-    return f"95 % interval over the splits: {100 * low:.2f} to {100 * high:.2f}"
+    low, high = mean_interval([100 * value for value in values], ratio)
+    return f"95 % interval over the splits: {low:.2f} to {high:.2f}"
 
 
-def searched_interval(results: Sequence[TrialResult], seed: int = 0) -> tuple[float, float]:
-    """The same of the whole search: the deviation of what is chosen anew where the splits are resampled."""
+def searched_interval(results: Sequence[TrialResult], ratio: float, seed: int = 0) -> tuple[float, float]:
+    """The corrected 95 % interval of the whole search, in percent; `ratio` is n_test/n_train.
+
+    Its deviation is that of the accuracy of the trial that is chosen when the splits are resampled.
+    """
     known = eligible(results)
     if not known:
         raise InvalidArgument("expected trials that were trained to their ends, got none")
@@ -115,8 +99,9 @@ def searched_interval(results: Sequence[TrialResult], seed: int = 0) -> tuple[fl
     drawn = np.random.default_rng(seed).integers(0, splits, (SAMPLES, splits))
     counts = np.stack([(drawn == k).sum(1) for k in range(splits)], axis=1) / splits
     picks = (counts @ val.T).argmax(1)
-    means = (counts * test[picks]).sum(1)
-    return _shares_around(float(means.mean()), float(means.std()), splits)
+    means = 100 * (counts * test[picks]).sum(1)
+    # The deviation of a resampled mean is the population deviation of one split over sqrt(splits).
+    return accuracy_interval(float(means.mean()), float(means.std()) * math.sqrt(splits), splits, ratio)
 
 
 def nested(results: Sequence[TrialResult]) -> list[TrialResult]:

@@ -11,10 +11,9 @@ from torch import Tensor
 
 from gread.models.batched_model import BatchedModel
 from gread.models.features import Features
+from gread.models.norms import LayerNorm
 from gread.models.randomness import Dropper
-from gread.settings.model_records import ModelRecord
-from gread.substrate.norms import LayerNorm
-from gread.zoo.stacked_settings import StackedSettings
+from gread.settings.model_records import ModelRecord, StackedSettings
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,8 +12,7 @@ from torch import Tensor
 from gread.models.batched_model import BatchedModel
 from gread.models.features import Features
 from gread.models.randomness import Dropper
-from gread.settings.model_records import ModelRecord
-from gread.zoo.stacked_settings import StackedSettings
+from gread.settings.model_records import ModelRecord, StackedSettings
 from rdgraph.graphs.operator import Operator
 
 

@@ -12,8 +12,7 @@ from gread.kernels.edge_attention import edge_sums, weighted_sums
 from gread.models.batched_model import BatchedModel
 from gread.models.features import Features
 from gread.models.randomness import Dropper
-from gread.settings.model_records import ModelRecord
-from gread.settings.model_settings import ModelSettings
+from gread.settings.model_records import ModelRecord, ModelSettings
 from rdgraph import Graph
 
 #: How much wider than Glorot and Bengio's the weights start.

@@ -12,8 +12,7 @@ from gread.kernels.edge_attention import additive_scores, edge_softmax, weighted
 from gread.models.batched_model import BatchedModel
 from gread.models.features import Features
 from gread.models.randomness import Dropper
-from gread.settings.model_records import ModelRecord
-from gread.zoo.stacked_settings import StackedSettings
+from gread.settings.model_records import ModelRecord, StackedSettings
 
 #: The slope of the leaky relu below zero.
 LEAK = 0.2

@@ -12,10 +12,9 @@ from torch.nn import functional
 from gread.models.batched_model import BatchedModel
 from gread.models.features import Features
 from gread.models.randomness import Dropper
-from gread.settings.model_records import ModelRecord
-from gread.settings.model_settings import ModelSettings
-from rdgraph.integrators.stage_sums import combine
-from rdgraph.methods.registry import FIXED, find_method
+from gread.settings.model_records import ModelRecord, ModelSettings
+from rdgraph.run.solvers.steppers import combine
+from rdgraph.vocabulary.methods import FIXED, find_method
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,8 +15,7 @@ from gread.kernels.edge_attention import edge_products, weighted_sums
 from gread.models.batched_model import BatchedModel
 from gread.models.features import Features
 from gread.models.randomness import Dropper
-from gread.settings.model_records import ModelRecord
-from gread.zoo.stacked_settings import StackedSettings
+from gread.settings.model_records import ModelRecord, StackedSettings
 from rdgraph.graphs.operator import Operator
 
 #: Rows shorter than this have no direction.

@@ -14,8 +14,7 @@ from gread.models.batched_model import BatchedModel
 from gread.models.features import Features
 from gread.models.randomness import Dropper
 from gread.settings.line_settings import LineSettings
-from gread.settings.model_records import ModelRecord
-from gread.settings.model_settings import ModelSettings
+from gread.settings.model_records import ModelRecord, ModelSettings
 from gread.zoo.gat import LEAK
 from gread.zoo.line_model import LineModel
 

@@ -13,8 +13,7 @@ from torch import Tensor
 from gread.models.batched_model import BatchedModel
 from gread.models.features import Features
 from gread.models.randomness import Dropper
-from gread.settings.model_records import ModelRecord
-from gread.settings.model_settings import ModelSettings
+from gread.settings.model_records import ModelRecord, ModelSettings
 from rdgraph import Graph
 
 

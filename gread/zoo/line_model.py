@@ -6,15 +6,15 @@ import torch
 from torch import Tensor
 
 from gread.models.features import Features
-from gread.models.flow import NONE, Additions
+from gread.models.flow import Additions
 from gread.models.gread_model import GREAD
+from gread.models.norms import standardised
 from gread.models.randomness import Dropper, Randomness, Rates
 from gread.settings.line_settings import LineSettings
-from gread.substrate.norms import standardised
 from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.operator import Operator
-from rdgraph.integrators.flow_coefficients import Schedule
-from rdgraph.syntax.tree import Kind
+from rdgraph.language.tree import Kind
+from rdgraph.run.solvers.flow_coefficients import Schedule
 
 #: Where the gains of orthogonal matrices start: at the end of (0, 1), where clamp still has a slope on both sides.
 GAIN_START = 0.999
@@ -118,17 +118,18 @@ class LineModel(GREAD):
 
     def additions(self, H0: Tensor, drop: Dropper) -> Additions:
         """The source, dropout between steps, and the norm of the slope."""
-        config = self.config
+        config, bounded = self.config, super().additions(H0, drop)
         if not (config.step_dropout or config.step_norm or config.source_term != "start"):
-            return NONE
+            return bounded
         last = Schedule.make(config.method, config.time, config.step).steps - 1 if config.step_dropout else 0
 
         def dropped(number: int, H: Tensor) -> Tensor:
             return H if number == last else drop(H)
 
         return Additions(
-            self.source(H0), dropped if config.step_dropout else None, standardised if config.step_norm else None
-        )
+            self.source(H0), dropped if config.step_dropout else None,
+            standardised if config.step_norm else bounded.change, bounded.at,
+        )  # fmt: skip
 
     def source(self, H0: Tensor) -> Tensor | None:
         """What H0 in the equation is, None where it is the start."""

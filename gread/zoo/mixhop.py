@@ -13,8 +13,7 @@ from torch import Tensor
 from gread.models.batched_model import BatchedModel
 from gread.models.features import Features
 from gread.models.randomness import Dropper
-from gread.settings.model_records import ModelRecord
-from gread.zoo.stacked_settings import StackedSettings
+from gread.settings.model_records import ModelRecord, StackedSettings
 
 #: Added to the variance of a channel, and the least squared length of features.
 SPREAD, SHORT = 1e-3, 1e-12

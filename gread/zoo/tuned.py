@@ -15,11 +15,10 @@ from torch import Tensor
 from gread.kernels.edge_attention import additive_scores, edge_softmax, weighted_sums
 from gread.models.batched_model import BatchedModel
 from gread.models.features import Features
+from gread.models.norms import BatchNorm, LayerNorm
 from gread.models.randomness import Dropper
-from gread.settings.model_records import ModelRecord
-from gread.substrate.norms import BatchNorm, LayerNorm
+from gread.settings.model_records import ModelRecord, StackedSettings
 from gread.zoo.gat import LEAK
-from gread.zoo.stacked_settings import StackedSettings
 
 NORMS = ("none", "layer", "batch")
 

@@ -1,1 +1,2 @@
-"""Graphs: `graph` and how to make one, `generators`, `operators` (numpy) and `sparse`, the operator on a device."""
+"""Graphs: `graph` and its `edges`, `generators`, `graph_files`, and the `operator` on a device; `kernels/` the sparse
+product."""

@@ -3,18 +3,121 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from rdgraph.errors import InvalidArgument, UnknownName
-from rdgraph.graphs.edge_keys import EdgeKeys, check_range
 
+# ---------------------------------------------------------------------- edge keys
+# Edges as one integer each, ordered like (target, source): sorted, every pair once, and unpacked in their own room.
+
+#: Numbers that are worked on together, so that what lies between takes little memory.
+BLOCK = 1 << 18
+
+
+class EdgeKeys:
+    """The keys target*n + source of edges that come in blocks, and with `both_ways` those of the reversed edges.
+
+    The room is that of the pairs which the keys become, so that neither the edges nor their keys are held twice.
+
+    >>> keys = EdgeKeys(2, 3, both_ways=True)
+    >>> keys.add(0, 0, np.array([0, 1]))
+    >>> keys.add(1, 0, np.array([1, 2]))
+    >>> keys.pairs(keys.sort())
+    array([[1, 0, 2, 1],
+           [0, 1, 1, 2]])
+    """
+
+    def __init__(self, edges: int, num_nodes: int, both_ways: bool = False) -> None:
+        self.edges, self.num_nodes, self.ways = edges, num_nodes, 1 + both_ways
+        self._room = np.zeros(2 * self.ways * edges, dtype=np.int64)
+
+    @classmethod
+    def of(cls, edge_index: np.ndarray, num_nodes: int, both_ways: bool = False) -> EdgeKeys:
+        """Those of edges (2, E) of whole numbers."""
+        made = cls(edge_index.shape[1], num_nodes, both_ways)
+        for end, nodes in enumerate(edge_index):
+            made.add(end, 0, nodes)
+        return made
+
+    @property
+    def keys(self) -> np.ndarray:
+        """The keys themselves, of the reversed edges behind those of the edges."""
+        return self._room[: self.ways * self.edges]
+
+    def add(self, end: int, start: int, nodes: np.ndarray) -> None:
+        """Sources (end 0) or targets (end 1) of the edges from `start` on; each is added once, in any order."""
+        check_range(nodes[None], self.num_nodes, start)
+        for part in blocks(len(nodes)):
+            for way in range(self.ways):
+                factor = self.num_nodes if end != way else 1
+                place = way * self.edges + start + part.start
+                chosen = nodes[part]
+                self._room[place : place + len(chosen)] += np.multiply(chosen, factor, dtype=np.int64, casting="unsafe")
+
+    def sort(self) -> np.ndarray:
+        """Sort the keys; where each is for the first time."""
+        keys = self.keys
+        keys.sort()
+        is_new = np.empty(keys.size, dtype=bool)
+        is_new[:1] = True
+        np.not_equal(keys[1:], keys[:-1], out=is_new[1:])
+        return is_new
+
+    def pairs(self, kept: np.ndarray) -> np.ndarray:
+        """Edges (2, E) of those sorted keys that are kept; they take the place of the keys, which are gone."""
+        keys, count = self.keys, 0
+        for part in blocks(keys.size):
+            chosen = keys[part][kept[part]]
+            keys[count : count + chosen.size] = chosen
+            count += chosen.size
+        source, target = found = self._room[: 2 * count].reshape(2, count)
+        np.floor_divide(source, self.num_nodes, out=target)
+        for part in blocks(count):
+            source[part] -= target[part] * self.num_nodes
+        return found if 2 * count >= keys.size else found.copy()
+
+
+def blocks(count: int) -> Iterator[slice]:
+    """Pieces of so many numbers, in order.
+
+    >>> list(blocks(3))
+    [slice(0, 262144, None)]
+    """
+    return (slice(start, start + BLOCK) for start in range(0, count, BLOCK))
+
+
+def is_sorted_once(edge_index: np.ndarray, num_nodes: int) -> bool:
+    """Whether edges are sorted by (target, source), every pair once."""
+    for part in blocks(edge_index.shape[1]):
+        sources, targets = edge_index[:, part.start : part.stop + 1]
+        if not (np.diff(targets * np.int64(num_nodes) + sources) > 0).all():
+            return False
+    return True
+
+
+def check_range(pairs: np.ndarray, count: int, start: int = 0) -> None:
+    """Raise unless the ends (k, E) of the edges from `start` on are nodes of a graph of so many."""
+    if not pairs.size or (pairs.min() >= 0 and pairs.max() < count):
+        return
+    edge = int(np.any((pairs < 0) | (pairs >= count), axis=0).argmax())
+    node = next(int(x) for x in pairs[:, edge] if not 0 <= x < count)
+    remedy = f"pass num_nodes={node + 1} or more, or renumber" if node >= 0 else "nodes are numbered from 0"
+    raise InvalidArgument(
+        f"expected nodes in 0..{count - 1}, got edge {start + edge}: node {node} is out of range; {remedy}"
+    )
+
+
+# ---------------------------------------------------------------------- edges
 #: Largest number of nodes, so that a pair of nodes fits one 64-bit key.
 MAX_NODES = 2**31 - 1
 #: Without num_nodes, more nodes than MAX_IMPLIED, and than SPARSEST times the edges, are taken for a mistake.
 MAX_IMPLIED, SPARSEST = 10**7, 100
+#: What becomes of a pair that occurs more than once: one edge if all weights agree, one with the sum, mean, largest or
+#: first of the weights, or an error.
+DUPLICATES = ("once", "sum", "mean", "max", "first", "error")
 
 
 def read_edges(
@@ -39,11 +142,15 @@ def coalesced(
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """The same of edges whose keys are known, which are gone afterwards."""
     count = keys.num_nodes
-    if weight is None and duplicates in ("sum", "once"):
+    if duplicates not in DUPLICATES:
+        raise UnknownName("treatment of duplicates", str(duplicates), DUPLICATES)
+    if weight is None and duplicates != "error":
         is_new = keys.sort()
-        times = np.diff(np.flatnonzero(is_new), append=is_new.size) if duplicates == "sum" and not is_new.all() else 1
+        is_counted = duplicates == "sum" and not is_new.all()
+        times = np.diff(np.flatnonzero(is_new), append=is_new.size) if is_counted else np.ones(1)
         found = keys.pairs(is_new)
-        return found, np.full(found.shape[1], times, dtype=np.float64), count
+        weights = np.full(found.shape[1], times, dtype=np.float64)
+        return found, _loops_once(keys, found, weights) if is_counted else weights, count
     weights = np.ones(keys.edges) if weight is None else _read_weights(weight, keys.edges, signed)
     pairs, weights = _weighted(keys, weights, duplicates)
     kept = weights != 0
@@ -171,16 +278,16 @@ def _read_weights(weight: Any, edges: int, signed: bool) -> np.ndarray:
     if not signed:
         _refuse(
             weights < 0,
-            lambda k: f"expected weights >= 0, got edge {k}: {weights[k]}; pass signed=True to allow negative weights",
+            lambda k: (
+                f"expected weights >= 0, got edge {k}: {weights[k]}; build the graph with signed=True to allow them"
+            ),
         )
     return weights
 
 
 def _weighted(keys: EdgeKeys, weights: np.ndarray, duplicates: str) -> tuple[np.ndarray, np.ndarray]:
     """Sorted by (target, source), every pair once."""
-    if duplicates not in ("sum", "once", "error"):
-        raise UnknownName("treatment of duplicates", str(duplicates), ("sum", "once", "error"))
-    order = np.argsort(keys.keys, kind="stable")
+    order = _order(keys, duplicates)
     weights, is_new = weights.take(order, mode="wrap"), keys.sort()  # reversed edges stand behind the edges
     if is_new.all():
         del order
@@ -196,24 +303,42 @@ def _weighted(keys: EdgeKeys, weights: np.ndarray, duplicates: str) -> tuple[np.
         if order[k - 1] < keys.edges <= order[k]:
             return (
                 f"expected one weight for both directions of an edge, got two at edge {order[k] - keys.edges}, which "
-                f"reverses edge {order[k - 1]}; keep one of them"
+                f"reverses edge {order[k - 1]}; combine them (duplicates='sum'; also mean, max, first), or pass "
+                "directed=True if direction matters"
             )
         return f"expected repeated edges to agree, {text(k)} with another weight; pass duplicates='sum'"
 
     if duplicates == "error":
-        _refuse(~is_new, lambda k: f"expected every edge once, {text(k)}; pass duplicates='sum' or 'once'")
+        is_other = np.diff(order % keys.edges, prepend=-1) != 0  # a loop is its own reverse
+        _refuse(~is_new & is_other, lambda k: f"expected every edge once, {text(k)}; pass duplicates='sum' or 'once'")
     if duplicates == "once":
         differs = ~is_new
         differs[1:] &= weights[1:] != weights[:-1]
         _refuse(differs, odd_weight)
+    if duplicates in ("once", "first", "error"):
         del order, text, odd_weight  # before the pairs take their room
         weights = weights[is_new]
         return keys.pairs(is_new), weights
     starts = np.flatnonzero(is_new)
     with np.errstate(over="ignore"):
-        total = np.add.reduceat(weights, starts)
+        total = (np.maximum if duplicates == "max" else np.add).reduceat(weights, starts)
     _refuse(~np.isfinite(total), lambda k: f"expected finite sums of repeated edges, {text(starts[k] + 1)}: {total[k]}")
-    return keys.pairs(is_new), total
+    if duplicates == "mean":
+        total /= np.diff(starts, append=is_new.size)
+    pairs = keys.pairs(is_new)
+    return pairs, _loops_once(keys, pairs, total) if duplicates == "sum" else total
+
+
+def _order(keys: EdgeKeys, duplicates: str) -> np.ndarray:
+    """Where the sorted keys come from; of one pair in the order of the edges, so that both directions agree."""
+    if keys.ways == 1 or duplicates == "once":
+        return np.argsort(keys.keys, kind="stable")
+    return np.lexsort((np.arange(keys.keys.size) % keys.edges, keys.keys))
+
+
+def _loops_once(keys: EdgeKeys, pairs: np.ndarray, sums: np.ndarray) -> np.ndarray:
+    """Sums over edges and their reverses, in which a loop has been counted twice."""
+    return np.where(pairs[0] == pairs[1], sums / keys.ways, sums)
 
 
 def _refuse(wrong: Any, text: Callable[[int], str]) -> None:

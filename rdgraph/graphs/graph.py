@@ -5,26 +5,113 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array, issparse
 from scipy.sparse.csgraph import connected_components
 
-from rdgraph.errors import InvalidArgument
-from rdgraph.graphs.edge_keys import EdgeKeys, is_sorted_once
-from rdgraph.graphs.edges import as_array, coalesced, read_count, read_edges, read_nodes, take_edges
-from rdgraph.graphs.homophily import homophily
-from rdgraph.graphs.interchange import networkx_edges, networkx_graph, pyg_edges
-from rdgraph.graphs.matrix_formats import check_sparse
+from rdgraph.errors import FileError, InvalidArgument, UnknownName
+from rdgraph.graphs.edges import (
+    EdgeKeys,
+    as_array,
+    coalesced,
+    is_sorted_once,
+    read_count,
+    read_edges,
+    read_nodes,
+    take_edges,
+    whole_numbers,
+)
+from rdgraph.graphs.graph_files import node_order, read_edge_rows
+from rdgraph.graphs.kernels.device_names import read_device
+from rdgraph.graphs.matrix_formats import check_sparse, networkx_edges, networkx_graph, pyg_edges
 from rdgraph.graphs.normalisation import SYMMETRY_TOLERANCE, absolute_degree, is_symmetric, sparse_operator
-from rdgraph.kernels.device_names import read_device
-from rdgraph.normalisations.registry import NORMALISATIONS, find_normalisation
+from rdgraph.vocabulary.normalisations import NORMALISATIONS, find_normalisation
 
 if TYPE_CHECKING:
     from rdgraph.graphs.operator import Operator
 
 
+# ---------------------------------------------------------------------- homophily
+# Homophily: how much the edges of a graph join nodes of one class.
+#
+# All measures look at the graph without directions, weights and self-loops. Nodes with the label -1 (unknown) are left
+# out together with their edges. A measure that would divide zero by zero is nan.
+
+KINDS = ("edge", "node", "adjusted")
+
+
+def homophily(edge_index: np.ndarray, num_nodes: int, labels: Any, kind: str = "edge") -> float:
+    """The measure of the given kind for edges (2, E) and labels (n,), whole numbers from 0, or -1 for unknown.
+
+    edge      share of the edges that join equal classes
+    node      mean over the nodes that have neighbours of the share of neighbours of the node's own class
+              (Pei et al., Geom-GCN, 2020)
+    adjusted  (edge - c)/(1 - c), c = sum_k D_k^2/(2|E|)^2, D_k the sum of the degrees in class k: 1 where all edges
+              join equal classes, 0 where edges fall as the degrees alone would have it, nan where all edges lie within
+              one class (Platonov et al., Characterizing graph datasets for node classification, 2023)
+
+    >>> path = np.array([[0, 1, 2], [1, 2, 3]])
+    >>> [round(homophily(path, 4, [0, 0, 1, 1], kind), 3) for kind in KINDS]
+    [0.667, 0.75, 0.333]
+    """
+    if kind not in KINDS:
+        raise UnknownName("kind of homophily", str(kind), KINDS)
+    classes = _read_labels(labels, num_nodes)
+    pairs = _pairs(edge_index, classes)
+    return {"edge": _edge, "node": _node, "adjusted": _adjusted}[kind](pairs, classes)
+
+
+def _edge(pairs: np.ndarray, classes: np.ndarray) -> float:
+    return _ratio(_is_equal(pairs, classes).sum(), pairs.shape[1])
+
+
+def _node(pairs: np.ndarray, classes: np.ndarray) -> float:
+    ends, equal = pairs.ravel(), np.tile(_is_equal(pairs, classes), 2)
+    neighbours = np.bincount(ends, minlength=classes.size)
+    alike = np.bincount(ends, weights=equal, minlength=classes.size)
+    joined = neighbours > 0
+    return _ratio((alike[joined] / neighbours[joined]).sum(), joined.sum())
+
+
+def _adjusted(pairs: np.ndarray, classes: np.ndarray) -> float:
+    totals = np.unique(classes[pairs], return_counts=True)[1]
+    if totals.size < 2:
+        return float("nan")
+    chance = float(np.sum((totals / pairs.size) ** 2))
+    return (_edge(pairs, classes) - chance) / (1 - chance)
+
+
+def _pairs(edge_index: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Undirected, loop-free edges between labelled nodes, each once: (2, |E|)."""
+    source, target = edge_index
+    kept = (source != target) & (classes[source] >= 0) & (classes[target] >= 0)
+    low, high = np.minimum(source, target)[kept], np.maximum(source, target)[kept]
+    return np.stack(np.divmod(np.unique(low * classes.size + high), classes.size))
+
+
+def _is_equal(pairs: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    return np.asarray(classes[pairs[0]] == classes[pairs[1]])
+
+
+def _ratio(part: Any, whole: Any) -> float:
+    return float(part) / float(whole) if whole else float("nan")
+
+
+def _read_labels(labels: Any, num_nodes: int) -> np.ndarray:
+    given = as_array(labels, "labels")
+    classes = given.astype(np.int64) if given.dtype.kind == "b" else whole_numbers(given, "labels", "node")
+    if classes.shape != (num_nodes,):
+        raise InvalidArgument(f"expected labels of shape ({num_nodes},), one per node, got {classes.shape}")
+    if (classes < -1).any():
+        node = int((classes < -1).argmax())
+        raise InvalidArgument(f"expected labels >= 0, or -1 for unknown, got node {node}: {classes[node]}")
+    return classes
+
+
+# ---------------------------------------------------------------------- graph
 @dataclass(frozen=True, eq=False, repr=False)
 class Graph:
     """Weighted edges j -> i between nodes 0..n-1; undirected graphs hold both directions.
@@ -32,7 +119,7 @@ class Graph:
     The adjacency matrix has A[i, j] = weight of the edge j -> i, so (A@H)_i collects from the sources j, as in PyTorch
     Geometric. `edge_index` (2, E) int64 has the sources in row 0 and the targets in row 1, sorted by (target, source),
     every pair once; `weight` (E,) float64, never zero; both read-only. `names` are the nodes' names where they are not
-    0..n-1. Built with `from_edges`, `from_scipy`, `from_dense`, `from_networkx`, `from_pyg`.
+    0..n-1. Built with `from_edges`, `from_scipy`, `from_dense`, `from_networkx`, `from_pyg`, `from_file`.
 
     >>> g = Graph.from_edges([[0, 1, 1, 2], [1, 0, 2, 1]])
     >>> g
@@ -83,9 +170,10 @@ class Graph:
         """Edges (2, E), sources then targets, as lists, numpy or torch; num_nodes defaults to the largest number + 1.
 
         More than 10 million nodes, and than 100 times the edges, need num_nodes. Weights (E,) default to 1. A pair that
-        occurs more than once: "sum" adds the weights, "once" keeps one (they must agree), "error" refuses. Negative
-        weights are refused unless `signed`. Weight zero means no edge. With `undirected` every edge goes both ways, as
-        `Graph.undirected` says. Tensors on a GPU are sorted there, and others on a `device` that is named.
+        occurs more than once: "sum" adds the weights, "once" keeps one (they must agree), "mean", "max" and "first"
+        take that weight, "error" refuses. Negative weights are refused unless `signed`. Weight zero means no edge. With
+        `undirected` every edge goes both ways, as `Graph.undirected` says. Tensors on a GPU are sorted there, and
+        others on a `device` that is named.
 
         >>> Graph.from_edges([[0, 0], [1, 1]], duplicates="once").weight
         array([1.])
@@ -93,7 +181,7 @@ class Graph:
         given = edge_index.device if device is None and getattr(edge_index, "is_cuda", False) else device
         place = None if given is None else read_device(given)
         if place is not None and num_nodes is not None:
-            from rdgraph.kernels.edge_sorting import sorted_edges
+            from rdgraph.graphs.kernels.edge_sorting import sorted_edges
 
             nodes = read_count(num_nodes)
             made = sorted_edges(edge_index, nodes, weight, duplicates=duplicates, signed=signed, device=place)
@@ -149,17 +237,30 @@ class Graph:
         return cls.from_edges(np.stack([sources, targets]), array.shape[0], array[targets, sources], signed=signed)
 
     @classmethod
-    def from_networkx(cls, graph: Any, *, weight: str | None = "weight", signed: bool = False) -> Graph:
+    def from_networkx(
+        cls,
+        graph: Any,
+        *,
+        weight: str | None = "weight",
+        directed: bool | None = None,
+        duplicates: str = "sum",
+        signed: bool = False,
+    ) -> Graph:
         """A networkx graph in its own node order; an edge u -> v means that v collects from u.
 
-        `weight` names the edge attribute, 1 where an edge has none; None counts edges. Parallel edges are added up.
+        `weight` names the edge attribute, 1 where an edge has none; None counts edges. Parallel edges are added up, or
+        what else `duplicates` says, see `from_edges`. Edges of a DiGraph go both ways where `directed` is False, and
+        u -> v and v -> u are then parallel.
 
         >>> import networkx as nx
         >>> Graph.from_networkx(nx.DiGraph([("a", "b")])).names
         ('a', 'b')
         """
         pairs, names, weights = networkx_edges(graph, weight)
-        return cls.from_edges(pairs, len(names), weights, signed=signed)._renamed(names)
+        if directed is False and graph.is_directed():
+            keys = EdgeKeys.of(pairs, read_count(len(names)), both_ways=True)
+            return cls.from_keys(keys, weights, duplicates=duplicates, signed=signed)._renamed(names)
+        return cls.from_edges(pairs, len(names), weights, duplicates=duplicates, signed=signed)._renamed(names)
 
     @classmethod
     def from_pyg(cls, data: Any, *, duplicates: str = "sum", signed: bool = False) -> Graph:
@@ -171,6 +272,41 @@ class Graph:
         """
         edge_index, count, weight = pyg_edges(data)
         return cls.from_edges(edge_index, count, weight, duplicates=duplicates, signed=signed)
+
+    @classmethod
+    def from_file(
+        cls,
+        path: str | Path,
+        *,
+        weight: str | None = "weight",
+        directed: bool | None = None,
+        duplicates: str = "once",
+    ) -> Graph:
+        """A GraphML or GEXF file, or an edge list (csv, tsv, or white space in txt, edges, edgelist), also as .gz.
+
+        An edge list has the columns source, target and maybe `weight`, named in a first line; lines of two or three
+        numbers, and all lines separated by white space, need no names. Edges go both ways unless the file says that
+        they are directed, or `directed` does; `duplicates` says what becomes of repeated edges, and of a -> b and
+        b -> a where edges go both ways, see `from_edges`. Nodes are those that the file has, numbers in their order.
+
+        >>> import tempfile
+        >>> file = Path(tempfile.mkdtemp()) / "roads.edgelist"
+        >>> _ = file.write_text("ulm bonn 2\\nbonn ulm 3\\n")
+        >>> Graph.from_file(file, duplicates="sum").adjacency.toarray()
+        array([[0., 5.],
+               [5., 0.]])
+        """
+        rows = read_edge_rows(Path(path), weight)
+        names = node_order(rows)
+        number = {name: k for k, name in enumerate(names)}
+        pairs = np.array([(number[a], number[b]) for a, b in rows.ends], dtype=np.int64).reshape(-1, 2).T
+        is_directed = rows.is_directed if directed is None else directed
+        keys = EdgeKeys.of(pairs, read_count(len(names)), both_ways=not is_directed)
+        try:
+            made = cls.from_keys(keys, rows.weights, duplicates=duplicates)
+        except InvalidArgument as problem:
+            raise FileError(f"{path}: {problem}") from None
+        return made if names == [str(k) for k in range(len(names))] else made._renamed(names)
 
     # ------------------------------------------------------------------ what it is
     @property
@@ -344,8 +480,8 @@ class Graph:
         """The same, made on the device itself; None where something is wrong, which the host then tells."""
         import torch
 
+        from rdgraph.graphs.kernels.edge_sorting import normalised_entries
         from rdgraph.graphs.operator import Operator, Pattern
-        from rdgraph.kernels.edge_sorting import normalised_entries
 
         is_known = normalisation in NORMALISATIONS and 0 <= self_loops < float("inf")
         record = find_normalisation(normalisation) if is_known else None
@@ -366,7 +502,7 @@ class Graph:
         )
 
     def homophily(self, labels: Any, kind: str = "edge") -> float:
-        """How much edges join nodes of one class: "edge", "node" or "adjusted"; see `rdgraph.graphs.homophily`.
+        """How much edges join nodes of one class: "edge", "node" or "adjusted"; see `rdgraph.graphs.graph`.
 
         >>> Graph.from_edges([[0, 1], [1, 2]]).homophily([0, 0, 1])
         0.5

@@ -16,8 +16,7 @@ from scipy.sparse import csr_array, eye_array, issparse
 
 from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
 from rdgraph.graphs.matrix_formats import check_sparse
-from rdgraph.normalisations.claims import dense_entries
-from rdgraph.normalisations.registry import NORMALISATIONS, find_normalisation
+from rdgraph.vocabulary.normalisations import NORMALISATIONS, dense_entries, find_normalisation
 
 #: Two weights w_ij and w_ji that differ by less than this part of the larger one differ by rounding.
 SYMMETRY_TOLERANCE = 1e-12

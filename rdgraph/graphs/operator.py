@@ -12,18 +12,118 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
+from scipy.sparse import csr_array
+from scipy.sparse.linalg import eigsh
 from torch import Tensor
 
 from rdgraph.errors import InvalidArgument
-from rdgraph.graphs.weight_checks import absolute_sums, check_normalisation
-from rdgraph.kernels import operations as ops
-from rdgraph.kernels import torch_reference as plain
-from rdgraph.kernels.device_names import read_device
-from rdgraph.kernels.row_order import Rows
-from rdgraph.normalisations.normalisation import Normalisation
-from rdgraph.normalisations.registry import find_normalisation
+from rdgraph.graphs.kernels import operations as ops
+from rdgraph.graphs.kernels import torch_reference as plain
+from rdgraph.graphs.kernels.device_names import read_device
+from rdgraph.graphs.kernels.row_order import Rows
+from rdgraph.graphs.normalisation import SYMMETRY_TOLERANCE
+from rdgraph.vocabulary.normalisations import Normalisation, find_normalisation
 
+# ---------------------------------------------------------------------- weight checks
+# Weights held against the normalisation that they are said to have, and the norms that follow from it.
+#
+# Weights of `row` have rows whose absolute values add up to 1 (or to 0, at a node without edges), `column` columns;
+# `symmetric` weights equal their transpose and |A| has no eigenvalue above 1. Integrators rely on |A| <= 1 in the
+# maximum norm, the 1-norm and the 2-norm: a series is cut where that norm says that nothing is left.
+
+#: Sums and eigenvalues may differ from 1 by this part: of 512 products it changes the bound of the error by half a
+#: percent. Weights of a coarse precision may differ by its rounding.
+TOLERANCE, ROUNDING = 1e-5, 2.0
+#: Matrices up to this size get all their eigenvalues at once.
+_DENSE = 64
+
+
+def absolute_sums(places: Tensor, weights: Tensor, nodes: int) -> Tensor:
+    """Sums of |weight| (*batch, E) over equal `places` (E,), differentiable: (*batch, n).
+
+    >>> absolute_sums(torch.tensor([0, 0, 2]), torch.tensor([1.0, -2.0, 3.0]), 3)
+    tensor([3., 0., 3.])
+    """
+    zero = weights.new_zeros((*weights.shape[:-1], nodes))
+    return zero.index_add(-1, places.long(), weights.abs())
+
+
+def check_normalisation(rows: Tensor, columns: Tensor, weights: Tensor, nodes: int, normalisation: str) -> None:
+    """Raise unless weights (*batch, E) of the entries [rows, columns] are what a normalisation makes of weights."""
+    known = weights.detach().double()
+    tolerance = max(TOLERANCE, ROUNDING * torch.finfo(weights.dtype).eps)
+    record = find_normalisation(normalisation)
+    if record.row_stochastic or record.norm == "inf":
+        _check_sums(absolute_sums(rows, known, nodes), record, "row", tolerance)
+    if record.column_stochastic or record.norm == "1":
+        _check_sums(absolute_sums(columns, known, nodes), record, "column", tolerance)
+    if record.is_symmetric:
+        _check_symmetry(rows.long(), columns.long(), known, nodes, normalisation, torch.finfo(weights.dtype).eps)
+    if record.norm == "2":
+        _check_radius(rows, columns, known, nodes, normalisation, tolerance)
+
+
+def _check_sums(sums: Tensor, record: Normalisation, word: str, tolerance: float) -> None:
+    stochastic = record.row_stochastic if word == "row" else record.column_stochastic
+    fits = ((sums - 1).abs() <= tolerance) | (sums == 0) if stochastic else sums <= 1 + tolerance
+    wrong = ~fits
+    if bool(wrong.any()):
+        node = int(wrong.nonzero()[0, -1])
+        what = "sum to 1" if stochastic else "sum to at most 1"
+        raise InvalidArgument(
+            f"expected weights of the normalisation {record.name}, whose {word}s {what} in absolute value, "
+            f"got {float(sums[wrong][0]):.6g} at node {node}; divide by the sums, or call the weights 'free'"
+        )
+
+
+def _check_symmetry(rows: Tensor, columns: Tensor, weights: Tensor, nodes: int, name: str, eps: float) -> None:
+    there, back = rows * nodes + columns, columns * nodes + rows
+    order, reverse = torch.argsort(there, stable=True), torch.argsort(back, stable=True)
+    mine, other = weights[..., order], weights[..., reverse]
+    tolerance = max(SYMMETRY_TOLERANCE, 8 * eps)
+    is_mutual = torch.equal(there[order], back[reverse])
+    if not is_mutual or not bool(((mine - other).abs() <= tolerance * torch.maximum(mine.abs(), other.abs())).all()):
+        raise InvalidArgument(
+            f"expected weights of the normalisation {name}, equal for both directions of every edge, got others; "
+            "symmetrise them, or call the weights 'free'"
+        )
+
+
+def _check_radius(rows: Tensor, columns: Tensor, weights: Tensor, nodes: int, name: str, tolerance: float) -> None:
+    if not weights.numel():
+        return
+    places = (rows.cpu().numpy(), columns.cpu().numpy())
+    for member in weights.abs().reshape(-1, weights.shape[-1]).cpu().numpy():
+        radius = spectral_radius(csr_array((member, places), shape=(nodes, nodes)))
+        if not radius <= 1 + tolerance:
+            raise InvalidArgument(
+                f"expected weights of the normalisation {name}, with eigenvalues of |A| up to 1, got {radius:.6g}; "
+                "divide w_ij by sqrt(d_i d_j), or call the weights 'free'"
+            )
+
+
+def spectral_radius(matrix: csr_array) -> float:
+    """The largest eigenvalue of a symmetric matrix with entries >= 0, or 1 where that bounds it, up to the tolerance.
+
+    For v > 0, max (A v)_i/v_i is an upper bound (Collatz, Wielandt); with v = sqrt(entries of the row) it is 1 for
+    every unweighted graph.
+
+    >>> spectral_radius(csr_array([[0.0, 0.5], [0.5, 0.0]])), spectral_radius(csr_array([[0.0, 3.0], [3.0, 0.0]]))
+    (1.0, 3.0)
+    """
+    if not np.isfinite(matrix.data).all():
+        return float("nan")
+    start = np.sqrt(np.maximum(np.diff(matrix.indptr), 1.0))
+    if any(float((matrix @ v / v).max()) <= 1 + TOLERANCE for v in (np.ones(len(start)), start)):
+        return 1.0
+    if len(start) <= _DENSE:
+        return float(np.linalg.eigvalsh(matrix.toarray())[-1])
+    return float(eigsh(matrix, k=1, which="LA", v0=start, tol=1e-7, return_eigenvectors=False)[0])
+
+
+# ---------------------------------------------------------------------- operator
 #: Operators with more entries get their transpose when a gradient first asks for it.
 MAX_EAGER_TRANSPOSE = 1 << 27
 
@@ -398,3 +498,94 @@ def _flat_factor(factor: Tensor | None, batch: tuple[int, ...]) -> Tensor | None
     if all(size == 1 for size in factor.shape[:-2]):
         return factor.reshape(1, *factor.shape[-2:])
     return factor.expand(*batch, *factor.shape[-2:]).reshape(-1, *factor.shape[-2:])
+
+
+# ---------------------------------------------------------------------- operator stack
+# `stack`: operators of several graphs on the same nodes as one operator with weights per member.
+
+#: What the members have to share, and how to make them.
+_SHARED: dict[str, tuple[Callable[[Operator], Any], str]] = {
+    "number of nodes": (lambda op: op.num_nodes, "pad the smaller graphs with isolated nodes"),
+    "normalisation": (lambda op: op.normalisation, "make all of them with the same graph.operator(...)"),
+    "self-loop weight": (lambda op: op.self_loops, "make all of them with the same graph.operator(...)"),
+    "meaning of L (D - A or I - A)": (
+        lambda op: "I - A" if op.degree is None else "D - A",
+        "make all of them with the same graph.operator(...)",
+    ),
+    "dtype": (lambda op: op.dtype, "convert them with op.to(dtype=...)"),
+    "device": (lambda op: op.device, "move them with op.to(device=...)"),
+}
+
+
+def stack(operators: Sequence[Operator]) -> Operator:
+    """B operators on the same n nodes as one, batch (B,): member b of `stack(ops) @ H` is ops[b] @ H[b].
+
+    The pattern is the union of the members' patterns, rows sorted; weights (B, E) are zero where a member has no edge,
+    and gradients reach the members' weights. Degrees, where L = D - A, are (B, n, 1). Normalisation and self-loops are
+    the members' own, the same for all.
+
+    Args:
+        operators: of graphs on the same nodes, of one normalisation, dtype and device.
+
+    Returns:
+        One operator with weights per member.
+
+    Raises:
+        InvalidArgument: there is none, or they do not fit each other.
+
+    >>> import torch
+    >>> from rdgraph.graphs.generators import path, ring
+    >>> both = stack([path(4).operator("none"), ring(4).operator("none")])
+    >>> both
+    Operator(none: 4 nodes, 8 entries, weights of (2,) members)
+    >>> (both @ torch.ones(4, 1))[..., 0]
+    tensor([[1., 2., 2., 1.],
+            [2., 2., 2., 2.]])
+    """
+    members = list(operators)
+    _check(members)
+    members = [op.current() for op in members]
+    first = members[0]
+    if all(op.pattern is first.pattern for op in members):
+        pattern, weights = first.pattern, torch.stack([op.weights for op in members])
+        degree = _degrees(members)
+        return Operator(pattern, weights, first.normalisation, first.self_loops, degree)
+    nodes = first.num_nodes
+    keys = [op.pattern.rows.long() * nodes + op.pattern.indices.long() for op in members]
+    union = torch.unique(torch.cat(keys))
+    empty = first.weights.new_zeros(len(union))
+    weights = torch.stack(
+        [empty.index_add(0, torch.searchsorted(union, key), op.weights) for key, op in zip(keys, members, strict=True)]
+    )
+    rows, columns = union // nodes, union % nodes
+    indptr = torch.zeros(nodes + 1, dtype=torch.int64, device=union.device)
+    indptr[1:] = torch.bincount(rows, minlength=nodes).cumsum(0)
+    pattern = Pattern.from_csr(indptr, columns)
+    return Operator(pattern, weights, first.normalisation, first.self_loops, _degrees(members))
+
+
+def _degrees(members: Sequence[Operator]) -> Tensor | None:
+    """(B, n, 1), or None where L = I - A."""
+    degrees = [op.degree for op in members if op.degree is not None]
+    return torch.stack(degrees) if degrees else None
+
+
+def _check(members: Sequence[Any]) -> None:
+    if not members:
+        raise InvalidArgument("expected at least one operator to stack, got none")
+    for number, op in enumerate(members):
+        if not isinstance(op, Operator):
+            raise InvalidArgument(
+                f"expected operators, got {type(op).__name__} as member {number}; make one with graph.operator(...)"
+            )
+        if op.batch:
+            raise InvalidArgument(
+                f"expected operators with weights (E,), got member {number} with weights of batch {op.batch}; "
+                "stack its members one by one"
+            )
+        for name, (read, remedy) in _SHARED.items():
+            if read(op) != read(members[0]):
+                raise InvalidArgument(
+                    f"expected the same {name} in all members, got {read(members[0])} in member 0 and {read(op)} in "
+                    f"member {number}; {remedy}"
+                )

@@ -20,8 +20,8 @@ from scipy.sparse import csr_array, diags_array
 from torch import Tensor
 
 from rdgraph.graphs.eigenbasis import basis_values
+from rdgraph.graphs.kernels.rectangular_matrix import Rectangle
 from rdgraph.graphs.operator import Operator
-from rdgraph.kernels.rectangular_matrix import Rectangle
 
 #: Graphs with more nodes are not searched for twins.
 MOST_NODES = 200_000

@@ -6,17 +6,16 @@ from collections.abc import Callable, Mapping
 
 import sympy as sp
 
-from rdgraph.decisions.budget import limited
-from rdgraph.decisions.condition_words import in_words
 from rdgraph.errors import NotApplicable, Undecided
-from rdgraph.identifiability.question import identify
-from rdgraph.reports.findings import IF, INFO, OK, PROBLEM, UNKNOWN, Finding
+from rdgraph.language.answer_symbols import T, public
+from rdgraph.reals.budget import limited
+from rdgraph.reals.condition_words import in_words
+from rdgraph.reports.findings import IF, INFO, OK, PROBLEM, UNKNOWN, Finding, slope_findings
 from rdgraph.reports.growth_checks import MAX_AMPLIFICATION
 from rdgraph.reports.run_settings import NO_METHOD, RunSettings
-from rdgraph.reports.slope_findings import slope_findings
-from rdgraph.syntax.answer_symbols import T, public
 from rdgraph.theory.conservation import conserved
 from rdgraph.theory.global_existence import GLOBAL, LOCAL, existence
+from rdgraph.theory.identifiability.question import identify
 from rdgraph.theory.invariant_boxes import invariant_box
 from rdgraph.theory.rate_bounds import rate_bound
 from rdgraph.theory.several_fields.conserved_sums import ConservedSums
@@ -43,13 +42,13 @@ def _safety(run: RunSettings) -> list[Finding]:
     """Whether solutions exist for all time, and what they stay in."""
     lives = existence(run.system)
     detail = "; ".join([lives.reason, *map(str, lives.blow_ups)])
-    if lives.status == GLOBAL and not lives.starts:
+    if lives.value == GLOBAL and not lives.starts:
         first = Finding("existence", OK, "solutions exist for all time", detail)
-    elif lives.status == GLOBAL:
+    elif lives.value == GLOBAL:
         first = Finding(
             "existence", IF, f"the starts have {lives.starts}", f"solutions then exist for all time: {detail}"
         )
-    elif lives.status == LOCAL:
+    elif lives.value == LOCAL:
         first = Finding("existence", PROBLEM, "solutions can blow up", detail)
     else:
         first = Finding("existence", UNKNOWN, "existence for all time is not settled", detail)
@@ -63,11 +62,11 @@ def _rectangle(run: RunSettings) -> list[Finding]:
         return [Finding("box", INFO, f"undecided: {problem}")]
     if not isinstance(box, Rectangle):
         return []
-    densities = Finding("non-negative states", INFO, box.nonnegative.status, box.nonnegative.note)
+    densities = Finding("non-negative states", INFO, box.nonnegative.outcome, box.nonnegative.reason)
     if not box.exists:
-        return [Finding("box", INFO, "none", box.note), densities]
+        return [Finding("box", INFO, "none", box.reason), densities]
     assumed = f" where {box.assumes}" if box.assumes else ""
-    return [Finding("box", INFO, f"{box.inside} is invariant{assumed}", box.note), densities]
+    return [Finding("box", INFO, f"{box.inside} is invariant{assumed}", box.reason), densities]
 
 
 def _stepping(run: RunSettings) -> list[Finding]:
@@ -119,10 +118,10 @@ def _observables(run: RunSettings) -> list[Finding]:
     if run.system.coefficients:
         known = identify(run.system)
         text = f"the flow reveals {', '.join(map(str, known.combinations)) or 'nothing that was found'}"
-        found.append(Finding("identifiable", INFO, text, known.note))
+        found.append(Finding("identifiable", INFO, text, known.reason))
     sums = conserved(run.system)
     assert isinstance(sums, ConservedSums)
-    return [*found, Finding("conserved", INFO, "; ".join(map(str, sums.sums)) or "no sum", sums.note)]
+    return [*found, Finding("conserved", INFO, "; ".join(map(str, sums.sums)) or "no sum", sums.reason)]
 
 
 #: The parts of the page of several fields.

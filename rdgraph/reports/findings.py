@@ -2,64 +2,129 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import re
+from dataclasses import dataclass
 from typing import Any
 
-from rdgraph.html_tables import html_table
+from rdgraph.answers import Answer, Status, certainty
+from rdgraph.language.reader import RESERVED
+from rdgraph.reports.run_settings import RunSettings
+from rdgraph.reports.summary import as_words
 from rdgraph.systems.system import System
+from rdgraph.theory.lipschitz import lipschitz_global, lipschitz_local, one_sided
+from rdgraph.wording import html_table
 
-SAFE, UNSAFE, CONDITIONAL, UNDECIDED = "safe", "unsafe", "safe if", "undecided"
+# ---------------------------------------------------------------------- findings
+SAFE, UNSAFE, CONDITIONAL = "safe", "unsafe", "safe if"
 OK, INFO, IF, PROBLEM, UNKNOWN = "ok", "info", "if", "problem", "unknown"
 
 
-@dataclass(frozen=True)
-class Finding:
+#: Topics whose numbers are computed in floating point, and so are measured.
+COMPUTED = ("growth", "growth, directed", "fidelity")
+
+
+@dataclass(frozen=True, repr=False)
+class Finding(Answer):
     """One line of the page: a topic, how it stands (ok, info, if, problem, unknown), the text and its reason."""
 
     topic: str
-    status: str
+    outcome: str
     text: str
     reason: str = ""
 
+    @property
+    def value(self) -> str | None:
+        """What was found."""
+        return None if self.outcome == UNKNOWN else self.text
 
-@dataclass(frozen=True)
-class Report:
-    """The page: settings, findings and the verdict."""
+    @property
+    def status(self) -> Status:
+        """undecided where nothing is known, measured where numbers were computed in floating point, else proved."""
+        if self.outcome == UNKNOWN:
+            return Status.UNDECIDED
+        return Status.MEASURED if self.topic in COMPUTED else certainty(self.reason)
+
+    def __str__(self) -> str:
+        return f"{self.topic} ({self.outcome}): {self.text}{f' ({self.reason})' if self.reason else ''}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The line as plain values."""
+        return {
+            "topic": self.topic, "outcome": self.outcome, "status": str(self.status), "text": self.text,
+            "reason": self.reason,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, repr=False)
+class Report(Answer):
+    """The page: settings, findings and the verdict; true only where the run is safe."""
 
     system: System
     settings: dict[str, str]
     findings: tuple[Finding, ...]
 
+    def __bool__(self) -> bool:
+        return self.outcome == SAFE
+
     @property
-    def status(self) -> str:
+    def outcome(self) -> str:
         """safe, unsafe, safe if (conditions), undecided."""
-        present = {f.status for f in self.findings}
-        for status, verdict in ((PROBLEM, UNSAFE), (UNKNOWN, UNDECIDED), (IF, CONDITIONAL)):
-            if status in present:
-                return verdict
+        present = {f.outcome for f in self.findings}
+        for kind, outcome in ((PROBLEM, UNSAFE), (UNKNOWN, Status.UNDECIDED.value), (IF, CONDITIONAL)):
+            if kind in present:
+                return outcome
         return SAFE
+
+    @property
+    def value(self) -> str | None:
+        """safe, unsafe, safe if (conditions), None if undecided."""
+        return None if self.outcome == Status.UNDECIDED else self.outcome
+
+    @property
+    def status(self) -> Status:
+        """How certain the verdict is: measured where one of its reasons was computed in floating point."""
+        stages = {finding.status for finding in self._deciding}
+        order = (Status.UNDECIDED, Status.MEASURED, Status.BOUNDED)
+        return next((stage for stage in order if stage in stages), Status.PROVED)
+
+    @property
+    def _deciding(self) -> list[Finding]:
+        wanted = {UNSAFE: PROBLEM, Status.UNDECIDED: UNKNOWN, CONDITIONAL: IF, SAFE: OK}[self.outcome]
+        return [finding for finding in self.findings if finding.outcome == wanted]
 
     @property
     def reasons(self) -> tuple[str, ...]:
         """What the verdict rests on."""
-        wanted = {UNSAFE: PROBLEM, UNDECIDED: UNKNOWN, CONDITIONAL: IF, SAFE: OK}[self.status]
-        return tuple(f.text for f in self.findings if f.status == wanted)
+        return tuple(finding.text for finding in self._deciding)
+
+    @property
+    def reason(self) -> str:
+        """What the verdict rests on, in one line."""
+        return "; ".join(dict.fromkeys(self.reasons))
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """Under which conditions the run is safe."""
+        return tuple(dict.fromkeys(self.reasons)) if self.outcome == CONDITIONAL else ()
 
     @property
     def verdict(self) -> str:
-        joined = "; ".join(self.reasons)
-        words = {SAFE: "safe: ", UNSAFE: "unsafe because ", CONDITIONAL: "safe if ", UNDECIDED: "undecided: "}
-        return words[self.status] + joined
+        texts = dict.fromkeys(self.reasons)
+        joined = "; ".join(t for t in texts if not any(other.startswith(f"{t} and ") for other in texts))
+        if self.outcome == CONDITIONAL and re.search(r"(?<![\w'])s(?!\w)", joined):
+            joined += f" (s is {RESERVED['s']})"
+        words = {SAFE: "safe: ", UNSAFE: "unsafe because ", CONDITIONAL: "safe if ", Status.UNDECIDED: "undecided: "}
+        return words[self.outcome] + joined
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "system": str(self.system), "settings": self.settings, "status": self.status, "verdict": self.verdict,
-            "findings": [asdict(f) for f in self.findings],
+            "system": str(self.system), "settings": self.settings, "outcome": self.outcome,
+            "status": str(self.status), "verdict": self.verdict, "findings": [f.to_dict() for f in self.findings],
         }  # fmt: skip
 
     def _repr_html_(self) -> str:
         settings = ", ".join(f"{k} = {v}" for k, v in self.settings.items())
-        rows = [(f.topic, f.status, f.text, f.reason) for f in self.findings]
+        rows = [(f.topic, f.outcome, f.text, f.reason) for f in self.findings]
         title = f"preflight of {self.system!r} ({settings})"
         return html_table(title, rows, footer=f"verdict: {self.verdict}")
 
@@ -72,5 +137,21 @@ class Report:
         width = max(len(f.topic) for f in self.findings)
         for f in self.findings:
             reason = f" ({f.reason})" if f.reason else ""
-            lines.append(f"  {f.topic:<{width}}  [{f.status:^7}]  {f.text}{reason}")
+            lines.append(f"  {f.topic:<{width}}  [{f.outcome:^7}]  {f.text}{reason}")
         return "\n".join([*lines, "", f"verdict: {self.verdict}"])
+
+
+# ---------------------------------------------------------------------- slope findings
+# What a preflight says of the slopes of a field: its Lipschitz and one-sided constants.
+
+
+def slope_findings(run: RunSettings) -> list[Finding]:
+    """One finding for each constant, with its norm."""
+    entry = "h" if run.system.is_single else "u"
+    questions = {"Lipschitz": lipschitz_global, f"Lipschitz, |{entry}|<=R": lipschitz_local, "one-sided": one_sided}
+    found = []
+    for name, question in questions.items():
+        constant = question(run.system, run.normalisation)
+        value = "none" if constant.value is None else f"{as_words(constant)} ({constant.norm})"
+        found.append(Finding(name, INFO, value, constant.remark))
+    return found

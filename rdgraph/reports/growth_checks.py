@@ -6,9 +6,9 @@ from typing import Any
 
 import sympy as sp
 
-from rdgraph.decisions.branches import is_above, is_at_least
-from rdgraph.decisions.condition_words import condition_in_words, in_words
 from rdgraph.errors import NotApplicable, Undecided
+from rdgraph.reals.branches import is_above, is_at_least
+from rdgraph.reals.condition_words import condition_in_words, in_words
 from rdgraph.reports.findings import IF, INFO, OK, PROBLEM, UNKNOWN, Finding
 from rdgraph.reports.run_settings import RunSettings
 from rdgraph.theory.filters import growth_rate
@@ -88,7 +88,7 @@ def fidelity(run: RunSettings) -> list[Finding]:
     """Is the computed map still the flow? Largest error of the response, relative to the largest exact gain."""
     if run.size is None or run.end == 0 or run.record.is_splitting:
         return []
-    from rdgraph.theory.run_gains import response_values
+    from rdgraph.theory.filters import response_values
 
     if run.facts is not None and run.facts.directed:
         maps = _maps(run)
@@ -126,7 +126,7 @@ def _maps(run: RunSettings) -> tuple[float, float] | None:
     """Norm of the exact map of a run on a small graph, and the relative error of the computed one; None without."""
     import numpy as np
 
-    from rdgraph.theory.run_gains import run_maps
+    from rdgraph.theory.filters import run_maps
 
     if run.facts is None or run.facts.nodes > MAX_MATRIX_NODES:
         return None

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from time import thread_time
 from typing import Any
 
-from rdgraph.decisions.budget import limited
 from rdgraph.errors import NotApplicable, Undecided
-from rdgraph.identifiability.question import identify
+from rdgraph.reals.budget import limited
 from rdgraph.reports.field_checks import FIELD_PARTS, Part
-from rdgraph.reports.findings import IF, INFO, OK, PROBLEM, UNKNOWN, Finding, Report
+from rdgraph.reports.findings import IF, INFO, OK, PROBLEM, UNKNOWN, Finding, Report, slope_findings
 from rdgraph.reports.growth_checks import fidelity, growth
 from rdgraph.reports.run_settings import NO_METHOD, RunSettings, read_run
 from rdgraph.reports.safety_checks import graph_findings, safety, stepping
-from rdgraph.reports.slope_findings import slope_findings
+from rdgraph.run.engines.engine import silent
 from rdgraph.systems.system import System
 from rdgraph.theory.conservation import energy_law, single_mean
 from rdgraph.theory.filters import classify, symbol
+from rdgraph.theory.identifiability.question import identify
 
 #: Seconds of the parts of the page, ten together, in the order of the page.
 SHARES = {
@@ -42,6 +42,7 @@ def preflight(
     step: Any = None,
     graph: Any = None,
     coefficients: Mapping[str, Any] | None = None,
+    tell: Callable[[str], object] = silent,
 ) -> Report:
     """Everything that can be said before a run, within ten seconds.
 
@@ -55,6 +56,7 @@ def preflight(
             by the spectrum, the row sums and the isolated nodes of this one. Without a graph, what a statement assumes
             of it is part of the statement.
         coefficients: numbers; for an automatic step the others count as 1.
+        tell: called with the name of each part of the page before it is worked on.
 
     Returns:
         The page: findings and the verdict.
@@ -63,15 +65,15 @@ def preflight(
         InvalidArgument: T, the step or the method make no sense.
         NotApplicable: there is nothing to be said under this normalisation.
 
-    >>> preflight("BS", T=40, method="euler", step=1).status
+    >>> preflight("BS", T=40, method="euler", step=1).outcome
     'safe if'
-    >>> preflight("BS", T=40, method="euler", step=1, coefficients={"alpha": 1, "beta": 1}).status
+    >>> preflight("BS", T=40, method="euler", step=1, coefficients={"alpha": 1, "beta": 1}).outcome
     'unsafe'
     >>> preflight("BS", T=4, coefficients={"alpha": 1, "beta": 1}).settings["method"]
     'exact'
     """
     run = read_run(system, normalisation, T, method, step, graph, coefficients)
-    findings = _within_time(run, PARTS if run.system.is_single else {**FIELD_PARTS, "graph": graph_findings})
+    findings = _within_time(run, PARTS if run.system.is_single else {**FIELD_PARTS, "graph": graph_findings}, tell)
     return Report(run.system, run.shown(), tuple(findings if run.operator_facts.is_sharp else _cautious(run, findings)))
 
 
@@ -85,20 +87,21 @@ def _cautious(run: RunSettings, findings: list[Finding]) -> list[Finding]:
     found = []
     for finding in findings:
         by_frequency = finding.topic in ("growth", "fidelity") or (finding.topic == "step" and run.size is not None)
-        if finding.status == PROBLEM or (by_frequency and finding.status in unknown):
+        if finding.outcome == PROBLEM or (by_frequency and finding.outcome in unknown):
             reason = "; ".join(part for part in (finding.reason, remark) if part)
-            finding = replace(finding, status=UNKNOWN, reason=reason)
+            finding = replace(finding, outcome=UNKNOWN, reason=reason)
         found.append(finding)
     return found
 
 
-def _within_time(run: RunSettings, parts: Mapping[str, Part]) -> list[Finding]:
+def _within_time(run: RunSettings, parts: Mapping[str, Part], tell: Callable[[str], object]) -> list[Finding]:
     """All parts of the page; a part that takes longer than its share, and what those before it left, is undecided."""
     status = UNKNOWN if run.method == NO_METHOD else INFO
     found = [Finding("method", status, run.method, run.reason)] if run.reason else []
     began, end = thread_time(), 0.0
     for topic in sorted(parts, key=list(SHARES).index):
         end += SHARES[topic]
+        tell(topic)
         try:
             found += limited(began + end - thread_time(), parts[topic], run)
         except Undecided as problem:
@@ -124,12 +127,16 @@ def _observables(run: RunSettings) -> list[Finding]:
     found.append(Finding("conserved", INFO, _conserved(run)))
     energy = energy_law(run.system)
     symmetric = run.operator_facts.is_symmetric
-    return [*found, Finding("energy", INFO, energy.text if symmetric else f"symmetric A: {energy.text}", energy.decays)]
+    found.append(Finding("energy", INFO, energy.text if symmetric else f"symmetric A: {energy.text}", energy.verdict))
+    return [*found, Finding("gradient flow", INFO, str(energy.gradient))] if energy.gradient.energy else found
 
 
 def _conserved(run: RunSettings) -> str:
     """The conserved mean with its weights on this graph, or with what they assume."""
-    law = single_mean(run.system)
+    try:
+        law = single_mean(run.system)
+    except Undecided as problem:
+        return f"undecided: {problem}"
     if not law.exists:
         return "no weighted mean"
     if run.normalisation not in law.weights:

@@ -6,20 +6,69 @@ from functools import partial
 
 import sympy as sp
 
-from rdgraph.decisions.branches import is_above, is_at_least
-from rdgraph.decisions.budget import limited
-from rdgraph.decisions.condition_words import in_words
-from rdgraph.errors import Undecided
-from rdgraph.methods.tableaux import tableau
+from rdgraph.errors import NotApplicable, Undecided
+from rdgraph.language.answer_symbols import R, h, public
+from rdgraph.reals.branches import is_above, is_at_least
+from rdgraph.reals.budget import limited
+from rdgraph.reals.condition_words import in_words
 from rdgraph.reports.findings import IF, INFO, OK, PROBLEM, UNKNOWN, Finding
 from rdgraph.reports.run_settings import RunSettings
-from rdgraph.reports.split_steps import splitting
+from rdgraph.systems.parser import parse
+from rdgraph.systems.system import System
 from rdgraph.theory.filters import symbol
 from rdgraph.theory.global_existence import GLOBAL, LOCAL, existence
 from rdgraph.theory.invariant_boxes import Box, single_box
+from rdgraph.theory.reaction_flows import closed_rate
 from rdgraph.theory.step_limit_values import StepLimit
 from rdgraph.theory.step_limits import step_limit
+from rdgraph.vocabulary.methods import tableau
 
+# ---------------------------------------------------------------------- split steps
+# What a preflight says of the steps of a splitting, whose parts are solved exactly but one after the other.
+
+STABLE = "both parts are solved exactly, whatever the step"
+
+
+def splitting(run: RunSettings) -> Finding:
+    """Whether a step can diverge: the reaction exists for all states, or diffusion keeps a state where it does.
+
+    Diffusion exp(t (p(A) - p(1))) with coefficients c_k >= 0 for k >= 1 keeps H >= 0, and finite states finite.
+    """
+    if run.system.structure.linear:
+        return Finding("step", OK, "both parts are solved exactly and commute: no step size")
+    try:
+        reaction = reaction_alone(run.system)
+    except NotApplicable as problem:
+        return Finding("step", UNKNOWN, f"{run.method} does not apply", str(problem))
+    if existence(reaction).value == GLOBAL:
+        return Finding("step", OK, "no step can diverge: the reaction exists for all time from every state", STABLE)
+    averages = (c for k, c in run.system.structure.generator.items() if k > 0)
+    if all(run.system.domain.is_nonnegative(c) for c in averages) and _keeps_half_line(reaction):
+        return Finding("step", IF, "H0 >= 0, where no step can diverge", STABLE)
+    return Finding("step", UNKNOWN, "it is not settled whether a step can diverge", STABLE)
+
+
+def reaction_alone(system: System) -> System:
+    """h' = r(h) as a system of its own, under the same assumptions.
+
+    >>> print(reaction_alone(parse("F")))
+    -H**2*beta + H*beta
+    """
+    rate = public(closed_rate(system)).subs({public(h): "H"})
+    kinds = {name: kind for name, kind in system.coefficients.items() if name in {x.name for x in rate.free_symbols}}
+    return parse(str(rate), kinds, assume=system.assumptions.about(kinds).texts())
+
+
+def _keeps_half_line(reaction: System) -> bool:
+    """Whether [0, u] is invariant for arbitrarily large u."""
+    box = single_box(reaction, "row")
+    if not box.exists:
+        return False
+    intervals = [(box.lower, box.upper), *box.others]
+    return any(lower == 0 and upper is not None and upper.has(public(R)) for lower, upper in intervals)
+
+
+# ---------------------------------------------------------------------- safety checks
 #: Seconds of the box among those of existence.
 BOX_SECONDS = 1.5
 
@@ -44,14 +93,14 @@ def safety(run: RunSettings) -> list[Finding]:
         box = limited(BOX_SECONDS, kept_box, run)
     except Undecided as problem:
         unsettled = str(problem)
-    if lives.status == GLOBAL:
+    if lives.value == GLOBAL:
         return [Finding("existence", OK, "solutions exist for all time", detail), *_box_finding(box)]
-    if lives.status == LOCAL and box is not None and box.exists:
+    if lives.value == LOCAL and box is not None and box.exists:
         return [Finding("existence", IF, inside(run, box), f"outside it solutions can blow up: {detail}")]
-    if lives.status == LOCAL and unsettled:
+    if lives.value == LOCAL and unsettled:
         text = f"some solutions blow up, and whether a box keeps others is undecided: {unsettled}"
         return [Finding("existence", UNKNOWN, text, detail)]
-    if lives.status == LOCAL:
+    if lives.value == LOCAL:
         return [Finding("existence", PROBLEM, "solutions can blow up", detail)]
     return [Finding("existence", UNKNOWN, "existence for all time is not settled", detail)]
 
@@ -76,10 +125,10 @@ def _box_finding(box: Box | None) -> list[Finding]:
     if box is None:
         return []
     if not box.exists:
-        return [Finding("box", INFO, "none", box.note)]
+        return [Finding("box", INFO, "none", box.reason)]
     given = f" from H0 in {box.inside}" if box.start else ""
     assumed = f" where {box.assumes}" if box.assumes else ""
-    return [Finding("box", INFO, f"[{box.lower}, {box.upper}] is invariant{given}{assumed}", box.note)]
+    return [Finding("box", INFO, f"[{box.lower}, {box.upper}] is invariant{given}{assumed}", box.reason)]
 
 
 # ---------------------------------------------------------------------- steps
@@ -108,7 +157,7 @@ def stepping(run: RunSettings) -> list[Finding]:
         if wider.keeps == "slopes" and is_settled(run, run.filled(wider.value)):
             limit = wider
     if limit.value is None:
-        return [Finding("step", UNKNOWN, f"no step limit for {run.method} is known", limit.means)]
+        return [Finding("step", UNKNOWN, f"no step limit for {run.method} is known", limit.reason)]
     if run.facts is not None and run.facts.directed and limit.keeps == "stability":
         return _directed_stepping(run, limit)
     return _bounded_stepping(run, limit)
@@ -118,62 +167,67 @@ def _bounded_stepping(run: RunSettings, limit: StepLimit) -> list[Finding]:
     """The step against its limit, with what the limit assumes of the graph."""
     value = run.filled(limit.value)
     within = is_settled(run, value)
-    bound = f"{run.size}, which has no limit," if value == sp.oo else f"{run.size} <= {in_words(value)}"
+    bound = f"{run.size}, which has no limit," if value == sp.oo else f"{run.size} <= {in_words(value, -1)}"
     if limit.keeps in ("slopes", "distances"):
         return _slope_stepping(run, limit, bound, within)
     if limit.keeps == "equal slopes":
         return _equal_stepping(run, limit, bound, within)
     if within is False:
-        text = f"the step {run.size} exceeds the limit {in_words(value)} of {run.method}"
-        return [Finding("step", PROBLEM, text, limit.means)]
+        return [_beyond(run, limit, PROBLEM)]
     if limit.keeps == "box":
         box = kept_box(run)
         assert box is not None
-        return [Finding("step", IF, f"{inside(run, box)} and step {bound}", limit.means)]
-    directed = f"; on directed graphs up to {in_words(limit.directed)}" if limit.directed is not None else ""
+        return [Finding("step", IF, f"{inside(run, box)} and step {bound}", limit.reason)]
+    directed = f"; on directed graphs up to {in_words(limit.directed, -1)}" if limit.directed is not None else ""
     assumed = f" where {limit.assumes}" if limit.assumes and run.may_be_directed else ""
     return [
-        Finding("step", OK if within else IF, f"step {bound}{assumed}", limit.means + (directed if assumed else ""))
+        Finding("step", OK if within else IF, f"step {bound}{assumed}", limit.reason + (directed if assumed else ""))
     ]
+
+
+def _beyond(run: RunSettings, limit: StepLimit, status: str) -> Finding:
+    """A step that is too large, or larger than what is proved to be safe."""
+    value = in_words(run.filled(limit.value), -1)
+    text = f"the step {run.size} exceeds the limit {value} of {run.method}"
+    if status == UNKNOWN:
+        text = f"the step {run.size} of {run.method} is above {value}, the largest that a proof covers"
+    return Finding("step", status, text, limit.reason)
 
 
 def _slope_stepping(run: RunSettings, limit: StepLimit, bound: str, within: bool | None) -> list[Finding]:
     """A limit for every state; one with R is a condition on how far the run goes."""
     if within is False:
-        status = PROBLEM if limit.sharp else UNKNOWN
-        text = f"the step {run.size} exceeds the limit {in_words(run.filled(limit.value))} of {run.method}"
-        return [Finding("step", status, text, limit.means)]
+        return [_beyond(run, limit, PROBLEM if limit.is_sharp else UNKNOWN)]
     if limit.rate is not None and not is_at_least(sp.S.Zero, run.own(run.filled(limit.rate)), run.domain()):
         text = f"the step bounds how fast errors grow, not that {run.method} damps what the flow damps"
-        return [Finding("step", UNKNOWN, text, limit.means)]
-    far = " as long as |h| <= R" if "|h| <= R" in limit.means else ""
+        return [Finding("step", UNKNOWN, text, limit.reason)]
+    far = " as long as |h| <= R" if "|h| <= R" in limit.reason else ""
     assumed = f" where {limit.assumes}" if limit.assumes and run.may_be_directed else ""
     status = OK if within and not far else IF
-    return [Finding("step", status, f"step {bound}{far}{assumed}", limit.means)]
+    return [Finding("step", status, f"step {bound}{far}{assumed}", limit.reason)]
 
 
 def _equal_stepping(run: RunSettings, limit: StepLimit, bound: str, within: bool | None) -> list[Finding]:
     """A limit for states that are the same in all nodes: a condition on the run, and on the graph."""
     if within is False:
-        text = f"the step {run.size} exceeds the limit {in_words(run.filled(limit.value))} of {run.method}"
-        return [Finding("step", UNKNOWN, text, limit.means)]
+        return [_beyond(run, limit, UNKNOWN)]
     if run.facts is not None and not run.facts.is_stochastic:
         text = f"no step limit for {run.method} on this graph is known: {bound} needs one whose A keeps constant states"
-        return [Finding("step", UNKNOWN, text, limit.means)]
-    far = " and |h| <= R" if "|h| <= R" in limit.means else ""
+        return [Finding("step", UNKNOWN, text, limit.reason)]
+    far = " and |h| <= R" if "|h| <= R" in limit.reason else ""
     assumed = f", where {limit.assumes}" if limit.assumes and run.facts is None else ""
     text = f"step {bound} as long as states are nearly the same in all nodes{far}{assumed}"
-    return [Finding("step", IF, text, limit.means)]
+    return [Finding("step", IF, text, limit.reason)]
 
 
 def _directed_stepping(run: RunSettings, limit: StepLimit) -> list[Finding]:
     """A directed graph: the limit that holds in the whole disc, else the eigenvalues of this graph."""
     if limit.directed is not None and is_settled(run, limit.directed):
-        text = f"step {run.size} <= {in_words(limit.directed)}, on directed graphs too"
+        text = f"step {run.size} <= {in_words(limit.directed, -1)}, on directed graphs too"
         return [Finding("step", OK, text, "no eigenvalue of the step's matrix is larger than 1 in modulus")]
     worst = _largest_damped(run)
     if worst is None:
-        return [Finding("step", UNKNOWN, f"no step limit for {run.method} on directed graphs is known", limit.means)]
+        return [Finding("step", UNKNOWN, f"no step limit for {run.method} on directed graphs is known", limit.reason)]
     reason = "measured; eigenvalues of a non-normal A do not bound norms, which the fidelity compares"
     if worst > 1 + 1e-9:
         text = f"{run.method} with step {run.size} multiplies a mode that the flow damps by {worst:.4g} in every step"

@@ -2,36 +2,313 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import sympy as sp
 
-from rdgraph.decisions.condition_words import in_words
-from rdgraph.errors import NotApplicable, Undecided
-from rdgraph.html_tables import html_table
-from rdgraph.identifiability.question import identify
-from rdgraph.normalisations.registry import find_normalisation
-from rdgraph.reports.answer_tables import attempted, constants, remarks, rendered, steps, where_known, with_assumption
-from rdgraph.reports.field_regularity import existence_note
-from rdgraph.reports.field_summary import field_answers, field_method
+from rdgraph.answers import Answer, AnswersByName, Status, refused, undecided
+from rdgraph.errors import NotApplicable, Undecided, UnknownName
+from rdgraph.reals.budget import ANSWER_SECONDS, PAGE_SECONDS, limited, page
+from rdgraph.reals.condition_words import in_words
+from rdgraph.run.engines.engine import silent
 from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
-from rdgraph.theory.conservation import energy_law, single_mean
+from rdgraph.theory.conservation import conserved, energy_law, single_mean
 from rdgraph.theory.filters import classify, fastest_frequency, response, symbol
-from rdgraph.theory.global_existence import existence
-from rdgraph.theory.invariant_boxes import single_box
-from rdgraph.theory.lipschitz import lipschitz_global, lipschitz_local, one_sided
+from rdgraph.theory.global_existence import Existence, existence
+from rdgraph.theory.identifiability.question import identify
+from rdgraph.theory.invariant_boxes import invariant_box, single_box
+from rdgraph.theory.lipschitz import Constant, lipschitz_global, lipschitz_local, one_sided
 from rdgraph.theory.method_choice import MethodChoice, choose_method
+from rdgraph.theory.several_fields.conserved_sums import ConservedSums
+from rdgraph.theory.several_fields.rectangles import Rectangle
+from rdgraph.theory.step_limits import step_limit
+from rdgraph.vocabulary.normalisations import find_normalisation
+from rdgraph.wording import html_table
 
+# ---------------------------------------------------------------------- answer tables
+# Answers by normalisation, and the notes that go with them; every expression inside an answer as text.
+
+Found = TypeVar("Found")
+One = TypeVar("One", bound=Answer)
+
+
+@dataclass
+class Collected:
+    """Answers by key as they come, and notes on what is missing or conditional."""
+
+    results: dict[str, Answer] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
+
+
+def as_text(answer: sp.Basic | Constant) -> str:
+    """A formula as sympy reads it."""
+    return str(answer.value if isinstance(answer, Constant) else answer)
+
+
+def as_words(answer: sp.Basic | Constant) -> str:
+    """A formula as a person says it; a constant that is not claimed to be attained is "at most" its bound.
+
+    >>> as_words(Constant(sp.Float("1.1997") * sp.Symbol("b"), False, "2-norm"))
+    'at most 1.1997*b'
+    """
+    if not isinstance(answer, Constant):
+        return in_words(answer)
+    words = in_words(answer.value, 1)
+    return words if answer.is_sharp else f"at most {words}"
+
+
+def rendered(value: Any, show: Callable[[sp.Basic | Constant], str]) -> Any:
+    """Every expression inside an answer as text."""
+    match value:
+        case Mapping():
+            return {k: rendered(v, show) for k, v in value.items()}
+        case list() | tuple():
+            return [rendered(v, show) for v in value]
+        case sp.Basic() | Constant():
+            return show(value)
+    return value
+
+
+def answered(questions: Mapping[str, Callable[[], Any]], tell: Callable[[str], object]) -> dict[str, Any]:
+    """Every question by key, one after the other; `tell` is called with the words of each before it is asked.
+
+    >>> answered({"step_limit": lambda: 2}, print)
+    step limit
+    {'step_limit': 2}
+    """
+    found = {}
+    for key, question in questions.items():
+        tell(key.replace("_", " "))
+        found[key] = question()
+    return found
+
+
+def attempted(key: str, question: Callable[[], Found], into: Collected) -> Found | None:
+    """What a question gives, or None with the reason among the notes; its answer is among the results."""
+    try:
+        found = question()
+    except (NotApplicable, Undecided) as reason:
+        into.notes[key], into.results[key] = str(reason), _without(reason)
+        return None
+    into.results[key] = found if isinstance(found, Answer) else Answer(found, Status.PROVED)
+    return found
+
+
+def _without(problem: NotApplicable | Undecided) -> Answer:
+    return undecided(problem) if isinstance(problem, Undecided) else refused(problem)
+
+
+def remarks(texts: Mapping[str, str]) -> str:
+    """Notes per normalisation, said once where they agree."""
+    if len(set(texts.values())) == 1:
+        return next(iter(texts.values()))
+    return "; ".join(f"{n}: {text}" for n, text in texts.items() if text)
+
+
+def constants(
+    key: str, question: Callable[[System, str], Constant], system: System, kinds: Sequence[str], into: Collected
+) -> dict[str, Constant | None] | None:
+    """Constants by normalisation, None where there is none of them."""
+    found = {n: question(system, n) for n in kinds}
+    into.notes[key] = remarks({n: c.remark for n, c in found.items()})
+    into.results[key] = AnswersByName(found)
+    if all(c.value is None for c in found.values()):
+        return None
+    return {n: None if c.value is None else c for n, c in found.items()}
+
+
+def where_known(
+    key: str, kinds: Sequence[str], question: Callable[[str], One], into: Collected
+) -> tuple[dict[str, One], dict[str, str]]:
+    """Answers by normalisation, and why there is none for the others; all of them are among the results."""
+    found: dict[str, One] = {}
+    parts: dict[str, Answer] = {}
+    reasons: dict[str, str] = {}
+    for name in kinds:
+        try:
+            parts[name] = found[name] = question(name)
+        except (NotApplicable, Undecided) as reason:
+            reasons[name], parts[name] = str(reason), _without(reason)
+    into.results[key] = AnswersByName(parts)
+    return found, reasons
+
+
+def with_assumption(note: str, assumes: str) -> str:
+    return f"{note}; assumes: {assumes}".removeprefix("; ") if assumes else note
+
+
+def steps(
+    key: str, method: str, system: System, kinds: Sequence[str], into: Collected
+) -> dict[str, sp.Expr | None] | None:
+    """Step limits of a method by normalisation."""
+    found, reasons = where_known(key, kinds, lambda n: step_limit(system, method, n), into)
+    reasons |= {n: with_assumption(limit.remark, limit.assumes) for n, limit in found.items()}
+    into.notes[key] = remarks({n: reasons[n] for n in kinds})
+    if all(limit.value is None for limit in found.values()):
+        return None
+    return {n: found[n].value if n in found else None for n in kinds}
+
+
+# ---------------------------------------------------------------------- field regularity
+# What an analysis says of the regularity of several fields: constants, existence, rectangles, sums, coefficients.
+
+
+def regularity_answers(system: System, kinds: Sequence[str], into: Collected) -> dict[str, Any]:
+    """Answers by key, with notes on what is missing or conditional.
+
+    >>> from rdgraph.systems.parser import parse
+    >>> found = regularity_answers(parse("u' = -beta*u*(A@v); v' = beta*u*(A@v) - v"), ["row"], Collected())
+    >>> found["existence"], found["starts"], found["nonnegative"]
+    ('global', 'u, v >= 0', {'row': 'proved'})
+    """
+    lives, notes = existence(system), into.notes
+    notes["existence"] = existence_note(lives)
+    known = identify(system)
+    notes["identifiable"] = known.remark
+    notes["response_exact"] = "a gain of one number is that of one field; the symbol is a matrix here"
+    into.results |= {"existence": lives, "identifiable": known, "response_exact": refused(notes["response_exact"])}
+    boxes = _rectangles(system, kinds, into)
+    return {
+        "response_exact": None,
+        "lipschitz_global": constants("lipschitz_global", lipschitz_global, system, kinds, into),
+        "lipschitz_local": constants("lipschitz_local", lipschitz_local, system, kinds, into),
+        "one_sided": constants("one_sided", one_sided, system, kinds, into),
+        "existence": lives.outcome,
+        "starts": lives.starts,
+        "invariant_box": {n: dict(b.bounds) if b.exists and b.bounds else None for n, b in boxes.items()},
+        "nonnegative": {n: b.nonnegative.outcome for n, b in boxes.items()},
+        "step_limit_euler": steps("step_limit_euler", "euler", system, kinds, into),
+        "step_limit_rk4": steps("step_limit_rk4", "rk4", system, kinds, into),
+        "identifiable": list(known.combinations),
+        "conserved": _sums(system, into),
+    }
+
+
+def existence_note(lives: Existence) -> str:
+    """The reason of an answer, from which starts it holds, and blow-ups."""
+    starts = [f"from starts with {lives.starts}"] if lives.starts else []
+    return "; ".join([lives.reason, *starts, *map(str, lives.blow_ups)])
+
+
+def _rectangles(system: System, kinds: Sequence[str], into: Collected) -> dict[str, Rectangle]:
+    found = {n: box for n in kinds if isinstance(box := invariant_box(system, n), Rectangle)}
+    into.notes["invariant_box"] = remarks({n: with_assumption(b.remark, b.assumes) for n, b in found.items()})
+    into.notes["nonnegative"] = remarks({n: b.nonnegative.reason for n, b in found.items()})
+    into.results["invariant_box"] = AnswersByName(found)
+    into.results["nonnegative"] = AnswersByName({n: b.nonnegative for n, b in found.items()})
+    return found
+
+
+def _sums(system: System, into: Collected) -> list[dict[str, Any]] | None:
+    """Conserved sums with their weights by normalisation; None where there are none, or where it is undecided."""
+    try:
+        found = conserved(system)
+    except Undecided as problem:
+        into.notes["conserved"], into.results["conserved"] = f"undecided: {problem}", undecided(problem)
+        return None
+    into.results["conserved"] = found
+    if not isinstance(found, ConservedSums) or not found.exists:
+        into.notes["conserved"] = getattr(found, "reason", "")
+        return None
+    into.notes["conserved"] = "; ".join([*map(str, found.sums), *([found.reason] if found.reason else [])])
+    return [{"sum": one.text, "weights": dict(one.weights), "assumes": dict(one.assumes)} for one in found.sums]
+
+
+# ---------------------------------------------------------------------- field summary
+# The analysis of systems beyond one equation dH/dt = f(H): what they are, and what is proved of them.
+#
+# Every key is answered, or None with the reason among the notes. Further groups of questions are further entries of
+# `GROUPS`.
+
+#: A group of questions: a system, normalisations and what is collected, to which it adds, to answers by key.
+Group = Callable[[System, Sequence[str], Collected], dict[str, Any]]
+
+
+def field_answers(
+    system: System, kinds: Sequence[str], tell: Callable[[str], object] = silent
+) -> tuple[dict[str, Any], dict[str, Any], Collected]:
+    """Answers as strings for sympy and in words, by key, and what was collected; `tell` is called with each group.
+
+    >>> from rdgraph.systems.parser import parse
+    >>> answers, _, _ = field_answers(parse("u' = -L@u + 2*v; v' = -u"), ["row"])
+    >>> answers["symbol"], answers["existence"], answers["lipschitz_global"]
+    ([['-lam', '2'], ['-1', '0']], 'global', {'row': '4'})
+    """
+    into = Collected()
+    found: dict[str, Any] = {}
+    for words, group in GROUPS.items():
+        tell(words)
+        found |= group(system, kinds, into)
+    into.notes = {key: text for key, text in into.notes.items() if text}
+    return rendered(found, as_text), rendered(found, as_words), into
+
+
+def _nature(system: System, kinds: Sequence[str], into: Collected) -> dict[str, Any]:
+    """What kind of system it is, and its matrix symbol by rows."""
+    limited(ANSWER_SECONDS, getattr, system, "coupling")
+    return {
+        "text": str(system),
+        "latex": system.latex(),
+        "fields": list(system.fields),
+        "linear": system.coupling.is_linear,
+        "has_source": bool(system.coupling.source),
+        "symbol": attempted("symbol", lambda: system.symbol().tolist(), into),
+    }
+
+
+def _patterns(system: System, kinds: Sequence[str], into: Collected) -> dict[str, Any]:
+    """Homogeneous steady states, and the conditions under which transport makes one of them unstable."""
+    from rdgraph.theory.patterns.steady_states import steady_states  # these load numpy, which one field does not need
+    from rdgraph.theory.patterns.turing_analysis import turing
+
+    notes = into.notes
+    states = attempted("steady_states", lambda: steady_states(system), into)
+    found = attempted("turing", lambda: turing(system), into)
+    if states is not None:
+        proof = "complete" if states.is_complete else "not proved to be complete"
+        noise = "white noise is left out; " if system.is_noisy else ""
+        notes["steady_states"] = f"{noise}{proof}: {states.reason}; assumes: {states.assumes}"
+    linear = {}
+    if found is not None and not system.coupling.is_linear:
+        linear = {"symbol": found.to_dict()["symbol"]}
+        notes["symbol"] = f"of the linearisation at {found.state or 'every steady state'}"
+    if found is not None:
+        notes["turing"] = f"for lam in (0, {found.to}]; assumes: {found.assumes}"
+    return linear | {
+        "steady_states": str(Status.UNDECIDED) if states is None else states.to_dict(),
+        "turing": str(Status.UNDECIDED) if found is None else found.to_dict(),
+    }
+
+
+GROUPS: dict[str, Group] = {
+    "symbol": _nature,
+    "steady states and Turing's conditions": _patterns,
+    "existence, bounds and step limits": regularity_answers,
+}
+
+
+def suggested_method(system: System, normalisation: str) -> MethodChoice:
+    """The method that fits the system; where none follows from the equation in time, the choice says so."""
+    try:
+        return limited(ANSWER_SECONDS, choose_method, system, normalisation=normalisation)
+    except (NotApplicable, Undecided) as problem:
+        return MethodChoice(str(Status.UNDECIDED), None, str(problem))
+
+
+# ---------------------------------------------------------------------- summary
 #: What is asked about unless others are named.
 NORMALISATIONS = ("symmetric", "row")
 
 
-@dataclass(frozen=True)
-class Analysis:
-    """Answers under fixed keys, as strings for sympy and in words, and notes on what is missing or conditional."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Analysis(Mapping[str, Answer]):
+    """The answers to all questions by key: `analysis["existence"]`, `analysis["lipschitz_global"]["row"]`.
+
+    `answers` and `words` are the same as strings for sympy and in words, `notes` what is missing or conditional.
+    """
 
     system: System
     answers: dict[str, Any]
@@ -41,12 +318,32 @@ class Analysis:
     fastest: str | None
     blow_ups: tuple[str, ...]
     energy: str
+    gradient: str
     existence_reason: str
     method: MethodChoice
+    results: dict[str, Answer] = field(default_factory=dict)
+
+    def __getitem__(self, key: str) -> Answer:
+        if key not in self.results:
+            raise UnknownName("answer of the analysis", key, self.results)
+        return self.results[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.results)
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def __str__(self) -> str:
+        return "\n".join([repr(self.system), *(f"{key}: {answer}" for key, answer in self.results.items())])
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def _repr_html_(self) -> str:
         rows = [(key, self.words[key], self.notes.get(key, "")) for key in self.answers if key != "text"]
         rows += [("method", self.method.method, self.method.reason), ("energy law", self.energy, "")]
+        rows.append(("gradient flow", self.gradient, ""))
         return html_table(repr(self.system), rows)
 
     def to_dict(self) -> dict[str, Any]:
@@ -54,109 +351,144 @@ class Analysis:
         return {**self.answers, "notes": dict(self.notes)}
 
 
-def analyse(source: System | str, normalisations: Sequence[str] = NORMALISATIONS) -> Analysis:
-    """Answer every question about a system.
+def analyse(
+    source: System | str,
+    normalisations: Sequence[str] = NORMALISATIONS,
+    *,
+    tell: Callable[[str], object] = silent,
+) -> Analysis:
+    """Answer every question about a system, all together within forty seconds of computing.
 
     Args:
         source: the system, a name of the catalogue or a line of text.
         normalisations: for which bounds, boxes and step limits are asked.
+        tell: called with the name of each question before it is worked on.
 
     Returns:
-        The answers, with notes on what is missing or conditional, and the method that fits the system.
+        The answers by key, with notes on what is missing or conditional, and the method that fits the system. What
+        does not apply is an answer too, with the status refused.
 
     Raises:
         LanguageError: the text is no equation.
         UnknownName: there is no such normalisation.
+        NotApplicable: the equation is too large for exact algebra.
+        Undecided: its normal form takes too long.
 
-    >>> analyse("FB").answers["identifiable"]
-    ['alpha - beta']
+    >>> analysis = analyse("FB")
+    >>> print(analysis["identifiable"])
+    alpha - beta is identifiable (proved)
+    >>> print(analyse("BS")["lipschitz_global"]["row"])
+    2*alpha + 2*beta in the inf-norm (proved)
     """
     system = parse(source)
     kinds = tuple(find_normalisation(name).name for name in normalisations)
-    if not system.is_single:
-        return _of_fields(system, kinds)
-    notes: dict[str, str] = {}
+    return page(PAGE_SECONDS, _of_field if system.is_single else _of_fields, system, kinds, tell)
+
+
+def _of_field(system: System, kinds: Sequence[str], tell: Callable[[str], object]) -> Analysis:
+    """The analysis of one equation dH/dt = f(H)."""
+    into = Collected()
+    notes = into.notes
+    tell("normal form")
+    limited(ANSWER_SECONDS, getattr, system, "structure")
+    tell("method")
+    method = suggested_method(system, kinds[0] if kinds else NORMALISATIONS[0])
+    tell("existence")
     lives = existence(system)
+    tell("identifiable")
     known = identify(system)
-    found: dict[str, Any] = {
-        "text": str(system),
-        "latex": system.latex(),
-        "linear": system.structure.linear,
-        "has_source": system.structure.has_source,
-        "symbol": attempted("symbol", lambda: symbol(system), notes),
-        "response_exact": attempted("response_exact", lambda: response(system), notes),
-        "lipschitz_global": constants("lipschitz_global", lipschitz_global, system, kinds, notes),
-        "lipschitz_local": constants("lipschitz_local", lipschitz_local, system, kinds, notes),
-        "one_sided": constants("one_sided", one_sided, system, kinds, notes),
-        "existence": lives.status,
-        "invariant_box": _boxes(system, kinds, notes),
-        "step_limit_euler": steps("step_limit_euler", "euler", system, kinds, notes),
-        "step_limit_rk4": steps("step_limit_rk4", "rk4", system, kinds, notes),
-        "identifiable": list(known.combinations),
-        "conserved": _conserved(system, notes),
+    questions: dict[str, Callable[[], Any]] = {
+        "text": lambda: str(system),
+        "latex": system.latex,
+        "linear": lambda: system.structure.linear,
+        "has_source": lambda: system.structure.has_source,
+        "symbol": lambda: attempted("symbol", lambda: symbol(system), into),
+        "response_exact": lambda: attempted("response_exact", lambda: response(system), into),
+        "lipschitz_global": lambda: constants("lipschitz_global", lipschitz_global, system, kinds, into),
+        "lipschitz_local": lambda: constants("lipschitz_local", lipschitz_local, system, kinds, into),
+        "one_sided": lambda: constants("one_sided", one_sided, system, kinds, into),
+        "existence": lambda: lives.outcome,
+        "invariant_box": lambda: _boxes(system, kinds, into),
+        "step_limit_euler": lambda: steps("step_limit_euler", "euler", system, kinds, into),
+        "step_limit_rk4": lambda: steps("step_limit_rk4", "rk4", system, kinds, into),
+        "identifiable": lambda: list(known.combinations),
+        "conserved": lambda: _conserved(system, into),
     }
+    found = answered(questions, tell)
     notes["existence"] = existence_note(lives)
-    notes["identifiable"] = known.note
+    notes["identifiable"] = known.remark
     if system.coefficients and any(k in ("channel", "node") for k in system.coefficients.values()):
         notes["coefficients"] = "answers hold per channel; node coefficients enter bounds by their largest modulus"
+    tell("filter and energy law")
+    into.results |= {"existence": lives, "identifiable": known, "method": method}
     return Analysis(
-        system, rendered(found, str), rendered(found, in_words), {k: v for k, v in notes.items() if v},
-        _classes(system), _fastest(system), tuple(map(str, lives.blow_ups)), _energy(system), lives.reason,
-        choose_method(system, normalisation=kinds[0] if kinds else NORMALISATIONS[0]),
+        system, rendered(found, as_text), rendered(found, as_words), {k: v for k, v in notes.items() if v},
+        _classes(system, into), _fastest(system, into), tuple(map(str, lives.blow_ups)), *_energy(system, into),
+        lives.reason, method, into.results,
     )  # fmt: skip
 
 
-def _conserved(system: System, notes: dict[str, str]) -> dict[str, str] | None:
+def _conserved(system: System, into: Collected) -> dict[str, str] | None:
     """The weights of the conserved mean by normalisation, None where there is none or nothing is known."""
     try:
         found = single_mean(system)
     except Undecided as problem:
-        notes["conserved"] = f"undecided: {problem}"
+        into.notes["conserved"], into.results["conserved"] = f"undecided: {problem}", undecided(problem)
         return None
+    into.results["conserved"] = found
     if not found.exists:
-        notes["conserved"] = f"no weighted mean is constant: its rate is the mean of {found.rate}"
+        into.notes["conserved"] = f"no weighted mean is constant: its rate is the mean of {found.rate}"
         return None
-    notes["conserved"] = "sum_i w_i H_i is constant, w in terms of the degree d; " + "; ".join(
+    into.notes["conserved"] = "sum_i w_i H_i is constant, w in terms of the degree d; " + "; ".join(
         f"{n}: {assumed}" for n, assumed in found.assumes.items()
     )
     return found.weights
 
 
-def _of_fields(system: System, kinds: Sequence[str]) -> Analysis:
+def _energy(system: System, into: Collected) -> tuple[str, str]:
+    """The law of the Dirichlet energy, and the energy whose gradient flow the system is."""
+    law = energy_law(system)
+    into.results |= {"energy_law": law, "gradient_flow": law.gradient}
+    return f"{law.text}; {law.verdict}", str(law.gradient)
+
+
+def _of_fields(system: System, kinds: Sequence[str], tell: Callable[[str], object]) -> Analysis:
     """The analysis of several fields, or of one beyond dH/dt = f(H)."""
-    answers, words, notes = field_answers(system, kinds)
-    lives, method = existence(system), field_method(system, kinds[0] if kinds else NORMALISATIONS[0])
-    energy = "not applicable: the energy law is that of one field"
+    answers, words, into = field_answers(system, kinds, tell)
+    lives, method = existence(system), suggested_method(system, kinds[0] if kinds else NORMALISATIONS[0])
+    reason = "the energy law is that of one field"
+    into.results |= {"method": method, "energy_law": refused(reason)}
+    energy = f"not applicable: {reason}"
     return Analysis(
-        system, answers, words, notes, (), None, tuple(map(str, lives.blow_ups)), energy, lives.reason, method
+        system,
+        answers,
+        words,
+        into.notes,
+        (),
+        None,
+        tuple(map(str, lives.blow_ups)),
+        energy,
+        energy,
+        lives.reason,
+        method,
+        into.results,
     )
 
 
-def _boxes(
-    system: System, kinds: Sequence[str], notes: dict[str, str]
-) -> dict[str, list[sp.Expr | None] | None] | None:
-    found, reasons = where_known(kinds, lambda n: single_box(system, n))
-    reasons |= {n: with_assumption(b.note, b.assumes) for n, b in found.items()}
-    notes["invariant_box"] = remarks({n: reasons[n] for n in kinds})
+def _boxes(system: System, kinds: Sequence[str], into: Collected) -> dict[str, list[sp.Expr | None] | None] | None:
+    found, reasons = where_known("invariant_box", kinds, lambda n: single_box(system, n), into)
+    reasons |= {n: with_assumption(b.remark, b.assumes) for n, b in found.items()}
+    into.notes["invariant_box"] = remarks({n: reasons[n] for n in kinds})
     if not any(b.exists for b in found.values()):
         return None
     return {n: [found[n].lower, found[n].upper] if n in found and found[n].exists else None for n in kinds}
 
 
-def _classes(system: System) -> tuple[str, ...]:
-    try:
-        return tuple(map(str, classify(system)))
-    except (NotApplicable, Undecided):
-        return ()
+def _classes(system: System, into: Collected) -> tuple[str, ...]:
+    found = attempted("filter", lambda: classify(system), Collected(into.results))
+    return () if found is None else tuple(map(str, found))
 
 
-def _fastest(system: System) -> str | None:
-    try:
-        return in_words(fastest_frequency(system))
-    except (NotApplicable, Undecided):
-        return None
-
-
-def _energy(system: System) -> str:
-    law = energy_law(system)
-    return f"{law.text}; {law.decays}"
+def _fastest(system: System, into: Collected) -> str | None:
+    found = attempted("fastest_frequency", lambda: fastest_frequency(system), Collected(into.results))
+    return None if found is None else in_words(found)

@@ -1,1 +1,2 @@
-"""What an equation is: `system`, its `structure`, the `parser`, the `catalogue`."""
+"""What an equation is: `system`, its `structure`, the `parser`, the `catalogue`; `canonical/` one form for equal
+functions."""

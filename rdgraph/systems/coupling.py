@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from rdgraph.algebra.normal_form import Act, Mix, State
-from rdgraph.canonical.cancelled_parts import Nought
 from rdgraph.errors import NotApplicable
-from rdgraph.syntax.answer_symbols import lam
-from rdgraph.syntax.reader import start_of
-from rdgraph.syntax.tree import Kind
+from rdgraph.language.answer_symbols import lam
+from rdgraph.language.normal_form import Act, Mix, State
+from rdgraph.language.reader import start_of
+from rdgraph.language.tree import Kind
+from rdgraph.systems.canonical.cancelled_parts import Nought
 
 #: Letters of operators in the order in which they are applied from the left; () is the identity.
 OperatorWord = tuple[str, ...]
@@ -43,7 +43,7 @@ class Coupling:
 
         Raises NotApplicable where the equations are not linear, or not in A alone.
         """
-        if not self.is_linear or any(x.has(State) for x in self.coupled.values()):
+        if not self.is_linear or any(x.has(State, Nought) for x in self.coupled.values()):
             raise NotApplicable(f"no symbol because {'; '.join(self.obstacles)}")
         return self.linear_symbol()
 

@@ -2,19 +2,87 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 
 import sympy as sp
 
 from rdgraph.errors import InvalidArgument, LanguageError
-from rdgraph.syntax.fold import TypeMismatch
-from rdgraph.syntax.mathml_printer import to_mathml
-from rdgraph.syntax.printer import to_latex, to_text
-from rdgraph.syntax.reader import NOISE_LETTER, PRIME
-from rdgraph.syntax.tree import ELEMENTWISE, Kind, Minus, Name, Negative, Over, Plus, Times, kind_of, names_in
-from rdgraph.systems.spelling import Spelling
+from rdgraph.language.printer import row, sign, to_latex, to_mathml, to_text
+from rdgraph.language.reader import NOISE_LETTER, PRIME
+from rdgraph.language.tree import (
+    ELEMENTWISE,
+    Call,
+    Kind,
+    Minus,
+    Name,
+    Negative,
+    Over,
+    Plus,
+    Times,
+    TypeMismatch,
+    kind_of,
+    names_in,
+)
+from rdgraph.language.unfolding import ARGUMENT, unfolded
 
+# ---------------------------------------------------------------------- spelling
+# How an equation was written where functions are declared with it: `g(H) where g = H**3/(1 + H**2)`.
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """A right-hand side with calls of declared functions, and their definitions in the letter H.
+
+    A definition may use the functions before it; those that the right-hand side does not need are left out.
+    """
+
+    expression: sp.Basic
+    functions: tuple[tuple[str, sp.Basic], ...]
+
+    @classmethod
+    def of(cls, expression: sp.Basic, functions: Mapping[str, sp.Basic]) -> Spelling | None:
+        """The spelling of a tree; None where it calls no declared function."""
+        needed = _called(expression)
+        for name, definition in reversed(list(functions.items())):
+            needed |= _called(definition) if name in needed else set()
+        kept = tuple((name, definition) for name, definition in functions.items() if name in needed)
+        return cls(expression, kept) if kept else None
+
+    @property
+    def unfolded(self) -> sp.Basic:
+        """The right-hand side with the functions written out."""
+        return unfolded(self.expression, dict(self.functions))
+
+    def replaced(self, letters: Mapping[sp.Basic, sp.Basic]) -> Spelling:
+        """The same spelling with coefficients replaced, in the definitions too."""
+        trees = tuple((name, definition.xreplace(dict(letters))) for name, definition in self.functions)
+        return Spelling(self.expression.xreplace(dict(letters)), trees)
+
+    def declarations(self) -> list[str]:
+        """What follows the word `where`."""
+        return [f"{name} = {to_text(definition)}" for name, definition in self.functions]
+
+    def latex(self) -> str:
+        """The right-hand side, and the definitions after it."""
+        texts = [f"{to_latex(Call(name, ARGUMENT))} = {to_latex(definition)}" for name, definition in self.functions]
+        return to_latex(self.expression) + r",\quad " + r",\ ".join(texts)
+
+    def mathml(self) -> str:
+        """The same in MathML."""
+        parts = [to_mathml(self.expression)]
+        for name, definition in self.functions:
+            parts += [sign(","), '<mspace width="1em"/>', to_mathml(Call(name, ARGUMENT)), sign("=")]
+            parts.append(to_mathml(definition))
+        return row(*parts)
+
+
+def _called(tree: sp.Basic) -> set[str]:
+    return {call.function for call in tree.atoms(Call)}
+
+
+# ---------------------------------------------------------------------- equation
 #: The highest derivative an equation may have on its left.
 MAX_ORDER = 2
 
@@ -23,7 +91,7 @@ MAX_ORDER = 2
 class Equation:
     """The derivative of a field of the given order is `expression`; `spelling` keeps how it was written.
 
-    >>> from rdgraph.syntax.reader import read_expression
+    >>> from rdgraph.language.reader import read_expression
     >>> print(Equation("H", 2, read_expression("-beta*H")))
     H'' = -beta*H
     """
@@ -82,16 +150,16 @@ class Equation:
 def split_noise(tree: sp.Basic) -> tuple[sp.Basic, sp.Basic | None]:
     """The terms without xi, and the factor of xi, None where there is no noise.
 
-    >>> from rdgraph.syntax.reader import read_expression
+    >>> from rdgraph.language.reader import read_expression
     >>> drift, factor = split_noise(read_expression("-L@H + sigma*H*xi"))
     >>> to_text(drift), to_text(factor)
     ('-L@H', 'sigma*H')
     """
     drift: list[sp.Basic] = []
     noise: list[sp.Basic] = []
-    for sign, term in signed_terms(tree):
+    for unit, term in signed_terms(tree):
         target, kept = (noise, _noise_factor(term)) if _is_noisy(term) else (drift, term)
-        target.append(kept if sign == 1 else Negative(kept))
+        target.append(kept if unit == 1 else Negative(kept))
     if not noise:
         return tree, None
     return _added(drift), _added(noise)
@@ -106,7 +174,7 @@ def _added(terms: list[sp.Basic]) -> sp.Basic:
 def signed_terms(tree: sp.Basic, sign: sp.Integer = sp.S.One) -> list[tuple[sp.Integer, sp.Basic]]:
     """The summands of a tree as it is written, each with its sign.
 
-    >>> from rdgraph.syntax.reader import read_expression
+    >>> from rdgraph.language.reader import read_expression
     >>> [(int(sign), to_text(term)) for sign, term in signed_terms(read_expression("beta*(H0 - H) - L@H"))]
     [(1, 'beta*(H0 - H)'), (-1, 'L@H')]
     """

@@ -11,9 +11,9 @@ from functools import lru_cache
 
 import sympy as sp
 
-from rdgraph.algebra.normal_form import H
 from rdgraph.errors import NotApplicable
-from rdgraph.syntax.tree import COEFFICIENT_KINDS, Apply, Kind, Name, Negative, Over, Plus, Times, field, kind_of
+from rdgraph.language.normal_form import H
+from rdgraph.language.tree import COEFFICIENT_KINDS, Apply, Kind, Name, Negative, Over, Plus, Times, field, kind_of
 from rdgraph.systems.equation import signed_terms
 from rdgraph.systems.system import System
 

@@ -6,39 +6,158 @@ one argument (`g = H**2/(1 + H)`) and functions that are learned (`phi learned k
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import sympy as sp
 
 from rdgraph.errors import InvalidArgument, LanguageError, NotApplicable
-from rdgraph.syntax.assumptions import SIGN_WORDS
-from rdgraph.syntax.fold import TypeMismatch
-from rdgraph.syntax.learned_function import WORD, LearnedFunction
-from rdgraph.syntax.printer import to_text
-from rdgraph.syntax.reader import (
+from rdgraph.language.assumptions import SIGN_WORDS, SYMMETRIC
+from rdgraph.language.printer import to_text
+from rdgraph.language.reader import (
     DRIVERS,
     GIVING_WAY,
     MAX_LENGTH,
     NOISE_LETTER,
     PRIME,
+    RESERVED,
     STRUCTURAL,
     Vocabulary,
     check_new_name,
     read_expression,
     start_of,
 )
-from rdgraph.syntax.tree import COEFFICIENT_KINDS, Apply, Kind, kind_of, names_in
-from rdgraph.syntax.unfolding import unfolded
-from rdgraph.systems.equation import Equation
-from rdgraph.systems.equation_lines import Line, read_lines
+from rdgraph.language.tree import COEFFICIENT_KINDS, Apply, Kind, TypeMismatch, kind_of, names_in
+from rdgraph.language.unfolding import unfolded
+from rdgraph.systems.equation import MAX_ORDER, Equation, Spelling
 from rdgraph.systems.further_operators import OPERATOR_WORDS, FurtherOperators
-from rdgraph.systems.spelling import Spelling
-from rdgraph.systems.system import System
-from rdgraph.systems.system_text import system_text
+from rdgraph.systems.system import System, system_text
+from rdgraph.vocabulary.functions import FUNCTIONS
+from rdgraph.vocabulary.learned_functions import WORD, LearnedFunction
 
+# ---------------------------------------------------------------------- equation lines
+# The lines of a text: where each equation starts, which field and order its left side names, where `where` begins.
+
+#: Most equations of one system, and most characters of the name of a field.
+MAX_EQUATIONS = 32
+MAX_NAME = 100
+
+_LEFT = re.compile(r"\s*(?:(?P<name>[^\W\d]\w*)\s*(?P<primes>'+)|d(?P<other>[^\W\d]\w*)\s*/\s*dt)\s*=(?!=)")
+# Spaces of one line only, so that many empty lines are passed over once.
+_BREAK = re.compile(r";|\n(?=[^\S\n]*(?:[^\W\d]\w*[^\S\n]*'+|d[^\W\d]\w*[^\S\n]*/[^\S\n]*dt)[^\S\n]*=(?!=))")
+_EQUALS = re.compile(r"(?<![<>=!])=(?!=)")
+_WHERE = re.compile(r"\bwhere\b")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One equation of a text: its field and order, the columns of its right-hand side and of its declarations.
+
+    `is_named` says whether it has a left side; without one it is dH/dt.
+    """
+
+    field: str
+    order: int
+    at: int
+    start: int
+    stop: int
+    clause: int | None
+    end: int
+    is_named: bool
+
+
+def read_lines(text: str) -> list[Line]:
+    """The equations of a text, separated by `;` or by a new line that starts with u' = ... or du/dt = ...
+
+    >>> [(line.field, line.order) for line in read_lines("u' = -u; v'' = u - v")]
+    [('u', 1), ('v', 2)]
+    """
+    pieces = _pieces(text)
+    if len(pieces) > MAX_EQUATIONS:
+        at = pieces[MAX_EQUATIONS][0]
+        raise LanguageError(
+            text, at, expected=f"at most {MAX_EQUATIONS} equations", got="more", remedy="use fewer fields"
+        )
+    lines = [_line(text, start, stop, len(pieces) > 1) for start, stop in pieces]
+    _check_fields(text, lines)
+    return lines
+
+
+def _pieces(text: str) -> list[tuple[int, int]]:
+    """Columns between breaks. Blank lines are passed over, and so is what follows the last semicolon if it is blank."""
+    breaks = list(islice(_BREAK.finditer(text), MAX_EQUATIONS + 1))
+    starts = [0, *(found.end() for found in breaks)]
+    stops = [*(found.start() for found in breaks), len(text)]
+    marks = [*(found[0] for found in breaks), "\n"]
+    pieces = [(a, b) for a, b, mark in zip(starts, stops, marks, strict=True) if mark == ";" or text[a:b].strip()]
+    return pieces or [(0, len(text))]
+
+
+def _line(text: str, start: int, stop: int, is_one_of_many: bool) -> Line:
+    left = _LEFT.match(text, start, stop)
+    body = left.end() if left else start
+    where = _WHERE.search(text, body, stop)
+    end = where.start() if where else stop
+    clause = where.end() if where else None
+    if left is None:
+        equals = _EQUALS.search(text, start, end)
+        if is_one_of_many or equals:
+            at = start + len(text[start:end]) - len(text[start:end].lstrip())
+            raise LanguageError(
+                text, at, expected="a field with ' before the =, as in u' = ...",
+                got=text[at : equals.start() if equals else end].strip()[:40] or "nothing",
+                remedy="write u' for the derivative in time; a right-hand side alone is that of H'",
+            )  # fmt: skip
+        return Line("H", 1, start, body, end, clause, stop, is_named=False)
+    name, order = left["name"] or left["other"], len(left["primes"] or PRIME)
+    if order > MAX_ORDER:
+        raise LanguageError(
+            text, left.start("primes") + MAX_ORDER, expected="a first or a second derivative",
+            got=f"{name}{PRIME * order}"[:40], remedy="add a field for the others, as in u'' = w; w' = ...",
+        )  # fmt: skip
+    at = left.start("name") if left["name"] else left.start("other")
+    return Line(name, order, at, body, end, clause, stop, is_named=True)
+
+
+def _check_fields(text: str, lines: list[Line]) -> None:
+    seen: dict[str, Line] = {}
+    for line in lines:
+        _check_field_name(text, line)
+        if line.field in seen:
+            first = seen[line.field]
+            orders = "" if first.order == line.order else f" of order {line.order} beside one of order {first.order}"
+            raise LanguageError(
+                text, line.at, expected=f"one equation for {line.field}", got=f"a second one{orders}",
+                remedy="drop one of them, or name another field",
+            )  # fmt: skip
+        seen[line.field] = line
+
+
+def _check_field_name(text: str, line: Line) -> None:
+    name = line.field
+    meaning = RESERVED.get(name, "")
+    if (name in STRUCTURAL and name != "H") or name in DRIVERS:
+        meaning = "a letter of the language"
+    elif name in FUNCTIONS:
+        meaning = "an elementwise function"
+    elif name.endswith("0"):
+        meaning = f"the start of {name[:-1]}"
+    elif keyword.iskeyword(name):
+        meaning = "Python, as a keyword"
+    if len(name) > MAX_NAME:
+        raise LanguageError(
+            text, line.at, expected=f"a name of at most {MAX_NAME} characters", got=str(len(name)), remedy="call it u"
+        )
+    if meaning or name.startswith("_") or not name.isascii():
+        got = f"{name!r}, reserved for {meaning}" if meaning else repr(name)
+        raise LanguageError(text, line.at, expected="a free name for a field", got=got, remedy="call it u, v or w")
+
+
+# ---------------------------------------------------------------------- equation text
 _DEFINITION = re.compile(r"\s*([^\W\d]\w*)\s*=(?!=)")
 
 
@@ -99,7 +218,8 @@ def read_system(
     for line in lines:
         if line.clause is not None:
             _read_clause(text, line.clause, line.end, clause)
-    kinds, assumed = {**clause.kinds, **kinds}, clause.assumed + assumed
+    kinds = {**clause.kinds, **kinds}
+    assumed = [*clause.assumed, *_symmetric_matrices(text, clause, kinds), *assumed]
     further = FurtherOperators.of(clause.operators).joined(operators or FurtherOperators())
     first = lines[0]
     body = text[first.start : first.stop].strip()
@@ -238,11 +358,24 @@ def _declare_operator(text: str, at: int, name: str, words: list[str], clause: _
     """What is said of an operator in several places holds together."""
     said = f"{clause.operators.get(name, '')} {' '.join(words)}".strip()
     try:
-        FurtherOperators.of({name: said})
+        if STRUCTURAL.get(name) is not Kind.MATRIX:
+            FurtherOperators.of({name: said})
     except LanguageError as problem:
         raise _moved(problem, text, at) from None
     clause.operators[name] = said
     clause.places[name] = at
+
+
+def _symmetric_matrices(text: str, clause: _Clause, kinds: Mapping[str, Kind]) -> list[str]:
+    """What the clause says of matrices, taken out of what it says of operators."""
+    matrices = [name for name in clause.operators if {**STRUCTURAL, **kinds}.get(name) is Kind.MATRIX]
+    for name in matrices:
+        if set(words := clause.operators.pop(name).split()) != {SYMMETRIC}:
+            raise LanguageError(
+                text, clause.places[name], expected=f"{SYMMETRIC}, which is all that can be said of a matrix",
+                got=" ".join(words), remedy=f"write {name} {SYMMETRIC}, or say nothing of {name}",
+            )  # fmt: skip
+    return [f"{name} {SYMMETRIC}" for name in matrices]
 
 
 def _declare_learned(text: str, at: int, item: str, clause: _Clause) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from rdgraph.errors import LanguageError
-from rdgraph.syntax.reader import check_new_name
+from rdgraph.language.reader import check_new_name
 
 #: What may be said of an operator: `operator` says nothing, `stochastic` that rows sum to 1 and entries are >= 0,
 #: `signed` that entries may be negative, which is taken for granted unless `stochastic` is said.

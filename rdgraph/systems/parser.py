@@ -9,9 +9,9 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 import sympy as sp
 
 from rdgraph.errors import InvalidArgument, LanguageError
-from rdgraph.syntax.reader import PRIME, Vocabulary
-from rdgraph.syntax.sympy_form import from_sympy
-from rdgraph.syntax.tree import Kind
+from rdgraph.language.reader import PRIME, Vocabulary
+from rdgraph.language.sympy_form import from_sympy
+from rdgraph.language.tree import Kind
 from rdgraph.systems.catalogue import catalogue
 from rdgraph.systems.equation_text import as_texts, declared_kinds, read_system
 from rdgraph.systems.further_operators import FurtherOperators

@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 import sympy as sp
 
-from rdgraph.algebra.normal_form import H, State
 from rdgraph.errors import NotApplicable
-from rdgraph.syntax.tree import Kind, Name
+from rdgraph.language.normal_form import H, State
+from rdgraph.language.tree import Kind, Name
+from rdgraph.systems.canonical.cancelled_parts import Nought
 from rdgraph.systems.coupling import Coupling
 from rdgraph.systems.structure import Structure
 from rdgraph.systems.system import System
@@ -92,8 +93,10 @@ def coupling_obstacles(system: System, *, has_degrees: bool = False) -> tuple[st
 def terms_beyond_generator(structure: Structure) -> list[sp.Expr]:
     """The terms in H that are no A^k H with scalar or channel factors; with none the flow is exp(t p(A)) and a forcing.
 
+    What cancels without being defined everywhere is among them: a flow that drops it hides that there is no value.
+
     >>> from rdgraph.systems.parser import parse
     >>> terms_beyond_generator(parse("-L@H + H**2 + M*H0").structure)
     [H**2]
     """
-    return [term for term in sp.Add.make_args(structure.coupled + structure.reaction) if term.has(H)]
+    return [term for term in sp.Add.make_args(structure.coupled + structure.reaction) if term.has(H, Nought)]

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import sympy as sp
 
-from rdgraph.algebra.normal_form import H0, Act, H, State
-from rdgraph.syntax.tree import Kind
+from rdgraph.language.normal_form import H0, Act, H, State
+from rdgraph.language.tree import Kind
 from rdgraph.systems.coupling import OperatorWord, coupling_of
 
 

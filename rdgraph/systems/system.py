@@ -2,47 +2,198 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import sympy as sp
 
-from rdgraph.algebra.normal_form import H0, TIME, Algebra, H, State
-from rdgraph.canonical.cancelled_parts import with_cancelled
-from rdgraph.decisions.domain import Domain
 from rdgraph.errors import InvalidArgument, LanguageError, NotApplicable
-from rdgraph.methods.runge_kutta import Tableau
-from rdgraph.syntax.answer_symbols import public
-from rdgraph.syntax.assumptions import Assumptions, read_statements
-from rdgraph.syntax.learned_function import LearnedFunction
-from rdgraph.syntax.reader import (
+from rdgraph.language.answer_symbols import public
+from rdgraph.language.assumptions import SYMMETRIC, Assumptions, read_statements
+from rdgraph.language.normal_form import H0, MASKS, TIME, Algebra, H, State
+from rdgraph.language.printer import dotted, math_element, row, sign, to_latex, to_mathml
+from rdgraph.language.reader import (
     DRIVERS,
+    FIELD_COEFFICIENTS,
     NOISE_LETTER,
     STRUCTURAL,
     TIME_LETTER,
+    USUAL_COEFFICIENTS,
     Vocabulary,
     check_new_name,
     read_expression,
     start_of,
+    usual_of_fields,
 )
-from rdgraph.syntax.sympy_form import number_tree, to_sympy
-from rdgraph.syntax.tree import COEFFICIENT_KINDS, Kind, Name, kind_of, names_in
-from rdgraph.syntax.tree import field as field_name
-from rdgraph.systems import responses
-from rdgraph.systems.coefficient_domain import check_consistency, coefficient_domain
+from rdgraph.language.sympy_form import number_tree, to_sympy
+from rdgraph.language.tree import COEFFICIENT_KINDS, ELEMENTWISE, Call, Kind, Name, kind_of, names_in
+from rdgraph.language.tree import field as field_name
+from rdgraph.reals.domain import Domain
+from rdgraph.systems import symbols
+from rdgraph.systems.canonical.cancelled_parts import with_cancelled
 from rdgraph.systems.coupling import Coupling, coupling_of
-from rdgraph.systems.declared_letters import check_free_letters, known_letters, states_of, usual_coefficients
-from rdgraph.systems.equation import Equation, split_noise
+from rdgraph.systems.equation import Equation, Spelling, split_noise
 from rdgraph.systems.further_operators import FurtherOperators
-from rdgraph.systems.learned_calls import learned_functions
-from rdgraph.systems.matrix_responses import matrix_gain
-from rdgraph.systems.spelling import Spelling
 from rdgraph.systems.structure import Structure, structure_of
-from rdgraph.systems.system_text import declarations, is_plain, system_latex, system_mathml, system_text
+from rdgraph.systems.symbols import matrix_gain
+from rdgraph.vocabulary.learned_functions import LearnedFunction, is_key
+from rdgraph.vocabulary.methods import Tableau
+
+# ---------------------------------------------------------------------- coefficient domain
+# The admissible values of a system's coefficients, out of its assumptions.
 
 
+def coefficient_domain(assumptions: Assumptions, algebra: Algebra) -> Domain:
+    """Where the assumed relations hold; signs live in the symbols, and a mask is 0 or 1.
+
+    Contradictory assumptions raise `AssumptionError`.
+    """
+    conditions: list[sp.Basic] = []
+    for relation in assumptions.relations:
+        gap = sp.expand(algebra.normal(relation.upper) - algebra.normal(relation.lower))
+        conditions.append((sp.Gt if relation.strict else sp.Ge)(gap, 0, evaluate=False))
+    conditions += [sp.Or(sp.Eq(mask, 0), sp.Eq(mask, 1)) for mask in algebra.masks if mask.name in algebra.kinds]
+    domain = Domain(tuple(conditions))
+    domain.check()
+    return domain
+
+
+def check_consistency(assumptions: Assumptions, kinds: Mapping[str, Kind]) -> None:
+    """Refuse relations that no values satisfy, also those between letters that an equation does not use."""
+    known = {n: k for n, k in Vocabulary.standard(kinds).kinds.items() if k in ELEMENTWISE - {Kind.FIELD}}
+    coefficient_domain(assumptions, Algebra({n: assumptions.symbol(n) for n in known if n not in MASKS}, known))
+
+
+# ---------------------------------------------------------------------- learned calls
+# The learned functions that equations call, each under one declaration.
+
+
+def learned_functions(equations: Sequence[Equation]) -> dict[str, LearnedFunction]:
+    """The functions that are learned, by name; a name that stands for two is refused, since no text tells them apart.
+
+    >>> from rdgraph.language.reader import read_expression
+    >>> list(learned_functions([Equation("H", 1, read_expression("phi(H) - tanh(psi(H))"))]))
+    ['phi', 'psi']
+    """
+    keys = {call.function for e in equations for call in e.expression.atoms(Call) if is_key(call.function)}
+    found: dict[str, LearnedFunction] = {}
+    for declared in map(LearnedFunction.of_key, sorted(keys)):
+        if declared.name in found:
+            raise InvalidArgument(
+                f"expected one declaration of {declared.name}, got {found[declared.name]} and {declared}; call one of "
+                f"them {declared.name}_1"
+            )
+        found[declared.name] = declared
+    return found
+
+
+# ---------------------------------------------------------------------- system text
+# Text, LaTeX and MathML of equations: one line without a left side where it is dH/dt, else u' = ...; v' = ...
+
+
+def is_plain(equations: Sequence[Equation]) -> bool:
+    """Whether they are written as a right-hand side alone."""
+    return len(equations) == 1 and equations[0].left == "H'"
+
+
+def system_text(equations: Sequence[Equation]) -> str:
+    """The equations as they were written, in one line."""
+    if is_plain(equations):
+        return equations[0].written
+    return "; ".join(map(str, equations))
+
+
+def declarations(
+    equations: Sequence[Equation], usual: Mapping[str, Kind], coefficients: Mapping[str, Kind]
+) -> list[str]:
+    """The declared functions, each once, the learned ones, and the kinds that are not the usual ones."""
+    spelled = [equation.spelling.declarations() for equation in equations if equation.spelling]
+    notes = list(dict.fromkeys(note for part in spelled for note in part))
+    notes += map(str, learned_functions(equations).values())
+    return notes + [f"{name} {kind}" for name, kind in coefficients.items() if usual.get(name) is not kind]
+
+
+def system_latex(equations: Sequence[Equation]) -> str:
+    r"""All equations with their left sides, one below the other.
+
+    >>> from rdgraph.language.reader import read_expression
+    >>> system_latex([Equation("H", 2, read_expression("-beta*H"))])
+    '\\ddot{\\mathbf{H}} = -\\beta \\mathbf{H}'
+    """
+    marks = {1: r"\dot", 2: r"\ddot"}
+    lines = [(f"{marks[e.order]}{{{to_latex(field_name(e.field))}}}", e.latex()) for e in equations]
+    if len(lines) == 1:
+        return " = ".join(lines[0])
+    body = r" \\ ".join(f"{left} &= {right}" for left, right in lines)
+    return rf"\begin{{aligned}} {body} \end{{aligned}}"
+
+
+def system_mathml(equations: Sequence[Equation]) -> str:
+    """All equations with their left sides, one below the other, as one element that a browser draws.
+
+    >>> from rdgraph.language.reader import read_expression
+    >>> "<mo>=</mo>" in system_mathml([Equation("H", 2, read_expression("-beta*H"))])
+    True
+    """
+    cells = [(dotted(to_mathml(field_name(e.field)), e.order), e.mathml()) for e in equations]
+    if len(cells) == 1:
+        return math_element(row(cells[0][0], sign("="), cells[0][1]))
+    lines = (
+        f'<mtr><mtd style="text-align:right">{left}</mtd><mtd>{sign("=")}</mtd>'
+        f'<mtd style="text-align:left">{right}</mtd></mtr>'
+        for left, right in cells
+    )
+    return math_element(f'<mtable displaystyle="true">{"".join(lines)}</mtable>')
+
+
+# ---------------------------------------------------------------------- declared letters
+# The letters around some equations: those that are known without a declaration, and those that are free for one.
+
+
+def states_of(equations: Sequence[Equation]) -> tuple[str, ...]:
+    """The states, in order: every field, and after a field of second order its velocity, as in H, H'."""
+    return tuple(state for equation in equations for state in equation.states)
+
+
+def usual_coefficients(equations: Sequence[Equation]) -> dict[str, Kind]:
+    """The coefficients that need no declaration."""
+    usual = dict.fromkeys(USUAL_COEFFICIENTS, Kind.SCALAR)
+    own = () if is_plain(equations) else (*FIELD_COEFFICIENTS, *usual_of_fields(states_of(equations)))
+    return usual | dict.fromkeys(own, Kind.SCALAR)
+
+
+def known_letters(
+    equations: Sequence[Equation], kinds: Mapping[str, Kind], operators: FurtherOperators
+) -> dict[str, Kind]:
+    """The letters that assumptions may speak of, and those that they may not: fields and operators."""
+    taken = {**dict.fromkeys(operators.names, Kind.OPERATOR), **dict.fromkeys(states_of(equations), Kind.FIELD)}
+    return {**usual_coefficients(equations), **kinds, **taken}
+
+
+def check_free_letters(
+    equations: Sequence[Equation],
+    kinds: Mapping[str, Kind],
+    operators: FurtherOperators,
+    coefficients: Collection[str],
+) -> None:
+    """Refuse kinds and operators under letters of fields, and letters that would be an operator and a coefficient.
+
+    `coefficients` are the letters that are such in the equations already.
+    """
+    fields = {letter for state in states_of(equations) for letter in (state, start_of(state))}
+    clashes = [(name, "a field") for name in (*kinds, *operators.names) if name in fields]
+    clashes += [(name, "an operator") for name in kinds if name in operators.names]
+    clashes += [(name, "a coefficient") for name in operators.names if name in {*coefficients, *kinds}]
+    for name, meaning in clashes:
+        raise LanguageError(
+            name, 0, expected="a free name", got=f"{name!r}, {meaning} of {system_text(equations)}"[:120],
+            remedy=f"call it {name}_1",
+        )  # fmt: skip
+
+
+# ---------------------------------------------------------------------- system
 @dataclass(frozen=True, repr=False)
 class System:
     """A graph reaction-diffusion system: dH/dt = f(H), or one equation for each of several fields.
@@ -86,7 +237,7 @@ class System:
 
     def __str__(self) -> str:
         notes = declarations(self.equations, usual_coefficients(self.equations), self.coefficients)
-        notes += self.operators.texts() + list(self.assumptions.about(self.coefficients).texts())
+        notes += self.operators.texts() + list(self.assumptions.about(self.letters).texts())
         return system_text(self.equations) + (f" where {', '.join(notes)}" if notes else "")
 
     def __repr__(self) -> str:
@@ -262,12 +413,12 @@ class System:
     @cached_property
     def generator_symbol(self) -> sp.Expr:
         """p(lam) in the package's own symbols; raises NotApplicable with the reason where there is none."""
-        return responses.generator_symbol(self.structure)
+        return symbols.generator_symbol(self.structure)
 
     @cached_property
     def source_symbol(self) -> sp.Expr:
         """q(lam), the factor of H0; raises NotApplicable where the forcing is not a filter of H0."""
-        return responses.source_symbol(self.structure)
+        return symbols.source_symbol(self.structure)
 
     @property
     def has_response(self) -> bool:
@@ -313,7 +464,7 @@ class System:
         [-lam, 1]])
         """
         if self.is_single:
-            return public(responses.gain(self.structure, T, method, step))
+            return public(symbols.gain(self.structure, T, method, step))
         P, Q = self.generator_matrix, self.coupling.source_symbol()
         return public(matrix_gain(P.as_immutable(), Q.as_immutable(), T, method, step))
 
@@ -372,6 +523,7 @@ class System:
         restated, _ = read_statements(assumed, known_letters(self.equations, merged, further))
         kept = [f"{name} {sign}" for name, sign in self.assumptions.signs if name not in restated]
         kept += [f"{name} positive" for name in sorted(self.assumptions.stated_positive - set(restated))]
+        kept += [f"{name} {SYMMETRIC}" for name in sorted(self.assumptions.symmetric)]
         kept += map(str, self.assumptions.relations)
         lines = [equation.replaced(renamed) for equation in self.equations]
         return System.build(lines, merged, [*kept, *assumed], self.name, further)

@@ -14,15 +14,18 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from rdgraph.algebra.normal_form import H0, Act, H, Mix
-from rdgraph.canonical.cancelled_parts import Nought
-from rdgraph.decisions.branches import is_defined
-from rdgraph.decisions.domain import Domain
+from rdgraph.answers import Answer, Status, certainty
 from rdgraph.errors import NotApplicable
-from rdgraph.syntax.answer_symbols import h, h0, s
-from rdgraph.syntax.tree import Kind
+from rdgraph.language.answer_symbols import h, h0, s
+from rdgraph.language.normal_form import H0, Act, H, Mix
+from rdgraph.language.tree import Kind
+from rdgraph.reals.branches import is_defined
+from rdgraph.reals.domain import Domain
+from rdgraph.systems.canonical.cancelled_parts import Nought
 from rdgraph.systems.system import System
+from rdgraph.vocabulary.functions import Monotone, record_of
 
+# ---------------------------------------------------------------------- box faces
 Interval = tuple[sp.Expr, sp.Expr]
 
 
@@ -161,10 +164,11 @@ class Faces:
         """What an average has to be tried at: ends of its range, or a letter inside it."""
         highest = self.rows.highest(average.power)
         sums = [highest] if self.rows.lowest == 1 else [sp.S.Zero, highest]
-        if average.inner not in (h, h0):
+        span = _span(average.inner, box, start)
+        if span is None:
             value, facts = self._elsewhere(average.inner, box, start)
             return [(c * value, facts) for c in sums if c != 0] + [(sp.S.Zero, ())] * (sp.S.Zero in sums)
-        lower, upper = box if average.inner == h else start
+        lower, upper = span
         zero = [sp.S.Zero] if self.rows.lowest == 0 else []
         if not average.affine:
             inside = between(average.letter, (sp.Min(*zero, highest * lower), sp.Max(*zero, highest * upper)))
@@ -181,6 +185,17 @@ class Faces:
         return inner.xreplace(other), facts + moved
 
 
+def _span(inner: sp.Expr, box: Interval, start: Interval) -> Interval | None:
+    """The values of a state, a start, or a function of one of them that never falls; None for anything else."""
+    if inner in (h, h0):
+        return box if inner == h else start
+    record = record_of(inner)
+    if record is None or record.monotone is not Monotone.INCREASING or inner.args[0] not in (h, h0):
+        return None
+    lower, upper = box if inner.args[0] == h else start
+    return inner.func(lower), inner.func(upper)
+
+
 def _scaled(*arguments: sp.Basic) -> sp.Expr:
     """H @ (w I) as w H."""
     mixed = Mix(*arguments)
@@ -190,3 +205,84 @@ def _scaled(*arguments: sp.Basic) -> sp.Expr:
 def between(letter: sp.Symbol, ends: Interval) -> tuple[sp.Basic, ...]:
     """The two conditions of an interval."""
     return sp.Ge(letter, ends[0], evaluate=False), sp.Le(letter, ends[1], evaluate=False)
+
+
+# ---------------------------------------------------------------------- box values
+# `Box`, the answer about an invariant interval of one field.
+
+
+@dataclass(frozen=True, repr=False)
+class Box(Answer):
+    """An invariant interval for every entry; without one there is none (proved), or none was found (undecided).
+
+    `others` are further boxes. `assumes` is what the graph must be like beyond its normalisation, empty where nothing
+    is needed; `with_isolated` is a box that holds with isolated nodes too. `start` is the range of H0 where it is
+    narrower than the box. `where` is the condition on the coefficients under which the box is kept. Without a box,
+    `regular` is one that regular graphs with edges keep, for H0 in `regular_start` where that is narrower; `is_left`
+    says that every box is left, which is proved for the coefficients `at` where some are given, else for all.
+    """
+
+    lower: sp.Expr | None
+    upper: sp.Expr | None
+    reason: str = ""
+    others: tuple[Interval, ...] = ()
+    assumes: str = ""
+    with_isolated: Interval | None = None
+    start: Interval | None = None
+    where: sp.Basic = sp.true
+    regular: Interval | None = None
+    is_left: bool = False
+    at: tuple[tuple[str, sp.Expr], ...] = ()
+    regular_start: Interval | None = None
+
+    @property
+    def value(self) -> Interval | None:
+        """The lower and the upper face."""
+        return None if self.lower is None or self.upper is None else (self.lower, self.upper)
+
+    @property
+    def status(self) -> Status:
+        """proved for a box, and where every box is left; undecided where none was found."""
+        return certainty(self.reason) if self.lower is not None or self.is_left else Status.UNDECIDED
+
+    @property
+    def conditions(self) -> tuple[sp.Basic, ...]:
+        """What the coefficients must satisfy for the box to be kept, or at which of them every box is left."""
+        where = () if self.where == sp.true else (self.where,)
+        return where + tuple(sp.Eq(sp.Symbol(name), value, evaluate=False) for name, value in self.at)
+
+    @property
+    def headline(self) -> str:
+        if self.value is None:
+            return "no box is kept"
+        given = "" if self.start is None else f" for H0 in {self.inside}"
+        return f"[{self.lower}, {self.upper}] is invariant{given}"
+
+    @property
+    def exists(self) -> bool:
+        """Kept for all admissible coefficients."""
+        return self.lower is not None and self.where == sp.true
+
+    @property
+    def is_decided(self) -> bool:
+        """A box, perhaps for some coefficients or graphs only, or the proof that there is none."""
+        return self.lower is not None or self.regular is not None or self.is_left
+
+    def allowing_isolated(self) -> Box:
+        """What is left of it on graphs with isolated nodes."""
+        if self.with_isolated is None:
+            return no_box(f"no box was found for graphs with isolated nodes; without them {self.reason}")
+        if self.with_isolated == (self.lower, self.upper):
+            return self
+        return Box(*self.with_isolated, self.reason, with_isolated=self.with_isolated)
+
+    @property
+    def inside(self) -> str:
+        """The range of H0 for which the box is kept, in words."""
+        lower, upper = self.start or (self.lower, self.upper)
+        return f"[{lower}, {upper}]"
+
+
+def no_box(reason: str) -> Box:
+    """The answer without a box, for a reason."""
+    return Box(None, None, reason)

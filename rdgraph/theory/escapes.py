@@ -16,12 +16,12 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from rdgraph.decisions.budget import limited
-from rdgraph.decisions.condition_words import factored
-from rdgraph.decisions.domain import Domain
-from rdgraph.decisions.enclosure import holds
 from rdgraph.errors import Undecided
-from rdgraph.syntax.answer_symbols import R, h, public, s
+from rdgraph.language.answer_symbols import R, h, public, s
+from rdgraph.reals.budget import limited
+from rdgraph.reals.condition_words import factored
+from rdgraph.reals.domain import Domain
+from rdgraph.reals.enclosure import holds
 from rdgraph.theory.box_faces import LocalField
 
 #: With more powers of A than this, the corners are not tried one by one.
@@ -204,7 +204,18 @@ def _is_empty(domain: Domain) -> bool:
 
 
 def _runs_away(speed: sp.Expr, domain: Domain, has_source: bool) -> str:
-    """A proof that h' = speed leaves every box, as a text with a place for the equation; empty without one."""
+    """A proof that h' = speed leaves every box, as a text with a place for the equation; empty without one.
+
+    With a source, H0 = R lies in boxes with positive states alone: those without any are left from H0 = -R.
+    """
+    found = _escape(speed, R, domain, has_source)
+    if has_source and found and not _escape(speed.xreplace({R: -R}), -R, domain, has_source):
+        return ""
+    return found
+
+
+def _escape(speed: sp.Expr, start: sp.Expr, domain: Domain, has_source: bool) -> str:
+    """The proof for boxes that hold the state `start`, which the source has; without a source for all boxes."""
 
     def proved(claim: sp.Basic, *where: sp.Basic) -> bool:
         try:
@@ -215,7 +226,7 @@ def _runs_away(speed: sp.Expr, domain: Domain, has_source: bool) -> str:
     for sign in (1, -1):
         if proved(sp.Gt(sign * speed, 0, evaluate=False)):
             return "leaves every box: {} never changes its sign"
-        beyond = sp.Ge(sign * h, sign * R, evaluate=False)
+        beyond = sp.Ge(sign * h, sign * start, evaluate=False)
         if has_source and proved(sp.Gt(sign * speed, 0, evaluate=False), beyond):
             return f"leaves every box: {{}} is {'positive from R on' if sign > 0 else 'negative up to R'}"
     if not has_source and proved(sp.Gt(h * speed, 0, evaluate=False), sp.Ne(h, 0)):

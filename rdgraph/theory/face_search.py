@@ -2,27 +2,331 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import sympy as sp
 
-from rdgraph.decisions.branches import is_defined
-from rdgraph.decisions.budget import limited, remaining
-from rdgraph.decisions.closed_zeros import zeros as zeros_of
-from rdgraph.decisions.condition_words import condition_in_words, factored
-from rdgraph.decisions.domain import Domain
-from rdgraph.decisions.judge import within_effort
 from rdgraph.errors import Undecided
-from rdgraph.syntax.answer_symbols import R, h, h0, public, s
-from rdgraph.syntax.functions import FUNCTIONS
-from rdgraph.theory.absorption import absorbing_radius
-from rdgraph.theory.box_faces import STOCHASTIC, STRETCHED, SUBSTOCHASTIC, Faces, Interval, LocalField, RowSums
-from rdgraph.theory.box_values import Box
+from rdgraph.language.answer_symbols import R, h, h0, public, s
+from rdgraph.reals.branches import is_defined
+from rdgraph.reals.budget import limited, remaining
+from rdgraph.reals.condition_words import condition_in_words, factored
+from rdgraph.reals.domain import NEGATIVE, POSITIVE, Domain
+from rdgraph.reals.judge import within_effort
+from rdgraph.reals.line_pieces import zeros as zeros_of
+from rdgraph.reals.regions import defining_conditions
+from rdgraph.theory.box_faces import STOCHASTIC, STRETCHED, SUBSTOCHASTIC, Box, Faces, Interval, LocalField, RowSums
 from rdgraph.theory.escapes import Escapes
-from rdgraph.theory.provisos import Proviso, weakest
 from rdgraph.theory.several_fields.rectangles import NO_ISOLATED_NODES
+from rdgraph.theory.slope_bounds import largest_slope, largest_value
+from rdgraph.vocabulary.functions import FUNCTIONS, record_of
 
+# ---------------------------------------------------------------------- absorption
+# Boxes [-U, U] that are kept because damping outgrows everything else: how large U must be.
+#
+# On a face h = U or h = -U the outward speed is a sum of terms c U^n of the entry itself, with their sign, and of terms
+# that are at most m_j U^j in modulus: averages, bounded functions, sources. If N is the highest degree and
+# lead = -c_N - m_N > 0, the speed points inwards as soon as lead U^N exceeds the lower terms; for U >= 1 those are at
+# most the sum of their coefficients times U^j, j the highest degree among them.
+
+#: A sum of m_j U^j with m_j >= 0, by degree j.
+Powers = dict[sp.Rational, sp.Expr]
+
+
+class _Unbounded(Exception):
+    """A term that no power of U bounds."""
+
+
+@dataclass(frozen=True)
+class Radius:
+    """[-value, value] is kept where all of `positive` are > 0."""
+
+    value: sp.Expr
+    positive: tuple[sp.Expr, ...]
+
+
+def absorbing_radius(field: LocalField, domain: Domain, rows: RowSums) -> Radius | None:
+    """The size of a box that is kept from any H0 in [-R, R], where there is one.
+
+    >>> from rdgraph.theory.box_faces import STOCHASTIC
+    >>> from rdgraph.systems.parser import parse
+    >>> system = parse("-2*H + sin(A@H) + alpha*cos(H)")
+    >>> absorbing_radius(LocalField.of(system), system.domain, STOCHASTIC).value
+    alpha/2 + 1/2
+    """
+    if any(x.name != "M" for x in field.varying):
+        return None
+    faces = [_Face(field, domain.where(*rows.conditions), rows, side) for side in (1, -1)]
+    try:
+        found = [face.radius() for face in faces]
+    except _Unbounded:
+        return None
+    least = [R] if field.has_source else []
+    needed = {x for radius in found for x in radius.positive}
+    return Radius(sp.Max(*least, *(radius.value for radius in found)), tuple(sorted(needed, key=str)))
+
+
+def _has_pieces(call: sp.Expr) -> bool:
+    record = record_of(call)
+    return record is not None and record.pieces is not None
+
+
+@dataclass(frozen=True)
+class _Face:
+    """The outward speed on the face h = side * U."""
+
+    field: LocalField
+    domain: Domain
+    rows: RowSums
+    side: int
+
+    def radius(self) -> Radius:
+        U = sp.Dummy("U", positive=True)
+        exact: Powers = defaultdict(lambda: sp.S.Zero)
+        bound: Powers = defaultdict(lambda: sp.S.Zero)
+        outward = sp.expand(self.side * self.field.speed.xreplace({h: self.side * U}).replace(_has_pieces, self._piece))
+        for term in sp.Add.make_args(outward):
+            factor, power = term.as_independent(U)
+            if not factor.free_symbols & self._foreign and power.is_polynomial(U) and not power.has(sp.Add):
+                exact[sp.degree(power, U) if power.has(U) else sp.S.Zero] += factor
+            elif not self._helps(term):
+                for degree, size in self._size(term, U, own=True).items():
+                    bound[degree] += size
+        return self._balance(exact, bound)
+
+    @property
+    def _foreign(self) -> set[sp.Symbol]:
+        return {h0, *(a.letter for a in self.field.averages), *self.field.varying}
+
+    def _piece(self, call: sp.Expr) -> sp.Expr:
+        """A function that is linear on either side of zero, on the side where its argument is proved to lie."""
+        record, argument = record_of(call), call.args[0]
+        assert record is not None
+        assert record.pieces is not None
+        below, above = record.pieces
+        sign = self.domain.sign(argument)
+        return above * argument if sign.is_nonnegative else below * argument if sign.is_nonpositive else call
+
+    def _helps(self, term: sp.Expr) -> bool:
+        """Proved: a term with an exponential points inwards."""
+        return term.has(sp.exp) and self.domain.sign(term).is_nonpositive
+
+    def _balance(self, exact: Powers, bound: Powers) -> Radius:
+        degrees = {d for d, c in exact.items() if c != 0} | set(bound)
+        top = max(degrees, default=sp.S.Zero)
+        lead = sp.expand(-exact[top] - bound[top])
+        if top < 1 or self.domain.sign(lead).is_nonpositive:
+            raise _Unbounded
+        lower = {d: bound[d] + self._positive_part(exact[d]) for d in degrees if d < top}
+        lower = {d: size for d, size in lower.items() if size != 0}
+        positive = () if self.domain.proves(sp.Gt(lead, 0, evaluate=False)) is True else (lead,)
+        if not lower:
+            return Radius(sp.S.Zero, positive)
+        ratio = sp.factor_terms(sum(lower.values(), sp.S.Zero)) / lead
+        value = ratio ** (1 / (top - max(lower)))
+        return Radius(value if len(lower) == 1 and min(lower) >= 0 else sp.Max(1, value), positive)
+
+    def _positive_part(self, coefficient: sp.Expr) -> sp.Expr:
+        sign = self.domain.sign(sp.expand(coefficient))
+        return sp.S.Zero if sign.is_nonpositive else coefficient if sign.is_nonnegative else sp.Abs(coefficient)
+
+    # ------------------------------------------------------------------ sizes
+    def _size(self, expression: sp.Expr, U: sp.Symbol, *, own: bool) -> Powers:
+        """Powers of U whose sum bounds |expression|; `own`: U is the entry itself, not a bound of another one's."""
+        if expression in (U, h):
+            return {sp.S.One: sp.S.One}
+        if expression == h0:
+            return {sp.S.Zero: R}
+        for average in self.field.averages:
+            if expression == average.letter:
+                inner = self._size(average.inner, U, own=False)
+                return {d: self.rows.highest(average.power) * size for d, size in inner.items()}
+        if expression in self.field.varying:
+            return {sp.S.Zero: sp.S.One}  # a mask
+        if not expression.has(U, h) and not expression.free_symbols & self._foreign:
+            return {sp.S.Zero: self._modulus(expression)}
+        return self._composed(expression, U, own)
+
+    def _modulus(self, expression: sp.Expr) -> sp.Expr:
+        sign = self.domain.sign(expression)
+        return expression if sign.is_nonnegative else -expression if sign.is_nonpositive else sp.Abs(expression)
+
+    def _composed(self, expression: sp.Expr, U: sp.Symbol, own: bool) -> Powers:
+        match expression:
+            case sp.Add():
+                return _total(*(self._size(a, U, own=own) for a in expression.args))
+            case sp.Mul():
+                product: Powers = {sp.S.Zero: sp.S.One}
+                for a in expression.args:
+                    product = _product(product, self._size(a, U, own=own))
+                return product
+            case sp.Pow(exp=sp.Integer()) if expression.exp > 0:
+                return self._composed(sp.Mul(*[expression.base] * int(expression.exp), evaluate=False), U, own)
+            case sp.Pow(exp=sp.Rational()):
+                return self._root(expression, U, own)
+        largest = largest_value(expression)
+        if largest.is_finite:
+            return {sp.S.Zero: largest}
+        record = record_of(expression)
+        if record is not None and record.is_lipschitz and record.at_zero is not None:
+            inner, slope = self._size(expression.args[0], U, own=own), largest_slope(expression)
+            grown = {degree: slope * size for degree, size in inner.items()}
+            return _total(grown, {sp.S.Zero: sp.Abs(record.at_zero)})
+        if isinstance(expression, sp.exp) and self.domain.sign(expression.args[0]).is_nonpositive:
+            return {sp.S.Zero: sp.S.One}
+        if isinstance(expression, sp.exp) and own:
+            slope, rest = sp.diff(expression.args[0], U), expression.args[0].subs(U, 0)
+            if not slope.has(U) and self.domain.sign(slope).is_nonpositive and not rest.free_symbols & self._foreign:
+                return {sp.S.Zero: sp.exp(rest)}
+        raise _Unbounded
+
+    def _root(self, power: sp.Pow, U: sp.Symbol, own: bool) -> Powers:
+        """(c_0 + ... + c_n U^n)^q with no c_j negative: a sum of roots, or for q < 0 what one of its terms allows."""
+        x = U if power.base.has(U) else h
+        if not power.base.is_polynomial(x) or power.base.free_symbols & (self._foreign - {h}):
+            raise _Unbounded
+        terms = {sp.Integer(m[0]): c for m, c in sp.Poly(power.base, x).terms()}
+        even = x == U or all(d % 2 == 0 for d in terms)
+        if not even or not all(self.domain.sign(c).is_nonnegative for c in terms.values()):
+            raise _Unbounded
+        if 0 < power.exp < 1:
+            return {d * power.exp: c**power.exp for d, c in terms.items()}
+        degree = max(terms) if own and x == U else sp.S.Zero
+        least = terms.get(degree, sp.S.Zero)
+        if power.exp < 0 and self.domain.proves(sp.Gt(least, 0, evaluate=False)) is True:
+            return {degree * power.exp: least**power.exp}
+        raise _Unbounded
+
+
+def _total(*parts: Powers) -> Powers:
+    total: Powers = {}
+    for part in parts:
+        for degree, size in part.items():
+            total[degree] = total.get(degree, sp.S.Zero) + size
+    return total
+
+
+def _product(left: Powers, right: Powers) -> Powers:
+    product: Powers = {}
+    for (a, x), (b, y) in ((p, q) for p in left.items() for q in right.items()):
+        product[a + b] = product.get(a + b, sp.S.Zero) + x * y
+    return product
+
+
+# ---------------------------------------------------------------------- provisos
+# Boxes that are kept in a region of the coefficients: inequalities at the corners as conditions on the letters.
+
+#: Longer conditions tell a reader nothing.
+MAX_OPERATIONS = 60
+
+
+@dataclass(frozen=True)
+class Proviso:
+    """A box that is kept where a condition on the coefficients (and on the largest row sum s) holds."""
+
+    box: Interval
+    where: sp.Basic
+
+
+def weakest(faces: Faces, candidates: Sequence[sp.Expr]) -> Proviso | None:
+    """The box between two candidates whose condition is the weakest, as far as they compare, else the shortest.
+
+    >>> from rdgraph.theory.box_faces import STOCHASTIC, LocalField
+    >>> from rdgraph.systems.parser import parse
+    >>> system = parse("-alpha*L@H + beta*L@H")
+    >>> weakest(Faces(LocalField.of(system), system.domain, STOCHASTIC), [-R, R]).where
+    alpha - beta >= 0
+    """
+    found = [
+        proviso for lower in candidates for upper in candidates
+        if lower != upper and (proviso := _proviso(faces, lower, upper)) is not None
+    ]  # fmt: skip
+    wide, best = faces.domain.where(*faces.rows.conditions), None
+    for rival in sorted(found, key=lambda p: p.where.count_ops()):
+        if best is None or (_implies(best, rival, wide) and not _implies(rival, best, wide)):
+            best = rival
+    return best
+
+
+def _implies(first: Proviso, second: Proviso, domain: Domain) -> bool:
+    return domain.where(first.where).proves(second.where) is True
+
+
+def _cleared(condition: sp.Basic, domain: Domain) -> list[sp.Basic]:
+    """A comparison with zero as one between polynomials, which does not hold where a denominator vanishes."""
+    bottom = sp.denom(sp.together(condition.lhs))
+    if condition.rhs != 0 or domain.sign(bottom) in (POSITIVE, NEGATIVE):
+        return [condition]
+    cleared = condition.func(domain.cleared(condition.lhs), 0, evaluate=False)
+    return [cleared] if isinstance(condition, sp.Gt | sp.Lt) else [cleared, sp.Ne(bottom, 0)]
+
+
+def _proviso(faces: Faces, lower: sp.Expr, upper: sp.Expr) -> Proviso | None:
+    wide = faces.domain.where(*faces.rows.conditions)
+    try:
+        needed = list(dict.fromkeys(_needed(faces, lower, upper, wide)))
+    except Undecided:
+        return None
+    if any(condition.has(sp.nan, sp.zoo) for condition in needed):
+        return None
+    open_ones: list[sp.Basic] = []
+    for condition in needed:
+        if wide.where(*open_ones).proves(condition) is not True:
+            open_ones.append(condition)
+    for condition in tuple(open_ones):  # a later one can say more than one before it
+        others = [c for c in open_ones if c != condition]
+        if wide.where(*others).proves(condition) is True:
+            open_ones = others
+    open_ones = [part for c in open_ones for part in _cleared(c, wide)]
+    where = sp.And(*open_ones, evaluate=False) if len(open_ones) > 1 else sp.And(*open_ones)
+    if where.count_ops() > MAX_OPERATIONS or where.has(R) or where.free_symbols & faces.field.varying:
+        return None
+    irregular = [sp.Gt(s, 1)] if faces.rows.conditions else []
+    strict = {sp.Ge: sp.Gt, sp.Le: sp.Lt}
+    inner = [strict.get(type(c), type(c))(c.lhs, c.rhs, evaluate=False) for c in open_ones]
+    if wide.point(*inner, *irregular) is None:
+        return None  # a region without an interior says nothing
+    inside = Faces(faces.field, faces.domain.where(*open_ones), faces.rows, faces.start)
+    return Proviso((lower, upper), where) if inside.is_lipschitz(lower, upper) else None
+
+
+def _needed(faces: Faces, lower: sp.Expr, upper: sp.Expr, wide: Domain) -> Iterator[sp.Basic]:
+    """What must hold for the ends to be real numbers in their order, and for no corner to move outwards."""
+    yield from dict.fromkeys([*defining_conditions(lower), *defining_conditions(upper)])
+    yield sp.Gt(_stripped(upper - lower, wide), 0, evaluate=False)
+    if faces.start is not None:
+        yield sp.Ge(_stripped(upper - faces.start[1], wide), 0, evaluate=False)
+        yield sp.Ge(_stripped(faces.start[0] - lower, wide), 0, evaluate=False)
+    for face, inward in ((lower, 1), (upper, -1)):
+        speed = inward * faces.field.speed.xreplace({h: face})
+        for value in _corner_values(faces, speed, (lower, upper)):
+            yield sp.Ge(_stripped(value, wide), 0, evaluate=False)
+
+
+def _corner_values(faces: Faces, speed: sp.Expr, box: Interval) -> Iterator[sp.Expr]:
+    """The speed at the corners as functions of the coefficients alone; Undecided where other letters remain."""
+    allowed = set(faces.rows.conditions)
+    for value, facts in faces.corners(speed, box):
+        ends: Iterable[sp.Expr] = (value,)
+        if value.has(h0) and faces.start is not None and sp.diff(value, h0, 2) == 0:
+            ends = [value.xreplace({h0: end}) for end in faces.start]
+        elif set(facts) - allowed:
+            raise Undecided("the speed depends on more than the coefficients")
+        yield from ends
+
+
+def _stripped(value: sp.Expr, domain: Domain) -> sp.Expr:
+    """The value without its positive factors, R among them; a root alone has the sign of what is under it."""
+    parts = sp.Mul.make_args(sp.factor(value) if value.is_rational_function() else value)
+    kept = [f for f in parts if domain.sign(f) is not POSITIVE]
+    if len(kept) == 1 and isinstance(kept[0], sp.Pow) and kept[0].exp == sp.S.Half:
+        kept = [kept[0].base]
+    return sp.expand(sp.Mul(*kept))
+
+
+# ---------------------------------------------------------------------- face search
 #: Seconds spent on one candidate for a box.
 PROOF_SECONDS = 1.0
 #: What is spent on a region of the coefficients: the effort of questions, which is the same on every machine. Seconds
@@ -86,7 +390,7 @@ class FaceSearch:
             return None
         rest = "; elsewhere no box is kept on every graph" if escapes.outside(found.where) else ""
         words = condition_in_words(public(found.where))
-        return replace(found, note=f"[{public(found.lower)}, {public(found.upper)}] is kept where {words}{rest}")
+        return replace(found, reason=f"[{public(found.lower)}, {public(found.upper)}] is kept where {words}{rest}")
 
     def _reaches(self, box: Box, other: Box) -> bool:
         """Not refuted: a box is kept wherever another one is."""

@@ -1,7 +1,7 @@
 """Step limits of several linear fields: no mode that the flow damps, or leaves oscillating, may be amplified by a step.
 
 Modes are the eigenvalues mu of P(lam), lam in [0, 2], and a step multiplies them by R(step mu). With numbers for the
-coefficients the limit is decided for every method (`joint_step_limits`). With letters it has a closed form
+coefficients the limit is decided for every method (`joint_limit`). With letters it has a closed form
 
 - where all eigenvalues are polynomials in lam: that of the fastest one;
 - where two fields oscillate without damping (trace 0): the method's limit on the imaginary axis by the frequency;
@@ -12,24 +12,503 @@ coefficients the limit is decided for every method (`joint_step_limits`). With l
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache, cached_property
+from typing import Any
+
 import sympy as sp
 
-from rdgraph.decisions.branches import is_above, is_at_least
-from rdgraph.decisions.condition_words import in_words
-from rdgraph.decisions.domain import Domain
-from rdgraph.decisions.interval_extrema import interval_candidates
-from rdgraph.decisions.maxima import Candidate, maximum
 from rdgraph.errors import NotApplicable, Undecided
-from rdgraph.methods.runge_kutta import Tableau
-from rdgraph.normalisations.registry import find_normalisation
-from rdgraph.syntax.answer_symbols import lam, public
+from rdgraph.language.answer_symbols import lam, public
+from rdgraph.reals.branches import is_above, is_at_least
+from rdgraph.reals.condition_words import in_words
+from rdgraph.reals.domain import Domain
+from rdgraph.reals.maxima import Candidate, interval_candidates, maximum
+from rdgraph.reals.polynomials import cell_points, rational_polynomial, signs_to_infinity
 from rdgraph.systems.system import System
 from rdgraph.theory.box_faces import between
-from rdgraph.theory.joint_spectra import groups
-from rdgraph.theory.joint_step_limits import WIDTH, joint_limit
-from rdgraph.theory.ray_stability import imaginary_limit
 from rdgraph.theory.step_limit_values import REAL_SPECTRUM, StepLimit, decimal, divide
+from rdgraph.vocabulary.methods import Tableau, z
+from rdgraph.vocabulary.normalisations import find_normalisation
 
+# ---------------------------------------------------------------------- joint spectra
+# Modes of several fields under a step, decided exactly: is a mode that the flow damps amplified at some lam in [0, 2]?
+#
+# P(lam) is a matrix of polynomials with rational coefficients. Between the zeros of finitely many polynomials in lam no
+# eigenvalue of P crosses the imaginary axis and none of the step's matrix R(step P) crosses the unit circle, so that
+# one rational lam stands for each such cell.
+
+#: Most fields that act on each other in a circle.
+MOST_FIELDS = 4
+#: Bits tried one after the other until a modulus is told from 1.
+_PRECISIONS = (64, 256, 1024)
+
+Rows = list[list[Any]]
+
+
+@dataclass(frozen=True)
+class Block:
+    """An F x F matrix of polynomials in lam (of flint) that does not fall apart into smaller ones."""
+
+    rows: Rows
+
+    @cached_property
+    def crossings(self) -> list[Any]:
+        """Polynomials that vanish where an eigenvalue is zero or two have the sum zero: the imaginary axis."""
+        return [determinant(self.rows), *([] if self.size == 1 else [determinant(_additive_compound(self.rows))])]
+
+    @property
+    def size(self) -> int:
+        """F."""
+        return len(self.rows)
+
+    def amplified(self, method: Tableau, step: sp.Rational) -> Any | None:
+        """A rational lam at which a mode that the flow does not amplify is amplified by the step; None: there is none.
+
+        Single lam at which a mode is neutral while it grows on both sides are left out.
+        """
+        step_matrix = _polynomial_of(self.rows, _weights(method, step))
+        circle = [determinant(_shifted(step_matrix, sign)) for sign in (-1, 1)]
+        if self.size > 1:
+            circle.append(determinant(_shifted(_compound(step_matrix), -1)))
+        for point in cell_points([*self.crossings, *circle], sp.S.Zero, sp.Integer(2)):
+            if any(mode.is_amplified for mode in self._modes(point, method, step) if not mode.grows):
+                return point
+        return None
+
+    def touches(self, method: Tableau, step: sp.Rational, point: sp.Rational) -> bool:
+        """Proved: at a rational lam no mode grows, and the step leaves a damped one exactly on the unit circle.
+
+        Then no larger step is stable for a method whose region rays leave once.
+        """
+        from flint import fmpq
+
+        where = fmpq(int(point.p), int(point.q))
+        matrix = [[entry(where) for entry in row] for row in self.rows]
+        weights = _weights(method, step)
+        trace, product = sum(matrix[i][i] for i in range(self.size)), determinant(matrix)
+        if self.size == 1 or (self.size == 2 and product == 0):  # the only mode that is not constant decays like this
+            return bool(trace < 0 and _value(weights, trace) ** 2 == 1)
+        modes = [_mode(value, weights, _PRECISIONS[-1]) for value in self._eigenvalues(where, _PRECISIONS[-1])]
+        still = self.size == 2 and self.crossings[1].degree() < 0  # the trace is zero at every lam
+        if any(mode.grows or mode.is_amplified for mode in modes) or (self.size == 2 and not (trace < 0 or still)):
+            return False
+        if self.size > 2 and not all(value.real < 0 for value in self._eigenvalues(where, _PRECISIONS[-1])):
+            return False
+        stepped = _polynomial_of(matrix, weights)
+        circle = [determinant(_shifted(stepped, sign)) for sign in (-1, 1)]
+        # Products of two can only be 1 on the circle, since none is outside.
+        return any(x == 0 for x in (*circle, determinant(_shifted(_compound(stepped), -1))))
+
+    def growing(self) -> Any | None:
+        """A rational lam at which the flow itself amplifies a mode; None: there is none but at single lam."""
+        for point in self.points():
+            if any(real > 0 for real in self._real_parts(point)):
+                return point
+        return None
+
+    def is_damping(self) -> bool:
+        """Whether some mode decays, or oscillates, at some lam; otherwise every step will do."""
+        return any(real <= 0 and not still for point in self.points() for real, still in self._rates(point))
+
+    def points(self) -> list[Any]:
+        """One lam for each cell in which no eigenvalue of P crosses the imaginary axis."""
+        return cell_points(self.crossings, sp.S.Zero, sp.Integer(2))
+
+    # ------------------------------------------------------------------ one lam
+    def _real_parts(self, point: Any) -> list[int]:
+        return [real for real, _ in self._rates(point)]
+
+    def _rates(self, point: Any) -> list[tuple[int, bool]]:
+        """The sign of the real part of every eigenvalue at a lam inside a cell, and whether the eigenvalue is zero."""
+        found = []
+        for value in self._eigenvalues(point, _PRECISIONS[-1]):
+            sign = 1 if value.real > 0 else -1 if value.real < 0 else 0
+            if sign == 0 and self.size > 2:
+                raise Undecided("a mode is too close to the imaginary axis")
+            found.append((sign, sign == 0 and bool(value.imag == 0)))
+        return found
+
+    def _modes(self, point: Any, method: Tableau, step: sp.Rational) -> list[_Mode]:
+        """Every mode, with enough digits to tell its modulus from 1 and its real part from 0.
+
+        What is not told apart for one or two fields lies on the circle or on the axis: in a cell it does so for every
+        lam. Of more fields that is not known.
+        """
+        for bits in _PRECISIONS:
+            found = [_mode(value, _weights(method, step), bits) for value in self._eigenvalues(point, bits)]
+            if all(mode.is_told for mode in found):
+                return found
+        if self.size > 2:
+            raise Undecided("a mode is too close to the unit circle or to the imaginary axis")
+        return found
+
+    def _eigenvalues(self, point: Any, bits: int) -> list[Any]:
+        """Balls around the eigenvalues of P at a rational lam; neutral ones of one or two fields are exactly so."""
+        from flint import acb, acb_mat, arb, ctx
+
+        matrix = [[entry(point) for entry in row] for row in self.rows]
+        before, ctx.prec = ctx.prec, bits
+        try:
+            if self.size == 1:
+                return [acb(matrix[0][0])]
+            if self.size == 2:
+                trace = matrix[0][0] + matrix[1][1]
+                square = trace * trace / 4 - (matrix[0][0] * matrix[1][1] - matrix[0][1] * matrix[1][0])
+                root = arb(abs(square)).sqrt()
+                middle = arb(trace / 2)
+                if square < 0:
+                    return [acb(middle, root), acb(middle, -root)]
+                if trace * trace / 4 == square:  # one eigenvalue is zero
+                    return [acb(trace), acb(0)]
+                return [acb(middle + root), acb(middle - root)]
+            try:
+                return list(acb_mat([[acb(x) for x in row] for row in matrix]).eig())
+            except ValueError:
+                raise Undecided("eigenvalues too close to be enclosed") from None
+        finally:
+            ctx.prec = before
+
+
+@dataclass(frozen=True)
+class _Mode:
+    """Whether the flow amplifies it, whether a step does, and whether both were told with certainty."""
+
+    grows: bool
+    is_amplified: bool
+    is_told: bool
+
+
+def _value(weights: Sequence[Any], value: Any) -> Any:
+    total = value * 0
+    for weight in reversed(weights):
+        total = total * value + weight
+    return total
+
+
+def _mode(value: Any, weights: Sequence[Any], bits: int) -> _Mode:
+    from flint import acb, ctx
+
+    before, ctx.prec = ctx.prec, bits
+    try:
+        size, real = abs(_value(weights, acb(value))), value.real
+        told = (size > 1 or size < 1) and (real > 0 or real < 0)
+        return _Mode(bool(real > 0), bool(size > 1), bool(told))
+    finally:
+        ctx.prec = before
+
+
+def blocks(P: sp.Matrix) -> list[Block]:
+    """The matrices on the diagonal once fields are ordered by who acts on whom: together they have P's eigenvalues.
+
+    >>> [block.size for block in blocks(sp.Matrix([[0, 1, 5], [-1, 0, 0], [0, 0, -lam]]))]
+    [2, 1]
+    """
+    return [Block([[_polynomial(P[i, j]) for j in group] for i in group]) for group in groups(P)]
+
+
+def groups(P: sp.Matrix) -> list[tuple[int, ...]]:
+    """Which fields act on each other in a circle."""
+    size = P.rows
+    reach = [[i == j or P[i, j] != 0 for j in range(size)] for i in range(size)]
+    for k, i, j in itertools.product(range(size), repeat=3):
+        reach[i][j] = reach[i][j] or (reach[i][k] and reach[k][j])
+    found = dict.fromkeys(tuple(j for j in range(size) if reach[i][j] and reach[j][i]) for i in range(size))
+    if any(len(group) > MOST_FIELDS for group in found):
+        raise Undecided(f"more than {MOST_FIELDS} fields act on each other")
+    return list(found)
+
+
+def _polynomial(entry: sp.Expr) -> Any:
+    return rational_polynomial(list(reversed(sp.Poly(entry, lam).all_coeffs())))
+
+
+def _weights(method: Tableau, step: sp.Rational) -> list[Any]:
+    """Coefficients of R(step*mu) in powers of mu."""
+    ascending = reversed(sp.Poly(method.stability, z).all_coeffs())
+    return rational_polynomial([c * step**k for k, c in enumerate(ascending)]).coeffs()
+
+
+# ---------------------------------------------------------------------- matrices of polynomials
+def determinant(rows: Rows) -> Any:
+    """By the first row; the matrices are small."""
+    if len(rows) == 1:
+        return rows[0][0]
+    total = rows[0][0] * 0
+    for j, entry in enumerate(rows[0]):
+        if entry != 0:
+            minor = determinant([row[:j] + row[j + 1 :] for row in rows[1:]])
+            total = total + entry * minor if j % 2 == 0 else total - entry * minor
+    return total
+
+
+def _shifted(rows: Rows, number: int) -> Rows:
+    return [[entry + number if i == j else entry for j, entry in enumerate(row)] for i, row in enumerate(rows)]
+
+
+def _polynomial_of(rows: Rows, weights: Sequence[Any]) -> Rows:
+    """sum_k weights[k] rows^k."""
+    total: Rows = [[entry * 0 for entry in row] for row in rows]
+    for weight in reversed(weights):
+        product = [[sum((a * b for a, b in zip(row, column, strict=True)), row[0] * 0)
+                    for column in zip(*rows, strict=True)] for row in total]  # fmt: skip
+        total = _shifted(product, weight)
+    return total
+
+
+def _pairs(size: int) -> list[tuple[int, int]]:
+    return list(itertools.combinations(range(size), 2))
+
+
+def _compound(rows: Rows) -> Rows:
+    """The matrix of all 2 x 2 minors: its eigenvalues are the products of two."""
+    pairs = _pairs(len(rows))
+    return [[rows[i][k] * rows[j][m] - rows[i][m] * rows[j][k] for k, m in pairs] for i, j in pairs]
+
+
+def _additive_compound(rows: Rows) -> Rows:
+    """The matrix whose eigenvalues are the sums of two."""
+    zero = rows[0][0] * 0
+    pairs = _pairs(len(rows))
+
+    def entry(i: int, j: int, k: int, m: int) -> Any:
+        parts = (rows[i][k], j == m), (-rows[i][m], j == k), (rows[j][m], i == k), (-rows[j][k], i == m)
+        return sum((value for value, counts in parts if counts), zero)
+
+    return [[entry(i, j, k, m) for k, m in pairs] for i, j in pairs]
+
+
+# ---------------------------------------------------------------------- ray stability
+# Where a method stops damping along a ray of the left half-plane: what oscillating modes ask of a step.
+#
+# On z = x (-c + i sqrt(1 - c^2)) with 0 <= c <= 1 the square |R(z)|^2 is a polynomial in x and c.
+
+_x, _c = sp.Symbol("x", real=True), sp.Symbol("c", real=True)
+
+
+def imaginary_limit(method: Tableau) -> sp.Expr:
+    """The largest y with |R| <= 1 on [0, iy], an algebraic number; 0 where no oscillation is kept bounded.
+
+    >>> from rdgraph.vocabulary.methods import methods
+    >>> imaginary_limit(methods["rk4"]), imaginary_limit(methods["euler"])
+    (2*sqrt(2), 0)
+    """
+    excess = _excess(method.stability, sp.S.Zero)
+    if signs_to_infinity(excess)[0] > 0:
+        return sp.S.Zero
+    coefficients = [sp.Rational(int(c.p), int(c.q)) for c in reversed(excess.coeffs())]
+    roots = [r for r in sp.real_roots(sp.Poly(coefficients, _x)) if r > 0]
+    # Leaving once and for good, the ray does so at its only zero of odd order.
+    return next(r for r in roots if roots.count(r) % 2) if leaves_once(method.stability) else sp.S.Zero
+
+
+@cache
+def leaves_once(stability: sp.Expr) -> bool:
+    """Whether every ray of the closed left half-plane leaves the region |R| <= 1 once and for good.
+
+    Then a step at which all damped modes are damped shows it for every smaller step. Along a ray |R|^2 - 1 changes its
+    sign at its zeros of odd order; their number changes with c only where the discriminant in x vanishes, so that one
+    ray between two zeros of the discriminant stands for all, beside those at c = 0 and c = 1.
+
+    >>> from rdgraph.vocabulary.methods import methods
+    >>> leaves_once(methods["rk4"].stability)
+    True
+    """
+    between = cell_points([_discriminant(stability)], sp.S.Zero, sp.S.One)
+    rays = [sp.S.Zero, *(sp.Rational(int(c.p), int(c.q)) for c in between), sp.S.One]
+    return all(signs_to_infinity(_excess(stability, ray)) in ([-1], [1], [-1, 1]) for ray in rays)
+
+
+@cache
+def _ray_polynomial(stability: sp.Expr) -> sp.Poly:
+    """(|R|^2 - 1)/x in x and c."""
+    terms = sp.Poly(stability, z).terms()
+    square = sum(a * b * _x ** (j + k) * sp.chebyshevt(abs(j - k), -_c) for (j,), a in terms for (k,), b in terms)
+    return sp.Poly(sp.cancel((square - 1) / _x), _x, _c)
+
+
+def _excess(stability: sp.Expr, ray: sp.Rational) -> Any:
+    """|R|^2 - 1 along one ray, divided by the highest power of x in it."""
+    ascending = list(reversed(sp.Poly(_ray_polynomial(stability).as_expr().subs(_c, ray), _x).all_coeffs()))
+    lowest = next(k for k, c in enumerate(ascending) if c != 0)
+    return rational_polynomial(ascending[lowest:])
+
+
+def _discriminant(stability: sp.Expr) -> Any:
+    """That of the ray polynomial in x, as a polynomial in c."""
+    from flint import fmpq, fmpq_mpoly_ctx, fmpq_poly
+
+    polynomial = _ray_polynomial(stability)
+    if polynomial.degree(_x) < 2:
+        return fmpq_poly([1])
+    context = fmpq_mpoly_ctx.get(("x", "c"), "lex")
+    terms = {m: fmpq(int(a.p), int(a.q)) for m, a in polynomial.terms()}
+    found = context.from_dict(terms).discriminant("x").to_dict()
+    entries = {int(m[1]): a for m, a in found.items()}
+    return fmpq_poly([entries.get(k, fmpq(0)) for k in range(1 + max(entries, default=0))])
+
+
+# ---------------------------------------------------------------------- joint step limits
+# The largest step of several linear fields with numbers for coefficients: guessed by floats, then proved.
+#
+# A guess comes from eigenvalues at many lam; that a step just below it is stable, and one just above it is not, is
+# decided exactly, from the characteristic polynomial. Where every ray of the left half-plane leaves the method's region
+# of stability once and for good, all smaller steps are stable too.
+
+#: How far, in parts, a step that is proved unstable lies above one that is proved stable.
+WIDTH = sp.Rational(1, 10**9)
+#: Largest denominator of a limit that is tried as an exact one.
+_DENOMINATOR = 10**4
+#: Values of lam at which eigenvalues are looked up, and how often the surroundings of the worst are looked at closer.
+_POINTS, _ZOOMS = 401, 6
+#: Below this size, or beyond its inverse, a guess is not believed.
+_TINY = 1e-8
+#: Of the bisection along rays.
+_HALVINGS, _ROUNDING = 60, 1e-14
+
+
+@dataclass(frozen=True)
+class JointLimit:
+    """The largest step: exact, or proved to be stable while one larger by `WIDTH` is not."""
+
+    value: sp.Expr
+    is_exact: bool
+    grows: bool
+    why: str = ""
+
+
+def joint_limit(P: sp.Matrix, method: Tableau) -> JointLimit:
+    """The largest step at which no mode that the flow damps, or leaves oscillating, is amplified at any lam in [0, 2].
+
+    Args:
+        P: the matrix symbol, rational polynomials in lam.
+        method: with a region of stability that rays leave once.
+
+    Returns:
+        The limit; 0 where no step will do and oo where every step does.
+
+    Raises:
+        Undecided: neither was proved.
+
+    >>> from rdgraph.vocabulary.methods import methods
+    >>> joint_limit(sp.Matrix([[0, 1], [-1 - lam, -sp.Rational(1, 2)]]), methods["euler"]).value
+    1/6
+    """
+    if not leaves_once(method.stability):
+        raise Undecided(f"rays enter the region of stability of {method.name} again")
+    parts = blocks(P)
+    grows = any(block.growing() is not None for block in parts)
+    for block in parts:
+        if (place := _oscillating(block)) is not None and imaginary_limit(method) == 0:
+            why = (
+                f"{method.name} amplifies every oscillation that the flow does not damp, as it does near lam = {place}"
+            )
+            return JointLimit(sp.S.Zero, True, grows, why)
+    limits = [_block_limit(block, method) for block in parts if block.is_damping()]
+    if not limits:
+        return JointLimit(sp.oo, True, grows, "the flow damps no mode")
+    value, exact = min(limits, key=lambda pair: float(pair[0]))
+    return JointLimit(value, exact, grows)
+
+
+def _oscillating(block: Block) -> Any | None:
+    """A lam at which a mode oscillates for ever, or modes come as near to that as one likes while they are damped."""
+    if block.size != 2:
+        return None
+    trace, product = block.rows[0][0] + block.rows[1][1], block.crossings[0]
+    for point in block.points():
+        if trace.degree() < 0 and product(point) > 0:
+            return point
+    return _crossing(trace, product) if trace.degree() > 0 else None
+
+
+def _crossing(trace: Any, product: Any) -> Any | None:
+    """A lam in [0, 2] where the trace vanishes, damped on one side at least, and the determinant is positive."""
+    coefficients = [[sp.Rational(int(c.p), int(c.q)) for c in reversed(x.coeffs())] for x in (trace, product)]
+    own, other = (sp.Poly(c, lam) if c else sp.Poly(0, lam) for c in coefficients)
+    for root in sorted(set(sp.real_roots(own))):
+        if 0 <= root <= 2 and sp.N(other.as_expr().subs(lam, root), 30) > sp.Rational(1, 10**20):
+            near = [sp.N(own.as_expr().subs(lam, root + side / 10**6), 30) for side in (-1, 1) if 0 <= root + side <= 2]
+            if any(x < 0 for x in near) or (root in (0, 2) and _damped_inside(own, root)):
+                return root
+    return None
+
+
+def _damped_inside(trace: sp.Poly, root: sp.Expr) -> bool:
+    inside = root + (sp.Rational(1, 10**6) if root == 0 else -sp.Rational(1, 10**6))
+    return bool(sp.N(trace.as_expr().subs(lam, inside), 30) < 0)
+
+
+def _block_limit(block: Block, method: Tableau) -> tuple[sp.Expr, bool]:
+    """The limit of one block, and whether it is exact."""
+    guess, place = _guess(block, method)
+    if not _TINY < guess < 1 / _TINY:
+        raise Undecided(f"no step was found; eigenvalues ask for one near {guess:.3g}")
+    simple = sp.Rational(Fraction(guess).limit_denominator(_DENOMINATOR))
+    point = sp.Rational(Fraction(place).limit_denominator(1000))
+    if block.touches(method, simple, point) and block.amplified(method, simple) is None:
+        return simple, True
+    for slack in (float(WIDTH) / 3, 1e-7, 1e-5):
+        low, high = (sp.Rational(Fraction(guess * (1 + side * slack))) for side in (-1, 1))
+        if block.amplified(method, low) is None and block.amplified(method, high) is not None:
+            return _bisected(block, method, low, high), False
+    raise Undecided(f"the largest step near {guess:.6g} was not proved")
+
+
+def _bisected(block: Block, method: Tableau, low: sp.Rational, high: sp.Rational) -> sp.Expr:
+    """A stable step, less than `WIDTH` below an unstable one, rounded down to a float."""
+    while high > low * (1 + WIDTH / 2):
+        middle = sp.Rational(Fraction(float((low + high) / 2)))
+        low, high = (middle, high) if block.amplified(method, middle) is None else (low, middle)
+    below = float(low)
+    return sp.Float(below if Fraction(below) <= Fraction(int(low.p), int(low.q)) else math.nextafter(below, 0), 15)
+
+
+def _guess(block: Block, method: Tableau) -> tuple[float, float]:
+    """The smallest limit of an eigenvalue, and its lam, in floats."""
+    import numpy as np
+
+    weights = [float(c) for c in sp.Poly(method.stability, z).all_coeffs()]
+    low, high, best = 0.0, 2.0, (np.inf, 0.0)
+    for _ in range(_ZOOMS):
+        grid = np.linspace(low, high, _POINTS)
+        entries = [[_on_grid(entry, grid) for entry in row] for row in block.rows]
+        values = np.linalg.eigvals(np.array(entries).transpose(2, 0, 1))
+        found = _ray_limits(weights, values).min(-1)
+        k = int(np.argmin(found))
+        best = min(best, (float(found[k]), float(grid[k])))
+        width = (high - low) / (_POINTS - 1)
+        low, high = max(0.0, grid[k] - 2 * width), min(2.0, grid[k] + 2 * width)
+    return best
+
+
+def _on_grid(polynomial: Any, grid: Any) -> Any:
+    import numpy as np
+
+    descending = [float(sp.Rational(int(c.p), int(c.q))) for c in reversed(polynomial.coeffs())]
+    return np.polyval(descending or [0.0], grid)
+
+
+def _ray_limits(weights: list[float], values: Any) -> Any:
+    """The steps at which |R(step*value)| exceeds 1, by bisection; infinite for eigenvalues that grow or are zero."""
+    import numpy as np
+
+    size = np.abs(values)
+    counts = (size > 1e-12) & (values.real <= 1e-9 * size)
+    inverse = 1 / np.where(counts, size, 1.0)
+    low, high = np.zeros(values.shape), 64 * inverse
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        stable = np.abs(np.polyval(weights, middle * values)) <= 1 + _ROUNDING
+        low, high = np.where(stable, middle, low), np.where(stable, high, middle)
+    return np.where(counts, low, np.inf)
+
+
+# ---------------------------------------------------------------------- field step limits
 _MEANS = "every mode that the flow damps or leaves oscillating is not amplified"
 
 

@@ -7,23 +7,27 @@ the spectrum of a symmetric or row-normalised undirected graph; channel coeffici
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import sympy as sp
 
-from rdgraph.decisions.budget import within_budget
-from rdgraph.decisions.condition_words import condition_in_words
-from rdgraph.decisions.domain import NEGATIVE, NONNEGATIVE, NONPOSITIVE, POSITIVE, ZERO, Domain
-from rdgraph.decisions.interval_extrema import interval_candidates
-from rdgraph.decisions.maxima import Candidate, maximum
-from rdgraph.decisions.ratio_cells import Line
-from rdgraph.errors import NotApplicable, Undecided
-from rdgraph.methods.runge_kutta import Tableau
-from rdgraph.syntax.answer_symbols import lam, public
+from rdgraph.answers import Answer, Status
+from rdgraph.errors import InvalidArgument, NotApplicable, Undecided
+from rdgraph.language.answer_symbols import lam, public
+from rdgraph.reals.budget import within_budget
+from rdgraph.reals.condition_words import condition_in_words
+from rdgraph.reals.domain import NEGATIVE, NONNEGATIVE, NONPOSITIVE, POSITIVE, ZERO, Domain
+from rdgraph.reals.maxima import Candidate, interval_candidates, maximum
+from rdgraph.reals.polynomials import Line
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
+from rdgraph.vocabulary.exact_numbers import exact_number
+from rdgraph.vocabulary.methods import Tableau, is_exact_flow, tableau, z
 
+# ---------------------------------------------------------------------- filters
 LOW, HIGH, ALL, BAND, STOP, MULTI = "low-pass", "high-pass", "all-pass", "band-pass", "band-stop", "multi-band"
 #: Where a coefficient is divided by zero the equation says nothing.
 UNDEFINED = "undefined"
@@ -60,7 +64,7 @@ def response(system: System, T: Any = None, method: str | Tableau = "exact", ste
     Args:
         system: linear, with a polynomial of A as generator.
         T: the end time.
-        method: "exact", a method of `rdgraph.methods.tableaux` or a `Tableau` of your own.
+        method: "exact", a method of `rdgraph.vocabulary.methods` or a `Tableau` of your own.
         step: of a method.
 
     Returns:
@@ -92,16 +96,45 @@ class FilterClass:
         return f"{self.kind}{where}{extremum}"
 
 
+@dataclass(frozen=True, repr=False)
+class FilterClasses(Answer):
+    """The classes of a filter, which exclude each other; it is read like the tuple `value`."""
+
+    value: tuple[FilterClass, ...]
+    reason: str = "by the signs of the slope of the symbol on [0, 2]"
+
+    @property
+    def status(self) -> Status:
+        """proved: what is not decided raises `Undecided`."""
+        return Status.PROVED
+
+    @property
+    def headline(self) -> str:
+        return "; ".join(map(str, self.value))
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __iter__(self) -> Iterator[FilterClass]:
+        return iter(self.value)
+
+    def __getitem__(self, index: int) -> FilterClass:
+        return self.value[index]
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+
 @reads_system
 @within_budget()
-def classify(system: System) -> tuple[FilterClass, ...]:
+def classify(system: System) -> FilterClasses:
     """Low-, high-, band-pass or band-stop of the exact flow on [0, 2], as conditions on the coefficients.
 
     Args:
         system: linear, with a polynomial of A as generator.
 
     Returns:
-        Classes that exclude each other, each with its condition.
+        Classes that exclude each other, each with its condition, as one answer that is read like a tuple.
 
     Raises:
         NotApplicable: the system has no symbol, since it is nonlinear or couples nodes in another way.
@@ -114,10 +147,12 @@ def classify(system: System) -> tuple[FilterClass, ...]:
     domain = system.domain
     slope = sp.expand(sp.diff(_followed(system), lam))
     if slope == 0:
-        return (FilterClass(sp.true, ALL),)
-    return tuple(
-        FilterClass(public(c.condition), c.kind, None if c.at is None else public(c.at))
-        for c in _classes(slope, domain)
+        return FilterClasses((FilterClass(sp.true, ALL),))
+    return FilterClasses(
+        tuple(
+            FilterClass(public(c.condition), c.kind, None if c.at is None else public(c.at))
+            for c in _classes(slope, domain)
+        )
     )
 
 
@@ -312,3 +347,132 @@ def growth_rate(system: System, *, directed: bool = False) -> sp.Expr:
     """
     candidates = _circle_candidates(system) if directed else growth_candidates(system)
     return public(maximum(candidates, system.domain))
+
+
+# ---------------------------------------------------------------------- run gains
+# Responses as numbers: gains of frequencies, and the maps of a run on a given graph, without cancellation.
+#
+# With H' = p H + q H0 a run multiplies a frequency by g + q (g - 1)/p, where g is exp(T p) or a product of steps. Near
+# p = 0 the quotient is a difference of nearly equal numbers; here it is a phi function or a geometric sum instead.
+
+#: (exp(z) - 1)/z is summed as a power series below this size; the first term left out is then below rounding.
+SERIES_RADIUS, SERIES_TERMS = 0.25, 13
+
+
+def response_values(
+    system: System, frequencies: Any, T: Any, method: str | Tableau = "exact", step: Any = None
+) -> np.ndarray:
+    """The response as numbers at an array of frequencies, real or complex; every coefficient must be a number.
+
+    q (g - 1)/p is evaluated as T q phi(T p), phi(z) = (exp(z) - 1)/z, or as a geometric sum of steps: nothing cancels
+    where p is as small as a rounding error.
+
+    >>> from rdgraph.systems.parser import parse
+    >>> response_values(parse("-L@H + H0"), [0.0, 1e-17], T=1, method="rk4", step=0.01)
+    array([2., 2.])
+    """
+    p, q = _numeric_symbols(system)
+    points = np.asarray(frequencies)
+    rates, sources = (np.broadcast_to(sp.lambdify(lam, e, "numpy")(points), points.shape) for e in (p, q))
+    return forced_gain(rates, sources, T, method, step)
+
+
+def forced_gain(
+    rates: np.ndarray, sources: np.ndarray, T: Any, method: str | Tableau = "exact", step: Any = None
+) -> np.ndarray:
+    """h(T)/h(0) of h' = p h + q h(0), for arrays of p and q that broadcast; overflow gives inf or nan.
+
+    >>> forced_gain(np.array([-1.0, 0.0]), np.array([1.0, 2.0]), T=3)
+    array([1., 7.])
+    """
+    end = exact_number(T, "T")
+    if not end.is_number:
+        raise InvalidArgument(f"expected a number T, got {T}")
+    with np.errstate(over="ignore", invalid="ignore"):
+        if is_exact_flow(method):
+            return np.asarray(np.exp(float(end) * rates) + float(end) * sources * _phi(float(end) * rates))
+        size = exact_number(step, "step")
+        full = int(sp.floor(end / size))
+        gain, forcing = _after_steps(tableau(method), float(size), full, rates)
+        last, pushed = _after_steps(tableau(method), float(end - full * size), 1, rates)
+        return np.asarray(gain * last + sources * (forcing * last + pushed))
+
+
+def _phi(z: np.ndarray) -> np.ndarray:
+    """(exp(z) - 1)/z, 1 at zero, real or complex; a power series near zero."""
+    near = np.abs(z) < SERIES_RADIUS
+    inside, outside = np.where(near, z, 0.0), np.where(near, 1.0, z)
+    series = np.ones_like(inside)
+    for k in range(SERIES_TERMS, 1, -1):
+        series = 1 + inside / k * series
+    return np.where(near, series, (np.exp(outside) - 1) / outside)
+
+
+def _after_steps(weights: Tableau, size: float, steps: int, rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """R^n and the integral (R^n - 1)/rate after n steps, the latter as a sum of the powers of R by doubling."""
+    argument = size * rates
+    increment = sp.lambdify(z, sp.cancel((weights.stability - 1) / z), "numpy")(argument) * np.ones_like(argument)
+    factor = 1 + argument * increment
+    power, total = np.ones_like(factor), np.zeros_like(factor)
+    for bit in f"{steps:b}":
+        total, power = total * (1 + power), power * power
+        if bit == "1":
+            total, power = total + power, power * factor
+    return power, size * increment * total
+
+
+def run_maps(
+    system: System, operator: np.ndarray, T: Any, method: str | Tableau = "exact", step: Any = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Matrices that take H0 to the exact state at T and to the computed one, for a dense operator A (n, n).
+
+    A need not be normal, so they say more than its eigenvalues do. Entries that overflow are not finite.
+
+    >>> from rdgraph.systems.parser import parse
+    >>> exact, computed = run_maps(parse("-L@H"), np.eye(2)[::-1], T=1, method="euler", step=0.5)
+    >>> computed
+    array([[0.5, 0.5],
+           [0.5, 0.5]])
+    """
+    from scipy.linalg import expm
+
+    _numeric_symbols(system)
+    end, n = exact_number(T, "T"), len(operator)
+    rates, sources = (_matrix(c, operator) for c in (system.structure.generator, system.structure.source))
+    zero = np.zeros_like(rates)
+    with np.errstate(over="ignore", invalid="ignore"):
+        flow = expm(float(end) * np.block([[rates, sources], [zero, zero]]))
+        exact = flow[:n, :n] + flow[:n, n:]
+        if is_exact_flow(method):
+            return exact, exact
+        size, weights = exact_number(step, "step"), tableau(method)
+        full = int(sp.floor(end / size))
+        steps = np.linalg.matrix_power(_step_matrix(weights, float(size), rates, sources), full)
+        steps = _step_matrix(weights, float(end - full * size), rates, sources) @ steps
+    return exact, steps[:n, :n] + steps[:n, n:]
+
+
+def _step_matrix(weights: Tableau, size: float, rates: np.ndarray, sources: np.ndarray) -> np.ndarray:
+    """One step as a map of (H, H0)."""
+    n = len(rates)
+    increment = np.zeros_like(rates)
+    for coefficient in sp.Poly(sp.cancel((weights.stability - 1) / z), z).all_coeffs():
+        increment = increment @ (size * rates) + float(coefficient) * np.eye(n)
+    top = [np.eye(n) + size * rates @ increment, size * increment @ sources]
+    return np.block([top, [np.zeros((n, n)), np.eye(n)]])
+
+
+def _matrix(coefficients: dict[int, sp.Expr], operator: np.ndarray) -> np.ndarray:
+    """sum_k c_k A^k."""
+    total = np.zeros_like(operator)
+    for k, c in coefficients.items():
+        total = total + float(c) * np.linalg.matrix_power(operator, k)
+    return total
+
+
+def _numeric_symbols(system: System) -> tuple[sp.Expr, sp.Expr]:
+    p, q = system.generator_symbol, system.source_symbol
+    letters = sorted({x.name for x in (p.free_symbols | q.free_symbols) - {lam}})
+    if letters:
+        raise NotApplicable(f"expected numbers for all coefficients, got the letters {', '.join(letters)}; set them")
+    return p, q

@@ -15,42 +15,67 @@ from functools import partial
 import sympy as sp
 from sympy.polys.polyerrors import BasePolynomialError
 
-from rdgraph.algebra.normal_form import H0, Act, H, Mix
-from rdgraph.decisions.budget import within_budget
-from rdgraph.decisions.condition_words import factored
-from rdgraph.decisions.domain import Domain
-from rdgraph.decisions.judge import BOUNDED, remembered, watched
-from rdgraph.decisions.regions import cases
+from rdgraph.answers import Answer, Status, certainty
 from rdgraph.errors import Undecided
-from rdgraph.syntax.answer_symbols import h, h0, public
-from rdgraph.syntax.functions import record_of
-from rdgraph.syntax.tree import Kind
+from rdgraph.language.answer_symbols import h, h0, public
+from rdgraph.language.normal_form import H0, Act, H, Mix
+from rdgraph.language.tree import Kind
+from rdgraph.reals.budget import within_budget
+from rdgraph.reals.condition_words import factored
+from rdgraph.reals.domain import Domain
+from rdgraph.reals.judge import BOUNDED, remembered, watched
+from rdgraph.reals.regions import cases
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
 from rdgraph.theory.blowup import BlowUp, fate
 from rdgraph.theory.growth_at_infinity import Trend, growth, order
 from rdgraph.theory.several_fields.lifetimes import lifetime
+from rdgraph.vocabulary.functions import record_of
 
-GLOBAL, LOCAL, UNDECIDED = "global", "local", "undecided"
+GLOBAL, LOCAL = "global", "local"
 
-__all__ = ["GLOBAL", "LOCAL", "UNDECIDED", "BlowUp", "Existence", "existence", "existence_by_growth"]
+__all__ = ["GLOBAL", "LOCAL", "BlowUp", "Existence", "existence", "existence_by_growth", "grows_linearly"]
 
 
-@dataclass(frozen=True)
-class Existence:
-    """global, local (can blow up) or undecided, with the reason and what it assumes of the graph.
+@dataclass(frozen=True, repr=False)
+class Existence(Answer):
+    """Whether every solution exists for all time: "global", "local" (some can blow up), or None if undecided.
 
     `starts` is what the starts must satisfy for it, as in "u, v >= 0"; empty where all of them do.
     """
 
-    status: str
+    value: str | None
     reason: str
     blow_ups: tuple[BlowUp, ...] = ()
     starts: str = ""
 
+    @property
+    def status(self) -> Status:
+        """proved, or bounded where a proof rests on interval arithmetic, or undecided."""
+        return Status.UNDECIDED if self.value is None else certainty(self.reason)
+
+    @property
+    def outcome(self) -> str:
+        """global, local or undecided."""
+        return str(self.value or self.status)
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """What the starts must satisfy."""
+        return (self.starts,) if self.starts else ()
+
+    @property
+    def headline(self) -> str:
+        if self.value == GLOBAL:
+            return "every solution exists for all time"
+        return "; ".join(["some solutions blow up in finite time", *map(str, self.blow_ups)])
+
+    def __bool__(self) -> bool:
+        return self.value == GLOBAL
+
 
 @reads_system
-@within_budget(otherwise=lambda problem: Existence(UNDECIDED, str(problem)))
+@within_budget(otherwise=lambda problem: Existence(None, str(problem)))
 @remembered(maxsize=256)
 def existence(system: System) -> Existence:
     """Whether every solution lives for all time.
@@ -59,13 +84,13 @@ def existence(system: System) -> Existence:
         system: dH/dt = f(H), or several fields, with time or noise (an equation in the sense of Ito).
 
     Returns:
-        global, local (with blow-ups and their times) or undecided, with the reason; for several fields `starts` says
-        from which starts.
+        "global", "local" (with blow-ups and their times) or None (undecided), with the reason; for several fields
+        `starts` says from which starts.
 
     >>> from rdgraph.systems.parser import parse
     >>> existence(parse("F")).blow_ups[0].time
     log(1 - 1/h0)/beta
-    >>> existence(parse("AC")).status
+    >>> existence(parse("AC")).value
     'global'
     """
     with watched() as watch:
@@ -75,7 +100,7 @@ def existence(system: System) -> Existence:
 
 def _of_fields(system: System) -> Existence:
     found = lifetime(system)
-    return Existence(found.status, found.reason, found.blow_ups, found.starts)
+    return Existence(found.value, found.reason, found.blow_ups, found.starts)
 
 
 @reads_system
@@ -91,19 +116,35 @@ def existence_by_growth(system: System) -> Existence | None:
         global with its reason, or None: nothing is known then.
 
     >>> from rdgraph.systems.parser import parse
-    >>> existence_by_growth(parse("AC")).status, existence_by_growth(parse("F"))
+    >>> existence_by_growth(parse("AC")).value, existence_by_growth(parse("F"))
     ('global', None)
     """
     with watched() as watch:
         found, _ = _by_growth(system)
-    if found is None or found.status != GLOBAL:
+    if found is None or found.value != GLOBAL:
         return None
     return replace(found, reason=f"{found.reason}; {BOUNDED}") if watch.bounded else found
 
 
+@reads_system
+@within_budget(otherwise=lambda problem: False)
+@remembered(maxsize=256)
+def grows_linearly(system: System) -> bool:
+    """Whether |f(H)| <= c (1 + |H|) is proved for all states of one field, on every graph.
+
+    No run of such an equation overflows, whatever its method and step. False where nothing is known.
+
+    >>> [grows_linearly(name) for name in ("BS", "AC", "-alpha*L@H + beta*sin(H)*H", "-alpha*L@H + sqrt(H)")]
+    [True, False, True, False]
+    """
+    trouble = _singularity(system.normal, system.domain)
+    is_defined = trouble is None or trouble.is_continuous
+    return is_defined and (system.structure.linear or bool(_order(system.normal, system.domain) <= 1))
+
+
 def _decided(system: System) -> Existence:
     found, obstacle = _by_growth(system)
-    return found or _on_scalars(system, system.domain, obstacle)
+    return _on_scalars(system, system.domain, obstacle) if found is None else found
 
 
 def _by_growth(system: System) -> tuple[Existence | None, str]:
@@ -111,7 +152,7 @@ def _by_growth(system: System) -> tuple[Existence | None, str]:
     domain = system.domain
     trouble = _singularity(system.normal, domain)
     if trouble is not None and not trouble.is_continuous:
-        return Existence(UNDECIDED, trouble.reason), ""
+        return Existence(None, trouble.reason), ""
     if system.structure.linear:
         return Existence(GLOBAL, "the vector field is affine in H"), ""
     obstacle = "no growth bound holds in every entry"
@@ -121,7 +162,7 @@ def _by_growth(system: System) -> tuple[Existence | None, str]:
         proved, obstacle = None, str(problem)
     if trouble is not None:
         reason = f"{proved}; {trouble.reason}" if proved else trouble.reason
-        return Existence(GLOBAL if proved else UNDECIDED, reason), ""
+        return Existence(GLOBAL if proved else None, reason), ""
     return (Existence(GLOBAL, proved) if proved else None), obstacle
 
 
@@ -272,7 +313,7 @@ def _on_scalars(system: System, domain: Domain, otherwise: str) -> Existence:
         if _is_uncoupled(system) and found.is_bounded:
             return Existence(GLOBAL, f"{scalar.states}, {equation} has a zero between every start and infinity")
         reasons += [f"{scalar.states}, {reason}" for reason in found.open or (f"{equation} stays finite",)]
-    return Existence(UNDECIDED, "; ".join(dict.fromkeys(reasons)))
+    return Existence(None, "; ".join(dict.fromkeys(reasons)))
 
 
 def _factored(rate: sp.Expr) -> sp.Expr:

@@ -12,10 +12,10 @@ from enum import Enum
 
 import sympy as sp
 
-from rdgraph.decisions.domain import POSITIVE, Domain
-from rdgraph.decisions.regions import reduced, strict_sign
 from rdgraph.errors import Undecided
-from rdgraph.syntax.functions import ElementwiseFunction, record_of, softplus
+from rdgraph.reals.domain import POSITIVE, Domain
+from rdgraph.reals.regions import reduced, strict_sign
+from rdgraph.vocabulary.functions import ElementwiseFunction, record_of, softplus
 
 #: Terms kept of a power series.
 TERMS = 5

@@ -9,49 +9,214 @@ Systems of several fields are measured in the inf-norm under every normalisation
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import sympy as sp
 
-from rdgraph.algebra.normal_form import Act, H, Mix, State
-from rdgraph.decisions.branches import is_defined
-from rdgraph.decisions.budget import within_budget
-from rdgraph.decisions.condition_words import factored
-from rdgraph.decisions.domain import NEGATIVE, NONNEGATIVE, NONPOSITIVE, POSITIVE, ZERO, Domain
-from rdgraph.decisions.interval_extrema import interval_candidates
-from rdgraph.decisions.judge import BOUNDED, watched
-from rdgraph.decisions.line_extents import in_decimals
-from rdgraph.decisions.maxima import Candidate, maximum, plus
-from rdgraph.decisions.regions import cases, strict_sign
-from rdgraph.decisions.rewriting import outermost
+from rdgraph.answers import Answer, Status, certainty, shown
 from rdgraph.errors import NotApplicable, Undecided, UnknownSign
-from rdgraph.normalisations.registry import find_normalisation, records
-from rdgraph.syntax.answer_symbols import R, lam, public, s
-from rdgraph.syntax.exact_numbers import exact_number
+from rdgraph.language.answer_symbols import R, T, h, h0, lam, public, s
+from rdgraph.language.normal_form import Act, H, Mix, State
+from rdgraph.reals.branches import is_at_least, is_defined
+from rdgraph.reals.budget import within_budget
+from rdgraph.reals.condition_words import factored
+from rdgraph.reals.domain import NEGATIVE, NONNEGATIVE, NONPOSITIVE, POSITIVE, ZERO, Domain
+from rdgraph.reals.judge import BOUNDED, rest_on_enclosures, watched
+from rdgraph.reals.line_extents import in_decimals
+from rdgraph.reals.maxima import Candidate, interval_candidates, maximum, plus
+from rdgraph.reals.regions import Split, cases, strict_sign
+from rdgraph.reals.rewriting import outermost
+from rdgraph.systems.canonical.cancelled_parts import Nought
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
+from rdgraph.theory.box_faces import LocalField
 from rdgraph.theory.several_fields.magnitudes import Magnitudes
-from rdgraph.theory.several_fields.slope_constants import slope_constant, spread_remarks
+from rdgraph.theory.several_fields.slope_sums import SlopeSum, slope_sum
 from rdgraph.theory.slope_bounds import (
+    is_kinked,
     largest_slope,
     largest_value,
     slopes,
     steepest,
     sup_magnitude,
 )
-from rdgraph.theory.unboundedness import is_unbounded
+from rdgraph.vocabulary.exact_numbers import exact_number
+from rdgraph.vocabulary.normalisations import find_normalisation, records
 
+# ---------------------------------------------------------------------- slope constants
+# Lipschitz constants of several fields as answers: a formula, whether it is the supremum, and what it means.
+
+NORM = "inf-norm"
+
+#: Value (None where there is none), whether it is the supremum, the norm, and a note.
+RawConstant = tuple[sp.Expr | None, bool, str, str]
+
+
+def slope_constant(system: System, normalisation: str, *, is_local: bool, is_one_sided: bool) -> RawConstant:
+    """The largest sum of |slopes| over a row, for all states or on |u| <= R in every field.
+
+    >>> from rdgraph.systems.parser import parse
+    >>> slope_constant(parse("u' = v - L@u; v' = -u"), "symmetric", is_local=False, is_one_sided=False)
+    (s + 2, True, 'inf-norm', 's is the largest row sum of A')
+    """
+    find_normalisation(normalisation)
+
+    @within_budget(lambda problem: (None, False, NORM, f"undecided: {problem}"))
+    def answer() -> RawConstant:
+        with watched() as watch:
+            found = _best(system, normalisation, is_local=is_local, is_one_sided=is_one_sided)
+        if found.value.has(sp.oo):
+            return None, found.is_exact, NORM, _absence(found, is_local, is_one_sided)
+        return public(found.value), found.is_exact, NORM, _remark(system, found, watch.bounded)
+
+    return answer()
+
+
+def _best(system: System, normalisation: str, *, is_local: bool, is_one_sided: bool) -> SlopeSum:
+    """The supremum, or the bound term by term where the search for it ends without one."""
+    try:
+        return slope_sum(system, normalisation, is_local=is_local, is_one_sided=is_one_sided)
+    except Undecided:
+        return slope_sum(system, normalisation, is_local=is_local, is_one_sided=is_one_sided, is_sharp=False)
+
+
+def _absence(found: SlopeSum, is_local: bool, is_one_sided: bool) -> str:
+    what = "one-sided constant" if is_one_sided else "Lipschitz constant"
+    where = "on |u| <= R" if is_local else "for all states"
+    if found.is_exact:
+        return f"no finite {what} {where}: a slope is a polynomial in the states that is not constant"
+    return f"undecided: no finite bound for a {what} {where} was found; tried exact slopes and the chain rule"
+
+
+def _remark(system: System, found: SlopeSum, bounded: bool) -> str:
+    """What a reader must know to use the formula."""
+    value = found.value
+    parts = [] if found.is_exact else ["upper bound, not claimed to be attained"]
+    parts += [BOUNDED] if bounded else []
+    parts += ["|u| <= R in every field, starts included"] if value.has(R) and len(system.fields) > 1 else []
+    parts += ["s is the largest row sum of A"] if value.has(s) else []
+    parts += [f"s_{n} is the largest row sum of |{n}|" for n in system.operators.names if _has(value, f"s_{n}")]
+    matrices = [x.name for x in value.free_symbols if x.name.startswith("norm_")]
+    parts += [f"{name} is the largest column sum of |{name.removeprefix('norm_')}|" for name in sorted(matrices)]
+    parts += spread_remarks(system, value)
+    parts += ["at times 0 <= t <= T"] if value.has(T) else []
+    parts += ["of the drift, without noise"] if system.is_noisy else []
+    return "; ".join(parts)
+
+
+def spread_remarks(system: System, value: sp.Expr) -> list[str]:
+    """Which letters of a bound stand for the largest of several values."""
+    spread = Magnitudes(system, find_normalisation("row"), is_local=False).spread
+    return [f"{name} counts by its largest modulus" for name in sorted(spread) if _has(value, name)]
+
+
+def _has(value: sp.Expr, name: str) -> bool:
+    return any(x.name == name for x in value.free_symbols)
+
+
+# ---------------------------------------------------------------------- unboundedness
+# Slopes that grow without bound: proofs that no Lipschitz constant exists.
+#
+# At a state equal to h in all nodes of a regular graph the Jacobian is a polynomial sum_k C_k(h) A^k. Constant vectors,
+# and on bipartite graphs alternating ones, are its eigenvectors, with the values sum C_k and sum (-1)^k C_k; an
+# isolated node has the slope in its own entry. Norms are at least the modulus of an eigenvalue, logarithmic norms its
+# real part: where one of these grows to infinity with h there is no constant.
+
+
+def is_unbounded(system: System, domain: Domain, *, one_sided: bool) -> bool:
+    """Proved: the slopes have no bound, from above if `one_sided`; `Split` where the coefficients decide.
+
+    >>> from rdgraph.systems.parser import parse
+    >>> system = parse("-alpha*L@H + beta*H*(A@H)")
+    >>> is_unbounded(system, system.domain, one_sided=True)
+    True
+    >>> is_unbounded(parse("tanh(A@H)"), Domain(), one_sided=False)
+    False
+    """
+    try:
+        field = LocalField.of(system)
+    except NotApplicable:
+        return False
+    return any(_grows(value, domain, one_sided) for value in _eigenvalues(field))
+
+
+def _eigenvalues(field: LocalField) -> Iterator[sp.Expr]:
+    """Eigenvalues of Jacobians as functions of the entry h, for coefficients that are the same in all nodes."""
+    masked = {x: sp.S.One for x in field.varying if x.name == "M"}
+    seen = {a.letter: a.inner for a in field.averages}
+    if any(is_kinked(call, seen) for call in field.speed.atoms(sp.Function)):
+        return  # no Jacobian at states that are the same in all nodes
+    own = sp.diff(field.speed, h)
+    slopes = [(a.power, sp.diff(field.speed, a.letter).xreplace(seen) * sp.diff(a.inner, h)) for a in field.averages]
+    for sign in (1, -1):
+        total = own.xreplace(seen) + sum((sign**k * slope for k, slope in slopes), sp.S.Zero)
+        yield sp.expand(total.xreplace(masked))
+    yield sp.expand(own.xreplace(dict.fromkeys(seen, sp.S.Zero)).xreplace(masked))
+
+
+def _grows(value: sp.Expr, domain: Domain, one_sided: bool) -> bool:
+    """Proved: the value, or its modulus, tends to infinity on one side."""
+    if value.has(h0):
+        return False
+    terms = sp.Add.make_args(value)
+    exponentials = [t for t in terms if _exponent(t) is not None]
+    rest = [t for t in terms if t not in exponentials]
+    powers = sp.Add(*(t for t in rest if t.is_polynomial(h)))
+    bounded = sp.Add(*(t for t in rest if not t.is_polynomial(h)))
+    if sup_magnitude(bounded.xreplace({h: H}), local=False).has(sp.oo):
+        return False
+    if exponentials:
+        return _exponentials_grow(exponentials, domain, one_sided)
+    polynomial = sp.Poly(powers, h) if powers.has(h) else None
+    while polynomial is not None and polynomial.degree() > 0:
+        sign = strict_sign(domain, polynomial.LC())
+        if sign:
+            return not one_sided or sign > 0 or polynomial.degree() % 2 == 1
+        polynomial = polynomial - sp.Poly(polynomial.LC() * h ** polynomial.degree(), h)
+    return False
+
+
+def _exponent(term: sp.Expr) -> sp.Expr | None:
+    """The argument of c exp(a h + b), c free of h."""
+    _, rest = term.as_independent(h)
+    linear = isinstance(rest, sp.exp) and rest.args[0].is_polynomial(h) and sp.degree(rest.args[0], h) == 1
+    return rest.args[0] if linear else None
+
+
+def _exponentials_grow(terms: list[sp.Expr], domain: Domain, one_sided: bool) -> bool:
+    """Proved: exponentials of one sign that all grow on the same side."""
+    sides = {strict_sign(domain, sp.diff(_exponent(t), h)) for t in terms}
+    signs = {strict_sign(domain, t.as_independent(h)[0]) for t in terms}
+    return len(sides) == 1 and 0 not in sides and (signs == {1} or (signs == {-1} and not one_sided))
+
+
+# ---------------------------------------------------------------------- lipschitz
 MAX_SIGN_CHOICES = 6
 
 
-@dataclass(frozen=True)
-class Constant:
-    """A constant with what is known about it: None if it does not exist, `exact` if it is attained."""
+@dataclass(frozen=True, repr=False)
+class Constant(Answer):
+    """A Lipschitz or one-sided constant, and its norm; without a value there is none (proved), or none was found.
+
+    `is_sharp` says that the value is the supremum itself, or that there is none; every other value is an upper bound.
+    """
 
     value: sp.Expr | None
-    exact: bool
+    is_sharp: bool
     norm: str
-    note: str = ""
+    reason: str = ""
+
+    @property
+    def status(self) -> Status:
+        """proved for the supremum, and where there is none; bounded for an upper bound; else undecided."""
+        if self.is_sharp:
+            return certainty(self.reason)
+        return Status.UNDECIDED if self.value is None else Status.BOUNDED
+
+    @property
+    def headline(self) -> str:
+        return "there is none" if self.value is None else f"{shown(self.value)} in the {self.norm}"
 
 
 @reads_system
@@ -64,8 +229,8 @@ def lipschitz_global(system: System, normalisation: str = "symmetric") -> Consta
             one, the norm being the inf-norm over all entries of all fields.
 
     Returns:
-        The constant as a formula, whether it is attained, its norm, and a note; without a value, the note says whether
-        there is none or none was found.
+        The constant as a formula, its norm, and what a reader must know to use it; without a value, the status says
+        whether there is none (proved) or none was found (undecided).
 
     Raises:
         NotApplicable: the normalisation has no norm in which |A| <= 1.
@@ -87,8 +252,8 @@ def lipschitz_local(system: System, normalisation: str = "symmetric") -> Constan
             one, the norm being the inf-norm over all entries of all fields.
 
     Returns:
-        The constant as a formula, whether it is attained, its norm, and a note; without a value, the note says whether
-        there is none or none was found.
+        The constant as a formula, its norm, and what a reader must know to use it; without a value, the status says
+        whether there is none (proved) or none was found (undecided).
 
     Raises:
         NotApplicable: the normalisation has no norm in which |A| <= 1.
@@ -110,8 +275,8 @@ def one_sided(system: System, normalisation: str = "symmetric") -> Constant:
             one, the norm being the inf-norm over all entries of all fields.
 
     Returns:
-        The constant as a formula, whether it is attained, its norm, and a note; without a value, the note says whether
-        there is none or none was found.
+        The constant as a formula, its norm, and what a reader must know to use it; without a value, the status says
+        whether there is none (proved) or none was found (undecided).
 
     Raises:
         NotApplicable: the normalisation has no norm in which |A| <= 1.
@@ -142,6 +307,8 @@ def _constant(system: System, normalisation: str, *, local: bool, one_sided: boo
     def answer() -> Constant:
         def question(domain: Domain) -> tuple[sp.Expr, bool]:
             value, exact = raw_constant(system, normalisation, domain, local=local, one_sided=one_sided)
+            if local and not exact:
+                value = _at_most_global(value, system, normalisation, domain)
             infinite = value.has(sp.oo, -sp.oo, sp.zoo, sp.nan)
             if infinite and not exact and not local:
                 exact = is_unbounded(system, domain, one_sided=one_sided)
@@ -151,12 +318,28 @@ def _constant(system: System, normalisation: str, *, local: bool, one_sided: boo
             parts = cases(system.domain, question)
         value, exact = _joined(parts), all(exact for _, (_, exact) in parts)
         if value == sp.oo or any(part == sp.oo and not known for _, (part, known) in parts):
-            return Constant(None, exact, norm, _absence(system, exact, local=local, one_sided=one_sided))
-        shown = in_decimals(public(sp.expand(value) if not value.has(sp.Piecewise, sp.Max) else value))
-        remark = "; ".join(filter(None, [_remark(value, exact, watch.bounded), *spread_remarks(system, value)]))
-        return Constant(shown, exact, norm, remark)
+            return Constant(None, exact, norm, _absence_of_lipschitz(system, exact, local=local, one_sided=one_sided))
+        formula = in_decimals(public(sp.expand(value) if not value.has(sp.Piecewise, sp.Max) else value))
+        remark = "; ".join(
+            filter(None, [_remark_of_lipschitz(value, exact, watch.bounded), *spread_remarks(system, value)])
+        )
+        return Constant(formula, exact, norm, remark)
 
     return answer()
+
+
+def _at_most_global(value: sp.Expr, system: System, normalisation: str, domain: Domain) -> sp.Expr:
+    """A bound for |h| <= R, or the one for all states where that may be smaller."""
+    try:
+        with watched(counts=False) as watch:
+            whole, _ = raw_constant(system, normalisation, domain, local=False, one_sided=False)
+    except (Split, Undecided, NotApplicable):
+        return value
+    if whole.has(sp.oo, -sp.oo, sp.zoo, sp.nan) or whole == value or is_at_least(whole, value, domain):
+        return value
+    if watch.bounded:
+        rest_on_enclosures()
+    return whole if value.has(sp.oo) or is_at_least(value, whole, domain) else sp.Min(value, whole)
 
 
 def _joined(parts: list[tuple[sp.Basic, tuple[sp.Expr, bool]]]) -> sp.Expr:
@@ -180,6 +363,8 @@ def raw_constant(
 
 def _value(system: System, normalisation: str, domain: Domain, *, local: bool, one_sided: bool) -> tuple[sp.Expr, bool]:
     structure = system.structure
+    if structure.coupled.has(Nought):  # it has no value at some states, starts or nodes
+        return sp.oo, False
     found = slopes(structure.reaction, domain, local=local)
     candidates = _candidates(system, domain, normalisation, list(found.candidates), one_sided)
     value = found.restore(maximum(candidates, found.domain(domain)))
@@ -208,9 +393,11 @@ def spread_bound(expression: sp.Expr, measure: Magnitudes) -> sp.Expr:
     return sp.oo if any(size.has(sp.oo) for size in sizes.values()) else bound.xreplace(sizes)
 
 
-def _absence(system: System, exact: bool, *, local: bool, one_sided: bool) -> str:
+def _absence_of_lipschitz(system: System, exact: bool, *, local: bool, one_sided: bool) -> str:
     what = "one-sided constant" if one_sided else "Lipschitz constant"
     where = "on |h| <= R" if local else "for all states"
+    if system.structure.coupled.has(Nought):
+        return f"undecided: {'; '.join(system.structure.obstacles)}"
     if not exact:
         found = f"undecided: no finite bound for a {what} {where} was found; tried exact slopes and the chain rule"
         steep = [name for name, f in system.learned.items() if f.slope is None or not f.slope.is_bounded]
@@ -221,7 +408,7 @@ def _absence(system: System, exact: bool, *, local: bool, one_sided: bool) -> st
     return f"no finite {what} {where}: the slope {public(factored(sp.diff(reaction, H)))} is unbounded"
 
 
-def _remark(value: sp.Expr, exact: bool, bounded: bool) -> str:
+def _remark_of_lipschitz(value: sp.Expr, exact: bool, bounded: bool) -> str:
     """What a reader must know to use a bound."""
     parts = [] if exact else ["upper bound, not claimed to be attained"]
     parts += [BOUNDED] if bounded else []
@@ -327,7 +514,7 @@ def _by_parts(expression: sp.Expr, normalisation: str, local: bool) -> sp.Expr:
 def magnitude(expression: sp.Expr, normalisation: str, local: bool) -> sp.Expr:
     """sup |entry| of an expression on |h| <= R (H0 in the same box), or over all states."""
     if isinstance(expression, sp.Symbol):
-        if expression.name in ("H", "H0"):
+        if isinstance(expression, State):
             return R if local else sp.oo
         return sp.S.One if expression.name == "M" else sp.Abs(expression)
     match expression:

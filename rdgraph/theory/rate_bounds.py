@@ -14,22 +14,20 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from rdgraph.algebra.normal_form import Act, H
-from rdgraph.canonical.cancelled_parts import with_cancelled
-from rdgraph.decisions.budget import within_budget
-from rdgraph.decisions.domain import Domain
-from rdgraph.decisions.regions import cases
-from rdgraph.normalisations.normalisation import Normalisation
-from rdgraph.normalisations.registry import find_normalisation
-from rdgraph.syntax.answer_symbols import R, h, s
-from rdgraph.syntax.tree import Kind
+from rdgraph.language.answer_symbols import R, h, s
+from rdgraph.language.normal_form import Act, H
+from rdgraph.language.tree import Kind
+from rdgraph.reals.budget import within_budget
+from rdgraph.reals.domain import Domain
+from rdgraph.reals.regions import cases
+from rdgraph.systems.canonical.cancelled_parts import with_cancelled
 from rdgraph.systems.structure import structure_of
 from rdgraph.systems.system import System
 from rdgraph.theory.lipschitz import coupled_bound, spread_bound
 from rdgraph.theory.several_fields.magnitudes import Magnitudes
-from rdgraph.theory.several_fields.own_terms import own_rate
-from rdgraph.theory.several_fields.slope_sums import slope_sum
+from rdgraph.theory.several_fields.slope_sums import own_rate, slope_sum
 from rdgraph.theory.slope_bounds import steepest, sup_magnitude
+from rdgraph.vocabulary.normalisations import Normalisation, find_normalisation
 
 
 @dataclass(frozen=True)
@@ -93,9 +91,11 @@ def _evaluate(
         elif name in spread:
             values[name] = _largest(values[name], -2 if kind is Kind.NODE and values[name].ndim > 1 else -1)
     letters = sorted(expression.free_symbols, key=str)
-    with np.errstate(all="ignore"):
-        found = _function(expression, tuple(letters))(*(values[x.name] for x in letters))
-    return np.asarray(found, dtype=float)
+    try:
+        with np.errstate(all="ignore"):
+            return np.asarray(_function(expression, tuple(letters))(*(values[x.name] for x in letters)), dtype=float)
+    except OverflowError:  # as numpy says it of arrays
+        return np.asarray(np.inf)
 
 
 def _largest(values: np.ndarray, axis: int) -> np.ndarray:

@@ -11,19 +11,20 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from rdgraph.decisions.condition_words import factored
-from rdgraph.decisions.domain import NEGATIVE, POSITIVE, ZERO, Domain
-from rdgraph.decisions.judge import remembered
+from rdgraph.answers import Answer, Status, shown
 from rdgraph.errors import NotApplicable, Undecided
-from rdgraph.syntax.answer_symbols import h, h0, public
+from rdgraph.language.answer_symbols import h, h0, public
+from rdgraph.reals.condition_words import factored
+from rdgraph.reals.domain import NEGATIVE, POSITIVE, ZERO, Domain
+from rdgraph.reals.judge import remembered
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
 
 t = sp.Symbol("t", nonnegative=True)
 
 
-@dataclass(frozen=True)
-class ReactionFlow:
+@dataclass(frozen=True, repr=False)
+class ReactionFlow(Answer):
     """h(t) from h(0) = h0; `branches` lists (condition, expression); `rate` is r(h).
 
     The first branch whose condition holds is the flow as long as `valid` holds; from the first t on at which it does
@@ -33,6 +34,30 @@ class ReactionFlow:
     rate: sp.Expr
     branches: tuple[tuple[sp.Basic, sp.Expr], ...]
     valid: sp.Basic = sp.true
+
+    @property
+    def value(self) -> sp.Expr:
+        """The flow as one expression."""
+        return self.expression
+
+    @property
+    def status(self) -> Status:
+        """proved: every formula is put into its equation."""
+        return Status.PROVED
+
+    @property
+    def reason(self) -> str:
+        """What was checked."""
+        return f"differentiated, it satisfies h' = {self.rate} with h(0) = h0"
+
+    @property
+    def conditions(self) -> tuple[sp.Basic, ...]:
+        """Until when the solution exists."""
+        return () if self.valid == sp.true else (self.valid,)
+
+    @property
+    def headline(self) -> str:
+        return f"h(t) = {shown(self.expression)}"
 
     @property
     def expression(self) -> sp.Expr:

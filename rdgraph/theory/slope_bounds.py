@@ -2,23 +2,105 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import sympy as sp
 
-from rdgraph.algebra.normal_form import Act, H, Mix
-from rdgraph.decisions.absolute_values import with_moduli
-from rdgraph.decisions.domain import NEGATIVE, POSITIVE, Domain
-from rdgraph.decisions.interval_extrema import interval_candidates, rational_candidates
-from rdgraph.decisions.line_extents import is_long
-from rdgraph.decisions.maxima import Candidate, maximum
-from rdgraph.decisions.polynomials import factors, reduced
-from rdgraph.syntax.answer_symbols import R
-from rdgraph.syntax.functions import Monotone, Span, record_of
-from rdgraph.theory.line_slopes import line_extremes
+from rdgraph.errors import Undecided
+from rdgraph.language.answer_symbols import R
+from rdgraph.language.normal_form import Act, H, Mix, State
+from rdgraph.reals.branches import with_moduli
+from rdgraph.reals.budget import limited
+from rdgraph.reals.domain import NEGATIVE, POSITIVE, Domain
+from rdgraph.reals.judge import rest_on_enclosures
+from rdgraph.reals.line_extents import Extreme, infimum, is_long, supremum
+from rdgraph.reals.maxima import Candidate, interval_candidates, maximum, rational_candidates
+from rdgraph.reals.polynomials import factors, reduced
+from rdgraph.reals.regions import strict_sign
+from rdgraph.vocabulary.functions import Monotone, Span, record_of
+
+# ---------------------------------------------------------------------- line slopes
+# The extremes of slopes that are sums of letters times functions of the state alone, by interval arithmetic.
+#
+# A slope c_1 g_1(h) + c_2 g_2(h) + ... lies between the sums of the extremes of its parts; with one part that depends
+# on h these are its own. The extremes of every g over the reals come from `rdgraph.reals.line_extents`.
+
+#: More parts than this are not combined; seconds for the extremes of one of them.
+MAX_PARTS, SECONDS = 4, 2.5
 
 
+def line_extremes(slope: sp.Expr, domain: Domain) -> tuple[tuple[Candidate, ...], bool] | None:
+    """Candidates for the extreme values of a slope over the reals, and whether they are its own; None without any.
+
+    Raises `Split` where the sign of a coefficient decides whether it is bounded.
+
+    >>> a = sp.Symbol("a", positive=True)
+    >>> found, exact = line_extremes(a * sp.exp(-(H**2)) * (1 - 2 * H**2), Domain())
+    >>> [c.value for c in found], exact
+    ([-2*a*exp(-3/2), a], True)
+    """
+    parts = _parts(_unscaled(slope, domain))
+    moving = [c for c, g in parts.items() if g.has(H)]
+    if len(moving) > MAX_PARTS or any(g.free_symbols - {H} for g in parts.values()):
+        return None
+    rest = sp.Add(*(c * g for c, g in parts.items() if not g.has(H)))
+    try:
+        ends = {c: limited(SECONDS, _both, parts[c]) for c in moving}
+    except (Undecided, sp.PolynomialError, NotImplementedError):
+        return None
+    if not moving:
+        return None
+    rest_on_enclosures()
+    choices = [[_product(c, end.value, domain) for end in ends[c]] for c in moving]
+    values = [rest + sp.Add(*chosen) for chosen in itertools.product(*choices) if not _is_open(chosen)]
+    infinite = {x for chosen in choices for x in chosen if x in (sp.oo, -sp.oo)}
+    candidates = [Candidate(v) for v in values if not v.has(sp.oo, -sp.oo)] + [Candidate(x) for x in infinite]
+    return tuple(candidates), len(moving) == 1 and all(end.exact for end in ends[moving[0]])
+
+
+def _unscaled(slope: sp.Expr, domain: Domain) -> sp.Expr:
+    """The slope as a function of c h, where functions see the state times one letter c that is not zero."""
+    calls = [call for call in slope.atoms(sp.Function) if call.has(H)]
+    scales = {sp.expand(call.args[0]).coeff(H) for call in calls}
+    scale = next(iter(scales)) if len(scales) == 1 else sp.S.One
+    if not scale.free_symbols or scale.has(H) or domain.sign(scale) not in (POSITIVE, NEGATIVE):
+        return slope
+    return sp.expand(slope.xreplace({H: H / scale}))
+
+
+def _parts(slope: sp.Expr) -> dict[sp.Expr, sp.Expr]:
+    """A sum by the letters in front: {coefficient: function of the state}, rational factors with the functions."""
+    parts: dict[sp.Expr, sp.Expr] = {}
+    for term in sp.Add.make_args(slope):
+        front, function = term.as_independent(H, as_Add=False)
+        number, letters = front.as_coeff_Mul(rational=True)
+        if not letters.free_symbols:
+            number, letters = front, sp.S.One
+        parts[letters] = parts.get(letters, sp.S.Zero) + number * function
+    return {letters: function for letters, function in parts.items() if function != 0}
+
+
+@lru_cache(maxsize=512)
+def _both(function: sp.Expr) -> tuple[Extreme, Extreme]:
+    return infimum(function, H), supremum(function, H)
+
+
+def _product(letters: sp.Expr, end: sp.Expr, domain: Domain) -> sp.Expr:
+    if end not in (sp.oo, -sp.oo):
+        return letters * end
+    sign = strict_sign(domain, letters)
+    return sp.S.Zero if sign == 0 else sign * end
+
+
+def _is_open(chosen: tuple[sp.Expr, ...]) -> bool:
+    """Whether infinite parts of both signs meet; each of them counts by itself."""
+    return sp.oo in chosen and -sp.oo in chosen
+
+
+# ---------------------------------------------------------------------- slope bounds
 @dataclass(frozen=True)
 class Slopes:
     """Candidates for the extreme values of r'; `exact` says whether they are attained.
@@ -104,10 +186,36 @@ def _expanded(slope: sp.Expr) -> sp.Expr:
 def _split_bound(slope: sp.Expr, domain: Domain, local: bool) -> Slopes:
     """Polynomial part exactly, the rest by a term-by-term bound on both sides."""
     smooth = sp.Add(*(t for t in sp.Add.make_args(slope) if t.is_polynomial(H)))
-    bound = sup_magnitude(slope - smooth, local)
+    bound = _smaller(sup_magnitude(slope - smooth, local), _by_powers(slope - smooth, local))
     lower, upper = (-R, R) if local else (-sp.oo, sp.oo)
     main = interval_candidates(smooth, H, lower, upper, domain)
     return Slopes(tuple(Candidate(c.value + sign * bound, c.valid) for c in main for sign in (1, -1)), exact=False)
+
+
+def _smaller(first: sp.Expr, second: sp.Expr) -> sp.Expr:
+    """The second of two bounds where it is at most the first one, whatever the letters are."""
+    if second.has(sp.oo):
+        return first
+    return second if first.has(sp.oo) or sp.expand(first - second).is_nonnegative else first
+
+
+def _by_powers(slope: sp.Expr, local: bool) -> sp.Expr:
+    """A bound of |sum_k c_k h^k g_k(h)| by sum_k |c_k| R^k sup |g_k|, functions with one power of h taken together."""
+    groups: dict[sp.Expr, sp.Expr] = {}
+    for term in sp.Add.make_args(slope):
+        letters, function = term.as_independent(H, as_Add=False)
+        number, letters = letters.as_coeff_Mul()
+        front = letters * sp.Mul(*(f for f in sp.Mul.make_args(function) if f.as_base_exp()[0] == H))
+        groups[front] = groups.get(front, sp.S.Zero) + number * function * letters / front
+    return sp.Add(*(sup_magnitude(front, local) * _largest_of(g, local) for front, g in groups.items()))
+
+
+def _largest_of(function: sp.Expr, local: bool) -> sp.Expr:
+    """sup |g| over all states: exact for a polynomial in one bounded function, else term by term."""
+    found = _through_one_function(function, Domain(), local=False) if function.has(H) else None
+    if found is None or function.free_symbols != {H}:
+        return sup_magnitude(function, local)
+    return maximum([Candidate(sign * c.value, c.valid) for c in found.candidates for sign in (1, -1)], Domain())
 
 
 def _is_defined(reaction: sp.Expr, reduced_bottom: sp.Expr, domain: Domain) -> bool:
@@ -181,13 +289,16 @@ def _reach_of(call: sp.Expr, reach: sp.Expr, local: bool) -> _Reach | None:
 
 
 def sup_magnitude(expression: sp.Expr, local: bool) -> sp.Expr:
-    """A crude bound of |expression| over |h| <= R or over the reals, term by term."""
-    if not expression.has(H):
+    """A crude bound of |expression| over |h| <= R or over the reals, term by term; H0 and the like are such entries."""
+    states = expression.atoms(State)
+    if not states:
         return sp.Abs(expression)
-    if expression == H:
+    if isinstance(expression, State):
         return R if local else sp.oo
     if isinstance(expression, sp.Add):
         return sp.Add(*(sup_magnitude(a, local) for a in expression.args))
+    if len(states) == 1:
+        expression = expression.xreplace({states.pop(): H})
     if isinstance(expression, sp.Mul):
         decaying, rest = _decaying(expression)
         return sp.Mul(decaying, *(sup_magnitude(a, local) for a in rest))

@@ -5,40 +5,214 @@ Several fields: the same for every eigenvalue of P(lam), complex ones too (`rdgr
 That is for undirected graphs, whose spectrum is real; directed graphs have eigenvalues in the disc |1 - lam| <= 1.
 Nonlinear systems: Euler keeps the box iff step * Q <= 1 with Q the largest quotient of outward speed and distance to
 the face, and so does Heun's method; others get the linear limit at the constant states. Where these are not known, the
-slopes of the field say what holds at every state (`rdgraph.theory.slope_steps`).
+slopes of the field say what holds at every state (`rdgraph.theory.step_limits`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import sympy as sp
 
-from rdgraph.algebra.normal_form import H
-from rdgraph.decisions.branches import branches, is_above, is_at_least, is_defined
-from rdgraph.decisions.budget import limited, within_budget
-from rdgraph.decisions.closed_zeros import all_zeros
-from rdgraph.decisions.condition_words import in_words
-from rdgraph.decisions.domain import Domain
-from rdgraph.decisions.interval_extrema import interval_candidates, rational_candidates
-from rdgraph.decisions.maxima import Candidate, maximum
-from rdgraph.decisions.regions import Split
-from rdgraph.decisions.sided_slopes import sided_slope
 from rdgraph.errors import NotApplicable, Undecided
-from rdgraph.methods.runge_kutta import Tableau
-from rdgraph.methods.tableaux import tableau
-from rdgraph.normalisations.registry import find_normalisation
-from rdgraph.syntax.answer_symbols import R, h, lam, public
+from rdgraph.language.answer_symbols import R, h, h0, lam, public
+from rdgraph.language.normal_form import Act, H, Mix, State
+from rdgraph.language.tree import Kind
+from rdgraph.reals.branches import branches, is_above, is_at_least, is_defined, sided_slope, with_moduli
+from rdgraph.reals.budget import limited, within_budget
+from rdgraph.reals.condition_words import in_words
+from rdgraph.reals.domain import Domain
+from rdgraph.reals.line_pieces import all_zeros
+from rdgraph.reals.maxima import Candidate, interval_candidates, maximum, plus, rational_candidates
+from rdgraph.reals.regions import Split
+from rdgraph.reals.rewriting import outermost
+from rdgraph.systems.canonical.cancelled_parts import Nought
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
 from rdgraph.theory.box_faces import STOCHASTIC, STRETCHED, SUBSTOCHASTIC, Faces, Interval, LocalField, between
 from rdgraph.theory.field_step_limits import several_fields_limit
+from rdgraph.theory.gradient_flow import gradient_flow
 from rdgraph.theory.invariant_boxes import check_averages, kept_box
+from rdgraph.theory.lipschitz import magnitude, raw_constant, spread_bound
+from rdgraph.theory.several_fields.magnitudes import Magnitudes
 from rdgraph.theory.several_fields.rectangles import NO_ISOLATED_NODES
-from rdgraph.theory.slope_bounds import slopes
-from rdgraph.theory.slope_steps import apart, at_equal_states, at_every_state, lipschitz_size
+from rdgraph.theory.slope_bounds import extremes, is_kinked, slopes
 from rdgraph.theory.step_limit_values import REAL_SPECTRUM, StepLimit, decimal, divide, shown
+from rdgraph.vocabulary.methods import Tableau, tableau
+from rdgraph.vocabulary.normalisations import find_normalisation
 
+# ---------------------------------------------------------------------- slope steps
+# Steps from slopes alone: what a method does at every state, constant or not, to the linearised flow or to distances.
+#
+# Pointwise systems have the Jacobian p(A) + diag(r'), symmetric up to a scaling of the nodes: its eigenvalues lie above
+# -damping = min p + min r'. Elsewhere Euler moves two states apart by |I + step J| <= max |1 + step J_0| + step |rest|,
+# J_0 the slope in a node's own entry, which is at most 1 + step m, m = max J_0 + |rest|, as long as step * damping <= 1
+# with damping = max -J_0. Methods that damp a half disc of radius r to the left of 0 damp every damped mode up to
+# r/|J|.
+
+_INFINITE = (sp.oo, -sp.oo, sp.zoo, sp.nan)
+
+
+@dataclass(frozen=True)
+class Damping:
+    """The strongest damping over all states; over |h| <= R only where `local`; nearly reached where `exact`."""
+
+    value: sp.Expr
+    local: bool
+    exact: bool = False
+
+    @property
+    def states(self) -> str:
+        return "with |h| <= R" if self.local else "whatever its size"
+
+
+def at_every_state(system: System, domain: Domain) -> Damping:
+    """The strongest damping of the linearised flow of a generator plus entrywise terms.
+
+    >>> from rdgraph.systems.parser import parse
+    >>> system = parse("-alpha*L@H + beta*sin(H)")
+    >>> at_every_state(system, system.domain).value
+    2*alpha + beta
+    """
+    structure = system.structure
+    _check_defined(system, domain)
+    if structure.coupled.has(Act, Mix):
+        raise Undecided("no closed form outside generator plus entrywise reaction")
+    by_node = sp.expand(-sp.diff(structure.coupled, H))
+    p = sp.expand(sum((c * (1 - lam) ** k for k, c in structure.generator.items()), sp.S.Zero))
+    modes = interval_candidates(p, lam, sp.S.Zero, sp.Integer(2), domain)
+
+    reached = []
+
+    def strongest(local: bool) -> sp.Expr:
+        steep = slopes(structure.reaction, domain, local=local)
+        reached.append(steep.exact and structure.coupled == 0)
+        sums = [Candidate(-plus(g.value, r.value), g.valid + r.valid) for g in modes for r in steep.candidates]
+        alike = steep.restore(maximum([*sums, Candidate(sp.S.Zero)], steep.domain(domain)))
+        return alike + _from_above(by_node, domain, local)
+
+    found = _smallest(strongest)
+    return replace(found, exact=reached[-1])
+
+
+def _check_defined(system: System, domain: Domain) -> None:
+    """Raise Undecided where the field has no value for some mask, or cancels what has none."""
+    if system.normal.has(Nought):
+        raise Undecided("; ".join(system.structure.obstacles))
+    for divisor in (p.base for p in system.normal.atoms(sp.Pow) if p.exp.is_negative):
+        for mask, value in itertools.product(system.algebra.masks, (sp.S.Zero, sp.S.One)):
+            there = divisor.subs(mask, value)
+            if divisor.has(mask) and domain.proves(sp.Ne(there, 0, evaluate=False)) is not True:
+                raise Undecided(f"1/({divisor}) is not defined where {mask} = {value}")
+
+
+def _from_above(
+    expression: sp.Expr,
+    domain: Domain,
+    local: bool,
+    normalisation: str = "row",
+    neighbours: Mapping[sp.Symbol, sp.Expr] = MappingProxyType({}),
+) -> sp.Expr:
+    """A bound for a sum whose terms hold coefficients of nodes; those that are never positive are left out.
+
+    `neighbours` are the operators and matrices that letters stand for: their values are any real numbers to the judge.
+    """
+    terms = [t for t in sp.Add.make_args(expression) if t != 0 and not domain.sign(t).is_nonpositive]
+    return sp.Add(*(magnitude(t.xreplace(dict(neighbours)), normalisation, local) for t in terms))
+
+
+def at_equal_states(system: System, domain: Domain) -> Damping:
+    """A bound for the damping of the linearised flow at states that are the same in all nodes, where A@1 = 1."""
+    field = LocalField.of(system)
+    if field.varying:
+        raise Undecided("coefficients of nodes leave no state that is the same in all of them")
+    seen = {a.letter: a.inner for a in field.averages}
+    if any(is_kinked(call, seen) for call in field.speed.atoms(sp.Function)):
+        raise Undecided("the field has a kink at states that are the same in all nodes")
+    own = sp.diff(field.speed, h).xreplace(seen)
+    rest: dict[int, sp.Expr] = {}
+    for a in field.averages:
+        slope = sp.diff(field.speed, a.letter).xreplace(seen) * sp.diff(a.inner, h)
+        rest[a.power] = rest.get(a.power, sp.S.Zero) + slope
+
+    if any(slope.has(h0) for slope in (own, *rest.values())):
+        raise Undecided("the slopes depend on H0")
+
+    def strongest(local: bool) -> sp.Expr:
+        sizes = [_largest(sp.expand(c), domain, local, modulus=True) for c in rest.values()]
+        return sp.Max(0, sp.Add(_largest(sp.expand(-own), domain, local, modulus=False), *sizes))
+
+    return _smallest(strongest)
+
+
+def _largest(expression: sp.Expr, domain: Domain, local: bool, *, modulus: bool) -> sp.Expr:
+    """A bound for an expression, or for its modulus, over all entries h or those with |h| <= R."""
+    steep = extremes(expression.xreplace({h: H}), domain, local=local)
+    negated = [Candidate(-c.value, c.valid) for c in steep.candidates if modulus]
+    return steep.restore(maximum([*steep.candidates, *negated], steep.domain(domain)))
+
+
+@dataclass(frozen=True)
+class Apart:
+    """Two runs of Euler's method: `damping` limits the step, `rate` is the m of 1 + step m."""
+
+    damping: Damping
+    rate: sp.Expr
+
+
+def apart(system: System, domain: Domain, normalisation: str) -> Apart:
+    """How fast two runs of Euler's method can separate, for any system."""
+    _check_defined(system, domain)
+    outer = {call: sp.Dummy("x", real=True) for call in outermost(system.normal.atoms(Act, Mix))}
+    back = {x: call for call, x in outer.items()}
+    flat = system.normal.xreplace(outer)
+    slope = sp.expand(sp.diff(flat, H))
+    elsewhere = flat.xreplace({H: State("own")}).xreplace(back)
+
+    def size(expression: sp.Expr, local: bool) -> sp.Expr:
+        return _from_above(expression, domain, local, normalisation, back)
+
+    damping = _smallest(lambda local: size(sp.expand(-slope), local))
+
+    alike = sp.Add(*(t for t in sp.Add.make_args(slope) if _is_alike(t, system)))
+
+    def rate(local: bool) -> sp.Expr:
+        measure = Magnitudes(system, find_normalisation(normalisation), local)
+        return alike + size(slope - alike, local) + spread_bound(elsewhere, measure)
+
+    growth = _smallest(rate)
+    local = damping.local or growth.local
+    return Apart(Damping(damping.value, local), growth.value if growth.local == local else rate(local))
+
+
+def _is_alike(term: sp.Expr, system: System) -> bool:
+    """A number that is the same in all nodes and states, and in all channels that a matrix mixes."""
+    kinds, spread = system.algebra.kinds, Magnitudes(system, find_normalisation("row"), is_local=False).spread
+    return all(kinds.get(x.name) in (Kind.SCALAR, Kind.CHANNEL) and x.name not in spread for x in term.free_symbols)
+
+
+def lipschitz_size(system: System, normalisation: str) -> Damping:
+    """A bound for the modulus of every eigenvalue of the Jacobian."""
+    domain = system.domain
+    return _smallest(lambda local: raw_constant(system, normalisation, domain, local=local, one_sided=False)[0])
+
+
+def _smallest(bound: Callable[[bool], sp.Expr]) -> Damping:
+    """The bound over all states if it is finite, else the one over |h| <= R."""
+    for local in (False, True):
+        try:
+            value = with_moduli(sp.sympify(bound(local)))
+        except (Undecided, Split):
+            continue
+        if not value.has(*_INFINITE):
+            return Damping(value, local)
+    raise Undecided("the slopes of the field have no bound, not even on |h| <= R")
+
+
+# ---------------------------------------------------------------------- step limits
 #: A step that is larger by this factor shows that a limit is sharp.
 LARGER = sp.Rational(101, 100)
 #: Coefficients of such a point: with very large ones a crude limit can look sharp.
@@ -117,6 +291,8 @@ def _routes(
         yield lambda: _at_every_state(system, weights, normalisation)
     if not isolated and not directed and (system.structure.is_polynomial_in_operator or not everywhere):
         yield lambda: _at_equal_states(system, weights, normalisation)
+    if system.structure.linear and not directed:
+        yield lambda: _self_adjoint(system, weights, normalisation)
     if weights.is_euler or weights.averages_euler:
         yield lambda: _separating(system, weights, normalisation)
     yield lambda: _in_half_disc(system, weights, normalisation)
@@ -197,7 +373,7 @@ def _box_keeping(system: System, normalisation: str, weights: Tableau, isolated:
             limit = shown(divide(sp.S.One, worst, faces.domain))
             rests = any(sp.simplify(faces.field.uniform(face, sp.S.Zero, rows.highest)) == 0 for face in (lower, upper))
             sharp = weights.is_euler and rests and _leaves(worst / LARGER, faces, lower, upper)
-            return StepLimit(limit, text, "box", box.assumes, sharp=sharp)
+            return StepLimit(limit, text, "box", box.assumes, is_sharp=sharp)
     raise Undecided(f"no Euler step that keeps [{public(lower)}, {public(upper)}] was proved")
 
 
@@ -313,7 +489,7 @@ def _at_every_state(system: System, weights: Tableau, normalisation: str) -> Ste
         f"at every state {found.states}, each mode that the linearised flow damps is damped; the box is not guaranteed"
     )
     assumes = "" if find_normalisation(normalisation).is_symmetric else REAL_SPECTRUM
-    return StepLimit(limit, means, "slopes", assumes, sharp=found.exact and not found.local)
+    return StepLimit(limit, means, "slopes", assumes, is_sharp=found.exact and not found.local)
 
 
 def _at_equal_states(system: System, weights: Tableau, normalisation: str) -> StepLimit:
@@ -334,9 +510,21 @@ def _at_equal_states(system: System, weights: Tableau, normalisation: str) -> St
     return StepLimit(limit, means, "equal slopes", assumes)
 
 
+def _self_adjoint(system: System, weights: Tableau, normalisation: str) -> StepLimit:
+    """Linear gradient flows, the matrices among them symmetric: real eigenvalues, none larger than the constant K."""
+    if gradient_flow(system).energy is None:
+        raise Undecided("the linear terms are not self-adjoint")
+    found = lipschitz_size(system, normalisation)
+    limit = shown(divide(decimal(weights.real_limit), found.value, system.domain))
+    assumes = "" if find_normalisation(normalisation).is_symmetric else REAL_SPECTRUM
+    return StepLimit(limit, "at every state, each mode that the flow damps is damped", "slopes", assumes)
+
+
 def _separating(system: System, weights: Tableau, normalisation: str) -> StepLimit:
     domain = system.domain
     found = apart(system, domain, normalisation)
+    if found.damping.value == 0:  # |1 + step*J| <= 1 + step*|J| holds for every step, and limits none
+        raise Undecided("how strongly the flow damps is not known")
     limit, rate = shown(divide(sp.S.One, found.damping.value, domain)), shown(found.rate)
     factor = "1 + step*m" if weights.is_euler else "1 + step*m + (step*m)**2/2"
     norm = find_normalisation(normalisation).norm_name

@@ -1,73 +1,117 @@
-"""Equations nobody wrote beside the reactions and a tuned GCN: `python -m studies.benchmarks.discovered --device cuda`.
+"""Equations that nobody wrote, the reactions and a tuned GCN under equal budgets.
 
 A cell is a contestant on a data set. "discovered" searches equations with the defaults of gread, then settings of the
 chosen one, as searches of settings do; BS and a tuned GCN have as many trials of settings as both together.
 These two are measured on the three small sets alone unless they are asked for, to save time.
-"discovered-few" is the same with as many trials in all as everybody has in `studies.benchmarks.searched`, whose cells
-the page sets beside it: all reactions. "transfer" tries the equations that were chosen on other sets, untouched, with
-the defaults, once all of them are there. Validation nodes choose, test nodes choose nothing. Writes
-docs/discovered.json after every cell, keeps the rounds of a search in a folder, and goes on where it was left;
-`python -m studies.benchmarks.discovered_page` turns it into docs/discovered.md.
+"discovered-few" is the same with as many trials in all as everybody has in `searched`, whose cells the page compares it
+with: all reactions. "transfer" tries the equations that were chosen on other sets, unchanged, with the defaults, once
+all of them are there. Test nodes are never used for selection.
 """
 
 from __future__ import annotations
 
-import argparse
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
+from gread.comparison import share_ratio
 from gread.datasets.node_data import NodeData
 from gread.discovery.discovering import Discovery, usual_jobs
 from gread.discovery.discovery_plan import Discovered, DiscoveryPlan
-from gread.discovery.line_training import line_config
-from gread.discovery.term_effects import term_effects
+from gread.discovery.equation_batches import line_config
 from gread.discovery.term_grammar import find_terms
-from gread.discovery.winner_checks import fresh_splits, retrained
+from gread.discovery.winner_checks import fresh_splits, retrained, term_effects
 from gread.settings.config import Config
 from gread.training.trainer import choose_device
 from gread.tuning.selection import best_by_test, nested_accuracies
+from rdgraph.errors import InvalidArgument
 from rdgraph.systems.parser import parse
-from studies.benchmarks.cell_file import (
-    checked,
-    joined_cells,
-    measure_cells,
-    missing_cells,
-    present,
-    read_cells,
-    say,
-    write_cells,
-)
-from studies.benchmarks.compared import SETS
-from studies.benchmarks.discovery_budget import Budget, usual_cells
+from studies.benchmarks.result_files import RESULTS, Cell, checked, measure_cells, missing_cells, open_cells, say
 from studies.benchmarks.searched import (
     CONTESTANTS,
+    EPOCHS,
+    FEW,
     FIRST,
+    KEY,
     OTHERS,
+    TRIALS,
     TUNED,
+    USUAL,
     Contestant,
     SearchedRow,
-)
-from studies.benchmarks.searched import measure as measure_searched
-from studies.benchmarks.speed_rows import environment
-from studies.cells.corrected_test import share_ratio
+    searched_row,
+)  # fmt: skip
+from studies.cells.cell import SETS
 from studies.discovery.discovery_rows import front_rows
-from studies.runs.boundary import run_program
 
-KEY = "contestant"
-DOCS = Path(__file__).resolve().parents[2] / "docs"
 DISCOVERED, FEW_TRIALS, TRANSFER = "discovered", "discovered-few", "transfer"
 NAMES = (FEW_TRIALS, DISCOVERED, FIRST, TUNED, TRANSFER)
 #: Terms of the equations that are enumerated, and seeds that choices are trained with anew.
 SIZE, FRESH = 3, 3
 #: How many of the best, and of the terms, a row keeps.
 TOP, TERMS = 10, 12
+
+#: Who has as many trials of settings as a whole search over equations.
+MANY_TRIALS = (FIRST, TUNED)
+#: Equations of a cell, and trials of settings of the chosen one.
+EQUATIONS = dict.fromkeys(("texas", "wisconsin", "cornell_old", "chameleon", "cora", "citeseer"), 500)
+FEWER = 150
+SETTINGS = {"texas": 100, "wisconsin": 100, "cornell_old": 100}
+FEW_SETTINGS = 30
+#: The share of equations among few trials; the others are settings of the chosen one.
+SHARE = 0.75
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Trials of a cell: equations, and settings of the chosen one; others that are compared have the sum."""
+
+    equations: int
+    settings: int
+    epochs: int
+
+    @classmethod
+    def of(cls, dataset: str, equations: int | None, settings: int | None, epochs: int | None) -> Budget:
+        """The budget of a data set, or another one.
+
+        >>> Budget.of("texas", None, None, None), Budget.of("film", None, 5, None).total
+        (Budget(equations=500, settings=100, epochs=200), 155)
+        """
+        return cls(
+            equations or EQUATIONS.get(dataset, FEWER), settings or SETTINGS.get(dataset, FEW_SETTINGS),
+            epochs or EPOCHS.get(dataset, USUAL),
+        )  # fmt: skip
+
+    @classmethod
+    def few(cls, dataset: str, trials: int | None, epochs: int | None) -> Budget:
+        """As many trials in all as a contestant of `searched` has on a data set, or another number.
+
+        >>> Budget.few("texas", None, None), Budget.few("film", None, None)
+        (Budget(equations=150, settings=50, epochs=200), Budget(equations=45, settings=15, epochs=200))
+        """
+        total = trials or TRIALS.get(dataset, FEW)
+        equations = int(SHARE * total)
+        if equations < 1:
+            raise InvalidArgument(f"expected at least 2 trials, one of an equation and one of settings, got {total}")
+        return cls(equations, total - equations, epochs or EPOCHS.get(dataset, USUAL))
+
+    @property
+    def total(self) -> int:
+        return self.equations + self.settings
+
+
+def usual_discoveries(cells: Sequence[Cell]) -> list[Cell]:
+    """Those of some cells that are measured unless a contestant is asked for.
+
+    >>> usual_discoveries([("BS", "texas"), ("BS", "cora"), ("discovered", "cora")])
+    [('BS', 'texas'), ('discovered', 'cora')]
+    """
+    return [(name, dataset) for name, dataset in cells if dataset in SETTINGS or name not in MANY_TRIALS]
 
 
 class OutOfTime(BaseException):
@@ -179,7 +223,7 @@ def tuned_row(
 ) -> SearchedRow:
     """Settings of the chosen equation, searched as those of a reaction are."""
     own = Contestant(DISCOVERED, "discovered", reaction=FIRST, line=found.best.text)
-    return measure_searched(
+    return searched_row(
         own, dataset, data, device, trials=budget.settings, epochs=budget.epochs, seed=seed, folder=folder
     )  # fmt: skip
 
@@ -259,29 +303,53 @@ def measure_transfer(
     )
 
 
-def measured(
-    name: str, dataset: str, data: NodeData, *, device: str, budget: Callable[[str, str], Budget], seed: int,
-    folder: Path, terms: str, until: float, known: Sequence[dict[str, Any]],
-) -> DiscoveredRow | TransferRow | SearchedRow:  # fmt: skip
-    """A cell under the budget of its data set."""
-    own = budget(name, dataset)
-    if name in (DISCOVERED, FEW_TRIALS):
-        place = folder / f"{dataset}-{terms}-{own.equations}-{own.epochs}-{seed}"
-        row: Any = measure_discovered(
-            name, dataset, data, own, device=device, seed=seed, folder=place, terms=terms, until=until
-        )
-    elif name == TRANSFER:
-        row = measure_transfer(dataset, data, known, device=device, epochs=own.epochs, seed=seed)
-    else:
-        row = measure_searched(
-            CONTESTANTS[name], dataset, data, device, trials=own.total, epochs=own.epochs, seed=seed, folder=folder
+def cells_to_measure(found: dict[str, Any], names: Sequence[str], sets: Sequence[str]) -> list[Cell]:
+    """The cells that there is no row of, transfers last and only where all of the nine sets have chosen."""
+    first = missing_cells(found, KEY, [n for n in names if n != TRANSFER], [s for s in sets if s in SETS])
+    known = {row["dataset"] for row in found["rows"] if row[KEY] == DISCOVERED}
+    later = missing_cells(found, KEY, [n for n in names if n == TRANSFER], sets) if set(SETS) <= known else []
+    return first + later
+
+
+def discovered(
+    *, contestants: Sequence[str] = (), device: str = "auto", sets: Sequence[str] = (), terms: str = "default",
+    equations: int | None = None, settings: int | None = None, trials: int | None = None, epochs: int | None = None,
+    seed: int = 0, again: bool = False, seconds: float = float("inf"), folder: Path = Path("runs/discovered"),
+    out: Path = RESULTS / "discovered.json",
+) -> None:  # fmt: skip
+    """Discovered equations, the reactions and a tuned GCN, resumed where it stopped.
+
+    Writes the file after every cell, and keeps the rounds of a search in a folder.
+    """
+    device, until = choose_device(device), time.monotonic() + seconds
+    names = checked(contestants, NAMES, "contestant")
+    sets = checked(sets, (*SETS, *OTHERS), "data set of this benchmark")
+    find_terms(terms)  # refused at once, not by every cell
+    dropped = [(name, dataset) for name in names for dataset in sets] if again else []
+    found = open_cells(out, "python -m studies.benchmarks discovered --device cuda", device, dropped)
+    chosen = [row for row in found["rows"] if row[KEY] == DISCOVERED]
+
+    def measure(name: str, dataset: str, data: NodeData) -> DiscoveredRow | TransferRow | SearchedRow:
+        budget = Budget.few(dataset, trials, epochs) if name == FEW_TRIALS else Budget.of(
+            dataset, equations, settings, epochs
         )  # fmt: skip
-    if device.startswith("cuda"):
-        torch.cuda.empty_cache()  # the planner asks the device what is free
-    return row
+        if name == TRANSFER:
+            return measure_transfer(dataset, data, chosen, device=device, epochs=budget.epochs, seed=seed)
+        if name not in (DISCOVERED, FEW_TRIALS):
+            return searched_row(CONTESTANTS[name], dataset, data, device, trials=budget.total, epochs=budget.epochs,
+                                seed=seed, folder=folder)  # fmt: skip
+        place = folder / f"{dataset}-{terms}-{budget.equations}-{budget.epochs}-{seed}"
+        return measure_discovered(name, dataset, data, budget, device=device, seed=seed, folder=place, terms=terms,
+                                  until=until)  # fmt: skip
+
+    cells = cells_to_measure(found, names, sets)
+    try:
+        measure_cells(cells if contestants else usual_discoveries(cells), measure, line, out, found, seconds)
+    except OutOfTime:
+        say("no time is left; the same command goes on")
 
 
-def told(row: Any) -> str:
+def line(row: Any) -> str:
     """A row in a line."""
     if isinstance(row, TransferRow):
         best = max(row.results, key=lambda one: one["val_mean"])
@@ -290,60 +358,3 @@ def told(row: Any) -> str:
         head = f"{row.formula}: {row.mean:.2f} ± {row.std:.2f}, untuned {row.untuned['mean']:.2f}"
         return f"{head}, {row.counts['trained']} equations, {row.seconds['search']:.1f} s"
     return f"{row.mean:.2f} ± {row.std:.2f}, {row.trials} trials, {row.seconds:.1f} s"
-
-
-def cells_to_measure(found: dict[str, Any], names: Sequence[str], sets: Sequence[str]) -> list[tuple[str, str]]:
-    """The cells that there is no row of, transfers last and only where all of the nine sets have chosen."""
-    first = missing_cells(found, KEY, [n for n in names if n != TRANSFER], [s for s in sets if s in SETS])
-    known = {row["dataset"] for row in found["rows"] if row[KEY] == DISCOVERED}
-    later = missing_cells(found, KEY, [n for n in names if n == TRANSFER], sets) if set(SETS) <= known else []
-    return first + later
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Discovered equations beside reactions and a tuned GCN")
-    parser.add_argument("--device", default="auto")
-    parser.add_argument("--contestant", action="append", dest="contestants", metavar="NAME")
-    parser.add_argument("--set", action="append", dest="sets", metavar="NAME")
-    parser.add_argument("--terms", default="default", help="the grammar of terms")
-    parser.add_argument("--equations", type=int, help="equations of every cell; 500 on six sets, else 150")
-    parser.add_argument("--settings", type=int, help="trials of settings; 100 on three sets, else 30")
-    parser.add_argument("--trials", type=int, help="of discovered-few; those of studies.benchmarks.searched by default")
-    parser.add_argument("--epochs", type=int, help="of every training; 200, and 500 on Minesweeper")
-    parser.add_argument("--seed", type=int, default=0, help="of draws and trainings")
-    parser.add_argument("--again", action="store_true", help="measure the chosen cells anew")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no cell or round after so many")
-    parser.add_argument("--out", type=Path, default=DOCS / "discovered.json")
-    parser.add_argument("--folder", type=Path, default=Path("runs/discovered"), help="where rounds are kept")
-    parser.add_argument("--join", type=Path, nargs="+", metavar="FILE", help="measure nothing, put files into one")
-    given = parser.parse_args()
-    if given.join:
-        write_cells(given.out, joined_cells(present(given.join), KEY))
-        return
-    device, until = choose_device(given.device), time.monotonic() + given.seconds
-    names = checked(given.contestants, NAMES, "contestant")
-    sets = checked(given.sets, (*SETS, *OTHERS), "data set of this benchmark")
-    find_terms(given.terms)  # refused at once, not by every cell
-    found = read_cells(given.out)
-    if given.again:
-        found["rows"] = [r for r in found["rows"] if not (r[KEY] in names and r["dataset"] in sets)]
-    found["command"] = "python -m studies.benchmarks.discovered --device cuda"
-    found["environment"] = environment(device)
-    chosen = [row for row in found["rows"] if row[KEY] == DISCOVERED]
-    work = partial(
-        measured, device=device, seed=given.seed, folder=given.folder, terms=given.terms, until=until, known=chosen,
-        budget=lambda name, dataset: (
-            Budget.few(dataset, given.trials, given.epochs) if name == FEW_TRIALS
-            else Budget.of(dataset, given.equations, given.settings, given.epochs)
-        ),
-    )  # fmt: skip
-    cells = cells_to_measure(found, names, sets)
-    cells = cells if given.contestants else usual_cells(cells)
-    try:
-        measure_cells(cells, work, told, given.out, found, given.seconds)
-    except OutOfTime:
-        say("no time is left; the same command goes on")
-
-
-if __name__ == "__main__":
-    run_program(main)

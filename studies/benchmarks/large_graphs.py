@@ -1,22 +1,18 @@
-"""Training on graphs of millions of nodes: `python -m studies.benchmarks.large_graphs --device cuda --size products`.
+"""Training on graphs of millions of nodes.
 
 A random graph with communities and a power law of degrees, of the size of ogbn-products (2.4 million nodes, 124 million
-entries, 100 features, 47 classes) or larger; an epoch is a training step and an evaluation. Every row tells the time of
-an epoch, the most memory, and what passes before the first epoch: sorting the edges, the data set, the ensemble. Rows
-are written as they come and are not measured again; `--only` chooses some. The peer is a GCN of three layers of
-PyTorch Geometric, where that is installed, whose epoch is the training step alone.
+entries, 100 features, 47 classes) or larger; an epoch is a training step and an evaluation. Every row has the time of
+an epoch, the most memory, and what passes before the first epoch: sorting the edges, the data set, the ensemble. The
+peer is a GCN of three layers of PyTorch Geometric, where that is installed, whose epoch is the training step alone.
 """
 
 from __future__ import annotations
 
-import argparse
 import gc
-import json
 import os
-import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -26,8 +22,8 @@ from typing import Any
 import torch
 
 from gread.datasets.community_graph import Community, community_graph
-from gread.datasets.masks import Masks
 from gread.datasets.node_data import Meta, NodeData
+from gread.datasets.splits import Masks
 from gread.models.gread_model import GREAD
 from gread.settings.config import Config
 from gread.settings.trials import Trial
@@ -35,9 +31,8 @@ from gread.training.decoupled import DecoupledTraining
 from gread.training.ensemble import Ensemble
 from rdgraph import Graph, Powers, propagate
 from rdgraph.errors import RdgraphError, UnknownName
-from rdgraph.files import write_text
-from studies.benchmarks.speed_rows import environment
-from studies.runs.boundary import run_program
+from studies.benchmarks.result_files import checked, head, read_json, say, write_json
+from studies.benchmarks.timing import wait
 
 #: Nodes, entries, features and classes.
 SIZES = {
@@ -125,11 +120,6 @@ def timed(device: str, call: Callable[[], Any]) -> tuple[Any, float]:
     found = call()
     wait(device)
     return found, time.perf_counter() - started
-
-
-def wait(device: str) -> None:
-    if device.startswith("cuda"):
-        torch.cuda.synchronize()
 
 
 def release(device: str) -> None:
@@ -245,25 +235,29 @@ def measure(case: Case, what: str, epochs: int) -> LargeRow:
     return peer_row(case, epochs) if what == PEER else network_row(case, what, epochs)
 
 
-def chosen_parts(size: str, only: list[str] | None) -> list[str]:
+def chosen_parts(size: str, only: Sequence[str]) -> list[str]:
     """What is measured: all rows, or those whose names begin with one of the words."""
     apart = [] if size == "ten-million" else [DECOUPLED]
     known = [*PARTS, *apart, *([PEER] if find_spec("torch_geometric") is not None else [])]
     every = list(dict.fromkeys([*known, DECOUPLED]))
-    for word in only or ():
+    for word in only:
         if not any(name.startswith(word) for name in every):
             raise UnknownName("row of the large graphs", word, every)
     return known if not only else [name for name in every if name.startswith(tuple(only))]
 
 
-def collect(size: str, device: str, only: list[str] | None, epochs: int, out: Path) -> dict[str, Any]:
-    """Measure what the file does not hold yet; it is written after every row."""
-    found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8")) if out.exists() else {}
+def large_graphs(
+    *, out: Path, device: str = "cuda", size: str = "products", only: Sequence[str] = (), epochs: int = 10
+) -> None:
+    """Training on graphs of millions of nodes.
+
+    Rows are written as they come and are not measured again; `--only` chooses those whose names begin with a word.
+    """
+    checked([size], tuple(SIZES), "size of a graph")
+    found: dict[str, Any] = read_json(out, {})
     case, part = Case(size, device), found.setdefault(size, {"rows": [], "failed": {}})
-    part |= {
-        "command": f"python -m studies.benchmarks.large_graphs --device {device} --size {size}",
-        "environment": environment(device), "target_before": TARGET.get(size),
-    }  # fmt: skip
+    part |= head(f"python -m studies.benchmarks large-graphs --device {device} --size {size}", device)
+    part |= {"target_before": TARGET.get(size)}
     for what in chosen_parts(size, only):
         if any(row["what"] == what for row in part["rows"]):
             continue
@@ -271,32 +265,15 @@ def collect(size: str, device: str, only: list[str] | None, epochs: int, out: Pa
             row = measure(case, what, epochs)
         except (torch.OutOfMemoryError, RdgraphError) as problem:
             part["failed"][what] = f"{type(problem).__name__}: {str(problem).splitlines()[0].partition(' GPU ')[0]}"
-            print(what, part["failed"][what], file=sys.stderr, flush=True)
+            say(f"{what} {part['failed'][what]}")
         else:
             part["failed"].pop(what, None)
             allocator = os.environ.get(ALLOCATOR, "")
             part["rows"].append(asdict(row) | {"seconds_before": row.before, "allocator": allocator})
             memory = "" if row.gib is None else f" {row.gib:.1f} GiB,"
-            print(
+            say(
                 f"{what}: {row.ms_per_epoch:.1f} ms per epoch,{memory} {row.before:.1f} s before the first "
                 f"epoch (graph {row.graph_seconds:.1f}, data {row.data_seconds:.1f}, ensemble "
-                f"{row.ensemble_seconds:.1f}), first epoch {row.first_epoch_seconds:.1f} s, segment {row.segment}",
-                file=sys.stderr, flush=True,
-            )  # fmt: skip
-        write_text(out, json.dumps(found, indent=1) + "\n")
-    return found
-
-
-def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="Training on graphs of millions of nodes")
-    parser.add_argument("--device", default="cuda")
-    parser.add_argument("--size", choices=tuple(SIZES), default="products")
-    parser.add_argument("--only", action="append", help="A row whose name begins so; any number of them.")
-    parser.add_argument("--epochs", type=int, default=10)
-    parser.add_argument("--out", type=Path, required=True)
-    given = parser.parse_args(arguments)
-    collect(given.size, given.device, given.only, given.epochs, given.out)
-
-
-if __name__ == "__main__":
-    run_program(main)
+                f"{row.ensemble_seconds:.1f}), first epoch {row.first_epoch_seconds:.1f} s, segment {row.segment}"
+            )
+        write_json(out, found)

@@ -1,18 +1,15 @@
-"""How a search scales: `python -m studies.benchmarks.scale --out docs/scale.json`.
+"""How a search scales: the same search in one process and on Ray, the time of its driver, and a model of many cards.
 
 Measured: the same search in this process and on Ray with one and two workers, whose results must be equal to the bit;
-and the time of this process that a round costs. A model says from these what many cards would give.
+and the time of this process that a round costs. A model predicts from these what many cards would give.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import os
-import platform
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,19 +22,19 @@ from gread.settings.config import Config
 from gread.tuning.candidates import COMPLETE, PlannedRound, TrialResult
 from gread.tuning.rounds import RoundWork
 from gread.tuning.searching import Found, search
-from rdgraph.engines.engine import Engine, LocalEngine, Reporter
 from rdgraph.errors import InvalidArgument
-from studies.runs.boundary import run_program
+from rdgraph.run.engines.engine import Engine, LocalEngine, Reporter
+from studies.benchmarks.result_files import head, write_json
+from studies.results import read_result
 
 #: Trials and splits of one round of the paper's search, and rounds of one of its 63 cells.
 TRIALS, SPLITS, ROUNDS, CELLS = 50, 10, 10, 63
 EPOCHS = 200
 CARDS = (1, 8, 64, 512)
 WORKERS = (1, 2)
-#: What the model takes from docs/training_speed.json: a set, and the beginning of what its row says.
+#: What the model takes from studies/results/training_speed.json: a set, and the beginning of what its row says.
 SPEEDS = {"texas": "texas, 3000 members", "cora": "cora, rk4", "pubmed": "pubmed, rk4"}
 STORE = 100 * 2**20
-GPU_ROWS = Path(__file__).resolve().parents[2] / "docs" / "training_speed.json"
 
 
 # ---------------------------------------------------------------------- measured
@@ -61,7 +58,7 @@ def timed_search(engine: Engine, trials: int) -> tuple[float, Found]:
 
 def throughput_rows(trials: int) -> list[dict[str, Any]]:
     """Here, and on Ray with one worker and with two; other results than here are an error."""
-    from rdgraph.engines.ray_engine import RayEngine
+    from rdgraph.run.engines.ray_engine import RayEngine
 
     seconds, expected = timed_search(LocalEngine(), trials)
     rows: list[dict[str, Any]] = [{"engine": "local", "workers": 1, "seconds": seconds}]
@@ -107,7 +104,7 @@ class Untrained:
 
 def driver_seconds(rounds: int) -> float:
     """Processor time of this process for a round of 50 trials on 10 splits, whose results come from Ray."""
-    from rdgraph.engines.ray_engine import RayEngine
+    from rdgraph.run.engines.ray_engine import RayEngine
 
     engine = Untrained(RayEngine(num_cpus=1, object_store_memory=STORE))
 
@@ -168,7 +165,7 @@ class ScaleModel:
 
 
 def card_seconds(found: Mapping[str, Any]) -> dict[str, float]:
-    """Seconds of one H200 for a round of each set, from the rows of docs/training_speed.json."""
+    """Seconds of one H200 for a round of each set, from the rows of studies/results/training_speed.json."""
     seconds = {}
     for name, begin in SPEEDS.items():
         row = next(row for row in found["gpu"]["rows"] if row["what"].startswith(begin))
@@ -189,34 +186,21 @@ def model_rows(cards: Mapping[str, float], driver: float) -> list[dict[str, Any]
     ]
 
 
-def measured(trials: int, rounds: int) -> dict[str, Any]:
-    """All that the page shows."""
+def scale(*, command: str, out: Path, trials: int = 24, rounds: int = 10) -> None:
+    """How a search scales with workers, measured; what many cards would give, by a model."""
     load = os.getloadavg()[0]
     rows, driver = throughput_rows(trials), driver_seconds(rounds)
-    cards = card_seconds(json.loads(GPU_ROWS.read_text(encoding="utf-8")))
+    cards = card_seconds(read_result("training_speed"))
     import ray
 
-    machine = {
-        "python": platform.python_version(), "torch": torch.__version__, "ray": ray.__version__,
-        "processors": os.cpu_count(), "threads": torch.get_num_threads(), "load_before": round(load, 2),
+    found = head(command, "cpu")
+    found["environment"] |= {
+        "ray": ray.__version__, "processors": os.cpu_count(), "threads": torch.get_num_threads(),
+        "load_before": round(load, 2),
     }  # fmt: skip
-    return {
-        "command": f"python -m studies.benchmarks.scale --trials {trials} --rounds {rounds} --out docs/scale.json",
-        "environment": machine, "trials": trials, "throughput": rows, "driver_seconds_per_round": driver,
-        "card_seconds_per_round": cards, "model": model_rows(cards, driver),
-        "assumed": asdict(ScaleModel(0.0, driver, ROUNDS)) | {"trials": TRIALS, "splits": SPLITS, "epochs": EPOCHS},
-    }  # fmt: skip
-
-
-def main(words: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--trials", type=int, default=24, help="of the search that is timed")
-    parser.add_argument("--rounds", type=int, default=10, help="that the time of the driver is taken over")
-    chosen = parser.parse_args(words)
-    chosen.out.write_text(json.dumps(measured(chosen.trials, chosen.rounds), indent=1) + "\n", encoding="utf-8")
-    print(f"wrote {chosen.out}; the page by python -m studies.benchmarks.scale_page")
-
-
-if __name__ == "__main__":
-    run_program(main)
+    model = asdict(ScaleModel(0.0, driver, ROUNDS)) | {"trials": TRIALS, "splits": SPLITS, "epochs": EPOCHS}
+    write_json(out, found | {
+        "trials": trials, "throughput": rows, "driver_seconds_per_round": driver, "card_seconds_per_round": cards,
+        "model": model_rows(cards, driver), "assumed": model,
+    })  # fmt: skip
+    print(f"wrote {out}; the page by python -m studies.benchmarks pages scale")

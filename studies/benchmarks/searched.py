@@ -1,25 +1,20 @@
-"""Every reaction and tuned network under one budget: `python -m studies.benchmarks.searched --device cuda`.
+"""Reactions and tuned networks under one budget: the same number of trials for everybody, validation chooses.
 
-A cell is a contestant on a data set: as many trials for everybody, published settings first, then random ones of a
-space, all splits, the worse dropped on the way. The best mean validation accuracy chooses; test nodes choose nothing.
-Writes docs/searched.json after every cell, and goes on where it was left; `python -m studies.benchmarks.searched_page`
-turns it into docs/searched.md.
+A cell is a contestant on a data set: published settings first, then random ones of a space, all splits, the worse
+stopped early. The best mean validation accuracy chooses; test nodes are never used for selection.
 """
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from gread.datasets.node_data import NodeData
 from gread.settings.config import Config
@@ -31,26 +26,13 @@ from gread.tuning.rounds import train_round
 from gread.tuning.selection import best_by_test, chosen, nested_accuracies
 from gread.tuning.space import Space, find_space
 from rdgraph.errors import InvalidArgument
-from rdgraph.methods.registry import FIXED
-from studies.benchmarks.cell_file import (
-    Cell,
-    checked,
-    joined_cells,
-    measure_cells,
-    missing_cells,
-    present,
-    read_cells,
-    say,
-    write_cells,
-)
-from studies.benchmarks.compared import SETS
-from studies.benchmarks.speed_rows import environment
-from studies.runs.boundary import run_program
+from rdgraph.vocabulary.methods import FIXED
+from studies.benchmarks.result_files import RESULTS, Cell, checked, measure_cells, missing_cells, open_cells, say
+from studies.cells.cell import SETS
 from studies.search.tasks import SearchRequest, base_config
 
 #: The column that says who was measured.
 KEY = "contestant"
-DOCS = Path(__file__).resolve().parents[2] / "docs"
 #: The sets of the second question, beside the nine of the paper.
 OTHERS = ("chameleon_filtered", "squirrel_filtered", "minesweeper", "tolokers")
 #: Trials of a cell: 500 in the paper.
@@ -171,7 +153,7 @@ def make_candidates(
 
 
 # ---------------------------------------------------------------------- one cell
-def measure(
+def searched_row(
     contestant: Contestant, dataset: str, data: NodeData, device: str, *, trials: int, epochs: int, seed: int = 0,
     folder: Path | None = None,
 ) -> SearchedRow:  # fmt: skip
@@ -216,53 +198,27 @@ def usual_cells(cells: Sequence[Cell]) -> list[Cell]:
     return [(name, dataset) for name, dataset in cells if dataset not in OTHERS or name in ON_OTHERS]
 
 
-def measured(
-    name: str, dataset: str, data: NodeData, *, device: str, trials: int | None = None, seed: int = 0,
-    folder: Path | None = None,
-) -> SearchedRow:  # fmt: skip
-    """A cell under the budget of its data set, or another one."""
-    count, epochs = trials or TRIALS.get(dataset, FEW), EPOCHS.get(dataset, USUAL)
-    row = measure(CONTESTANTS[name], dataset, data, device, trials=count, epochs=epochs, seed=seed, folder=folder)
-    if device.startswith("cuda"):
-        torch.cuda.empty_cache()  # the planner asks the device what is free
-    return row
+def searched(
+    *, contestants: Sequence[str] = (), device: str = "auto", sets: Sequence[str] = (), trials: int | None = None,
+    seed: int = 0, again: bool = False, seconds: float = float("inf"), folder: Path | None = None,
+    out: Path = RESULTS / "searched.json",
+) -> None:  # fmt: skip
+    """Every reaction and tuned network under one budget, resumed where it stopped; writes the file after every cell."""
+    device = choose_device(device)
+    names = checked(contestants, tuple(CONTESTANTS), "contestant")
+    sets = checked(sets, (*SETS, *OTHERS), "data set of this benchmark")
+    dropped = [(name, dataset) for name in names for dataset in sets] if again else []
+    found = open_cells(out, "python -m studies.benchmarks searched --device cuda", device, dropped)
+    missing = missing_cells(found, KEY, names, sets)
+
+    def measure(name: str, dataset: str, data: NodeData) -> SearchedRow:
+        return searched_row(CONTESTANTS[name], dataset, data, device, trials=trials or TRIALS.get(dataset, FEW),
+                            epochs=EPOCHS.get(dataset, USUAL), seed=seed, folder=folder)  # fmt: skip
+
+    measure_cells(missing if contestants else usual_cells(missing), measure, searched_line, out, found, seconds)
 
 
-def told(row: SearchedRow) -> str:
+def searched_line(row: SearchedRow) -> str:
     """A row in a line."""
     found = f"{row.mean:.2f} ± {row.std:.2f} ({row.origin}), by test {row.by_test:.2f}, {row.trials} trials"
     return f"{found}, {row.seconds:.1f} s"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="All reactions and tuned networks under one budget of trials")
-    parser.add_argument("--device", default="auto")
-    parser.add_argument("--contestant", action="append", dest="contestants", metavar="NAME")
-    parser.add_argument("--set", action="append", dest="sets", metavar="NAME")
-    parser.add_argument("--trials", type=int, help="trials of every cell; 200 on the three small sets, else 60")
-    parser.add_argument("--seed", type=int, default=0, help="of the trials that are drawn and of the trainings")
-    parser.add_argument("--again", action="store_true", help="measure the chosen cells anew")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no cell after so many seconds")
-    parser.add_argument("--out", type=Path, default=DOCS / "searched.json")
-    parser.add_argument("--folder", type=Path, help="where a cell that is cut off leaves what it goes on from")
-    parser.add_argument("--join", type=Path, nargs="+", metavar="FILE", help="measure nothing, put files into one")
-    given = parser.parse_args()
-    if given.join:
-        write_cells(given.out, joined_cells(present(given.join), KEY))
-        return
-    device = choose_device(given.device)
-    names = checked(given.contestants, tuple(CONTESTANTS), "contestant")
-    sets = checked(given.sets, (*SETS, *OTHERS), "data set of this benchmark")
-    found = read_cells(given.out)
-    if given.again:
-        found["rows"] = [r for r in found["rows"] if not (r[KEY] in names and r["dataset"] in sets)]
-    found["command"] = "python -m studies.benchmarks.searched --device cuda"
-    found["environment"] = environment(device)
-    work = partial(measured, device=device, trials=given.trials, seed=given.seed, folder=given.folder)
-    missing = missing_cells(found, KEY, names, sets)
-    cells = missing if given.contestants else usual_cells(missing)
-    measure_cells(cells, work, told, given.out, found, given.seconds)
-
-
-if __name__ == "__main__":
-    run_program(main)

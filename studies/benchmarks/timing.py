@@ -1,15 +1,98 @@
-"""Timing on any device: medians after a warm-up, events on a GPU, and the bandwidth that everything is held against."""
+"""Timing on any device, the cases that are timed, and their rows: one measurement, its peer in the same run, a target.
+
+Times are medians after a warm-up, events on a GPU; the bandwidth of a copy is what everything is compared with.
+"""
 
 from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor
 
+import rdgraph as rd
+from rdgraph.graphs.kernels import torch_reference as plain
+from rdgraph.graphs.operator import Operator, Pattern
+
+# ---------------------------------------------------------------------- timing
 #: Clock cycles the card waits while a call is queued: about a millisecond.
 QUEUE_CYCLES = 2_000_000
+Call = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class SpeedRow:
+    """One measurement, its peer in the same run, and the target: ratio <= or >= `target`."""
+
+    topic: str
+    what: str
+    seconds: float
+    peer: str
+    ratio: float
+    target: str = ""
+    met: bool | None = None
+
+    @classmethod
+    def against(cls, topic: str, what: str, seconds: float, peer: str, ratio: float, target: str = "") -> SpeedRow:
+        met = None
+        if target:
+            sign, number = target.split()
+            met = ratio <= float(number) if sign == "<=" else ratio >= float(number)
+        return cls(topic, what, seconds, peer, ratio, target, met)
+
+
+@dataclass(frozen=True)
+class Peer:
+    """What a case is compared with: a call, or seconds that are known; the ratio is ours/theirs, or how much faster."""
+
+    name: str
+    time: Call | float
+    target: str = ""
+    is_slower: bool = False
+
+
+@dataclass(frozen=True)
+class Case:
+    """A call that is timed against its peers; the shortest median of several rounds, in which they take turns.
+
+    `what` may be a function: it is asked after the timing. `clock` takes a call and gives its seconds.
+    """
+
+    topic: str
+    what: str | Callable[[], str]
+    call: Call
+    peers: tuple[Peer, ...]
+    rounds: int = 1
+    with_gradients: bool = False
+    clock: Callable[[Call], float] | None = None
+
+    def rows(self, device: str) -> Iterator[SpeedRow]:
+        """A row for every peer."""
+        clock = self.clock or (lambda call: median_seconds(call, device))
+        calls = [self.call, *(peer.time for peer in self.peers if callable(peer.time))]
+        with torch.set_grad_enabled(self.with_gradients):
+            turns = [[clock(call) for call in calls] for _ in range(self.rounds)]
+        own, *others = (min(times) for times in zip(*turns, strict=True))
+        what = self.what if isinstance(self.what, str) else self.what()
+        for peer in self.peers:
+            seconds = others.pop(0) if callable(peer.time) else peer.time
+            ratio = seconds / own if peer.is_slower else own / seconds
+            text = f"{peer.name} {short_time(seconds)}"
+            yield SpeedRow.against(self.topic, what, own, text, ratio, peer.target)
+
+
+def short_time(seconds: float) -> str:
+    """A time in milliseconds, or in microseconds where it is short.
+
+    >>> short_time(0.0021), short_time(0.00003)
+    ('2.10 ms', '30.0 us')
+    """
+    return f"{seconds * 1e3:.2f} ms" if seconds >= 1e-4 else f"{seconds * 1e6:.1f} us"
 
 
 def median_seconds(function: Callable[[], object], device: str, seconds: float = 0.3, most: int = 200) -> float:
@@ -79,3 +162,75 @@ def replay_seconds(function: Callable[[], object], runs: int = 200) -> float:
         torch.cuda.synchronize()
         times.append(start.elapsed_time(end) / runs)
     return statistics.median(times) / 1e3
+
+
+def wait(device: str) -> None:
+    """Wait until a card has done what it was given."""
+    if device.startswith("cuda"):
+        torch.cuda.synchronize()
+
+
+# ---------------------------------------------------------------------- sample operators
+# Operators whose products are timed: random graphs, a local lattice, and the products everybody writes first.
+
+
+def random_operator(
+    nodes: int, entries: int, device: str, dtype: torch.dtype = torch.float32, seed: int = 0
+) -> Operator:
+    """A random undirected graph with about `entries` stored entries, symmetric normalisation, made on the device."""
+    generator = torch.Generator(device).manual_seed(seed)
+    ends = torch.randint(nodes, (2, entries // 2), generator=generator, device=device)
+    flat = torch.cat([ends[0] * nodes + ends[1], ends[1] * nodes + ends[0]])
+    flat = torch.unique(flat)
+    return _operator(flat // nodes, flat % nodes, nodes, dtype)
+
+
+def _operator(rows: Tensor, columns: Tensor, nodes: int, dtype: torch.dtype) -> Operator:
+    """Symmetric normalisation of a pattern with unit weights, entries sorted by row."""
+    degree = torch.bincount(rows, minlength=nodes)
+    indptr = torch.cat([degree.new_zeros(1), degree.cumsum(0)])
+    root = degree.clamp(min=1).double().rsqrt()
+    pattern = Pattern.from_csr(indptr, columns, rows.device)
+    return Operator(pattern, (root[rows] * root[columns]).to(dtype), "symmetric")
+
+
+def lattice(side: int) -> rd.Graph:
+    """A local graph: a torus of side x side nodes with 20 neighbours each, its nodes in random order."""
+    node = np.arange(side * side)
+    row, column = node // side, node % side
+    steps = [(i, j) for i in range(-2, 3) for j in range(-2, 3) if (i, j) != (0, 0) and abs(i) + abs(j) < 4]
+    others = [((row + i) % side) * side + (column + j) % side for i, j in steps]
+    name = np.random.default_rng(0).permutation(len(node))
+    edges = np.stack([name[np.concatenate(others)], name[np.tile(node, len(steps))]])
+    return rd.Graph.from_edges(edges, num_nodes=len(node))
+
+
+def gather_scatter(op: Operator, x: Tensor) -> Callable[[], Tensor]:
+    """The product everybody writes first: index_select, times weight, scatter_add."""
+    rows, columns = op.pattern.rows.long(), op.pattern.indices.long()
+    target = rows[:, None].expand(-1, x.shape[1])
+
+    def product() -> Tensor:
+        messages = x.index_select(0, columns) * op.weights[:, None]
+        return torch.zeros_like(x).scatter_add_(0, target, messages)
+
+    return product
+
+
+def torch_csr(op: Operator) -> Tensor:
+    """The operator as torch's own sparse matrix."""
+    plain._accept_csr()
+    pattern = op.pattern
+    return torch.sparse_csr_tensor(
+        pattern.indptr, pattern.indices, op.weights, size=(op.num_nodes,) * 2, check_invariants=False
+    )
+
+
+def scipy_csr(op: Operator) -> Any:
+    """The operator as scipy's sparse matrix."""
+    import scipy.sparse
+
+    pattern = op.pattern
+    return scipy.sparse.csr_array(
+        (op.weights.numpy(), pattern.indices.numpy(), pattern.indptr.numpy()), shape=(op.num_nodes,) * 2
+    )

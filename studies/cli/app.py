@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import json
 import sys
 from collections.abc import Iterator
@@ -13,7 +15,8 @@ import typer
 from rich.console import Console
 
 from rdgraph.plugins import load_plugins
-from studies.cli import pages
+from rdgraph.status_line import StatusLine
+from studies.cli import printed_pages
 from studies.cli.compare_commands import compare_command
 from studies.cli.conform_commands import conform_command
 from studies.cli.data_commands import data
@@ -22,7 +25,7 @@ from studies.cli.distil_commands import distil_command
 from studies.cli.explore_commands import explore_command
 from studies.cli.ledger_commands import ledger_app
 from studies.cli.model_commands import models_command
-from studies.cli.options import EQUATION_SETTINGS, Equation, Values, read_numbers
+from studies.cli.options import EQUATION_SETTINGS, Command, Equation, Values, read_numbers
 from studies.cli.plot_commands import plot
 from studies.cli.predict_commands import predict_command
 from studies.cli.preset_commands import presets_app
@@ -30,7 +33,6 @@ from studies.cli.search_commands import search_command
 from studies.cli.study_commands import study_command
 from studies.cli.train_commands import train_command
 from studies.runs.boundary import reported, say
-from studies.runs.progress import progress
 
 app = typer.Typer(
     name="rdgraph",
@@ -71,9 +73,20 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object inst
 
 def main() -> None:
     """Entry point: what a user can do something about is shown as text, never as a traceback."""
+    atexit.register(_leave_garbage)
     with reported(errors):
         load_plugins()
         app()
+
+
+def _leave_garbage() -> None:
+    """At exit: spare the interpreter a last look through all objects of torch and sympy.
+
+    Libraries bound by nanobind, such as Triton's, report what is not collected as leaks, so they get that look.
+    """
+    values = (value for module in list(sys.modules.values()) for value in getattr(module, "__dict__", {}).values())
+    if all(str(type(value).__module__) != "nanobind" for value in values):
+        gc.freeze()
 
 
 def _print_version(wanted: bool) -> None:
@@ -114,21 +127,24 @@ def catalogue_command(as_json: AsJson = False) -> None:
         ]
         _print_json(entries)
     else:
-        console.print(pages.catalogue_table(catalogue.entries.values()))
+        console.print(printed_pages.catalogue_table(catalogue.entries.values()))
 
 
 @app.command()
 def show(name: Annotated[str, typer.Argument(help="A name of the catalogue, such as BS.")]) -> None:
     """Show one catalogued system: equations, source, usual numbers; its analysis, or how several fields are coupled."""
-    from rdgraph.reports.summary import analyse
-    from rdgraph.systems.catalogue import catalogue
+    with StatusLine("reading the catalogue", console=errors):
+        from rdgraph.reports.summary import analyse
+        from rdgraph.systems.catalogue import catalogue
 
-    entry = catalogue.entry(name)
-    console.print(pages.entry_panel(entry))
+        entry = catalogue.entry(name)
+    console.print(printed_pages.entry_panel(entry))
     if entry.system.is_single:
-        console.print(pages.analysis_page(analyse(entry.system)))
+        with StatusLine("analysing", console=errors) as status:
+            result = analyse(entry.system, tell=status.say)
+        console.print(printed_pages.analysis_page(result))
     else:
-        console.print(pages.system_table(entry.system))
+        console.print(printed_pages.system_table(entry.system))
 
 
 @app.command("analyse", context_settings=EQUATION_SETTINGS)
@@ -137,22 +153,28 @@ def analyse_command(
     coefficient: Coefficients = None,
     assume: Assumptions = None,
     normalisation: Annotated[
-        list[str] | None, typer.Option("--normalisation", help="Bounds for these; symmetric and row by default.")
+        list[str] | None,
+        typer.Option("--normalisation", metavar="NAME", help="Bounds for these; symmetric and row by default."),
     ] = None,
     as_json: AsJson = False,
     smt2: Smt2 = None,
 ) -> None:
     """Answer every question about an equation: symbol, response, Lipschitz, existence, boxes, step limits ..."""
-    from rdgraph.reports.summary import analyse
-    from rdgraph.systems.parser import parse
-
-    system = parse(equation, _declared(coefficient), assume=assume or [])
     with _obligations(smt2):
-        result = analyse(system, normalisation) if normalisation else analyse(system)
+        with StatusLine("reading the equation", console=errors), _quick_imports():
+            from rdgraph.systems.parser import parse
+
+            system = parse(equation, _declared(coefficient), assume=assume or [])
+        if not as_json:
+            console.print(printed_pages.opening_line(system))  # at once: the answers take longer than reading
+        with StatusLine("analysing", console=errors) as status:
+            with _quick_imports():
+                from rdgraph.reports.summary import NORMALISATIONS, analyse
+            result = analyse(system, normalisation or NORMALISATIONS, tell=status.say)
     if as_json:
         _print_json(result.to_dict())
     else:
-        console.print(pages.analysis_page(result))
+        console.print(printed_pages.below_opening(result))
 
 
 @app.command()
@@ -164,18 +186,18 @@ def verify(
     smt2: Smt2 = None,
 ) -> None:
     """Decide the registered claims; exit 0 if every one was decided as its evidence says, 1 otherwise."""
-    from rdgraph.claims import markdown, select
-    from rdgraph.claims import verify as run
+    with _obligations(smt2), StatusLine("deciding claims", console=errors) as status:
+        from rdgraph.reports.claims import markdown, select
+        from rdgraph.reports.claims import verify as run
 
-    with _obligations(smt2), progress(errors) as bar:
-        task = bar.add_task("deciding claims", total=len(select(name)))
-        claims = run(name, progress=lambda claim: bar.update(task, advance=1, description=f"decided {claim.id}"))
+        count = len(select(name))
+        claims = run(name, progress=lambda claim: status.say(f"decided {claim.id}", status.done + 1, count))
     if as_json:
         _print_json([c.to_dict() for c in claims])
     elif as_markdown:
         say(console, markdown(claims))
     else:
-        console.print(pages.claims_page(claims, evidence=evidence))
+        console.print(printed_pages.claims_page(claims, evidence=evidence))
     if not all(c.as_expected for c in claims):
         raise typer.Exit(1)
 
@@ -197,19 +219,21 @@ def preflight_command(
     as_json: AsJson = False,
 ) -> None:
     """One page before a run: what will happen, and is it safe? Exit 1 if it is unsafe."""
-    from rdgraph.reports.findings import UNSAFE
-    from rdgraph.reports.preflight_report import preflight
-    from rdgraph.systems.parser import parse
+    with StatusLine("reading the equation", console=errors) as status:
+        from rdgraph.reports.findings import UNSAFE
+        from rdgraph.reports.preflight_report import preflight
+        from rdgraph.systems.parser import parse
 
-    system = parse(equation, _declared(coefficient), assume=assume or [])
-    report = preflight(
-        system, normalisation=normalisation, T=time, method=method, step=step, coefficients=read_numbers(values)
-    )
+        system = parse(equation, _declared(coefficient), assume=assume or [])
+        report = preflight(
+            system, normalisation=normalisation, T=time, method=method, step=step, coefficients=read_numbers(values),
+            tell=status.say,
+        )  # fmt: skip
     if as_json:
         _print_json(report.to_dict())
     else:
-        console.print(pages.report_page(report))
-    if report.status == UNSAFE:
+        console.print(printed_pages.report_page(report))
+    if report.outcome == UNSAFE:
         raise typer.Exit(1)
 
 
@@ -223,6 +247,22 @@ app.command("search")(search_command)
 app.command("discover")(discover_command)
 app.command("distil")(distil_command)
 app.command("study")(study_command)
+for part in (app, plot, data, presets_app, ledger_app):
+    for registered in part.registered_commands:
+        registered.cls = Command
+
+
+@contextmanager
+def _quick_imports() -> Iterator[None]:
+    """Load libraries without looking for garbage, of which imports make none: it is a fifth of loading sympy."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()  # what was loaded stays until the end: it is not looked through again
+        if was_on:
+            gc.enable()
 
 
 @contextmanager
@@ -231,7 +271,7 @@ def _obligations(folder: Path | None) -> Iterator[None]:
     if folder is None:
         yield
         return
-    from rdgraph.decisions.judge import recorded
+    from rdgraph.reals.judge import recorded
     from studies.cli.obligations import obligation_files, write_obligations
 
     obligation_files(folder)  # a folder that cannot be used is refused before the work

@@ -10,18 +10,30 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from rdgraph.status_line import StatusLine
 from rdgraph.wording import counted
 from studies.cli.fitted_table import FittedTable
-from studies.cli.options import Address, EngineName, chosen_engine
+from studies.cli.options import LOADING, Address, EngineName, chosen_engine
 from studies.cli.own_files import NONE, OwnFiles, takes_own_files
-from studies.cli.train_commands import Dataset, Device, FirstSeed, Root, Seeds, Small, Splits, choose_device
+from studies.cli.train_commands import (
+    Dataset,
+    Device,
+    Epochs,
+    FirstSeed,
+    Root,
+    Seeds,
+    Small,
+    Splits,
+    choose_device,
+    given_settings,
+)
 from studies.cli.train_display import Display
 from studies.runs.boundary import resumable, say
 from studies.runs.libraries import require
 from studies.runs.tables import number_text
 
 if TYPE_CHECKING:
-    from studies.contest.contest_plan import ContestPlan
+    from studies.contest.study import ContestPlan
 
 console = Console()
 errors = Console(stderr=True)
@@ -34,7 +46,12 @@ Models = Annotated[
 ]
 Reactions = Annotated[
     list[str] | None,
-    typer.Option("--reaction", help="A reaction or an equation, for one more GREAD; any number of them."),
+    typer.Option(
+        "--reaction",
+        "--equation",
+        metavar="REACTION",
+        help="A reaction or an equation, for one more GREAD; any number of them.",
+    ),
 ]
 PresetName = Annotated[str, typer.Option("--preset", help="published (defaults where there are none) or defaults.")]
 Settings = Annotated[
@@ -56,6 +73,7 @@ def compare_command(
     seed: FirstSeed = 0,
     preset: PresetName = "published",
     settings: Settings = None,
+    epochs: Epochs = None,
     own: OwnFiles = NONE,
     device: Device = "auto",
     root: Root = None,
@@ -66,24 +84,37 @@ def compare_command(
 ) -> None:
     """Compare networks and references on the same splits: one table, learning curves side by side, verdicts.
 
-    Differences are from the first of them, split by split, with their standard error. The same command resumes a run
-    that was interrupted.
+    Differences are from the first of them, split by split, with their corrected standard error. The same command
+    resumes a run that was interrupted.
     """
     require("a comparison", "gread")
-    from studies.contest.contest_plan import contest_folder, make_contest
-    from studies.contest.contest_study import execute_contest
-    from studies.training.plan import Request
+    with StatusLine(LOADING, console=errors):
+        from studies.contest.study import (
+            BEST,
+            contest_folder,
+            contest_words,
+            execute_contest,
+            make_contest,
+            train_command,
+        )
+        from studies.training.plan import Request
 
-    request = Request(
-        dataset, splits=splits, seed=seed, seeds=seeds, device=choose_device(device), small=small, **own.request(root)
-    )
-    names = [name.strip() for name in models.split(",") if name.strip()]
-    plan = make_contest(request, names, preset, tuple(settings or ()), tuple(reaction or ()))
+        request = Request(
+            dataset, splits=splits, seed=seed, seeds=seeds, device=choose_device(device), small=small,
+            **own.request(root),
+        )  # fmt: skip
+        names = [name.strip() for name in models.split(",") if name.strip()]
+        changes = tuple(given_settings(settings, epochs=epochs))
+        plan = make_contest(request, names, preset, changes, tuple(reaction or ()))
     folder = out or contest_folder(plan)
     say(errors, _headline(plan))
     with resumable(errors, folder), chosen_engine(engine, address) as place, Display(errors) as display:
-        rows = execute_contest(plan, folder, progress=display.hear, tell=display.say, engine=place)
+        rows = execute_contest(plan, folder, progress=display.hear, tell=display.note, engine=place)
     console.print(contest_table(rows))
+    for sentence in contest_words(plan, folder):
+        say(console, sentence)
+    if (folder / BEST).is_file():
+        say(console, f"to predict with the best network on validation nodes, train it: {train_command(plan, folder)}")
     say(console, f"wrote {folder / 'report.html'}")
 
 
@@ -91,20 +122,27 @@ def contest_table(rows: Sequence[Any]) -> FittedTable:
     """Method, accuracy, difference from the first, parameters and time."""
     cells = [
         [
-            str(row["method"]), number_text(float(row["mean"])) + _spread(float(row["error"])),
-            number_text(float(row["difference"]), "+z.2f") + _spread(float(row["difference_error"])) if k else "",
+            str(row["method"]), number_text(float(row["mean"])) + _spread(float(row["std"]), " ± {:.2f}"),
+            _difference(row) if k else "",
             f"{int(row['parameters']):,}", number_text(float(row["ms_per_epoch"])),
             number_text(float(row["published"])),
         ]
         for k, row in enumerate(rows)
     ]  # fmt: skip
-    caption = "percent; ± is the standard error over the splits; differences are from the first, split by split"
+    caption = (
+        "percent; ± is the standard deviation over the splits; differences are from the first, split by split, with "
+        "the corrected standard error in brackets"
+    )
     headings = ("method", "accuracy", "difference", "parameters", "ms/epoch", "published")
     return FittedTable("", headings, cells, caption=caption)
 
 
-def _spread(error: float) -> str:
-    return "" if math.isnan(error) else f" ± {error:.2f}"
+def _difference(row: Any) -> str:
+    return number_text(float(row["difference"]), "+z.2f") + _spread(float(row["difference_error"]), " ({:.2f})")
+
+
+def _spread(number: float, form: str) -> str:
+    return "" if math.isnan(number) else form.format(number)
 
 
 def _headline(plan: ContestPlan) -> str:

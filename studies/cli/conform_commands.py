@@ -14,13 +14,14 @@ import typer
 from rich.console import Console
 
 from rdgraph.errors import InvalidArgument, MissingDependency
+from rdgraph.status_line import StatusLine
 from studies.cli.options import Values, read_numbers
 from studies.runs.boundary import say
 from studies.runs.libraries import require
 
 if TYPE_CHECKING:
-    from rdgraph.conformance.conformity import Conformity
-    from rdgraph.conformance.recovery import Recovery
+    from rdgraph.infer.layers.conformity import Conformity
+    from rdgraph.infer.layers.recovery import Recovery
 
 console = Console()
 
@@ -37,7 +38,7 @@ def conform_command(
         ),
     ],
     equation: Annotated[
-        str | None, typer.Argument(metavar="[EQUATION]", help="A right-hand side; without one it is looked for.")
+        str | None, typer.Argument(metavar="EQUATION", help="A right-hand side; without one it is looked for.")
     ] = None,
     compared: Annotated[str, typer.Option("--compared", help="field, map, step or flow.")] = "field",
     step: Annotated[float, typer.Option("--step", help="Length of a step of Euler's method.")] = 1.0,
@@ -66,17 +67,20 @@ def conform_command(
 ) -> None:
     """Hold a torch layer against an equation; exit 0 if it conforms, 1 if it differs or no line was found."""
     require("a layer", "torch")
-    loaded = load_layer(layer)
-    if equation is None:
-        found: Conformity | Recovery = _recovered(loaded, channels, graphs)
-    else:
-        from rdgraph.conformance.conformity import conform
+    with StatusLine("loading the layer", shown=True) as status:
+        loaded = load_layer(layer)
+        status.say("looking for its equation" if equation is None else "comparing it with the equation")
+        if equation is None:
+            found: Conformity | Recovery = _recovered(loaded, channels, graphs)
+        else:
+            from rdgraph.infer.layers.conformity import conform
 
-        found = conform(
-            loaded, equation, compared=compared, step=step, count=count, T=time, normalisation=normalisation,
-            self_loops=_opened(self_loops), transposed=_open(transposed, "--transposed"), values=read_numbers(values),
-            coefficients=_declared(coefficient), assume=assume or [], channels=channels, graphs=graphs,
-        )  # fmt: skip
+            found = conform(
+                loaded, equation, compared=compared, step=step, count=count, T=time, normalisation=normalisation,
+                self_loops=_opened(self_loops), transposed=_open(transposed, "--transposed"),
+                values=read_numbers(values), coefficients=_declared(coefficient), assume=assume or [],
+                channels=channels, graphs=graphs,
+            )  # fmt: skip
     if as_json:
         sys.stdout.write(json.dumps(found.to_dict(), indent=2) + "\n")
     else:
@@ -90,7 +94,7 @@ def conform_command(
 
 
 def _recovered(layer: Any, channels: int | None, graphs: str) -> Recovery:
-    from rdgraph.conformance.recovery import recover
+    from rdgraph.infer.layers.recovery import recover
 
     return recover(layer, channels=channels, graphs=graphs)
 
@@ -137,11 +141,19 @@ def load_layer(text: str) -> Any:
 def _module(place: str) -> Any:
     if place.endswith(".py"):
         path = Path(place)
-        spec = importlib.util.spec_from_file_location(path.stem, path)
+        name = path.stem
+        while name in sys.modules:
+            name += "_"
+        spec = importlib.util.spec_from_file_location(name, path)
         if spec is None or spec.loader is None or not path.is_file():
             raise InvalidArgument(f"expected a file of Python, got {place}; check its name")
         module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
+        sys.modules[name] = module  # dataclasses and PyTorch Geometric look up the module of a class by its name
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[name]
+            raise
         return module
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.figures import PALETTE, plain
-from rdgraph.conformance.conformity import Conformity
-from rdgraph.conformance.small_witness import LayerWitness
+from analysis.figure_files import PALETTE, plain
 from rdgraph.errors import RdgraphError
+from rdgraph.infer.layers.conformity import Conformity
+from rdgraph.infer.layers.small_witness import LayerWitness
 from rdgraph.systems.parser import parse
-from studies.runs.config import RunConfig
+from studies.runs.run_config import RunConfig
 from studies.runs.study import Study, execute
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import Row
@@ -70,7 +70,7 @@ def write_page(run: StudyRun, found: Conformity) -> None:
 
 def formula_rows(found: Conformity) -> list[Row]:
     """The two formulas."""
-    computed = found.equation or "no line in the language was found"
+    computed = found.equation or "no line was found"
     return [
         {"side": "the equation", "formula": found.asked, "reading": found.reading if found.conforms else "as asked"},
         {"side": "the layer", "formula": computed, "reading": found.reading},
@@ -114,7 +114,7 @@ def formulas_figure(found: Conformity) -> Figure:
     """Two panels with formulas, as mathematics where they can be read back."""
     from matplotlib.figure import Figure
 
-    computed = found.equation or "no line in the language"
+    computed = found.equation or "no line was found"
     figure = Figure(figsize=(12, 2.4), layout="constrained")
     for panel, title, text in zip(
         figure.subplots(1, 2), ("the equation", "the layer"), (found.asked, computed), strict=True

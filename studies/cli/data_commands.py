@@ -11,9 +11,9 @@ import typer
 from rich.console import Console
 
 from rdgraph.errors import InvalidArgument
+from rdgraph.status_line import StatusLine
 from studies.cli.fitted_table import FittedTable
 from studies.runs.boundary import say
-from studies.runs.progress import progress
 
 if TYPE_CHECKING:
     from studies.datasets.local_sets import LocalSets
@@ -23,7 +23,9 @@ data = typer.Typer(help="Data sets: list, fetch, count beside the paper's table,
 console = Console()
 errors = Console(stderr=True)
 
-Names = Annotated[list[str] | None, typer.Argument(help="Data sets; without any, all that are available.")]
+Names = Annotated[
+    list[str] | None, typer.Argument(metavar="NAME", help="Data sets; without any, all that are available.")
+]
 Root = Annotated[
     Path | None,
     typer.Option("--root", help="Folder of the files.", show_default="RDGRAPH_DATA, else the user's cache"),
@@ -51,7 +53,7 @@ def list_command(root: Root = None, as_json: AsJson = False) -> None:
 
 @data.command("fetch")
 def fetch_command(
-    names: Annotated[list[str], typer.Argument(help="Data sets, or all.")],
+    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Data sets, or all.")],
     root: Root = None,
     offline: Annotated[
         bool, typer.Option("--offline", help="Ask no server: fail if a file is not available already.")
@@ -74,14 +76,14 @@ def table_command(
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print markdown tables.")] = False,
 ) -> None:
     """Count what can be counted, beside the paper's table; every difference with the reason that reproduces it."""
-    from gread.datasets.comparison import compare
+    from gread.datasets.published_comparison import compare
     from studies.cli import data_pages
     from studies.datasets.local_sets import LocalSets
 
     local = LocalSets(root)
     chosen, missing = _available(local, names)
-    with progress(errors) as bar:
-        twins = {name: local.twins(name) for name in bar.track(chosen, description="counting")}
+    with StatusLine("counting", console=errors) as status:
+        twins = {name: local.twins(name) for name in status.track(chosen, "data set")}
         facts = [local.facts(name) for name in chosen]
         compared = {f.name: compare(f, local.facts_or_none) for f in facts}
     if as_json:
@@ -103,13 +105,13 @@ def table_command(
 @data.command("check")
 def check_command(names: Names = None, root: Root = None, as_json: AsJson = False) -> None:
     """Check files against their sha256 and counts against the catalogue, and measure what is odd; exit 1 if bad."""
-    from studies.datasets.checks import BAD, check
+    from studies.datasets.local_checks import BAD, check
     from studies.datasets.local_sets import LocalSets
 
     local = LocalSets(root)
     chosen, missing = _available(local, names)
-    with progress(errors) as bar:
-        found = [c for name in bar.track(chosen, description="checking") for c in check(local, name)]
+    with StatusLine("checking", console=errors) as status:
+        found = [c for name in status.track(chosen, "data set") for c in check(local, name)]
     bad = [c for c in found if c.status == BAD]
     if as_json:
         _print_json({"checks": [c.to_dict() for c in found], "bad": len(bad), "not_is_available": missing})

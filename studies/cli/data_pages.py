@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from gread.datasets.comparison import UNEXPLAINED, Comparison
-from gread.datasets.facts import Facts
-from gread.datasets.twins import Twins
+from gread.datasets.facts import Facts, Twins
+from gread.datasets.published_comparison import UNEXPLAINED, Comparison
+from rdgraph.wording import markdown_row
 from studies.cli.fitted_table import FittedTable
 from studies.runs.tables import number_text
 
@@ -111,13 +111,10 @@ def markdown_page(parts: Sequence[Section], notes: Sequence[str]) -> str:
     """The same tables as markdown."""
     blocks = []
     for title, headings, rows in parts:
-        lines = [f"**{title}**", "", _line(headings), _line(["---"] * len(headings)), *map(_line, rows)]
+        rule = markdown_row(["---"] * len(headings))
+        lines = [f"**{title}**", "", markdown_row(headings), rule, *map(markdown_row, rows)]
         blocks.append("\n".join(lines))
     return "\n\n".join([*blocks, *notes])
-
-
-def _line(cells: Cells) -> str:
-    return "| " + " | ".join(c.replace("|", "\\|").replace("*", "\\*") for c in cells) + " |"
 
 
 def _share(value: float) -> str:

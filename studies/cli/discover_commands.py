@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from rdgraph.wording import counted
+from rdgraph.status_line import StatusLine
+from rdgraph.wording import counted, duration
+from studies.cli.options import LOADING
 from studies.cli.own_files import NONE, OwnFiles, takes_own_files
-from studies.cli.search_display import SearchDisplay, duration
-from studies.cli.train_commands import Device, Epochs, Root, Settings, Splits, choose_device
+from studies.cli.train_commands import Device, Epochs, Root, Settings, Splits, choose_device, given_settings
+from studies.cli.train_display import SearchDisplay
 from studies.runs.boundary import resumable, say
 from studies.runs.libraries import require
 
@@ -23,7 +25,8 @@ console = Console()
 errors = Console(stderr=True)
 
 Datasets = Annotated[
-    list[str] | None, typer.Option("--dataset", help="A name of `rdgraph data list`; each of several is searched.")
+    list[str] | None,
+    typer.Option("--dataset", metavar="NAME", help="A name of `rdgraph data list`; each of several is searched."),
 ]
 Terms = Annotated[str, typer.Option("--terms", help="The grammar: default, small or FILE.toml.")]
 Size = Annotated[int, typer.Option("--size", help="All equations of up to so many terms are enumerated.")]
@@ -56,24 +59,24 @@ class DiscoverDisplay(SearchDisplay):
 
     >>> from types import SimpleNamespace
     >>> now = SimpleNamespace(trials=12.5, total=50, best=0.8125, best_line="alpha*L@H", seconds=10, seconds_left=30)
-    >>> DiscoverDisplay.line(now)
-    '12 of 50 equations, best validation 81.25 % (alpha*L@H), 10 s, 30 s left'
-    >>> from studies.discovery.trained_anew import AnewProgress
-    >>> DiscoverDisplay.line(AnewProgress("the choice and BS on film", 30, 400, 5.0))
-    'the choice and BS on film: 30 of 400 epochs, 5 s'
+    >>> DiscoverDisplay.described(now)
+    '12 of 50 equations, best validation 81.25 % (alpha*L@H), 30 s left'
+    >>> from studies.discovery.discovery_words import AnewProgress
+    >>> DiscoverDisplay.described(AnewProgress("the choice and BS on film", 30, 400, 5.0))
+    'the choice and BS on film: 30 of 400 epochs'
     """
 
-    title = "discovering"
+    doing = "discovering"
 
     @staticmethod
-    def line(p: Any) -> str:
-        from studies.discovery.trained_anew import AnewProgress
+    def described(p: Any) -> str:
+        from studies.discovery.discovery_words import AnewProgress
 
         if isinstance(p, AnewProgress):
-            return f"{p.what}: {p.trials} of {counted(p.total, 'epoch')}, {duration(p.seconds)}"
+            return f"{p.what}: {p.trials} of {counted(p.total, 'epoch')}"
         best = "" if math.isnan(p.best) else f", best validation {100 * p.best:.2f} % ({p.best_line})"
         left = "" if math.isnan(p.seconds_left) else f", {duration(p.seconds_left)} left"
-        return f"{math.floor(p.trials)} of {counted(p.total, 'equation')}{best}, {duration(p.seconds)}{left}"
+        return f"{math.floor(p.trials)} of {counted(p.total, 'equation')}{best}{left}"
 
 
 @takes_own_files
@@ -104,20 +107,21 @@ def discover_command(
     The same command goes on with a search that was cut off.
     """
     require("a search over equations", "gread")
-    from studies.discovery.discovery_task import DiscoveryRequest, make_discovery_task
-    from studies.training.choices import read_pairs
-
-    given = read_pairs(settings or []) | ({} if epochs is None else {"epochs": str(epochs)})
     names: list[str | None] = list(dict.fromkeys(dataset or [])) or [None]
-    tasks = [
-        make_discovery_task(
-            DiscoveryRequest(
-                name, terms, size, budget, sampler, preset, given, splits, seed, round_size, tuple(transfer or ()),
-                fresh, choose_device(device), **own.request(root),
+    with StatusLine(LOADING, console=errors):
+        from studies.discovery.discovery_task import DiscoveryRequest, make_discovery_task
+        from studies.training.choices import read_pairs
+
+        given = read_pairs(given_settings(settings, epochs=epochs))
+        tasks = [
+            make_discovery_task(
+                DiscoveryRequest(
+                    name, terms, size, budget, sampler, preset, given, splits, seed, round_size, tuple(transfer or ()),
+                    fresh, choose_device(device), **own.request(root),
+                )
             )
-        )
-        for name in names
-    ]  # fmt: skip
+            for name in names
+        ]  # fmt: skip
     for task in tasks:
         folder = task.default_folder() if out is None else out / task.dataset if len(tasks) > 1 else out
         search_equations(task, folder)
@@ -125,8 +129,8 @@ def discover_command(
 
 def search_equations(task: DiscoveryTask, folder: Path) -> None:
     """Search, show, say where the report lies."""
-    from studies.discovery import discovery_study as study
-    from studies.discovery.trained_anew import Listener
+    from studies.discovery import study as study
+    from studies.discovery.discovery_words import Listener
 
     plan = task.plan
     say(
@@ -136,7 +140,7 @@ def search_equations(task: DiscoveryTask, folder: Path) -> None:
         f"them, {counted(len(plan.splits), 'split')} each, on {task.request.device}",
     )
     with resumable(errors, folder), DiscoverDisplay(errors) as display:
-        rows = study.execute(task, folder, Listener(display.hear, display.say))
+        rows = study.execute(task, folder, Listener(display.hear, display.note))
     trained = sum(row["state"] in ("finished", "dropped", "diverged") for row in rows)
     say(console, f"{counted(trained, 'equation')} trained; {study.told_best(folder)}")
     say(console, f"wrote {folder / 'report.html'}")

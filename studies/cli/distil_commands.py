@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from rdgraph.errors import InvalidArgument
+from studies.cli.options import LOADING
 from studies.cli.train_commands import Device, Root, choose_device
 from studies.cli.train_display import Display
 from studies.runs.boundary import resumable, say
@@ -22,7 +23,7 @@ console = Console()
 errors = Console(stderr=True)
 
 Run = Annotated[
-    Path | None, typer.Argument(metavar="[RUN]", help="The folder of a training with a learned function, phi(H).")
+    Path | None, typer.Argument(metavar="RUN", help="The folder of a training with a learned function, phi(H).")
 ]
 Layer = Annotated[
     str | None,
@@ -69,8 +70,14 @@ def distil_command(
     """
     require("a distillation", "gread")
     from gread.formulas.distilled_network import TOLERANCE
-    from studies.distilling.distil_plan import LAYER_TOLERANCE, FormulaChoices, layer_curves, read_run
-    from studies.distilling.distil_study import execute_distillation, execute_layer
+    from studies.distilling.study import (
+        LAYER_TOLERANCE,
+        FormulaChoices,
+        execute_distillation,
+        execute_layer,
+        layer_curves,
+        read_run,
+    )
 
     if (run is None) == (layer is None):
         raise InvalidArgument("expected a run folder or --layer, got both or none; name one of them")
@@ -85,15 +92,16 @@ def distil_command(
     choices = FormulaChoices(usual if tolerance is None else tolerance, max_size, words, seed)
     name = run.resolve().name if run is not None else re.sub(r"[^A-Za-z0-9_.-]+", "-", Path(layer or "").name)
     folder = out or Path("runs/distil") / name
-    with resumable(errors, folder):
+    with resumable(errors, folder), Display(errors) as display:
         if layer is not None:
             from studies.cli.conform_commands import load_layer
 
+            display.say("looking for a formula of the layer")
             report = execute_layer(layer, layer_curves(load_layer(layer), span or SPAN), choices, folder)
         elif run is not None:
+            display.say(LOADING)
             plan = read_run(run, function, choices, choose_device(device), root)
-            with Display(errors) as display:
-                report = execute_distillation(plan, folder, display.hear)
+            report = execute_distillation(plan, folder, display.hear)
     _tell(report)
 
 

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from rdgraph.errors import InvalidArgument
 from rdgraph.files import write_text
+from rdgraph.status_line import StatusLine
 from studies.cli.fitted_table import FittedTable
 from studies.runs.boundary import say
 from studies.runs.libraries import require
@@ -42,11 +43,11 @@ class LedgerFiles:
         require("the ledger", "gread")
         if self.folder is not None and not self.folder.is_dir():
             raise InvalidArgument(f"expected a folder of results files, got {self.folder}; check its name")
-        from studies.ledger.assessment import make_ledger
-        from studies.ledger.kept_results import DOCS
-        from studies.ledger.other_people import read_added
+        with StatusLine("reading the ledger", shown=True):
+            from studies.ledger.assessment import make_ledger
+            from studies.ledger.other_people import read_added
 
-        return make_ledger(self.folder or DOCS, [one for path in self.added for one in read_added(path)])
+            return make_ledger(self.folder, [one for path in self.added for one in read_added(path)])
 
 
 @ledger_app.callback()
@@ -65,7 +66,8 @@ def ledger_command(
         typer.Option("--add", metavar="FILE", help="csv or json of others: cell, value, who, command[, std, splits]."),
     ] = None,
     results: Annotated[
-        Path | None, typer.Option("--results", metavar="FOLDER", help="The results files.", show_default="docs")
+        Path | None,
+        typer.Option("--results", metavar="FOLDER", help="The results files.", show_default="those of the package"),
     ] = None,
 ) -> None:
     """The tally of all published numbers and claims; `rdgraph ledger show CELL` tells all that is known of one."""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import sys
+from importlib import import_module
+from importlib.resources import files
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
+from rdgraph.status_line import StatusLine
 from studies.cli.fitted_table import RecordList
 from studies.runs.boundary import say
 from studies.runs.libraries import require
@@ -20,18 +25,22 @@ if TYPE_CHECKING:
 CORA = {"nodes": 2485, "features": 1433, "classes": 7}
 #: Nodes of the rings that parameters are counted on.
 RINGS = (8, 10)
+#: What `rdgraph models` shows of the networks of this package, so that none of them is built for a listing.
+NETWORKS = files("gread") / "data" / "networks.csv"
 HEADINGS = ("name", "network", "family", "update rule", "source", "parameters on Cora", "row in the GREAD paper")
 
 console = Console()
+errors = Console(stderr=True)
 
 
 def models_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list instead of the table.")] = False,
-    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the page docs/models.md.")] = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the page docs/reference/models.md.")] = False,
 ) -> None:
     """List the networks that can be trained by name: rule, source, number of parameters, published row."""
     require("a network", "gread")
-    rows = model_rows()
+    with StatusLine("reading the networks", console=errors):
+        rows = model_rows()
     if as_json:
         sys.stdout.write(json.dumps(rows, indent=2, ensure_ascii=False) + "\n")
         return
@@ -43,19 +52,51 @@ def models_command(
 
 
 def model_rows() -> list[dict[str, Any]]:
-    """Every network as a row, family by family."""
-    from gread.settings.model_records import FAMILIES, models
+    """Every network as a row, family by family; modules are loaded only for networks that the file does not have."""
+    from gread.settings.model_records import FAMILIES, PLACES, models
 
-    ordered = sorted(models.values(), key=lambda record: FAMILIES.index(record.family))
-    return [model_row(record) for record in ordered]
+    known = known_rows()
+    rows = [row for place in PLACES for row in known.get(place) or built_rows(place)]
+    rows += [model_row(record) for record in models.added.values()]
+    return sorted(rows, key=lambda row: FAMILIES.index(row["family"]))
+
+
+def built_rows(place: str) -> list[dict[str, Any]]:
+    """The networks of a module as rows, from their records."""
+    return [model_row(record) for record in import_module(place).RECORDS]
 
 
 def model_row(record: ModelRecord) -> dict[str, Any]:
     """A network as one row, with the parameters of its defaults on a graph of Cora's size."""
     return {
         "name": record.name, "title": record.title, "family": record.family, "rule": record.rule,
-        "source": record.source, "parameters": cora_parameters(record), "published": record.published,
+        "source": record.source, "parameters": cora_parameters(record),
+        "published": record.published,
     }  # fmt: skip
+
+
+def known_rows() -> dict[str, list[dict[str, Any]]]:
+    """The networks of this package as rows by module, from a file that `python -m studies.cli.model_commands` writes.
+
+    >>> known_rows()["gread.zoo.gcn"][0]["parameters"] == 1433 * 64 + 64 + 64 * 7 + 7
+    True
+    """
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in csv.DictReader(io.StringIO(NETWORKS.read_text(encoding="utf-8"))):
+        found.setdefault(row.pop("place"), []).append({**row, "parameters": int(row["parameters"])})
+    return found
+
+
+def networks_file() -> str:
+    """The file with a row for every network of this package, from the records."""
+    from gread.settings.model_records import PLACES
+
+    rows = [{"place": place, **row} for place in PLACES for row in built_rows(place)]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
 
 
 def cora_parameters(record: ModelRecord) -> int:
@@ -65,7 +106,7 @@ def cora_parameters(record: ModelRecord) -> int:
     >>> cora_parameters(find_model("gcn")) == 1433 * 64 + 64 + 64 * 7 + 7
     True
     """
-    from gread.models.parameter_count import count_parameters
+    from gread.models.batched_model import count_parameters
     from rdgraph.graphs.generators import ring
 
     sizes = {"features": CORA["features"], "classes": CORA["classes"]}
@@ -80,7 +121,7 @@ def cells(row: dict[str, Any]) -> list[str]:
 
 
 def models_page(rows: list[dict[str, Any]]) -> str:
-    """docs/models.md."""
+    """docs/reference/models.md."""
     lines = [
         "# Networks by name", "",
         "`rdgraph train --model NAME`, `rdgraph compare --models NAME,NAME`, `GNNClassifier(model=NAME)` and "
@@ -88,10 +129,14 @@ def models_page(rows: list[dict[str, Any]]) -> str:
         "settings of each are the fields of its class of settings, `find_model(NAME).settings`, in "
         "`gread.settings.model_records`. Parameters are those of the defaults, with Cora's "
         f"{CORA['nodes']:,} nodes, {CORA['features']:,} features and {CORA['classes']} classes. `register_model` adds "
-        "one of your own ([contributing](../CONTRIBUTING.md)). This page: `rdgraph models --markdown`.", "",
+        "one of your own ([contributing](../../CONTRIBUTING.md)). This page: `rdgraph models --markdown`.", "",
         f"| {' | '.join(HEADINGS)} |", "|---|---|---|---|---|---:|---|",
     ]  # fmt: skip
     for row in rows:
         name, title, family, rule, *rest = (cell.replace("|", "\\|") for cell in cells(row))
         lines.append(f"| {' | '.join([f'`{name}`', title, family, f'`{rule}`', *rest])} |")
     return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(networks_file())

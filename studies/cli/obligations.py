@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from rdgraph.decisions.judge import Obligation
 from rdgraph.errors import FileError
+from rdgraph.reals.judge import Obligation
 
 INDEX = "index.csv"
 COLUMNS = ("file", "expected", "statement")

@@ -1,17 +1,21 @@
-"""Arguments that several commands share, and how their words are read."""
+"""Arguments that several commands share, how their words are read, and how errors name them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
-from rdgraph.engines.engine import Engine
-from rdgraph.engines.engine_choice import opened
-from rdgraph.errors import InvalidArgument
+from rdgraph.errors import InvalidArgument, RdgraphError
+from rdgraph.run.engines.engine import Engine
+from rdgraph.run.engines.engine_choice import opened
+from rdgraph.status_line import StatusLine
 from studies.runs.libraries import require
+from studies.stability.named_graph import WORDS
 
 #: Equations may begin with a minus sign, so no command has one-letter options.
 EQUATION_SETTINGS = {"ignore_unknown_options": True}
@@ -19,6 +23,7 @@ Equation = Annotated[
     str, typer.Argument(help="An equation in the language, or a name of the catalogue.", metavar="EQUATION")
 ]
 Values = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Set a coefficient to a number.")]
+GraphName = Annotated[str, typer.Option("--graph", help=f"{WORDS}.")]
 EngineName = Annotated[
     str, typer.Option("--engine", help="local, or ray: on the machines of a Ray cluster, with the same results.")
 ]
@@ -26,6 +31,51 @@ Address = Annotated[
     str | None,
     typer.Option("--address", help="Of the Ray cluster, such as auto.", show_default="RAY_ADDRESS, else this machine"),
 ]
+#: Arguments of functions, by which errors name them, with the parameters of commands that stand for them.
+PYTHON_NAMES = {
+    "id": "id_column", "label": "label_column", "weight": "weight_column", "features": "features",
+    "categories": "categories", "missing": "missing", "standardise": "standardise", "directed": "directed",
+    "duplicates": "duplicates", "edges": "edges", "nodes": "nodes", "coefficients": "values", "engine": "engine",
+}  # fmt: skip
+#: What commands that train or predict begin with.
+LOADING = "loading the libraries and the data"
+_ARGUMENT = re.compile(rf"\b({'|'.join(PYTHON_NAMES)})(?:=('[^']*'|\{{[^}}]*\}}|[\w.]*\w)?|d\(\))")
+
+
+class Command(TyperCommand):
+    """A command whose errors name its own options where the functions below it name their arguments."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except RdgraphError as problem:
+            options = {str(p.name): p.opts[0] for p in self.params if p.opts[0].startswith("--")}
+            problem.args = tuple(with_options(a, options) if isinstance(a, str) else a for a in problem.args)
+            raise
+
+
+def with_options(text: str, options: Mapping[str, str]) -> str:
+    """A text with the options of a command, by parameter, for the arguments of functions that it names.
+
+    >>> with_options("write one, or pass missing='mean'", {"missing": "--missing"})
+    'write one, or pass --missing mean'
+    >>> with_options("expected numbers; pass coefficients={'beta': 1.0}", {"values": "--set"})
+    'expected numbers; pass --set beta=1.0'
+    >>> with_options("pass directed=True.", {"directed": "--directed"}), with_options("pass id=NAME", {})
+    ('pass --directed.', 'pass id=NAME')
+    >>> with_options("take standardised()", {"standardise": "--standardise"})
+    'take --standardise'
+    """
+
+    def option(found: re.Match[str]) -> str:
+        name, value = options.get(PYTHON_NAMES[found[1]]), found[2] or ""
+        if name is None:
+            return found[0]
+        pair = re.fullmatch(r"\{'(\w+)': '?([\w.]+)'?\}", value)
+        value = f"{pair[1]}={pair[2]}" if pair else value.strip("'")
+        return name if value in ("", "True") else f"{name} {value}"
+
+    return _ARGUMENT.sub(option, text)
 
 
 @contextmanager
@@ -34,6 +84,9 @@ def chosen_engine(name: str, address: str | None) -> Iterator[Engine]:
     if name == "ray":
         require("the engine ray", "ray")
     with opened(name, address) as engine:
+        if name == "ray":  # now, while nothing else is on the screen
+            with StatusLine(f"connecting to Ray at {address}" if address else "starting Ray", shown=True):
+                _ = engine.slots
         yield engine
 
 

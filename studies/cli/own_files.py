@@ -1,4 +1,4 @@
-"""The options of a graph of one's own: written once, taken by every command that reads data sets."""
+"""The options of your own graph: written once, taken by every command that reads data sets."""
 
 from __future__ import annotations
 
@@ -14,13 +14,17 @@ import typer
 Edges = Annotated[
     Path | None,
     typer.Option(
-        "--edges", help="Your own graph: source,target[,weight] as csv or parquet, edge_index[,weight] as npz, or npy."
+        "--edges",
+        "--graph",
+        help="Your own graph: source,target[,weight] as csv, tsv, edgelist or parquet, edge_index[,weight] as npz, or "
+        "npy; or with its nodes as graphml or gexf.",
     ),
 ]
 Nodes = Annotated[
     Path | None,
     typer.Option(
-        "--nodes", help="Its nodes: id,label[,split],feature,... as csv or parquet, or y[,x,train,val,test] as npz."
+        "--nodes",
+        help="Its nodes: id,label[,split],feature,... as csv, tsv or parquet, or y[,x,train,val,test] as npz.",
     ),
 ]
 IdColumn = Annotated[str, typer.Option("--id-column", help="The column of the ids of nodes.")]
@@ -38,11 +42,28 @@ Missing = Annotated[
 Standardise = Annotated[
     bool, typer.Option("--standardise", help="Features of mean 0 and deviation 1, over all nodes of the file.")
 ]
+WeightColumn = Annotated[str, typer.Option("--weight-column", help="The column of the weights of edges.")]
+Directed = Annotated[
+    bool | None,
+    typer.Option(
+        "--directed/--undirected",
+        help="Edges go from source to target alone, or both ways.",
+        show_default="as a graphml or gexf file says, else both ways",
+    ),
+]
+Duplicates = Annotated[
+    str,
+    typer.Option(
+        "--duplicates",
+        help="An edge that is repeated, also from target to source where edges go both ways, must have one weight "
+        "(once), is an error, or takes the sum, mean, max or first of its weights.",
+    ),
+]
 
 
 @dataclass(frozen=True)
 class OwnFiles:
-    """What was said of two files; all fields are options of the command line."""
+    """What was said of files; all fields are options of the command line."""
 
     edges: Edges = None
     nodes: Nodes = None
@@ -52,14 +73,17 @@ class OwnFiles:
     categories: Categories = None
     missing: Missing = "error"
     standardise: Standardise = False
+    weight_column: WeightColumn = "weight"
+    directed: Directed = None
+    duplicates: Duplicates = "once"
 
     def request(self, root: Path | None) -> dict[str, Any]:
         """What a `DataRequest` has beside the name of a data set."""
-        from studies.training.table_reading import TableReading, read_columns
+        from studies.training.data_source import TableReading, read_columns
 
         reading = TableReading(
             self.id_column, self.label_column, read_columns(self.features), read_columns(self.categories) or (),
-            self.missing, self.standardise,
+            self.missing, self.standardise, self.weight_column, self.directed, self.duplicates,
         )  # fmt: skip
         return {"edges": self.edges, "nodes": self.nodes, "reading": reading, "root": root}
 

@@ -11,15 +11,17 @@ import typer
 from rich.console import Console
 
 from rdgraph.errors import InvalidArgument, NotApplicable
-from studies.cli.options import EQUATION_SETTINGS, Equation, Values, read_numbers
+from rdgraph.status_line import StatusLine
+from studies.cli.options import EQUATION_SETTINGS, Equation, GraphName, Values, read_numbers
 from studies.runs.boundary import say
 from studies.runs.libraries import require
+from studies.stability.named_graph import WORDS, named_graph
 
 if TYPE_CHECKING:
     import numpy as np
 
     from rdgraph.graphs.graph import Graph
-    from rdgraph.patterns.dispersion import Dispersion
+    from rdgraph.theory.patterns.dispersion import Dispersion
 
 plot = typer.Typer(help="Draw figures (png, pdf and the numbers as csv).", no_args_is_help=True)
 
@@ -31,7 +33,7 @@ errors = Console(stderr=True)
 def plot_response(
     equations: Annotated[
         list[str] | None,
-        typer.Argument(help="Equations or names; without any, the linear catalogue in alpha and beta."),
+        typer.Argument(metavar="EQUATION", help="Equations or names; by default the linear catalogue."),
     ] = None,
     time: Annotated[float, typer.Option("--time", help="End time T.")] = 3.5,
     step: Annotated[float, typer.Option("--step", help="Step of the discretised curves.")] = 0.75,
@@ -39,26 +41,26 @@ def plot_response(
     out: Annotated[Path, typer.Option("--out", help="Folder for response.png, .pdf and .csv.")] = Path("runs/response"),
 ) -> None:
     """Filter responses on lam in [0, 2]: the exact flow and what Euler and RK4 make of it."""
-    from analysis.figures import save_figure
-    from analysis.responses import curve_rows, response_figure
-    from rdgraph.systems.catalogue import catalogue
-    from rdgraph.systems.parser import parse
+    with StatusLine("drawing responses", console=errors):
+        from analysis.figure_files import save_figure
+        from analysis.gain_curves import curve_rows, response_figure
+        from rdgraph.systems.catalogue import catalogue
+        from rdgraph.systems.parser import parse
 
-    numbers = {"alpha": 0.5, "beta": 1.0, **read_numbers(values)}
-    known = [s for s in catalogue.single.values() if s.has_response and set(s.coefficients) <= set(numbers)]
-    systems = [parse(e) for e in equations] if equations else known
-    methods = (("exact", None), ("euler", step), ("rk4", step))
-    figure, curves = response_figure(systems, T=time, coefficients=numbers, methods=methods)
-    for path in save_figure(figure, out, "response", curve_rows(curves)):
+        numbers = {"alpha": 0.5, "beta": 1.0, **read_numbers(values)}
+        known = [s for s in catalogue.single.values() if s.has_response and set(s.coefficients) <= set(numbers)]
+        systems = [parse(e) for e in equations] if equations else known
+        methods = (("exact", None), ("euler", step), ("rk4", step))
+        figure, curves = response_figure(systems, T=time, coefficients=numbers, methods=methods)
+        paths = save_figure(figure, out, "response", curve_rows(curves))
+    for path in paths:
         say(console, f"wrote {path}")
 
 
 @plot.command("phase", context_settings=EQUATION_SETTINGS)
 def plot_phase(
     equation: Equation = "BS",
-    graph: Annotated[
-        str, typer.Option("--graph", help="path:N, ring:N, complete:N, star:N, or csbm, the paper's random graph.")
-    ] = "ring:9",
+    graph: GraphName = "ring:9",
     axes: Annotated[
         str | None,
         typer.Option("--axes", help="The two coefficients, as in alpha,beta.", show_default="the first two"),
@@ -78,20 +80,25 @@ def plot_phase(
     Two coefficients are swept; others get their numbers by --set.
     """
     require("a phase diagram", "torch")
-    import torch
+    with StatusLine("reading the equation", console=errors):
+        import torch
 
-    from analysis.figures import save_figure
-    from analysis.phases.diagram import phase_diagram, swept_names
-    from analysis.phases.picture import phase_figure
-    from rdgraph.integrators.trackers import ProgressBar
-    from rdgraph.systems.parser import parse
+        from analysis.figure_files import save_figure
+        from analysis.phases.diagram import phase_diagram, swept_names
+        from analysis.phases.picture import phase_figure
+        from rdgraph.run.solvers.trackers import ProgressBar
+        from rdgraph.systems.parser import parse
 
-    numbers = read_numbers(values)
-    names = _two_names(axes) if axes else swept_names(equation, numbers)
+        numbers, system = read_numbers(values), parse(equation)
+        if not system.is_single:
+            raise NotApplicable(
+                f"plot phase draws one field, and this equation has {len(system.fields)}; rdgraph study atlas draws "
+                "the regimes of several over two coefficients (its settings labels, systems, values, across, up)"
+            )
+        names = _two_names(axes) if axes else swept_names(equation, numbers)
     say(errors, f"{points} x {points} values of {names[0]} and {names[1]}")
-    sweep = Sweep(equation, names, numbers, _named_graph(graph, seed), end, points, step, seed)
-    system = parse(equation)
-    if system.is_single and not system.structure.linear:
+    sweep = Sweep(equation, names, numbers, named_graph(graph, seed), end, points, step, seed)
+    if not system.structure.linear:
         _plot_reaction(sweep, read_interval(start), out)
         return
     diagram = phase_diagram(
@@ -141,7 +148,7 @@ def _plot_reaction(sweep: Sweep, start: tuple[float, float], out: Path) -> None:
     """The diagram of a nonlinear reaction on the row normalisation of a graph."""
     import torch
 
-    from analysis.figures import save_figure
+    from analysis.figure_files import save_figure
     from analysis.phases.reaction_grid import reaction_diagram, reaction_figure
 
     op = sweep.graph.operator("row", dtype=torch.float64)
@@ -173,9 +180,7 @@ def read_interval(text: str) -> tuple[float, float]:
 def plot_dispersion(
     equation: Equation,
     values: Values = None,
-    graph: Annotated[
-        str | None, typer.Option("--graph", help="path:N, ring:N, complete:N, star:N or csbm: draw its modes, too.")
-    ] = None,
+    graph: Annotated[str | None, typer.Option("--graph", help=f"Draw the modes of a graph, too: {WORDS}.")] = None,
     normalisation: Annotated[str, typer.Option("--normalisation", help="Of the graph.")] = "row",
     end: Annotated[float, typer.Option("--end", help="lam in [0, END].")] = 2.0,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the random graph.")] = 0,
@@ -184,10 +189,11 @@ def plot_dispersion(
     ),
 ) -> None:
     """Growth and frequency of the modes of several fields over lam, at every constant steady state."""
-    from analysis.figures import save_figure
-    from rdgraph.patterns.dispersion_figure import dispersion_curves, dispersion_figure
+    with StatusLine("finding steady states and growth rates", console=errors):
+        from analysis.figure_files import save_figure
+        from rdgraph.theory.patterns.dispersion_figure import dispersion_curves, dispersion_figure
 
-    relations = _relations(equation, read_numbers(values), graph, normalisation, end, seed)
+        relations = _relations(equation, read_numbers(values), graph, normalisation, end, seed)
     for relation in relations:
         say(console, f"{relation.state or 'any state'}: {relation.kind}")
     for path in save_figure(dispersion_figure(relations), out, "dispersion", dispersion_curves(relations)):
@@ -198,10 +204,10 @@ def _relations(
     equation: str, given: dict[str, float], graph: str | None, normalisation: str, end: float, seed: int
 ) -> list[Dispersion]:
     """The relations at all steady states; a system of the catalogue has its usual numbers where none are given."""
-    from rdgraph.patterns.dispersion import Dispersion, dispersion
-    from rdgraph.patterns.steady_states import steady_states
     from rdgraph.systems.catalogue import catalogue
     from rdgraph.systems.parser import parse
+    from rdgraph.theory.patterns.dispersion import Dispersion, dispersion
+    from rdgraph.theory.patterns.steady_states import steady_states
 
     system = parse(equation)
     usual = catalogue.entry(equation).parameters if equation in catalogue else {}
@@ -211,7 +217,7 @@ def _relations(
         require("the modes of a graph", "torch")
         import torch
 
-        operator = _named_graph(graph, seed).operator(normalisation, dtype=torch.float64)
+        operator = named_graph(graph, seed).operator(normalisation, dtype=torch.float64)
     first = dispersion(system, numbers, operator=operator, to=end)
     if not isinstance(first, Dispersion):
         raise NotApplicable("expected a relation in lam alone, got operators beside A; use rd.dispersion(...)")
@@ -219,18 +225,3 @@ def _relations(
         return [first]
     found = [dispersion(system, numbers, k, operator, to=end) for k in range(len(steady_states(system, numbers)))]
     return [relation for relation in found if isinstance(relation, Dispersion)]
-
-
-def _named_graph(text: str, seed: int) -> Graph:
-    """NAME:NODES, or csbm for the random graph of the GREAD paper's appendix."""
-    from rdgraph.graphs import generators
-
-    if text == "csbm":
-        return generators.csbm(seed).graph
-    name, _, nodes = text.partition(":")
-    if name not in ("path", "ring", "complete", "star") or not nodes.isdigit():
-        raise InvalidArgument(
-            f"expected path:N, ring:N, complete:N, star:N or csbm, got {text!r}; write --graph ring:20"
-        )
-    found: Graph = getattr(generators, name)(int(nodes))
-    return found

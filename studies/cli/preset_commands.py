@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from rdgraph.errors import UnknownName
+from rdgraph.status_line import StatusLine
 from studies.cli.fitted_table import FittedTable
 from studies.runs.boundary import say
 
@@ -25,6 +26,7 @@ COLUMNS = {
 }  # fmt: skip
 
 console = Console()
+errors = Console(stderr=True)
 presets_app = typer.Typer(help="Published settings: list them, show one as toml.", invoke_without_command=True)
 
 
@@ -39,6 +41,31 @@ def presets_command(
     """List the published settings and where they come from; `rdgraph presets show NAME` prints one as toml."""
     if context.invoked_subcommand is not None:
         return
+    is_overview = model is None and reaction is None and dataset is None and not as_json
+    with StatusLine("reading the presets", console=errors):
+        overview = _overview() if is_overview else None
+        rows = [] if is_overview else [preset_row(p) for p in _chosen(model, reaction, dataset)]
+    if as_json:
+        sys.stdout.write(json.dumps(rows, indent=2) + "\n")
+        return
+    if overview is not None:
+        console.print(overview)
+        say(console, "--reaction, --model and --dataset list the settings and where they were published")
+    else:
+        shown = {heading: column for heading, column in COLUMNS.items() if any(column in row for row in rows)}
+        cells = [[_shown(row.get(column)) for column in shown.values()] for row in rows]
+        console.print(FittedTable(f"{len(rows)} presets", tuple(shown), cells))
+        for text in dict.fromkeys(f"{row['name'].rpartition('/')[0]}: {row['source']}" for row in rows):
+            say(console, text)
+    say(console, "rdgraph presets show NAME/DATASET prints one as toml")
+    say(
+        console,
+        "rdgraph train --dataset NAME takes one: --reaction R --preset paper|authors, --model M --preset published",
+    )
+
+
+def _chosen(model: str | None, reaction: str | None, dataset: str | None) -> list[Preset]:
+    """The presets of a network, of a reaction and for a data set; None is any."""
     from gread.datasets.sources import canonical
     from gread.settings.model_records import find_model
     from gread.settings.presets import presets
@@ -53,34 +80,31 @@ def presets_command(
         raise UnknownName("data set with presets", str(dataset), names)
     if model is not None and (found := find_model(model).name) not in {p.config.model.model for p in every}:
         raise UnknownName("network with presets", found, {p.config.model.model for p in every})
-    rows = [
-        preset_row(p)
+    return [
+        p
         for p in every
         if reaction in (None, p.reaction) and name in (None, p.dataset) and model in (None, p.config.model.model)
     ]
-    if as_json:
-        sys.stdout.write(json.dumps(rows, indent=2) + "\n")
-        return
-    shown = {heading: column for heading, column in COLUMNS.items() if any(column in row for row in rows)}
-    cells = [[_shown(row.get(column)) for column in shown.values()] for row in rows]
-    console.print(FittedTable(f"{len(rows)} presets", tuple(shown), cells))
-    sources = {f"{row['name'].rpartition('/')[0]}: {row['source']}": None for row in rows}
-    for text in (
-        *sources,
-        "rdgraph train --dataset NAME takes one: --reaction R --preset paper|authors, --model M --preset published",
-    ):
-        say(console, text)
+
+
+def _overview() -> FittedTable:
+    """The names without their data sets, and the data sets of each."""
+    from gread.settings.presets import preset_names
+
+    datasets: dict[str, list[str]] = {}
+    for name, _, dataset in (name.rpartition("/") for name in preset_names()):
+        datasets.setdefault(name, []).append(dataset)
+    rows = [[name, ", ".join(of)] for name, of in datasets.items()]
+    return FittedTable(f"{sum(map(len, datasets.values()))} presets", ("name", "data sets"), rows, ("bold",))
 
 
 @presets_app.command("show")
 def show_command(name: Annotated[str, typer.Argument(help="A name such as paper/BS/cora.")]) -> None:
     """Print one preset as toml, to be edited and given to `rdgraph train --preset FILE.toml`."""
-    from gread.settings.presets import presets
+    with StatusLine(f"reading {name}", console=errors):
+        from gread.settings.presets import named_preset
 
-    known = {p.name: p for p in presets()}
-    if name not in known:
-        raise UnknownName("preset", name, known)
-    found = known[name]
+        found = named_preset(name)
     sys.stdout.write(f"# {found.name}\n# {found.source}\n{found.config.toml()}")
 
 

@@ -9,16 +9,17 @@ import typer
 from rich.console import Console
 
 from rdgraph.errors import InvalidArgument
+from rdgraph.status_line import StatusLine
 from rdgraph.wording import counted
-from studies.cli.options import Address, EngineName, chosen_engine, follow_alone
+from studies.cli.options import LOADING, Address, EngineName, chosen_engine, follow_alone
 from studies.cli.own_files import NONE, OwnFiles, takes_own_files
-from studies.cli.search_display import SearchDisplay
-from studies.cli.train_commands import Device, Root, Settings, Splits, choose_device
+from studies.cli.train_commands import Device, Epochs, Root, Settings, Splits, choose_device, given_settings
+from studies.cli.train_display import SearchDisplay
 from studies.runs.boundary import resumable, say
 from studies.runs.libraries import require
 
 if TYPE_CHECKING:
-    from rdgraph.engines.engine import Engine
+    from rdgraph.run.engines.engine import Engine
     from studies.search.tasks import SearchTask
 
 console = Console()
@@ -26,7 +27,8 @@ errors = Console(stderr=True)
 
 Dataset = Annotated[str | None, typer.Option("--dataset", help="A name of `rdgraph data list`.")]
 Reaction = Annotated[
-    str | None, typer.Option("--reaction", help="A name of the catalogue, or an equation.", show_default="BS")
+    str | None,
+    typer.Option("--reaction", "--equation", help="A name of the catalogue, or an equation.", show_default="BS"),
 ]
 Model = Annotated[str | None, typer.Option("--model", help="Another network, such as gcn, in place of an equation.")]
 PresetName = Annotated[
@@ -89,6 +91,7 @@ def search_command(
     sampler: Sampler = "random",
     halving: Halving = False,
     settings: Settings = None,
+    epochs: Epochs = None,
     splits: Splits = None,
     seed: Seed = 0,
     round_size: Round = None,
@@ -123,18 +126,20 @@ def search_command(
         follow_alone(context, "--show", "out", "storage")
         show_trial(out, show, storage)
         return
-    from studies.search.tasks import SearchRequest, make_task
-    from studies.training.choices import read_pairs
-
     chosen = space or ("wide" if model else "paper")
     with chosen_engine(engine, address) as place:
         is_elsewhere = place.name != "local"
-        request = SearchRequest(
-            dataset, reaction, model, preset, chosen, trials, sampler, halving, read_pairs(settings or []), splits,
-            seed, round_size, place.device(device) if is_elsewhere else choose_device(device), storage, is_elsewhere,
-            **own.request(root),
-        )  # fmt: skip
-        task = make_task(request)
+        with StatusLine(LOADING, console=errors):
+            from studies.search.tasks import SearchRequest, make_task
+            from studies.training.choices import read_pairs
+
+            request = SearchRequest(
+                dataset, reaction, model, preset, chosen, trials, sampler, halving,
+                read_pairs(given_settings(settings, epochs=epochs)), splits, seed, round_size,
+                place.device(device) if is_elsewhere else choose_device(device), storage, is_elsewhere,
+                **own.request(root),
+            )  # fmt: skip
+            task = make_task(request)
         folder = out or task.default_folder()
         if plan is not None:
             write_plan(task, folder, plan)
@@ -148,7 +153,7 @@ def search(task: SearchTask, folder: Path, engine: Engine) -> None:
 
     say(errors, headline(task))
     with resumable(errors, folder), SearchDisplay(errors) as display:
-        rows = study.execute(task, folder, progress=display.hear, tell=display.say, engine=engine)
+        rows = study.execute(task, folder, progress=display.hear, tell=display.note, engine=engine)
     say(console, f"{counted(len(rows), 'trial')}; {study.told_best(folder)}")
     say(console, f"wrote {folder / 'report.html'}")
 
@@ -166,7 +171,7 @@ def headline(task: SearchTask) -> str:
 # ---------------------------------------------------------------------- in three places
 def write_plan(task: SearchTask, folder: Path, path: Path) -> None:
     """Write the next trials of a search to a file."""
-    from studies.search.remote import next_round
+    from studies.search.study import next_round
 
     planned = next_round(task, folder)
     if planned is None:
@@ -179,19 +184,19 @@ def write_plan(task: SearchTask, folder: Path, path: Path) -> None:
 
 def train_planned(path: Path, device: str, root: Path | None, own: OwnFiles) -> None:
     """Train the trials of a file and write what became of them beside it."""
-    from studies.search.remote import run_plan
+    from studies.search.study import run_plan
     from studies.training.data_source import DataRequest
 
     with SearchDisplay(errors) as display:
         results = run_plan(
-            path, device=device, request=DataRequest(**own.request(root)), progress=display.hear, tell=display.say
+            path, device=device, request=DataRequest(**own.request(root)), progress=display.hear, tell=display.note
         )
     say(console, f"wrote {results}; tell of them with --tell {results} where the search lies")
 
 
 def hear(task: SearchTask, folder: Path, path: Path) -> bool:
     """Take up results; whether trials are still to come."""
-    from studies.search.remote import take_up
+    from studies.search.study import take_up
 
     left = take_up(task, folder, path)
     if left:

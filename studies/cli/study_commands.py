@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -10,15 +10,9 @@ import typer
 from rich.console import Console
 
 from rdgraph.errors import InvalidArgument
-from studies.catalogue import STUDIES, find_study, require_libraries
 from studies.cli.fitted_table import RecordList
 from studies.cli.options import Address, EngineName, chosen_engine
 from studies.runs.boundary import interruptible, resumable, say
-from studies.runs.config_file import StudyFile, read_study_file
-from studies.runs.index import write_index
-from studies.runs.retelling import retell
-from studies.runs.setting_changes import read_changes
-from studies.runs.study import Study, execute
 
 console = Console()
 errors = Console(stderr=True)
@@ -40,6 +34,10 @@ def study_command(
         str | None,
         typer.Option("--models", help="Networks by name, such as gcn,gcnii, for a study that takes some."),
     ] = None,
+    equation: Annotated[
+        str | None,
+        typer.Option("--equation", "--reaction", help="An equation, or a name of the catalogue, for oversmoothing."),
+    ] = None,
     changes: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="Change a setting of the study, as its config.toml has it."),
@@ -47,7 +45,7 @@ def study_command(
     config: Annotated[
         Path | None,
         typer.Option(
-            "--config", metavar="FILE", help="toml as a run's config.toml: study, small, seed, device, [settings]."
+            "--config", metavar="FILE", help=r"toml as a run's config.toml: study, small, seed, device, \[settings]."
         ),
     ] = None,
     index: Annotated[
@@ -63,18 +61,36 @@ def study_command(
     address: Address = None,
 ) -> None:
     """Do a study: numbers, figures and a report page in a folder; run it again to resume. Ctrl-C is safe."""
+    from studies.registered_studies import find_study, require_libraries
+
+    if name is None and not (index or retold or config):
+        console.print(_studies_list())
+        return
+    from studies.runs.retelling import StudyFile, read_study_file
+    from studies.runs.setting_limits import read_changes
+    from studies.runs.study import execute
+
     if index is not None:
+        from studies.runs.index import write_index
+
         say(console, f"wrote {write_index(index)}")
         return
     if retold:
-        kept = {"--seed": seed, "--device": device, "--models": models, "--set": changes, "--config": config}
+        kept = {
+            "--seed": seed,
+            "--device": device,
+            "--models": models,
+            "--equation": equation,
+            "--set": changes,
+            "--config": config,
+        }
         refuse_beside_retell({**kept, "--engine": None if engine == "local" else engine, "--address": address})
         say(console, f"wrote {_retell(name, small, out)}")
         return
     asked = StudyFile() if config is None else read_study_file(config)
     name = name or asked.study
     if name is None:
-        console.print(_studies_list(STUDIES.values()))
+        console.print(_studies_list())
         return
     if asked.study not in (None, name):
         raise InvalidArgument(f"expected settings of the study {name} in {config}, got those of {asked.study}")
@@ -86,6 +102,7 @@ def study_command(
     folder = out or _usual_folder(name, small)
     changed = asked.changes(study, small) | read_changes(changes or [])
     changed |= {} if models is None else {"models": read_names(models)}
+    changed |= {} if equation is None else {"equation": equation}
     with resumable(errors, folder), chosen_engine(engine, address) as place:
         report = execute(
             study, folder, small=small, seed=seed, device=device, changes=changed, console=errors, engine=place
@@ -111,6 +128,9 @@ def _retell(name: str | None, small: bool, out: Path | None) -> Path:
     """Tell the run of a study again; `small` is that of the usual folder."""
     if name is None:
         raise InvalidArgument("expected the name of a study to retell, got none; write rdgraph study NAME --retell")
+    from studies.registered_studies import find_study, require_libraries
+    from studies.runs.retelling import retell
+
     study = find_study(name)
     require_libraries(study)
     folder = out or _usual_folder(name, small)
@@ -129,6 +149,9 @@ def read_names(text: str) -> list[str]:
     return [find_model(name.strip()).name for name in text.split(",") if name.strip()]
 
 
-def _studies_list(studies: Iterable[Study]) -> RecordList:
-    rows = [[study.name, study.title, study.question] for study in studies]
+def _studies_list() -> RecordList:
+    from studies.registered_studies import STUDIES, study_records
+
+    rows = [[record.name, record.title, record.question] for record in study_records()]
+    rows += [[study.name, study.title, study.question] for study in STUDIES.added.values()]
     return RecordList("Studies: rdgraph study NAME", ("name", "title", "question"), rows, ("bold", "cyan"))

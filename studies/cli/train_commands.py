@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +9,9 @@ import typer
 from rich.console import Console
 
 from rdgraph.errors import InvalidArgument
+from rdgraph.status_line import StatusLine
 from rdgraph.wording import counted
+from studies.cli.options import LOADING, with_options
 from studies.cli.own_files import NONE, OwnFiles, takes_own_files
 from studies.cli.train_display import Display
 from studies.runs.boundary import interruptible, say
@@ -88,6 +89,14 @@ Batch = Annotated[
 Log = Annotated[
     str | None, typer.Option("--log", help="tensorboard: event files in the folder of the run.", show_default="none")
 ]
+References = Annotated[
+    bool,
+    typer.Option(
+        "--references/--no-references",
+        help="Compare with label propagation, the majority class and an MLP on the same splits.",
+    ),
+]
+Figures = Annotated[bool, typer.Option("--figures/--no-figures", help="Draw the figures of the report.")]
 Small = Annotated[
     bool, typer.Option("--small", help="Seconds: three splits, 20 epochs, and karate if no data set is named.")
 ]
@@ -115,6 +124,8 @@ def train_command(
     decoupled: Decoupled = False,
     batch: Batch = None,
     log: Log = None,
+    references: References = True,
+    figures: Figures = True,
 ) -> None:
     """Train a network on every chosen split with every seed; a table on the way, a report at the end.
 
@@ -123,44 +134,72 @@ def train_command(
     Settings are resolved as defaults < preset < command line, and written to config.toml in the folder of the run,
     which --preset reads again. `rdgraph presets` lists the published ones. What counts is the test accuracy at the
     first epoch with the best validation accuracy; its mean and population standard deviation are shown beside the
-    published number, where there is one, and beside what label propagation, the majority class and an MLP reach on the
-    same splits.
+    published number, where there is one, and beside what label propagation, the majority class, an MLP and a GCN reach
+    on the same splits.
 
     predictions.csv in the folder has the class and the probabilities of every node; `rdgraph predict FOLDER` applies
     the network to other graphs. An interrupted training goes on with: rdgraph train --resume --out FOLDER
     """
+    with StatusLine(LOADING, console=errors):
+        plan = _planned(
+            resume, out, own, learned, settings, method, epochs, root, dataset=dataset, reaction=reaction,
+            preset=preset, splits=splits, seed=seed, seeds=seeds, device=device, small=small, model=model,
+            decoupled=decoupled, batch=batch,
+        )  # fmt: skip
+    run(plan, out, resume, log, has_references=references, has_figures=figures)
+
+
+def _planned(
+    resume: bool, out: Path | None, own: OwnFiles, learned: list[str] | None, settings: list[str] | None,
+    method: str | None, epochs: int | None, root: Path | None, **request: Any,
+) -> TrainingPlan:  # fmt: skip
+    """The plan of the command, or that of the folder to resume."""
     require("a training", "gread")
-    from studies.training.choices import with_learned
+    from studies.training.choices import read_pairs, with_learned
     from studies.training.plan import Request, make_plan, read_plan
 
-    if resume and out is not None and dataset is None and own.edges is None and not small:
-        if settings or preset or model or reaction or learned or splits or method or epochs or decoupled or batch:
+    if resume and out is not None and request["dataset"] is None and own.edges is None and not request["small"]:
+        named = ("preset", "model", "reaction", "splits", "decoupled", "batch")
+        if settings or learned or method or epochs or any(request[name] for name in named):
             raise InvalidArgument("expected --resume with the folder alone, got other settings too; leave them out")
-        plan = read_plan(out, root, resumes=True)
-    else:
-        request = Request(
-            dataset, with_learned(reaction, learned or ()), preset,
-            _given(settings, method, epochs), splits, seed, seeds, choose_device(device), small, model, decoupled,
-            batch, **own.request(root),
-        )  # fmt: skip
-        plan = make_plan(request)
-    run(plan, out, resume, log)
+        return read_plan(out, root, resumes=True)
+    request["reaction"] = with_learned(request["reaction"], learned or ())
+    request["device"] = choose_device(request["device"])
+    pairs = read_pairs(given_settings(settings, method=method, epochs=epochs))
+    return make_plan(Request(**request, settings=pairs, **own.request(root)))
 
 
-def run(plan: TrainingPlan, out: Path | None, resume: bool, log: str | None = None) -> None:
+def run(
+    plan: TrainingPlan,
+    out: Path | None,
+    resume: bool,
+    log: str | None = None,
+    *,
+    has_references: bool = True,
+    has_figures: bool = True,
+) -> None:
     """Train, show, say where the report lies."""
+    from gread.models.resolution import pole_warning
     from studies.training import study
-    from studies.training.reference_answers import PERCEPTRON, read_references
-    from studies.training.summary import summarise
+    from studies.training.reference_answers import read_references
+    from studies.training.training_summary import summarise
 
     folder = out or study.default_folder(plan, resume=resume)
     say(errors, _headline(plan))
+    if bias := plan.selection_bias:
+        say(errors, f"warning: {bias}")
+    if warning := pole_warning(plan.method_reason):
+        say(errors, f"warning: {warning}")
+    elif plan.has_equation and not plan.config.gread.region.is_free:
+        say(errors, f"States {plan.config.gread.region}, so that no run overflows; --set states=free starts anywhere.")
+    for sentence in plan.data.warnings():
+        say(errors, with_options(sentence, {"standardise": "--standardise"}))
     advice = f"to go on: rdgraph train --resume --out {folder}"
     with interruptible(errors, advice), Display(errors) as display:
-        beside = partial(display.hear, what=PERCEPTRON)
         rows = study.execute(
-            plan, folder, resume=resume, progress=display.hear, reference_progress=beside, tell=display.say, log=log
-        )
+            plan, folder, resume=resume, progress=display.hear, reference_progress=display.hear, tell=display.note,
+            log=log, stage=display.stage, has_references=has_references, has_figures=has_figures,
+        )  # fmt: skip
     for sentence in summarise(plan, rows, read_references(folder)).sentences():
         say(console, sentence)
     for name in ("report.html", "predictions.csv"):
@@ -175,17 +214,16 @@ def choose_device(device: str) -> str:
     return choose(device)
 
 
-def _given(settings: list[str] | None, method: str | None, epochs: int | None) -> dict[str, Any]:
-    from studies.training.choices import read_pairs
+def given_settings(settings: list[str] | None, **options: object) -> list[str]:
+    """The texts NAME=VALUE of --set, with those of options that say the same.
 
-    found: dict[str, Any] = dict(read_pairs(settings or []))
-    for name, value in (("method", method), ("epochs", epochs)):
-        if value is not None:
-            if name in found:
-                raise InvalidArgument(f"expected {name} once, got --set {name}={found[name]} and --{name} {value}")
-            found[name] = value
-    if "reaction" in found:
-        raise InvalidArgument(f"expected the reaction as --reaction {found['reaction']}, got it with --set")
+    >>> given_settings(["hidden=8"], epochs=20, method=None)
+    ['hidden=8', 'epochs=20']
+    """
+    found = [*(settings or []), *(f"{name}={value}" for name, value in options.items() if value is not None)]
+    reaction = next((text.partition("=")[2] for text in found if text.partition("=")[0].strip() == "reaction"), None)
+    if reaction is not None:
+        raise InvalidArgument(f"expected the reaction as --reaction {reaction}, got it with --set")
     return found
 
 

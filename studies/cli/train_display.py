@@ -3,96 +3,70 @@
 from __future__ import annotations
 
 import math
-import time
-from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich import box
-from rich.console import Console
-from rich.live import Live
+from rich.console import Console, RenderableType
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from studies.runs.boundary import say
+from rdgraph.status_line import BAR, StatusLine
+from rdgraph.wording import duration
 from studies.runs.tables import number_text
 
 if TYPE_CHECKING:
     from gread.training.trainer import Progress
-
-#: Letters of the bar, so that the table fits into 80 columns.
-BAR = 14
-#: Seconds between two lines where the output is not a terminal.
-PAUSE = 10.0
+    from gread.tuning.searching import SearchProgress
 
 
-class Display:
+# ---------------------------------------------------------------------- train display
+class Display(StatusLine):
     """How far a training is: a live table on a terminal, a line now and then elsewhere.
 
-    >>> from types import SimpleNamespace
     >>> import io
+    >>> from gread.training.trainer import Progress
     >>> text = io.StringIO()
     >>> with Display(Console(file=text, width=100)) as display:
-    ...     display.hear(SimpleNamespace(epoch=20, epochs=40, batch=0, batches=1, loss=0.5, val_accuracy=0.8125,
-    ...                                  seconds=1.5))
-    >>> text.getvalue()
-    'epoch 20 of 40, batch 1 of 1, loss 0.5000, validation 81.25 %, 1.5 s\\n'
+    ...     display.hear(Progress(40, 40, 0, 1, 0.5, 0.8125, 1.5))
+    ...     display.stage("drawing the states")
+    >>> print(text.getvalue())
+    epoch 40 of 40, loss 0.5000, validation 81.25 % (0 s)
+    drawing the states (0 s)
+    <BLANKLINE>
 
-    `hear` is told what is trained where it is not the network itself, the MLP beside it for one.
+    `hear` is given the name of what is trained where it is not the network itself, such as the MLP it is compared with;
+    `stage` shows what is under way before and after the epochs.
     """
 
     def __init__(self, console: Console) -> None:
-        self.console = console
+        super().__init__(console=console)
         self.latest: Progress | None = None
         self.what = ""
-        self._started = self._told = time.monotonic() - PAUSE
-        self._live: Live | None = None
-
-    def __enter__(self) -> Display:
-        self._started = time.monotonic()
-        if self.console.is_terminal:
-            self._live = Live(get_renderable=self.table, console=self.console, refresh_per_second=4, transient=True)
-            self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._live is not None:
-            self._live.stop()
 
     def hear(self, progress: Progress, what: str = "") -> None:
         self.latest, self.what = progress, what
-        is_last = progress.epoch >= progress.epochs
-        if self._live is None and (is_last or time.monotonic() - self._told >= PAUSE):
-            self._told = time.monotonic()
-            self.say(self.line(progress))
+        from gread.training.trainer import training_text
 
-    def say(self, text: str) -> None:
-        """A sentence above the table."""
-        say(self.console, text)
+        self.say((f"{what}: " if what else "") + training_text(progress))
+        if self._ticker is not None and progress.epoch >= progress.epochs:
+            self.write()
 
-    def line(self, p: Progress) -> str:
-        named = f"{self.what}: " if self.what else ""
-        measured = f"loss {number_text(p.loss, '.4f')}, validation {_percent(p.val_accuracy)}"
-        return (
-            f"{named}epoch {p.epoch} of {p.epochs}, batch {p.batch + 1} of {p.batches}, {measured}, {p.seconds:.1f} s"
-        )
+    def stage(self, text: str) -> None:
+        self.latest = None
+        super().stage(text)
 
-    def table(self) -> Table:
-        """One row: bar, epochs, batch, loss, validation accuracy, time."""
+    def drawn(self) -> RenderableType:
+        """One row: bar, epochs, batch, loss, validation accuracy, time, time left; or the stage and the time."""
         p = self.latest
-        table = Table(box=box.SIMPLE_HEAD)
-        for k, heading in enumerate((self.what or "training", "epoch", "batch", "loss", "validation", "time")):
-            table.add_column(heading, justify="right" if k else "left", no_wrap=True)
-        passed = f"{time.monotonic() - self._started:.0f} s"
         if p is None:
-            table.add_row(ProgressBar(total=1, completed=0, width=BAR, pulse=True), "", "", "", "", passed)
-            return table
-        is_drawing = p.epoch >= p.epochs
-        bar = "drawing the report" if is_drawing else ProgressBar(total=p.epochs, completed=p.epoch, width=BAR)
+            return super().drawn()
+        table = Table(box=box.SIMPLE_HEAD)
+        for k, heading in enumerate((self.what or "training", "epoch", "batch", "loss", "validation", "time", "left")):
+            table.add_column(heading, justify="right" if k else "left", no_wrap=True)
         table.add_row(
-            bar, f"{p.epoch}/{p.epochs}", f"{p.batch + 1} of {p.batches}", number_text(p.loss, ".4f"),
-            _percent(p.val_accuracy), passed,
+            ProgressBar(total=p.epochs, completed=p.epoch, width=BAR), f"{p.epoch}/{p.epochs}",
+            f"{p.batch + 1} of {p.batches}", number_text(p.loss, ".4f"), _percent(p.val_accuracy),
+            duration(self.seconds), duration(p.seconds * (p.epochs - p.epoch) / p.epoch) if p.epoch else "",
         )  # fmt: skip
         return table
 
@@ -103,3 +77,36 @@ def _percent(share: float) -> str:
     ('81.25 %', '-')
     """
     return number_text(100 * share) + ("" if math.isnan(share) else " %")
+
+
+# ---------------------------------------------------------------------- search display
+# How far a search is, while it runs: a bar on a terminal, lines elsewhere; with the best so far and the time left.
+
+
+class SearchDisplay(StatusLine):
+    """How far a search is.
+
+    >>> import io
+    >>> from gread.tuning.searching import SearchProgress
+    >>> text = io.StringIO()
+    >>> with SearchDisplay(Console(file=text, width=100)) as display:
+    ...     display.hear(SearchProgress(50, 50, 0.8125, 3, 40, 0))
+    >>> text.getvalue()
+    'searching: 50 of 50 trials, best validation 81.25 % (trial 3), 0 s left (0 s)\\n'
+    """
+
+    #: What is under way.
+    doing = "searching"
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(self.doing, console=console)
+
+    def hear(self, progress: Any) -> None:
+        """Show a progress with the trials that are done and their total, in the words of `described`."""
+        self.say(self.described(progress), progress.trials, progress.total)
+        if self._ticker is not None and progress.trials >= progress.total:
+            self.write()
+
+    @staticmethod
+    def described(p: SearchProgress) -> str:
+        return f"{p.text}{p.left}"

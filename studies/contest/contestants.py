@@ -17,8 +17,7 @@ from rdgraph.errors import InvalidArgument, UnknownName
 from rdgraph.systems.catalogue import catalogue
 from rdgraph.systems.parser import parse
 from studies.training.choices import DEFAULTS, GREAD, choose_preset
-from studies.training.cut_short import cut_off
-from studies.training.reference_answers import MAJORITY, PROPAGATION
+from studies.training.reference_answers import MAJORITY, PROPAGATION, cut_off
 
 #: References by the names they have on the command line.
 REFERENCES = {"labelprop": PROPAGATION, "majority": MAJORITY}
@@ -44,6 +43,21 @@ class Contestant:
     published: Published | None = None
     equation: str = ""
     preset_epochs: int = 0
+
+    @property
+    def is_published(self) -> bool:
+        """Whether its settings are published ones, with epochs that belong to them."""
+        return self.source.startswith(("paper/", "authors/", f"{PUBLISHED}/"))
+
+    def handicap(self, other: Contestant, rows: Sequence[Mapping[str, Any]]) -> str:
+        """How it was cut off beside another one; "" where both had the same budget, or nothing was published for it.
+
+        The epochs of the defaults are no more than a choice: fewer of them are a budget as good as any other.
+        """
+        cut = self.cut_off(rows)
+        if not cut or self.config is None or self.is_published or other.config is None:
+            return cut if self.is_published else ""
+        return cut if other.config.training.epochs > self.config.training.epochs else ""
 
     @property
     def key(self) -> str:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gread.datasets import download
-from gread.datasets.facts import Facts, count
-from gread.datasets.loading import load_dataset
-from gread.datasets.node_data import NodeData
 from gread.datasets.sources import RemoteFile, canonical, datasets, embedded, entry
-from gread.datasets.twins import Twins, find_twins
-from gread.datasets.variants import Variant
 from rdgraph.errors import FileError, MissingDependency
+from studies.runs.libraries import is_installed
 
-#: How a set is read to be counted: nothing left out, so that self-loops and small components are seen.
-COUNTED = Variant(undirected=True, self_loops="keep", features="raw", component="all")
+if TYPE_CHECKING:  # these load numpy and scipy, which a list of the sets does not need
+    from gread.datasets.facts import Facts, Twins
+    from gread.datasets.node_data import NodeData
 
 
 def all_names() -> tuple[str, ...]:
@@ -63,8 +60,11 @@ class LocalSets:
 
     def is_available(self, name: str) -> bool:
         """Whether a set can be read without a download."""
-        if name not in embedded():
-            return all(self.path(file) is not None for file in entry(name).all_files)
+        source = entry(name)
+        if source.loader is None:
+            return all(self.path(file) is not None for file in source.all_files)
+        if source.library:
+            return is_installed(source.library)
         try:
             self.read(name)
         except MissingDependency:  # the library that holds it is not installed
@@ -76,7 +76,8 @@ class LocalSets:
         source = entry(name)
         if source.loader is not None:
             here = self.is_available(name)
-            nodes, state = (self.read(name).num_nodes, "available") if here else (0, "pip install 'rdgraph[gread]'")
+            nodes = (source.nodes or self.read(name).num_nodes) if here else 0
+            state = "available" if here else "pip install 'rdgraph[gread]'"
             return {"name": name, "nodes": nodes, "bytes": 0, "from": source.origin, "state": state,
                     "title": source.title}  # fmt: skip
         places = [self.path(file) for file in source.all_files]
@@ -99,11 +100,18 @@ class LocalSets:
     def read(self, name: str) -> NodeData:
         """The set as it is counted: undirected, with its self-loops and all nodes, raw features, public splits."""
         if name not in self._data:
-            self._data[name] = load_dataset(name, root=self.root, variant=COUNTED, offline=True)
+            from gread.datasets.loading import load_dataset
+            from gread.datasets.variants import Variant
+
+            # nothing left out, so that self-loops and small components are seen
+            variant = Variant(undirected=True, self_loops="keep", features="raw", component="all")
+            self._data[name] = load_dataset(name, root=self.root, variant=variant, offline=True)
         return self._data[name]
 
     def facts(self, name: str) -> Facts:
         if name not in self._facts:
+            from gread.datasets.facts import count
+
             self._facts[name] = count(self.read(name))
         return self._facts[name]
 
@@ -113,5 +121,7 @@ class LocalSets:
 
     def twins(self, name: str) -> Twins:
         if name not in self._twins:
+            from gread.datasets.facts import find_twins
+
             self._twins[name] = find_twins(self.read(name))
         return self._twins[name]

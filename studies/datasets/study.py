@@ -4,16 +4,230 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gread.datasets.comparison import UNEXPLAINED, Comparison, compare
-from studies.datasets import figures as figures
+import numpy as np
+
+from analysis.figure_files import PALETTE, plain
+from gread.datasets.facts import COMPONENT, DIFFERS, Facts, alike_shares, degrees
+from gread.datasets.published_comparison import UNEXPLAINED, Comparison, compare, printed_for
 from studies.datasets.local_sets import LocalSets, all_names
-from studies.datasets.rows import facts_rows, paper_row, shape_rows, twins_rows
-from studies.datasets.verdicts import judge
 from studies.runs.cell_work import each_cell
 from studies.runs.study_run import StudyRun
+from studies.runs.tables import Row
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+# ---------------------------------------------------------------------- figures
+# The gallery of data sets: how degrees are spread, and how many neighbours are of a node's own class.
+
+#: Sets side by side in the gallery, and bins of the histograms.
+ACROSS = 3
+BINS = 20
+DEGREE, ALIKE = "degree", "alike"
+
+
+def degree_rows(name: str, degrees: np.ndarray) -> list[dict[str, Any]]:
+    """The share of nodes with at least each degree that occurs, from 1 on.
+
+    >>> [(row["value"], row["share"]) for row in degree_rows("path", np.array([1, 2, 2, 1, 0]))]
+    [(1.0, 0.8), (2.0, 0.4)]
+    """
+    values, counts = np.unique(degrees, return_counts=True)
+    at_least = np.cumsum(counts[::-1])[::-1] / degrees.size
+    return [_row(name, DEGREE, v, s) for v, s in zip(values, at_least, strict=True) if v >= 1]
+
+
+def alike_rows(name: str, shares: np.ndarray) -> list[dict[str, Any]]:
+    """A histogram over [0, 1] in equal bins; the value is a bin's left end, nodes without a share are left out.
+
+    >>> [row["share"] for row in alike_rows("pair", np.array([0.0, 1.0, np.nan]))][::BINS - 1]
+    [0.5, 0.5]
+    """
+    known = shares[~np.isnan(shares)]
+    counts, ends = np.histogram(known, bins=BINS, range=(0.0, 1.0))
+    return [_row(name, ALIKE, v, n / max(1, known.size)) for v, n in zip(ends[:-1], counts, strict=True)]
+
+
+def _row(name: str, measure: str, value: float, share: float) -> dict[str, Any]:
+    return {"set": name, "measure": measure, "value": round(float(value), 9), "share": float(share)}
+
+
+def gallery(rows: Sequence[Mapping[str, Any]], facts: Mapping[str, Mapping[str, Any]]) -> Figure:
+    """Two panels a set: degrees on logarithmic axes, and the histogram of the share of neighbours of the same class."""
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    names = list(facts)
+    across = min(ACROSS, len(names))
+    down = -(-len(names) // across)
+    layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06)
+    figure = Figure(figsize=(5.0 * across, 2.25 * down + 0.4), layout=layout)
+    boxes = figure.subfigures(down, across, squeeze=False)
+    for box, name in zip(boxes.flat, names, strict=False):
+        own = facts[name]
+        box.suptitle(f"{plain(name)}: {own['nodes']:,} nodes, {own['edges']:,} edges", fontsize=10, fontweight="bold")
+        left, right = box.subplots(1, 2)
+        mine = [row for row in rows if row["set"] == name]
+        _draw_degrees(left, [row for row in mine if row["measure"] == DEGREE], own)
+        _draw_alike(right, [row for row in mine if row["measure"] == ALIKE], own)
+    return figure
+
+
+def _draw_degrees(panel: Axes, rows: Sequence[Mapping[str, Any]], own: Mapping[str, Any]) -> None:
+    values, shares = [row["value"] for row in rows], [row["share"] for row in rows]
+    panel.step(values, shares, where="pre", color=PALETTE[0], lw=1.4)
+    panel.plot(values, shares, ".", color=PALETTE[0], ms=3)
+    panel.axvline(own["average_degree"], color=PALETTE[1], lw=1.2, ls="--")
+    panel.set(xscale="log", yscale="log", ylim=(0.5 / own["nodes"], 1.6), xlim=(0.8, 1.6 * max(values, default=1.0)))
+    panel.set_xlabel(f"degree, mean {own['average_degree']:.1f}", fontsize=8)
+    panel.set_ylabel("share of nodes ≥ it", fontsize=8)
+    panel.tick_params(labelsize=7)
+    panel.minorticks_off()
+
+
+def _draw_alike(panel: Axes, rows: Sequence[Mapping[str, Any]], own: Mapping[str, Any]) -> None:
+    values, shares = [row["value"] for row in rows], [row["share"] for row in rows]
+    panel.bar(values, shares, width=1 / BINS, align="edge", color=PALETTE[2], edgecolor="white", lw=0.3)
+    panel.axvline(own["node_homophily"], color=PALETTE[1], lw=1.2, ls="--")
+    panel.set(xlim=(0, 1), ylim=(0, 1.08 * max(shares, default=1.0)))
+    panel.set_xlabel(f"same-class neighbours, mean {own['node_homophily']:.2f}", fontsize=8)
+    panel.set_ylabel("share of nodes", fontsize=8)
+    panel.tick_params(labelsize=7)
+
+
+def gallery_caption(names: Sequence[str]) -> str:
+    """What the panels show."""
+    return (
+        f"{len(names)} data sets, each as an undirected graph without self-loops. Left: the share of nodes with at "
+        "least a given degree, both axes logarithmic; a node without edges counts below every degree. Right: how the "
+        "share of neighbours that have a node's own class is spread over the nodes; its mean is the node homophily. "
+        "Dashed: the means."
+    )
+
+
+# ---------------------------------------------------------------------- verdicts
+# Verdicts on the data sets: the paper's table, the splits, and twins in the training set.
+
+#: From this share of test nodes on, a set is one where looking up twins answers the test.
+LEAK = 0.25
+
+
+def judge(
+    run: StudyRun, facts: Sequence[Facts], compared: Sequence[Comparison], twins: Sequence[Mapping[str, Any]]
+) -> None:
+    """The verdicts on the paper's table, on the splits, and on twins in the training set."""
+    _judge_table(run, compared)
+    _judge_splits(run, [f for f in facts if printed_for(f.name)])
+    ordered = sorted(twins, key=lambda row: -float(row["beyond_leaves"]))
+    leaking = [row for row in ordered if row["beyond_leaves"] >= 100 * LEAK]
+    told = ", ".join(f"{row['set']} {row['beyond_leaves']:g} %" for row in leaking or ordered[:1])
+    run.verdict(
+        f"On no set do {LEAK:.0%} of the test nodes have a twin in the training set, leaves not counted.",
+        "fails" if leaking else "holds",
+        f"Test nodes with a twin in training that is no leaf: {'' if leaking else 'at most '}{told}.",
+    )
+
+
+def _judge_table(run: StudyRun, compared: Sequence[Comparison]) -> None:
+    wrong = [c for c in compared if not c.agrees]
+    if not compared:
+        return
+    run.verdict(
+        "The paper's table gives the nodes, edges, features, classes and homophily of the graphs it trains on.",
+        "fails" if wrong else "holds",
+        "; ".join(f"{c.name} {c.quantity} {c.printed}: {c.reason}" for c in wrong) or "All figures agree.",
+    )
+
+
+def _judge_splits(run: StudyRun, facts: Sequence[Facts]) -> None:
+    """The public splits of the paper's sets."""
+    if not facts:
+        return
+    shares: dict[str, list[str]] = {}
+    for f in facts:
+        shares.setdefault(f.split_shares, []).append(f.name)
+    run.verdict(
+        "The splits hold 60, 20 and 20 percent of the nodes, as the names of the public files say.",
+        "holds" if set(shares) == {"60/20/20"} else "fails",
+        "; ".join(f"{share}: {', '.join(names)}" for share, names in shares.items()) + ".",
+    )
+    moved = [f"{f.name} ({f.coverage}, {f.component_nodes:,} of {f.nodes:,})" for f in facts
+             if f.coverage in (COMPONENT, DIFFERS)]  # fmt: skip
+    run.verdict(
+        "Every split of a set covers all of its labelled nodes.",
+        "fails" if moved else "holds",
+        f"Exceptions: {', '.join(moved)}." if moved else "No exception among these sets.",
+    )
+
+
+# ---------------------------------------------------------------------- rows
+# The data sets as rows: facts, shapes, twins, and the paper's table.
+
+
+def facts_rows(local: LocalSets, name: str) -> list[Row]:
+    """What is counted of a set, as one row."""
+    facts = local.facts(name)
+    row: Row = {
+        "set": facts.name,
+        "nodes": facts.nodes,
+        "edges": facts.edges,
+        "loops": facts.loops,
+        "features": facts.features,
+        "classes": facts.classes,
+        "edge_homophily": facts.edge_homophily,
+        "node_homophily": facts.node_homophily,
+        "adjusted_homophily": facts.adjusted_homophily,
+        "splits": facts.split_shares,
+        "masks_cover": facts.coverage,
+        "components": facts.components,
+        "largest_component": facts.component_nodes,
+        "isolated": facts.isolated,
+        "unlabelled": facts.unlabelled,
+        "empty_rows": facts.empty_rows,
+        "average_degree": facts.average_degree,
+        "max_degree": facts.max_degree,
+        "feature_density": facts.feature_density,
+    }
+    return [row]
+
+
+def shape_rows(local: LocalSets, name: str) -> list[Row]:
+    """How degrees and like neighbours are spread, as the gallery draws it."""
+    data = local.read(name)
+    return [*degree_rows(name, degrees(data.graph)), *alike_rows(name, alike_shares(data))]
+
+
+def twins_rows(local: LocalSets, name: str) -> list[Row]:
+    """How many twins a set has, and how far looking them up would go; shares in percent."""
+    twins = local.twins(name)
+    shares = {
+        "one_label": twins.one_label,
+        "in_training": twins.in_training,
+        "alike": twins.alike,
+        "beyond_leaves": twins.beyond_leaves,
+    }
+    percent = {key: round(100 * share, 1) if share == share else -1.0 for key, share in shares.items()}
+    return [{"set": twins.name, "nodes": twins.nodes, "twins": twins.twins, "groups": twins.groups, **percent}]
+
+
+def paper_row(found: Comparison) -> Row:
+    """A figure of the paper's table beside what is counted, and the reason where they differ."""
+    answer = "agrees" if found.agrees else "differs"
+    return {
+        "set": found.name,
+        "quantity": found.quantity,
+        "paper": found.printed.value,
+        "counted": round(found.ours, 4),
+        "answer": answer,
+        "why": found.reason,
+    }
+
+
+# ---------------------------------------------------------------------- study
 #: Sets that need no file.
 SMALL = ("karate", "digits")
 FACTS_CAPTION = (
@@ -55,8 +269,8 @@ def run(run: StudyRun) -> None:
     if compared:
         run.answer(_paper_text(compared))
     run.say("Which sets", _about(names, missing))
-    panels = figures.gallery(drawn, {row["set"]: row for row in counted})
-    run.figure("gallery", panels, figures.gallery_caption(names), drawn)
+    panels = gallery(drawn, {row["set"]: row for row in counted})
+    run.figure("gallery", panels, gallery_caption(names), drawn)
     run.table("facts", counted, FACTS_CAPTION)
     if shown := [paper_row(c) for c in compared if c.reason or not c.agrees]:
         run.table("paper", shown, PAPER_CAPTION)

@@ -2,19 +2,107 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from urllib.parse import quote
 
+import sympy as sp
+
+from gread.comparison import Comparison, mean_interval, share_ratio
 from gread.discovery.behaviours import RULE_WORDS, RULES
 from gread.discovery.discovery_plan import Discovered
 from gread.discovery.line_safety import told_counts
-from gread.discovery.term_effects import term_effects
-from gread.discovery.winner_checks import Retrained
-from gread.tuning.selection import best_by_test, mean_interval, nested_accuracies, searched_interval
-from studies.cells.corrected_test import CorrectedTest
-from studies.discovery.line_proofs import explorer_address, proofs
+from gread.discovery.term_grammar import Line
+from gread.discovery.winner_checks import Retrained, term_effects
+from gread.tuning.selection import best_by_test, nested_accuracies, searched_interval
+from rdgraph.errors import RdgraphError
+from rdgraph.reals.budget import limited
+from rdgraph.reals.condition_words import in_words
+from rdgraph.reals.line_extents import in_decimals
+from rdgraph.systems.system import System
+from rdgraph.theory.filters import classify, symbol
+from rdgraph.theory.global_existence import existence
+from rdgraph.theory.rate_bounds import rate_bound
+from rdgraph.theory.step_limits import step_limit
 from studies.runs.tables import MutableRow, Row
 from studies.runs.uncertainty import interval_cells
 
+# ---------------------------------------------------------------------- line proofs
+# What is proved of an equation, in a row: symbol, filter class, Lipschitz constant, existence, step limit.
+#
+# And the address under which the explorer opens on it.
+
+#: Seconds of each question, and the file of the explorer.
+SECONDS = 4.0
+EXPLORER = "explore.html"
+#: The normalisation and the method that bounds are told for.
+NORMALISATION, METHOD = "row", "rk4"
+#: How an answer begins that is none.
+NOT_TOLD = "not told"
+
+
+def proofs(system: System, coefficients: Mapping[str, float] | None = None) -> dict[str, str]:
+    """The answers of the core about an equation, each in words; what is not known says why.
+
+    Symbol, slope and existence hold for all coefficients that are declared; the filter class and the step limit are
+    those at the given numbers, where there are some.
+
+    >>> from rdgraph.systems.parser import parse
+    >>> found = proofs(parse("-alpha*L@H"), {"alpha": 0.5})
+    >>> found["symbol"], found["filter_class"], found["step_limit"][:5]
+    ('-alpha*lam', 'low-pass', '2.785')
+    """
+    numbers = {name: f"{value:.4g}" for name, value in (coefficients or {}).items() if math.isfinite(value)}
+    here = system.replace(**{name: sp.Rational(text) for name, text in numbers.items()}) if numbers else system
+    return {
+        "symbol": _asked(lambda: str(symbol(system))),
+        "filter_class": _asked(lambda: "; ".join(map(str, classify(here)))),
+        "Lipschitz_bound": _asked(lambda: _slope(system)),
+        "existence": _asked(lambda: _life(system)),
+        "step_limit": _asked(lambda: _step(here)),
+    }
+
+
+def _asked(question: Callable[[], str]) -> str:
+    try:
+        return limited(SECONDS, question)
+    except RdgraphError as problem:
+        return f"{NOT_TOLD}: {str(problem).partition(chr(10))[0]}"
+
+
+def _slope(system: System) -> str:
+    bound = rate_bound(system, NORMALISATION)
+    if not bound.is_finite:
+        return "none for all states"
+    return in_words(in_decimals(bound.value)) + (" on |h| <= R" if bound.is_local else "")
+
+
+def _life(system: System) -> str:
+    found = existence(system)
+    return f"{found.outcome}: {found.why}"
+
+
+def _step(system: System) -> str:
+    limit = step_limit(system, METHOD, NORMALISATION)
+    if limit.value is None:
+        return limit.reason
+    value = f"{float(limit.value):.4g}" if limit.value.is_number and limit.value.is_finite else in_words(limit.value)
+    return f"{value} ({limit.reason})"
+
+
+def explorer_address(line: Line, coefficients: Mapping[str, float] | None = None) -> str:
+    """Where the explorer beside the report opens on an equation, at the means of its coefficients.
+
+    >>> from gread.discovery.term_grammar import Term
+    >>> explorer_address(Line((Term("L@H", "-"),), ("alpha",), "scalar"), {"alpha": 0.25})
+    'explore.html#e=-alpha%2AL%40H%20where%20alpha%20positive&c.alpha=0.25'
+    """
+    words = [f"e={quote(line.text, safe='')}"]
+    words += [f"c.{name}={value:.6g}" for name, value in (coefficients or {}).items()]
+    return f"{EXPLORER}#{'&'.join(words)}"
+
+
+# ---------------------------------------------------------------------- discovery rows
 #: How many of the best are shown with their proofs.
 TOP = 10
 
@@ -34,13 +122,14 @@ def cloud_rows(found: Discovered) -> list[Row]:
 def front_rows(found: Discovered) -> list[Row]:
     """The best of each size by validation; `on_front` says whether no smaller one is as good."""
     rows: list[Row] = []
-    best = -1.0
+    best, ratio = -1.0, share_ratio(found.plan.data)
     ranked = found.ranked()
     for size in sorted({line.size for _, line in ranked}):
         result, line = next(pair for pair in ranked if pair[1].size == size)
         rows.append({
             "size": size, "equation": line.formula, "validation": percent(result.val_accuracy),
-            "test": percent(result.test_accuracy), **interval_cells(result.test, mean_interval(result.test)),
+            "test": percent(result.test_accuracy),
+            **interval_cells(mean_interval(list(map(percent, result.test)), ratio)),
             "on_front": "yes" if result.val_accuracy > best else "no",
         })  # fmt: skip
         best = max(best, result.val_accuracy)
@@ -52,16 +141,18 @@ def choice_rows(found: Discovered) -> list[Row]:
     rows: list[Row] = []
     own, top, per_split = found.chosen, best_by_test(found.results), nested_accuracies(found.results)
     known = {r.number: line.formula for r, line in found.ranked()}
+    ratio = share_ratio(found.plan.data)
 
-    def add(choice: str, equation: str, values: Sequence[float], interval: tuple[float, float]) -> None:
+    def add(choice: str, equation: str, values: Sequence[float]) -> None:
         row: MutableRow = {"choice": choice, "equation": equation, "test": percent(sum(values) / len(values))}
-        rows.append(row | interval_cells(values, interval))
+        rows.append(row | interval_cells(mean_interval(list(map(percent, values)), ratio)))
 
-    add("by validation", known[own.number], own.test, mean_interval(own.test))
-    add("by validation, the search resampled", known[own.number], own.test, searched_interval(found.results))
-    add("by validation on every split", "several", per_split, mean_interval(per_split))
+    add("by validation", known[own.number], own.test)
+    add("by validation, the search resampled", known[own.number], own.test)
+    rows[-1] = {**rows[-1], **interval_cells(searched_interval(found.results, ratio))}
+    add("by validation on every split", "several", per_split)
     if top is not None:
-        add("by test (no result)", known[top.number], top.test, mean_interval(top.test))
+        add("by test (no result)", known[top.number], top.test)
     return rows
 
 
@@ -154,7 +245,7 @@ def read_retrained(rows: Sequence[Row]) -> dict[str, Retrained]:
     return found
 
 
-def difference(own: Retrained, other: Retrained, ratio: float) -> CorrectedTest:
+def difference(own: Retrained, other: Retrained, ratio: float) -> Comparison:
     """Test accuracies of two on the same splits, in points."""
     first, second = ({k: percent(test) for k, (_, test) in one.accuracies.items()} for one in (own, other))
-    return CorrectedTest.of(first, second, ratio)
+    return Comparison.of(first, second, ratio)

@@ -13,7 +13,7 @@ from gread.discovery.term_grammar import find_terms
 from gread.discovery.winner_checks import SEEDS
 from gread.settings.config import Config
 from rdgraph.errors import InvalidArgument
-from studies.runs.config import RunConfig
+from studies.runs.run_config import RunConfig
 from studies.training.choices import choose_preset, parse_splits
 from studies.training.data_source import DataRequest
 
@@ -99,7 +99,8 @@ def make_discovery_task(request: DiscoveryRequest) -> DiscoveryTask:
         load_dataset(name, root=request.root, offline=True)
     data = request.source.read()
     preset = choose_preset(request.preset, None, data.meta.name)
-    base: Config = preset.config.updated(dict(request.settings or {}))
+    start = Config() if request.preset is None else preset.config  # lines of all kinds: a short time, and attention
+    base: Config = start.updated(dict(request.settings or {}))
     splits = tuple(parse_splits(request.splits, data.num_splits))
     plan = DiscoveryPlan(
         data, base, find_terms(request.terms), splits, request.size, request.budget, request.sampler, request.seed,

@@ -2,28 +2,393 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import sympy as sp
+import torch
 
-from studies.discretisation.figures import WORST_CAPTION, error_map, map_rows, worst_figure
-from studies.discretisation.rows import CLASSICAL, LINEAR, mode_rows, product_row
-from studies.discretisation.verdicts import (
-    inert_steps,
-    kept_classes,
-    product_counts,
-    setting_names,
-    solved,
-    solver_title,
-)
+import rdgraph as rd
+from analysis.figure_files import PALETTE
+from rdgraph.errors import NotApplicable
+from rdgraph.systems.system import System
+from rdgraph.vocabulary.methods import tableau
 from studies.runs.cell_work import each_cell
-from studies.runs.published_settings import best_settings
+from studies.runs.published_settings import PublishedSetting, best_settings
 from studies.runs.tables import MutableRow
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
     from studies.runs.study_run import StudyRun
 
+
+# ---------------------------------------------------------------------- rows
+# What a solver does to every mode lam in [0, 2], beside the exact response of the same equation.
+#
+# Linear reactions have a response of their own. F, AC and Z have one near each state at rest h*, where they read
+# -alpha*L@H + beta*r'(h*)*H.
+
+LINEAR = ("BS", "ST", "FB", "FB*")
+CLASSICAL = ("F", "AC", "Z")
+Gain = Callable[[np.ndarray, float, float], np.ndarray]
+#: Gains this close to one are neither damped nor amplified, and gains this close to zero have no sign.
+NEUTRAL = 1e-9
+
+
+@dataclass(frozen=True)
+class LinearForm:
+    """A linear equation that stands for a reaction: itself, or its linearisation at a state at rest."""
+
+    reaction: str
+    name: str
+    system: System
+
+
+@cache
+def forms(reaction: str) -> tuple[LinearForm, ...]:
+    """The linear equations behind a reaction of the catalogue.
+
+    >>> [str(f.system) for f in forms("F")]
+    ['-alpha*L@H + 1*beta*H', '-alpha*L@H + -1*beta*H']
+    >>> forms("BS")[0].name
+    'BS'
+    """
+    system = rd.catalogue[reaction]
+    if system.structure.linear:
+        return (LinearForm(reaction, reaction, system),)
+    h = sp.Symbol("h", real=True)
+    found: dict[sp.Expr, LinearForm] = {}
+    field = system.structure.scalar_field(h, h)
+    for rest in sorted(sp.solveset(field, h, sp.S.Reals), key=abs):
+        slope = sp.diff(field, h).subs(h, rest)
+        beta = next(s for s in slope.free_symbols) if slope.free_symbols else None
+        factor = sp.simplify(slope / beta) if beta is not None else sp.S.Zero
+        if not factor.is_number:
+            raise NotApplicable(f"expected a reaction whose slope at rest is a multiple of beta, got {slope}")
+        text = f"-alpha*L@H + {factor}*beta*H" if factor else "-alpha*L@H"
+        found.setdefault(factor, LinearForm(reaction, f"{reaction} near {abs(rest)}", rd.parse(text)))
+    return tuple(found.values())
+
+
+def steps(setting: PublishedSetting) -> int:
+    """How many steps the solver takes, the last one shortened.
+
+    >>> steps(PublishedSetting("BS", "texas", "OA", "SC", "VC", 1.0, 1.46, "euler", ""))
+    2
+    """
+    return math.ceil(sp.Rational(repr(setting.time)) / sp.Rational(repr(setting.step)))
+
+
+def gains(form: LinearForm, setting: PublishedSetting) -> tuple[Gain, Gain]:
+    """Exact and computed gain as functions of lam, alpha, beta."""
+    names = sp.symbols("lam alpha beta")
+    exact = rd.response(form.system, T=setting.time)
+    computed = rd.response(form.system, T=setting.time, method=setting.solver, step=setting.step)
+    return _function(names, exact), _function(names, computed)
+
+
+def _function(names: Sequence[sp.Symbol], expression: sp.Expr) -> Gain:
+    raw = sp.lambdify(names, expression, "numpy")
+
+    def gain(lam: np.ndarray, alpha: float, beta: float) -> np.ndarray:
+        with np.errstate(divide="ignore", invalid="ignore"):  # the removable point of a source term, chosen around
+            return np.array(np.broadcast_to(np.asarray(raw(lam, alpha, beta), dtype=float), lam.shape))
+
+    return gain
+
+
+def compare(exact: np.ndarray, computed: np.ndarray) -> dict[str, float]:
+    """Error relative to the largest exact gain, and the share of modes that change their class or their sign.
+
+    >>> compare(np.array([1.0, 0.5]), np.array([1.0, -1.5]))
+    {'error': 2.0, 'amplified': 0.5, 'damped': 0.0, 'flipped': 0.5}
+    """
+    grows, falls = np.abs(exact) > 1 + NEUTRAL, np.abs(exact) < 1 - NEUTRAL
+    signs = (np.abs(exact) > NEUTRAL) & (np.abs(computed) > NEUTRAL)
+    return {
+        "error": float(np.abs(computed - exact).max() / np.abs(exact).max()),
+        "amplified": float((falls & (np.abs(computed) > 1 + NEUTRAL)).mean()),
+        "damped": float((grows & (np.abs(computed) < 1 - NEUTRAL)).mean()),
+        "flipped": float((signs & (exact * computed < 0)).mean()),
+    }
+
+
+def coefficient_box(setting: PublishedSetting, chosen: Mapping[str, Any]) -> list[tuple[float, float]]:
+    """The coefficients a setting can reach: a scalar beta passes a sigmoid, so it is positive, a vector does not."""
+    betas = [b for b in chosen["betas"] if b > 0 or setting.beta == "VC"]
+    return [(alpha, beta) for alpha in chosen["alphas"] for beta in betas]
+
+
+def mode_rows(setting: PublishedSetting, chosen: Mapping[str, Any]) -> list[MutableRow]:
+    """One row per linear form: errors at typical and at the worst coefficients, and shares of modes changed."""
+    lam = np.linspace(0.0, 2.0, chosen["points"])
+    rows: list[MutableRow] = []
+    for form in forms(setting.reaction):
+        exact, computed = gains(form, setting)
+
+        def at(alpha: float, beta: float, e: Gain = exact, c: Gain = computed) -> dict[str, float]:
+            return compare(e(lam, alpha, beta), c(lam, alpha, beta))
+
+        box = {pair: at(*pair) for pair in coefficient_box(setting, chosen)}
+        worst = max(box, key=lambda pair: box[pair]["error"])
+        typical = at(chosen["typical_alpha"], chosen["typical_beta"])
+        rows.append({
+            "reaction": setting.reaction, "dataset": setting.dataset, "form": form.name,
+            "adjacency": setting.adjacency, "beta": setting.beta, "T": setting.time, "step": setting.step,
+            "solver": setting.solver, "steps": steps(setting), "error_typical": _short(typical["error"]),
+            "error_worst": _short(box[worst]["error"]), "alpha_worst": worst[0], "beta_worst": worst[1],
+            "flipped_typical": _short(typical["flipped"]), "amplified_typical": _short(typical["amplified"]),
+            **{name: _short(max(found[name] for found in box.values())) for name in ("amplified", "damped", "flipped")},
+        })  # fmt: skip
+    return rows
+
+
+def product_row(setting: PublishedSetting, chosen: Mapping[str, Any]) -> MutableRow:
+    """Sparse products of the published solver and of `exact`, at typical and over all coefficients a setting reaches.
+
+    The degree of `exact` depends on the equation, the time and the kind of operator, not on the graph: a ring will do.
+    A symmetric operator gets a Chebyshev series, a row-stochastic one (soft adjacency) a power series.
+    """
+    system = rd.parse(rd.catalogue[setting.reaction].text, {"alpha": "channel", "beta": "channel"})
+    normalisation = "symmetric" if setting.adjacency == "OA" else "row"
+    operator = rd.generators.ring(4).operator(normalisation, dtype=torch.float64)
+    counts = {}
+    typical = [(chosen["typical_alpha"], chosen["typical_beta"])]
+    for name, pairs in (("exact_typical", typical), ("exact_worst", coefficient_box(setting, chosen))):
+        alpha, beta = torch.tensor(pairs, dtype=torch.float64).T
+        field = rd.lower(system, operator, {"alpha": alpha, "beta": beta})
+        start = torch.ones(4, len(pairs), dtype=torch.float64)
+        solved = rd.solve(field, start, [0.0, setting.time], "exact", rtol=chosen["tolerance"])
+        counts[name] = solved.stats.products
+    stages = len(tableau(setting.solver).weights)
+    return {
+        "reaction": setting.reaction, "dataset": setting.dataset, "adjacency": setting.adjacency,
+        "solver": setting.solver, "steps": steps(setting),
+        "solver_products": steps(setting) * stages * field.plan.products, **counts,
+    }  # fmt: skip
+
+
+def _short(value: float) -> float:
+    """Six digits, so that the last bits of a library do not show."""
+    return float(f"{value:.6g}")
+
+
+# ---------------------------------------------------------------------- figures
+# Figures of discretisation errors: a map of all settings, and the worst responses.
+
+#: Errors that the colours tell apart, as powers of ten.
+COLOURS = (-7.0, 2.0)
+WORST_DRAWN = 6
+#: Gains that are labelled where they are in sight.
+TICKS = (-100, -30, -10, -3, -1, -0.5, 0, 0.5, 1, 3, 10, 30, 100)
+
+
+def map_rows(modes: Sequence[MutableRow]) -> list[MutableRow]:
+    """One row per reaction and data set: the largest error over its forms."""
+    found: dict[tuple[Any, Any], MutableRow] = {}
+    for row in modes:
+        key = row["reaction"], row["dataset"]
+        names = ("reaction", "dataset", "solver", "steps", "error_typical", "error_worst")
+        new = {name: row[name] for name in names}
+        old = found.setdefault(key, new)
+        for name in ("error_typical", "error_worst"):
+            old[name] = max(float(old[name]), float(row[name]))
+    return list(found.values())
+
+
+def error_map(modes: Sequence[MutableRow]) -> Figure:
+    """Reactions by data sets, coloured by error at typical and at the worst coefficients; E Euler, R RK4."""
+    from matplotlib.figure import Figure
+
+    rows = map_rows(modes)
+    reactions = list(dict.fromkeys(str(r["reaction"]) for r in rows))
+    datasets = list(dict.fromkeys(str(r["dataset"]) for r in rows))
+    figure = Figure(figsize=(13.5, 4.2), layout="constrained")
+    panels = figure.subplots(1, 2, sharey=True)
+    for panel, which in zip(panels, ("typical", "worst"), strict=True):
+        grid = np.full((len(reactions), len(datasets)), np.nan)
+        for row in rows:
+            place = reactions.index(str(row["reaction"])), datasets.index(str(row["dataset"]))
+            grid[place] = np.log10(max(float(row[f"error_{which}"]), 1e-16))
+            _write_cell(panel, place, float(row[f"error_{which}"]), str(row["solver"]))
+        image = panel.imshow(grid, cmap="cividis", vmin=COLOURS[0], vmax=COLOURS[1], aspect="auto")
+        panel.set_xticks(range(len(datasets)), datasets, rotation=35, ha="right", fontsize=8)
+        panel.set_yticks(range(len(reactions)), [f"{r} (linearised)" if r in CLASSICAL else r for r in reactions])
+        panel.set_title(f"{which} coefficients", fontsize=10)
+    bar = figure.colorbar(image, ax=panels, shrink=0.9, pad=0.01)
+    bar.set_label("log10 of the error over the largest gain", fontsize=8)
+    figure.suptitle("Error of the published solver over all modes (E: Euler, R: RK4)", fontsize=11)
+    return figure
+
+
+def _write_cell(panel: Axes, place: tuple[int, int], error: float, solver: str) -> None:
+    share = (np.log10(max(error, 1e-16)) - COLOURS[0]) / (COLOURS[1] - COLOURS[0])
+    text = f"{solver[0].upper()} {error:.0e}".replace("e-0", "e-").replace("e+0", "e+")
+    colour = "black" if share > 0.55 else "white"
+    panel.text(place[1], place[0], text, ha="center", va="center", fontsize=7, color=colour)
+
+
+WORST_CAPTION = (
+    "The linear settings with the largest errors, one per reaction first, at their worst coefficients (in the titles): "
+    "exact gain (solid) and what the solver computes (dashed) over λ, on a scale that is linear between -1 and 1 and "
+    "logarithmic beyond; below zero a mode changes its sign."
+)
+
+
+def worst_cases(modes: Sequence[MutableRow]) -> list[MutableRow]:
+    """The worst linear setting of every reaction, then the next worst."""
+    ordered = sorted((r for r in modes if r["reaction"] in LINEAR), key=lambda r: -float(r["error_worst"]))
+    first = [next(r for r in ordered if r["reaction"] == name) for name in LINEAR]
+    return (first + [r for r in ordered if r not in first])[:WORST_DRAWN]
+
+
+def worst_figure(modes: Sequence[MutableRow], points: int) -> tuple[Figure, list[MutableRow]]:
+    """Exact and computed responses of the worst cases, and the numbers drawn."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10.5, 6.0), layout="constrained")
+    panels = figure.subplots(2, 3, sharex=True)
+    lam = np.linspace(0.0, 2.0, points)
+    drawn: list[MutableRow] = []
+    for panel, row in zip(panels.flat, worst_cases(modes), strict=True):
+        setting = _setting(row)
+        alpha, beta = float(row["alpha_worst"]), float(row["beta_worst"])
+        exact, computed = (g(lam, alpha, beta) for g in gains(forms(setting.reaction)[0], setting))
+        panel.axhline(0, color="0.85", linewidth=0.8, zorder=0)
+        panel.plot(lam, exact, color=PALETTE[0], linewidth=2.2, label="exact")
+        panel.plot(lam, computed, "--", color=PALETTE[1], linewidth=1.8, label="solver")
+        panel.set_yscale("symlog", linthresh=1.0)
+        panel.set_yticks(TICKS, [f"{x:g}" for x in TICKS], minor=False)
+        panel.set_yticks([], minor=True)
+        panel.set_ylim(*_limits(exact, computed))
+        panel.set_title(
+            f"{setting.reaction}, {setting.dataset}: {setting.solver}, step {setting.step:g}, T {setting.time:g}\n"
+            f"α {alpha:g}, β {beta:g}, error {float(row['error_worst']):.2g}", fontsize=9,
+        )  # fmt: skip
+        panel.grid(alpha=0.25, linewidth=0.6)
+        panel.tick_params(labelsize=8)
+        drawn += [
+            {"reaction": setting.reaction, "dataset": setting.dataset, "alpha": alpha, "beta": beta,
+             "lam": float(f"{x:.6g}"), "exact": float(f"{e:.9g}"), "computed": float(f"{c:.9g}")}
+            for x, e, c in zip(lam, exact, computed, strict=True)
+        ]  # fmt: skip
+    for panel in panels[-1]:
+        panel.set_xlabel("λ, eigenvalue of L", fontsize=9)
+    for panel in panels[:, 0]:
+        panel.set_ylabel("gain", fontsize=9)
+    handles, labels = panels.flat[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
+    return figure, drawn
+
+
+def _limits(*gains: np.ndarray) -> tuple[float, float]:
+    """From the smallest to the largest gain and zero, with a little room."""
+    low, high = min(0.0, *(g.min() for g in gains)), max(0.0, *(g.max() for g in gains))
+    return 1.2 * low - 0.1, 1.2 * high + 0.1
+
+
+def _setting(row: MutableRow) -> PublishedSetting:
+    return next(s for s in best_settings() if (s.reaction, s.dataset) == (row["reaction"], row["dataset"]))
+
+
+# ---------------------------------------------------------------------- verdicts
+# Verdicts on the published settings: are they solved, do modes change their class, what does it cost?
+
+#: An error below this share of the largest gain counts as solving the equation.
+SOLVED = 0.01
+HOLDS, FAILS = "holds", "fails"
+Finding = tuple[str, str, str]
+
+
+def solved(modes: Sequence[MutableRow]) -> list[Finding]:
+    """Per solver and kind of coefficients: is every linear setting solved?"""
+    found = []
+    for solver, which in (("rk4", "typical"), ("rk4", "worst"), ("euler", "typical"), ("euler", "worst")):
+        rows = [r for r in modes if r["solver"] == solver and r["reaction"] in LINEAR]
+        bad = [r for r in rows if float(r[f"error_{which}"]) > SOLVED]
+        errors = [float(r[f"error_{which}"]) for r in rows]
+        named = f"; not: {setting_names(bad)}" if bad else ""
+        found.append((
+            f"the layer is the continuous equation: {solver_title(solver)} settings solve it to 1 % at {which} "
+            "coefficients",
+            FAILS if bad else HOLDS,
+            f"{len(rows) - len(bad)} of {len(rows)} linear settings; errors between {min(errors):.1g} and "
+            f"{max(errors):.1g}{named}",
+        ))  # fmt: skip
+    return found
+
+
+def kept_classes(modes: Sequence[MutableRow]) -> list[Finding]:
+    """Do modes change their class or their sign?"""
+    linear = [r for r in modes if r["reaction"] in LINEAR]
+    found = []
+    for name, words in (
+        ("amplified", "amplifies a mode that the equation damps"),
+        ("flipped", "gives a mode the wrong sign"),
+    ):
+        bad = [r for r in linear if float(r[name]) > 0]
+        most = max(bad, key=lambda r: float(r[name]), default=None)
+        share = f"; most, {float(most[name]):.0%} of [0, 2], for {setting_names([most])}" if most else ""
+        solvers = {s: sum(r["solver"] == s for r in bad) for s in ("euler", "rk4")}
+        found.append((
+            f"no published setting {words}",
+            FAILS if bad else HOLDS,
+            f"{len(bad)} of {len(linear)} linear settings do for some coefficients they can reach, {solvers['euler']} "
+            f"with Euler and {solvers['rk4']} with RK4{share}: {setting_names(bad)}"
+            if bad
+            else f"none of {len(linear)} does",
+        ))  # fmt: skip
+    return found
+
+
+def inert_steps(modes: Sequence[MutableRow]) -> Finding:
+    """Steps longer than the end time."""
+    seen = {(r["reaction"], r["dataset"]): r for r in modes}
+    bad = [r for r in seen.values() if float(r["step"]) > float(r["T"])]
+    return (
+        "the printed step size is the step taken",
+        FAILS if bad else HOLDS,
+        f"{len(bad)} of {len(seen)} settings have a step longer than T and take one step of length T: "
+        f"{setting_names(bad)}"
+        if bad
+        else f"true of all {len(seen)} settings",
+    )
+
+
+def product_counts(products: Sequence[MutableRow], tolerance: float) -> Finding:
+    """Products of RK4 against those of the exact method."""
+    rows = [r for r in products if r["solver"] == "rk4"]
+    total = {
+        name: sum(int(r[name]) for r in rows) for name in ("solver_products", "exact_typical", "exact_worst")
+    }  # fmt: skip
+    dearer = [r for r in rows if int(r["exact_worst"]) > int(r["solver_products"])]
+    fewer, most = len(rows) - len(dearer), max((int(r["steps"]) for r in dearer), default=0)
+    return (
+        f"the exact method reaches {tolerance:g} with fewer sparse products than the published RK4",
+        HOLDS if not dearer else FAILS if not fewer else f"holds if RK4 takes more than {most} steps",
+        f"all {len(rows)} RK4 settings together: {total['solver_products']} products by RK4, {total['exact_typical']} "
+        f"by the exact method at typical and {total['exact_worst']} at all reachable coefficients; no more than RK4's "
+        f"in {fewer} of {len(rows)}",
+    )
+
+
+def setting_names(rows: Sequence[MutableRow]) -> str:
+    """Reaction and data set of every row, in words."""
+    return ", ".join(f"{r['reaction']} {r['dataset']}" for r in rows)
+
+
+def solver_title(solver: str) -> str:
+    """The name of a solver as people write it."""
+    return {"euler": "Euler", "rk4": "RK4"}[solver]
+
+
+# ---------------------------------------------------------------------- study
 MODES_CAPTION = (
     "Every published setting. form: the linear equation compared (F, AC, Z near a state at rest); error: largest "
     "difference of computed and exact gain over λ in [0, 2], over the largest exact gain, at typical and at the worst "

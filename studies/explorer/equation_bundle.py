@@ -3,29 +3,75 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
 from typing import Any
 
 import sympy as sp
 
-from rdgraph.decisions.budget import limited
 from rdgraph.errors import NotApplicable, Undecided
-from rdgraph.methods.registry import records
-from rdgraph.methods.tableaux import tableau
-from rdgraph.patterns.kinetics import system_kinetics
-from rdgraph.patterns.steady_states import steady_states
+from rdgraph.language.answer_symbols import T, lam, public, tau
+from rdgraph.language.normal_form import Act, Mix
+from rdgraph.language.tree import Kind
+from rdgraph.reals.budget import limited
+from rdgraph.reals.condition_words import in_words
 from rdgraph.reports.field_checks import FIELD_PARTS
 from rdgraph.reports.preflight_report import PARTS
 from rdgraph.reports.run_settings import RunSettings, read_run
-from rdgraph.syntax.answer_symbols import T, lam, public, tau
-from rdgraph.syntax.tree import Kind
 from rdgraph.systems.system import System
 from rdgraph.theory.filters import classify, growth_rate
+from rdgraph.theory.patterns.kinetics import system_kinetics
+from rdgraph.theory.patterns.steady_states import steady_states
 from rdgraph.theory.rate_bounds import rate_bound
 from rdgraph.theory.step_limits import step_limit
-from studies.explorer.field_plan import field_plan
+from rdgraph.vocabulary.methods import records, tableau
 from studies.explorer.javascript_source import javascript, letter
 
+# ---------------------------------------------------------------------- field plan
+# The right-hand sides as a plan for the page: products with A, one after the other, and a formula for each state.
+
+
+def field_plan(system: System) -> dict[str, Any]:
+    """Products `{into, of}` in their order, and the rates of the states, all in JavaScript, for one channel.
+
+    Every product is that of A with an elementwise formula in states, coefficients and earlier products; a mixing matrix
+    of one channel is a number. The formulas are those of the normal form, which is what is proved and lowered. White
+    noise is left out.
+
+    >>> from rdgraph.systems.parser import parse
+    >>> field_plan(parse("BS"))["products"]
+    [{'into': '$_0', 'of': '$H'}, {'into': '$_1', 'of': '$_0'}]
+
+    Raises:
+        NotApplicable: for operators beside A, and for what is too large to multiply out.
+    """
+    if further := [name for name in system.operators.names if name in system.letters]:
+        raise NotApplicable(f"expected an equation in A alone, got the operator {further[0]} beside it")
+    lowering = _Lowering()
+    rates = [javascript(lowering.replaced(public(system.normals[state]))) for state in system.fields]
+    products = [{"into": letter(x.name), "of": javascript(of)} for of, x in lowering.products.items()]
+    return {"products": products, "rates": rates}
+
+
+class _Lowering:
+    """Formulas in which words of operators have become letters; equal products share one."""
+
+    def __init__(self) -> None:
+        self.products: dict[sp.Expr, sp.Symbol] = {}
+
+    def replaced(self, expression: sp.Basic) -> Any:
+        match expression:
+            case Act():
+                inner = self.replaced(expression.inner)
+                for _ in expression.word:
+                    inner = self.products.setdefault(inner, sp.Symbol(f"_{len(self.products)}"))
+                return inner
+            case Mix():
+                return self.replaced(expression.inner) * sp.Mul(*expression.word)
+        if not expression.args:
+            return expression
+        return expression.func(*map(self.replaced, expression.args))
+
+
+# ---------------------------------------------------------------------- equation bundle
 #: Seconds of one part of a bundle.
 PART_SECONDS = 4.0
 #: The normalisations of the page.
@@ -114,7 +160,7 @@ def _steady(system: System) -> dict[str, Any]:
         for state in found
         if not state.free
     ]
-    return {"states": states, "complete": found.is_complete, "note": found.note, "assumes": found.assumes}
+    return {"states": states, "complete": found.is_complete, "note": found.reason, "assumes": found.assumes}
 
 
 # ---------------------------------------------------------------------- one linear field
@@ -156,7 +202,7 @@ def _classes(system: System) -> list[dict[str, Any]]:
 
 def _growth(system: System) -> dict[str, str]:
     rate = growth_rate(system)
-    return {"rate": javascript(rate), "words": str(rate)}
+    return {"rate": javascript(rate), "words": in_words(rate)}
 
 
 # ---------------------------------------------------------------------- what a preflight rests on
@@ -164,11 +210,12 @@ def _existence(system: System, normalisation: str) -> list[dict[str, str]]:
     """The findings about existence and boxes, whatever the coefficients, the end and the step."""
     parts: Mapping[str, Callable[[RunSettings], Any]] = PARTS if system.is_single else FIELD_PARTS
     run = read_run(system, normalisation, 1, "euler", 1, None, None)
-    return [asdict(finding) for finding in parts["existence"](run)]
+    found = parts["existence"](run)
+    return [{"topic": f.topic, "status": f.outcome, "text": f.text, "reason": f.reason} for f in found]
 
 
 def _steps(system: System, normalisation: str) -> dict[str, Any]:
-    """For one field the limits of every method, those at constant states followed by one for all states.
+    """For one field the limits of every method, one that holds near equal states followed by one for all states.
 
     For several fields `rate`, a bound K of the rates of the field: a step of at most 1/K resolves them.
     """
@@ -176,7 +223,11 @@ def _steps(system: System, normalisation: str) -> dict[str, Any]:
         bound = rate_bound(system, normalisation)
         if not bound.is_finite:
             raise Undecided("no bound of the slopes is known, and so no step limit")
-        return {"rate": javascript(public(bound.value)), "words": str(public(bound.value)), "local": bound.is_local}
+        return {
+            "rate": javascript(public(bound.value)),
+            "words": in_words(public(bound.value), 1),
+            "local": bound.is_local,
+        }
     return {"limits": {method: list(_limits(system, method, normalisation)) for method in page_methods()}}
 
 
@@ -185,9 +236,9 @@ def _limits(system: System, method: str, normalisation: str) -> Iterator[dict[st
         limit = step_limit(system, method, normalisation, everywhere=everywhere)
         yield {
             "value": None if limit.value is None else javascript(limit.value),
-            "words": "" if limit.value is None else str(limit.value),
+            "words": "" if limit.value is None else in_words(limit.value, -1),
             "rate": None if limit.rate is None else javascript(limit.rate),
-            "means": limit.means, "keeps": limit.keeps, "sharp": limit.sharp,
+            "means": limit.reason, "keeps": limit.keeps, "sharp": limit.is_sharp, "assumes": limit.assumes,
         }  # fmt: skip
-        if limit.keeps != "linearised":
+        if limit.keeps not in ("linearised", "equal slopes"):
             return

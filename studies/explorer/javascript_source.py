@@ -11,8 +11,8 @@ from sympy.printing.jscode import JavascriptCodePrinter
 from sympy.printing.precedence import PRECEDENCE
 
 from rdgraph.errors import NotApplicable
-from rdgraph.syntax.functions import FUNCTIONS, record_of
-from rdgraph.syntax.learned_function import is_key
+from rdgraph.vocabulary.functions import FUNCTIONS, record_of
+from rdgraph.vocabulary.learned_functions import is_key
 
 #: Powers up to this one are products; the others are left to `Math.pow`.
 MOST_FACTORS = 4
@@ -63,6 +63,17 @@ def function_body(name: str) -> str:
             raise NotApplicable(f"expected a function with a formula, got {name}, which the page cannot evaluate")
         return javascript(record.formula(sp.Symbol("x"))).replace(letter("x"), "x")
     return re.sub(r"[a-z]\w*(?=\()", lambda call: _OF_C.get(call[0], f"Math.{call[0]}"), record.c)
+
+
+def function_slope(name: str) -> str:
+    """The slope at x of an elementwise function, in x and the `f_NAME` of the page; the mean of both sides at a jump.
+
+    >>> function_slope("sigmoid"), function_slope("relu")
+    ('(1 - f_sigmoid(x))*f_sigmoid(x)', '(1/2)*Math.sign(x) + 1/2')
+    """
+    formula = FUNCTIONS[name].derivative(sp.Symbol("x"))
+    formula = formula.replace(sp.Heaviside, lambda at, *_: (1 + sp.sign(at)) / 2)
+    return javascript(formula).replace(letter("x"), "x")
 
 
 class _Printer(JavascriptCodePrinter):

@@ -71,14 +71,14 @@ def _bundle(words: dict[str, str]) -> dict[str, Any]:
 def _preflight(words: dict[str, str]) -> dict[str, Any]:
     try:
         numbers = {str(name): float(value) for name, value in json.loads(words.get("coefficients", "{}")).items()}
-        settings = {name: float(words[name]) for name in ("T", "step")}
+        end, step = float(words["T"]), float(words["step"])
     except (ValueError, TypeError, AttributeError, KeyError) as problem:
         raise InvalidArgument(f"expected numbers for T, the step and the coefficients, got {problem!r}") from None
     system = parse(words.get("equation", ""))
     numbers = {name: value for name, value in numbers.items() if system.coefficients.get(name) != "matrix"}
     report = preflight(
         system, normalisation=words.get("normalisation", "symmetric"), method=words.get("method", "auto"),
-        coefficients={name: value for name, value in numbers.items() if name in system.coefficients}, **settings,
+        coefficients={name: value for name, value in numbers.items() if name in system.coefficients}, T=end, step=step,
     )  # fmt: skip
     return {"report": report.to_dict()}
 

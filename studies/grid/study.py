@@ -2,20 +2,283 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import io
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 import rdgraph as rd
-from studies.grid import figures as pictures
-from studies.grid.rows import energy_rows, field_rows, flow_states, named_row, rate_rows
-from studies.grid.verdicts import border_row, judge
+from analysis.figure_files import DASHES, PALETTE
+from analysis.measures.measure_records import make_measures
+from analysis.spectra.eigenvalues import spectrum
+from studies.runs.chart import Chart, Line, Panel
 from studies.runs.study_run import StudyRun
+from studies.runs.tables import Row
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
+
+
+# ---------------------------------------------------------------------- figures
+# Pictures of flows on a grid: panels at chosen times, an animation, energies over time.
+
+#: Rows of the figure from top to bottom, as in the paper; names of the catalogue.
+FLOWS = ("BS", "diffusion")
+COLOURS = "viridis"
+
+
+def still(rows: Sequence[Mapping[str, Any]], chosen: Mapping[str, Any]) -> Figure:
+    """Two flows at the chosen times, each panel on a colour scale of its own."""
+    from matplotlib.figure import Figure
+
+    times, shape = chosen["times"], (chosen["rows"], chosen["columns"])
+    figure = Figure(figsize=(2.6 * len(times) + 0.6, 5.9), layout="constrained")
+    panels = figure.subplots(len(FLOWS), len(times), squeeze=False)
+    for across, name in zip(panels, FLOWS, strict=True):
+        for panel, t in zip(across, times, strict=True):
+            values = [row["value"] for row in rows if row["flow"] == name and row["t"] == t]
+            _paint(panel, np.reshape(values, shape), f"t = {t:g}" if name == FLOWS[0] else "")
+        across[0].set_ylabel(label(name, chosen), fontsize=11)
+    return figure
+
+
+def label(name: str, chosen: Mapping[str, Any]) -> str:
+    """A flow with its coefficients."""
+    beta = f", β = {chosen['beta']:g}" if "beta" in rd.catalogue[name].coefficients else ""
+    return f"{name}\nα = {chosen['alpha']:g}{beta}"
+
+
+def _paint(panel: Axes, values: np.ndarray, title: str) -> AxesImage:
+    image = panel.imshow(values, cmap=COLOURS, interpolation="nearest")
+    panel.set(xticks=[], yticks=[])
+    panel.set_title(title, fontsize=11)
+    panel.set_xlabel(_range(values), fontsize=9)
+    return image
+
+
+def _range(values: np.ndarray) -> str:
+    return f"{values.min():.3g} to {values.max():.3g}"
+
+
+def still_caption(chosen: Mapping[str, Any]) -> str:
+    """What the panels show."""
+    return (
+        f"Blurring-sharpening (top, α = {chosen['alpha']:g}, β = {chosen['beta']:g}) and diffusion (bottom, α = "
+        f"{chosen['alpha']:g}) on a {chosen['rows']} x {chosen['columns']} grid from the same start, exact flows. Each "
+        "panel has its own colour scale, from dark (least) to bright (largest); the range of values stands below it."
+    )
+
+
+def animation_caption(chosen: Mapping[str, Any]) -> str:
+    """What the animation shows."""
+    return (
+        f"The same flows from t = 0 to {chosen['times'][-1]:g} in {chosen['frames']} frames; the colours of every "
+        "frame are scaled to the range printed below it."
+    )
+
+
+def write_animation(path: Path, times: Iterable[float], states: Mapping[str, np.ndarray]) -> None:
+    """A gif of all flows side by side; states per flow (frames, rows, columns)."""
+    from matplotlib.figure import Figure
+    from PIL import Image
+
+    figure = Figure(figsize=(3.1 * len(states), 3.6), dpi=90)
+    panels = figure.subplots(1, len(states), squeeze=False)[0]
+    figure.subplots_adjust(left=0.03, right=0.97, bottom=0.1, top=0.9, wspace=0.08)
+    frames = []
+    images = [_paint(panel, values[0], name) for panel, (name, values) in zip(panels, states.items(), strict=True)]
+    for k, t in enumerate(times):
+        for panel, image, (name, values) in zip(panels, images, states.items(), strict=True):
+            image.set_data(values[k])
+            image.set_clim(values[k].min(), values[k].max())
+            panel.set_title(f"{name}, t = {t:.0f}", fontsize=11)
+            panel.set_xlabel(_range(values[k]), fontsize=9)
+        drawn = io.BytesIO()
+        figure.savefig(drawn, format="png")
+        frames.append(Image.open(drawn).convert("RGB").quantize(96))
+    durations = [120] * (len(frames) - 1) + [1500]
+    frames[0].save(path, save_all=True, append_images=frames[1:], duration=durations, loop=0)
+
+
+def energy_figure(rows: Sequence[Mapping[str, Any]], chosen: Mapping[str, Any]) -> Figure:
+    """Energy and normalised energy over time, one line per beta."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 4.2), layout="constrained")
+    panels = figure.subplots(1, 2)
+    columns = (("laplacian_energy", "energy tr(HᵀLH)"), ("normalised_energy", "normalised energy tr(HᵀLH)/‖H‖²"))
+    for panel, (column, title) in zip(panels, columns, strict=True):
+        for k, beta in enumerate(chosen["beta_sweep"]):
+            line = [(row["t"], row[column]) for row in rows if row["beta"] == beta]
+            name = "β = 0 (diffusion)" if beta == 0 else f"β = {beta:g}"
+            panel.plot(*zip(*line, strict=True), DASHES[k % 4], color=PALETTE[k % 7], label=name)
+        panel.set(yscale="log", xlabel="t", xlim=(0, chosen["times"][-1]))
+        panel.set_title(title, fontsize=11)
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right center", frameon=False)
+    return figure
+
+
+def energy_chart(rows: Sequence[Mapping[str, Any]], chosen: Mapping[str, Any]) -> Chart:
+    """The same for the page."""
+    panels = []
+    for column, title in (("laplacian_energy", "energy"), ("normalised_energy", "normalised energy")):
+        lines = []
+        for beta in chosen["beta_sweep"]:
+            own = [row for row in rows if row["beta"] == beta]
+            name = "β = 0 (diffusion)" if beta == 0 else f"β = {beta:g}"
+            lines.append(Line(name, *(np.array([float(row[c]) for row in own]) for c in ("t", column))))
+        panels.append(Panel(title, lines, y_label="tr(HᵀLH)" if column == "laplacian_energy" else "tr(HᵀLH)/‖H‖²"))
+    return Chart(panels, "t", y_scale="log", columns=2)
+
+
+def energy_caption(chosen: Mapping[str, Any]) -> str:
+    """What the energies over time show."""
+    return (
+        f"Energy and normalised energy of BS over time for α = {chosen['alpha']:g} and several β, symmetric L, exact "
+        "flow, logarithmic axes. Lines with β ≤ α fall for ever; those with β > α drawn here rise in the end without "
+        "bound, and their normalised energy settles at the frequency that grows fastest."
+    )
+
+
+# ---------------------------------------------------------------------- verdicts
+# What the paper's first figure says, decided by the spectrum of the grid and the measured energies.
+
+
+def border_row(rates: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The row of the beta at which the energy neither decays nor grows."""
+    return next(row for row in rates if row["energy_limit"] == "bounded, > 0")
+
+
+def judge(run: StudyRun, drawn: Sequence[Mapping[str, Any]], rates: Sequence[Mapping[str, Any]]) -> None:
+    """The verdicts on diffusion and on blurring-sharpening."""
+    chosen, edge = run.settings, border_row(rates)
+    times = chosen["times"]
+    values = {(row["flow"], row["t"]): row for row in drawn}
+    first, smooth = values["diffusion", 0.0], values["diffusion", times[-1]]
+    sharp = values["BS", times[-1]]
+    run.verdict(
+        "The diffusion equation oversmooths the grid.",
+        "holds",
+        f"Normalised energy {first['normalised_energy']:.3g} at t = 0, {smooth['normalised_energy']:.3g} at "
+        f"t = {times[-1]:g}, and 0 in the limit, at the rate 2αλ₂ = {2 * chosen['alpha'] * edge['winning_lam']:.2g}.",
+    )
+    growth = sharp["laplacian_energy"] / values["BS", times[1]]["laplacian_energy"]
+    run.verdict(
+        "The blurring-sharpening equation seeks a balance between smoothing and sharpening: its energy stays bounded "
+        "and above zero.",
+        "holds if β(1 - λ₂) = α",
+        f"Here that is β = {edge['beta']:.5f}. Below, the energy tends to 0; above, to infinity: at β = "
+        f"{chosen['beta']:g} tr(HᵀLH) grows {growth:.3g}-fold between t = {times[1]:g} and t = {times[-1]:g}.",
+    )
+    run.verdict(
+        "With the colours of every panel scaled to its own range, BS keeps showing a pattern.",
+        "holds if β(1 - λ₂) > α",
+        f"The fastest mode wins: the normalised energy is {sharp['normalised_energy']:.3g} at t = {times[-1]:g} and "
+        "tends to the winning λ of the table of rates. The price is growth without bound.",
+    )
+    run.verdict(
+        "The reaction of BS sharpens, that is, it raises the highest frequencies.",
+        "fails",
+        "For β > 0 the reaction βλ(1 - λ) raises λ < 1 and damps λ > 1: at λ = 2 the rate is -2(α + β), below the "
+        "-2α of diffusion.",
+    )
+
+
+# ---------------------------------------------------------------------- rows
+# The flows on a grid as rows: fields, measures over time, and where each beta leads.
+
+#: Measures of the states, by the names of the registry.
+MEASURED = ("dirichlet_energy", "laplacian_energy", "rayleigh", "kernel_distance")
+
+
+def flow_states(
+    name: str, op: rd.Operator, H0: Tensor, times: Sequence[float], coefficients: Mapping[str, Any]
+) -> Tensor:
+    """States (times, *batch, n, 1) of the exact flow."""
+    known = rd.catalogue[name].coefficients
+    used = {key: value for key, value in coefficients.items() if key in known}
+    field = rd.lower(name, op, used, batch=tuple(H0.shape[:-2]))
+    return rd.solve(field, H0, list(times), method="exact").states
+
+
+def field_rows(op: rd.Operator, H0: Tensor, chosen: Mapping[str, Any]) -> list[Row]:
+    """The values of both flows at every node and chosen time."""
+    numbers = {"alpha": chosen["alpha"], "beta": chosen["beta"]}
+    rows: list[Row] = []
+    for name in FLOWS:
+        states = flow_states(name, op, H0, chosen["times"], numbers).squeeze(-1).cpu().tolist()
+        rows += [
+            {"flow": name, "t": t, "row": i // chosen["columns"], "column": i % chosen["columns"], "value": value}
+            for t, state in zip(chosen["times"], states, strict=True)
+            for i, value in enumerate(state)
+        ]
+    return rows
+
+
+def energy_rows(run: StudyRun, graph: rd.Graph, op: rd.Operator, H0: Tensor) -> list[Row]:
+    """Every measure over time for all beta at once; beta = 0 is diffusion."""
+    chosen = run.settings
+    betas = torch.tensor(chosen["beta_sweep"], dtype=H0.dtype, device=H0.device)
+    times = [float(t) for t in range(int(chosen["times"][-1]) + 1)]
+    plain = graph.operator("none", dtype=H0.dtype, device=run.device)
+    start = H0.expand(len(betas), *H0.shape)
+    states = flow_states("BS", op, start, times, {"alpha": chosen["alpha"], "beta": betas})
+    measures = make_measures(plain=plain, op=op, names=MEASURED)
+    rows: list[Row] = []
+    for t, state in zip(times, run.progress(states, "measuring", len(times)), strict=True):
+        found = {
+            "energy": measures["dirichlet_energy"](state),
+            "laplacian_energy": measures["laplacian_energy"](state),
+            "normalised_energy": measures["rayleigh"](state),  # tr(H'LH)/|H|^2, since L is symmetric here
+            "kernel_distance": measures["kernel_distance"](state),
+            "norm": torch.linalg.vector_norm(state, dim=(-2, -1)),
+            "least": state.amin((-2, -1)),
+            "largest": state.amax((-2, -1)),
+        }
+        rows += [
+            {"beta": beta, "t": t, **{name: float(value[k]) for name, value in found.items()}}
+            for k, beta in enumerate(chosen["beta_sweep"])
+        ]
+    return rows
+
+
+def rate_rows(op: rd.Operator, chosen: Mapping[str, Any]) -> list[Row]:
+    """Per beta the frequency outside the kernel that grows fastest, or decays slowest; one row is the border."""
+    lam = spectrum(op).values[1:]
+    alpha = chosen["alpha"]
+    border = alpha / (1 - float(lam[0]))
+    rows: list[Row] = []
+    for beta in sorted([*chosen["beta_sweep"], border]):
+        p = (beta - alpha) * lam - beta * lam**2
+        at = int(np.argmax(p))
+        limits = ("∞", f"{lam[at]:.4f}") if beta > border else ("0", "0") if beta < border else ("bounded, > 0", "> 0")
+        rows.append(
+            {
+                "beta": beta,
+                "winning_lam": float(lam[at]),
+                "rate": 0.0 if beta == border else float(p[at]),
+                "energy_limit": limits[0],
+                "normalised_energy_limit": limits[1],
+                "gain_at_lam_2": float(np.exp(-2 * (alpha + beta) * chosen["times"][-1])),
+            }
+        )
+    return rows
+
+
+def named_row(row: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of measures with the name of its flow."""
+    flow = "diffusion" if row["beta"] == 0 else "BS"
+    return {"flow": flow, "alpha": chosen["alpha"], **row}
+
+
+# ---------------------------------------------------------------------- study
 MEASURES_CAPTION = (
     "The two flows at the times of the figure. energy: the Dirichlet energy of the paper, the mean over nodes of the "
     "squared differences to all neighbours. laplacian energy: tr(HᵀLH) with the symmetric L; normalised energy: the "
@@ -62,12 +325,12 @@ def run(run: StudyRun) -> None:
     for name in ("diffusion", "BS"):
         run.equation(name)
     run.say("The two flows", _about(chosen, drawn))
-    run.figure("fields", pictures.still(fields, chosen), pictures.still_caption(chosen), fields)
-    run.animation("flow", lambda path: _animate(path, op, H0, run), pictures.animation_caption(chosen))
+    run.figure("fields", still(fields, chosen), still_caption(chosen), fields)
+    run.animation("flow", lambda path: _animate(path, op, H0, run), animation_caption(chosen))
     run.table("measures", drawn, MEASURES_CAPTION)
     run.say("Which coefficients balance", _border_text(chosen, rates))
-    figure, chart = pictures.energy_figure(energies, chosen), pictures.energy_chart(energies, chosen)
-    run.figure("energies", figure, pictures.energy_caption(chosen), energies, chart)
+    figure, chart = energy_figure(energies, chosen), energy_chart(energies, chosen)
+    run.figure("energies", figure, energy_caption(chosen), energies, chart)
     run.table("rates", rates, RATES_CAPTION)
     judge(run, drawn, rates)
     run.results(at_times)
@@ -79,8 +342,8 @@ def _animate(path: Path, op: rd.Operator, H0: Tensor, run: StudyRun) -> None:
     times = np.linspace(0.0, chosen["times"][-1], chosen["frames"]).tolist()
     shape = (len(times), chosen["rows"], chosen["columns"])
     numbers = {"alpha": chosen["alpha"], "beta": chosen["beta"]}
-    states = {name: flow_states(name, op, H0, times, numbers).reshape(shape).cpu().numpy() for name in pictures.FLOWS}
-    pictures.write_animation(path, run.progress(times, "drawing frames"), states)
+    states = {name: flow_states(name, op, H0, times, numbers).reshape(shape).cpu().numpy() for name in FLOWS}
+    write_animation(path, run.progress(times, "drawing frames"), states)
 
 
 # ---------------------------------------------------------------------- words

@@ -5,30 +5,202 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 
+from gread.comparison import AGREES, REPRODUCED, Estimate, Gap, standard_error
 from gread.settings.model_records import models
+from gread.settings.presets import find_preset, find_published, published_results
+from gread.settings.published_tables import published_ablations, published_ranking, published_tests
 from rdgraph.files import read_text
-from studies.cells.agreement import AGREES
-from studies.cells.nine_sets import SETS
-from studies.forensics.study import explanations
-from studies.ledger.averages import average_measurements
-from studies.ledger.contradictions import Contradiction, contradictions, is_arithmetic
+from studies.cells.cell import SETS
 from studies.ledger.entry import (
     CONTRADICTED,
     NOT_MEASURED,
+    UNDECIDED,
     UNDERSPECIFIED,
     LedgerEntry,
     Measurement,
     PrintedNumber,
 )
-from studies.ledger.kept_results import DOCS, kept_measurements
+from studies.ledger.kept_results import kept_measurements
 from studies.ledger.other_people import authors_measurements, find_cell
-from studies.ledger.printed_numbers import printed_numbers
+from studies.ledger.printed_numbers import STANDINGS, cell_name, printed_numbers, table_of
+from studies.paper.ablation import best_options
+from studies.paper.families import Standing, standings
+from studies.paper.forensics import explanations
+from studies.paper.significance import PRINTED_RUNS, ROUNDED, recomputed
+from studies.results import results_folder
 
+# ---------------------------------------------------------------------- averages
+# Table 7 from what was measured here: averages with their errors, ranks and medals where every method is measured.
+
+
+def average_measurements(measured: Iterable[Measurement]) -> list[Measurement]:
+    """The average accuracy of every method that is measured on all nine sets; ranks and medals if all of them are.
+
+    The error of an average is that of its nine means, which are over other graphs and so independent; the paper's is
+    not printed, and ours stands for it.
+    """
+    cells: dict[tuple[str, str], Measurement] = {}
+    for one in measured:
+        table, *words = one.cell.split("/")
+        if table == "T8" and one.is_main:
+            cells.setdefault((words[0], words[1]), one)
+    names = [row.method for row in published_ranking()]
+    whole = [name for name in names if all((name, s) in cells for s in SETS)]
+    found = []
+    table = table_of(published_ranking()[0].source)
+    for method in whole:
+        own = [cells[method, s] for s in SETS]
+        errors = [standard_error(math.nan if one.std is None else one.std, one.count) for one in own]
+        error = math.hypot(*errors, *errors) / len(own)
+        value = sum(one.value for one in own) / len(own)
+        found.append(_made(cell_name(table, method, "accuracy"), value, own, error=error))
+    if len(whole) == len(names):
+        found += _standings(cells, whole, table)
+    return found
+
+
+def _standings(cells: dict[tuple[str, str], Measurement], methods: Sequence[str], table: str) -> list[Measurement]:
+    """Ranks and medals; nothing tells how much they vary, so that one that differs is undecided."""
+    means = {(m, s): cells[m, s].value for m in methods for s in SETS}
+    printed = {row.method: row for row in published_ranking()}
+    found = []
+    for standing in standings(means, SETS):
+        own = [cells[standing.method, s] for s in SETS]
+        for quantity in STANDINGS:
+            if quantity != "accuracy":
+                value = float(getattr(standing, quantity))
+                same = abs(value - float(getattr(printed[standing.method], quantity))) <= 0.005
+                name = cell_name(table, standing.method, quantity)
+                found.append(_made(name, value, own, word=REPRODUCED if same else UNDECIDED))
+    return found
+
+
+def _made(
+    cell: str, value: float, parts: Sequence[Measurement], *, error: float = math.nan, word: str = ""
+) -> Measurement:
+    """A number made from measured ones: their commands, files and hashes."""
+    return Measurement(
+        cell, value, reading="from our means on the nine sets", error=error, word=word,
+        test="equal in the digits printed" if word else "two standard errors of the difference of the averages",
+        command="; ".join(dict.fromkeys(one.command for one in parts)),
+        file=" ".join(dict.fromkeys(one.file for one in parts)),
+        sha256=" ".join(dict.fromkeys(one.sha256 for one in parts)),
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------------- contradictions
+# Where the paper contradicts itself, computed from its own tables: other numbers for the same thing, wrong sums.
+
+#: Half of the last digit that Table 7 prints, and a little for sums of binary numbers.
+HALF_DIGIT = 0.005 + 1e-9
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """What else the paper says about a number.
+
+    `values` are the other numbers with their deviations, none where only the deviation is printed otherwise.
+    """
+
+    text: str
+    values: tuple[tuple[float, float | None], ...] = ()
+
+
+@cache
+def contradictions() -> Mapping[str, Contradiction]:
+    """What contradicts a printed number, by its cell.
+
+    >>> contradictions()["T8/GREAD-BS/squirrel"].text
+    "Table 13 has OA as the best setting, for which Table 20 prints 47.03, and Table 8's number for SA"
+    """
+    found: dict[str, list[Contradiction]] = {}
+    for cell, one in (*_other_numbers(), *_wrong_tests(), *_wrong_standings()):
+        found.setdefault(cell, []).append(one)
+    return {
+        cell: Contradiction(
+            "; ".join(dict.fromkeys(one.text for one in all_)), tuple(v for o in all_ for v in o.values)
+        )
+        for cell, all_ in found.items()
+    }
+
+
+def is_arithmetic(printed: PrintedNumber) -> bool:
+    """Whether a number is made from other printed ones, so that a contradiction is the answer, whatever we measure."""
+    return printed.quantity in ("t", *STANDINGS) and (printed.quantity != "accuracy" or printed.dataset == "")
+
+
+def _other_numbers() -> Iterator[tuple[str, Contradiction]]:
+    """An ablation has the printed settings for one of its options: its number there should be that of Table 8."""
+    by_option = {(p.reaction, p.dataset, p.setting): p for p in published_ablations()}
+    for (reaction, dataset, option), row in by_option.items():
+        main = find_published(f"GREAD-{reaction}", dataset)
+        preset = find_preset("paper", reaction, dataset)
+        if main is None or option not in best_options(preset.config):
+            continue
+        own, there = (cell_name(table_of(main.source), main.method, dataset), table_of(main.source))
+        cell = cell_name(table_of(row.source), main.method, dataset, option)
+        settings, here = table_of(preset.source), table_of(row.source)
+        if row.mean != main.mean:
+            other = next(o for r, d, o in by_option if (r, d) == (reaction, dataset) and _pair(o, option))
+            swapped = by_option[reaction, dataset, other].mean == main.mean
+            more = f", and {there}'s number for {other}" if swapped else ""
+            text = f"{settings} has {option} as the best setting, for which {here} prints {row.mean}{more}"
+            yield own, Contradiction(text, ((row.mean, row.std),))
+            text = f"{there} prints {main.mean} for the best setting, which has {option} by {settings}"
+            text = f"{text}; here that is the number of {other}" if swapped else text
+            yield cell, Contradiction(text, ((main.mean, main.std),))
+        elif row.std is not None and main.std is not None and row.std != main.std:
+            yield own, Contradiction(f"{here} prints the same mean ± {row.std}")
+            yield cell, Contradiction(f"{there} prints the same mean ± {main.std}")
+
+
+def _pair(one: str, other: str) -> bool:
+    """Whether two options are the two of one ablation."""
+    return one != other and {one, other} in ({"OA", "SA"}, {"SC", "VC"})
+
+
+def _wrong_tests() -> Iterator[tuple[str, Contradiction]]:
+    """Does t follow from the means and deviations beside it, and are the means those of Table 8 within two errors?"""
+    for row in published_tests():
+        table = table_of(row.source)
+        t = recomputed(row, PRINTED_RUNS)
+        if abs(t / row.t - 1) > ROUNDED:
+            text = f"its means and deviations give {t:.2f}"
+            yield cell_name(table, "t", row.dataset), Contradiction(text, ((t, None),))
+        for method, mean, std in (("GRAND", row.other_mean, row.other_std), ("GREAD-BS", row.own_mean, row.own_std)):
+            main = find_published(method, row.dataset)
+            if main is not None and Gap.between(Estimate(mean, std, 10), main.mean, main.std).word not in AGREES:
+                text = f"{table_of(main.source)} prints {main.mean} ± {main.std}, beyond two standard errors"
+                yield cell_name(table, method, row.dataset), Contradiction(text, ((main.mean, main.std),))
+
+
+@cache
+def printed_standings() -> Mapping[str, Standing]:
+    """Average ranks, accuracies and medals as the numbers of Table 8 give them, for the methods that Table 7 ranks."""
+    ranked = {row.method for row in published_ranking()}
+    means = {(p.method, p.dataset): p.mean for p in published_results() if p.method in ranked}
+    return {s.method: s for s in standings(means, SETS)}
+
+
+def _wrong_standings() -> Iterator[tuple[str, Contradiction]]:
+    found = printed_standings()
+    for row in published_ranking():
+        anew = found.get(row.method)
+        for quantity in STANDINGS if anew is not None else ():
+            value = float(getattr(anew, quantity))
+            if abs(value - float(getattr(row, quantity))) > HALF_DIGIT:
+                shown = f"{value:.2f}" if quantity in ("rank", "accuracy") else f"{value:g}"
+                cell = cell_name(table_of(row.source), row.method, quantity)
+                yield cell, Contradiction(f"the numbers of Table 8 give {shown}", ((value, None),))
+
+
+# ---------------------------------------------------------------------- assessment
 #: Two numbers of a row count as exchanged where each is so many points from ours as printed, beyond two standard
 #: errors, and exchanging them leaves at most this share of either difference.
 FAR, LEFT = 5.0, 0.2
@@ -38,11 +210,11 @@ NOTES = "compared_notes.csv"
 FORENSICS = "forensics.json"
 
 
-def make_ledger(folder: Path = DOCS, added: Iterable[Measurement] = ()) -> list[LedgerEntry]:
+def make_ledger(folder: Path | None = None, added: Iterable[Measurement] = ()) -> list[LedgerEntry]:
     """Every printed number and claim, in the order of the tables.
 
     Args:
-        folder: with the results files; what is not there is "not measured".
+        folder: with results files in place of those of the package; what is not there is "not measured".
         added: what other people measured, beside what the authors' code gave.
     """
     printed = {p.cell: p for p in printed_numbers()}
@@ -54,7 +226,11 @@ def make_ledger(folder: Path = DOCS, added: Iterable[Measurement] = ()) -> list[
     ours, theirs = _by_cell(own), _by_cell(others)
     against = contradictions()
     entries = [_entry(p, ours.get(p.cell, []), theirs.get(p.cell, []), against.get(p.cell)) for p in printed.values()]
-    notes = _notes(folder / NOTES) | _explanations(folder / FORENSICS)
+    where = folder or results_folder()
+    notes: dict[tuple[str, str], str] = {}
+    for name, read in ((NOTES, _notes), (FORENSICS, _explanations)):
+        if folder is None or (where / name).is_file():
+            notes |= read(where / name)
     return [replace(entry, cause=_cause(entry, notes)) for entry in _exchanged(entries)]
 
 
@@ -134,8 +310,6 @@ def _is_nearer(entry: LedgerEntry, other: LedgerEntry) -> bool:
 # ---------------------------------------------------------------------- causes
 def _notes(path: Path) -> dict[tuple[str, str], str]:
     """What was found out about single cells, by the row of the paper's table and the data set."""
-    if not path.is_file():
-        return {}
     found: dict[tuple[str, str], str] = {}
     for row in csv.DictReader(read_text(path, "notes on cells").splitlines()):
         for name in row["network"].split():
@@ -146,8 +320,6 @@ def _notes(path: Path) -> dict[tuple[str, str], str]:
 
 def _explanations(path: Path) -> dict[tuple[str, str], str]:
     """What the study of causes says of a row of Table 8, for all its cells."""
-    if not path.is_file():
-        return {}
     said = explanations(json.loads(read_text(path, "the kept page of the study forensics")))
     return {(method, dataset): f"the row is {text}" for method, text in said.items() for dataset in SETS}
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from studies.cells.agreement import ABOVE, AGREES, NOISE, REPRODUCED, Estimate, Gap
-from studies.runs.uncertainty import ERRORS
+from gread.comparison import ABOVE, AGREES, ERRORS, NOISE, REPRODUCED, Estimate, Gap
 
 NOT_REPRODUCED, UNDERSPECIFIED = "not reproduced", "underspecified"
 CONTRADICTED, UNDECIDED, NOT_MEASURED = "contradicted by the paper itself", "undecided", "not measured"

@@ -1,4 +1,4 @@
-"""What was measured here, read from the results files that are kept beside the documentation, each with its hash."""
+"""Our measurements of the cells of the paper, read from the results files of the package, each with its hash."""
 
 from __future__ import annotations
 
@@ -10,17 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from gread.comparison import REPRODUCED, difference_error, reach
 from gread.settings.model_records import find_model, models
 from gread.settings.presets import published_results
 from gread.settings.published_tables import published_ablations
 from rdgraph.errors import FileError
 from rdgraph.files import read_bytes
-from studies.ablation.options import best_options
-from studies.cells.agreement import REPRODUCED
-from studies.cells.nine_sets import published_config
-from studies.classification.families import BASELINE, FAMILIES, SEARCHED
-from studies.depth.study import BEST, READINGS
-from studies.forensics.completions import RULES, TRAINED
+from studies.cells.cell import published_config
 from studies.ledger.entry import (
     CONTRADICTED,
     NOT_REPRODUCED,
@@ -28,38 +24,41 @@ from studies.ledger.entry import (
     UNDERSPECIFIED,
     Measurement,
 )
-from studies.ledger.measured_claims import claim_measurements, measured_claims
-from studies.ledger.printed_numbers import cell_name, table_of
-from studies.runs.uncertainty import difference_error, reach
+from studies.ledger.printed_numbers import cell_name, claim_measurements, measured_claims, table_of
+from studies.paper.ablation import best_options
+from studies.paper.depth import BEST, READINGS
+from studies.paper.families import BASELINE, FAMILIES, SEARCHED
+from studies.paper.forensics import RULES, TRAINED
+from studies.results import results_folder
 
-#: Where the files lie in a checkout.
-DOCS = Path(__file__).resolve().parents[2] / "docs"
 #: What a decided claim says of the paper.
 CLAIM_STATUS = {"holds": REPRODUCED, "holds if": UNDERSPECIFIED, "false": NOT_REPRODUCED, "undecided": UNDECIDED}
-#: How the reasons of `gread.datasets.comparison` name what the paper's own text or table contradicts.
+#: How the reasons of `gread.datasets.published_comparison` name what the paper's own text or table contradicts.
 SELF_CONTRADICTING = ("of the paper's formula", ": swapped")
 
 
-def kept_measurements(folder: Path = DOCS) -> list[Measurement]:
-    """Everything that the results files of a folder say about cells of the paper; those that are not there are left.
+def kept_measurements(folder: Path | None = None) -> list[Measurement]:
+    """All measurements of cells of the paper in a folder of results files, each with the hash of its file.
 
-    The order of the files is that of preference, where two have a number for the same reading of a cell.
+    The order of the files is that of preference, where two have a number for the same reading of a cell. The results of
+    this package are complete, so a missing one is an error; a folder of one's own needs at least one of the files.
     """
-    found = []
-    for name, read in READERS.items():
-        path = folder / name
-        if path.is_file():
-            content = read_bytes(path, "measured numbers")
-            place, digest = f"{folder.name}/{name}", hashlib.sha256(content).hexdigest()
-            try:
-                kept = json.loads(content)
-                said = claim_measurements(path.stem, kept) if name in DECIDING else ()
-                found += [replace(one, file=place, sha256=digest) for one in (*read(kept), *said)]
-            except (ValueError, KeyError, TypeError) as problem:
-                raise FileError(
-                    f"expected the results file {path} as its program writes it, got one without {problem}; "
-                    "write it again"
-                ) from None
+    where = results_folder() if folder is None else folder
+    found: list[Measurement] = []
+    paths = {where / name: read for name, read in READERS.items() if folder is None or (where / name).is_file()}
+    if not paths:
+        raise FileError(f"{where} has no results file; expected some of {', '.join(READERS)}")
+    for path, read in paths.items():
+        content = read_bytes(path, "measured numbers")
+        digest = hashlib.sha256(content).hexdigest()
+        try:
+            kept = json.loads(content)
+            said = claim_measurements(path.stem, kept) if path.name in DECIDING else ()
+            found += [replace(one, file=f"{where.name}/{path.name}", sha256=digest) for one in (*read(kept), *said)]
+        except (ValueError, KeyError, TypeError) as problem:
+            raise FileError(
+                f"expected the results file {path} as its program writes it, got one without {problem}; write it again"
+            ) from None
     return found
 
 
@@ -87,7 +86,7 @@ def _float(value: Any) -> float:
 
 
 def _classification(kept: Mapping[str, Any]) -> Iterator[Measurement]:
-    """docs/classification.json: what the study trained; rows that it took from docs/searched.json are read there."""
+    """classification.json: what the study trained; rows that it took from searched.json are read there."""
     cells = _cells()
     for row in _rows(kept):
         cell, family = cells.get((row["method"], row["dataset"])), row["family"]
@@ -97,18 +96,18 @@ def _classification(kept: Mapping[str, Any]) -> Iterator[Measurement]:
 
 
 def _published_settings(found: Mapping[str, Any]) -> Iterator[Measurement]:
-    """docs/accuracy.json: reactions with the paper's settings, and the authors'."""
+    """accuracy.json: BS with the authors' released settings."""
     cells = _cells()
     for kind, part in found.items():
         for row in part["rows"]:
             cell = cells.get((f"GREAD-{row['reaction']}", row["dataset"]))
             if cell is not None:
                 reading = f"{kind}: {FAMILIES[kind]}"
-                yield _accuracy(row, cell, part["command"], is_main=kind == "paper", reading=reading)
+                yield _accuracy(row, cell, part["command"], is_main=False, reading=reading)
 
 
 def _compared(found: Mapping[str, Any]) -> Iterator[Measurement]:
-    """docs/compared.json: the other networks."""
+    """compared.json: the other networks."""
     cells = _cells()
     for row in found["rows"]:
         name = find_model(row["model"]).published if row["model"] in models else ""
@@ -122,7 +121,7 @@ def _compared(found: Mapping[str, Any]) -> Iterator[Measurement]:
 
 
 def _searched(found: Mapping[str, Any]) -> Iterator[Measurement]:
-    """docs/searched.json: reactions with settings that validation nodes chose; they stand beside."""
+    """searched.json: reactions with settings that validation nodes chose; they stand beside."""
     cells = _cells()
     for row in found["rows"]:
         cell = cells.get((f"GREAD-{row['contestant']}", row["dataset"]))
@@ -210,7 +209,7 @@ def t_error(row: Mapping[str, Any], splits: int) -> float:
 
 
 def _counted(found: Mapping[str, Any]) -> Iterator[Measurement]:
-    """docs/data_table.json, the output of `rdgraph data table --json`."""
+    """data_table.json, the output of `rdgraph data table --json`."""
     for facts in found["sets"]:
         for row in facts["paper"]:
             contradicts = any(words in row["reason"] for words in SELF_CONTRADICTING)
@@ -223,7 +222,7 @@ def _counted(found: Mapping[str, Any]) -> Iterator[Measurement]:
 
 
 def _degrees(found: Mapping[str, Any]) -> Iterator[Measurement]:
-    """docs/degrees.json: means over graphs; equal in the digits printed is the same, and what differs where all our
+    """degrees.json: means over graphs; equal in the digits printed is the same, and what differs where all our
     graphs are alike is undecided, for want of an error."""
     for row in found["rows"]:
         is_same = abs(row["mean"] - row["printed"]) < 0.005 + 1e-9
@@ -236,7 +235,7 @@ def _degrees(found: Mapping[str, Any]) -> Iterator[Measurement]:
 
 
 def _claims(found: list[dict[str, Any]]) -> Iterator[Measurement]:
-    """docs/claims.json, the output of `rdgraph verify all --json`."""
+    """claims.json, the output of `rdgraph verify all --json`."""
     for claim in found:
         answer = f"{claim['status']} {claim['condition']}".strip() if claim["condition"] else claim["status"]
         word = CLAIM_STATUS[claim["status"]] if claim["as_expected"] else UNDECIDED

@@ -11,8 +11,8 @@ from typing import Any
 
 from jinja2 import FileSystemLoader
 
+from gread.comparison import ABOVE, NOISE, REPRODUCED
 from rdgraph.errors import UnknownName
-from studies.cells.agreement import ABOVE, NOISE, REPRODUCED
 from studies.ledger.entry import (
     CONTRADICTED,
     NOT_MEASURED,
@@ -30,6 +30,12 @@ TEMPLATES = Path(__file__).parent / "templates"
 COLOURS = {
     REPRODUCED: "holds", NOISE: "holds", ABOVE: "if", NOT_REPRODUCED: "fails", UNDERSPECIFIED: "if",
     CONTRADICTED: "fails", UNDECIDED: "undecided", NOT_MEASURED: "unmeasured",
+}  # fmt: skip
+
+#: The headline's words for every status but agreement, in its order.
+HEADLINE = {
+    NOT_REPRODUCED: "are not reproduced", UNDERSPECIFIED: "are underspecified", UNDECIDED: "are undecided",
+    CONTRADICTED: "are contradicted by the paper itself", ABOVE: "come out higher", NOT_MEASURED: "are not measured",
 }  # fmt: skip
 
 
@@ -118,16 +124,12 @@ def place(entry: LedgerEntry) -> str:
 
 
 def answer(entries: Sequence[LedgerEntry]) -> str:
-    """The ledger in a sentence."""
+    """The ledger in a sentence, with every entry counted once."""
     tally = status_tally(entries)
-    measured = len(entries) - tally.get(NOT_MEASURED, 0)
     agreed = tally.get(REPRODUCED, 0) + tally.get(NOISE, 0)
-    return (
-        f"Of {len(entries)} published numbers and claims {measured} are measured, decided or recomputed here: "
-        f"{agreed} agree with the paper, {tally.get(NOT_REPRODUCED, 0)} are not reproduced, "
-        f"{tally.get(ABOVE, 0)} are above, {tally.get(UNDERSPECIFIED, 0)} are underspecified and "
-        f"{tally.get(CONTRADICTED, 0)} are contradicted by the paper itself."
-    )
+    counts = {"agree": agreed} | {words: tally.get(status, 0) for status, words in HEADLINE.items()}
+    listed = [f"{count} {words}" for words, count in counts.items() if count]
+    return f"Of the paper's {len(entries)} numbers and claims, {', '.join(listed)}."
 
 
 def known_of(entry: LedgerEntry) -> list[tuple[str, str]]:

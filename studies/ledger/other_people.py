@@ -11,12 +11,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from gread.comparison import SPLITS
 from gread.settings.presets import authors_cells, authors_runs, find_published
 from rdgraph.errors import FileError, UnknownName
 from rdgraph.files import read_bytes
 from studies.ledger.entry import Measurement
 from studies.ledger.printed_numbers import cell_name, printed_numbers, table_of
-from studies.runs.uncertainty import SPLITS
 
 #: The columns that a file has to have, and those that it may have.
 NEEDED, OPTIONAL = ("cell", "value", "who", "command"), ("std", "splits", "reading")

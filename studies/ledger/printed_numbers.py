@@ -4,18 +4,86 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
+from importlib import resources
+from typing import Any
 
-from gread.datasets.comparison import published as published_counts
+from gread.comparison import REPRODUCED
+from gread.datasets.published_comparison import published as published_counts
 from gread.datasets.synthetic import published_degrees
 from gread.settings.presets import data_name, published_results
 from gread.settings.published_tables import published_ablations, published_depths, published_ranking, published_tests
-from rdgraph.claims.registry import statements
-from studies.homophily.degrees import QUANTITIES
-from studies.ledger.entry import CLAIMS, PrintedNumber
-from studies.ledger.measured_claims import measured_claims
+from rdgraph.reports.claims.claim_records import statements
+from studies.ledger.entry import CLAIMS, NOT_REPRODUCED, UNDECIDED, UNDERSPECIFIED, Measurement, PrintedNumber
+from studies.paper.degrees import QUANTITIES
+from studies.runs.uncertainty import FAILS, HOLDS
 
+# ---------------------------------------------------------------------- measured claims
+# What the paper says about its experiments, decided by the verdicts of studies that were kept.
+
+#: What an answer says of the paper.
+STATUS_OF = {HOLDS: REPRODUCED, FAILS: NOT_REPRODUCED, "holds if": UNDERSPECIFIED}
+
+
+@dataclass(frozen=True)
+class MeasuredClaim:
+    """A sentence of the paper, its place, the study that decides it and the words that its verdicts have in common."""
+
+    id: str
+    title: str
+    statement: str
+    source: str
+    study: str
+    verdicts: str
+
+
+@cache
+def measured_claims() -> Mapping[str, MeasuredClaim]:
+    """All of them by their names.
+
+    >>> measured_claims()["E4"].study
+    'classification'
+    """
+    text = resources.files("studies").joinpath("data/measured_claims.toml").read_text(encoding="utf-8")
+    return {claim["id"]: MeasuredClaim(**claim) for claim in tomllib.loads(text)["claim"]}
+
+
+def together(answers: Sequence[str]) -> str:
+    """The answer of a sentence that is about all of several cases: one that fails refutes it.
+
+    >>> together(["holds", "holds"]), together(["holds", "undecided"]), together(["undecided", "fails"])
+    ('holds', 'undecided', 'fails')
+    >>> together(["holds if T is small", "holds"])
+    'holds if'
+    """
+    if FAILS in answers:
+        return FAILS
+    if answers and all(answer == HOLDS for answer in answers):
+        return HOLDS
+    return "holds if" if answers and all(answer.startswith(HOLDS) for answer in answers) else UNDECIDED
+
+
+def claim_measurements(study: str, kept: Mapping[str, Any]) -> Iterator[Measurement]:
+    """The claims that the kept page of a study decides; none where it has no verdict about them."""
+    for claim in measured_claims().values():
+        own = [verdict for verdict in kept.get("verdicts", ()) if claim.verdicts in verdict["statement"]]
+        answers = [str(verdict["answer"]) for verdict in own]
+        if claim.study != study or not own:
+            continue
+        answer = together(answers)
+        tally = ", ".join(f"{answers.count(word)} {word}" for word in dict.fromkeys(answers))
+        yield Measurement(
+            claim.id, math.nan, word=STATUS_OF.get(answer, UNDECIDED), command=str(kept["command"]),
+            answer=answers[0] if len(own) == 1 else f"{answer} ({tally})",
+            note=str(own[0]["evidence"]) if len(own) == 1 else f"of {len(own)} verdicts {tally}",
+            test="the verdicts of the study; one that fails refutes a sentence about all", detail={"verdicts": own},
+        )  # fmt: skip
+
+
+# ---------------------------------------------------------------------- printed numbers
 #: The columns of Table 7.
 STANDINGS = ("rank", "accuracy", "gold", "silver", "bronze")
 #: Graphs that a number of Table 9 is a mean over.

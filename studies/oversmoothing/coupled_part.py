@@ -2,23 +2,332 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from studies.oversmoothing.answers import Answer
-from studies.oversmoothing.coupled_flows import COUPLED, TOGETHER, CoupledFlow, coupled_rows, growth_rows
-from studies.oversmoothing.coupled_verdicts import coupled_verdicts
-from studies.oversmoothing.figures import Curve, curves_chart, curves_figure
+import rdgraph as rd
+from analysis.measures.energies import dirichlet_energy
+from rdgraph.errors import NotApplicable
+from studies.oversmoothing.energy_figures import Curve, curves_chart, curves_figure
 from studies.oversmoothing.flows import GraphEnsemble
-from studies.oversmoothing.rows import TINY, column, select
+from studies.oversmoothing.rows import GONE, TINY, Answer, column, median_text, select
 from studies.runs.cell_work import each_cell
 from studies.runs.tables import MutableRow
+from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, agreed
+from studies.stability.member_growth import MemberKinetics
+from studies.stability.plane import read_values
 
 if TYPE_CHECKING:
     from studies.runs.study_run import StudyRun
 
+
+# ---------------------------------------------------------------------- coupled flows
+# Layers of second order and of two fields on the ensemble of graphs: energies of each field and of all together.
+#
+# The operator is D^-1 W, whose kernel of L holds the constants: a Dirichlet energy that tends to zero, as a share of
+# the size of the state, is oversmoothing.
+
+#: All fields together, as rows name them.
+TOGETHER = "all"
+
+
+@dataclass(frozen=True)
+class CoupledFlow:
+    """A system of one or several fields with numbers for its coefficients; the first field starts at the features.
+
+    `scale` multiplies the features, every other field starts at zero.
+    """
+
+    name: str
+    text: str
+    values: str = ""
+    scale: float = 1.0
+
+    @cached_property
+    def system(self) -> rd.System:
+        return rd.parse(self.text)
+
+    @cached_property
+    def _kinetics(self) -> MemberKinetics:
+        return MemberKinetics.of(self.system)
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        return read_values(self.values)
+
+    @property
+    def is_linear(self) -> bool:
+        return self.system.is_single or self.system.coupling.is_linear
+
+    @property
+    def key(self) -> str:
+        """A name for files."""
+        return "".join(c if c.isascii() and c.isalnum() else "-" for c in self.name.lower())
+
+    def growth(self, lam: np.ndarray) -> np.ndarray:
+        """The largest real part of an eigenvalue of P(lam), linearised at zero, (k,)."""
+        kinetics = self._kinetics
+        values = {name: np.array([number]) for name, number in self.numbers.items()}
+        zero = np.zeros((1, len(self.system.fields)))
+        if np.abs(kinetics.rates(zero, values)).max() > 0:
+            raise NotApplicable(f"expected a flow that rests at zero, got {self.text}")
+        return np.asarray(kinetics.leading(zero, values, lam)[0].real)
+
+
+DIFFUSION = CoupledFlow("diffusion", "-L@H")
+UNDAMPED = CoupledFlow("GraphCON, linear, undamped", "H'' = A@H - gamma*H", "gamma=1.5")
+DAMPED = CoupledFlow("GraphCON, linear, damped, γ = 1", "H'' = A@H - gamma*H - alpha*H'", "gamma=1, alpha=1")
+EVEN = CoupledFlow("GraphCON, linear, damped, γ = 1.5", "H'' = A@H - gamma*H - alpha*H'", "gamma=1.5, alpha=0.5")
+NONLINEAR = CoupledFlow("GraphCON, tanh, damped", "H'' = tanh(A@H) - gamma*H - alpha*H'", "gamma=1, alpha=1")
+TURING = CoupledFlow(
+    "two fields, Turing-unstable", "u' = u - u**3 - v - mu*L@u; v' = 3*u - 2*v - nu*L@v", "mu=0.1, nu=8", scale=0.2
+)
+EQUAL = CoupledFlow("two fields, equal diffusion", TURING.text, "mu=1, nu=1", scale=0.2)
+COUPLED = (DIFFUSION, UNDAMPED, DAMPED, EVEN, NONLINEAR, TURING, EQUAL)
+
+
+@dataclass(frozen=True, eq=False)
+class CoupledTrajectory:
+    """States (K, S, n, F*d) at times (K,), and energies (K, S) by field and of all together."""
+
+    times: np.ndarray
+    states: Tensor
+    energies: Mapping[str, np.ndarray]
+    sizes: Mapping[str, np.ndarray]
+
+
+def solve_coupled(flow: CoupledFlow, ensemble: GraphEnsemble, settings: Mapping[str, Any]) -> CoupledTrajectory:
+    """RK4 on all graphs as one batch."""
+    op = ensemble.operator("row")
+    features = flow.scale * ensemble.features
+    others = torch.zeros_like(features)
+    start = torch.cat([features, *(others for _ in flow.system.fields[1:])], dim=-1)
+    field = rd.lower(flow.system, op, flow.numbers, batch=tuple(start.shape[:-2]))
+    times = torch.linspace(0, settings["coupled_time"], settings["coupled_saves"], dtype=torch.float64)
+    solution = rd.solve(field, start, times, "rk4", step=settings["coupled_step"])
+    blocks = dict(zip(flow.system.fields, solution.states.chunk(len(flow.system.fields), dim=-1), strict=True))
+    blocks[TOGETHER] = solution.states
+    plain = ensemble.operator("none")
+    energies = {n: dirichlet_energy(x, plain).cpu().numpy() for n, x in blocks.items()}
+    sizes = {n: x.square().sum((-2, -1)).cpu().numpy() for n, x in blocks.items()}
+    return CoupledTrajectory(times.numpy(), solution.states, energies, sizes)
+
+
+def coupled_rows(flow: CoupledFlow, ensemble: GraphEnsemble, settings: Mapping[str, Any]) -> list[MutableRow]:
+    """Energy and energy per size of each field and of all, per graph and time.
+
+    `conserved` is the largest change of a mode's |c'|^2 + (gamma - 1 + lam)|c|^2, as a share of it, where that is
+    conserved by the equation; `predicted` is the mean energy over a long time that follows from it. NaN elsewhere.
+    """
+    found = solve_coupled(flow, ensemble, settings)
+    rows: list[MutableRow] = []
+    for s in range(len(ensemble)):
+        conserved, predicted = _conserved(flow, ensemble, found, s) if flow is UNDAMPED else (np.nan, np.nan)
+        for name, energy in found.energies.items():
+            share = len(ensemble.members[s].features) / 2 * energy[:, s] / np.maximum(found.sizes[name][:, s], TINY)
+            rows += [
+                {"flow": flow.name, "field": name, "graph": s, "t": float(t), "energy": float(energy[k, s]),
+                 "normalised": float(share[k]), "conserved": conserved, "predicted": predicted}
+                for k, t in enumerate(found.times)
+            ]  # fmt: skip
+    return rows
+
+
+def _conserved(flow: CoupledFlow, ensemble: GraphEnsemble, found: CoupledTrajectory, s: int) -> tuple[float, float]:
+    """Undamped linear GraphCON on one graph: the drift of the modes' energies, and the mean Dirichlet energy of H.
+
+    c'' = -w c with w = gamma - 1 + lam: from rest, c^2 has the mean c(0)^2/2 over a long time, and modes of different
+    w do not interfere in it.
+    """
+    modes = ensemble.walks[s]
+    position, velocity = modes.transform(found.states[:, s].cpu()).numpy().swapaxes(1, 2).reshape(
+        len(found.times), 2, -1, len(modes.values)
+    ).swapaxes(0, 1)  # fmt: skip
+    stiffness = flow.numbers["gamma"] - 1 + modes.values
+    energy = np.square(velocity) + stiffness * np.square(position)
+    drift = np.abs(energy - energy[0]).max() / energy[0].max()
+    plain = ensemble.members[s].graph.operator("none", dtype=torch.float64)
+    start = position[0]
+    places = np.split(np.arange(len(stiffness)), np.flatnonzero(np.diff(stiffness) > 1e-9) + 1)
+    apart = torch.as_tensor(np.stack([modes.vectors[:, place] @ start[:, place].T for place in places]))
+    return float(drift), 0.5 * float(dirichlet_energy(apart, plain).sum())
+
+
+def growth_rows(flow: CoupledFlow, ensemble: GraphEnsemble) -> list[MutableRow]:
+    """Growth rates on every graph: of constants, and the largest over the other modes."""
+    rows: list[MutableRow] = []
+    for s, values in enumerate(modes.values for modes in ensemble.walks):
+        rates = flow.growth(np.concatenate([[0.0], values[values > 0]]))
+        rows.append({
+            "flow": flow.name, "graph": s, "at_0": float(rates[0]), "beyond_0": float(rates[1:].max()),
+            "slowest": float(rates[1:].min()),
+        })  # fmt: skip
+    return rows
+
+
+# ---------------------------------------------------------------------- coupled verdicts
+# Does a layer of two fields, or of second order, escape oversmoothing? What is proved, and what is measured beside it.
+#
+# Proved, for linear equations: a mode of L with eigenvalue lam moves by P(lam) alone. So the energy of every start
+# tends to zero exactly where all eigenvalues of P(lam), lam > 0, have negative real parts. Let r be the largest of
+# these real parts and r0 that of P(0). For almost every start the energy as a share of the size tends to zero where r <
+# r0, and does not where r > r0, or where r = r0 and the eigenvalues of P(0) on that line have no Jordan blocks, so that
+# constants do not outgrow the rest by powers of t. For nonlinear equations the same numbers decide only what happens
+# near zero; the rest is measured.
+
+#: Real parts that differ by less are equal.
+EQUAL_RATES = 1e-9
+#: Change of a conserved quantity by rounding and by RK4; difference of a mean over a finite time and its limit.
+DRIFT, MEAN = 1e-3, 0.1
+
+
+def coupled_verdicts(rows: list[MutableRow], rates: list[MutableRow]) -> list[Answer]:
+    """Every statement with its answer."""
+    return [
+        undamped(rows), damped(rows, rates), even(rows, rates), theorem(rows, rates), nonlinear(rows),
+        turing(rows, rates), equal(rows, rates),
+    ]  # fmt: skip
+
+
+def share_left(rows: list[MutableRow], flow: str, field: str, name: str = "energy") -> np.ndarray:
+    """The largest value over the last quarter of the time as a share of the first one, per graph (S,)."""
+    own = select(rows, flow=flow, field=field)
+    times = sorted({float(row["t"]) for row in own})
+    values = column(own, name).reshape(-1, len(times))
+    return np.asarray(values[:, np.array(times) >= 0.75 * times[-1]].max(1) / values[:, 0])
+
+
+def undamped(rows: list[MutableRow]) -> Answer:
+    """Linear GraphCON without damping: every mode keeps its energy."""
+    own = select(rows, flow=UNDAMPED.name, field="H")
+    first = select(own, t=0.0)
+    drift = column(first, "conserved")
+    times = sorted({float(row["t"]) for row in own})
+    mean = column(own, "energy").reshape(-1, len(times)).mean(1)
+    ratio = mean / column(first, "predicted")
+    close = bool((np.abs(ratio - 1) < MEAN).all())
+    return Answer(
+        "linear GraphCON without damping, H'' = AH - γH with γ > 1: no mode loses energy, and it does not oversmooth",
+        HOLDS if (drift < DRIFT).all() and close else UNDECIDED,
+        "proved: c'' = -(γ - 1 + λ)c conserves |c'|² + (γ - 1 + λ)|c|² of every mode, so that the energy of H has half "
+        f"the sum over the modes' first energies as mean over time. Measured: drift at most {drift.max():.1e}; mean "
+        f"energy over the predicted one {ratio.min():.3f} to {ratio.max():.3f} on {len(drift)} graphs",
+        "A linear GraphCON layer without damping keeps its Dirichlet energy, in the mean over time.",
+    )
+
+
+def damped(rows: list[MutableRow], rates: list[MutableRow]) -> Answer:
+    """Linear GraphCON with damping and gamma = 1 oversmooths as diffusion does."""
+    own = select(rates, flow=DAMPED.name)
+    proved = bool((column(own, "beyond_0") < 0).all() and (np.abs(column(own, "at_0")) < EQUAL_RATES).all())
+    left = share_left(rows, DAMPED.name, "H", "normalised")
+    return Answer(
+        "linear GraphCON with damping, γ = 1, does not oversmooth",
+        FAILS if proved and (left < GONE).all() else UNDECIDED,
+        f"proved: constants stay (rate 0), all other modes decay, the slowest at a rate of {_range(own, 'beyond_0')}. "
+        f"Measured: the normalised energy of H falls to {median_text(left)} of the first in the median, at most "
+        f"{left.max():.1e}",
+        "With damping and γ = 1 it oversmooths.",
+    )
+
+
+def even(rows: list[MutableRow], rates: list[MutableRow]) -> Answer:
+    """Damping with a strong spring: all modes decay alike, so that the shape stays rough while the state vanishes."""
+    own = select(rates, flow=EVEN.name)
+    spread = np.abs(column(own, "at_0") - column(own, "beyond_0")).max()
+    decays = bool((column(own, "beyond_0") < 0).all())
+    energy, shape = share_left(rows, EVEN.name, "H"), share_left(rows, EVEN.name, "H", "normalised")
+    holds = decays and spread < EQUAL_RATES and (energy < GONE).all() and (shape > GONE).all()
+    return Answer(
+        "linear GraphCON with damping and γ > 1 + α²/4: the energy vanishes, and as a share of the state it does not",
+        HOLDS if holds else UNDECIDED,
+        f"proved: every mode, the constant one too, has the rate -α/2 = {_range(own, 'beyond_0')}. Measured: energy of "
+        f"H at most {energy.max():.1e} of the first, normalised energy at least {shape.min():.2g} of it",
+        "With a stronger spring all modes decay alike: the state vanishes without becoming smooth.",
+    )
+
+
+def theorem(rows: list[MutableRow], rates: list[MutableRow]) -> Answer:
+    """All linear flows on all graphs: the eigenvalues of P decide whether the normalised energy vanishes."""
+    right = count = 0
+    words = []
+    for flow in (flow for flow in COUPLED if flow.is_linear):
+        own = select(rates, flow=flow.name)
+        vanishes = column(own, "beyond_0") < column(own, "at_0") - EQUAL_RATES
+        seen = share_left(rows, flow.name, TOGETHER, "normalised") < GONE
+        right, count = right + int((vanishes == seen).sum()), count + len(own)
+        words.append(f"{flow.name}: vanishes on {int(vanishes.sum())} predicted, {int(seen.sum())} measured")
+    return Answer(
+        "linear layers of any number of fields: the energy as a share of the state vanishes where the real parts of "
+        "P(λ), λ > 0, lie below those of P(0), and does not where they reach them",
+        HOLDS if right == count else UNDECIDED,
+        "proved for almost every start, where the leading eigenvalues of P(0) have no Jordan blocks, as here; measured "
+        f"as predicted in {right} of {count} runs: {'; '.join(words)}",
+    )
+
+
+def nonlinear(rows: list[MutableRow]) -> Answer:
+    """GraphCON with tanh: measured alone."""
+    left = share_left(rows, NONLINEAR.name, "H", "normalised")
+    return Answer(
+        "GraphCON with tanh, damped, γ = 1, does not oversmooth",
+        agreed(left > GONE),
+        f"measured alone, nothing is proved: the normalised energy of H is {left.min():.1e} to {left.max():.1e} of the "
+        "first at the end",
+    )
+
+
+def turing(rows: list[MutableRow], rates: list[MutableRow]) -> Answer:
+    """A Turing-unstable layer of two fields ends in a state that is not constant."""
+    own = select(rates, flow=TURING.name)
+    unstable = (column(own, "beyond_0") > 0) & (column(own, "at_0") < 0)
+    left, settled = share_left(rows, TURING.name, TOGETHER), _settled(rows, TURING.name)
+    return Answer(
+        "a Turing-unstable layer of two fields holds a state that is not constant",
+        agreed((left > GONE) & (settled < GONE)) if unstable.all() else UNDECIDED,
+        f"proved: zero, which is stable without the graph (rate {_range(own, 'at_0')}), is unstable on "
+        f"{int(unstable.sum())} of {len(own)} graphs (rate {_range(own, 'beyond_0')}). Measured, since that does not "
+        f"say where runs end: the energy at the end is {left.min():.3g} to {left.max():.3g} of the first and changes "
+        f"by at most {settled.max():.1e} of itself in the last quarter",
+        "A Turing-unstable layer of two fields was seen to hold a state that is not constant.",
+    )
+
+
+def equal(rows: list[MutableRow], rates: list[MutableRow]) -> Answer:
+    """The same reaction with equal diffusion: P(lam) = P(0) - lam, so that nothing but constants could grow."""
+    own = select(rates, flow=EQUAL.name)
+    stable = bool((column(own, "beyond_0") < column(own, "at_0")).all() and (column(own, "at_0") < 0).all())
+    left = share_left(rows, EQUAL.name, TOGETHER)
+    return Answer(
+        "two fields alone, with equal diffusion, keep the energy",
+        FAILS if stable and (left < GONE).all() else agreed(left > GONE),
+        f"proved near zero: the rates are {_range(own, 'at_0')} at λ = 0 and at most {_range(own, 'beyond_0')} beyond. "
+        f"Measured: the energy at the end is at most {left.max():.1e} of the first",
+        "It is the difference of the diffusivities that does it, not the second field.",
+    )
+
+
+def _settled(rows: list[MutableRow], flow: str) -> np.ndarray:
+    """How much the energy of all fields still changes in the last quarter, as a share of it, per graph."""
+    own = select(rows, flow=flow, field=TOGETHER)
+    times = sorted({float(row["t"]) for row in own})
+    late = column(own, "energy").reshape(-1, len(times))[:, np.array(times) >= 0.75 * times[-1]]
+    return np.asarray((late.max(1) - late.min(1)) / late[:, -1])
+
+
+def _range(rows: Sequence[MutableRow], name: str) -> str:
+    values = column(list(rows), name)
+    low, high = float(values.min()), float(values.max())
+    return f"{low:.3g}" if np.isclose(low, high) else f"{low:.3g} to {high:.3g}"
+
+
+# ---------------------------------------------------------------------- coupled part
 RATES_CAPTION = (
     "Growth rates of the layers of second order and of two fields: the largest real part of an eigenvalue of P(0), of "
     "the fastest other mode, and of the slowest, each with its range over the graphs. Linear layers are decided by "

@@ -16,11 +16,10 @@ import torch
 from torch import Tensor
 
 import rdgraph as rd
-from analysis.measures.registry import make_measures
+from analysis.measures.measure_records import make_measures
 from analysis.spectra.eigenvalues import Spectrum, spectrum
 from rdgraph.errors import NotApplicable, UnknownName
-from rdgraph.graphs.operator import Operator
-from rdgraph.graphs.operator_stack import stack
+from rdgraph.graphs.operator import Operator, stack
 from rdgraph.theory.invariant_boxes import single_box
 
 #: Entries beyond this are frozen: their square, summed over the nodes, is still a number.

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from analysis.measures.registry import MEASURES
+from analysis.measures.measure_records import MEASURES
 from analysis.spectra.eigenvalues import spectrum
 from studies.oversmoothing.flows import Batch, EnsembleTrajectory, GraphEnsemble, GraphFlow
-from studies.runs.tables import MutableRow
+from studies.runs.tables import MutableRow, Value
 
+# ---------------------------------------------------------------------- rows
 #: The band of a curve holds the members between these quantiles.
 BAND = (0.1, 0.9)
 #: Smaller values are rounding, and zero has no logarithm.
@@ -145,3 +147,43 @@ def select(rows: list[MutableRow], **wanted: Any) -> list[MutableRow]:
 def column(rows: list[MutableRow] | list[Mapping[str, Any]], name: str) -> np.ndarray:
     """One column as numbers."""
     return np.array([float(row[name]) for row in rows])
+
+
+# ---------------------------------------------------------------------- answers
+# What a verdict on oversmoothing is made of: the answer, thresholds, medians, ratios.
+
+#: An energy below this share of the first one counts as gone.
+GONE = 1e-3
+#: Largest difference of a measured and a predicted number that counts as agreement, as a share.
+CLOSE = 0.1
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A statement, whether it holds, what was measured, and a sentence for the text."""
+
+    statement: str
+    answer: str
+    evidence: str
+    summary: str = ""
+
+
+def median_text(values: np.ndarray) -> str:
+    """The median of the numbers that there are, to three digits."""
+    there = values[~np.isnan(values)]
+    return f"{np.median(there):.3g}" if there.size else "nan"
+
+
+def decades(energy: Value, other: Value) -> float:
+    """log10 of a ratio of energies, of which neither counts as less than rounding."""
+    return float(np.log10(max(float(energy), TINY)) - np.log10(max(float(other), TINY)))
+
+
+def is_kept(row: MutableRow) -> bool:
+    """Whether a member was never frozen."""
+    return bool(np.isnan(float(row["failed_at"])))
+
+
+def beta_over_alpha(row: MutableRow) -> float:
+    """The ratio of the coefficients, without rounding."""
+    return round(float(row["beta"]) / float(row["alpha"]), 9)

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import math
 import tomllib
+from collections.abc import Mapping
 from functools import cache, partial
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 
-from analysis.measures.registry import MEASURES
+import rdgraph as rd
+from analysis.measures.measure_records import MEASURES, find_measure, make_measures
+from rdgraph.errors import InvalidArgument, NotApplicable
+from rdgraph.language.tree import Kind
+from rdgraph.run.lowering.coefficients import valued_letters
 from studies.oversmoothing.coupled_part import coupled_part
-from studies.oversmoothing.curves import draw_all, indexed
+from studies.oversmoothing.energy_figures import ENERGY, Curve, curves_chart, curves_figure, draw_all, indexed
 from studies.oversmoothing.flows import (
     BASELINES,
     BOXED,
+    LIMIT,
     PROFILE,
     REACTIONS,
     SCHEMES,
@@ -26,14 +33,101 @@ from studies.oversmoothing.flows import (
     solve_flow,
 )
 from studies.oversmoothing.networks_part import networks_part
-from studies.oversmoothing.rows import column, curve_rows, end_rows, spectrum_rows
+from studies.oversmoothing.rows import (
+    BAND,
+    GONE,
+    Answer,
+    column,
+    curve_rows,
+    end_rows,
+    median_text,
+    select,
+    spectrum_rows,
+)
 from studies.oversmoothing.verdicts import verdicts
 from studies.runs.cell_work import each_cell
 from studies.runs.tables import MutableRow
+from studies.runs.uncertainty import decide
 
 if TYPE_CHECKING:
     from studies.runs.study_run import StudyRun
 
+
+# ---------------------------------------------------------------------- own part
+# An equation that the user gives, in the study of oversmoothing: its energy on the same graphs, Euler and flow.
+
+TITLES = {"euler": "Euler", "flow": "flow"}
+
+
+def own_part(run: StudyRun, ensemble: GraphEnsemble) -> list[Answer]:
+    """The energies of the equation in the settings, drawn, and what becomes of them; nothing where there is none."""
+    text = str(run.settings.get("equation", ""))
+    if not text:
+        return []
+    rows = run.part("own-equation", partial(own_rows, text, ensemble, run.settings))
+    run.equation(str(rd.parse(text)), "the equation that was given")
+    curves = [_curve(k, select(rows, scheme=scheme), scheme) for k, scheme in enumerate(SCHEMES)]
+    caption = f"{text} on the same graphs, from the features. Lines: medians over the graphs, bands: 10 to 90 %."
+    figure = curves_figure(curves, ylabel=find_measure("dirichlet_energy").formula, title=text, columns=1)
+    run.figure("own_equation", figure, caption, rows, curves_chart(curves, y_label=ENERGY))
+    return [_answer(text, scheme, select(rows, scheme=scheme)) for scheme in SCHEMES]
+
+
+def own_rows(text: str, ensemble: GraphEnsemble, settings: Mapping[str, Any]) -> list[MutableRow]:
+    """The Dirichlet energy on every graph at every time; nan from where a state has left the finite numbers.
+
+    alpha and beta have the settings' values; other letters are an error, since nothing says what they should be.
+    """
+    system = rd.parse(text)
+    if system.is_noisy or len(system.fields) > 1:
+        raise NotApplicable(f"expected an equation of one field without noise, got {text}; give one such equation")
+    known = {"alpha": float(settings["alpha"]), "beta": float(settings["beta"])}
+    letters = valued_letters(system)
+    if others := [n for n, kind in letters.items() if n not in known or kind is not Kind.SCALAR]:
+        raise InvalidArgument(f"expected numbers for {', '.join(others)}, got letters; write them into the equation")
+    field = rd.lower(system, ensemble.operator("symmetric"), {n: known[n] for n in letters}, batch=(len(ensemble),))
+    measure = make_measures(plain=ensemble.operator("none"), names=("dirichlet_energy",))["dirichlet_energy"]
+    times = torch.tensor(settings["saves"], dtype=torch.float64)
+    rows: list[MutableRow] = []
+    for scheme, options in (("euler", {"method": "euler", "step": settings["step"]}), ("flow", {"method": "auto"})):
+        done = rd.solve(field, ensemble.features, times, limit=LIMIT, **options)
+        lost = times[:, None] > done.failed_at.cpu()[None]
+        energy = torch.where(lost, torch.nan, measure(done.states).double().cpu())
+        rows += [
+            {"scheme": scheme, "graph": graph, "t": float(t), "energy": float(energy[k, graph])}
+            for k, t in enumerate(times)
+            for graph in range(len(ensemble))
+        ]
+    return rows
+
+
+def _energies(rows: list[MutableRow]) -> np.ndarray:
+    """(times, graphs)."""
+    return column(rows, "energy").reshape(-1, 1 + max(int(row["graph"]) for row in rows))
+
+
+def _curve(number: int, rows: list[MutableRow], scheme: str) -> Curve:
+    values, times = _energies(rows), np.unique(column(rows, "t"))
+    quantiles = [np.quantile(v[np.isfinite(v)], (0.5, *BAND)) if np.isfinite(v).any() else [np.nan] * 3 for v in values]
+    median, low, high = np.array(quantiles).T
+    alive = np.isfinite(values).sum(1)
+    return Curve(TITLES[scheme], "Dirichlet energy", times, median, low, high, alive, values.shape[1], number, 0)
+
+
+def _answer(text: str, scheme: str, rows: list[MutableRow]) -> Answer:
+    """Does the energy vanish?"""
+    energy = _energies(rows)
+    share = energy[-1] / energy[0]
+    there = np.isfinite(share)
+    statement = f"{text}, {TITLES[scheme]}: the Dirichlet energy vanishes"
+    evidence = (
+        f"at most {GONE:g} of the first energy remains on {int((share[there] <= GONE).sum())} of {len(share)} graphs "
+        f"({int((~there).sum())} have left the finite numbers); median E_T/E_0 {median_text(share)}"
+    )
+    return Answer(statement, decide(share[there] <= GONE) if there.any() else "undecided", evidence)
+
+
+# ---------------------------------------------------------------------- study
 #: Kinds of coefficients, scalars and one for every channel; the second where a reaction has one.
 KINDS = ("SC", "VC")
 
@@ -60,6 +154,7 @@ def run(run: StudyRun) -> None:
     _say_settings(run, graphs)
     draw_all(run, indexed(curves))
     answers = [*verdicts(ends, graphs, run.settings), *coupled_part(run, ensemble), *networks_part(run, ensemble)]
+    answers += own_part(run, ensemble)
     run.table("ends", _end_table(ends), END_CAPTION)
     for answer in answers:
         run.verdict(answer.statement, answer.answer, answer.evidence)

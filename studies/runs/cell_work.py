@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from rdgraph.engines.engine import Reporter
 from rdgraph.files import write_text
-from studies.runs.config import RunConfig
+from rdgraph.run.engines.engine import Reporter
 from studies.runs.report import Drawn, Heading
+from studies.runs.run_config import RunConfig
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import Row, Value, read_rows, write_rows
 

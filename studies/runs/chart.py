@@ -13,6 +13,7 @@ import numpy as np
 from rdgraph.errors import InvalidArgument
 from studies.runs.tables import MutableRow
 
+# ---------------------------------------------------------------------- chart
 SCALES, STYLES = ("linear", "log"), ("line", "dots")
 #: Digits of a number on a page.
 DIGITS = 6
@@ -20,12 +21,13 @@ DIGITS = 6
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """A curve, or dots that nothing joins; with the standard errors of its points, or a band around it.
+    """A curve, or dots that nothing joins; with the errors of its points, or a band around it.
 
     Args:
         label: its name in the legend; lines of several panels that share it are one for the reader.
         x, y: the points; nan where there is none.
-        error: standard errors, nan where there is none.
+        error: half the lengths of the error bars, nan where there is none.
+        error_name: what they are.
         low, high: the ends of a band, which needs both.
         style: line or dots.
         count: how many samples each point stands for, where that changes.
@@ -40,6 +42,7 @@ class Line:
     low: np.ndarray | None = None
     high: np.ndarray | None = None
     style: str = "line"
+    error_name: str = "standard error"
     count: np.ndarray | None = None
     look: int | None = None
 
@@ -60,6 +63,8 @@ class Line:
             values = getattr(self, name)
             if values is not None and np.isfinite(values).any():
                 found[name] = _numbers(values)
+        if "error" in found:
+            found["error_name"] = self.error_name
         return found | ({"style": self.style} if self.style != STYLES[0] else {})
 
 
@@ -242,3 +247,148 @@ def inlined(value: Any) -> str:
     '"\\\\u003c/script>"'
     """
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
+# ---------------------------------------------------------------------- bars
+# `Bars`: named numbers as bars below each other, which a page draws as text that fits any window.
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A number with its name, where known from its least to its largest, and the group that gives it its colour."""
+
+    name: str
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+    group: str = ""
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Bars in the order given, all on one axis.
+
+    Args:
+        bars: at least one; finite and, on a logarithmic axis, positive.
+        unit: what the numbers are.
+        is_log: whether the axis is logarithmic; then bars begin at its left end.
+    """
+
+    bars: Sequence[Bar]
+    unit: str
+    is_log: bool = False
+
+    def __post_init__(self) -> None:
+        bad = [bar.name for bar in self.bars if not math.isfinite(bar.value) or bar.value < 0]
+        bad += [bar.name for bar in self.bars if self.is_log and bar.value <= 0]
+        if bad or not self.bars:
+            raise InvalidArgument(f"expected bars with numbers from 0 on, got {', '.join(bad) or 'none'}")
+
+    @property
+    def groups(self) -> list[str]:
+        """The groups in the order of their colours."""
+        return list(dict.fromkeys(bar.group for bar in self.bars))
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The ends of the axis: 0 and the largest, or a little less than the least and the largest."""
+        known = [v for bar in self.bars for v in (bar.value, bar.low, bar.high) if math.isfinite(v)]
+        return (min(v for v in known if v > 0) / 1.3 if self.is_log else 0.0), max(*known, 1e-300)
+
+    def share(self, value: float) -> float:
+        """Where a number lies between the ends, in percent.
+
+        >>> Bars([Bar("a", 1.0), Bar("b", 4.0)], "ms").share(1.0)
+        25.0
+        """
+        low, high = self.ends
+        if self.is_log:
+            return 100 * math.log(max(value, low) / low) / math.log(high / low)
+        return 100 * value / high
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Every bar for the page: name, number, width and range in percent, the number of its colour."""
+        found = []
+        for bar in self.bars:
+            has_range = math.isfinite(bar.low) and math.isfinite(bar.high)
+            note = f"{bar.value:.4g}" + (f", from {bar.low:.4g} to {bar.high:.4g}" if has_range else "")
+            found.append({
+                "name": bar.name, "text": f"{bar.value:.3g}", "width": round(self.share(bar.value), 2),
+                "left": round(self.share(bar.low), 2) if has_range else None,
+                "right": round(self.share(bar.high), 2) if has_range else None,
+                "colour": self.groups.index(bar.group) % 7, "note": f"{bar.name}: {note} {self.unit}",
+            })  # fmt: skip
+        return found
+
+    def numbers(self) -> list[MutableRow]:
+        """A row for every bar."""
+        return [
+            {"name": bar.name, "value": bar.value, "low": bar.low, "high": bar.high, "group": bar.group}
+            for bar in self.bars
+        ]
+
+
+# ---------------------------------------------------------------------- moving dots
+# `MovingDots`: maps of nodes at several times, which a page moves from one to the next.
+
+#: Places are whole numbers up to this on a page, finer than its pixels.
+STEPS = 999
+
+
+@dataclass(frozen=True, eq=False)
+class DotPanel:
+    """The dots of one graph.
+
+    Args:
+        title: what stands above.
+        times: in rising order.
+        places: of shape (times, nodes, 2).
+        labels: the class of every node, negative for none.
+        nodes: what a reader is told who points at a dot.
+    """
+
+    title: str
+    times: Sequence[float]
+    places: np.ndarray
+    labels: np.ndarray
+    nodes: Sequence[int]
+
+    def __post_init__(self) -> None:
+        shape = (len(self.times), len(self.nodes), 2)
+        if np.shape(self.places) != shape or len(self.labels) != len(self.nodes) or not np.isfinite(self.places).all():
+            raise InvalidArgument(f"expected finite places of shape {shape}, got {np.shape(self.places)}")
+
+    def spec(self) -> dict[str, Any]:
+        """The panel as json: one scale for all times, so that frames can be compared."""
+        low, high = self.places.min(axis=(0, 1)), self.places.max(axis=(0, 1))
+        span = float(max((high - low).max(), 1e-12))
+        corner = (low + high - span) / 2
+        whole = np.rint((self.places - corner) / span * STEPS).astype(int)
+        return {
+            "title": self.title, "times": [float(f"{t:.4g}") for t in self.times],
+            "places": whole.reshape(len(self.times), -1).tolist(), "labels": [int(c) for c in self.labels],
+            "nodes": [int(n) for n in self.nodes],
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class MovingDots:
+    """Panels whose dots move together, from the first time of each to its last; `word` stands before the time."""
+
+    panels: Sequence[DotPanel]
+    columns: int = 3
+    word: str = "t"
+
+    def json(self) -> str:
+        """The dots as the page's script reads them, safe inside an element of html."""
+        panels = [panel.spec() for panel in self.panels]
+        return inlined({"panels": panels, "columns": self.columns, "steps": STEPS, "word": self.word})
+
+    def numbers(self) -> list[MutableRow]:
+        """A row for every dot at every time."""
+        return [
+            {"panel": p.title, "time": float(t), "node": int(n), "label": int(c), "x": float(xy[0]), "y": float(xy[1])}
+            for p in self.panels
+            for t, frame in zip(p.times, p.places, strict=True)
+            for n, c, xy in zip(p.nodes, p.labels, frame, strict=True)
+        ]

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.figures import DASHES, PALETTE, plain
-from studies.runs.bars import Bars
-from studies.runs.chart import Chart, FieldMap, Line, Panel
-from studies.runs.moving_dots import MovingDots
+from analysis.figure_files import DASHES, PALETTE, plain
+from studies.runs.chart import Bars, Chart, FieldMap, Line, MovingDots, Panel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

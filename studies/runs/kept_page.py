@@ -1,7 +1,8 @@
 """A page of the documentation from a finished run: `python -m studies.runs.kept_page FOLDER`.
 
-Keeps the answer, the verdicts, the numbers of record, the settings and the environment in docs/NAME.json, the main
-figure in docs/figures/NAME.png, and writes docs/NAME.md from them.
+Keeps the answer, the verdicts, the numbers of record, the settings and the environment in
+studies/results/NAME.json, the main figure in docs/measured/figures/NAME.png, and writes docs/measured/NAME.md from
+them.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from rdgraph.errors import FileError
+from studies.results import pages_folder, result_link, results_folder
 from studies.runs.boundary import run_program
-from studies.runs.setting_changes import CHANGED, setting_text
+from studies.runs.setting_limits import CHANGED, setting_text
 from studies.runs.tables import Value, read_rows
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
 #: Digits of a number that is kept.
 DIGITS = 6
 
@@ -74,8 +75,8 @@ def page(found: dict[str, Any]) -> str:
         f"# {found['title']}", "", f"**{found['answer']}**" if found["answer"] else "", "",
         f"{found['question']} {len(answers)} verdicts: {tally}.", "",
         f"`{found['command']}`{card}, {environment.get('seconds', 0):g} s in its last call, code "
-        f"{environment.get('code', 'unknown')}{told}, {where}; the numbers in [{name}.json]({name}.json), this page by "
-        "`python -m studies.runs.kept_page FOLDER`.", "",
+        f"{environment.get('code', 'unknown')}{told}, {where}; the numbers in "
+        f"{result_link(name)}, this page by `python -m studies.runs.kept_page FOLDER`.", "",
         *([f"![{found['title']}](figures/{name}.png)", ""] if found.get("figure") else []),
         "| statement | verdict | evidence |", "|---|---|---|",
     ]  # fmt: skip
@@ -87,8 +88,8 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def keep(folder: Path, docs: Path = DOCS) -> Path:
-    """Write the page of a run, its numbers and its main figure; returns the path of the page."""
+def keep(folder: Path, results: Path, docs: Path) -> Path:
+    """Write a run's numbers into `results`, its page and main figure into `docs`; returns the path of the page."""
     found = collected(folder)
     name = str(found["study"])
     outline = json.loads((folder / "report.json").read_text(encoding="utf-8"))
@@ -97,7 +98,7 @@ def keep(folder: Path, docs: Path = DOCS) -> Path:
         (docs / "figures").mkdir(parents=True, exist_ok=True)
         shutil.copyfile(figure, docs / "figures" / f"{name}.png")
     found |= {"figure": figure is not None, "results": kept_rows(folder)}
-    (docs / f"{name}.json").write_text(json.dumps(found, ensure_ascii=False) + "\n", encoding="utf-8")
+    (results / f"{name}.json").write_text(json.dumps(found, ensure_ascii=False) + "\n", encoding="utf-8")
     path = docs / f"{name}.md"
     path.write_text(page(found), encoding="utf-8")
     return path
@@ -107,7 +108,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Keep finished runs of studies: their numbers and a page in docs/")
     parser.add_argument("folders", type=Path, nargs="+", metavar="FOLDER")
     for folder in parser.parse_args(words).folders:
-        print(keep(folder))
+        print(keep(folder, results_folder(), pages_folder()))
 
 
 if __name__ == "__main__":

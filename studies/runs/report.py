@@ -16,13 +16,41 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from studies.runs.bars import Bars
-from studies.runs.chart import Chart, FieldMap
-from studies.runs.config import RunConfig
-from studies.runs.formula import Formula
-from studies.runs.moving_dots import MovingDots
+from rdgraph.systems.parser import parse
+from studies.runs.chart import Bars, Chart, FieldMap, MovingDots
+from studies.runs.run_config import RunConfig
 from studies.runs.tables import Row, Value, number_text
 
+# ---------------------------------------------------------------------- formula
+# `Formula`: an equation on a page, as rendered maths with its text beside it.
+
+
+@dataclass(frozen=True)
+class Formula:
+    """An equation by its name, as MathML and as the text that reads back to it."""
+
+    name: str
+    mathml: str
+    text: str
+
+    @classmethod
+    def of(cls, equation: str, name: str = "") -> Formula:
+        """From an equation, or the name of one of the catalogue.
+
+        Args:
+            equation: as `rdgraph.parse` takes it.
+            name: what the page calls it; the name of the catalogue by default.
+
+        Example:
+            >>> found = Formula.of("ST")
+            >>> found.name, found.text, "<mi>β</mi>" in found.mathml
+            ('ST', '-alpha*L@H + beta*H0', True)
+        """
+        system = parse(equation)
+        return cls(name or system.name or "", system.mathml(), str(system))
+
+
+# ---------------------------------------------------------------------- report
 TEMPLATES = Path(__file__).parent / "templates"
 #: What a page draws itself.
 Drawn = Chart | FieldMap | Bars | MovingDots

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import tempfile
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +15,63 @@ from rich.console import Console
 from rdgraph.errors import FileError, NotApplicable
 from rdgraph.files import move, read_text, unwritable
 from rdgraph.interrupts import terminable
-from studies.runs.config import RunConfig
-from studies.runs.config_file import read_study_file
 from studies.runs.report import Heading
+from studies.runs.run_config import RunConfig
 from studies.runs.run_folder import earlier_codes, locked
-from studies.runs.setting_changes import CHANGED
-from studies.runs.setting_limits import check_settings
+from studies.runs.setting_limits import CHANGED, check_settings
 from studies.runs.study import Study
 from studies.runs.study_run import GIVEN_UP, StudyRun
 from studies.runs.tables import Row, Value, read_rows
 
+# ---------------------------------------------------------------------- config file
+# A study as a toml file: what the config.toml of a run holds, or a part of it that a user writes.
+
+#: The entries that such a file may have, with their kinds, and those of a run's own that say nothing about a new one.
+KINDS: Mapping[str, type] = {"study": str, "small": bool, "seed": int, "device": str, "settings": dict}
+OF_A_RUN = ("version", "changed")
+
+
+@dataclass(frozen=True)
+class StudyFile:
+    """What a file asks for; None is left open."""
+
+    study: str | None = None
+    small: bool | None = None
+    seed: int | None = None
+    device: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def changes(self, study: Study, small: bool) -> dict[str, Any]:
+        """The settings that differ from the study's own, whole numbers for real ones included."""
+        own = study.settings(small)
+        return {name: value for name, value in self.settings.items() if name not in own or own[name] != value}
+
+
+def read_study_file(path: Path) -> StudyFile:
+    """Read a file such as
+
+        study = "sensitivity"
+        seed = 1
+
+        [settings]
+        times = [0.5, 1.0]
+
+    Raises:
+        FileError: for what is no toml, entries that a study does not have, or that are of another kind.
+    """
+    try:
+        values = tomllib.loads(read_text(path, "the settings of a study"))
+    except tomllib.TOMLDecodeError as problem:
+        raise FileError(f"expected the settings of a study as toml in {path}, got {problem}; mend that line") from None
+    found = {name: value for name, value in values.items() if name not in OF_A_RUN}
+    for name, value in found.items():
+        if name not in KINDS or type(value) is not KINDS[name]:
+            known = ", ".join(f"{key} ({kind.__name__})" for key, kind in KINDS.items())
+            raise FileError(f"expected the entries {known} in {path}, got {name} = {value!r}; rename or remove it")
+    return StudyFile(**found)
+
+
+# ---------------------------------------------------------------------- retelling
 #: The entry of environment.json about the code that told the report again, and what it keeps of it.
 RETOLD = "retold"
 TOLD = ("started", "python", "code", "libraries")
@@ -38,7 +86,7 @@ def retell(study: Study, folder: Path, console: Console | None = None) -> Path:
     Args:
         study: the record of the study.
         folder: of a run of it, finished or cut off, made on any device.
-        console: where progress is shown; standard error by default.
+        console: where progress is shown; nowhere by default.
 
     Returns:
         The path of the report, report.html in the folder.
@@ -59,7 +107,8 @@ def retell(study: Study, folder: Path, console: Console | None = None) -> Path:
     with locked(folder), terminable(), _place_in(folder) as place:
         run = Retelling(folder, Path(place), config, heading, console)
         try:
-            study.run(run)
+            with run.status:
+                study.run(run)
         except Exception:
             run.check_parts("at least ")  # what a study does without some of its rows is no mistake of its own
             raise
@@ -107,7 +156,7 @@ class Retelling(StudyRun):
         place: an empty folder.
         config: what the numbers of the earlier run depend on.
         heading: its title, its question, and the lines that repeat and resume it.
-        console: where progress is shown; standard error by default.
+        console: where progress is shown; nowhere by default.
     """
 
     def __init__(

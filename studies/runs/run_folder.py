@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rdgraph.errors import FileError
 from rdgraph.files import read_text, unwritable
-from studies.runs.config import RunConfig
+from studies.runs.run_config import RunConfig
 
 #: Settings of a folder that are told where it is another run's; the first ones name the data and the network.
 TOLD = 4

@@ -11,14 +11,13 @@ from typing import Any
 
 from rich.console import Console
 
-from rdgraph.engines.engine import Engine
 from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.interrupts import terminable
-from studies.runs.config import RunConfig
+from rdgraph.run.engines.engine import Engine
 from studies.runs.report import Heading
+from studies.runs.run_config import RunConfig
 from studies.runs.run_folder import locked, prepare
-from studies.runs.setting_changes import CHANGED, changed_settings, setting_text
-from studies.runs.setting_limits import Limits, check_settings, no_limits
+from studies.runs.setting_limits import CHANGED, Limits, changed_settings, check_settings, no_limits, setting_text
 from studies.runs.study_run import NAME_PATTERN, StudyRun
 
 
@@ -115,8 +114,8 @@ def execute(
         seed: of all its random numbers.
         device: cpu, cuda or cuda:N.
         changes: settings of the study, by name, that are to differ from its own.
-        console: where progress is shown; standard error by default.
-        engine: where cells are computed, such as `rdgraph.engines.ray_engine.RayEngine()`; here by default.
+        console: where progress is shown; nowhere by default.
+        engine: where cells are computed, such as `rdgraph.run.engines.ray_engine.RayEngine()`; here by default.
 
     Returns:
         The path of the report, report.html in the folder.
@@ -141,9 +140,10 @@ def perform(
         heading = Heading(study.title, study.question, *study.commands(config, folder))
         run = StudyRun(folder, config, heading, console, engine)
         try:
-            run.begin()
-            study.run(run)
-            run.finish("done")
+            with run.status:
+                run.begin()
+                study.run(run)
+                run.finish("done")
         except BaseException as error:
             with suppress(FileError):  # the first error counts; a full disk would hide it behind a second one
                 if isinstance(error, Exception):

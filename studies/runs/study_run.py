@@ -6,27 +6,26 @@ import json
 import re
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from rich.console import Console
 
-from rdgraph.engines.engine import Engine, LocalEngine
 from rdgraph.errors import InvalidArgument
 from rdgraph.files import replacing, write_text
+from rdgraph.run.engines.engine import Engine, LocalEngine
+from rdgraph.status_line import StatusLine
 from rdgraph.wording import counted
 from studies.runs import report
-from studies.runs.config import RunConfig, environment
-from studies.runs.formula import Formula
-from studies.runs.parquet_rows import write_parquet
+from studies.runs.report import Formula
+from studies.runs.run_config import RunConfig, environment
 from studies.runs.run_folder import earlier_codes
-from studies.runs.tables import Row, Value, read_rows, summary, write_rows
+from studies.runs.tables import Row, Value, read_rows, summary, write_parquet, write_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from rich.progress import Progress
 
 T = TypeVar("T")
 #: What the file `state` may say.
@@ -59,7 +58,7 @@ class StudyRun:
         folder: where the run is written.
         config: what its numbers depend on.
         heading: its title, its question, and the lines that repeat and resume it.
-        console: where progress is shown; standard error by default.
+        console: where progress is shown; nowhere by default.
         engine: where cells are computed, see `studies.runs.cell_work`; in this process by default.
 
     Example:
@@ -86,8 +85,7 @@ class StudyRun:
         self.engine: Engine = engine or LocalEngine()
         self.config = config
         self.heading = heading
-        self._console = console or Console(stderr=True)
-        self._bars: Progress | None = None
+        self.status = StatusLine(config.study, shown=console is not None, console=console)
         self._names: set[str] = set()
         self._parts: dict[str, list[dict[str, Value]]] = {}
         self._items: list[report.Item] = []
@@ -124,6 +122,7 @@ class StudyRun:
     def part(self, name: str, compute: Callable[[], Sequence[Row]]) -> list[dict[str, Value]]:
         """The rows of `compute()`, computed once: kept as parts/NAME.csv and read back when the study is run again."""
         path = self.folder / "parts" / f"{self._new(name, 'part')}.csv"
+        self.status.say(name)
         if not path.is_file():
             write_rows(path, compute())
         self._parts[name] = read_rows(path)  # read back even when new, so that a resumed run sees the same values
@@ -139,23 +138,8 @@ class StudyRun:
         return (self.folder / "parts" / f"{name}.csv").is_file()
 
     def progress(self, iterable: Iterable[T], description: str, total: float | None = None) -> Iterator[T]:
-        """The items of `iterable`, with a bar on a terminal and in silence elsewhere."""
-        if not self._console.is_terminal:
-            yield from iterable
-            return
-        if self._bars is None:
-            from studies.runs.progress import progress
-
-            self._bars = progress(self._console)
-            self._bars.start()
-        count = len(iterable) if total is None and isinstance(iterable, Sized) else total
-        task = self._bars.add_task(description, total=count)
-        try:
-            for item in iterable:
-                yield item
-                self._bars.advance(task)
-        finally:
-            self._bars.remove_task(task)
+        """The items of `iterable`, counted on a terminal, and elsewhere by a line now and then."""
+        yield from self.status.track(iterable, description, total)
 
     def figure(
         self, name: str, figure: Figure, caption: str, rows: Sequence[Row], chart: report.Drawn | None = None
@@ -164,8 +148,9 @@ class StudyRun:
 
         The page draws `chart` in its place, where values can be read and lines taken away.
         """
-        from analysis.figures import save_figure
+        from analysis.figure_files import save_figure
 
+        self.status.say(f"drawing {name}")
         if figure.get_layout_engine() is not None:
             figure.draw_without_rendering()
             figure.set_layout_engine("none")  # laid out once, not for every format
@@ -185,6 +170,7 @@ class StudyRun:
     def animation(self, name: str, write: Callable[[Path], object], caption: str, *, is_shown: bool = True) -> None:
         """An animation of the report, figures/NAME.gif; `write(path)` writes it. Not shown, it is a file to find."""
         path = self.folder / "figures" / f"{self._new(name, 'figure')}.gif"
+        self.status.say(f"drawing {name}")
         with replacing(path) as draft:
             write(draft)
         if is_shown:
@@ -250,8 +236,7 @@ class StudyRun:
 
     def finish(self, state: str, problem: str = "") -> None:
         """Write metrics.csv, environment.json, report.html and state; also after an interruption or an error."""
-        if self._bars is not None:
-            self._bars.stop()
+        self.status.say("writing the report")
         if state != "done":  # said first, whatever becomes of the report
             write_text(self.folder / "state", f"{state}\n")
         if self._parts:

@@ -7,12 +7,16 @@ import io
 import math
 import numbers
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
+from typing import Any
 
 from rdgraph.errors import FileError, InvalidArgument
-from rdgraph.files import read_text, write_text
+from rdgraph.files import read_text, replacing, write_text
+from studies.runs.libraries import is_installed
 
+# ---------------------------------------------------------------------- tables
 #: One value of a table, one row of it, and a row that is being made.
 Value = float | int | str
 Row = Mapping[str, Value]
@@ -21,13 +25,25 @@ MutableRow = dict[str, Value]
 NO_NUMBER = "-"
 
 
-def number_text(value: float | None, form: str = ".2f") -> str:
+def number_text(value: float | None, form: str = ".2f", missing: str = NO_NUMBER) -> str:
     """A number as a table shows it, or a dash where there is none.
 
     >>> number_text(0.5), number_text(-1.0, "+z.1f"), number_text(math.nan), number_text(None)
     ('0.50', '-1.0', '-', '-')
     """
-    return NO_NUMBER if value is None or math.isnan(value) else format(value, form)
+    return missing if value is None or math.isnan(value) else format(value, form)
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Lines of a table in Markdown; the first column is text, the others are numbers.
+
+    >>> print("\\n".join(markdown_table(["set", "mean"], [["texas", "80.0"]])))
+    | set | mean |
+    |---|---:|
+    | texas | 80.0 |
+    """
+    lines = [f"| {' | '.join(cells)} |" for cells in (head, *rows)]
+    return [lines[0], "|---|" + "---:|" * (len(head) - 1), *lines[1:]]
 
 
 def write_rows(path: Path, rows: Sequence[Row]) -> None:
@@ -125,3 +141,32 @@ def summary(name: str, rows: Sequence[Row]) -> list[dict[str, Value]]:
             }
         )
     return found
+
+
+# ---------------------------------------------------------------------- parquet rows
+# Rows of a table as a parquet file beside the csv, where pyarrow is installed.
+
+
+def write_parquet(path: Path, rows: Sequence[Row]) -> bool:
+    """Write rows that share their columns; returns whether that was done: not without rows, nor without pyarrow."""
+    if not rows or not is_installed("pyarrow"):
+        return False
+    import pyarrow
+    from pyarrow import parquet
+
+    table = pyarrow.table({name: one_kind([row[name] for row in rows]) for name in rows[0]})
+    with replacing(path) as draft:
+        parquet.write_table(table, draft, compression="zstd")
+    return True
+
+
+def one_kind(values: Sequence[Any]) -> list[Any]:
+    """Values of a column as one kind: text where one of them is text, real numbers where one of them is.
+
+    >>> one_kind([1, "a"]), one_kind([1, 2.5]), one_kind([1, 2])
+    (['1', 'a'], [1.0, 2.5], [1, 2])
+    """
+    if any(isinstance(value, str) for value in values):
+        return [str(value) for value in values]
+    kind = int if all(isinstance(value, Integral) for value in values) else float
+    return [kind(value) for value in values]

@@ -5,36 +5,119 @@ The folder is valid at any moment. The same command goes on with a search that w
 
 from __future__ import annotations
 
+import shutil
+import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import numpy as np
+
+from analysis.figure_files import DASHES, PALETTE
+from gread.comparison import mean_interval, share_ratio
 from gread.settings.gread_settings import GreadSettings
 from gread.training.trainer import EVERY
-from gread.tuning.candidates import COMPLETE, DIVERGED
-from gread.tuning.search_progress import SearchProgress
-from gread.tuning.searching import BEST, JOURNAL, Found, Search
+from gread.tuning.candidates import COMPLETE, DIVERGED, PlannedRound, load_plan, load_results, save_results
+from gread.tuning.rounds import train_round
+from gread.tuning.searching import BEST, JOURNAL, Found, Search, SearchProgress
 from gread.tuning.selection import (
+    GapPoint,
     best_by_test,
     chosen,
     eligible,
     gap_curve,
-    mean_interval,
     nested_accuracies,
     searched_interval,
     told_interval,
 )
-from rdgraph.engines.engine import Engine
+from rdgraph.errors import FileError
 from rdgraph.files import write_text
+from rdgraph.run.engines.engine import Engine
 from rdgraph.wording import counted
+from studies.runs.chart import Bar, Bars, Chart, Line, Panel
+from studies.runs.run_folder import locked
 from studies.runs.study import Study, perform
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import Row, number_text, read_rows, write_rows
-from studies.runs.uncertainty import interval_cells
-from studies.search.pictures import GAP_CAPTION, IMPORTANCE_CAPTION, gap_chart, gap_figure, gap_rows, importance_bars
-from studies.search.tasks import SearchTask
+from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, interval_cells
+from studies.search.tasks import CONFIG, SearchTask
+from studies.training.data_source import DataRequest
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+# ---------------------------------------------------------------------- pictures
+# Figures of a search: the selection gap as it grows with the number of trials, and which settings mattered.
+
+GAP_CAPTION = (
+    "The selection gap: expected test accuracy (percent) of the best of n trials, chosen by mean validation accuracy, "
+    "and chosen by a look at the test labels, which no result here was. Exact means over all ways to take n of the "
+    "trials that were trained to their ends. The distance of the two lines is what a report of the best by test would "
+    "have added."
+)
+IMPORTANCE_CAPTION = (
+    "How much each setting matters for being among the best tenth of the trials by validation (PED-ANOVA, Watanabe, "
+    "Bansal, Hutter, IJCAI 2023); the bars add up to 1. Settings that count only under a condition are left out."
+)
+
+
+def gap_rows(points: Sequence[GapPoint]) -> list[dict[str, float | int]]:
+    """The numbers of the gap, in percent."""
+    return [
+        {
+            "trials": p.trials,
+            "by_validation": 100 * p.by_validation,
+            "by_test": 100 * p.by_test,
+            "gap": 100 * p.gap,
+        }
+        for p in points
+    ]
+
+
+def gap_figure(rows: Sequence[Mapping[str, float | int]]) -> Figure:
+    """Two lines over the number of trials."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+    axes = figure.subplots()
+    trials = [row["trials"] for row in rows]
+    for k, (name, label) in enumerate((("by_test", "best by test"), ("by_validation", "chosen by validation"))):
+        values = [row[name] for row in rows]
+        axes.plot(
+            trials, values, color=PALETTE[k], linestyle=DASHES[1 - k], marker="." if len(rows) < 30 else "", label=label
+        )
+    axes.fill_between(
+        trials, [row["by_validation"] for row in rows], [row["by_test"] for row in rows], color=PALETTE[0], alpha=0.12
+    )
+    axes.set_xlabel("trials")
+    axes.set_ylabel("test accuracy, percent")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.legend()
+    return figure
+
+
+def gap_chart(rows: Sequence[Mapping[str, float | int]]) -> Chart:
+    """The same lines for the page."""
+    trials = np.array([float(row["trials"]) for row in rows])
+    lines = [
+        Line(label, trials, np.array([float(row[name]) for row in rows]))
+        for name, label in (("by_test", "best by test"), ("by_validation", "chosen by validation"))
+    ]
+    return Chart([Panel("selection gap", lines)], "trials")
+
+
+def importance_bars(importance: Mapping[str, float]) -> Bars:
+    """A bar for every setting, the largest on top."""
+    names = sorted(importance, key=lambda name: -importance[name])
+    return Bars([Bar(name.replace("_", " "), max(importance[name], 0.0)) for name in names], "importance")
+
+
+# ---------------------------------------------------------------------- study
 TRIALS = "trials.csv"
 #: What the files of a search hold beside those of every study.
 FILES = {
@@ -45,7 +128,7 @@ FILES = {
 }
 TOP = 10
 CHOICES_CAPTION = (
-    "Test accuracy in percent, with Student's 95 % intervals over the splits, if there are several. What counts "
+    "Test accuracy in percent, with corrected 95 % intervals over the splits, if there are several. What counts "
     "is the first row: one trial, chosen by its mean validation accuracy over the splits. The interval of the second "
     "is that of the search: it chooses anew on every sample of splits. The third chooses on every split for itself. "
     "The last looked at the test labels and is no result: it shows what such a choice would have reported."
@@ -83,7 +166,19 @@ def write_trials(folder: Path, found: Found) -> None:
     """Write trials.csv and, where a trial can be chosen, best.toml."""
     write_rows(folder / TRIALS, found.rows())
     if chosen(found.results) is not None:
-        write_text(folder / BEST, found.best.toml())
+        write_text(
+            folder / BEST,
+            found.best.toml(
+                {
+                    "command": "search",
+                    "what": "settings",
+                    "among": len(found.results),
+                    "dataset": found.plan.data.meta.name,
+                    "splits": list(found.plan.splits),
+                    "seed": found.plan.seed,
+                }
+            ),
+        )
 
 
 def search_study(task: SearchTask, make: Callable[[], Found]) -> Study:
@@ -143,16 +238,19 @@ def choice_rows(found: Found) -> list[Row]:
     rows: list[Row] = []
     own, top = found.chosen, best_by_test(results)
     per_split = nested_accuracies(results)
+    ratio = share_ratio(found.plan.data)
 
-    def add(choice: str, trial: str, values: tuple[float, ...] | list[float], interval: tuple[float, float]) -> None:
-        mean = sum(values) / len(values)
-        rows.append({"choice": choice, "trial": trial, "test": 100 * mean, **interval_cells(values, interval)})
+    def add(choice: str, trial: str, values: Sequence[float]) -> None:
+        shares = [100 * value for value in values]
+        ends = interval_cells(mean_interval(shares, ratio))
+        rows.append({"choice": choice, "trial": trial, "test": sum(shares) / len(shares), **ends})
 
-    add("by validation", str(own.number), own.test, mean_interval(own.test))
-    add("by validation, the search resampled", str(own.number), own.test, searched_interval(results))
-    add("by validation on every split", "several", per_split, mean_interval(per_split))
+    add("by validation", str(own.number), own.test)
+    add("by validation, the search resampled", str(own.number), own.test)
+    rows[-1] = {**rows[-1], **interval_cells(searched_interval(results, ratio))}
+    add("by validation on every split", "several", per_split)
     if top is not None:
-        add("by test (no result)", str(top.number), top.test, mean_interval(top.test))
+        add("by test (no result)", str(top.number), top.test)
     return rows
 
 
@@ -197,7 +295,7 @@ def sentences(task: SearchTask, found: Found) -> list[str]:
     said = [
         head,
         f"Trial {best.number} has the best mean validation accuracy, {100 * best.val_accuracy:.2f} %; its test "
-        f"accuracy is {100 * best.test_accuracy:.2f} % ({told_interval(best.test)}).",
+        f"accuracy is {100 * best.test_accuracy:.2f} % ({told_interval(best.test, share_ratio(task.plan.data))}).",
     ]
     if top is not None:
         gap = 100 * (top.test_accuracy - best.test_accuracy)
@@ -208,14 +306,81 @@ def sentences(task: SearchTask, found: Found) -> list[str]:
 
 
 def verdicts(task: SearchTask, found: Found) -> list[tuple[str, str, str]]:
-    """Whether the choice reaches what was published, as the interval over the splits tells; one split does not."""
+    """Whether the choice reaches what was published, judged by the corrected interval; one split decides nothing."""
     best, published = chosen(found.results), task.published
     if best is None or published is None:
         return []
-    low, high = (100 * end for end in mean_interval(best.test))
+    ratio = share_ratio(task.plan.data)
     statement = f"The settings that validation chooses reach the published {published.mean:.2f} %."
     if len(best.test) == 1:
-        return [(statement, "undecided", f"{100 * best.test_accuracy:.2f} % on {told_interval(best.test)}.")]
-    answer = "holds" if low >= published.mean else "fails" if high < published.mean else "undecided"
-    evidence = f"95 % interval of the mean over {len(best.test)} splits, Student's: {low:.2f} to {high:.2f} %."
+        return [(statement, UNDECIDED, f"{100 * best.test_accuracy:.2f} % on {told_interval(best.test, ratio)}.")]
+    low, high = mean_interval([100 * value for value in best.test], ratio)
+    answer = HOLDS if low >= published.mean else FAILS if high < published.mean else UNDECIDED
+    evidence = f"Corrected 95 % interval of the mean over {len(best.test)} splits: {low:.2f} to {high:.2f} %."
     return [(statement, answer, evidence)]
+
+
+# ---------------------------------------------------------------------- remote
+# Parts of a search done in several places: trials planned to a file, trained anywhere, told of afterwards.
+
+#: The data set that a plan names, wherever data sets are kept.
+BY_NAME = DataRequest()
+
+
+def next_round(task: SearchTask, folder: Path) -> PlannedRound | None:
+    """The next trials of the search in a folder; asked again before they are told of, the same ones."""
+    _open(task, folder)
+    with locked(folder):
+        return Search(task.plan, folder, storage=task.request.storage).plan_round()
+
+
+def take_up(task: SearchTask, folder: Path, results: Path) -> int:
+    """Note what became of planned trials; returns how many are still to come."""
+    load_results(results)  # a file that is none leaves no folder behind
+    if task.request.storage is None and not (folder / CONFIG).is_file():
+        raise FileError(f"expected the folder of a search with planned trials, got {folder}; name it with --out")
+    _open(task, folder)
+    with locked(folder):
+        search = Search(task.plan, folder, storage=task.request.storage)
+        left = search.hear_results(results)
+        write_trials(folder, search.found(importance=False))
+    return left
+
+
+def _open(task: SearchTask, folder: Path) -> None:
+    """Make the folder of a search, or refuse another one's."""
+    if not task.prepare(folder):
+        write_text(folder / CONFIG, task.run_config.toml())
+        write_text(folder / "state", "running\n")
+
+
+def run_plan(
+    path: Path,
+    *,
+    device: str,
+    request: DataRequest = BY_NAME,
+    progress: Callable[[SearchProgress], None] = lambda now: None,
+    tell: Callable[[str], object] = warnings.warn,
+) -> Path:
+    """Train the trials of a plan's file; needs no optuna. Returns the file of their results, beside it.
+
+    Its data are read as `request` says, by the name in the plan where that names no files: a plan for a graph of one's
+    own has to be told where it lies here.
+
+    One that was cut off goes on from its checkpoints, which lie beside it too.
+    """
+    plan, started = load_plan(path), time.monotonic()
+    data = (request if request.edges else replace(request, dataset=plan.dataset)).source.read()
+    checkpoints = path.with_name(f"{path.stem}-{plan.digest[:16]}.checkpoints")
+    total = len(plan.candidates)
+
+    def hear(share: float) -> None:
+        passed = time.monotonic() - started
+        left = passed * (1 - share) / share if share else float("nan")
+        progress(SearchProgress(share * total, total, float("nan"), -1, passed, left))
+
+    done = train_round(data, plan, device=device, checkpoint=checkpoints, progress=hear, tell=tell)
+    results = path.with_name(f"{path.stem}.results.json")
+    save_results(results, plan, done)
+    shutil.rmtree(checkpoints, ignore_errors=True)
+    return results

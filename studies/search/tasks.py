@@ -12,13 +12,12 @@ from typing import Any
 from gread.settings.config import Config
 from gread.settings.model_records import find_model
 from gread.settings.presets import BORROWED, Published, find_preset, find_published, presets
-from gread.tuning.ask_tell import STUDY, check_reach
+from gread.tuning.ask_tell import STUDY, check_reach, told_url
 from gread.tuning.searching import JOURNAL, SearchPlan
 from gread.tuning.space import Choice, Searched
-from gread.tuning.storages import told_url
 from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.files import read_text
-from studies.runs.config import RunConfig
+from studies.runs.run_config import RunConfig
 from studies.runs.run_folder import prepare
 from studies.training.choices import folder_name, parse_splits
 from studies.training.data_source import DataRequest

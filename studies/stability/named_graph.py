@@ -1,80 +1,77 @@
-"""Graphs by a word: grid:12:12, torus:16:16, ring:60, barabasi-albert:200:10, watts-strogatz:100:4:0.1, file:PATH."""
+"""Graphs by a word, the same for all commands and studies: karate, ring:60, grid:12:12, edges.csv, club.graphml."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
-
-import numpy as np
+from typing import Any
 
 import rdgraph as rd
 from rdgraph.errors import InvalidArgument
-from rdgraph.files import read_text
+from rdgraph.graphs.graph_files import GRAPHS, SEPARATORS, ending
 
 #: Kinds of graphs, with what follows the colon.
 FORMS = {
-    "grid": "ROWS:COLUMNS",
-    "torus": "ROWS:COLUMNS",
+    "karate": "",
     "ring": "NODES",
     "path": "NODES",
     "complete": "NODES",
+    "star": "NODES",
+    "grid": "ROWS:COLUMNS",
+    "torus": "ROWS:COLUMNS",
     "barabasi-albert": "NODES:LINKS",
     "watts-strogatz": "NODES:NEIGHBOURS:SHARE",
-    "file": "PATH, a csv file source,target",
+    "csbm": "",
 }
+#: What is meant where nothing follows.
+USUAL = {"ring": "24", "grid": "6:6"}
+#: The words in one line, for the help of options and for errors.
+WORDS = ", ".join(f"{kind}:{form}" if form else kind for kind, form in FORMS.items()) + ", or a file of edges"
 
 
 def named_graph(text: str, seed: int) -> rd.Graph:
     """The graph that a word names; the seed is that of random ones.
 
-    >>> named_graph("torus:3:4", 0).num_nodes
-    12
+    >>> named_graph("torus:3:4", 0).num_nodes, named_graph("karate", 0).num_nodes
+    (12, 34)
+
+    Raises:
+        InvalidArgument: for another word.
+        FileError: for a file that holds no graph.
     """
     kind, _, rest = text.partition(":")
-    if kind == "file":
-        return edges_graph(Path(rest))
-    parts = rest.split(":")
+    if kind == "file" or (kind not in FORMS and ending(text) in (*SEPARATORS, *GRAPHS)):
+        return rd.Graph.from_file(rest if kind == "file" else text)
+    rest = rest or USUAL.get(kind, "")
     try:
-        numbers = [float(part) if "." in part else int(part) for part in parts]
+        numbers = [float(part) if "." in part else int(part) for part in rest.split(":") if rest]
     except ValueError:
-        numbers = []
-    if kind not in FORMS or len(numbers) != len(FORMS[kind].split(":")):
-        forms = ", ".join(f"{name}:{form}" for name, form in FORMS.items())
-        raise InvalidArgument(f"expected a graph among {forms}, got {text!r}; write ring:60")
-    makers: dict[str, Callable[..., rd.Graph]] = {
-        "grid": lambda r, c: rd.generators.grid(r, c),
+        numbers = [0.0] * 9
+    form = FORMS.get(kind)
+    if form is None or len(numbers) != (form.count(":") + 1 if form else 0):
+        raise InvalidArgument(f"expected a graph among {WORDS} ({', '.join((*GRAPHS, *SEPARATORS))}), got {text!r}")
+    import networkx as nx
+
+    makers: dict[str, Callable[..., Any]] = {
+        "karate": lambda: rd.Graph.from_networkx(nx.karate_club_graph(), weight=None),
+        "grid": rd.generators.grid,
         "torus": lambda r, c: rd.generators.grid(r, c, periodic=True),
-        "ring": rd.generators.ring,
-        "path": rd.generators.path,
-        "complete": rd.generators.complete,
         "barabasi-albert": lambda n, m: rd.generators.barabasi_albert(n, m, seed),
         "watts-strogatz": lambda n, k, p: rd.generators.watts_strogatz(n, k, p, seed),
+        "csbm": lambda: rd.generators.csbm(seed).graph,
     }
-    return makers[kind](*numbers)
-
-
-def edges_graph(path: Path) -> rd.Graph:
-    """An undirected graph from lines source,target of node numbers; a first line of words is passed over."""
-    lines = [line.split(",") for line in read_text(path, "a csv file of edges").splitlines() if line.strip()]
-    if lines and not lines[0][0].strip().lstrip("-").isdigit():
-        lines = lines[1:]
-    try:
-        pairs = np.array([(int(line[0]), int(line[1])) for line in lines], dtype=int).reshape(-1, 2)
-    except (ValueError, IndexError):
-        raise InvalidArgument(f"expected lines source,target of whole numbers, got another line in {path}") from None
-    if not len(pairs):
-        raise InvalidArgument(f"expected edges, got none in {path}")
-    return rd.Graph.from_edges(np.concatenate([pairs, pairs[:, ::-1]]).T, duplicates="once")
+    make = makers.get(kind) or getattr(rd.generators, kind)
+    made: rd.Graph = make(*numbers)
+    return made
 
 
 def lattice_shape(text: str) -> tuple[int, int] | None:
     """Rows and columns of a grid or torus, None of other graphs.
 
-    >>> lattice_shape("torus:3:4"), lattice_shape("ring:9")
-    ((3, 4), None)
+    >>> lattice_shape("torus:3:4"), lattice_shape("grid"), lattice_shape("ring:9")
+    ((3, 4), (6, 6), None)
     """
     kind, _, rest = text.partition(":")
     if kind not in ("grid", "torus"):
         return None
-    rows, columns = rest.split(":")
+    rows, columns = (rest or USUAL["grid"]).split(":")
     return int(rows), int(columns)

@@ -1,6 +1,6 @@
-"""docs/trained_energy.md from a finished run of the study: `python -m studies.trained_energy.page FOLDER`.
+"""docs/measured/trained_energy.md from a finished run of the study: `python -m studies.trained_energy.page FOLDER`.
 
-Keeps the verdicts, the settings and the environment in docs/trained_energy.json and the figure beside them.
+Keeps the verdicts, the settings and the environment in studies/results/trained_energy.json.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from studies.results import pages_folder, result_link, results_folder
 from studies.runs.boundary import run_program
 from studies.runs.kept_page import collected
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
-SOURCE = DOCS / "trained_energy.json"
+SOURCE = results_folder() / "trained_energy.json"
 FIGURE = "figures/trained_energy.png"
 
 
@@ -26,8 +26,8 @@ def page(found: dict[str, Any]) -> str:
     lines = [
         "# Energies of trained networks", "",
         f"{found['question']} `{found['command']}` with {where}; the run's verdicts in "
-        "[trained_energy.json](trained_energy.json), this page by `python -m studies.trained_energy.page FOLDER`. What "
-        "is measured, and how a verdict is reached: [the laboratory](laboratory.md#trained-networks).", "",
+        f"{result_link('trained_energy')}, this page by `python -m studies.trained_energy.page FOLDER`. What "
+        "is measured, and how a verdict is reached: [the laboratory](../guides/laboratory.md#trained-networks).", "",
         *([found["note"], ""] if "note" in found else []),
         f"![Energy over the layers of trained networks]({FIGURE})", "",
         "| the paper's statement | verdict | evidence |", "|---|---|---|",
@@ -38,10 +38,10 @@ def page(found: dict[str, Any]) -> str:
 
 def main() -> None:
     folder = Path(sys.argv[1])
-    found = collected(folder)
+    found, docs = collected(folder), pages_folder()
     SOURCE.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    (DOCS / "trained_energy.md").write_text(page(found), encoding="utf-8")
-    shutil.copyfile(folder / "figures" / "energy.png", DOCS / FIGURE)
+    (docs / "trained_energy.md").write_text(page(found), encoding="utf-8")
+    shutil.copyfile(folder / "figures" / "energy.png", docs / FIGURE)
 
 
 if __name__ == "__main__":

@@ -3,31 +3,320 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from analysis.measures.measure_records import MEASURES, find_measure
 from gread.datasets.node_data import NodeData
 from gread.settings.model_records import find_model
 from rdgraph.errors import InvalidArgument
+from studies.oversmoothing.energy_figures import ENERGY, Curve, curves_chart, curves_figure, measures_figure
+from studies.oversmoothing.rows import BAND, GONE, Answer
 from studies.runs.cell_work import each_cell
 from studies.runs.tables import MutableRow
-from studies.trained_energy.figures import draw_all
-from studies.trained_energy.networks import STAGES, NetworkCourse, course
-from studies.trained_energy.rows import EnergyTable, layer_rows
-from studies.trained_energy.subjects import Subject, layer_count, make_graphs, make_subjects
-from studies.trained_energy.verdicts import verdicts
+from studies.runs.uncertainty import FAILS, UNDECIDED, decide, interval
+from studies.trained_energy.energy_rows import EnergyTable, layer_rows
+from studies.trained_energy.networks import (
+    CLASSICAL,
+    LINEAR,
+    PLAIN,
+    STAGES,
+    NetworkCourse,
+    Subject,
+    course,
+    layer_count,
+    make_graphs,
+    make_subjects,
+)
 
 if TYPE_CHECKING:
     from studies.runs.study_run import StudyRun
 
 
+# ---------------------------------------------------------------------- figures
+# Figures of trained networks: energies layer by layer, a scalar against a vector beta, other measures.
+
+#: Stages that are drawn: solid and dashed.
+DRAWN = {"end": "trained", "start": "untrained"}
+#: Our columns for the measures drawn beside the energy.
+OTHERS = {"normalised": "normalised_energy", "mad": "mad", "rank": "effective_rank"}
+
+
+def families(table: EnergyTable) -> dict[str, tuple[Subject, ...]]:
+    """Panels of the first figure, and the networks in each."""
+    vectors = [subject for subject in table.subjects if subject.kind == "VC"]
+    panels = {
+        "compared methods": tuple(subject for subject in table.subjects if subject.is_compared),
+        "GREAD, linear reactions (VC)": tuple(s for s in vectors if s.name in LINEAR),
+        "GREAD, classical reactions (VC)": tuple(s for s in vectors if s.name in CLASSICAL),
+        "GREAD, other reactions (VC)": tuple(s for s in vectors if s.name not in (*LINEAR, *CLASSICAL)),
+    }
+    return {name: subjects for name, subjects in panels.items() if subjects}
+
+
+def draw_all(run: StudyRun, table: EnergyTable) -> None:
+    """Energies by family, a scalar against a vector beta, and the measures that do not depend on size."""
+    s = run.settings
+    common = (
+        f"{s['graphs']} graphs of {sum(s['sizes'])} nodes, {layer_count(s)} layers (Euler, step {s['step']:g}), "
+        f"{s['epochs']} epochs. Lines: medians of the networks that have not diverged, bands: 10 to 90 %; "
+        "pale: some have diverged, cross: all have; ×k/n in a legend: k of n have."
+    )
+    label = find_measure("dirichlet_energy").formula
+    rounds = f" H2GCN is trained with {s['rounds']} rounds; further ones, which have no parameters, are added."
+    rounds = rounds if "h2gcn" in s["models"] else ""
+    for name, make, title, more, options in (
+        ("energy", family_curves, "Dirichlet energy, layer by layer",
+         f"Solid: trained, dashed: the same networks before training.{rounds}", {"columns": 3}),
+        ("energy_beta", beta_curves, "A scalar beta (SC) against a vector (VC)",
+         "Solid: trained, dashed: before training. Grey: between the two trained lines.", {"shaded": True}),
+    ):  # fmt: skip
+        drawn = make(table)
+        if not drawn:
+            continue
+        picture = curves_figure(drawn, ylabel=label, title=title, xlabel="layer", **options)
+        chart = curves_chart(drawn, y_label=ENERGY, x_label="layer")
+        run.figure(name, picture, f"{title}. {more} {common}", curve_rows(drawn), chart)
+    drawn = measure_curves(table)
+    title = "Other measures of the trained networks"
+    picture = measures_figure(drawn, MEASURES, title=title, xlabel="layer")
+    chart = curves_chart(drawn, y_label="measure", x_label="layer", measures=MEASURES)
+    run.figure("measures", picture, f"{title}. Compared methods dashed. {common}", curve_rows(drawn), chart)
+
+
+def make_line(
+    table: EnergyTable, subject: Subject, stage: str, name: str, group: str, colour: int = 0, dash: int = 0,
+    measure: str = "energy",
+) -> Curve:  # fmt: skip
+    """Median and band over the graphs of a measure at every layer; a network that diverged is left out."""
+    values = table.values(subject, stage, measure)
+    alive = np.isfinite(table.values(subject, stage)).sum(1)
+    summary = np.full((3, len(values)), np.nan)
+    for k, row in enumerate(values):
+        there = row[np.isfinite(row)]
+        if there.size:
+            summary[:, k] = np.quantile(there, (0.5, *BAND))
+    layers = np.arange(len(values), dtype=float)
+    median, low, high = summary
+    return Curve(name, group, layers, median, low, high, alive, values.shape[1], colour, dash)
+
+
+def family_curves(table: EnergyTable) -> list[Curve]:
+    """One panel a family, trained and untrained."""
+    return [
+        make_line(table, subject, stage, f"{subject.name}, {word}", family, colour, dash)
+        for family, subjects in families(table).items()
+        for colour, subject in enumerate(subjects)
+        for dash, (stage, word) in enumerate(DRAWN.items())
+    ]
+
+
+def beta_curves(table: EnergyTable) -> list[Curve]:
+    """One panel a reaction: the scalar and the vector, trained first."""
+    return [
+        make_line(table, Subject(name, kind), stage, f"{kind}, {word}", name, colour, dash)
+        for name in dict.fromkeys(subject.name for subject in table.subjects if not subject.is_compared)
+        for dash, (stage, word) in enumerate(DRAWN.items())
+        for colour, kind in enumerate(("SC", "VC"))
+    ]
+
+
+def measure_curves(table: EnergyTable) -> list[Curve]:
+    """Trained networks, one panel a measure."""
+    subjects = [subject for family in families(table).values() for subject in family]
+    return [
+        make_line(table, subject, "end", subject.name, measure, k, k // 7 * 2 + subject.is_compared, ours)
+        for ours, measure in OTHERS.items()
+        for k, subject in enumerate(subjects)
+    ]
+
+
+def curve_rows(curves: Sequence[Curve]) -> list[MutableRow]:
+    """The numbers drawn in a figure."""
+    return [
+        {
+            "panel": c.group, "curve": c.name, "layer": int(c.times[k]), "median": float(c.mean[k]),
+            "low": float(c.low[k]), "high": float(c.high[k]), "alive": int(c.alive[k]), "networks": c.members,
+        }
+        for c in curves
+        for k in range(len(c.times))
+    ]  # fmt: skip
+
+
+# ---------------------------------------------------------------------- verdicts
+# The paper's statements about the energies of trained networks, decided by counting random graphs.
+#
+# A statement is true or not on each graph; it holds if it is true on most graphs, fails if it is not on most, and is
+# undecided where the 95 % interval of the share contains one half.
+
+#: The paper's "first five layers".
+FIRST = 5
+#: Reactions of which the paper says that a vector beta conserves more energy.
+VECTORS = ("F", "AC", "ST", "FB")
+STAGE_WORDS = {"start": "untrained", "best": "best epoch", "end": "trained"}
+
+
+def count(truths: np.ndarray) -> str:
+    """k of n graphs with the interval of the share, in words."""
+    seen, total = int(np.sum(truths)), len(truths)
+    if not total:
+        return "no graph"
+    low, high = interval(seen, total)
+    return f"{seen} of {total} graphs (95 % interval of the share {low:.2f} to {high:.2f})"
+
+
+def verdicts(table: EnergyTable, rounds: int) -> list[Answer]:
+    """Every statement about networks that were trained with its answer: the paper's in its order, then others."""
+    reactions = [subject.name for subject in table.subjects if subject.kind == "VC"]
+    told = {Subject(name) for name in ("GCN", "GAT", "H2GCN", "GRAND", PLAIN)}
+    others = [subject for subject in table.subjects if subject.is_compared and subject not in told]
+    return [
+        *(vanishes(name, table) for name in ("GCN", "GAT") if Subject(name) in table),
+        *([delays(table)] if {Subject("GRAND"), Subject("GCN")} <= set(table.subjects) else []),
+        *(bounded(name, table) for name in reactions),
+        *([deeper(table, rounds)] if Subject("H2GCN") in table else []),
+        *(conserves(name, table) for name in VECTORS if name in reactions),
+        *(keeps(subject, table) for subject in others),
+    ]
+
+
+# ---------------------------------------------------------------------- baselines
+def vanishes(name: str, table: EnergyTable) -> Answer:
+    """Is less than a thousandth of the features' energy left after five layers?"""
+    truths, parts = {}, []
+    for stage in STAGES:
+        energy = table.values(Subject(name), stage)
+        fifth = min(FIRST, len(energy) - 1)
+        truths[stage] = energy[fifth] <= GONE * energy[0]
+        parts.append(
+            f"{STAGE_WORDS[stage]}: {count(truths[stage])}, median E_{fifth}/E_0 {_share(energy, fifth)}, last layer "
+            f"{_share(energy, -1)}, exactly zero by then on {int((energy[-1] == 0).sum())}"
+        )
+    return Answer(
+        f'{name}: "the Dirichlet energy decays exponentially to zero in the first five layers"',
+        decide(truths["end"]),
+        f"at most {GONE:g} of the features' energy left after five layers; " + "; ".join(reversed(parts)),
+        f"Of {name}, {int(truths['end'].sum())} of {len(truths['end'])} trained networks have lost all but a "
+        f"thousandth of the energy after five layers.",
+    )
+
+
+def delays(table: EnergyTable) -> Answer:
+    """Does GRAND keep a larger share of its first energy than GCN on the same graph, and yet lose some of it?"""
+    grand, gcn = (table.values(Subject(name), "end") for name in ("GRAND", "GCN"))
+    fifth = min(FIRST, len(grand) - 1)
+    later = grand[fifth] / grand[0] > gcn[fifth] / gcn[0]
+    falls = grand[-1] < grand[0]
+    gone = grand[-1] <= GONE * grand[0]
+    return Answer(
+        'GRAND: "it can delay the oversmoothing"',
+        decide(later & falls),
+        f"trained: a larger share of the energy than GCN is left after {fifth} layers and less than at the start after "
+        f"the last one on {count(later & falls)}; median E_{fifth}/E_0 {_share(grand, fifth)} against "
+        f"{_share(gcn, fifth)}, E_T/E_0 {_share(grand, -1)} against {_share(gcn, -1)}; at the last layer at most "
+        f"{GONE:g} is left on {count(gone)}",
+        f"GRAND's energy falls more slowly than GCN's, to {_share(grand, -1)} of its start in the median.",
+    )
+
+
+def deeper(table: EnergyTable, rounds: int) -> Answer:
+    """Are there energies of H2GCN at every depth?"""
+    energy, rough = (table.values(Subject("H2GCN"), "end", measure) for measure in ("energy", "normalised"))
+    there = np.isfinite(energy).all(0)
+    deepest = len(energy) - 1
+    return Answer(
+        'H2GCN: "it is impossible to report on deeper layers due to memory limitations"',
+        FAILS if there.any() else UNDECIDED,
+        f"energies at all of {deepest} rounds on {count(there)}: each round doubles the columns of the state, but the "
+        "inner products of its rows, which decide the energy, are nodes x nodes at any depth. Trained with "
+        f"{rounds} rounds; rounds have no parameters of their own. Median E_T/E_0 {_share(energy, -1)}, relative to "
+        f"|H|^2 {_share(rough, -1)}",
+        f"H2GCN's energies can be had at any depth: at {deepest} rounds the energy is {_share(energy, -1)} times its "
+        f"start in the median, and {_share(rough, -1)} times relative to |H|^2.",
+    )
+
+
+# ---------------------------------------------------------------------- within bounds
+def within(subject: Subject, table: EnergyTable) -> tuple[np.ndarray, str]:
+    """On which graphs the energy stays within three decades of its start at every layer after training, and in words
+    how it is at all stages."""
+    parts, found = [], {}
+    for stage in STAGES:
+        energy = table.values(subject, stage)
+        with np.errstate(invalid="ignore"):
+            low, high = (energy >= GONE * energy[0]).all(0), (energy <= energy[0] / GONE).all(0)
+        lost = np.isnan(energy).any(0)
+        found[stage] = low & high & ~lost
+        parts.append(
+            f"{STAGE_WORDS[stage]}: {count(found[stage])}, {int((~low & ~lost).sum())} fell below, "
+            f"{int((~high & ~lost).sum())} rose above, {int(lost.sum())} diverged"
+        )
+    evidence = f"energy between {GONE:g} and {1 / GONE:g} times its start at every layer; " + "; ".join(reversed(parts))
+    return found["end"], evidence
+
+
+def keeps(subject: Subject, table: EnergyTable) -> Answer:
+    """Does the energy of a network stay within three decades of its start? A question of ours."""
+    kept, evidence = within(subject, table)
+    energy = table.values(subject, "end")
+    return Answer(
+        f"{subject.name}: the Dirichlet energy neither vanishes nor explodes over the layers",
+        decide(kept),
+        f"{evidence}. Median E_T/E_0 {_share(energy, -1)} at layer {len(energy) - 1}",
+        f"{subject.name} keeps its energy within three decades on {int(kept.sum())} of {len(kept)} graphs.",
+    )
+
+
+def bounded(name: str, table: EnergyTable) -> Answer:
+    """Does the energy of a reaction stay within three decades of its start at every layer?"""
+    subject = Subject(name, "VC")
+    kept, evidence = within(subject, table)
+    plain, own = (table.values(s, "end") for s in (Subject(PLAIN), subject))
+    more = np.nan_to_num(own[-1] / own[0]) > plain[-1] / plain[0]
+    return Answer(
+        f'{name}: "the Dirichlet energy of GREAD can be bounded in time thanks to the reaction term"',
+        decide(kept),
+        f"vector beta, {evidence}"
+        + f". Median E_T/E_0 {_share(own, -1)}; plain diffusion {_share(plain, -1)}, which is less on {count(more)}"
+        * bool(np.isfinite(own[-1]).any()),
+        f"{name} keeps its energy within three decades on {int(kept.sum())} of {len(kept)} graphs.",
+    )
+
+
+def conserves(name: str, table: EnergyTable) -> Answer:
+    """Has a vector beta more energy left at the last layer than a scalar one, on the same graph?"""
+    scalar, vector = (Subject(name, kind) for kind in ("SC", "VC"))
+    parts, truths = [], {}
+    for stage in STAGES:
+        left, right = (table.values(s, stage)[-1] for s in (scalar, vector))
+        both = np.isfinite(left) & np.isfinite(right)
+        truths[stage] = right[both] > left[both]
+        lost = int(np.isnan(left).sum()), int(np.isnan(right).sum())
+        parts.append(f"{STAGE_WORDS[stage]}: more on {count(truths[stage])}; diverged: {lost[0]} SC, {lost[1]} VC")
+    seen = truths["end"]
+    return Answer(
+        f'{name}: a vector beta (VC) "conserves more energy" than a scalar one (SC)',
+        decide(seen),
+        "energy at the last layer, graphs on which both have one; " + "; ".join(reversed(parts)),
+        f"For {name}, VC ends with more energy than SC on {int(seen.sum())} of {len(seen)} graphs.",
+    )
+
+
+def _share(energy: np.ndarray, layer: int) -> str:
+    """The median over the graphs of the share of the first energy that is left at a layer."""
+    ratio = energy[layer] / energy[0]
+    there = ratio[np.isfinite(ratio)]
+    return f"{np.median(there):.2g}" if there.size else "unknown"
+
+
+# ---------------------------------------------------------------------- study
 #: Settings of the graphs, and of them and the trainings what the page calls otherwise than the settings do.
 GRAPH = ("sizes", "means", "sigma", "channels", "within", "between")
-WORDS = {"sizes": "sizes of classes", "time": "layers", "hidden": "hidden channels"}
+SETTING_WORDS = {"sizes": "sizes of classes", "time": "layers", "hidden": "hidden channels"}
 
 
 def settings(small: bool) -> dict[str, Any]:
@@ -145,7 +434,7 @@ def _exceptions(s: Mapping[str, Any], *, of_graph: bool) -> str:
     """The settings that are not as published, of the graphs or of the trainings, as words behind a sentence."""
     published = published_settings()
     names = [name for name in published if (name in GRAPH) == of_graph and s[name] != published[name]]
-    return f" but for {', '.join(WORDS.get(name, name.replace('_', ' ')) for name in names)}" if names else ""
+    return f" but for {', '.join(SETTING_WORDS.get(name, name.replace('_', ' ')) for name in names)}" if names else ""
 
 
 def about(s: Mapping[str, Any]) -> str:

@@ -14,9 +14,9 @@ from gread.settings.model_records import find_model, models
 from gread.settings.presets import PUBLISHED, Preset, find_preset
 from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.files import read_text
-from rdgraph.syntax.learned_function import WORD as LEARNED
-from rdgraph.syntax.learned_function import LearnedFunction
 from rdgraph.systems.catalogue import catalogue
+from rdgraph.vocabulary.learned_functions import WORD as LEARNED
+from rdgraph.vocabulary.learned_functions import LearnedFunction
 
 QUICK, DEFAULTS = "quick", "defaults"
 #: The network that is trained where none is named.
@@ -39,7 +39,8 @@ def choose_preset(
     subject = (reaction or "BS") if network == GREAD else ""
     chosen = name or (QUICK if is_embedded and network == GREAD else DEFAULTS)
     if chosen == DEFAULTS:
-        return Preset(DEFAULTS, subject, dataset, Config.of(network), f"the defaults of {find_model(network).title}")
+        config, title = Config.for_own_data(network), find_model(network).title
+        return Preset(DEFAULTS, subject, dataset, config, f"the defaults of {title}")
     if chosen == QUICK:
         if network != GREAD:
             raise InvalidArgument(f"expected a preset of {network}, got {QUICK}, which is GREAD's; leave --preset out")

@@ -1,18 +1,121 @@
-"""`DataSource`: a data set by its name, or two files of one's own; how it is read, and how commands say it."""
+"""`DataSource`: a data set by its name, or your own graph in files; how it is read, and how commands say it."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from gread.datasets.array_files import is_array_file
 from gread.datasets.loading import load_dataset
 from gread.datasets.node_data import NodeData
+from gread.datasets.node_tables import has_label
+from gread.datasets.preparation import ERROR, FeatureChoices, Preparation
 from gread.models.problem import check_classes
-from rdgraph.errors import InvalidArgument
-from studies.training.table_reading import PLAIN, TableReading
+from rdgraph.errors import InvalidArgument, UnknownName
+from rdgraph.graphs.edges import DUPLICATES
+from rdgraph.graphs.graph_files import GRAPHS, is_graph_file
 
+# ---------------------------------------------------------------------- table reading
+# `TableReading`: how the files of your own graph are read, and how a config.toml and a command say it.
+
+#: The settings of a config.toml, with their kinds.
+HEAD = {
+    "id_column": str, "label_column": str, "features": list, "categories": list, "missing": str, "standardise": bool,
+    "weight_column": str, "directed": bool, "duplicates": str,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TableReading:
+    """The names of columns, and what becomes of features; see `NodeData.from_files`.
+
+    >>> TableReading(label_column="kind", standardise=True).head()
+    {'label_column': 'kind', 'standardise': True}
+    >>> TableReading(features=("a", "b")).words()
+    ['--features', 'a,b']
+    """
+
+    id_column: str = "id"
+    label_column: str = "label"
+    features: tuple[str, ...] | None = None
+    categories: tuple[str, ...] = ()
+    missing: str = ERROR
+    standardise: bool = False
+    weight_column: str = "weight"
+    directed: bool | None = None
+    duplicates: str = "once"
+
+    def __post_init__(self) -> None:
+        FeatureChoices(self.features, self.categories, self.missing)  # which refuses what cannot be
+        if self.duplicates not in DUPLICATES:
+            raise UnknownName("treatment of duplicates", self.duplicates, DUPLICATES)
+
+    def read(self, edges: Path, nodes: Path | None) -> NodeData:
+        """The graph of the files."""
+        return NodeData.from_files(
+            edges, nodes, id=self.id_column, label=self.label_column, features=self.features,
+            categories=self.categories, missing=self.missing, standardise=self.standardise, **self._edges(),
+        )  # fmt: skip
+
+    def read_prepared(self, edges: Path, nodes: Path | None, preparation: Preparation | None) -> NodeData:
+        """The graph of other files, features prepared as those of the first; labels are not needed."""
+        own = nodes or edges
+        has_labels = is_array_file(own) or has_label(own, self.label_column)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # which `NodeData.warnings` repeats
+            return NodeData.from_files(
+                edges, nodes, id=self.id_column, label=self.label_column if has_labels else None,
+                preparation=preparation, **self._edges(),
+            )  # fmt: skip
+
+    def _edges(self) -> dict[str, Any]:
+        return {"weight": self.weight_column, "directed": self.directed, "duplicates": self.duplicates}
+
+    @property
+    def is_of_files(self) -> bool:
+        """Whether something was chosen that only files have."""
+        return any(name != "standardise" for name in self.head())
+
+    def head(self) -> dict[str, Any]:
+        """What differs from the defaults, as toml holds it."""
+        values = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+    @classmethod
+    def from_head(cls, head: Mapping[str, Any]) -> TableReading:
+        """What `head` gave, among other settings."""
+        values: dict[str, Any] = {name: head[name] for name in HEAD if name in head}
+        for name in ("features", "categories"):
+            if name in values:
+                values[name] = tuple(map(str, values[name]))
+        return cls(**values)
+
+    def words(self) -> list[str]:
+        """The options of the command line that say the same."""
+        found: list[str] = []
+        for name, value in self.head().items():
+            found.append("--undirected" if value is False else f"--{name.replace('_', '-')}")
+            found += [] if isinstance(value, bool) else [",".join(value) if isinstance(value, list) else str(value)]
+        return found
+
+
+#: Columns by their usual names, features as they are.
+PLAIN = TableReading()
+
+
+def read_columns(text: str | None) -> tuple[str, ...] | None:
+    """Names with commas between them; None where nothing was given.
+
+    >>> read_columns("age, height"), read_columns(None)
+    (('age', 'height'), None)
+    """
+    return None if text is None else tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+# ---------------------------------------------------------------------- data source
 #: Splits that are drawn for a graph that comes without any.
 DRAWN_SPLITS = 10
 
@@ -22,7 +125,7 @@ class DataSource:
     """Where nodes and edges come from; `root` is the folder of public data sets.
 
     Raises:
-        InvalidArgument: Neither a name nor two files, or both, or a way to read files without any.
+        InvalidArgument: Neither a name nor files, or both, or a way to read files without any.
 
     >>> DataSource("karate").read().num_nodes, DataSource("karate").words()
     (34, ['--dataset', 'karate'])
@@ -37,20 +140,15 @@ class DataSource:
     root: Path | None = None
 
     def __post_init__(self) -> None:
-        if (self.edges is None) != (self.nodes is None):
-            raise InvalidArgument(
-                "expected both --edges and --nodes, got one of them; see docs/data.md for the two files"
-            )
+        check_pair(self.edges, self.nodes)
         if self.is_own and self.dataset is not None:
-            raise InvalidArgument("expected --dataset or two files, got both; leave one of them out")
+            raise InvalidArgument("expected --dataset or --edges, got both; leave one of them out")
         if not self.is_own and self.reading.is_of_files:
-            raise InvalidArgument(
-                f"expected {self.reading.words()[0]} with --edges and --nodes, got it without; leave it out"
-            )
+            raise InvalidArgument(f"{self.reading.words()[0]} is for files; add --edges and --nodes, or leave it out")
         if not self.is_own and self.dataset is None:
             raise InvalidArgument(
                 "expected a data set, got none; --dataset digits needs no download, `rdgraph data list` names the "
-                "others, and --edges with --nodes reads your own"
+                "others, and --edges with --nodes, or --graph with a GraphML file, reads your own"
             )
 
     @property
@@ -60,7 +158,7 @@ class DataSource:
 
     def read(self) -> NodeData:
         """The data set, from files that are here."""
-        if self.edges is not None and self.nodes is not None:
+        if self.edges is not None:
             data = self.reading.read(self.edges, self.nodes)
             check_classes(data)
             return data if data.num_splits else data.stratified(DRAWN_SPLITS)
@@ -69,21 +167,32 @@ class DataSource:
 
     def head(self) -> dict[str, Any]:
         """What a config.toml has of it beside the name; `from_head` is the inverse."""
-        files = {"edges": str(self.edges), "nodes": str(self.nodes)} if self.is_own else {}
-        return files | self.reading.head()
+        files = {"edges": self.edges, "nodes": self.nodes}
+        return {name: str(path) for name, path in files.items() if path is not None} | self.reading.head()
 
     @classmethod
     def from_head(cls, head: Mapping[str, Any], root: Path | None = None) -> DataSource:
         """What the settings of a run say of its data."""
         reading = TableReading.from_head(head)
         if "edges" in head:
-            return cls(edges=Path(head["edges"]), nodes=Path(head["nodes"]), reading=reading)
+            nodes = Path(head["nodes"]) if "nodes" in head else None
+            return cls(edges=Path(head["edges"]), nodes=nodes, reading=reading)
         return cls(head["dataset"], reading=reading, root=root)
 
     def words(self) -> list[str]:
         """The options of the command line that say the same."""
-        files = ["--edges", str(self.edges), "--nodes", str(self.nodes)]
-        return [*(files if self.is_own else ["--dataset", str(self.dataset)]), *self.reading.words()]
+        files = {"--dataset": self.dataset, "--edges": self.edges, "--nodes": self.nodes}
+        named = [word for option, value in files.items() if value is not None for word in (option, str(value))]
+        return [*named, *self.reading.words()]
+
+
+def check_pair(edges: Path | None, nodes: Path | None) -> None:
+    """Refuse a file of edges without one of nodes, unless it holds both, and nodes without edges."""
+    if edges is None and nodes is not None:
+        raise InvalidArgument(f"--nodes {nodes} has no edges; add --edges FILE")
+    if edges is not None and nodes is None and not is_graph_file(edges):
+        endings = " and ".join(GRAPHS)
+        raise InvalidArgument(f"--edges {edges} has no nodes; add --nodes FILE (only {endings} files hold both)")
 
 
 @dataclass(frozen=True, eq=False)

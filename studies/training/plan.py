@@ -14,7 +14,7 @@ from gread.models.flow import Flow
 from gread.models.problem import check
 from gread.models.resolution import resolve_config, resolve_method
 from gread.models.state_layout import StateLayout
-from gread.settings.config import Config
+from gread.settings.config import CHOSEN, Config
 from gread.settings.gread_settings import GreadSettings
 from gread.settings.model_records import find_model
 from gread.settings.presets import Preset, Published, find_published
@@ -22,12 +22,12 @@ from gread.settings.trials import Trial, make_trials
 from gread.training.decoupled import DecoupledNetwork, check_decoupled
 from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.graphs.edges import read_whole
-from rdgraph.kernels.device_names import read_device
-from rdgraph.methods.registry import find_method
-from studies.runs.config import RunConfig
+from rdgraph.graphs.kernels.device_names import read_device
+from rdgraph.vocabulary.methods import find_method
+from studies.runs.run_config import RunConfig
 from studies.training.choices import GREAD, choose_preset, is_run, parse_splits, planned_epochs, read_toml, sections
+from studies.training.data_source import HEAD as READING_HEAD
 from studies.training.data_source import DataRequest, DataSource
-from studies.training.table_reading import HEAD as READING_HEAD
 
 #: Settings of a config.toml outside of [model] and [training], with their kinds.
 HEAD = {
@@ -157,6 +157,26 @@ class TrainingPlan:
         return make_trials(self.config, self.splits, range(self.seed, self.seed + self.seeds))
 
     @property
+    def selection_bias(self) -> str:
+        """A warning where the same splits chose what is trained here, "" where they did not."""
+        path = Path(self.preset.name)
+        chosen = read_toml(path, "settings").get(CHOSEN) if path.suffix == ".toml" and path.is_file() else None
+        if not isinstance(chosen, dict) or chosen.get("dataset") != self.preset.dataset:
+            return ""
+        shared = sorted(set(chosen.get("splits", ())) & set(self.splits))
+        if not shared:
+            return ""
+        seeds = range(self.seed, self.seed + self.seeds)
+        seed = f" and seed {chosen['seed']}" if chosen.get("seed") in seeds else ""
+        others = sorted(set(range(self.data.num_splits)) - set(chosen["splits"]))
+        remedy = f"--splits {','.join(map(str, others))}" if others else "--seed with another number"
+        return (
+            f"the {chosen.get('what', 'settings')} of {path.name} was chosen among {chosen.get('among', 'several')} by "
+            f"rdgraph {chosen.get('command', 'search')} on the same splits ({', '.join(map(str, shared))}){seed}, so "
+            f"that accuracies on them are biased upwards; {remedy} gives a fairer estimate"
+        )
+
+    @property
     def run_config(self) -> RunConfig:
         """What config.toml holds: the choices, then [model] and [training]."""
         head = {
@@ -248,7 +268,7 @@ def read_plan(folder: Path, root: Path | None = None, *, resumes: bool = False) 
 def _read_head(values: Mapping[str, Any], path: Path, remedy: str) -> dict[str, Any]:
     """The settings outside of [model] and [training], each of its kind."""
     head = {name: value for name, value in values.items() if name not in ("model", "training")}
-    files = ("edges", "nodes") if "edges" in head or "nodes" in head else ()
+    files = ("edges",) if "nodes" in head else ()
     kinds = HEAD | {name: kind for name, kind in OPTIONAL.items() if name in head or name in files}
     wrong = [name for name, kind in kinds.items() if type(head.get(name)) is not kind]
     if not is_run(values) or wrong or not all(type(k) is int for k in head["splits"]):

@@ -8,17 +8,16 @@ from pathlib import Path
 
 import numpy as np
 
-from gread.datasets.array_files import is_array_file
-from gread.datasets.masks import PARTS
 from gread.datasets.node_data import NodeData
-from gread.datasets.tables import has_column
+from gread.datasets.splits import PARTS
 from gread.models.trained_network import MANIFEST, Network
 from rdgraph.errors import FileError, InvalidArgument
+from rdgraph.files import read_text, write_text
 from rdgraph.wording import counted
-from studies.runs.tables import MutableRow, write_rows
+from studies.runs.tables import MutableRow, format_rows, write_rows
 from studies.training.choices import read_toml
+from studies.training.data_source import TableReading
 from studies.training.plan import read_plan
-from studies.training.table_reading import TableReading
 
 FILE = "predictions.csv"
 CAPTION = "what the network says of every node: id, class, probabilities, and the part of the split it was in"
@@ -69,6 +68,17 @@ class Predictions:
     def write(self, path: Path) -> None:
         write_rows(path, self.rows())
 
+    def write_once(self, path: Path, *, overwrite: bool = False) -> bool:
+        """Write a file; False where it has the same rows already. Another content is refused unless `overwrite`."""
+        text = format_rows(self.rows())
+        if path.is_file():
+            if read_text(path, "predictions") == text:
+                return False
+            if not overwrite:
+                raise FileError(f"{path} exists with other contents; add --overwrite, or name another with --out")
+        write_text(path, text)
+        return True
+
     def sentences(self) -> list[str]:
         """How many nodes of which class, and how many labels were met, where there are some; test nodes come first.
 
@@ -105,6 +115,15 @@ class Predictions:
         return sum(met), len(met)
 
 
+def predictions_file(run: Path, nodes: Path | None) -> Path:
+    """Where predictions of a run go by default: those of other nodes under the name of their file.
+
+    >>> predictions_file(Path("run"), Path("new.csv")).name, predictions_file(Path("run"), None).name
+    ('predictions-new.csv', 'predictions.csv')
+    """
+    return run / (FILE if nodes is None else f"{Path(FILE).stem}-{nodes.name.partition('.')[0]}.csv")
+
+
 def node_ids(data: NodeData) -> tuple[str, ...]:
     """The ids that the nodes have in their file or graph; their numbers where they have none."""
     names = data.graph.names
@@ -135,19 +154,16 @@ def predict_again(run: Path, root: Path | None = None) -> Predictions:
     return Predictions.of(network, plan.data, plan.splits[0])
 
 
-def predict_files(run: Path, edges: Path, nodes: Path) -> Predictions:
-    """What the network of a training says of the nodes of two files, whose features are prepared as its own were."""
+def predict_files(run: Path, edges: Path, nodes: Path | None) -> tuple[Predictions, NodeData]:
+    """What the network of a training says of the nodes of other files, whose features are prepared as its own were."""
     network = load_network(run)
     config = run / "config.toml"
     reading = TableReading.from_head(read_toml(config, "settings")) if config.is_file() else TableReading()
-    label: str | None = reading.label_column
-    if not is_array_file(nodes) and not has_column(nodes, reading.label_column):
-        label = None
-    data = NodeData.from_files(edges, nodes, id=reading.id_column, label=label, preparation=network.preparation)
+    data = reading.read_prepared(edges, nodes, network.preparation)
     own = network.preparation
     if own is not None and not own.columns and data.num_nodes != network.features:
         raise InvalidArgument(
             f"expected the {network.features} nodes that the network was trained on, since it had no features but the "
             f"nodes themselves, got {data.num_nodes}; train with features"
         )
-    return Predictions.of(network, data)
+    return Predictions.of(network, data), data

@@ -12,30 +12,97 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gread.settings.gread_settings import GreadSettings
 from gread.settings.model_records import find_model
-from gread.training.decoupled_trainer import train_decoupled
+from gread.training.decoupled import train_decoupled
+from gread.training.ensemble import METRICS
 from gread.training.trainer import EVERY, Progress, Trained, train
-from rdgraph.errors import Diverged, NotApplicable
+from rdgraph.errors import Diverged, NotApplicable, UnknownName
+from rdgraph.run.engines.engine import silent
+from studies.runs.libraries import require
 from studies.runs.report import Passage
 from studies.runs.run_folder import prepare
 from studies.runs.study import Study, perform
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import Row
-from studies.training import figures, learned_functions, predictions, state_figures
+from studies.training import learned_tables, predictions, training_figures
 from studies.training.choices import folder_name
-from studies.training.event_files import PURPOSE, EventFiles, check_log
-from studies.training.figures import Drawing
 from studies.training.plan import TrainingPlan
 from studies.training.reference_answers import CAPTION as REFERENCES_CAPTION
 from studies.training.reference_answers import FILE as REFERENCES
 from studies.training.reference_answers import read_references, reference_rows
-from studies.training.rows import first_sound, read_results, result_rows, sound_trials, write_metrics
-from studies.training.summary import RESULTS_CAPTION, SUMMARY_CAPTION, summarise, summary_rows, verdicts
+from studies.training.training_figures import Drawing
+from studies.training.training_summary import (
+    RESULTS_CAPTION,
+    SUMMARY_CAPTION,
+    first_sound,
+    read_results,
+    result_rows,
+    sound_trials,
+    summarise,
+    summary_rows,
+    verdicts,
+    write_metrics,
+)
 
+if TYPE_CHECKING:
+    from gread.training.trainer import Progress, Trained
+
+
+# ---------------------------------------------------------------------- event files
+# Event files for TensorBoard: how far a training is while it runs, and the curves of every trial at its end.
+
+#: What `--log` may name, and the folder of its files in that of the run.
+TENSORBOARD = "tensorboard"
+LOGS = (TENSORBOARD,)
+PURPOSE = "event files of TensorBoard: curves of every trial, and of the batches while they ran"
+
+
+def check_log(log: str | None) -> None:
+    """Whether there is such a log, and the library that writes it; before anything is trained."""
+    if log is None:
+        return
+    if log not in LOGS:
+        raise UnknownName("log", log, LOGS)
+    require("event files", TENSORBOARD)
+
+
+class EventFiles:
+    """Writes event files below a folder; `tensorboard --logdir FOLDER` shows them."""
+
+    def __init__(self, folder: Path) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        self.folder = folder
+        self._live = SummaryWriter(str(folder / "batches"))
+
+    def hear(self, progress: Progress) -> None:
+        """How far a training is: means over the members of a batch."""
+        batch = f"batch {progress.batch}"
+        for name, value in (("loss", progress.loss), ("val_accuracy", progress.val_accuracy)):
+            self._live.add_scalar(f"{name}/{batch}", value, progress.epoch)
+        self._live.flush()
+
+    def write(self, done: Trained) -> None:
+        """The curves of every trial, each as a run of its own; epochs count from 1."""
+        from torch.utils.tensorboard import SummaryWriter
+
+        self._live.close()
+        for trial, curves in zip(done.trials, done.history, strict=True):
+            with SummaryWriter(str(self.folder / f"split{trial.split}-seed{trial.seed}")) as writer:
+                for epoch, values in enumerate(curves.tolist(), 1):
+                    for name, value in zip(METRICS, values, strict=True):
+                        if value == value:
+                            writer.add_scalar(name, value, epoch)
+
+
+# ---------------------------------------------------------------------- study
 #: Hears how far a training is.
 Hears = Callable[[Progress], None]
+#: Shows what is under way.
+Stage = Callable[[str], object]
 
 CHECKPOINTS, POWERS = "checkpoints", "powers"
 #: What the files of a training hold beside those of every study.
@@ -53,16 +120,21 @@ def execute(
     *,
     resume: bool = False,
     progress: Callable[[Progress], None] | None = None,
-    reference_progress: Callable[[Progress], None] | None = None,
+    reference_progress: Callable[[Progress, str], None] | None = None,
     tell: Callable[[str], object] = warnings.warn,
     every: float = EVERY,
     log: str | None = None,
+    stage: Stage = silent,
+    has_references: bool = True,
+    has_figures: bool = True,
 ) -> list[Row]:
     """Train what the plan says in a folder, anew or from where it was left; returns the rows of results.csv.
 
-    `progress` and `tell` are those of `gread.training.trainer.train`, `reference_progress` hears of the MLP that is
-    trained beside the network; `log` names one of `event_files.LOGS`, written beside the rest. Ctrl-C and SIGTERM leave
-    a valid folder and end in a KeyboardInterrupt, the first after a checkpoint; `kill -9` leaves the last checkpoint.
+    `progress` and `tell` are those of `gread.training.trainer.train`, `reference_progress` is called with the progress
+    and the name of every reference network, and `stage` with what is under way before and after the epochs; `log`
+    names one of `event_files.LOGS`, written to the folder too. `has_references` and `has_figures` say whether there are
+    any. Ctrl-C and SIGTERM leave a valid folder and end in a KeyboardInterrupt, the first after a checkpoint;
+    `kill -9` leaves the last checkpoint.
     """
     check_log(log)
     if prepare(folder, plan.run_config, resume=resume) != "done":
@@ -78,8 +150,8 @@ def execute(
                 train_decoupled, plan.data, plan.trials, batch=plan.batch, folder=folder / CHECKPOINTS / POWERS,
                 device=plan.device, progress=progress, tell=tell,
             )  # fmt: skip
-        refer = partial(reference_rows, plan, reference_progress)
-        perform(training_study(plan, make, refer, events), plan.run_config, folder)
+        refer = partial(reference_rows, plan, reference_progress, stage) if has_references else list
+        perform(training_study(plan, make, refer, events, stage, has_figures), plan.run_config, folder)
         shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
     return read_results(folder, plan)
 
@@ -89,6 +161,8 @@ def training_study(
     make: Callable[[], Trained],
     refer: Callable[[], Sequence[Row]] | None = None,
     events: EventFiles | None = None,
+    stage: Stage = silent,
+    has_figures: bool = True,
 ) -> Study:
     """The study of one plan; `make()` trains, `refer()` gives the rows of the references, by default all of them."""
     where = plan.preset.dataset
@@ -98,7 +172,7 @@ def training_study(
         "train",
         f"Training {plan.reaction if plan.subject == plan.reaction else plan.title} on {where}",
         f"How well does {what} classify the nodes of {where}, and what did the network learn?",
-        partial(run, plan=plan, make=make, refer=refer, events=events),
+        partial(run, plan=plan, make=make, refer=refer, events=events, stage=stage, has_figures=has_figures),
         extra="gread",
         commands=lambda config, folder: (plan.command(folder), f"rdgraph train --resume --out {folder}"),
     )
@@ -117,9 +191,10 @@ def heard_by(first: Hears | None, second: Hears) -> Hears:
 
 def run(
     run: StudyRun, plan: TrainingPlan, make: Callable[[], Trained], refer: Callable[[], Sequence[Row]],
-    events: EventFiles | None = None,
+    events: EventFiles | None = None, stage: Stage = silent, has_figures: bool = True,
 ) -> None:  # fmt: skip
     """Train, and write the numbers, the network, the figures and what they say, beside the references."""
+    stage("preparing the training")
     done = make()
     if events is not None:
         events.write(done)
@@ -135,10 +210,14 @@ def run(
     if further := [sentence for sentence in further if sentence not in beaten]:
         run.say("Result", "\n\n".join(further))
     run.table("summary", summary_rows(plan, summary), SUMMARY_CAPTION)
-    run.table(REFERENCES, references, REFERENCES_CAPTION)
+    if references:
+        run.table(REFERENCES, references, REFERENCES_CAPTION)
     if plan.has_equation:
         run.equation(plan.reaction, plan.title)
     run.say("Method", about_method(plan))
+    if bias := plan.selection_bias:
+        run.say("Selection", bias)
+    stage("writing results, the network and its predictions")
     write_metrics(run.folder / "metrics.parquet", done)
     for name, text in FILES.items():
         run.describe(name, text)
@@ -150,11 +229,13 @@ def run(
         said = predictions.Predictions.of(network, done.data_of(kept), done.trials[kept].split)
         said.write(run.folder / predictions.FILE)
         run.describe(predictions.FILE, predictions.CAPTION)
-        if learned_functions.write_functions(run.folder, done, sound_trials(done)):
-            run.describe(learned_functions.FILE, learned_functions.CAPTION)
-    drawings, missing = draw_all(done)
-    for drawing in drawings:
+        if learned_tables.write_functions(run.folder, done, sound_trials(done)):
+            run.describe(learned_tables.FILE, learned_tables.CAPTION)
+    drawings, missing = draw_all(done, stage) if has_figures else ([], [])
+    for number, drawing in enumerate(drawings, 1):
+        stage(f"writing figure {number} of {len(drawings)}: {drawing.name}")
         run.figure(drawing.name, drawing.figure, drawing.caption, drawing.rows, drawing.chart)
+    stage("writing the report")
     if missing:
         run.say("Not drawn", "\n\n".join(missing))
     run.show("results", RESULTS_CAPTION, rows)
@@ -165,24 +246,27 @@ def run(
     run.record(training_seconds=round(done.seconds, 1))
 
 
-def draw_all(done: Trained) -> tuple[list[Drawing], list[str]]:
+def draw_all(done: Trained, stage: Stage = silent) -> tuple[list[Drawing], list[str]]:
     """Every figure that can be drawn; and in words why others cannot."""
     sound = sound_trials(done)
-    makers: dict[str, Callable[[], Drawing | None]] = {"Learning curves": lambda: figures.learning_curves(done)}
+    makers: dict[str, Callable[[], Drawing | None]] = {
+        "Learning curves": lambda: training_figures.learning_curves(done)
+    }
     if sound:
         data, network = done.data_of(sound[0]), done.network(sound[0])
         if isinstance(network.config, GreadSettings):
             makers |= {
-                "Coefficients": lambda: figures.coefficient_bars(done, sound),
-                "Learned functions": lambda: learned_functions.function_curves(done, sound),
-                "Filter response": lambda: figures.response_lines(done, sound, data),
+                "Coefficients": lambda: training_figures.coefficient_bars(done, sound),
+                "Learned functions": lambda: learned_tables.function_curves(done, sound),
+                "Filter response": lambda: training_figures.response_lines(done, sound, data),
             }
         makers |= {
-            "Confusion matrix": lambda: state_figures.confusion_matrix(done, sound),
-            "States": lambda: state_figures.embedded_states(network, data),
+            "Confusion matrix": lambda: training_figures.confusion_matrix(done, sound),
+            "States": lambda: training_figures.embedded_states(network, data, stage),
         }
     drawings, missing = [], [] if sound else ["Every trial diverged, so there is no network to draw."]
     for name, draw in makers.items():
+        stage(f"drawing {name.lower()}")
         try:
             drawing = draw()
         except (Diverged, NotApplicable) as reason:

@@ -2,31 +2,435 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import io
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
+from scipy.optimize import brentq
 
+import rdgraph as rd
+from analysis.figure_files import DASHES, PALETTE, plain
+from rdgraph.theory.patterns.thresholds import Threshold
 from studies.runs.cell_work import each_cell
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import MutableRow, Row
-from studies.stability.deviations import measure_deviations, noise
-from studies.stability.plane import PlaneCase, read_cases
-from studies.stability.plane_rows import PlanePrediction, disagreements, member_rows
-from studies.turing import figures as pictures
-from studies.turing.rows import (
-    chosen_members,
-    dispersion_rows,
-    growth_rows,
-    pattern_rows,
-    pattern_states,
-    published,
-    reference_member,
-    threshold_rows,
+from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED
+from studies.stability.deviations import (
+    LINEAR,
+    START,
+    fitted,
+    measure_deviations,
+    noise,
+    solve_members,
+    start_states,
+    step_of,
 )
-from studies.turing.verdicts import judge_growth, judge_pattern, judge_plane, judge_threshold
+from studies.stability.named_graph import lattice_shape
+from studies.stability.plane import PlaneCase, read_cases, read_values
+from studies.stability.plane_rows import (
+    CLASSES,
+    COLOURS,
+    PlanePrediction,
+    class_codes,
+    disagreements,
+    hatch_members,
+    member_rows,
+    mesh,
+)
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+# ---------------------------------------------------------------------- figures
+# Pictures of the study of Turing patterns: planes, dispersion, patterns on lattices and networks, an animation.
+
+
+def plane_figure(case: PlaneCase, rows: Sequence[Row]) -> Figure:
+    """Predicted classes, simulated ones with the members near a border hatched and disagreements marked, and rates."""
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    figure = Figure(figsize=(13.5, 4.9), layout="constrained")
+    panels = figure.subplots(1, 3)
+    for panel, name in zip(panels, ("predicted", "measured"), strict=False):
+        mesh(panel, case, [str(row[name]) for row in rows])
+        panel.set_title("predicted from P(λ) on the graph" if name == "predicted" else "simulated", fontsize=11)
+    near = np.array([1.0 - float(row["away"]) for row in rows]).reshape(case.shape)
+    hatch_members(panels[1], case, near > 0)
+    wrong = [row for row in rows if row["away"] and not row["agrees"]]
+    panels[1].plot(
+        [float(row[case.across.name]) for row in wrong], [float(row[case.up.name]) for row in wrong], "kx", ms=5
+    )
+    _rates(panels[2], rows)
+    shown = [name for name in COLOURS if any(name in (row["predicted"], row["measured"]) for row in rows)]
+    handles: list[Patch | Line2D] = [Patch(color=COLOURS[name], label=name) for name in shown]
+    handles.append(Patch(facecolor="none", edgecolor="black", hatch="////", label="near a border, left out"))
+    handles.append(Line2D([], [], color="black", marker="x", ls="", label=f"disagrees ({len(wrong)})"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False)
+    figure.suptitle(plain(f"{case.label} on {case.graph_text}, L of normalisation {case.normalisation}"), fontsize=12)
+    return figure
+
+
+def _rates(panel: Axes, rows: Sequence[Row]) -> None:
+    """Measured against predicted rates of the part that is not constant."""
+    away = [row for row in rows if row["away"]]
+    pairs = np.array([(float(r["rate_beyond_0"]), float(r["measured_beyond_0"])) for r in away]).reshape(-1, 2)
+    panel.plot(pairs[:, 0], pairs[:, 1], ".", ms=3, color=PALETTE[0], rasterized=True)
+    if len(pairs):
+        ends = [float(np.nanmin(pairs)), float(np.nanmax(pairs))]
+        panel.plot(ends, ends, "-", lw=0.8, color="black")
+    panel.axhline(0, color="0.7", lw=0.8, zorder=0)
+    panel.axvline(0, color="0.7", lw=0.8, zorder=0)
+    panel.set_xlabel("predicted rate of the fastest mode, λ > 0")
+    panel.set_ylabel("measured rate of the deviation outside the kernel")
+    panel.set_title("growth while small, all modes together", fontsize=11)
+
+
+def dispersion_figure(case: PlaneCase, rows: Sequence[Row]) -> Figure:
+    """Growth over lam, one curve per value of the first axis, the eigenvalues of the graph marked on it."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.2, 4.4), layout="constrained")
+    panel = figure.subplots()
+    name = case.across.name
+    lowest = 0.0
+    for k, value in enumerate(dict.fromkeys(float(row[name]) for row in rows)):
+        own = [row for row in rows if float(row[name]) == value]
+        curve, marks = (
+            np.array([(float(r["lam"]), float(r["rate"])) for r in own if r["is_eigenvalue"] == flag])
+            for flag in (0, 1)
+        )
+        panel.plot(*curve.T, DASHES[k % 4], color=PALETTE[k % 7], lw=1.4, label=plain(f"{name} = {value:.4g}"))
+        panel.plot(*marks.T, "o", ms=3.2, color=PALETTE[k % 7], mfc="white", mew=0.8)
+        lowest = min(lowest, float(np.quantile(curve[:, 1], 0.6)))
+    top = max(float(row["rate"]) for row in rows)
+    panel.axhline(0, color="black", lw=0.8)
+    panel.set(xlabel="λ, eigenvalue of L (circles: those of the graph)", ylabel="growth rate, largest Re of P(λ)")
+    panel.set_ylim(min(-1.5 * abs(top), -0.2 * abs(lowest)), 1.25 * top if top > 0 else 0.1)
+    panel.set_title(plain(f"{case.label} on {case.graph_text}"), fontsize=11)
+    panel.legend(frameon=False)
+    return figure
+
+
+def pattern_figure(case: PlaneCase, rows: Sequence[Row]) -> Figure:
+    """The final state: an image on a lattice; on a network the nodes in the order of their degrees, and a mode."""
+    from matplotlib.figure import Figure
+
+    shape, fields = lattice_shape(case.graph_text), case.system.fields
+    if shape is not None:
+        figure = Figure(figsize=(4.3 * len(fields), 4.0), layout="constrained")
+        for panel, name in zip(figure.subplots(1, len(fields), squeeze=False)[0], fields, strict=True):
+            values = np.reshape([float(row[name]) for row in rows], shape)
+            image = panel.imshow(values, cmap="viridis", interpolation="nearest")
+            panel.set(xticks=[], yticks=[])
+            panel.set_title(plain(f"{name} at the end"), fontsize=11)
+            figure.colorbar(image, ax=panel, shrink=0.85)
+        return figure
+    ordered = sorted(rows, key=lambda row: (-float(row["degree"]), int(row["node"])))
+    figure = Figure(figsize=(11.5, 6.2), layout="constrained")
+    panels = figure.subplots(2, 2, height_ratios=[1, 1])
+    position = np.arange(len(ordered))
+    columns = (
+        ("degree", "degree"),
+        ("mode", "fastest growing mode"),
+        *((name, f"{name} at the end") for name in fields[:2]),
+    )
+    for k, (panel, (name, title)) in enumerate(zip(panels.flat, columns, strict=False)):
+        panel.plot(position, [float(row[name]) for row in ordered], ".", ms=3, color=PALETTE[k])
+        panel.set_title(plain(title), fontsize=11)
+        panel.set_xlabel("node, in falling order of its degree")
+    if len(columns) < panels.size:
+        panels.flat[-1].set_visible(False)
+    panels.flat[0].set_yscale("log")
+    return figure
+
+
+def write_pattern_animation(path: Path, case: PlaneCase, times: Iterable[float], states: np.ndarray) -> None:
+    """A gif of the first field: the lattice, or the nodes in the order of their degrees; one scale for all frames."""
+    from matplotlib.figure import Figure
+    from PIL import Image
+
+    shape, first = lattice_shape(case.graph_text), states[:, :, 0]
+    low, high = float(first.min()), float(first.max())
+    order = np.argsort(-case.graph.degree, kind="stable")
+    figure = Figure(figsize=(4.6, 4.2) if shape else (6.4, 3.6), dpi=90)
+    panel = figure.subplots()
+    frames = []
+    for t, state in zip(times, first, strict=True):
+        panel.clear()
+        if shape:
+            panel.imshow(state.reshape(shape), cmap="viridis", vmin=low, vmax=high, interpolation="nearest")
+            panel.set(xticks=[], yticks=[])
+        else:
+            panel.plot(state[order], ".", ms=3, color=PALETTE[0])
+            panel.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
+            panel.set_xlabel("node, in falling order of its degree")
+        panel.set_title(plain(f"{case.label}: {case.system.fields[0]} at t = {t:.3g}"), fontsize=11)
+        drawn = io.BytesIO()
+        figure.savefig(drawn, format="png")
+        frames.append(Image.open(drawn).convert("RGB").quantize(96))
+    durations = [120] * (len(frames) - 1) + [1500]
+    frames[0].save(path, save_all=True, append_images=frames[1:], duration=durations, loop=0)
+
+
+# ---------------------------------------------------------------------- verdicts
+# What the study of Turing patterns answers, from its rows.
+
+#: Largest relative difference of a measured and a predicted growth rate.
+CLOSE = 0.01
+#: A pattern differs between nodes by more than this share of the field, and moves by less than that.
+PATTERNED, STILL = 0.05, 0.01
+
+
+def judge_plane(run: StudyRun, case: PlaneCase, rows: Sequence[Row]) -> None:
+    """Do the predicted unstable modes decide what a simulation does, away from the border?"""
+    away = [row for row in rows if row["away"]]
+    wrong = disagreements(list(rows))
+    share = 1 - len(wrong) / len(away) if away else float("nan")
+    counts = {
+        name: sum(row["predicted"] == name for row in away) for name in dict.fromkeys(r["predicted"] for r in rows)
+    }
+    everywhere = sum(int(row["agrees"]) for row in rows) / len(rows)
+    answer = UNDECIDED if not away else FAILS if wrong else HOLDS
+    run.verdict(
+        f"{case.label} on {case.graph_text}: the eigenvalues of P(λ) on the graph predict which deviations grow.",
+        answer,
+        f"{len(away)} of {len(rows)} members are away from the border, and {share:.2%} of them were simulated as "
+        f"predicted, {len(wrong)} were not; with those near the border {everywhere:.2%}. Away from it: "
+        + ", ".join(f"{count} {name}" for name, count in counts.items())
+        + f". Near the border: a predicted deviation changes by less than exp({run.settings['border']:g}) while it is "
+        "watched.",
+    )
+
+
+def judge_growth(run: StudyRun, case: PlaneCase, rows: Sequence[Row]) -> None:
+    """Are growth rates of single modes as predicted?"""
+    differences = np.array([float(row["difference"]) for row in rows])
+    answer = UNDECIDED if not len(rows) else HOLDS if (differences < CLOSE).all() else FAILS
+    largest = f"{differences.max():.2e}" if len(rows) else "nan"
+    run.verdict(
+        f"{case.label} on {case.graph_text}: single modes grow at the predicted rates, within {CLOSE:.0%}.",
+        answer,
+        f"{len(rows)} modes of Turing-unstable members, linear fit of the log of the projected deviation: largest "
+        f"relative difference {largest}, of {sum(differences < CLOSE)} within {CLOSE:.0%}.",
+    )
+
+
+def judge_pattern(run: StudyRun, case: PlaneCase, rows: Sequence[Row], growth: float, at_zero: float) -> None:
+    """Does the reference member end in a pattern that stays?"""
+    first = case.system.fields[0]
+    values = np.array([float(row[first]) for row in rows])
+    moved = max(float(row[f"{first}_moved"]) for row in rows)
+    spread, size = float(values.max() - values.min()), float(np.abs(values).mean())
+    patterned, still = spread > PATTERNED * size, moved < STILL * size
+    expected = growth > 0 > at_zero
+    answer = UNDECIDED if not (expected and still) else HOLDS if patterned else FAILS
+    place = ", ".join(f"{name} = {value:g}" for name, value in case.reference.items())
+    run.verdict(
+        f"{case.label} on {case.graph_text}: a Turing-unstable constant state gives way to a pattern that stays.",
+        answer,
+        f"At {place} the fastest mode grows at the rate {growth:.4g} and constant deviations at {at_zero:.4g}; at the "
+        f"end {first} lies between {values.min():.4g} and {values.max():.4g}, and moved by at most {moved:.2g} in the "
+        "last tenth of the time.",
+    )
+
+
+def judge_threshold(run: StudyRun, entry: dict[str, object], rows: Sequence[Row]) -> None:
+    """Is a published threshold the one that follows from the equations?"""
+    printed, digits = float(str(entry["printed"])), int(str(entry["digits"]))
+    exact = float(rows[0]["threshold"])
+    networks = np.array([float(row["threshold"]) for row in rows[1:]])
+    ours = f"{rows[0]['formula']} = {exact:.6f}"
+    drawn = f"On {len(networks)} networks drawn as described ({rows[-1]['network']}), whose eigenvalues lie apart: "
+    run.verdict(
+        f"{entry['name']}: the threshold is {entry['threshold']} = {printed:g}, as printed.",
+        HOLDS if round(exact, digits) == printed else FAILS,
+        f"Over all λ > 0 it is {ours}, which is {abs(exact / printed - 1):.2%} from the printed number. "
+        + (f"{drawn}{networks.min():.6f} to {networks.max():.6f}. " if len(networks) else "")
+        + f"Source: {entry['source']}.",
+    )
+
+
+# ---------------------------------------------------------------------- rows
+# What the study of Turing patterns computes, as rows: growth of single modes, patterns, dispersion, thresholds.
+
+#: Times at which a mode is projected, and modes of a member that are followed.
+MODE_SAVES, MODES = 41, 3
+#: From this part of the time on a pattern is asked whether it still moves.
+LATE = 0.9
+#: Modes that grow less than this share of the fastest one are left to the plane.
+SHARE = 0.5
+
+
+def chosen_members(prediction: PlanePrediction, count: int) -> np.ndarray:
+    """Turing-unstable members, evenly spread over the order of their growth rates, the slower half left out."""
+    turing = class_codes(prediction.at_zero, prediction.beyond_zero) == CLASSES.index("Turing")
+    members = np.flatnonzero(turing)
+    ordered = members[np.argsort(prediction.beyond_zero[members])]
+    places = np.linspace(0.6, 1, count) * (len(ordered) - 1)
+    return ordered[np.unique(places.round().astype(int))] if len(ordered) else ordered
+
+
+def growth_rows(prediction: PlanePrediction, members: np.ndarray, generator: np.random.Generator) -> list[MutableRow]:
+    """Growth rates of single modes: the slope of the log of the projected state, beside the predicted rate.
+
+    Every member is watched for the time in which its fastest mode is predicted to grow from the start to the end of
+    the linear regime; the fit takes the second half of it.
+    """
+    case = prediction.case
+    if not len(members):
+        return []
+    point = case.states[members]
+    values = {name: value[members] for name, value in case.values.items()}
+    ends = np.log(LINEAR / START / 10) / prediction.beyond_zero[members]
+    times = np.linspace(0, 1, MODE_SAVES)[:, None] * ends
+    start = start_states(case, point, noise(case, generator), START)
+    solution = solve_members(case, start, values, times, step_of(case, point, values))
+    away = solution.states - torch.as_tensor(point, device=case.device)[:, None, :]
+    sizes = case.spectrum.transform(away).square().sum(-1).cpu().numpy()
+    rows: list[MutableRow] = []
+    for i, member in enumerate(members):
+        leading = prediction.leading[member, 1:]
+        for k in np.argsort(-leading.real)[:MODES]:
+            if leading[k].real < SHARE * leading.real.max():
+                continue
+            lam = case.frequencies[k]
+            own = np.abs(case.spectrum.values - lam) <= 1e-8 * case.spectrum.bound
+            size = np.sqrt(sizes[:, i, own].sum(-1))
+            slope, _ = fitted(times[:, i], size[:, None], np.ones((MODE_SAVES, 1), dtype=bool))
+            rows.append({
+                case.across.name: float(values[case.across.name][i]), case.up.name: float(values[case.up.name][i]),
+                "lam": float(lam), "predicted": float(leading[k].real), "measured": float(slope[0]),
+                "difference": float(abs(slope[0] / leading[k].real - 1)),
+            })  # fmt: skip
+    return rows
+
+
+def reference_member(case: PlaneCase) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """The steady state (1, F) and the coefficients (1,) of the reference."""
+    values = {name: np.array([value]) for name, value in case.reference.items()}
+    return case.kinetics.follow(case.reference, values), values
+
+
+def pattern_states(
+    case: PlaneCase, time: float, frames: int, share: float, generator: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """The reference member from a deviation that is a share of the steady state: times (K,) and states (K, n, F)."""
+    point, values = reference_member(case)
+    start = start_states(case, point, noise(case, generator), share)
+    times = np.unique(np.append(np.linspace(0, time, frames), LATE * time).round(9))
+    solution = solve_members(case, start, values, times, step_of(case, point, values))
+    return times, solution.states[:, 0].cpu().numpy()
+
+
+def pattern_rows(case: PlaneCase, times: np.ndarray, states: np.ndarray) -> list[MutableRow]:
+    """The state of every node at the end and the fastest mode of its linearisation, with the node's degree.
+
+    `moved` is how far a field still moved in the last tenth of the time.
+    """
+    point, values = reference_member(case)
+    leading = case.kinetics.leading(point, values, case.frequencies)[0]
+    fastest = case.frequencies[int(np.argmax(leading.real))]
+    mode = case.spectrum.vectors[:, int(np.argmin(np.abs(case.spectrum.values - fastest)))]
+    late = int(np.argmin(np.abs(times - LATE * times[-1])))
+    moved = np.abs(states[-1] - states[late])
+    return [
+        {
+            "node": i, "degree": float(case.graph.degree[i]), "mode": float(mode[i]),
+            **{name: float(states[-1, i, f]) for f, name in enumerate(case.system.fields)},
+            **{f"{name}_moved": float(moved[i, f]) for f, name in enumerate(case.system.fields)},
+        }
+        for i in range(case.graph.num_nodes)
+    ]  # fmt: skip
+
+
+def threshold_on_graph(case: PlaneCase, name: str, low: float, high: float) -> float:
+    """The value of a coefficient between two at which the fastest mode with lam > 0 begins to grow; NaN without one."""
+
+    def growth(size: float) -> float:
+        own = {key: np.array([value]) for key, value in {**case.reference, name: size}.items()}
+        point = case.kinetics.follow(case.reference, own)
+        return float(case.kinetics.leading(point, own, case.frequencies).real.max())
+
+    return float(brentq(growth, low, high, xtol=1e-10)) if growth(low) < 0 < growth(high) else float("nan")
+
+
+def dispersion_rows(case: PlaneCase, points: int) -> list[MutableRow]:
+    """Growth rates over lam and at the graph's eigenvalues: below the threshold of the first axis, at it, and drawn."""
+    drawn = case.reference[case.across.name]
+    border = threshold_on_graph(case, case.across.name, case.across.low, drawn)
+    places = (0.9 * border, border, drawn) if np.isfinite(border) else (0.8 * drawn, drawn, 1.2 * drawn)
+    rows: list[MutableRow] = []
+    top = float(case.frequencies[-1])
+    curve = np.linspace(0, 1.05 * top, points)
+    marks = np.concatenate([[0.0], case.frequencies])
+    for value in places:
+        own = {**case.reference, case.across.name: float(value)}
+        values = {name: np.array([value]) for name, value in own.items()}
+        point = case.kinetics.follow(case.reference, values)
+        for is_eigenvalue, lams in ((0, curve), (1, marks)):
+            rates = case.kinetics.leading(point, values, lams)[0].real
+            rows += [
+                {case.across.name: own[case.across.name], "is_eigenvalue": is_eigenvalue, "lam": float(lam),
+                 "rate": float(rate)}
+                for lam, rate in zip(lams, rates, strict=True)
+            ]  # fmt: skip
+    return rows
+
+
+# ---------------------------------------------------------------------- published thresholds
+def published() -> list[dict[str, Any]]:
+    """The printed thresholds, with their sources."""
+    text = resources.files("studies").joinpath("data/turing.toml").read_text(encoding="utf-8")
+    return list(tomllib.loads(text)["published"])
+
+
+def threshold_rows(entry: dict[str, Any], network: str, seeds: Sequence[int]) -> list[Row]:
+    """The threshold over all lam > 0, and over the eigenvalues of networks like the published one."""
+    values, name = read_values(entry["values"]), entry["threshold"]
+    closed = exact_threshold(entry)
+    exact = float(closed)
+    common = {"source": entry["name"], "coefficient": name, "printed": float(entry["printed"])}
+    rows: list[Row] = [
+        {
+            **common,
+            "network": "every λ > 0",
+            "seed": -1,
+            "threshold": exact,
+            "lam": closed.lam,
+            "formula": str(closed.value),
+        }
+    ]
+    for seed in seeds:
+        case = PlaneCase.single(entry["system"], network, {**values, name: exact}, seed)
+        found = threshold_on_graph(case, name, 0.5 * exact, 4 * exact)
+        own = {key: np.array([value]) for key, value in {**case.reference, name: found}.items()}
+        rates = case.kinetics.leading(case.kinetics.follow(case.reference, own), own, case.frequencies)[0].real
+        mode = float(case.frequencies[int(np.argmax(rates))])
+        rows.append({**common, "network": network, "seed": seed, "threshold": found, "lam": mode, "formula": ""})
+    return rows
+
+
+def exact_threshold(entry: dict[str, Any]) -> Threshold:
+    """The least value at which patterns begin, over all lam > 0 that a graph could have."""
+    system, values = rd.parse(entry["system"]), read_values(entry["values"])
+    at_printed = rd.steady_states(system, {**values, entry["threshold"]: entry["printed"]})
+    wanted = read_values(entry["state"])
+    number = next(k for k, state in enumerate(at_printed) if state.numbers() == wanted)
+    found = rd.turing_threshold(system, entry["threshold"], values, state=number, to=float("inf"))
+    return next(threshold for threshold in found if threshold.above in ("turing", "turing-wave"))
+
+
+# ---------------------------------------------------------------------- study
 SCHNAKENBERG = "u' = a - u + u**2*v - Du*L@u; v' = b - u**2*v - sigma*Du*L@v"
 MIMURA_MURRAY = "u' = ((a + b*u - u**2)/c - v)*u - epsilon*L@u; v' = (u - (1 + delta*v))*v - sigma*epsilon*L@v"
 DISAGREEMENT_CAPTION = (
@@ -127,14 +531,14 @@ def _plane(run: StudyRun, case: PlaneCase, parts: Mapping[str, list[MutableRow]]
         "eigenvalues of P(λ); middle: simulated, from the rates at which a small deviation grows while it is small; "
         "right: these rates against the predicted ones, members away from the border."
     )
-    run.figure(f"plane-{case.key}", pictures.plane_figure(case, rows), caption, rows)
+    run.figure(f"plane-{case.key}", plane_figure(case, rows), caption, rows)
     run.table(f"disagreements-{case.key}", disagreements(rows), DISAGREEMENT_CAPTION)
     run.table(f"growth-{case.key}", modes, GROWTH_CAPTION)
     caption = (
         f"Dispersion of {case.label}: below the threshold of {case.across.name} on this graph, at it, and at the value "
         "of the pattern below; circles: eigenvalues of the graph."
     )
-    run.figure(f"dispersion-{case.key}", pictures.dispersion_figure(case, curves), caption, curves)
+    run.figure(f"dispersion-{case.key}", dispersion_figure(case, curves), caption, curves)
     judge_plane(run, case, rows)
     judge_growth(run, case, modes)
     kinds = dict.fromkeys(str(row["predicted"]) for row in rows)
@@ -158,11 +562,11 @@ def _pattern(run: StudyRun, case: PlaneCase, time: float, rows: list[MutableRow]
     caption = (
         f"{case.label} on {case.graph_text} at t = {time:g}, from a deviation of {share} of the steady state; {place}."
     )
-    run.figure(f"pattern-{case.key}", pictures.pattern_figure(case, rows), caption, rows)
+    run.figure(f"pattern-{case.key}", pattern_figure(case, rows), caption, rows)
 
     def animate(path: Any) -> None:
         times, found = _states(run, case, time)
-        pictures.write_pattern_animation(path, case, run.progress(times.tolist(), "drawing frames"), found)
+        write_pattern_animation(path, case, run.progress(times.tolist(), "drawing frames"), found)
 
     run.animation(f"growth-{case.key}", animate, f"How the pattern of {case.label} grows; one scale for all frames.")
     point, values = reference_member(case)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import rdgraph as rd
-from rdgraph.syntax.answer_symbols import public
+from rdgraph.language.answer_symbols import public
 from tests.adversary.outcome import Question
 
 
@@ -116,12 +116,16 @@ class Conservation:
 
 @dataclass(frozen=True)
 class State:
-    """A constant state between two formulas, where conditions hold; what becomes of small deviations, in words."""
+    """A constant state between two formulas, where conditions hold; what becomes of small deviations, in words.
+
+    `free`: every state, where the conditions hold, which may be about the state too.
+    """
 
     lower: str
     upper: str
     conditions: tuple[str, ...] = ()
     stability: str = ""
+    free: bool = False
 
 
 @dataclass(frozen=True)
@@ -133,12 +137,29 @@ class States:
 
 
 @dataclass(frozen=True)
+class Increase:
+    """A state on the cycle of `nodes` nodes at which the energy increases, with the rate."""
+
+    nodes: int
+    coefficients: tuple[tuple[str, float], ...]
+    state: tuple[float, ...]
+    initial: tuple[float, ...] | None
+    rate: float
+
+
+@dataclass(frozen=True)
 class Energy:
-    """The law by frequencies; without a mode rate a text about regular graphs alone."""
+    """The law by frequencies, what becomes of the energy, a witness where it increases, and whether f is a gradient.
+
+    `threshold` is what has to be <= 0 where that depends on the coefficients.
+    """
 
     mode_rate: str | None
     source_rate: str | None
     decays: str
+    threshold: str | None = None
+    witness: Increase | None = None
+    is_gradient: bool = False
 
 
 @dataclass(frozen=True)
@@ -167,6 +188,14 @@ class Preflight:
     findings: tuple[tuple[str, str, str], ...]
 
 
+@dataclass(frozen=True)
+class Both:
+    """The answers about one system in two forms, "undecided" or "refused" where there is none."""
+
+    first: Any
+    second: Any
+
+
 def ask(text: str, question: Question) -> Any:
     """The tool's answer to a question about a system given as text.
 
@@ -182,12 +211,27 @@ def ask(text: str, question: Question) -> Any:
         raise Refused(str(reason)) from None
 
 
+def _both(text: str, other: str, name: str, arguments: dict[str, Any]) -> Both:
+    if rd.equivalent(text, other).outcome != "proved":
+        raise Refused("the two forms are not proved equal")
+    return Both(*(_answer(form, name, arguments) for form in (text, other)))
+
+
+def _answer(text: str, name: str, arguments: dict[str, Any]) -> Any:
+    try:
+        return ask(text, Question("", name, arguments))
+    except Undecided:
+        return "undecided"
+    except Refused:
+        return "refused"
+
+
 def _bound(question: Callable[..., Any]) -> Callable[..., Bound]:
     def asked(text: str, normalisation: str) -> Bound:
         found = question(rd.parse(text), normalisation)
-        if found.value is None and found.note.startswith("undecided"):
-            raise Undecided(found.note)
-        return Bound(_text(found.value), found.exact, found.note)
+        if found.value is None and found.reason.startswith("undecided"):
+            raise Undecided(found.reason)
+        return Bound(_text(found.value), found.is_sharp, found.reason)
 
     return asked
 
@@ -199,13 +243,13 @@ def _text(value: Any) -> str | None:
 def _box(text: str, normalisation: str) -> Box:
     found = rd.invariant_box(rd.parse(text), normalisation)
     if not found.is_decided:
-        raise Undecided(found.note)
+        raise Undecided(found.reason)
     others = tuple((str(a), str(b)) for a, b in found.others)
     isolated = _pair(found.with_isolated) if found.assumes else None
     at = tuple((name, str(value)) for name, value in found.at)
     return Box(
-        _text(found.lower), _text(found.upper), found.note, others, found.assumes, isolated, _pair(found.start),
-        str(found.where), _pair(found.regular), found.is_proved, at, _pair(found.regular_start),
+        _text(found.lower), _text(found.upper), found.reason, others, found.assumes, isolated, _pair(found.start),
+        str(found.where), _pair(found.regular), found.is_left, at, _pair(found.regular_start),
     )  # fmt: skip
 
 
@@ -217,12 +261,12 @@ def _step(text: str, method: str, normalisation: str) -> Step:
     system = rd.parse(text)
     found = rd.step_limit(system, method, normalisation)
     if found.value is None:
-        raise Undecided(found.means)
+        raise Undecided(found.reason)
     box = rd.invariant_box(system, normalisation) if found.keeps == "box" else None
-    faces = (str(box.lower), str(box.upper)) if box else None
+    faces = (str(box.lower), str(box.upper)) if box is not None else None
     directed = _text(found.directed)
     rate = _text(found.rate)
-    return Step(str(found.value), found.keeps, found.means, faces, found.assumes, directed, found.sharp, rate)
+    return Step(str(found.value), found.keeps, found.reason, faces, found.assumes, directed, found.is_sharp, rate)
 
 
 def _existence(text: str) -> Existence:
@@ -230,23 +274,23 @@ def _existence(text: str) -> Existence:
     if found.status == "undecided":
         raise Undecided(found.reason)
     blow_ups = tuple(BlowUp(b.way, _text(b.condition), _text(b.time), str(b.where), b.example) for b in found.blow_ups)
-    return Existence(found.status, found.reason, blow_ups)
+    return Existence(found.outcome, found.reason, blow_ups)
 
 
 def _equivalent(text: str, other: str, given: tuple[str, ...] = (), rescale_time: bool = False) -> Equivalence:
     found = rd.equivalent(text, other, given, rescale_time=rescale_time)
     if found.status == "undecided":
-        raise Undecided(found.note)
+        raise Undecided(found.reason)
     if found.witness is None:
-        return Equivalence(found.status, found.conditions)
+        return Equivalence(found.outcome, found.conditions)
     witness = found.witness
-    return Equivalence(found.status, found.conditions, witness.nodes, witness.edges, witness.letters)
+    return Equivalence(found.outcome, found.conditions, witness.nodes, witness.edges, witness.letters)
 
 
 def _identify(text: str) -> Identifiability:
     found = rd.identify(rd.parse(text))
     if found.status == "undecided":
-        raise Undecided(found.note)
+        raise Undecided(found.reason)
     return Identifiability(tuple(map(str, found.combinations)), found.single, found.hidden, found.local, found.rank)
 
 
@@ -257,9 +301,17 @@ def _conserved(text: str) -> Conservation:
 
 def _energy(text: str) -> Energy:
     found = rd.energy_law(rd.parse(text))
-    if found.mode_rate is None and found.decays.startswith("undecided"):
+    is_gradient = found.gradient.energy is not None
+    if found.mode_rate is None and found.decays.startswith("undecided") and not is_gradient:
         raise Refused(found.decays)
-    return Energy(_text(found.mode_rate), _text(found.source_rate), found.decays)
+    decays, (w, threshold) = found.decays, (found.witness, _text(found.threshold))
+    rates = _text(found.mode_rate), _text(found.source_rate)
+    if w is None:
+        return Energy(*rates, decays, threshold, None, is_gradient)
+    values = tuple((name, float(value)) for name, value in w.coefficients.items())
+    initial = None if w.initial is None else tuple(w.initial)
+    increase = Increase(w.nodes, values, tuple(w.state), initial, w.rate)
+    return Energy(*rates, decays, threshold, increase, is_gradient)
 
 
 def _states(text: str, values: dict[str, float] | None) -> States:
@@ -268,7 +320,7 @@ def _states(text: str, values: dict[str, float] | None) -> States:
     except rd.InvalidArgument as reason:  # rounded numbers need not meet the assumptions
         raise Refused(str(reason)) from None
     if not found.is_complete and not found.states:
-        raise Undecided(found.note)
+        raise Undecided(found.reason)
     return States(tuple(_state(state) for state in found), found.is_complete)
 
 
@@ -276,9 +328,7 @@ def _state(state: Any) -> State:
     (value,) = state.values.values()
     ends = next(iter(state.enclosures.values()), (value, value))
     conditions = tuple(str(public(c)) for c in state.conditions)
-    if state.free:
-        raise Refused("every state is steady")
-    return State(str(ends[0]), str(ends[1]), conditions, state.stability)
+    return State(str(ends[0]), str(ends[1]), conditions, state.stability, bool(state.free))
 
 
 def _response(text: str, T: float, method: str, step: float | None = None) -> Formula:
@@ -296,9 +346,9 @@ def _flow(text: str) -> Flow:
 
 def _preflight(text: str, graph: Any = None, **settings: Any) -> Preflight:
     found = rd.preflight(text, graph=graph, **settings)
-    if found.status == "undecided":
+    if found.outcome == "undecided":
         raise Undecided(found.verdict)
-    return Preflight(found.status, found.verdict, tuple((f.topic, f.status, f.text) for f in found.findings))
+    return Preflight(found.outcome, found.verdict, tuple((f.topic, f.outcome, f.text) for f in found.findings))
 
 
 def _formula(question: Callable[..., Any]) -> Callable[[str], Formula]:
@@ -324,6 +374,7 @@ _DOORS: dict[str, Callable[..., Any]] = {
     "growth_rate": _formula(rd.growth_rate),
     "reaction_flow": _flow,
     "preflight": _preflight,
+    "both": _both,
 }
 
 

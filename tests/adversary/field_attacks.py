@@ -77,7 +77,7 @@ def lipschitz(
 ) -> str | None:
     """A state whose Jacobian has a larger norm than is claimed; an exact claim must nearly be reached."""
     if constant.value is None:
-        return _is_bounded(drawn, normalisation, rng) if constant.exact and not (is_local or is_one_sided) else None
+        return _is_bounded(drawn, normalisation, rng) if constant.is_sharp and not (is_local or is_one_sided) else None
     for run in runs(drawn, normalisation, rng):
         radius = float(np.exp(rng.uniform(-1.5, 1.5)))
         claimed = value(constant.value, run, radius)
@@ -90,7 +90,7 @@ def lipschitz(
             if found > claimed + 1e-7 * (1 + abs(found)):
                 place = f"R = {radius}, t = {t}, {state.tolist()} from {start.tolist()}"
                 return f"slopes sum to {found:.9g} > {claimed:.9g} at {place}, {run.told()}"
-    return _reached(drawn, constant, normalisation, rng, is_local) if constant.exact and not is_one_sided else None
+    return _reached(drawn, constant, normalisation, rng, is_local) if constant.is_sharp and not is_one_sided else None
 
 
 def _reached(drawn: DrawnFields, constant: Any, normalisation: str, rng: Random, is_local: bool) -> str | None:
@@ -222,7 +222,7 @@ def refutation(drawn: DrawnFields, bounds: Bounds, note: str) -> str | None:
 # ---------------------------------------------------------------------- lives and sums
 def existence(drawn: DrawnFields, found: Any, rng: Random) -> str | None:
     """A run from the starts that are named, on any graph, which ends before its time."""
-    if found.status != "global":
+    if found.outcome != "global":
         return None
     normalisation = "row" if "row normalisation" in found.starts else str(rng.choice(NORMALISATIONS))
     for run in runs(drawn, normalisation, rng, isolated="no node" not in found.starts):
@@ -296,11 +296,11 @@ def attacked(drawn: DrawnFields, question: str, rng: Random) -> Attack:
     match question:
         case "lipschitz_local" | "lipschitz_global":
             found = ask_fields(text, question, normalisation)
-            status = "undecided" if found.note.startswith("undecided") else "held"
+            status = "undecided" if found.reason.startswith("undecided") else "held"
             witness = lipschitz(drawn, found, normalisation, rng, is_local=question == "lipschitz_local")
         case "one_sided":
             found = ask_fields(text, question, normalisation)
-            status = "undecided" if found.note.startswith("undecided") else "held"
+            status = "undecided" if found.reason.startswith("undecided") else "held"
             witness = lipschitz(drawn, found, normalisation, rng, is_local=False, is_one_sided=True)
         case "rectangle":
             box = ask_fields(text, "invariant_box", normalisation)
@@ -313,14 +313,14 @@ def attacked(drawn: DrawnFields, question: str, rng: Random) -> Attack:
             bounds = {name: pairs[rng.integers(len(pairs))] for name in drawn.fields}
             asked = f"{asked}, {bounds}"
             box = ask_fields(text, "invariant_box", normalisation, bounds)
-            status = "undecided" if box.status == "undecided" else "held"
-            if box.status == "proved":
+            status = "undecided" if box.is_kept is None else "held"
+            if box.is_kept:
                 witness = rectangle(drawn, bounds, normalisation, rng, box.assumes)
-            elif box.status == "refuted":
-                witness = refutation(drawn, bounds, box.note)
+            elif box.is_kept is False:
+                witness = refutation(drawn, bounds, box.reason)
         case "existence":
             lives = ask_fields(text, question)
-            status = "undecided" if lives.status == "undecided" else "held"
+            status = "undecided" if lives.outcome == "undecided" else "held"
             witness = existence(drawn, lives, rng)
         case "conserved":
             witness = conserved(drawn, ask_fields(text, question), rng)
@@ -331,9 +331,9 @@ def attacked(drawn: DrawnFields, question: str, rng: Random) -> Attack:
 
 def _of_densities(drawn: DrawnFields, found: Any, normalisation: str, rng: Random) -> str | None:
     cone = dict.fromkeys(drawn.fields, (0, "oo"))
-    if found.status == "refuted":
-        return refutation(drawn, cone, found.note)
-    return rectangle(drawn, cone, normalisation, rng, "") if found.status == "proved" and found.is_closed else None
+    if found.outcome == "refuted":
+        return refutation(drawn, cone, found.reason)
+    return rectangle(drawn, cone, normalisation, rng, "") if found.outcome == "proved" and found.is_closed else None
 
 
 QUESTIONS = (

@@ -1,4 +1,4 @@
-"""docs/trust.json and docs/trust.md from results: `python -m tests.adversary.page runs/adversary.jsonl`."""
+"""trust.json and trust.md from results: `python -m tests.adversary.page runs/adversary.jsonl`."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ from typing import Any
 from tests.adversary.outcome import REFUTED
 from tests.adversary.runner import resumed
 from tests.adversary.summary import Summary
-
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+from tests.paths import ROOT
 
 HEAD = """# Trust
 
 How often the answers of the symbolic core were wrong when somebody tried to refute them. The adversary
 (`tests/adversary/`) draws systems from the whole language with assumptions of every kind, asks the questions of
-[answers](answers.md), and checks what comes back with numpy, scipy and mpmath alone: sampled Jacobians, faces of
-boxes, iterated steps, integrated solutions, matrix exponentials, numerical ranks, on graphs with isolated nodes,
-self-loops, weights and one-way edges. It shares no code with the modules that decide.
+[answers](../mathematics/answers.md), and checks what comes back with numpy, scipy and mpmath alone: sampled
+Jacobians, faces of boxes, iterated steps, integrated solutions, matrix exponentials, numerical ranks, on graphs with
+isolated nodes, self-loops, weights and one-way edges. It shares no code with the modules that decide.
 
-Numbers in [trust.json](trust.json), this page by `python -m tests.adversary.page`.
+Numbers in [trust.json](../../studies/results/trust.json), this page by `python -m tests.adversary.page`.
 """
 #: What earlier rounds found, and what came of it.
 HISTORY = """\
@@ -91,11 +90,12 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("results", type=Path, help="json lines of `python -m tests.adversary`")
     parser.add_argument("--command", default="make test-deep", help="the command the results came from")
     parser.add_argument("--history", default=HISTORY, help="what a reader must know of how the results came about")
-    parser.add_argument("--docs", type=Path, default=DOCS)
+    parser.add_argument("--results", type=Path, default=ROOT / "studies" / "results", dest="folder")
+    parser.add_argument("--docs", type=Path, default=ROOT / "docs" / "measured")
     options = parser.parse_args(arguments)
     summary = Summary.of(resumed(options.results).values())
     text = json.dumps(numbers(summary, options.command, options.history), indent=1) + "\n"
-    (options.docs / "trust.json").write_text(text, encoding="utf-8")
+    (options.folder / "trust.json").write_text(text, encoding="utf-8")
     (options.docs / "trust.md").write_text(page(summary, options.command, options.history), encoding="utf-8")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import re
 
 import numpy as np
 
@@ -20,6 +21,18 @@ IDENTITIES = (
     ("relu(H)*relu(-H)", "0*H"), ("relu(relu(H))", "relu(H)"), ("abs(-H)", "abs(H)"), ("M**3*H0", "M*H0"),
     ("cos(2*H)", "(1 - 2*sin(H)**2)"), ("L@H", "(H - A@H)"), ("A@A@H", "A@(A@H)"), ("tanh(H)", "(2*sigmoid(2*H) - 1)"),
     ("M*(1 - M)*H", "0*H"), ("exp(H)*exp(-H)*H", "H"), ("(1 - M)*(1 - M)*H", "(1 - M)*H"),
+    ("cos(H)**2", "(1 + cos(2*H))/2"), ("sin(H)*cos(H)", "sin(2*H)/2"), ("sin(H)**3", "(3*sin(H) - sin(3*H))/4"),
+    ("tanh(H)", "(exp(2*H) - 1)/(exp(2*H) + 1)"), ("sigmoid(H)", "1/(1 + exp(-H))"),
+    ("tanh(H)**2", "(1 - 4*sigmoid(2*H)*sigmoid(-2*H))"), ("tanh(H)**2", "((exp(2*H) - 1)/(exp(2*H) + 1))**2"),
+    ("sigmoid(H)*(1 - sigmoid(H))", "exp(H)/(1 + exp(H))**2"), ("relu(H - 1) + 1", "(H + 1 + abs(H - 1))/2"),
+    ("H*abs(H)", "(relu(H)**2 - relu(-H)**2)"), ("relu(H)**2", "H*relu(H)"),
+    ("relu(1 - H)", "(abs(H - 1) + 1 - H)/2"), ("H*(1 - H)", "(H - H**2)"), ("H*(1 - H)*(H + 1)", "(H - H**3)"),
+    ("(1 - H)**2", "(1 - 2*H + H**2)"), ("H**2/(1 + H**2)", "(1 - 1/(1 + H**2))"),
+    ("A@(H + tanh(H))", "(A@H + A@tanh(H))"), ("H*(A@H - H)", "-H*(L@H)"), ("tanh(H)*(A@H - H)", "-(L@H)*tanh(H)"),
+    ("sigmoid(H)*(A@H - H)", "(A@H - H)/(1 + exp(-H))"), ("(1 - tanh(H)**2)", "4*sigmoid(2*H)*(1 - sigmoid(2*H))"),
+    ("sqrt((H - 1)**2)", "abs(H - 1)"), ("abs(tanh(H))", "tanh(abs(H))"), ("exp(softplus(H))", "(1 + exp(H))"),
+    ("H**3/(1 + H**2)", "(H - H/(1 + H**2))"), ("relu(tanh(H))", "(tanh(H) + tanh(abs(H)))/2"),
+    ("softplus(H) - softplus(-H)", "H"), ("tanh(H) + relu(H)", "(2*sigmoid(2*H) - 1 + (H + abs(H))/2)"),
 )  # fmt: skip
 
 #: Pairs that look alike and differ somewhere.
@@ -79,6 +92,11 @@ def rewritten(text: str, rng: Random) -> str:
     """Another text for the same right-hand side."""
     tree = _Rewriter(rng).visit(copy.deepcopy(read(text)))
     return ast.unparse(ast.fix_missing_locations(tree))
+
+
+def inserted(text: str, inner: str) -> str:
+    """The text with another operand in place of H."""
+    return re.sub(r"\bH\b", lambda found: inner, text)
 
 
 def altered(text: str, letters: list[str], rng: Random) -> str:

@@ -51,8 +51,11 @@ def _refuted(drawn: Drawn, answer: States, values: Mapping[str, Any]) -> str | N
     letters = numbers(field, 1.0)
     told: list[tuple[float, float, State]] = []
     for state in answer.states:
-        if not all(formulas.holds(c, letters) for c in state.conditions):
+        about_state = [c for c in state.conditions if "H" in formulas.letters(c)]
+        if not all(formulas.holds(c, letters) for c in state.conditions if c not in about_state):
             continue
+        if state.free:
+            return _no_family(field, about_state, letters)
         ends = [formulas.evaluate(text, letters) for text in (state.lower, state.upper)]
         if any(isinstance(end, complex) or not np.isfinite(end) for end in ends):
             return f"{state.lower} = {ends[0]} is no state; {field.told()}"
@@ -66,6 +69,15 @@ def _refuted(drawn: Drawn, answer: States, values: Mapping[str, Any]) -> str | N
             return f"{witness}; {field.told()}"
     missed = _missed(rate, precise_rate, [(low, high) for low, high, _ in told]) if answer.is_complete else None
     return f"{missed}; {field.told()}" if missed else None
+
+
+def _no_family(field: Field, conditions: list[str], letters: Mapping[str, Any]) -> str | None:
+    """A state at which a family of all states is not steady."""
+    rate = _rate(field)
+    for place in (-2.3, -0.7, 0.0, 0.4, 1.0, 3.1):
+        if all(formulas.holds(c, {**letters, "H": place}) for c in conditions) and (why := _no_state(rate, place)):
+            return f"{why}; {field.told()}"
+    return None
 
 
 def _rate(field: Field, *, precise: bool = False) -> Rate:

@@ -16,6 +16,8 @@ FAMILY = "steps"
 Array = np.ndarray
 Random = np.random.Generator
 CASES = 10
+#: Modes that are smaller are no modes: a field that is zero has them by rounding.
+ROUNDING = 1e-9
 
 
 def questions(drawn: Drawn, rng: Random) -> list[Question]:
@@ -88,7 +90,7 @@ def _sharp(drawn: Drawn, method: str, answer: Step, rng: Random) -> str | None:
         modes = np.linalg.eigvalsh(field.generator()).astype(complex)
         beyond = 1.05 * limit if np.isfinite(limit) else 1e9
         scale = np.abs(modes).max()
-        noticeable = modes[modes.real < -1e-3 * scale]
+        noticeable = modes[modes.real < -max(1e-3 * scale, ROUNDING)]
         strongest = -noticeable.real.min() if len(noticeable) else 0.0
         if len(noticeable) and strongest > 0.05 * scale and not methods.amplified(method, noticeable, beyond):
             return f"called the largest step, {limit:.9g}, but {beyond:.9g} damps every damped mode; {field.told()}"

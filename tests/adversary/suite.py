@@ -13,10 +13,12 @@ from tests.adversary import (
     equivalence,
     existence,
     flows,
+    forms,
     identifiability,
     lipschitz,
     preflight,
     responses,
+    state_conditions,
     states,
     steps,
 )
@@ -28,12 +30,16 @@ FAMILIES: dict[str, ModuleType] = {
     m.FAMILY: m
     for m in (
         lipschitz, boxes, steps, existence, equivalence, identifiability, conservation, responses, flows, preflight,
-        states,
+        states, state_conditions, forms,
     )
 }  # fmt: skip
 
 #: Share of the systems that are pairs made for `equivalent`.
 PAIRS = 0.08
+#: Share of the systems that are made for the conditions of steady states.
+CONDITIONS = 0.05
+#: Share of the systems that are asked about in two forms.
+FORMS = 0.03
 #: How often a question is chosen, by what its answer costs; 1 where not named.
 WEIGHTS = {"preflight": 0.3, "existence": 0.7, "reaction_flow": 0.6, "step_limit": 1.5, "invariant_box": 0.8}
 
@@ -49,9 +55,15 @@ def planned(seed: int, index: int, families: tuple[str, ...] = (), count: int = 
     """
     rng = np.random.default_rng([seed, index])
     wanted = families or tuple(FAMILIES)
-    if equivalence.FAMILY in wanted and rng.random() < PAIRS:
+    further = np.random.default_rng([seed, index, 1])
+    if state_conditions.FAMILY in wanted and (len(wanted) == 1 or further.random() < CONDITIONS):
+        return state_conditions.draw(further)
+    share = rng.random() if equivalence.FAMILY in wanted else 0.5
+    if share < PAIRS:
         drawn, question = equivalence.drawn_pair(rng)
         return drawn, [question]
+    if wanted == (forms.FAMILY,) or (forms.FAMILY in wanted and share > 1 - FORMS):
+        return forms.drawn_pair(rng, count)
     possible: list[Question] = []
     while not possible:
         drawn = draw(rng)

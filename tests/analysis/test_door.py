@@ -20,10 +20,9 @@ import analysis
 import rdgraph as rd
 import studies
 from analysis import plots
-from analysis.phases.borders import roughness_borders, stability_borders
-from analysis.phases.diagram import swept_names
-from analysis.phases.scalar_fates import reaction_fates
-from analysis.verdicts.asymptotics import check_symbol, make_symbols
+from analysis.phases.diagram import roughness_borders, stability_borders, swept_names
+from analysis.phases.reaction_grid import reaction_fates
+from analysis.verdicts.energy_fates import check_symbol, make_symbols
 from analysis.verdicts.statements import Reaction
 from rdgraph.systems.system import System
 from tests.paths import ROOT

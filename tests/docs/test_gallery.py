@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from tests.paths import ROOT
 
-EXAMPLES = ROOT / "docs" / "examples"
+EXAMPLES = ROOT / "docs" / "start" / "examples"
 PROGRAMS = sorted(EXAMPLES.glob("*/plot_*.py"))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from docs.building import made_pages
 from docs.building.built_site import faults
-from docs.building.reference_pages import DOORS, groups
+from docs.building.reference_pages import DOORS, groups, plain_stars
 from tests.paths import ROOT
 
 CONTENTS = re.compile(r"```\{toctree\}\n(.*?)```", re.DOTALL)
@@ -23,11 +23,13 @@ def test_the_reference_has_every_public_name(package: str) -> None:
 
 
 def test_the_reference_lists_every_group() -> None:
-    listed = set(re.findall(r"^generated/reference/(\w+)$", (ROOT / "docs/reference.md").read_text(), re.MULTILINE))
+    listed = set(
+        re.findall(r"^/generated/reference/(\w+)$", (ROOT / "docs/reference/reference.md").read_text(), re.MULTILINE)
+    )
     assert listed == {group.address for package in DOORS for group in groups(package)} | {"commands", "rdgraph_testing"}
 
 
-@pytest.mark.parametrize("folder", ["tutorials", "explanation"])
+@pytest.mark.parametrize("folder", ["start/tutorials", "mathematics"])
 def test_the_contents_of_a_folder_name_all_its_pages(folder: str) -> None:
     (block,) = CONTENTS.findall((ROOT / "docs" / folder / "index.md").read_text(encoding="utf-8"))
     named = {line for line in block.splitlines() if line and not line.startswith(":")}
@@ -35,8 +37,8 @@ def test_the_contents_of_a_folder_name_all_its_pages(folder: str) -> None:
 
 
 def test_every_explanation_has_its_four_parts() -> None:
-    for page in (ROOT / "docs/explanation").glob("*.md"):
-        if page.name != "index.md":
+    for page in (ROOT / "docs/mathematics").glob("*.md"):
+        if page.name not in ("index.md", "answers.md"):
             heads = re.findall(r"^## (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
             assert heads == ["Definition", "Theorem", "Method", "Example"], page.name
 
@@ -93,3 +95,9 @@ def test_the_explorer_is_embedded_where_there_is_one(
     assert {page.stem for page in (tmp_path / "generated").iterdir()} == set(wanted)
     for name in wanted:
         assert f'src="../{name}_page.html"' in (tmp_path / f"generated/{name}.md").read_text(encoding="utf-8")
+
+
+def test_stars_of_formulas_in_help_texts_are_no_emphasis() -> None:
+    text = "# Head\n\n**Usage**:\n\n```console\n$ a*b*c\n```\n\n* `x*y`: as in alpha*L@H + beta*H**2.\n"
+    expected = text.replace("alpha*L@H + beta*H**2", r"alpha\*L@H + beta\*H\*\*2")
+    assert plain_stars(text) == expected

@@ -63,7 +63,7 @@ def test_a_theorist_analyses_a_line(tmp_path: Path) -> None:
 
 def test_a_theorist_asks_for_existence() -> None:
     found = rd.existence("F")
-    assert found.status == "local"
+    assert found.outcome == "local"
     assert found.blow_ups
 
 
@@ -86,6 +86,7 @@ def test_a_theorist_draws_a_phase_diagram(tmp_path: Path) -> None:
     assert {"a", "b"} <= set(rows[0])
 
 
+@pytest.mark.slow_cases(2)
 # ---------------------------------------------------------------------- an inventor
 @needs_texas
 @pytest.mark.slow
@@ -119,7 +120,8 @@ def test_an_inventor_compares_a_reaction(tmp_path: Path) -> None:
     shown = typed(f"{line} --splits 0,1 --set epochs=5 --device cpu", tmp_path)
     assert {"GCN", "GREAD-BS"} <= set(shown.split())
     assert "tanh(1" in shown
-    assert max(map(len, shown.splitlines()[:-1])) <= WIDTH
+    tables = [line for line in shown.splitlines() if line.startswith(" ")]
+    assert max(map(len, tables)) <= WIDTH
 
 
 @pytest.mark.slow
@@ -145,11 +147,9 @@ def test_a_practitioner_trains_and_predicts(tmp_path: Path) -> None:
     write_club(tmp_path)
     shown = typed(f"rdgraph train --edges edges.csv --nodes nodes.csv{SHORT}", tmp_path)
     assert "wrote runs/train/nodes-BS-1/predictions.csv" in shown
-    typed("rdgraph predict runs/train/nodes-BS-1", tmp_path)
-    own, again = (
-        path.read_bytes() for path in (tmp_path / "runs/train/nodes-BS-1/predictions.csv", tmp_path / "predictions.csv")
-    )
-    assert own == again
+    typed("rdgraph predict runs/train/nodes-BS-1 --out again.csv", tmp_path)
+    own, again = (tmp_path / name for name in ("runs/train/nodes-BS-1/predictions.csv", "again.csv"))
+    assert own.read_bytes() == again.read_bytes()
     write_club(tmp_path, last=12)
     shown = typed("rdgraph predict runs/train/nodes-BS-1 --edges edges.csv --nodes nodes.csv --out new.csv", tmp_path)
     assert "12 nodes:" in shown
@@ -188,7 +188,7 @@ def test_a_practitioner_comes_with_other_libraries(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_reviewer_reads_the_ledger(tmp_path: Path) -> None:
     lines = typed("rdgraph ledger", tmp_path).splitlines()
-    assert "published numbers and claims" in lines[0]
+    assert "930 numbers and claims" in lines[0]
     assert max(map(len, lines[1:])) <= WIDTH
     shown = typed('rdgraph ledger show "GREAD-AC texas"', tmp_path)
     assert shown.startswith("cell: T8/GREAD-AC/texas\n")

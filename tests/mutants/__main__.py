@@ -23,21 +23,19 @@ from mutmut.utils.format_utils import get_mutant_name
 from tests.mutants.trial import NOTICED, Trials
 from tests.paths import ROOT
 
-_UNIT = "tests/rdgraph/decisions"
+_UNIT = "tests/rdgraph/reals"
 #: The modules that are changed, and the tests that should notice.
 MODULES = {
-    "rdgraph/decisions/judge.py": [f"{_UNIT}/test_rulings.py", f"{_UNIT}/test_judge.py"],
-    "rdgraph/decisions/domain.py": [
+    "rdgraph/reals/judge.py": [f"{_UNIT}/test_rulings.py", f"{_UNIT}/test_judge.py"],
+    "rdgraph/reals/domain.py": [
         f"{_UNIT}/test_rulings.py", f"{_UNIT}/test_ratio_cells.py", f"{_UNIT}/test_domain.py",
     ],
-    "rdgraph/decisions/smtlib.py": [f"{_UNIT}/test_smtlib.py"],
-    "rdgraph/decisions/rewriting.py": [f"{_UNIT}/test_rewriting.py"],
-    "rdgraph/decisions/enclosure.py": [f"{_UNIT}/test_enclosure.py"],
-    "rdgraph/decisions/maxima.py": [f"{_UNIT}/test_interval_extrema.py", f"{_UNIT}/test_domain.py"],
-    "rdgraph/decisions/interval_extrema.py": [f"{_UNIT}/test_interval_extrema.py", f"{_UNIT}/test_domain.py"],
-    "rdgraph/decisions/ratio_cells.py": [f"{_UNIT}/test_ratio_cells.py"],
-    "rdgraph/decisions/polynomials.py": [f"{_UNIT}/test_polynomials.py"],
-    "rdgraph/decisions/regions.py": [f"{_UNIT}/test_regions.py"],
+    "rdgraph/reals/smtlib.py": [f"{_UNIT}/test_smtlib.py"],
+    "rdgraph/reals/rewriting.py": [f"{_UNIT}/test_rewriting.py"],
+    "rdgraph/reals/enclosure.py": [f"{_UNIT}/test_enclosure.py"],
+    "rdgraph/reals/maxima.py": [f"{_UNIT}/test_interval_extrema.py", f"{_UNIT}/test_domain.py"],
+    "rdgraph/reals/polynomials.py": [f"{_UNIT}/test_ratio_cells.py", f"{_UNIT}/test_polynomials.py"],
+    "rdgraph/reals/regions.py": [f"{_UNIT}/test_regions.py"],
     "rdgraph/theory/lipschitz.py": ["tests/rdgraph/theory/test_lipschitz_values.py"],
 }  # fmt: skip
 TREE = ROOT / "mutants"

@@ -27,6 +27,7 @@ from rdgraph.errors import FileError, InvalidArgument, RdgraphError
 from rdgraph.files import drafting, read_bytes, read_text, replacing, write_text
 from rdgraph.graphs.matrix_formats import make_csr
 from rdgraph.interrupts import patient, terminable
+from tests.property_examples import examples
 
 KIND, WHAT = "test bundle 1", "a bundle"
 
@@ -246,7 +247,7 @@ def damaged(content: bytes, kind: str, place: int, value: int) -> bytes:
     return content[:k] + bytes([value]) + content[k:]
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(damages=st.lists(DAMAGE, min_size=1, max_size=3), in_words=st.booleans())
 def test_damage_is_refused_or_does_no_harm(tmp_path: Path, damages: list[tuple[str, int, int]], in_words: bool) -> None:
     """Whatever happens to a file: the same bundle, or an error of the package."""

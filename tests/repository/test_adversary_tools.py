@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.adversary import assumptions, drawing, formulas, graphs, methods, page, rewriting, suite
+from tests.adversary import assumptions, drawing, energy, formulas, graphs, methods, page, rewriting, steps, suite
 from tests.adversary.__main__ import main
 from tests.adversary.answers import (
     Conservation,
     Energy,
+    Increase,
     Refused,
+    Step,
     Undecided,
 )
 from tests.adversary.integration import follow
@@ -173,7 +175,7 @@ def test_the_page_shows_what_was_counted(tmp_path: Path) -> None:
     records = [Record(0, tuple(outcomes)), Record(1, (Outcome("steps", UNDECIDED, "L@H", "step_limit()"),))]
     results = tmp_path / "results.jsonl"
     results.write_text("".join(r.line() + "\n" for r in records))
-    page.main([str(results), "--docs", str(tmp_path), "--command", "make test-deep"])
+    page.main([str(results), "--results", str(tmp_path), "--docs", str(tmp_path), "--command", "make test-deep"])
     numbers = json.loads((tmp_path / "trust.json").read_text())
     assert (numbers["systems"], numbers["asked"], numbers["refuted"], numbers["error_rate"]) == (2, 5, 1, 0.25)
     assert numbers["refutations"][0]["text"] == "-L@H"
@@ -186,13 +188,14 @@ def test_the_page_shows_what_was_counted(tmp_path: Path) -> None:
 def test_only_the_adapter_knows_the_tool() -> None:
     folder = Path(suite.__file__).parent
     allowed = {"numpy", "scipy", "mpmath", "tests", "__future__", *sys.stdlib_module_names}
+    adapters = {"answers.py": {"rdgraph"}, "lowered_attacks.py": {"rdgraph", "torch"}}
     for path in sorted(folder.glob("*.py")):
         imported = {
             name.partition(".")[0]
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
             for name in _imports(node)
         }
-        assert imported <= allowed | ({"rdgraph"} if path.name == "answers.py" else set()), path.name
+        assert imported <= allowed | adapters.get(path.name, set()), path.name
 
 
 def _imports(node: ast.AST) -> list[str]:
@@ -202,3 +205,20 @@ def _imports(node: ast.AST) -> list[str]:
         case ast.ImportFrom():
             return [node.module or ""]
     return []
+
+
+# ---------------------------------------------------------------------- what is no fault
+def test_a_witness_without_a_mask_is_tried_with_several() -> None:
+    kinds = (("M", "node"), ("beta", "scalar"))
+    increase = Increase(2, (("beta", 1.0),), (1.0, -1.0), None, 16.0)
+    answer = Energy(None, None, "increases on some graph", witness=increase)
+    assert energy._witness(Drawn("beta*L@H + M*(1 - M)*H", kinds), answer, increase) is None
+    assert energy._witness(Drawn("beta*L@H + M*H", kinds), answer, increase) is not None
+
+
+def test_rounding_is_no_mode() -> None:
+    for body, refuted in (("0.3*beta*H - 0.1*beta*H - 0.2*beta*H", False), ("-beta*H", True)):
+        system = Drawn(body, (("beta", "scalar"),))
+        answer = Step("oo", "stability", "")
+        assert bool(steps._sharp(system, "euler", answer, np.random.default_rng(0))) is False
+        assert bool(steps._stable(system, "euler", "symmetric", answer, np.random.default_rng(0))) is refuted

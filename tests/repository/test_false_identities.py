@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.adversary import graphs
+from tests.adversary import graphs, suite
 from tests.adversary.answers import (
     Classes,
     Conservation,
@@ -17,12 +17,16 @@ from tests.adversary.answers import (
     Flow,
     Formula,
     Identifiability,
+    Increase,
     Preflight,
     State,
     States,
 )
+from tests.adversary.energy import ALONG
+from tests.adversary.outcome import Question
 from tests.adversary.systems import Drawn, Field
-from tests.repository.false_answers import BLUR, DIFFUSION, FISHER, SOURCE, TANH, bound, witness
+from tests.repository.drawn_system import drawn
+from tests.repository.false_answers import ALLEN_CAHN, BLUR, DIFFUSION, FISHER, SOURCE, TANH, bound, witness
 
 EDGE = {"nodes": 2, "edges": ((0, 1),)}
 
@@ -92,9 +96,11 @@ def test_differences_of_large_numbers_are_computed_with_more_digits() -> None:
         witness(EXPONENTIALS, "steady_states", States((), True), 3, values=values) is None
     )  # touches, without crossing
     text = "-alpha*L@H - a*(exp(c + H) - exp(c)*exp(H))"
-    assert witness(text, "energy_law", Energy(None, None, "never increases, on undirected regular graphs"), 6) is None
+    assert (
+        witness(text, "energy_law", Energy(None, None, "never increases, on every undirected regular graph"), 6) is None
+    )
     assert witness(
-        "alpha*L@H - exp(H)", "energy_law", Energy(None, None, "never increases, on undirected regular graphs")
+        "alpha*L@H - exp(H)", "energy_law", Energy(None, None, "never increases, on every undirected regular graph")
     )
 
 
@@ -170,23 +176,73 @@ def test_wrong_steady_states_are_refuted(text: str, values: Any, right: States, 
     assert witness(text, "steady_states", wrong, 8, values=values)
 
 
+ROOTS = ("-beta*sqrt(-gamma)/gamma", "beta*sqrt(-gamma)/gamma")
+
+
+@pytest.mark.parametrize(
+    ("text", "right", "wrong"),
+    [
+        ("-beta**2*1/H - gamma*H where gamma real",
+         States(tuple(State(r, r, ("gamma < 0",)) for r in ROOTS), True),
+         States(tuple(State(r, r, (f"Ne({r}, 0)",)) for r in ROOTS[:1]), True)),
+        ("-beta**2*1/H - gamma*H where gamma real",
+         States(tuple(State(r, r, ("gamma < 0",)) for r in ROOTS), True),
+         States(tuple(State(r, r, ("Ne(gamma, 0)",)) for r in ROOTS), True)),
+        ("beta*H**2/H - gamma*H where gamma real",
+         States((State("H", "H", ("Eq(beta - gamma, 0)", "Ne(H, 0)"), "", True),), True),
+         States((State("0", "0"), State("H", "H", ("Eq(beta - gamma, 0)", "Ne(H, 0)"), "", True)), True)),
+        ("beta*H - gamma*H**2 where gamma real",
+         States((State("0", "0"), State("beta/gamma", "beta/gamma", ("Ne(gamma, 0)",))), True),
+         States((State("0", "0"), State("beta/gamma", "beta/gamma")), True)),
+        ("beta*H**2/(1 + H**2) where beta real",
+         States((State("0", "0"), State("H", "H", ("Eq(beta, 0)",), "", True)), True),
+         States((State("0", "0"),), True)),
+        ("abs(H) - gamma where gamma real",
+         States((State("gamma", "gamma", ("gamma >= 0",)), State("-gamma", "-gamma", ("gamma >= 0",))), True),
+         States((State("gamma", "gamma", ("gamma >= 0",)),), True)),
+        ("beta*sqrt(H) - gamma where gamma real",
+         States((State("gamma**2/beta**2", "gamma**2/beta**2", ("gamma >= 0",)),), True),
+         States((State("gamma**2/beta**2", "gamma**2/beta**2"),), True)),
+    ],
+)  # fmt: skip
+def test_states_without_their_conditions_are_refuted(text: str, right: States, wrong: States) -> None:
+    question = Question("state_conditions", "steady_states", {"values": None})
+    assert not any(suite.check(drawn(text), question, right, 1, i) for i in range(3))
+    assert any(suite.check(drawn(text), question, wrong, 1, i) for i in range(3))
+
+
 @pytest.mark.parametrize(
     ("text", "right", "wrong"),
     [
         (DIFFUSION, Energy("-2*alpha*lam**2", None, "never increases, on every graph"),
          Energy("-2*alpha*lam", None, "")),
         (SOURCE, Energy("-2*alpha*lam**2", "2*beta*lam", ""), Energy("-2*alpha*lam**2", None, "")),
-        ("alpha*L@H", Energy("2*alpha*lam**2", None, "increases for some states"),
+        ("alpha*L@H", Energy("2*alpha*lam**2", None, "increases on every graph with an edge"),
          Energy("2*alpha*lam**2", None, "never increases, on every graph")),
-        (DIFFUSION, Energy("-2*alpha*lam**2", None, ""), Energy("-2*alpha*lam**2", None, "increases for some states")),
-        (TANH, Energy(None, None, "on undirected regular graphs never increases iff 1 - beta <= 0"),
-         Energy(None, None, "on undirected regular graphs never increases iff 0.5 - beta <= 0")),
-        (TANH, Energy(None, None, "on undirected regular graphs never increases where 2 - beta <= 0"),
-         Energy(None, None, "never increases, on undirected regular graphs")),
-        ("-alpha*L@H - beta*H**3", Energy(None, None, "never increases, on undirected regular graphs"),
-         Energy(None, None, "increases for some states, whatever the coefficients, on undirected regular graphs")),
-        ("(beta - alpha)*L@H", Energy("2*(beta - alpha)*lam**2", None, "never increases iff beta - alpha <= 0"),
-         Energy("2*(beta - alpha)*lam**2", None, "never increases iff beta - 2*alpha <= 0")),
+        (DIFFUSION, Energy("-2*alpha*lam**2", None, ""),
+         Energy("-2*alpha*lam**2", None, "increases on every graph with an edge")),
+        (DIFFUSION, Energy("-2*alpha*lam**2", None, ""), Energy("-2*alpha*lam**2", None, "increases on some graph")),
+        (BLUR, Energy("2*(beta - alpha)*lam**2 - 2*beta*lam**3", None, ""),
+         Energy("2*(beta - alpha)*lam**2 - 2*beta*lam**3", None, "increases on every graph with an edge")),
+        (ALLEN_CAHN, Energy(None, None, "increases on some undirected regular graph"),
+         Energy(None, None, "increases on every undirected regular graph with an edge")),
+        ("alpha*L@H", Energy(None, None, "", None, Increase(2, (("alpha", 1.0),), (1.0, -1.0), None, 16.0)),
+         Energy(None, None, "", None, Increase(2, (("alpha", 1.0),), (1.0, -1.0), None, 15.0))),
+        (DIFFUSION, Energy(None, None, ""),
+         Energy(None, None, "", None, Increase(2, (("alpha", -1.0),), (1.0, -1.0), None, 16.0))),
+        ("-alpha*L@H + beta*(H0 - H)", Energy(None, None, f"never increases, {ALONG}, on every graph"),
+         Energy(None, None, f"increases on every graph with an edge, {ALONG}")),
+        (SOURCE, Energy(None, None, ""), Energy(None, None, f"never increases, {ALONG}, on every graph")),
+        ("A@H@W", Energy(None, None, ""), Energy(None, None, "", is_gradient=True)),
+        (TANH, Energy(None, None, "never increases, on every undirected regular graph, iff 1 - beta <= 0", "1 - beta"),
+         Energy(None, None, "never increases, on every undirected regular graph, iff 1/2 - beta <= 0", "1/2 - beta")),
+        (TANH, Energy(None, None, "never increases, on every undirected regular graph, if 2 - beta <= 0", "2 - beta"),
+         Energy(None, None, "never increases, on every undirected regular graph")),
+        ("-alpha*L@H - beta*H**3", Energy(None, None, "never increases, on every undirected regular graph"),
+         Energy(None, None, "increases on some undirected regular graph, from some state, whatever the coefficients")),
+        ("(beta - alpha)*L@H",
+         Energy("2*(beta - alpha)*lam**2", None, "never increases, on every graph, iff a <= 0", "beta - alpha"),
+         Energy("2*(beta - alpha)*lam**2", None, "never increases, on every graph, iff a <= 0", "beta - 2*alpha")),
     ],
 )  # fmt: skip
 def test_wrong_energy_laws_are_refuted(text: str, right: Energy, wrong: Energy) -> None:

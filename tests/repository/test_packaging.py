@@ -8,8 +8,8 @@ import tomllib
 import pytest
 
 import rdgraph
-from tests.conftest import examples
 from tests.paths import ROOT
+from tests.property_examples import examples
 from tests.repository.test_architecture import run_python
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -46,6 +46,24 @@ def test_hypothesis_comes_with_an_extra_of_its_own() -> None:
     assert "rdgraph[testing]" in extras["dev"]
 
 
+#: Extras of those who develop rdgraph.
+FOR_DEVELOPERS = {"bench", "cluster", "docs", "dev"}
+
+
+def brought(extra: str) -> set[str]:
+    """The extras that come with one, itself included."""
+    inner = [r[len("rdgraph[") : -1] for r in PROJECT["optional-dependencies"][extra] if r.startswith("rdgraph[")]
+    return {extra, *(name for one in inner for name in brought(one))}
+
+
+def test_the_extra_all_has_every_part_and_the_page_names_them() -> None:
+    parts = set(PROJECT["optional-dependencies"]) - FOR_DEVELOPERS
+    assert brought("all") - FOR_DEVELOPERS == parts
+    page = (ROOT / "docs/start/install.md").read_text(encoding="utf-8")
+    listed = {name for found in re.findall(r"'\.\[([a-z,]+)\]'", page) for name in found.split(",")}
+    assert parts <= listed
+
+
 def test_every_pinned_tool_is_in_the_constraints() -> None:
     pinned = {line.split("==")[0].lower() for line in (ROOT / "constraints.txt").read_text().split()}
     wanted = names(PROJECT["dependencies"]) | {n for e in PROJECT["optional-dependencies"].values() for n in names(e)}
@@ -77,6 +95,13 @@ except ImportError as problem:
 )
 def test_profiles_scale_the_examples(profile: str, expected: list[int]) -> None:
     assert [examples(n, profile) for n in (1, 5, 15, 100)] == expected
+
+
+def test_no_property_test_sets_a_number_of_examples_of_its_own() -> None:
+    """It would be the same in `make test` and in `make test-deep`: profiles only set what tests leave open."""
+    texts = {path: path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py")}
+    own = [str(path) for path, text in texts.items() if re.search(r"max_examples=\d", text)]
+    assert own == []
 
 
 def test_classifiers_name_the_versions_of_the_continuous_integration() -> None:

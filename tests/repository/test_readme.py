@@ -21,23 +21,27 @@ PAGES = [
     for name in (
         "README.md",
         "docs/index.md",
-        "docs/install.md",
-        "docs/language.md",
-        "docs/answers.md",
-        "docs/running.md",
-        "docs/inverse.md",
-        "docs/laboratory.md",
-        "docs/data.md",
-        "docs/training.md",
-        "docs/large_graphs.md",
-        "docs/searching.md",
-        "docs/classifier.md",
-        "docs/conform.md",
+        "docs/start/install.md",
+        "docs/guides/language.md",
+        "docs/mathematics/answers.md",
+        "docs/guides/running.md",
+        "docs/guides/inverse.md",
+        "docs/guides/laboratory.md",
+        "docs/guides/data.md",
+        "docs/guides/training.md",
+        "docs/guides/large_graphs.md",
+        "docs/guides/searching.md",
+        "docs/guides/classifier.md",
+        "docs/guides/conform.md",
     )
 ]
-PAGES += sorted(page for page in (ROOT / "docs/explanation").glob("*.md") if page.name != "index.md")
+PAGES += sorted(
+    page for page in (ROOT / "docs/mathematics").glob("*.md") if page.name not in ("index.md", "answers.md")
+)
 
 
+#: Folders of pages.
+CHAPTERS = ("start", "start/tutorials", "guides", "mathematics", "measured", "reference")
 #: Pages whose examples train and fit for ten seconds each.
 LONG = ("classifier.md", "inverse.md")
 
@@ -53,7 +57,9 @@ def test_python_blocks(page: Path) -> None:
 
 @pytest.mark.slow
 def test_console_blocks() -> None:
-    blocks = re.findall(r"```console\n(.*?)```", (ROOT / "docs/command_line.md").read_text(encoding="utf-8"), re.DOTALL)
+    blocks = re.findall(
+        r"```console\n(.*?)```", (ROOT / "docs/reference/command_line.md").read_text(encoding="utf-8"), re.DOTALL
+    )
     commands = [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
     assert commands
     for command in commands:
@@ -72,20 +78,21 @@ def test_map_names_every_folder() -> None:
     lines = [line.split(maxsplit=1) for line in section.strip().splitlines()]
     listed = [folder.rstrip("/") for folder, _ in lines]
     assert len(listed) == len(set(listed))
-    folders = {p.parent.relative_to(ROOT) for package in FOLDER_ORDER for p in (ROOT / package).glob("*/*.*")}
+    files = [p for package in FOLDER_ORDER for glob in ("*/*.*", "*/*/*.py") for p in (ROOT / package).glob(glob)]
+    folders = {p.parent.relative_to(ROOT) for p in files}
     present = {str(f) for f in folders if f.name != "__pycache__"} | {*FOLDER_ORDER, "tests", "docs"}
     own = {"tests/adversary", "tests/mutants", "tests/repository", "tests/docs"}
-    own |= {f"docs/{name}" for name in ("tutorials", "explanation", "examples", "building")}
+    own |= {f"docs/{name}" for name in (*CHAPTERS, "start/examples", "building")}
     assert set(listed) == present | own
     for package, order in FOLDER_ORDER.items():
-        named = [folder.split("/")[1] for folder in listed if folder.startswith(f"{package}/")]
+        named = [f.removeprefix(f"{package}/").replace("/", ".") for f in listed if f.startswith(f"{package}/")]
         assert [name for name in named if name in order] == [name for name in order if name in named]
 
 
 def every_page() -> list[Path]:
     """Of the root and of the documentation, without those that `make docs` generates."""
-    below = [ROOT / "docs" / name for name in ("", "tutorials", "explanation")]
-    return [page for folder in (ROOT, *below) for page in sorted(folder.glob("*.md"))]
+    folders = [ROOT, ROOT / "docs", *(ROOT / f"docs/{name}" for name in CHAPTERS)]
+    return [page for folder in folders for page in sorted(folder.glob("*.md"))]
 
 
 @pytest.mark.parametrize("page", every_page(), ids=lambda p: p.name)
@@ -103,6 +110,15 @@ def test_modules_and_files_that_are_named_exist(page: Path) -> None:
         assert is_importable(name), (page.name, name)
     for path in re.findall(r"`((?:rdgraph|analysis|gread|studies|tests|docs)/[\w./-]*)`", text):
         assert (ROOT / path).exists(), (page.name, path)
+
+
+@pytest.mark.parametrize("page", every_page(), ids=lambda p: p.name)
+def test_no_star_of_a_formula_is_taken_as_emphasis(page: Path) -> None:
+    """Outside of code, a star between factors is escaped: Markdown would drop it and print what follows in italics."""
+    literal = re.compile(r"^(```|~~~).*?^\1|(`+).*?\2|\$[^$]*\$|\\\*", re.DOTALL | re.MULTILINE)
+    text = literal.sub("", page.read_text(encoding="utf-8"))
+    prose = [line for line in text.splitlines() if not line.startswith("    ")]
+    assert [line for line in prose if re.search(r"[\w)]\*\(|[\w)]\*\w", line)] == []
 
 
 def is_importable(name: str) -> bool:

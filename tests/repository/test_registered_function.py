@@ -12,11 +12,11 @@ import pytest
 import torch
 
 import rdgraph as rd
-from gread.classifier.estimator import GREADClassifier
+from gread.classifier.estimators import GREADClassifier
 from gread.datasets.embedded import karate
 from rdgraph.errors import InvalidArgument, MissingDependency
 from rdgraph.plugins import load_plugins
-from rdgraph.syntax.functions import FUNCTIONS
+from rdgraph.vocabulary.functions import FUNCTIONS
 from tests.paths import ROOT
 
 PLUGIN = '''"""A plugin: the Gaussian error linear unit, with what is known of it."""
@@ -56,7 +56,7 @@ def test_a_function_from_outside_goes_through_everything(plugin: Path) -> None:
 
     graph = rd.generators.ring(8)
     report = rd.preflight(system, graph=graph, coefficients={"alpha": 1, "beta": 0.5}, T=1, method="rk4", step=0.25)
-    assert report.status in ("safe", "undecided")
+    assert report.outcome in ("safe", "undecided")
     assert any("0.565" in str(f) or "113/200" in str(f) for f in report.findings), report.findings
 
     field = rd.lower(system, graph.operator(dtype=torch.float64), {"alpha": 1.0, "beta": 0.5})

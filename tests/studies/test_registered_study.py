@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 import studies
 from rdgraph.errors import InvalidArgument, MissingDependency, UnknownName
-from studies.catalogue import STUDIES
 from studies.cli import app as cli
+from studies.registered_studies import STUDIES
 from studies.runs import libraries
 from studies.runs.index import read_entry
 from studies.runs.tables import read_rows
@@ -91,7 +91,7 @@ def registered() -> Iterator[studies.Study]:
 def test_a_registered_study_is_listed_and_found(registered: studies.Study) -> None:
     assert studies.find_study("two-and-two") is registered
     shown = CliRunner(env={"COLUMNS": "200"}).invoke(cli.app, ["study"])
-    assert "two-and-two" in shown.output
+    assert "two-and-two" in shown.stdout
     assert list(STUDIES)[-1] == "two-and-two"
     unknown = CliRunner().invoke(cli.app, ["study", "two-and-tow"])
     assert isinstance(unknown.exception, UnknownName)

@@ -18,12 +18,12 @@ from PIL import Image
 from scipy.linalg import expm
 
 import rdgraph as rd
-from analysis.responses import response_curves
-from studies.catalogue import find_study
+from analysis.gain_curves import response_curves
 from studies.cli import app as cli
-from studies.grid import figures as grid_pictures
 from studies.grid import study as grid
-from studies.response import rows as response_rows
+from studies.grid import study as grid_pictures
+from studies.registered_studies import find_study
+from studies.response import study as response_rows
 from studies.runs.published_settings import PublishedSetting, best_settings
 from studies.runs.study import execute
 from studies.runs.tables import read_rows
@@ -132,7 +132,7 @@ def test_the_same_seed_gives_the_same_tables(tiny: Path) -> None:
 def test_grid_on_the_command_line(tmp_path: Path) -> None:
     folder = tmp_path / "grid"
     done = typer.testing.CliRunner().invoke(cli.app, ["study", "grid", "--small", "--out", str(folder)])
-    assert (done.exit_code, done.output) == (0, f"wrote {folder / 'report.html'}\n")
+    assert (done.exit_code, done.stdout) == (0, f"wrote {folder / 'report.html'}\n")
     assert (folder / "state").read_text() == "done\n"
     with Image.open(folder / "figures/flow.gif") as picture:
         assert picture.n_frames == grid.settings(small=True)["frames"]
@@ -196,7 +196,7 @@ def test_response_on_the_command_line_interrupted_and_resumed(tmp_path: Path) ->
     assert "This run was interrupted" in (folder / "report.html").read_text(encoding="utf-8")
     kept = (folder / "parts/comparison.csv").stat().st_mtime_ns
     done = typer.testing.CliRunner().invoke(cli.app, ["study", "response", "--small", "--out", str(folder)])
-    assert (done.exit_code, done.output) == (0, f"wrote {folder / 'report.html'}\n")
+    assert (done.exit_code, done.stdout) == (0, f"wrote {folder / 'report.html'}\n")
     assert (folder / "parts/comparison.csv").stat().st_mtime_ns == kept
     assert (folder / "state").read_text() == "done\n"
     check_response(folder)
@@ -232,7 +232,7 @@ def test_the_list_of_studies() -> None:
     shown = typer.testing.CliRunner(env={"COLUMNS": "200"}).invoke(cli.app, ["study"])
     assert shown.exit_code == 0
     for name in ("grid", "oversmoothing", "response", "discretisation"):
-        assert name in shown.output
+        assert name in shown.stdout
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,1 @@
-"""Several fields, time, noise and further operators: what is proved beside the theory of one equation."""
+"""Several fields, time, noise and further operators: rectangles, lifetimes, conserved sums, slopes."""

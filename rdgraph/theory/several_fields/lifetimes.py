@@ -13,33 +13,117 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from rdgraph.algebra.normal_form import TIME, Act, Mix, State
-from rdgraph.canonical.cancelled_parts import with_cancelled
-from rdgraph.decisions.branches import is_defined
-from rdgraph.decisions.budget import limited
-from rdgraph.decisions.condition_words import factored
-from rdgraph.decisions.domain import Domain
 from rdgraph.errors import NotApplicable, Undecided
-from rdgraph.normalisations.registry import find_normalisation
-from rdgraph.syntax.answer_symbols import h, h0, public
-from rdgraph.syntax.tree import Kind
+from rdgraph.language.answer_symbols import h, h0, public
+from rdgraph.language.normal_form import TIME, Act, Mix, State
+from rdgraph.language.tree import Kind
+from rdgraph.reals.branches import is_defined
+from rdgraph.reals.budget import limited
+from rdgraph.reals.condition_words import factored
+from rdgraph.reals.domain import NEGATIVE, POSITIVE, Domain
+from rdgraph.systems.canonical.cancelled_parts import with_cancelled
 from rdgraph.systems.system import System
 from rdgraph.theory.blowup import BlowUp, fate
 from rdgraph.theory.several_fields.magnitudes import Magnitudes
-from rdgraph.theory.several_fields.mass_control import mass_control
-from rdgraph.theory.several_fields.node_speeds import has_gap, normal_forms, starts_of, states_of, timely
-from rdgraph.theory.several_fields.positivity import PROVED, positivity
+from rdgraph.theory.several_fields.node_speeds import NodeSpeeds, has_gap, normal_forms, starts_of, states_of, timely
+from rdgraph.theory.several_fields.positivity import positivity
 from rdgraph.theory.several_fields.rectangles import rectangle
+from rdgraph.vocabulary.normalisations import find_normalisation
 
+# ---------------------------------------------------------------------- mass control
+# Mass control: positive weights w with sum_i w_i f_i <= c (1 + sum_i u_i) for densities.
+#
+# Terms that grow faster than linearly are collected over the fields: what one field gains another one loses, as u**2*v
+# or u*(A@v) in u and v. Where densities stay non-negative, every field is then at most of the size of the sum, which
+# grows at most exponentially.
+
+#: Coefficients of a term by the field in whose equation it stands.
+Shares = dict[str, sp.Expr]
+
+
+def mass_control(system: System, normalisation: str = "row") -> str | None:
+    """Why a weighted sum of densities grows at most linearly, at every node; None where no weights were found.
+
+    >>> from rdgraph.systems.parser import parse
+    >>> mass_control(parse("u' = a - u + u**2*v - L@u; v' = b - u**2*v - L@v"))
+    'the sum u + v gains at most linearly'
+    """
+    try:
+        speeds = NodeSpeeds.of(system, normalisation)
+    except NotApplicable:
+        return None
+    shares = _fast_terms(system, speeds)
+    if shares is None:
+        return None
+    domain = system.domain
+    weights = _weights(system.fields, shares, domain)
+    for choice in (dict.fromkeys(system.fields, sp.S.One), weights):
+        totals = [sp.Add(*(choice[name] * c for name, c in row.items())) for row in shares.values()]
+        if all(domain.sign(sp.simplify(total)).is_nonpositive for total in totals):
+            text = " + ".join(name if w == 1 else f"{public(w)}*{name}" for name, w in choice.items())
+            return f"the sum {text} gains at most linearly"
+    return None
+
+
+def _fast_terms(system: System, speeds: NodeSpeeds) -> Mapping[sp.Expr, Shares] | None:
+    """Terms of higher order as monomials in quantities >= 0, with their coefficients; None where there are others."""
+    measure = Magnitudes(system, find_normalisation("row"), is_local=False)
+    back = {call.letter: Act(map(sp.Symbol, call.word), call.inner) for call in speeds.calls}
+    moving = {*states_of(system).values(), *starts_of(system).values(), *back}
+    found: dict[sp.Expr, Shares] = {}
+    for name, speed in speeds.speeds.items():
+        for term in sp.Add.make_args(sp.expand(speed)):
+            if measure.order(term.xreplace(back)) <= 1:
+                continue
+            coefficient, core = term.as_independent(*moving, as_Add=False)
+            if term.has(Mix, TIME) or not _is_nonnegative(core, system, back) or speeds.varying & term.free_symbols:
+                return None
+            row = found.setdefault(core, {})
+            row[name] = row.get(name, sp.S.Zero) + coefficient
+    return found
+
+
+def _is_nonnegative(core: sp.Expr, system: System, back: Mapping[sp.Symbol, sp.Expr]) -> bool:
+    """Whether a product is non-negative for densities: powers of states, and of what A collects of such products."""
+    for factor in sp.Mul.make_args(core):
+        base, exponent = factor.as_base_exp()
+        if not (exponent.is_Integer and exponent > 0):
+            return False
+        if base in back:
+            act = back[base]
+            if any(w.name != "A" for w in act.word) or not _is_nonnegative(act.inner, system, back):
+                return False
+        elif not isinstance(base, State):
+            return False
+    return True
+
+
+def _weights(fields: tuple[str, ...], shares: Mapping[sp.Expr, Shares], domain: Domain) -> dict[str, sp.Expr]:
+    """Weights for which gains and losses of terms that stand in two equations cancel, 1 where nothing is asked."""
+    weights: dict[str, sp.Expr] = {fields[0]: sp.S.One}
+    pairs = [row for row in shares.values() if len(row) == 2]
+    for _ in fields:
+        for row in pairs:
+            (one, p), (two, q) = row.items()
+            if {domain.sign(p), domain.sign(q)} != {POSITIVE, NEGATIVE}:
+                continue
+            if one in weights and two not in weights:
+                weights[two] = sp.cancel(-weights[one] * p / q)
+            elif two in weights and one not in weights:
+                weights[one] = sp.cancel(-weights[two] * q / p)
+    return {name: weights.get(name, sp.S.One) for name in fields}
+
+
+# ---------------------------------------------------------------------- lifetimes
 #: Seconds of the search for a blow-up and for a rectangle.
 SEARCH_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
 class Lifetime:
-    """global, local or undecided, with the reason; `starts` is what the starts must satisfy, empty for all of them."""
+    """global, local or None, with the reason; `starts` is what the starts must satisfy, empty for all of them."""
 
-    status: str
+    value: str | None
     reason: str
     starts: str = ""
     blow_ups: tuple[BlowUp, ...] = ()
@@ -50,7 +134,7 @@ def lifetime(system: System) -> Lifetime:
 
     >>> from rdgraph.systems.parser import parse
     >>> found = lifetime(parse("u' = -beta*u*(A@v); v' = beta*u*(A@v) - gamma*v"))
-    >>> found.status, found.starts
+    >>> found.value, found.starts
     ('global', 'u, v >= 0')
     """
     trouble = _singularity(system.normals, timely(system.domain))
@@ -61,7 +145,7 @@ def lifetime(system: System) -> Lifetime:
     tried = [trouble] if trouble else ["no bound of the growth holds for all states"]
     kinds = ("row", "none") if "L" in system.letters else ("row",)  # L is I - A, or D - A
     densities = [positivity(system, kind) for kind in kinds]
-    if all(found.status == PROVED and found.is_closed for found in densities):
+    if all(found.value and found.is_closed for found in densities):
         sums = [mass_control(system, kind) for kind in kinds]
         if (mass := sums[0]) is not None and None not in sums:
             return Lifetime(
@@ -133,7 +217,7 @@ def _of_noise(system: System, trouble: str | None) -> Lifetime:
     parts = [trouble] if trouble else []
     parts += [f"the drift of {', '.join(bent)} is not seen to be Lipschitz for all states"] if bent else []
     parts += [f"the factor of xi in {', '.join(rough)} is not seen to be Lipschitz for all states"] if rough else []
-    return Lifetime("undecided", f"Ito equation: {'; '.join(parts)}; the theorem asks for both")
+    return Lifetime(None, f"Ito equation: {'; '.join(parts)}; the theorem asks for both")
 
 
 # ---------------------------------------------------------------------- blow-up
@@ -145,7 +229,7 @@ def _blown_up(system: System, trouble: str | None, tried: list[str]) -> Lifetime
     except (Undecided, NotApplicable) as problem:
         reasons.append(str(problem))
         found = None
-    return found or Lifetime("undecided", "; ".join(reasons))
+    return found or Lifetime(None, "; ".join(reasons))
 
 
 def _blow_up_alone(system: System) -> Lifetime | None:

@@ -8,19 +8,19 @@ from functools import cached_property, partial
 
 import sympy as sp
 
-from rdgraph.algebra.normal_form import MASKS, TIME, Act, H, Mix, State
-from rdgraph.decisions.branches import is_defined
-from rdgraph.decisions.domain import POSITIVE, Domain
-from rdgraph.decisions.regions import cases
 from rdgraph.errors import NotApplicable, Undecided, UnknownSign
-from rdgraph.normalisations.normalisation import Normalisation
-from rdgraph.syntax.answer_symbols import R, T
-from rdgraph.syntax.reader import start_of
-from rdgraph.syntax.tree import Kind
+from rdgraph.language.answer_symbols import R, T
+from rdgraph.language.normal_form import MASKS, TIME, Act, H, Mix, State
+from rdgraph.language.reader import start_of
+from rdgraph.language.tree import Kind
+from rdgraph.reals.branches import is_defined
+from rdgraph.reals.domain import POSITIVE, Domain
+from rdgraph.reals.regions import cases
 from rdgraph.systems.system import System
 from rdgraph.theory.growth_at_infinity import order
 from rdgraph.theory.several_fields.node_speeds import has_gap, row_size, starts_of, states_of, timely
 from rdgraph.theory.slope_bounds import largest_slope, largest_value, steepest
+from rdgraph.vocabulary.normalisations import Normalisation
 
 
 @dataclass(frozen=True)

@@ -12,17 +12,17 @@ from functools import lru_cache
 
 import sympy as sp
 
-from rdgraph.algebra.normal_form import TIME, Act, Mix, State
-from rdgraph.canonical.cancelled_parts import with_cancelled
-from rdgraph.decisions.domain import Domain
 from rdgraph.errors import NotApplicable
-from rdgraph.normalisations.normalisation import Normalisation
-from rdgraph.normalisations.registry import find_normalisation
-from rdgraph.syntax.answer_symbols import s
-from rdgraph.syntax.functions import REALS, record_of
-from rdgraph.syntax.reader import start_of
-from rdgraph.syntax.tree import Kind
+from rdgraph.language.answer_symbols import s
+from rdgraph.language.normal_form import TIME, Act, Mix, State
+from rdgraph.language.reader import start_of
+from rdgraph.language.tree import Kind
+from rdgraph.reals.domain import Domain
+from rdgraph.reals.rewriting import outermost
+from rdgraph.systems.canonical.cancelled_parts import Nought, with_cancelled
 from rdgraph.systems.system import System
+from rdgraph.vocabulary.functions import REALS, record_of
+from rdgraph.vocabulary.normalisations import Normalisation, find_normalisation
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,10 @@ class NodeSpeeds:
     calls: tuple[Call, ...]
 
     @classmethod
-    def of(cls, system: System, normalisation: str) -> NodeSpeeds:
+    def of(cls, system: System, normalisation: str, *, is_open: bool = False) -> NodeSpeeds:
         """The speeds of a system; NotApplicable where matrices mix channels or an operator acts on what another made.
+
+        With `is_open` these stand as calls of a nameless operator too: letters of which nothing is known.
 
         >>> from rdgraph.systems.parser import parse
         >>> found = NodeSpeeds.of(parse("u' = -beta*u*(A@v); v' = beta*u*(A@v) - v"), "row")
@@ -53,6 +55,8 @@ class NodeSpeeds:
         [(('A',), v)]
         """
         normals = normal_forms(system, normalisation)
+        if is_open:
+            return _opened(system, normalisation, normals)
         if any(normal.has(Mix) for normal in normals.values()):
             raise NotApplicable("a matrix mixes the channels")
         atoms = sorted({atom for normal in normals.values() for atom in normal.atoms(Act)}, key=str)
@@ -70,6 +74,22 @@ class NodeSpeeds:
         kinds = self.system.algebra.kinds
         present = {x for part in (*self.speeds.values(), *(c.inner for c in self.calls)) for x in part.free_symbols}
         return frozenset(x for x in present if kinds.get(x.name) is Kind.NODE or x.name == "M")
+
+
+def _opened(system: System, normalisation: str, normals: Mapping[str, sp.Expr]) -> NodeSpeeds:
+    calls: list[Call] = []
+
+    def opened(expression: sp.Expr) -> sp.Expr:
+        letters = {}
+        for atom in sorted(outermost(expression.atoms(Act, Mix)), key=str):
+            is_known = isinstance(atom, Act) and not atom.inner.has(Act, Mix)
+            word = tuple(w.name for w in atom.word) if is_known else ()
+            letters[atom] = sp.Dummy("x", real=True)
+            calls.append(Call(letters[atom], word or ("",), opened(atom.inner)))
+        return expression.xreplace(letters)
+
+    speeds = {name: opened(normal.replace(Nought, lambda part: part)) for name, normal in normals.items()}
+    return NodeSpeeds(system, find_normalisation(normalisation), speeds, tuple(calls))
 
 
 @lru_cache(maxsize=256)

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from rdgraph.algebra.normal_form import MASKS, TIME, State
-from rdgraph.decisions.branches import is_defined
-from rdgraph.decisions.domain import Domain
-from rdgraph.syntax.answer_symbols import s
-from rdgraph.syntax.reader import start_of
+from rdgraph.language.answer_symbols import s
+from rdgraph.language.normal_form import MASKS, TIME, State
+from rdgraph.language.reader import start_of
+from rdgraph.reals.branches import is_defined
+from rdgraph.reals.domain import Domain
 from rdgraph.theory.several_fields.node_speeds import Call, NodeSpeeds, has_gap, timely
 
 Interval = tuple[sp.Expr, sp.Expr]

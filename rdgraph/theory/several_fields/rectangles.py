@@ -8,18 +8,19 @@ from typing import Any
 
 import sympy as sp
 
-from rdgraph.decisions.budget import limited, within_budget
-from rdgraph.decisions.judge import BOUNDED, remembered, watched
+from rdgraph.answers import Answer, Status, certainty
 from rdgraph.errors import InvalidArgument, NotApplicable, Undecided, UnknownName
-from rdgraph.normalisations.registry import find_normalisation
-from rdgraph.syntax.answer_symbols import R, public, s
-from rdgraph.syntax.exact_numbers import exact_number
-from rdgraph.syntax.formula_reader import read_expression
-from rdgraph.syntax.tree import Kind
+from rdgraph.language.answer_symbols import R, public, s
+from rdgraph.language.formula_reader import read_expression
+from rdgraph.language.normal_form import TIME, State
+from rdgraph.language.tree import Kind
+from rdgraph.reals.budget import limited, remaining, within_budget
+from rdgraph.reals.domain import NEGATIVE, POSITIVE
+from rdgraph.reals.judge import BOUNDED, remembered, watched
+from rdgraph.reals.line_pieces import zeros
 from rdgraph.systems.system import System
-from rdgraph.theory.several_fields.node_speeds import NodeSpeeds
-from rdgraph.theory.several_fields.pair_graph import crossing
-from rdgraph.theory.several_fields.positivity import PROVED, REFUTED, UNDECIDED, Positivity, positivity
+from rdgraph.theory.several_fields.node_speeds import Call, NodeSpeeds, starts_of, states_of
+from rdgraph.theory.several_fields.positivity import Positivity, crossing, positivity
 from rdgraph.theory.several_fields.rectangle_faces import (
     ANY_SUMS,
     AVERAGING,
@@ -31,8 +32,160 @@ from rdgraph.theory.several_fields.rectangle_faces import (
     Interval,
     RectangleFaces,
 )
-from rdgraph.theory.several_fields.rectangle_search import found_rectangle
+from rdgraph.vocabulary.exact_numbers import exact_number
+from rdgraph.vocabulary.normalisations import find_normalisation
 
+# ---------------------------------------------------------------------- rectangle search
+# A search for rectangles: upper faces at zeros of the speeds, a common radius, sizes at which damping wins.
+#
+# Every rectangle that is returned was proved face by face; an end that was not found is infinite.
+
+#: Seconds spent on one face or rectangle.
+FACE_SECONDS = 0.8
+
+
+def found_rectangle(faces: RectangleFaces, lower: sp.Expr) -> Bounds | None:
+    """A rectangle that is kept, as small as it was found; `lower` is 0 where densities stay non-negative, else -oo."""
+    fields = faces.speeds.system.fields
+    for side in dict.fromkeys((lower if lower == 0 else -R, -R)):
+        common = dict.fromkeys(fields, (side, R))
+        if _is_kept(faces, common):
+            return common
+    if lower == 0:
+        bounds: dict[str, Interval] = dict.fromkeys(fields, (sp.S.Zero, sp.oo))
+        changed = True
+        while changed:
+            changed = False
+            for name in (n for n in fields if bounds[n][1] == sp.oo):
+                tried = ((e, {**bounds, name: (sp.S.Zero, e)}) for e in _ends(faces, name))
+                end = next((e for e, smaller in tried if _holds(faces, smaller, name)), None)
+                if end is not None:
+                    bounds[name], changed = (sp.S.Zero, end), True
+        if all(end != sp.oo for _, end in bounds.values()) or (sized := _damped(faces)) is None:
+            return bounds if faces.is_lipschitz(bounds) else None
+        return sized
+    return _damped(faces)
+
+
+def _is_kept(faces: RectangleFaces, bounds: Bounds) -> bool:
+    try:
+        return limited(min(FACE_SECONDS, remaining()), faces.keep, bounds)
+    except Undecided:
+        return False
+
+
+def _holds(faces: RectangleFaces, bounds: Bounds, name: str) -> bool:
+    try:
+        return limited(min(FACE_SECONDS, remaining()), faces.hold, bounds, name, 1)
+    except Undecided:
+        return False
+
+
+def _ends(faces: RectangleFaces, name: str) -> list[sp.Expr]:
+    """Positive zeros of a field's speed on states equal in all nodes, the other fields zero; then any radius."""
+    system, state = faces.speeds.system, State(name)
+    others = {x: sp.S.Zero for n, x in states_of(system).items() if n != name}
+    uniform = faces.speeds.speeds[name].xreplace({c.letter: _uniform(faces, c) for c in faces.speeds.calls})
+    uniform = uniform.xreplace(others)
+    if uniform.has(TIME, *starts_of(system).values()):
+        return [R]
+    found = [z for z in zeros(sp.expand(uniform), state) if faces.domain.sign(z) is POSITIVE and not z.has(state)]
+    return [*found, R]
+
+
+def _uniform(faces: RectangleFaces, call: Call) -> sp.Expr:
+    """What a call makes of a state that is equal in all nodes, with the largest row sums."""
+    if "L" in call.word:
+        return sp.S.Zero
+    return call.inner if faces.collecting.highest is None else faces.collecting.highest ** len(call.word) * call.inner
+
+
+# ---------------------------------------------------------------------- damping
+def _damped(faces: RectangleFaces) -> Bounds | None:
+    """|u_i| <= B_i large enough for the damping of every field, one field after the other in terms of the rest."""
+    sizes = {name: sp.Dummy(name, positive=True) for name in faces.speeds.system.fields}
+    speeds = {name: _outward(faces, name, sizes) for name in sizes}
+    if any(value is None for value in speeds.values()):
+        return None
+    left: dict[str, sp.Expr] = {name: value for name, value in speeds.items() if value is not None}
+    solved: dict[sp.Symbol, sp.Expr] = {}
+    while left:
+        step = next((x for name in left if (x := _solved(faces, left[name], sizes[name])) is not None), None)
+        if step is None:
+            return None
+        letter, value = step
+        solved = {x: sp.expand(v.xreplace({letter: value})) for x, v in solved.items()} | {letter: value}
+        left = {n: sp.expand(v.xreplace({letter: value})) for n, v in left.items() if sizes[n] != letter}
+    bounds = {name: (-solved[x], solved[x]) for name, x in sizes.items()}
+    if any(not end.is_finite and not end.free_symbols for _, end in bounds.values()):
+        return None
+    tidy = {name: (-sp.factor(end), sp.factor(end)) for name, (_, end) in bounds.items()}
+    return tidy if _is_kept(faces, tidy) else None
+
+
+def _outward(faces: RectangleFaces, name: str, sizes: dict[str, sp.Symbol]) -> sp.Expr | None:
+    """A bound of the outward speed at |u| = B: odd powers of u that damp keep their sign, all else counts in full."""
+    system, own = faces.speeds.system, State(name)
+    letters = {call.letter: call for call in faces.speeds.calls}
+    speed = sp.expand(faces.speeds.speeds[name])
+    moving = [*states_of(system).values(), *letters]
+    if not speed.is_polynomial(*moving) or speed.has(TIME, *starts_of(system).values()):
+        return None
+    total = sp.S.Zero
+    for powers, c in sp.Poly(speed, *moving).terms():
+        present = {x: k for x, k in zip(moving, powers, strict=True) if k}
+        sign = faces.domain.sign(c)
+        if set(present) == {own} and present[own] % 2 == 1:
+            total += c * sizes[name] ** present[own]
+            continue
+        if sign is NEGATIVE and len(present) == 1 and _is_own_laplacian(letters.get(next(iter(present))), own):
+            continue  # D - A points inwards where its field is largest
+        size = c if sign is POSITIVE else -c if sign is NEGATIVE else sp.Abs(c)
+        for x, k in present.items():
+            largest = sizes[x.name] if isinstance(x, State) else _collected_size(faces, letters[x], sizes)
+            if largest is None:
+                return None
+            size *= largest**k
+        total += size
+    return sp.expand(total)
+
+
+def _is_own_laplacian(call: Call | None, own: State) -> bool:
+    return call is not None and call.word == ("L",) and call.inner == own
+
+
+def _collected_size(faces: RectangleFaces, call: Call, sizes: dict[str, sp.Symbol]) -> sp.Expr | None:
+    inner, word = call.inner, call.word
+    highest = faces.collecting.highest
+    if not isinstance(inner, State) or inner.name not in sizes or set(word) != {"A"} or highest is None:
+        return None
+    return highest ** len(word) * sizes[inner.name]
+
+
+def _solved(faces: RectangleFaces, speed: sp.Expr, letter: sp.Symbol) -> tuple[sp.Symbol, sp.Expr] | None:
+    """A size at which a bound of the outward speed is not positive; other sizes may occur if the damping is linear."""
+    polynomial = sp.Poly(speed, letter)
+    lead, degree = polynomial.LC(), polynomial.degree()
+    if degree < 1 or faces.domain.sign(lead) is not NEGATIVE:
+        return None
+    others = [sp.Abs(c) if not _is_signed(faces, c) else c for c in polynomial.all_coeffs()[1:]]
+    if degree == 1:
+        return letter, sp.expand(sp.cancel((others[0] - lead) / -lead))
+    if any(x.free_symbols & _sizes(speed, letter) for x in (lead, *others)):
+        return None
+    large = [sp.Max(c, 0) if not _is_signed(faces, c) else c for c in others if faces.domain.sign(c) is not NEGATIVE]
+    return letter, sp.expand(1 + sp.Add(*(sp.cancel(c / -lead) for c in large)))
+
+
+def _is_signed(faces: RectangleFaces, coefficient: sp.Expr) -> bool:
+    return coefficient == 0 or faces.domain.sign(coefficient) in (POSITIVE, NEGATIVE)
+
+
+def _sizes(speed: sp.Expr, letter: sp.Symbol) -> set[sp.Symbol]:
+    return {x for x in speed.free_symbols if isinstance(x, sp.Dummy) and x != letter}
+
+
+# ---------------------------------------------------------------------- rectangles
 #: Seconds of the search for a rectangle, and of a proof of one.
 SEARCH_SECONDS, PROOF_SECONDS = 4.0, 2.5
 NO_ISOLATED_NODES = "no node is without incoming edges"
@@ -42,12 +195,12 @@ NOT_FOUND = (
 )
 
 
-@dataclass(frozen=True)
-class Rectangle:
+@dataclass(frozen=True, repr=False)
+class Rectangle(Answer):
     """One interval for the entries of each field that no run leaves which starts inside.
 
     Attributes:
-        status: "proved", "refuted" by the point in `note`, or "undecided", which `note` explains.
+        is_kept: True where that is proved, False where a run leaves through the point in the reason, None if undecided.
         bounds: the intervals that were asked for or found, None where none was found; an end may be infinite, and a
             run then stays inside for as long as it exists. R is any positive number, s the largest row sum of A.
         nonnegative: whether non-negative states stay non-negative.
@@ -55,17 +208,36 @@ class Rectangle:
         regular: without a proof, bounds that are kept on regular graphs with edges.
     """
 
-    status: str
+    is_kept: bool | None
     bounds: Mapping[str, Interval] | None
-    note: str = ""
-    nonnegative: Positivity = field(default_factory=lambda: Positivity(UNDECIDED))
+    reason: str = ""
+    nonnegative: Positivity = field(default_factory=lambda: Positivity(None))
     assumes: str = ""
     regular: Mapping[str, Interval] | None = None
 
     @property
+    def value(self) -> Mapping[str, Interval] | None:
+        """The intervals by field, where they are kept."""
+        return self.bounds if self.is_kept else None
+
+    @property
+    def status(self) -> Status:
+        """proved where the rectangle is kept or left, else undecided."""
+        return Status.UNDECIDED if self.is_kept is None else certainty(self.reason)
+
+    @property
+    def outcome(self) -> str:
+        """proved, refuted or undecided."""
+        return str(self.status) if self.is_kept is not False else "refuted"
+
+    @property
+    def headline(self) -> str:
+        return f"{self.inside} is invariant" if self.is_kept else f"{self.inside} is left"
+
+    @property
     def exists(self) -> bool:
         """A rectangle is proved to be kept, for all admissible coefficients."""
-        return self.status == PROVED and self.bounds is not None
+        return self.is_kept is True and self.bounds is not None
 
     @property
     def is_bounded(self) -> bool:
@@ -100,32 +272,32 @@ def rectangle(system: System, normalisation: str, bounds: Mapping[str, Any] | No
 
     >>> from rdgraph.systems.parser import parse
     >>> found = rectangle(parse("u' = u*(1 - u - a*v) - Du*L@u; v' = v*(1 - v - b*u) - Dv*L@v"), "row")
-    >>> found.status, found.bounds, found.nonnegative.status
-    ('proved', {'u': (0, 1), 'v': (0, 1)}, 'proved')
+    >>> found.status.value, found.bounds, found.nonnegative.value
+    ('proved', {'u': (0, 1), 'v': (0, 1)}, True)
     """
     asked = None if bounds is None else read_bounds(system, bounds)
     with watched() as watch:
         answer = _answered(system, normalisation, None if asked is None else tuple(asked.items()))
-    note = f"{answer.note}; {BOUNDED}".removeprefix("; ") if watch.bounded and answer.exists else answer.note
-    return replace(answer, bounds=_public(answer.bounds), regular=_public(answer.regular), note=note)
+    note = f"{answer.reason}; {BOUNDED}".removeprefix("; ") if watch.bounded and answer.exists else answer.reason
+    return replace(answer, bounds=_public(answer.bounds), regular=_public(answer.regular), reason=note)
 
 
 def _public(bounds: Bounds | None) -> Bounds | None:
     return None if bounds is None else {name: (public(a), public(b)) for name, (a, b) in bounds.items()}
 
 
-@within_budget(lambda problem: Rectangle(UNDECIDED, None, f"undecided: {problem}"))
+@within_budget(lambda problem: Rectangle(None, None, f"undecided: {problem}"))
 @remembered(256)
 def _answered(system: System, normalisation: str, asked: tuple[tuple[str, Interval], ...] | None) -> Rectangle:
     densities = positivity(system, normalisation)
     if system.is_noisy:
         reason = "undecided: noise can push a state over every face at which its factor is not zero"
-        return Rectangle(UNDECIDED, None, reason, densities)
+        return Rectangle(None, None, reason, densities)
     try:
         collecting = collecting_of(normalisation)
         speeds = NodeSpeeds.of(system, normalisation)
     except NotApplicable as problem:
-        return Rectangle(UNDECIDED, None, f"undecided: {problem}", densities)
+        return Rectangle(None, None, f"undecided: {problem}", densities)
     if asked is not None:
         return replace(_decided(system, speeds, collecting, dict(asked)), nonnegative=densities)
     return replace(_sought(system, speeds, collecting, densities), nonnegative=densities)
@@ -156,9 +328,9 @@ def _decided(system: System, speeds: NodeSpeeds, collecting: Collecting, bounds:
         return proved
     witness = crossing(system, bounds) if speeds.record.is_sharp else None
     if witness is not None:
-        return Rectangle(REFUTED, bounds, str(witness))
+        return Rectangle(False, bounds, str(witness))
     note = "undecided: no face was seen to be crossed on two nodes, and not all faces are proved to hold"
-    return _on_regular(system, collecting, bounds, Rectangle(UNDECIDED, bounds, note))
+    return _on_regular(system, collecting, bounds, Rectangle(None, bounds, note))
 
 
 def _proved(faces: RectangleFaces, bounds: Bounds) -> Rectangle:
@@ -171,7 +343,7 @@ def _proved(faces: RectangleFaces, bounds: Bounds) -> Rectangle:
     assumes = ""
     if faces.collecting is AVERAGING and not RectangleFaces(faces.speeds, AVERAGING_OR_ALONE).keep(bounds):
         assumes = NO_ISOLATED_NODES
-    return Rectangle(PROVED, bounds, "; ".join(notes), assumes=assumes)
+    return Rectangle(True, bounds, "; ".join(notes), assumes=assumes)
 
 
 def _on_regular(system: System, collecting: Collecting, bounds: Bounds, answer: Rectangle) -> Rectangle:
@@ -179,13 +351,13 @@ def _on_regular(system: System, collecting: Collecting, bounds: Bounds, answer: 
     if collecting is not UP_TO_S or not RectangleFaces(NodeSpeeds.of(system, "row"), AVERAGING).keep(bounds):
         return answer
     shown = in_text(_public(bounds) or {})
-    note = f"{answer.note}; on regular graphs with edges, where rows of A sum to 1, {shown} is kept"
-    return replace(answer, note=note, regular=bounds)
+    note = f"{answer.reason}; on regular graphs with edges, where rows of A sum to 1, {shown} is kept"
+    return replace(answer, reason=note, regular=bounds)
 
 
 # ---------------------------------------------------------------------- a search
 def _sought(system: System, speeds: NodeSpeeds, collecting: Collecting, densities: Positivity) -> Rectangle:
-    lower = sp.S.Zero if densities.status == PROVED and densities.is_closed else -sp.oo
+    lower = sp.S.Zero if densities.value and densities.is_closed else -sp.oo
     faces = RectangleFaces(speeds, collecting)
     try:
         bounds = limited(SEARCH_SECONDS, found_rectangle, faces, lower)
@@ -196,17 +368,17 @@ def _sought(system: System, speeds: NodeSpeeds, collecting: Collecting, densitie
         if collecting is not UP_TO_S or answer.is_bounded:
             return answer
     else:
-        answer = Rectangle(UNDECIDED, None, NOT_FOUND)
+        answer = Rectangle(None, None, NOT_FOUND)
     if collecting is not UP_TO_S:
         return answer
     row = rectangle(system, "row")
     if not row.is_bounded:
         return answer
     note = (
-        f"{answer.note}; rows of the symmetric A sum to more than 1 on irregular graphs; on regular graphs with edges "
-        f"{row.inside} is kept"
+        f"{answer.reason}; rows of the symmetric A sum to more than 1 on irregular graphs; on regular graphs with "
+        f"edges {row.inside} is kept"
     )
-    return replace(answer, note=note.removeprefix("; "), regular=row.bounds)
+    return replace(answer, reason=note.removeprefix("; "), regular=row.bounds)
 
 
 # ---------------------------------------------------------------------- arguments

@@ -16,6 +16,7 @@ async function choose(text, wanted = null) {
     return;
   }
   error.hidden = true;
+  document.querySelector("main").classList.remove("stale");
   byId("equation").removeAttribute("aria-invalid");
   build();
 }
@@ -37,6 +38,8 @@ function showError(text, problem) {
     mark,
   );
   byId("equation-error").hidden = false;
+  byId("catalogue").value = "";
+  document.querySelector("main").classList.add("stale"); // what is shown belongs to the equation before
   Object.assign(byId("equation"), {value: text}).setAttribute("aria-invalid", "true");
 }
 

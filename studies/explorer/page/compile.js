@@ -20,20 +20,14 @@ function evaluator(formulas, names) {
   return made.get(key);
 }
 
-const DERIVED = {
-  tanh: (x) => 1 - Math.tanh(x) ** 2,
-  relu: (x) => (x > 0 ? 1 : x < 0 ? 0 : 0.5),
-  exp: Math.exp,
-  sqrt: (x) => 0.5 / Math.sqrt(x),
-  abs: Math.sign,
-  sigmoid: (x) => FUNCTIONS.f_sigmoid(x) * (1 - FUNCTIONS.f_sigmoid(x)),
-  softplus: (x) => FUNCTIONS.f_sigmoid(x),
-  sin: Math.cos,
-  cos: (x) => -Math.sin(x),
-};
+const SLOPES = Object.fromEntries(
+  Object.entries(LANGUAGE.function_slopes).map(([name, body]) => [
+    name, new Function(...FUNCTION_NAMES, "x", `return ${body};`).bind(null, ...FUNCTION_VALUES),
+  ]),
+);
 
 function slopeOf(name, x) {
-  if (DERIVED[name]) return DERIVED[name](x);
+  if (SLOPES[name]) return SLOPES[name](x);
   const f = FUNCTIONS[`f_${name}`];
   const step = 1e-6 * Math.max(1, Math.abs(x));
   return (f(x + step) - f(x - step)) / (2 * step);

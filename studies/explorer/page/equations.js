@@ -118,13 +118,23 @@ function declareKind([name, kind], at, said) {
 }
 
 function declareOperator([name, ...words], at, said) {
-  checkNewName(name, at);
+  if (LANGUAGE.structural[name] !== "matrix") checkNewName(name, at);
   const all = new Set([...(said.operators.get(name) ?? []), ...words]);
   for (const [one, other] of LANGUAGE.exclusive) {
     if (all.has(one) && all.has(other))
       throw new LanguageError(at, `${name} to be ${one} or ${other}`, "both", "drop one of them");
   }
   said.operators.set(name, all);
+}
+
+// `W symmetric` is about a matrix; the runs of the page need nothing of it.
+function dropSymmetricMatrices(said) {
+  for (const [name, words] of said.operators) {
+    if ((said.kinds.get(name) ?? LANGUAGE.structural[name]) !== "matrix") continue;
+    if ([...words].join() !== "symmetric")
+      throw new LanguageError(0, "symmetric, all that can be said of a matrix", [...words].join(" "), "drop it");
+    said.operators.delete(name);
+  }
 }
 
 function readFunctions(said, letters, states) {
@@ -262,6 +272,7 @@ function readSystem(text) {
   const lines = readLines(text);
   const said = {kinds: new Map(), operators: new Map(), assumed: [], functions: []};
   for (const line of lines) if (line.clause) readClause(text, line.clause, said);
+  dropSymmetricMatrices(said);
   const states = lines.flatMap((line) => (line.order === 2 ? [line.field, `${line.field}'`] : [line.field]));
   const isPlain = lines.length === 1 && states.length === 1 && states[0] === "H";
   const taken = new Set(states.flatMap((state) => [state, startOf(state)]));
@@ -284,12 +295,10 @@ function readSystem(text) {
     ...LANGUAGE.usual.map((name) => [name, "scalar"]),
     ...(isPlain
       ? []
-      : states
-          .filter((s) => !s.endsWith("'"))
-          .flatMap((s) => [
-            [`D${s}`, "scalar"],
-            [`D_${s}`, "scalar"],
-          ])),
+      : [
+          ...LANGUAGE.usual_of_fields.map((name) => [name, "scalar"]),
+          ...states.filter((s) => !s.endsWith("'")).flatMap((s) => [`D${s}`, `D_${s}`].map((name) => [name, "scalar"])),
+        ]),
     ...letters,
     ...states.map((state) => [state, "field"]),
   ]);

@@ -99,9 +99,10 @@ function csvOf(what) {
 // A program for rdgraph that runs the same equation on the same graph from the same start.
 function pythonOf() {
   const {model, settings, range} = view;
-  const numbers = Object.entries(settings.coefficients)
-    .map(([name, value]) => `"${name}": ${value}`)
-    .join(", ");
+  const entries = Object.entries(settings.coefficients);
+  const asDict = (pairs) => pairs.map(([name, value]) => `"${name}": ${value}`).join(", ");
+  const numbers = asDict(entries);
+  const scalars = asDict(entries.filter(([name]) => model.coefficients[name].kind !== "matrix"));
   const shape = {
     noise: "shape = 2 * noise.reshape(len(fields), nodes) - 1",
     checker: "shape = np.where(np.arange(nodes) % 2, -1.0, 1.0) * np.ones((len(fields), 1))",
@@ -147,7 +148,8 @@ for name in fields:
     print(name, *final.flatten().tolist())
 
 run = {"T": ${settings.T}, "method": "${settings.method}", "step": ${settings.step}}
-report = rd.preflight(system, normalisation="${settings.normalisation}", **run)
+numbers = {${scalars}}
+report = rd.preflight(system, coefficients=numbers, normalisation="${settings.normalisation}", **run)
 print(report.verdict)
 `;
 }

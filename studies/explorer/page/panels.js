@@ -1,6 +1,9 @@
 // The panels of a view: responses, modes, the verdict and the plane of two coefficients, drawn and put into words.
 
 const mark = (proved) => (proved ? "proved" : IN_PAGE);
+// What an answer rests on; an open question rests on nothing, and words that say "proved" need no second one.
+const evidence = (finding) =>
+  finding.status === "unknown" || (finding.proved && /proved/.test(finding.text)) ? "" : mark(finding.proved);
 
 function said(id, words, proved) {
   const note = Object.assign(document.createElement("span"), {className: "mark", textContent: ` (${mark(proved)})`});
@@ -122,7 +125,7 @@ function showVerdict({status, words, findings}, decided = "") {
       why.append(
         f.text,
         Object.assign(document.createElement("small"), {
-          textContent: [f.reason, decided ? "" : mark(f.proved)].filter(Boolean).join("; "),
+          textContent: [...new Set([f.reason, decided ? "" : evidence(f)])].filter(Boolean).join("; "),
         }),
       );
       row.append(...[f.topic, f.status].map((t) => Object.assign(document.createElement("td"), {textContent: t})), why);
@@ -164,7 +167,11 @@ function askServer() {
     ]);
     if (told.report && asked === now)
       showVerdict(
-        {status: told.report.status, words: told.report.verdict, findings: told.report.findings},
+        {
+          status: told.report.outcome,
+          words: told.report.verdict,
+          findings: told.report.findings.map((f) => ({...f, status: f.outcome})),
+        },
         "decided by rdgraph for these numbers",
       );
   }, 400);

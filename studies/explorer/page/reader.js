@@ -22,6 +22,7 @@ function vocabulary(declared, functions = [], fields = null) {
   if (fields) {
     kinds.delete("H");
     kinds.delete("H0");
+    for (const name of LANGUAGE.usual_of_fields) kinds.set(name, "scalar");
     for (const name of fields)
       if (!name.endsWith("'")) for (const lead of ["D", "D_"]) kinds.set(lead + name, "scalar");
     for (const name of fields) for (const letter of [name, startOf(name)]) kinds.set(letter, "field");
@@ -75,7 +76,26 @@ const REMEDIES = {
 };
 REMEDIES.minus = REMEDIES.plus;
 
+// The value of a tree of plain numbers; NaN where it has letters or functions.
+function numberValue(tree) {
+  if (tree.type === "number") return tree.value;
+  if (tree.type === "negative") return -numberValue(tree.inner);
+  if (tree.type === "power") return numberValue(tree.base) ** tree.exponent;
+  if (!["plus", "minus", "times", "over"].includes(tree.type)) return NaN;
+  const [x, y] = [numberValue(tree.left), numberValue(tree.right)];
+  if (tree.type === "times") return x * y;
+  if (tree.type === "over") return x / y;
+  const sum = tree.type === "plus" ? x + y : x - y;
+  return Math.abs(sum) <= 1e-14 * (Math.abs(x) + Math.abs(y)) ? 0 : sum;
+}
+
+function checkDivisor(divisor, at) {
+  if (numberValue(divisor) === 0)
+    throw new LanguageError(at, "a divisor other than 0", "a divisor of 0", "division by zero has no value");
+}
+
 function combined(type, left, right, at) {
+  if (type === "over") checkDivisor(right, at);
   const kind = kindOf(type, left.kind, right.kind);
   if (kind) return {type, left, right, kind};
   throw new LanguageError(at, "parts that go together", `${left.kind} and ${right.kind}`, REMEDIES[type]);
@@ -215,6 +235,7 @@ class ExpressionReader {
     const exponent = Number(literal.replace(/\s/g, ""));
     if (Math.abs(exponent) > LANGUAGE.limits.exponent)
       throw this.error(at, `an exponent of at most ${LANGUAGE.limits.exponent}`, literal, "use a smaller power");
+    if (exponent < 0) checkDivisor(base, at + this.offset);
     if (base.kind === "matrix" || (base.kind === "operator" && exponent < 0))
       throw this.error(
         at,

@@ -184,7 +184,7 @@
     for (const line of drawn.lines) {
       const k = line.x.findIndex((value) => isNumber(value) && drawn.key(value) === at);
       if (k < 0 || !isNumber(line.y[k])) continue;
-      const error = isNumber(line.error?.[k]) && line.error[k] ? ` ± ${shown(line.error[k])}` : "";
+      const error = isNumber(line.error?.[k]) && line.error[k] ? ` (${line.error_name} ${shown(line.error[k])})` : "";
       const band = isNumber(line.low?.[k]) ? ` (${shown(line.low[k])} to ${shown(line.high[k])})` : "";
       const count = isNumber(line.count?.[k]) ? `, ${line.count[k]} left` : "";
       found.push([line.y[k], line.label, `${shown(line.y[k])}${error}${band}${count}`, line.style === "dots", false]);

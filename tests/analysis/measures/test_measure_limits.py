@@ -15,12 +15,11 @@ import rdgraph as rd
 from analysis.measures.class_separation import fisher_ratio
 from analysis.measures.distances import kernel_distance, mad
 from analysis.measures.energies import dirichlet_energy, laplacian_energy, rayleigh
+from analysis.measures.measure_records import MEASURES, make_measures, measure_all
 from analysis.measures.ranks import numerical_rank
-from analysis.measures.registry import MEASURES, make_measures, measure_all
 from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.generators import barabasi_albert, erdos_renyi, path, ring
-from rdgraph.graphs.operator import Operator
-from rdgraph.graphs.operator_stack import stack
+from rdgraph.graphs.operator import Operator, stack
 from tests.analysis.measures.measured_states import F64, KINDS, STAR, column, operator, random, value
 
 

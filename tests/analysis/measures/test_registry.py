@@ -15,7 +15,7 @@ from torch import Tensor
 
 import analysis
 import rdgraph as rd
-from analysis.measures.registry import MEASURES
+from analysis.measures.measure_records import MEASURES
 from rdgraph.errors import InvalidArgument, UnknownName
 from rdgraph.testing import graph_families, states
 from studies.oversmoothing import study as oversmoothing

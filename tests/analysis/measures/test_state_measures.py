@@ -14,15 +14,16 @@ import rdgraph as rd
 from analysis.measures import edge_sums as module
 from analysis.measures.class_separation import fisher_ratio
 from analysis.measures.distances import kernel_distance, mad
+from analysis.measures.edge_sums import nullspace, symmetrised
 from analysis.measures.energies import dirichlet_energy, laplacian_energy, normalised_energy, rayleigh
-from analysis.measures.laplacian_kernel import nullspace, symmetrised
+from analysis.measures.measure_records import measure_all
 from analysis.measures.ranks import effective_rank, numerical_rank
-from analysis.measures.registry import measure_all
 from rdgraph.graphs.generators import barabasi_albert, complete, erdos_renyi, grid, path, ring, star
 from rdgraph.graphs.normalisation import dense_operator
-from rdgraph.graphs.operator_stack import stack
+from rdgraph.graphs.operator import stack
 from rdgraph.testing import adjacency, graph_families, states
 from tests.analysis.measures.measured_states import F64, KINDS, STAR, column, operator, random, value
+from tests.property_examples import examples
 
 ON_A_GRAPH = (dirichlet_energy, laplacian_energy, normalised_energy, rayleigh, mad, kernel_distance)
 QUOTIENTS = (normalised_energy, rayleigh, kernel_distance)
@@ -228,7 +229,7 @@ def test_fisher_ratio_leaves_out_unknown_nodes_and_knows_its_limits() -> None:
 
 
 # ---------------------------------------------------------------------- relations between the energies
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.data())
 def test_dirichlet_energy_is_twice_the_trace_over_the_nodes(data: st.DataObject) -> None:
     """E(H) = (2/N) tr(H'(D - W)H), and E(D^-1/2 G) = (2/N) tr(G' L_sym G) where every node has an edge."""
@@ -260,7 +261,7 @@ def test_the_two_energies_disagree_on_a_star_and_neither_bounds_the_other() -> N
     assert value(dirichlet_energy, root, plain) == pytest.approx(2 / 4 * 3 * (math.sqrt(3) - 1) ** 2, rel=1e-14)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.data())
 def test_quotients_stay_between_the_ends_of_the_spectrum(data: st.DataObject) -> None:
     matrix = data.draw(graph_families(4, 8))
@@ -316,7 +317,7 @@ def dense_measures(H: np.ndarray, W: np.ndarray, kind: str) -> dict[str, float]:
     }
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.data())
 def test_measures_equal_dense_numpy(data: st.DataObject) -> None:
     weighted, kind = data.draw(st.booleans()), data.draw(st.sampled_from(KINDS))
@@ -328,7 +329,7 @@ def test_measures_equal_dense_numpy(data: st.DataObject) -> None:
         assert found[name].item() == pytest.approx(expected, rel=1e-10, abs=1e-10, nan_ok=True), name
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.data())
 def test_rayleigh_quotient_equals_dense_numpy(data: st.DataObject) -> None:
     W = data.draw(adjacency(2, 7, connected=True, weighted=True))

@@ -10,12 +10,21 @@ import sympy as sp
 import torch
 
 from analysis.measures.energies import rayleigh
-from analysis.phases.borders import roughness_borders, stability_borders
-from analysis.phases.classes import CLASSES, GROWS, NEUTRAL, SHARPENS, SMOOTHS, make_measure
-from analysis.phases.diagram import PhaseDiagram, phase_diagram
+from analysis.phases.diagram import (
+    CLASSES,
+    GROWS,
+    NEUTRAL,
+    SHARPENS,
+    SMOOTHS,
+    PhaseDiagram,
+    make_measure,
+    phase_diagram,
+    roughness_borders,
+    stability_borders,
+)
 from analysis.phases.picture import phase_figure
 from analysis.spectra.eigenvalues import spectral_gap, spectrum
-from analysis.verdicts.asymptotics import check_symbol, growth, make_symbols
+from analysis.verdicts.energy_fates import check_symbol, growth, make_symbols
 from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.graphs import generators
 from rdgraph.graphs.operator import Operator

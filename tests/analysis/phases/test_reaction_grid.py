@@ -10,8 +10,16 @@ import torch
 from scipy.integrate import solve_ivp
 
 import rdgraph as rd
-from analysis.phases.reaction_grid import PATTERN, reaction_diagram, reaction_figure
-from analysis.phases.scalar_fates import BLOWS_UP, DEPENDS, GROWS, OPEN, reaction_fates
+from analysis.phases.reaction_grid import (
+    BLOWS_UP,
+    DEPENDS,
+    GROWS,
+    OPEN,
+    PATTERN,
+    reaction_diagram,
+    reaction_fates,
+    reaction_figure,
+)
 from rdgraph.errors import InvalidArgument, NotApplicable
 
 RING = rd.generators.ring(7).operator("row", dtype=torch.float64)

@@ -14,18 +14,18 @@ from matplotlib.figure import Figure
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import ArpackNoConvergence
 
-from analysis.figures import save_figure
+from analysis.figure_files import save_figure
 from analysis.spectra.density import chebyshev_moments, damped_series, spectral_density
-from analysis.spectra.eigenvalues import spectral_gap, spectrum
+from analysis.spectra.eigenvalues import reversing_scale, spectral_gap, spectrum, symmetric_laplacian
 from analysis.spectra.mode_gains import empirical_gains, gains_figure
-from analysis.spectra.symmetric_twin import reversing_scale, symmetric_laplacian
 from rdgraph.errors import InvalidArgument, NotApplicable, RdgraphError, UnknownName
 from rdgraph.graphs import generators
 from rdgraph.graphs.graph import Graph
 from rdgraph.graphs.operator import Operator
-from rdgraph.integrators.solver import solve
-from rdgraph.lowering.vector_field import lower
+from rdgraph.run.lowering.vector_field import lower
+from rdgraph.run.solvers.solver import solve
 from rdgraph.testing import adjacency
+from tests.property_examples import examples
 
 DOUBLE = torch.float64
 KINDS = ("symmetric", "row", "column", "none")
@@ -57,7 +57,7 @@ def test_the_unnormalised_laplacian_of_a_complete_graph() -> None:
 
 
 @given(matrix=adjacency(max_nodes=7, weighted=True), kind=st.sampled_from(KINDS), loops=st.sampled_from([0.0, 0.5]))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_left_and_right_eigenvectors_of_any_undirected_graph(matrix: np.ndarray, kind: str, loops: float) -> None:
     op = operator(Graph.from_dense(matrix), kind, self_loops=loops)
     found, L = spectrum(op), dense_laplacian(op)

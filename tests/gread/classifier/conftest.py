@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gread.classifier.estimator import GREADClassifier
+from gread.classifier.estimators import GREADClassifier
 from gread.datasets.embedded import karate
 from gread.datasets.node_data import NodeData
 from tests.gread.classifier.small_estimators import SMALL

@@ -10,8 +10,8 @@ import torch
 
 from gread import GNNClassifier, GREADClassifier
 from gread.datasets.embedded import karate
-from gread.datasets.masks import Masks
 from gread.datasets.node_data import NodeData
+from gread.datasets.splits import Masks
 from rdgraph.errors import InvalidArgument
 
 FAST = {"hidden": 8, "epochs": 12, "learning_rate": 0.05, "device": "cpu"}

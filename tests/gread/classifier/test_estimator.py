@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, eye_array
 
-from gread.classifier.estimator import GREADClassifier
+from gread.classifier.estimators import GREADClassifier
 from gread.classifier.inputs import read_graph
 from gread.classifier.node_classifier import OWN
 from gread.classifier.sample import read_parts
-from gread.datasets.masks import Masks
 from gread.datasets.node_data import NodeData
+from gread.datasets.splits import Masks
 from gread.settings.config import Config, Training
-from gread.settings.gread_settings import GreadSettings
+from gread.settings.gread_settings import FOR_OWN_DATA, GreadSettings
 from gread.settings.trials import Trial
 from gread.training.ensemble import METRICS
 from gread.training.trainer import train
@@ -30,11 +30,12 @@ from tests.gread.classifier.small_estimators import SMALL
 
 # ---------------------------------------------------------------------- the manner of scikit-learn
 def test_arguments_are_the_settings_with_their_defaults() -> None:
-    own = {"seed": 0, "device": "auto", "validation": 0.2, "members": 1, "tune": 0, "graph": None, "features": None}
+    own = {"seed": 0, "device": "auto", "validation": 0.2, "members": 1, "class_weight": None, "tune": 0,
+           "verbose": 0, "graph": None, "features": None}  # fmt: skip
     settings = {f.name: f.default for part in (GreadSettings, Training) for f in dataclasses.fields(part)}
-    assert GREADClassifier().get_params() == settings | own
+    assert GREADClassifier().get_params() == settings | FOR_OWN_DATA | own
     assert tuple(own) == OWN
-    assert GREADClassifier().config == Config()
+    assert GREADClassifier().config == Config().updated(FOR_OWN_DATA)
     kinds = [p.kind for p in inspect.signature(GREADClassifier).parameters.values()]
     assert kinds == [inspect.Parameter.POSITIONAL_OR_KEYWORD] + [inspect.Parameter.KEYWORD_ONLY] * (len(kinds) - 1)
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.sparse import issparse
 
-from gread.classifier.estimator import GREADClassifier
+from gread.classifier.estimators import GREADClassifier
 from rdgraph import Graph
 
 checks = pytest.importorskip("sklearn.utils.estimator_checks")

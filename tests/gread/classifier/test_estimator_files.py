@@ -13,13 +13,14 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gread.classifier import storage
-from gread.classifier.estimator import GREADClassifier
+from gread.classifier import prediction
+from gread.classifier.estimators import GREADClassifier
 from gread.datasets.node_data import NodeData
 from gread.models.bundle import load_bundle, save_bundle
 from gread.models.trained_network import Network
 from rdgraph.errors import FileError
 from tests.gread.classifier.small_estimators import SMALL
+from tests.property_examples import examples
 
 
 def test_saved_and_loaded_to_the_bit(club: NodeData, fitted: GREADClassifier, tmp_path: Path) -> None:
@@ -69,7 +70,7 @@ def test_files_of_something_else_are_refused(fitted: GREADClassifier, tmp_path: 
     fitted.save(place)
     with pytest.raises(FileError, match="expected a saved network"):
         Network.load(place)
-    bundle = load_bundle(place / storage.MANIFEST, storage.FORMAT, "a saved classifier")
+    bundle = load_bundle(place / prediction.MANIFEST, prediction.FORMAT, "a saved classifier")
     words, numbers = bundle.words, bundle.numbers
     bias = numbers["member0.decoder_bias"]
     for changed, others in (
@@ -87,7 +88,7 @@ def test_files_of_something_else_are_refused(fitted: GREADClassifier, tmp_path: 
         ({}, {"histories": torch.zeros(2, 3, 4)}),
         ({}, {"best_epochs": torch.zeros(0, dtype=torch.int64)}),
     ):
-        save_bundle(place / storage.MANIFEST, storage.FORMAT, words | changed, numbers | others)
+        save_bundle(place / prediction.MANIFEST, prediction.FORMAT, words | changed, numbers | others)
         with pytest.raises(FileError, match="got words and numbers that make none"):
             GREADClassifier.load(place)
 
@@ -113,14 +114,14 @@ def test_saved_features_that_point_outside_are_refused(
 ) -> None:
     """A crafted file: its hashes fit, its sparse matrix does not; scipy's compiled code must not see it."""
     fitted.save(tmp_path)
-    found = load_bundle(tmp_path / storage.MANIFEST, storage.FORMAT, "a saved classifier")
+    found = load_bundle(tmp_path / prediction.MANIFEST, prediction.FORMAT, "a saved classifier")
     others = {name: change(found.numbers[name]) for name, change in changed.items()}
-    save_bundle(tmp_path / storage.MANIFEST, storage.FORMAT, found.words, found.numbers | others)
+    save_bundle(tmp_path / prediction.MANIFEST, prediction.FORMAT, found.words, found.numbers | others)
     with pytest.raises(FileError, match="in the features"):
         GREADClassifier.load(tmp_path)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.integers(0, 10**6), bit=st.integers(0, 7), cut=st.booleans(), which=st.integers(0, 1))
 def test_a_damaged_classifier_is_refused_or_the_same(
     fitted: GREADClassifier, tmp_path: Path, place: int, bit: int, cut: bool, which: int

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gread.classifier.estimator import GREADClassifier
-from gread.classifier.labels import read_labels
+from gread.classifier.estimators import GREADClassifier
+from gread.classifier.inputs import read_labels
 from gread.classifier.sample import read_parts
 from gread.datasets.node_data import NodeData
 from rdgraph.errors import Diverged, InvalidArgument, RdgraphError, UnknownName
@@ -89,7 +90,11 @@ def test_the_share_that_validates(sizes: list[int], share: float, seed: int) -> 
         (lambda d: {"mask": [0, 33], "val_mask": [1, 33]}, "row 33 in both"),
         (lambda d: {"mask": [0, 33], "y": swapped(d.y, 33, -1)}, "labels for all rows of mask, got row 33"),
         (lambda d: {"val_mask": [0, 9], "y": swapped(d.y, 9, -1)}, "labels for all rows of val_mask, got row 9"),
-        (lambda d: {"mask": np.flatnonzero(d.y == 0)}, r"two classes or more, got \[0\] alone"),
+        (
+            lambda d: {"mask": np.flatnonzero(d.y == 0)},
+            r"in mask and val_mask, got \[0\] alone; choose some of 1 as well",
+        ),
+        (lambda d: {"graph": "ring"}, "got 'ring'; Graph.from_file reads a file"),
         (
             lambda d: {"mask": np.flatnonzero(d.y == 0), "val_mask": np.flatnonzero(d.y)},
             "none of class 1, which 17 rows of val_mask have",
@@ -149,3 +154,30 @@ def test_predictions_that_cannot_be(club: NodeData, fitted: GREADClassifier) -> 
         by_node.fit(np.arange(34), club.y).predict([3], nodes=[3])
     with pytest.raises(InvalidArgument, match="expected one graph, got two"):
         by_node.fit(np.arange(34), club.y, graph=club.graph)
+
+
+def test_columns_of_different_scales_are_warned_about(club: NodeData) -> None:
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=(34, 2)) * [1.0, 1e4]
+    with pytest.warns(UserWarning, match=r"column 1: .*StandardScaler"):
+        GREADClassifier(**SMALL).fit(x, club.y, graph=club.graph)
+    with pytest.warns(UserWarning, match=r"income: .*StandardScaler"):
+        GREADClassifier(**SMALL).fit(pd.DataFrame(x, columns=["age", "income"]), club.y, graph=club.graph)
+    data = NodeData.from_scipy(club.graph.adjacency, x, club.y)
+    with pytest.warns(UserWarning, match=r"standardised\(\)"):
+        GREADClassifier(**SMALL).fit(data)
+    GREADClassifier(**SMALL).fit(data.standardised())  # warnings are errors here
+
+
+def test_columns_that_are_not_those_of_fit_are_named(club: NodeData) -> None:
+    names = [f"c{k:02d}" for k in range(12)]
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(34, 12)), columns=names)
+    fitted = GREADClassifier(**SMALL).fit(table, club.y, graph=club.graph)
+    with pytest.raises(InvalidArgument, match="none called c11; add"):
+        fitted.predict(table.drop(columns="c11"))
+    with pytest.raises(InvalidArgument, match=r"others too: more; take X\[clf.feature_names_in_\]"):
+        fitted.predict(table.assign(more=1.0))
+    with pytest.raises(InvalidArgument, match="another order"):
+        fitted.predict(table[names[::-1]])
+    with pytest.raises(InvalidArgument, match="got both: 7"):
+        GREADClassifier(**SMALL).fit(table.rename(columns={"c11": 7}), club.y, graph=club.graph)

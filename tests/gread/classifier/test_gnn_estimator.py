@@ -13,8 +13,7 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from gread.classifier.estimator import GREADClassifier
-from gread.classifier.gnn_estimator import GNNClassifier
+from gread.classifier.estimators import GNNClassifier, GREADClassifier
 from gread.datasets.embedded import karate
 from gread.datasets.synthetic import csbm
 from gread.settings.config import Config
@@ -58,8 +57,8 @@ def test_both_classifiers_are_one_for_gread() -> None:
 def test_settings_by_name() -> None:
     clf = GNNClassifier("gat", heads=2, epochs=7, seed=1)
     assert clf.get_params() == {
-        "model": "gat", "seed": 1, "device": "auto", "validation": 0.2, "members": 1, "graph": None, "features": None,
-        "heads": 2, "epochs": 7,
+        "model": "gat", "seed": 1, "device": "auto", "validation": 0.2, "members": 1, "class_weight": None,
+        "verbose": 0, "graph": None, "features": None, "heads": 2, "epochs": 7,
     }  # fmt: skip
     assert repr(clf) == "GNNClassifier(epochs=7, heads=2, model='gat', seed=1)"
     assert clf.config == Config.of("gat", heads=2, epochs=7)

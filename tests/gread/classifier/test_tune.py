@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from gread.classifier.estimator import GREADClassifier
+from gread.classifier.estimators import GREADClassifier
 from gread.datasets.embedded import karate
 from rdgraph.errors import InvalidArgument
 

@@ -13,11 +13,11 @@ import pytest
 from pyarrow import parquet
 
 from gread import NodeData
-from gread.datasets import edge_files, numpy_files
-from gread.datasets.masks import Masks
+from gread.datasets import array_files
+from gread.datasets.splits import Masks
 from rdgraph import Graph
 from rdgraph.errors import FileError
-from rdgraph.graphs import edge_keys
+from rdgraph.graphs import edges as edge_module
 from tests.paths import ROOT
 
 EDGES = np.array([[0, 1, 1, 3, 2, 2], [1, 0, 2, 1, 1, 2]])
@@ -178,7 +178,7 @@ def test_errors_of_other_files_name_them_too(tmp_path: Path) -> None:
         NodeData.from_files(edges, nodes, weight="heft")
     with pytest.raises(FileError, match="expected a column 'c'"):
         NodeData.from_files(edges, nodes, features=["c"])
-    with pytest.raises(FileError, match=r"expected two files among .npy, .npz, .parquet"):
+    with pytest.raises(FileError, match=r"expected two files of arrays, .npy, .npz, .parquet"):
         NodeData.from_files(edges, tmp_path / "n.csv")
     with pytest.raises(FileError, match="check its name"):
         NodeData.from_files(tmp_path / "none.npy", nodes)
@@ -221,8 +221,8 @@ def test_blocks_of_a_file_give_what_one_piece_gives(tmp_path: Path, monkeypatch:
     parquet.write_table(pa.table(words), tmp_path / "e.parquet", row_group_size=37)
     parquet.write_table(pa.table({"id": ids, "label": y}), tmp_path / "n.parquet")
     whole = Graph.from_edges(edges, 50, weight, duplicates="once")
-    for name, size in ((numpy_files, 7), (edge_keys, 5), (edge_files, 11)):
-        monkeypatch.setattr(name, "LOOKED_UP" if name is edge_files else "BLOCK", size)
+    for module, name, size in ((array_files, "BLOCK", 7), (edge_module, "BLOCK", 5), (array_files, "LOOKED_UP", 11)):
+        monkeypatch.setattr(module, name, size)
     for pair in (("e.npz", "n.npz"), ("e.parquet", "n.parquet")):
         for directed in (True, False):
             found = NodeData.from_files(*(tmp_path / name for name in pair), directed=directed).graph
@@ -238,8 +238,11 @@ def test_blocks_of_a_file_give_what_one_piece_gives(tmp_path: Path, monkeypatch:
 
 def test_weights_of_both_directions_are_told_by_their_edges(tmp_path: Path) -> None:
     files = write_npz(tmp_path, weight=np.array([1.0, 2.0, 1.0, 1.0, 1.0, 1.0]))
-    with pytest.raises(FileError, match="two at edge 0, which reverses edge 1; keep one of them, or pass directed"):
+    with pytest.raises(FileError, match=r"two at edge 0, which reverses edge 1; .*duplicates=.*directed=True"):
         NodeData.from_files(*files)
+    added = NodeData.from_files(*files, duplicates="sum").graph
+    assert added.is_undirected
+    assert added.weight.sum() == 2 * 7 - added.weight[added.edge_index[0] == added.edge_index[1]].sum()
     np.savez(tmp_path / "e.npz", edge_index=[[1, 1], [2, 2]], weight=[1.0, 2.0])
     with pytest.raises(FileError, match="got edge 1: 1 -> 2 repeats edge 0 with another weight"):
         NodeData.from_files(tmp_path / "e.npz", files[1])
@@ -307,6 +310,7 @@ print(time.process_time() - started, memory("VmHWM") - before, data.num_nodes, d
 """
 
 
+@pytest.mark.slow_cases(4)
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="memory is measured as Linux tells it")
 @pytest.mark.parametrize(

@@ -14,14 +14,13 @@ from scipy.sparse import csr_array, issparse
 
 from gread.datasets import sources
 from gread.datasets.download import DownloadError, fetch
-from gread.datasets.loading import load_dataset
-from gread.datasets.masks import PARTS, Masks
+from gread.datasets.loading import load_dataset, read_webkb
 from gread.datasets.node_data import NodeData
 from gread.datasets.npz import read_npz
 from gread.datasets.planetoid import read_planetoid, read_split_files
 from gread.datasets.raw import RawData, compact
+from gread.datasets.splits import PARTS, Masks
 from gread.datasets.variants import Variant, prepare, row_normalised
-from gread.datasets.webkb import read_webkb
 from rdgraph import Graph
 from rdgraph.errors import InvalidArgument, UnknownName
 

@@ -12,13 +12,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from gread.datasets import comparison
-from gread.datasets.comparison import Printed, compare, published
-from gread.datasets.facts import COMPONENT, DIFFERS, NO_SPLITS, PART, WHOLE, Facts, alike_shares, count, degrees
-from gread.datasets.masks import Masks
+from gread.datasets import published_comparison
+from gread.datasets.facts import (
+    COMPONENT,
+    DIFFERS,
+    NO_SPLITS,
+    PART,
+    WHOLE,
+    Facts,
+    alike_shares,
+    count,
+    degrees,
+    find_twins,
+    neighbourhoods,
+)
 from gread.datasets.meta import Meta
 from gread.datasets.node_data import NodeData
-from gread.datasets.twins import find_twins, neighbourhoods
+from gread.datasets.published_comparison import Printed, compare, published
+from gread.datasets.splits import Masks
 from rdgraph import Graph
 from studies.datasets.local_sets import LocalSets
 
@@ -232,7 +243,7 @@ def reasons(facts: Facts, *others: Facts) -> dict[str, str]:
 
 def test_facts_that_agree_need_no_reason() -> None:
     found = compare(BASE, lambda name: None)
-    assert [c.quantity for c in found] == list(comparison.QUANTITIES)
+    assert [c.quantity for c in found] == list(published_comparison.QUANTITIES)
     assert all(c.agrees and not c.reason for c in found)
     assert compare(replace(BASE, name="karate"), lambda name: None) == []
 

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array, csr_array
 
 from gread.datasets.embedded import digits, karate, nearest_neighbours
-from gread.datasets.masks import Masks
 from gread.datasets.meta import Meta
 from gread.datasets.node_data import NodeData
-from gread.datasets.splits import part_sizes, stratified_splits, stream
+from gread.datasets.splits import Masks, part_sizes, stratified_splits, stream
 from rdgraph import Graph, generators
 from rdgraph.errors import InvalidArgument, MissingDependency
+from tests.property_examples import examples
 
 TRAIN, VAL, TEST = [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]
 
@@ -29,6 +29,13 @@ def toy(**changes: Any) -> NodeData:
     masks = Masks(TRAIN, VAL, TEST)
     fields = {"graph": generators.path(4), "x": np.arange(8.0).reshape(4, 2), "y": [0, 1, 0, 1], "masks": masks}
     return NodeData(**{**fields, **changes})
+
+
+def test_splits_that_are_not_there_are_named() -> None:
+    with pytest.raises(InvalidArgument, match=r"no splits; draw some with stratified\(\)"):
+        toy(masks=Masks.none(4)).split(0)
+    with pytest.raises(InvalidArgument, match=r"a split in 0\.\.0, got 1"):
+        toy().split(1)
 
 
 # ---------------------------------------------------------------------- masks
@@ -135,7 +142,7 @@ def test_sparse_features_stay_sparse_canonical_and_read_only() -> None:
         ({"y": [0, 1, -2, 1]}, "expected labels from 0, or -1 for unknown, got node 2: -2"),
         ({"y": [0, 1, 0.5, 1]}, "expected whole numbers in labels, got 0.5 at node 2"),
         ({"y": list("abab")}, "expected whole numbers in labels"),
-        ({"y": [0, 1, 0, -1]}, r"split 0: node 3 has none \(-1\); take it out of the masks"),
+        ({"y": [0, 1, 0, -1]}, r"split 0: node 3 has none; label it, or take it out"),
         ({"masks": Masks.none(5)}, r"expected masks \(splits, 4\), one column per node, got \(0, 5\)"),
         ({"meta": Meta("toy", classes=("a",))}, r"labels 0\.\.0 for 1 named classes, got node 1: 1"),
     ],
@@ -213,7 +220,7 @@ def test_every_labelled_node_is_in_one_part_and_every_class_in_every_part(
                 assert part[:, labels == label].any(axis=1).all()
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=9), SHARES)
 def test_sizes_add_up_and_are_right_where_no_class_is_too_small(sizes: list[int], shares: tuple[float, float]) -> None:
     exact = np.array([*shares, 1 - sum(shares)])

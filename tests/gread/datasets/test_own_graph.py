@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from gread.datasets.interchange import encode_labels
-from gread.datasets.masks import Masks
 from gread.datasets.node_data import NodeData
+from gread.datasets.splits import Masks
 from rdgraph.errors import FileError, InvalidArgument
 
 EDGES = "source,target\nann,bob\nbob,cat\ncat,ann\ncat,dan\n"
@@ -128,7 +128,7 @@ WRONG_FILES = [
     (EDGES + "dan,zoe\n", NODES, "edges.csv, line 6, column 'target': expected the id of a node, got 'zoe'"),
     (EDGES.replace("bob,cat", "Bob,cat"), NODES, "line 3, column 'source': expected the id of a node, got 'Bob'"),
     ("from,target\nann,bob\n", NODES, "edges.csv, line 1: expected a column 'source', got the columns from, target"),
-    ("source;target\nann;bob\n", NODES, "edges.csv, line 1: expected a column 'source'.*did you mean 'source;target'"),
+    ("source;target\nann;bob\n", NODES, "edges.csv, line 1: expected a column 'source'.*separate the cells by commas"),
     ("", NODES, "edges.csv, line 1: expected a header, got an empty file"),
     ("source,target\n", NODES, "edges.csv, line 2: expected a row for every edge, got the end of the file"),
     (EDGES + "ann\n", NODES, "edges.csv, line 6: expected 2 cells, one per column, got 1 cells"),
@@ -139,7 +139,7 @@ WRONG_FILES = [
     ("source,target,weight\nann,bob,\n", NODES, "line 2, column 'weight': .* got an empty cell"),
     (
         "source,target,weight\nann,bob,1\nbob,cat,1\nbob,ann,2\n", NODES,
-        "edges.csv, line 4: expected the weight 1 of the same edge in line 2, got 2; .*directed=True",
+        "edges.csv, line 4: expected the weight 1 of the same edge in line 2, got 2; .*duplicates=.*directed=True",
     ),
     # nodes
     (EDGES, NODES + "ann,red,,1,,1\n", "nodes.csv, line 7, column 'id': .*got 'ann' again, first in line 2"),
@@ -149,13 +149,15 @@ WRONG_FILES = [
     (EDGES, NODES.replace("27", ""), "nodes.csv, line 3, column 'age': .*got an empty cell"),
     (EDGES, NODES.replace("0.25", "1e39"), "nodes.csv, line 5, column 'height': .*got '1e39'"),
     (EDGES, NODES.replace("1.75", "inf"), "nodes.csv, line 3, column 'height': .*got 'inf'"),
+    (EDGES, NODES.replace("train", "val"), "nodes.csv, line 2, column 'split_0': expected train in some row"),
     (EDGES, NODES.replace("label", "lable", 1), "nodes.csv, line 1: expected a column 'label'.*did you mean 'lable'"),
     (EDGES, NODES.replace(",val,27", ",dev,27"), "line 3, column 'split_1': expected train, val, test .*got 'dev'"),
     (EDGES, NODES.replace("age", "height"), "nodes.csv, line 1: expected every column once, got 'height' twice"),
     (EDGES, NODES.replace("age", ""), "nodes.csv, line 1: expected a name for every column, got none for column 4"),
     (EDGES, NODES.replace("bob,blue", "bob,blue,"), "nodes.csv, line 3: expected 6 cells, one per column, got 7 cells"),
     (EDGES, "id,label\n", "nodes.csv, line 2: expected a row for every node, got the end of the file"),
-    (EDGES, NODES.replace("bob", '"bob'), "nodes.csv, line 3: expected a csv file in UTF-8"),
+    (EDGES, NODES.replace("bob", '"bob'), "nodes.csv, line 3: expected a csv file in UTF-8.*close its quotes"),
+    (EDGES, NODES.replace("red", "r" * 200_000, 1), "nodes.csv, line 2: expected a csv file.*shorten its cells"),
 ]  # fmt: skip
 
 
@@ -169,7 +171,7 @@ def test_an_error_names_file_line_and_column(write: Any, edges: str, nodes: str,
     ("nodes", "text"),
     [
         (NODES.replace("green", "-1").replace("red", "0").replace("blue", "1"), "expected labels other than -1"),
-        (NODES.replace("dan,,,", "dan,,train,"), "split 1: node 3 has none"),
+        (NODES.replace("dan,,,", "dan,,train,"), "split 1: node 'dan' has none"),
     ],
 )
 def test_contents_that_make_no_data_set_are_refused(write: Any, nodes: str, text: str) -> None:
@@ -304,17 +306,138 @@ def test_networkx_attributes() -> None:
 
 
 def test_networkx_that_is_refused() -> None:
-    with pytest.raises(InvalidArgument, match="nodes with the attribute 'colour', got none; label=None"):
+    with pytest.raises(
+        InvalidArgument, match="nodes with the attribute 'colour', got label, age, place; name it with label=NAME"
+    ):
         NodeData.from_networkx(coloured(), label="colour")
-    with pytest.raises(InvalidArgument, match="a number or a vector as feature 'label', got node 'a': 'red'"):
-        NodeData.from_networkx(coloured(), features="label")
-    with pytest.raises(InvalidArgument, match="carry the feature 'size', got node 'a' without it"):
+    with pytest.raises(InvalidArgument, match=r"node 'c', attribute 'label': expected a category.*missing='mean'"):
+        NodeData.from_networkx(coloured(), features="label", label=None)
+    with pytest.raises(InvalidArgument, match="nodes with the attribute 'size'"):
         NodeData.from_networkx(coloured(), features="size")
     graph = coloured()
     graph.nodes["b"]["place"] = [1.0]
-    with pytest.raises(InvalidArgument, match="2 numbers in the feature 'place' of every node, got node 'b': 1"):
+    with pytest.raises(InvalidArgument, match=r"node 'b', attribute 'place': expected 2 numbers.*got \[1.0\]"):
         NodeData.from_networkx(graph, features="place")
-    assert NodeData.from_networkx(coloured(), label=None).y.tolist() == [-1, -1, -1]
+    assert NodeData.from_networkx(coloured(), label=None, features="age").y.tolist() == [-1, -1, -1]
+
+
+FIRM = {"label": "shop", "revenue": 2.5, "staff": "7", "country": "it", "listed": True, "place": [1.0, 2.0]}
+
+
+def firms(kind: type = nx.Graph) -> nx.Graph:
+    """Two firms with every kind of attribute, one of them with gaps, and an attribute that is no feature."""
+    graph = kind([("a", "b", {"weight": 2.0})])
+    graph.nodes["a"].update(FIRM, viz={"x": 1})
+    graph.nodes["b"].update(FIRM, label="farm", country=None, staff=float("nan"), listed=False, viz={"x": 2})
+    return graph
+
+
+def test_all_attributes_of_networkx_are_features_as_those_of_a_file(tmp_path: Path) -> None:
+    data = NodeData.from_networkx(firms(), missing="mean")
+    assert data.preparation is not None
+    assert data.preparation.feature_names == ("revenue", "staff", "country=it", "listed", "place[0]", "place[1]")
+    assert data.x.tolist() == [[2.5, 7, 1, 1, 1, 2], [2.5, 7, 0, 0, 1, 2]]
+    assert data.meta.notes[0] == "Attributes of the nodes that were not used: viz."
+    edges, nodes = tmp_path / "e.csv", tmp_path / "n.csv"
+    edges.write_text("source,target,weight\na,b,2\n")
+    nodes.write_text("id,label,revenue,staff,country,listed\na,shop,2.5,7,it,1\nb,farm,2.5,,,0\n")
+    same = NodeData.from_files(edges, nodes, missing="mean")
+    np.testing.assert_array_equal(same.x, data.x[:, :4])
+    np.testing.assert_array_equal(same.y, data.y)
+    np.testing.assert_array_equal(same.graph.weight, data.graph.weight)
+    with pytest.raises(InvalidArgument, match=r"node 'b', attribute '(country|staff)': expected"):
+        NodeData.from_networkx(firms())
+    with pytest.raises(InvalidArgument, match="node 'a', attribute 'viz': expected a number, a vector or a word"):
+        NodeData.from_networkx(firms(), features="viz")
+
+
+def test_networkx_features_are_prepared_as_those_of_another_graph() -> None:
+    first = NodeData.from_networkx(firms(), missing="mean", standardise=True)
+    graph = firms()
+    graph.nodes["a"]["country"] = "fr"
+    with pytest.warns(UserWarning, match=r"'country'.*'fr' \(1 row\)"):
+        again = NodeData.from_networkx(graph, preparation=first.preparation)
+    assert again.x[:, 2].tolist() == [0.0, 0.0]
+    np.testing.assert_array_equal(again.x[:, [0, 1, 3, 4, 5]], first.x[:, [0, 1, 3, 4, 5]])
+
+
+def test_splits_may_be_attributes() -> None:
+    graph = nx.path_graph(3)
+    nx.set_node_attributes(graph, {0: "train", 1: "val", 2: "test"}, "split")
+    nx.set_node_attributes(graph, {0: "a", 1: "b", 2: "a"}, "label")
+    data = NodeData.from_networkx(graph)
+    assert (data.num_splits, data.masks.val.tolist()) == (1, [[False, True, False]])
+    assert data.is_sparse  # the split is no feature
+
+
+def test_one_rule_of_direction() -> None:
+    """As the source says, and `directed` overrides it."""
+    both = nx.DiGraph([("a", "b", {"weight": 1.0}), ("b", "a", {"weight": 3.0}), ("a", "a", {"weight": 5.0})])
+    nx.set_node_attributes(both, {"a": 0, "b": 1}, "label")
+    kept = NodeData.from_networkx(both)
+    assert not kept.graph.is_undirected
+    assert kept.graph.adjacency.toarray().tolist() == [[5, 3], [1, 0]]
+    with pytest.raises(InvalidArgument, match=r"one weight for both directions.*duplicates="):
+        NodeData.from_networkx(both, directed=False)
+    for rule, weight in (("sum", 4.0), ("mean", 2.0), ("max", 3.0), ("first", 1.0)):
+        made = NodeData.from_networkx(both, directed=False, duplicates=rule).graph
+        assert made.adjacency.toarray().tolist() == [[5, weight], [weight, 0]], rule
+    data = SimpleNamespace(edge_index=[[0], [1]], num_nodes=2, x=[[1.0], [2.0]], y=[0, 1])
+    assert not NodeData.from_pyg(data).graph.is_undirected
+    assert NodeData.from_pyg(data, directed=False).graph.is_undirected
+
+
+# ---------------------------------------------------------------------- GraphML, GEXF, other lists
+@pytest.mark.parametrize("name", ["firms.graphml", "firms.gexf", "firms.graphml.gz"])
+@pytest.mark.parametrize("kind", [nx.Graph, nx.DiGraph])
+def test_a_graph_file_is_its_networkx_graph(tmp_path: Path, name: str, kind: type) -> None:
+    graph = firms(kind)
+    for _, values in graph.nodes(data=True):
+        for attribute in [key for key, value in values.items() if isinstance(value, dict | list) or value is None]:
+            del values[attribute]
+        values["kind"] = values.pop("label")
+    (nx.write_gexf if "gexf" in name else nx.write_graphml)(graph, tmp_path / name)
+    data = NodeData.from_files(tmp_path / name, label="kind", missing="mean")
+    expected = NodeData.from_networkx(graph, label="kind", missing="mean")
+    assert data.preparation is not None
+    assert expected.preparation is not None
+    order = [data.preparation.feature_names.index(one) for one in expected.preparation.feature_names]
+    np.testing.assert_array_equal(data.x[:, order], expected.x)
+    np.testing.assert_array_equal(data.graph.adjacency.toarray(), expected.graph.adjacency.toarray())
+    assert (data.meta.name, data.meta.classes) == ("firms", ("farm", "shop"))
+    assert data.graph.is_undirected == (kind is nx.Graph)
+    with pytest.raises(FileError, match=r"firms.*expected nodes with the attribute 'label', got"):
+        NodeData.from_files(tmp_path / name)
+
+
+def test_nodes_of_a_table_join_edges_of_any_file(write: Any, tmp_path: Path) -> None:
+    edges, nodes = write()
+    expected = NodeData.from_files(edges, nodes).graph
+    graph = nx.Graph([("ann", "bob"), ("bob", "cat"), ("cat", "ann"), ("cat", "dan")])
+    nx.write_graphml(graph, tmp_path / "e.graphml")
+    nx.write_edgelist(graph, tmp_path / "e.edgelist")
+    (tmp_path / "e.tsv").write_text(EDGES.replace(",", "\t"))
+    (tmp_path / "n.tsv").write_text(NODES.replace(",", "\t"))
+    for pair in (("e.graphml", nodes), ("e.edgelist", nodes), ("e.tsv", tmp_path / "n.tsv")):
+        found = NodeData.from_files(tmp_path / pair[0], pair[1])
+        np.testing.assert_array_equal(found.graph.edge_index, expected.edge_index)
+        assert found.graph.names == expected.names
+    with pytest.raises(FileError, match=r"e.graphml holds a graph with its nodes; pass it as edges= alone"):
+        NodeData.from_files(edges, tmp_path / "e.graphml")
+    with pytest.raises(InvalidArgument, match=r"file of nodes beside edges.csv"):
+        NodeData.from_files(edges)
+    with pytest.raises(FileError, match=r"cannot tell what .*e.xlsx holds.*.graphml or .gexf.*.csv"):
+        NodeData.from_files(tmp_path / "e.xlsx", nodes)
+
+
+@pytest.mark.parametrize(("rule", "weights"), [("sum", [3, 5]), ("mean", [1.5, 5]), ("max", [2, 5]), ("first", [1, 5])])
+def test_weights_of_a_transaction_table_are_combined(write: Any, rule: str, weights: list[float]) -> None:
+    paths = write("source,target,amount\nann,bob,1\nbob,ann,2\ncat,cat,5\n")
+    adjacency = NodeData.from_files(*paths, weight="amount", duplicates=rule).graph.adjacency
+    assert [adjacency[0, 1], adjacency[2, 2]] == weights
+    assert adjacency[1, 0] == adjacency[0, 1]
+    directed = NodeData.from_files(*paths, weight="amount", directed=True).graph.adjacency
+    assert [directed[0, 1], directed[1, 0]] == [2, 1]
 
 
 def test_scipy_rows_are_targets() -> None:
@@ -324,6 +447,7 @@ def test_scipy_rows_are_targets() -> None:
     assert data.graph.edge_index.tolist() == [[1, 1], [0, 2]]
     assert data.masks is masks
     assert data.is_sparse
-    assert data.warnings() == ("The graph is directed.", "Split 0 trains without class 1.")
+    assert data.warnings()[0].startswith("The graph is directed: 2 of 2 edges")
+    assert repr(data).endswith("directed=True)")
     with pytest.raises(InvalidArgument, match="expected a scipy sparse matrix"):
         NodeData.from_scipy(np.eye(3), None, None)

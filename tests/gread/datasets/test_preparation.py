@@ -59,14 +59,16 @@ def test_numbers_may_be_categories_and_words_may_be_left_out(write: Write) -> No
 
 def test_missing_values_are_an_error_or_the_mean(write: Write) -> None:
     paths = write(EDGES, NODES)
-    with pytest.raises(FileError, match=r"line 5, column 'colour': expected a category.*--missing mean"):
+    with pytest.raises(FileError, match=r"line 5, column 'colour': expected a category.*missing='mean'"):
         NodeData.from_files(*paths, features=["colour"])
-    with pytest.raises(FileError, match=r"line 4, column 'age': expected a finite number.*--missing mean"):
+    with pytest.raises(FileError, match=r"line 4, column 'age': expected a finite number.*missing='mean'"):
         NodeData.from_files(*paths, features=["age"])
     data = NodeData.from_files(*paths, missing="mean")
     assert data.x.tolist() == [[1, 0, 1], [3, 1, 0], [4, 0, 1], [8, 0, 0]]
     with pytest.raises(UnknownName, match="did you mean 'mean'"):
         NodeData.from_files(*paths, missing="meen")
+    with pytest.raises(UnknownName, match=r"got 'zero' \(known: error, mean\)"):
+        NodeData.from_files(*paths, missing="zero")
 
 
 @pytest.mark.parametrize("word", ["NA", "n/a", "NaN", "null", "None"])
@@ -76,7 +78,7 @@ def test_words_for_missing_values(write: Write, word: str) -> None:
 
 
 def test_one_word_among_numbers_is_an_error(write: Write) -> None:
-    with pytest.raises(FileError, match=r"line 3, column 'age': expected a finite number, got 'three'.*--categories"):
+    with pytest.raises(FileError, match=r"line 3, column 'age': expected a finite number, got 'three'.*categories="):
         NodeData.from_files(*write(EDGES, WHOLE.replace("b,y,3", "b,y,three")))
     infinite = WHOLE.replace("red", "inf").replace("blue", "inf").replace("green", "inf")
     with pytest.raises(FileError, match="column 'colour': expected a finite number, got 'inf'"):
@@ -109,14 +111,16 @@ def test_data_sets_are_standardised_too() -> None:
 def test_another_file_is_prepared_as_the_first_was(write: Write) -> None:
     first = NodeData.from_files(*write(EDGES, WHOLE), standardise=True, missing="mean")
     other = "colour,id,more,age\nred,p,7,4\nviolet,q,7,\n,r,7,8\n"
-    again = NodeData.from_files(*write("source,target\np,q\n", other), label=None, preparation=first.preparation)
+    with pytest.warns(UserWarning, match=r"'colour'.*'violet' \(1 row\)"):
+        again = NodeData.from_files(*write("source,target\np,q\n", other), label=None, preparation=first.preparation)
+    assert [text for text in again.warnings() if "'violet' (1 row)" in text]
     age = np.array([1.0, 3.0, 4.0, 8.0])
     np.testing.assert_allclose(again.x[:, 0], (np.array([4.0, 4.0, 8.0]) - age.mean()) / age.std(), rtol=1e-6)
     assert again.x[:, 1:].tolist() == [[0, 0, 1], [0, 0, 0], [0, 0, 0]]
     with pytest.raises(FileError, match="expected a column 'age'"):
         NodeData.from_files(*write("source,target\np,q\n", "id,colour\np,red\nq,red\n"), label=None,
                             preparation=first.preparation)  # fmt: skip
-    with pytest.raises(FileError, match="column 'age': expected a finite number, got 'old'"):
+    with pytest.raises(FileError, match=r"column 'age': expected a finite number, got 'old'; write one$"):
         NodeData.from_files(*write("source,target\np,q\n", "id,colour,age\np,red,old\nq,red,old\n"), label=None,
                             preparation=first.preparation)  # fmt: skip
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pickle
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from gread.datasets.loading import read_webkb
 from gread.datasets.npz import read_arrays
-from gread.datasets.pickles import loads
-from gread.datasets.planetoid import read_planetoid
-from gread.datasets.webkb import read_webkb
+from gread.datasets.planetoid import loads, read_planetoid
 from rdgraph.errors import FileError
 
 
@@ -111,6 +112,16 @@ def test_arrays_of_objects_are_refused(code: str) -> None:
 def test_other_content_is_refused(content: bytes, text: str) -> None:
     with pytest.raises(FileError, match=text):
         loads(content)
+
+
+def test_npz_that_claims_more_than_any_memory_holds_is_refused(tmp_path: Path) -> None:
+    header = io.BytesIO()
+    claims = {"descr": "<f8", "fortran_order": False, "shape": (1 << 57,)}
+    np.lib.format.write_array_header_1_0(header, claims)
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("edges.npy", header.getvalue() + bytes(64))
+    with pytest.raises(FileError, match="plain arrays"):
+        read_arrays(tmp_path / "a.npz", ["edges"])
 
 
 def test_npz_with_objects_is_refused(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_the_commands_know_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert listed.exit_code == 0, listed.output
     row = next(row for row in json.loads(listed.stdout) if row["name"] == "two_rings")
     assert (row["nodes"], row["from"], row["title"]) == (40, "registered", "Two halves of a ring")
-    assert "Two halves of a ring" in rdgraph("data", "list").output
+    assert "Two halves of a ring" in rdgraph("data", "list").stdout
     trained = rdgraph(
         "train",
         "--dataset",

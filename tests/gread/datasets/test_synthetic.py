@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from gread.datasets.masks import Masks
 from gread.datasets.meta import Meta
 from gread.datasets.node_data import NodeData
-from gread.datasets.splits import stream
+from gread.datasets.splits import Masks, stream
 from gread.datasets.synthetic import csbm, grow, published_degrees, synthetic_cora, synthetic_cora_levels
 from rdgraph import generators
 from rdgraph.errors import InvalidArgument
+from tests.property_examples import examples
 
 LEVELS = [k / 10 for k in range(11)]
 SIZES = [351, 217, 418, 818, 426, 298, 180]  # of Cora's classes
@@ -121,7 +121,7 @@ def test_csbm_that_is_refused(arguments: dict[str, Any], text: str) -> None:
 
 
 # ---------------------------------------------------------------------- growth
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.integers(2, 4), st.integers(2, 12), st.floats(0, 1), st.integers(0, 5))
 def test_growth_by_its_rules(classes: int, size: int, homophily: float, seed: int) -> None:
     """Every node from 2 on brings one edge among the first, then two, to different earlier nodes."""

@@ -12,11 +12,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rdgraph as rd
-from gread.discovery.behaviours import ABSORBED, IDENTITY, RENAMED, REPARAMETRISED, REPEATED, SPELLED, Behaviours, Merge
+from gread.discovery.behaviours import (
+    ABSORBED,
+    IDENTITY,
+    RENAMED,
+    REPARAMETRISED,
+    REPEATED,
+    SPELLED,
+    Behaviours,
+    Merge,
+    TermVectors,
+)
 from gread.discovery.term_grammar import Line, Term, TermGrammar, find_terms
-from gread.discovery.term_vectors import TermVectors
 from gread.settings.gread_settings import GreadSettings
-from rdgraph.identities.dense_oracle import evaluate
+from rdgraph.theory.equality.dense_oracle import evaluate
+from tests.property_examples import examples
 
 GRAMMAR = find_terms("default")
 #: Vectors that are worked out once for all tests.
@@ -173,7 +183,7 @@ def test_the_core_proves_merges_with_their_coefficients(enumerated: Behaviours) 
         for merge in merges[:: max(1, len(merges) // 6)]:
             notes = merge.line.text.partition(" where ")[2]
             answer = rd.equivalent(merge.line.text, f"{_substituted(merge)} where {notes}")
-            assert answer.status == "proved", (merge.line.text, merge.into.text, merge.coefficients)
+            assert answer.outcome == "proved", (merge.line.text, merge.into.text, merge.coefficients)
 
 
 def test_merged_pairs_reach_the_same_on_random_graphs(enumerated: Behaviours) -> None:
@@ -226,7 +236,7 @@ def test_kept_pairs_are_told_apart_by_a_witness() -> None:
         assert pairs.min() > APART**2
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.data())
 def test_random_changes_of_basis_are_merged(data: st.DataObject) -> None:
     """Free equations whose terms are invertible combinations of each other behave alike, whatever the terms."""
@@ -245,7 +255,7 @@ def test_random_changes_of_basis_are_merged(data: st.DataObject) -> None:
         assert residual(sampled(merge.line), sampled(merge.into)) < SAME
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.data())
 def test_merges_of_random_lines_hold_in_numbers(data: st.DataObject) -> None:
     """Lines from all terms, free and signed, in any order: what is merged has a map of coefficients in numbers, too."""

@@ -17,8 +17,7 @@ from gread import karate
 from gread.discovery import discovering, line_sampling
 from gread.discovery.discovering import ROUNDS, discover
 from gread.discovery.discovery_plan import MERGED, NOT_TRIED, Discovered
-from gread.discovery.equation_batches import _prepared
-from gread.discovery.line_training import LineResult, line_config
+from gread.discovery.equation_batches import LineResult, _prepared, line_config
 from gread.discovery.term_grammar import Line, find_terms
 from gread.models.resolution import link_of
 from gread.settings.config import Config
@@ -203,6 +202,7 @@ def test_wrong_choices_are_told(options: dict[str, Any], error: type[Exception],
         searched(**options)
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_kill_9_costs_one_round(tmp_path: Path) -> None:
     """A search in another process is killed without warning, and goes on to the results of one that was not."""

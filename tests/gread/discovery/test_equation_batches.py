@@ -121,6 +121,7 @@ def test_linear_equations_are_trained_as_alone_by_any_method(method: str, step: 
     check_alone([*CATALOGUE[1:3], *LINEAR[1:3]], adjacency="original", method=method, step=step, time=1.7)
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_in_double_precision_nothing_is_left_of_the_difference() -> None:
     check_alone([*CATALOGUE, *LINEAR, *random_linear(8, seed=5)], 1e-9, torch.float64, adjacency="soft")

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from gread.discovery.examined_ahead import AheadExamination
+from gread.discovery.discovering import AheadExamination
 from gread.discovery.line_safety import BOUNDED, LEFT_OUT, SAFE, STEP, STIFF, Examination
 from gread.discovery.term_grammar import Line, Term, find_terms
 from gread.settings.gread_settings import GreadSettings
-from rdgraph.identities.dense_oracle import evaluate
+from rdgraph.theory.equality.dense_oracle import evaluate
 
 GRAMMAR = find_terms("default")
 EXAMINED = Examination(GreadSettings())

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gread.discovery.term_effects import early_accuracy, term_effects
 from gread.discovery.term_grammar import Line, Term
+from gread.discovery.winner_checks import early_accuracy, term_effects
 from gread.tuning.candidates import TrialResult
 
 TERMS = [Term(body) for body in ("H", "A@H", "L@H", "H0", "tanh(H)", "sin(H)")]

@@ -83,7 +83,7 @@ def test_an_enumeration_is_complete_and_stable() -> None:
         ("[coefficients]\nnames = ['H']\n[words]\nfields = ['H']", InvalidArgument, "names of coefficients.*got 'H'"),
         ("[coefficients]\nnames = ['a b']\n[words]\nfields = ['H']", InvalidArgument, "names of coefficients"),
         ("[coefficients]\nnames = ['tanh']\n[words]\nfields = ['H']", InvalidArgument, "names of coefficients"),
-        ("[coefficients]\nnames = ['a', 'd']\n[words]\nfields = ['H']", InvalidArgument, "names of coefficients"),
+        ("[coefficients]\nnames = ['a', 'lam']\n[words]\nfields = ['H']", InvalidArgument, "names of coefficients"),
         ("[terms]\nfree = ['alpha*H']", InvalidArgument, "without coefficients"),
         ("[terms]\nfree = ['sqrt(H)']", InvalidArgument, "every state"),
         ("[terms]\nfree = ['H**2/H']", InvalidArgument, "every state"),

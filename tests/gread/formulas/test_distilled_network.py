@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
 import gread
 import rdgraph as rd
-from gread.formulas.distilled_network import paired_interval, retrained
-from gread.formulas.formula_proofs import proofs_of
-from gread.formulas.formula_training import TAKEN, trained_equation
+from gread.comparison import share_ratio
+from gread.formulas.distilled_network import TAKEN, formula_cost, proofs_of, retrained, trained_equation
 from gread.formulas.learned_curves import LearnedCurves, chosen_name, curves_of
 from gread.models.resolution import link_of
 from gread.settings.gread_settings import GreadSettings
 from gread.training.trainer import Trained
-from rdgraph.distillation.genetic_search import Effort
 from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
-from rdgraph.syntax.learned_function import LearnedFunction
-from rdgraph.syntax.learned_values import LearnedValues
+from rdgraph.infer.formulas.genetic_search import Effort
+from rdgraph.vocabulary.learned_functions import LearnedFunction, LearnedValues
 
 QUICK = Effort(population=20, generations=1)
 EQUATION = "-alpha*L@H + phi(H) where phi learned knots=8"
@@ -72,7 +72,11 @@ def test_a_training_is_distilled_and_trained_again(done: Trained) -> None:
     assert found.done is not None
     assert [trial.split for trial in found.done.trials] == [0, 1]
     assert found.lost == pytest.approx(100 * float(np.mean(done.test_accuracy - found.after)))
-    assert found.interval == paired_interval(100 * (done.test_accuracy - found.after), [0, 1])
+    ratio = share_ratio(gread.karate())
+    assert found.test_to_train == ratio
+    gaps = 100 * (done.test_accuracy - found.after)
+    low, high = stats.t.interval(0.95, 1, gaps.mean(), max(1e-12, gaps.std(ddof=1)) * math.sqrt(1 / 2 + ratio))
+    assert found.interval == pytest.approx((low, high))
     assert set(search.formula.names) <= set(found.values)
     assert "phi learned" not in str(found.equation)
     assert rd.equivalent(rd.parse(str(found.equation)), str(found.equation))
@@ -113,4 +117,4 @@ def test_what_cannot_be_distilled_is_refused(done: Trained, tmp_path: Path) -> N
     own = LearnedValues(declared, np.zeros((3, declared.knots)))
     with pytest.raises(NotApplicable, match="one function for all channels"):
         LearnedCurves.of("phi", [own], np.zeros(0), np.zeros(0))
-    assert np.isnan(paired_interval(np.array([1.0]), [0])).all()
+    assert np.isnan(formula_cost(np.array([1.0]), [0], 0.4).interval).all()

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.autograd import gradcheck
 
 from gread.kernels import counters
-from gread.kernels import operations as ops
+from gread.kernels import training_operations as ops
 from gread.models.features import Features
 from tests.gread.kernels.random_tensors import random
 

@@ -12,8 +12,8 @@ from sklearn.metrics import roc_auc_score
 from gread.datasets.embedded import digits, karate
 from gread.datasets.node_data import NodeData
 from gread.datasets.sources import datasets
-from gread.kernels.rank_scores import area_under_roc
-from gread.references.label_propagation import accuracies, best_propagation, majority_class
+from gread.models.label_propagation import accuracies, best_propagation, majority_class
+from gread.models.problem import area_under_roc
 from gread.settings.config import Config
 from gread.settings.trials import make_trials
 from gread.training.checkpoint import fingerprint

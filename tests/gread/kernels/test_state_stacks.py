@@ -12,14 +12,14 @@ import scipy.sparse
 import torch
 
 import rdgraph as rd
-from rdgraph.integrators import flow_coefficients as responses
-from rdgraph.integrators.flow_coefficients import Schedule, _basis, _by_autograd, transform_table
-from rdgraph.integrators.member_schedules import Schedules
-from rdgraph.integrators.polynomial_products import _moments, _sampled
+from rdgraph.run.solvers import flow_coefficients as responses
+from rdgraph.run.solvers.flow_coefficients import Schedule, _basis, _by_autograd, transform_table
+from rdgraph.run.solvers.member_schedules import Schedules
+from rdgraph.run.solvers.polynomial_products import _moments, _sampled
 from tests.gread.kernels.random_tensors import random
 
 triton = pytest.importorskip("triton", reason="Triton is not installed")
-stacks = pytest.importorskip("rdgraph.kernels.triton_polynomial")
+stacks = pytest.importorskip("rdgraph.graphs.kernels.triton_polynomial")
 
 interpreted = pytest.mark.skipif(os.environ["TRITON_INTERPRET"] != "1", reason="Triton was loaded without interpreter")
 

@@ -16,11 +16,11 @@ from torch import Tensor
 from torch.autograd import gradcheck
 
 import rdgraph as rd
-from gread.kernels import operations as ops
+from gread.kernels import training_operations as ops
 from gread.models.features import Features
-from gread.models.soft_adjacency import soft_weights
-from rdgraph.kernels.rectangular_matrix import Rectangle
-from rdgraph.kernels.row_order import LONG, MUCH, SHORT, SMALL, Rows
+from gread.models.gread_model import soft_weights
+from rdgraph.graphs.kernels.rectangular_matrix import Rectangle
+from rdgraph.graphs.kernels.row_order import LONG, MUCH, SHORT, SMALL, Rows
 from tests.gread.kernels.random_tensors import random
 
 triton = pytest.importorskip("triton", reason="Triton is not installed")

@@ -18,7 +18,7 @@ from gread.models.gread_model import GREAD
 from gread.models.place import Place
 from gread.settings.gread_settings import GreadSettings
 from rdgraph.errors import InvalidArgument
-from rdgraph.integrators.polynomial_flow import LinearFlow
+from rdgraph.run.solvers.polynomial_flow import LinearFlow
 from tests.gread.layers.small_layers import CHANNELS, DIRECTED, NODES, PATH, make_layer, make_state
 
 
@@ -114,7 +114,8 @@ def test_live_attention_follows_the_state() -> None:
 )  # they have node vectors
 @pytest.mark.parametrize("method", ["euler", "rk4"])
 def test_every_reaction_takes_its_steps(reaction: str, method: str) -> None:
-    layer = make_layer(reaction, adjacency="original", normalisation="row", method=method, step=0.25, time=0.6)
+    given = {"adjacency": "original", "normalisation": "row", "states": "free"}
+    layer = make_layer(reaction, **given, method=method, step=0.25, time=0.6)
     operator = rd.Graph.from_edges(PATH, NODES).operator("row", self_loops=1.0, dtype=torch.float64)
     field = rd.lower(layer.system, operator, {k: v.detach() for k, v in layer.coefficients().items()})
     expected = rd.solve(field, make_state(), [0.0, 0.6], method, step=0.25).final

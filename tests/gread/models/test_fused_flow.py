@@ -12,11 +12,11 @@ from torch import Tensor
 
 import rdgraph as rd
 from gread.models.flow import Flow
+from rdgraph.graphs.kernels.row_order import Rows
 from rdgraph.graphs.operator import Pattern
-from rdgraph.integrators import fused_step, stage_sums, steppers
-from rdgraph.kernels.row_order import Rows
-from rdgraph.lowering import kernel_route
-from rdgraph.methods.registry import find_method
+from rdgraph.run.lowering import kernel_route
+from rdgraph.run.solvers import steppers
+from rdgraph.vocabulary.methods import find_method
 from tests.equations import random_numbers as random
 
 pytest.importorskip("triton", reason="Triton is not installed")
@@ -35,7 +35,7 @@ def patch(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 def fuse(patch: pytest.MonkeyPatch, is_fused: bool) -> None:
-    for module in (kernel_route, stage_sums, steppers):
+    for module in (kernel_route, steppers, steppers):
         patch.setattr(module, "use_fused", lambda x: is_fused)
     patch.setattr(kernel_route, "can_fuse", lambda device: is_fused)
 
@@ -72,8 +72,8 @@ def test_flows_by_kernels_are_those_of_torch(patch, equation, method, segment):
 @pytest.mark.parametrize("weight", [0.0, 1.0])
 def test_state_and_first_slope_of_a_step_send_their_gradients(patch, weight):
     found, calls = [], []
-    own = fused_step.FusedStep.apply
-    patch.setattr(fused_step.FusedStep, "apply", lambda *args: calls.append(1) or own(*args))
+    own = steppers.FusedStep.apply
+    patch.setattr(steppers.FusedStep, "apply", lambda *args: calls.append(1) or own(*args))
     for is_fused in (False, True):
         fuse(patch, is_fused)
         inputs, field = made("-alpha*L@H + beta*H0*tanh(H)")
@@ -131,7 +131,7 @@ def test_a_step_keeps_two_states_for_every_stage(patch):
 
 def test_without_a_gradient_stages_are_taken_one_by_one(patch):
     fuse(patch, True)
-    patch.setattr(fused_step.FusedStep, "apply", lambda *args: pytest.fail("expected stages"))
+    patch.setattr(steppers.FusedStep, "apply", lambda *args: pytest.fail("expected stages"))
     inputs, field = made("F")
     with torch.no_grad():
         done = steppers.fixed_stepper(field, find_method("rk4")).advance(inputs[0], torch.tensor(0.3).double())

@@ -11,10 +11,9 @@ from gread.models.place import Place
 from gread.models.resolution import link_of, resolve_method
 from gread.models.state_layout import StateLayout
 from gread.settings.config import Config
-from gread.settings.equation import read_equation
-from gread.settings.gread_settings import GreadSettings
+from gread.settings.gread_settings import GreadSettings, read_equation
 from rdgraph.errors import NotApplicable, UnknownName
-from rdgraph.syntax.tree import Kind
+from rdgraph.language.tree import Kind
 
 MIXED = "u'' = -alpha*L@u - v; v' = u - v"
 

@@ -13,6 +13,7 @@ from gread.settings.config import Config, Training
 from gread.settings.gread_settings import ADJACENCIES, KINDS, LINKS, VELOCITIES, GreadSettings
 from gread.settings.trials import Trial, grouped, make_trials
 from rdgraph.errors import FileError, InvalidArgument, RdgraphError, UnknownName
+from tests.property_examples import examples
 
 positive = st.floats(1e-12, 1e6)
 shares = st.floats(0, 1, exclude_max=True)
@@ -47,13 +48,13 @@ trainings = st.builds(Training, epochs=st.integers(1, 10**6), learning_rate=posi
 configs = st.builds(Config, models, trainings)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(configs)
 def test_a_file_brings_back_every_setting_exactly(config):
     assert Config.from_toml(config.toml()) == config
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(configs, configs)
 def test_a_whole_file_overrides_any_base_but_for_what_it_leaves_out(config, base):
     read = Config.from_toml(config.toml(), base=base)
@@ -61,7 +62,7 @@ def test_a_whole_file_overrides_any_base_but_for_what_it_leaves_out(config, base
     assert read == dataclasses.replace(config, model=dataclasses.replace(config.model, step=step))
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(configs)
 def test_text_from_a_command_line_reads_as_the_value(config):
     parts = {**dataclasses.asdict(config.model), **dataclasses.asdict(config.training)}

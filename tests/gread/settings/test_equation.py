@@ -7,9 +7,8 @@ import torch
 
 import rdgraph as rd
 from gread import GREADClassifier, GREADConv, karate
-from gread.settings.equation import read_equation
-from gread.settings.gread_settings import GreadSettings
-from rdgraph.syntax.tree import Kind
+from gread.settings.gread_settings import GreadSettings, read_equation
+from rdgraph.language.tree import Kind
 from rdgraph.systems import equation_text
 
 EQUATION = "-alpha*L@H + beta*tanh(H)"

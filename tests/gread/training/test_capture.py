@@ -19,8 +19,8 @@ from gread.settings.config import Config
 from gread.settings.gread_settings import ADJACENCIES
 from gread.settings.trials import Trial
 from gread.training.ensemble import Ensemble
-from rdgraph.methods.registry import FOR_NOISE, METHODS
-from rdgraph.normalisations.registry import NORMALISATIONS
+from rdgraph.vocabulary.methods import FOR_NOISE, METHODS
+from rdgraph.vocabulary.normalisations import NORMALISATIONS
 from tests.equations import random_networks
 
 #: Operations that bring numbers from the host, or wait until the device has numbers for the host.

@@ -17,8 +17,7 @@ from gread.datasets.node_data import NodeData
 from gread.kernels import counters
 from gread.models.randomness import Randomness
 from gread.settings.gread_settings import GreadSettings
-from gread.training.decoupled import DecoupledNetwork, DecoupledTraining, check_decoupled
-from gread.training.row_store import RowStore
+from gread.training.decoupled import DecoupledNetwork, DecoupledTraining, RowStore, check_decoupled
 from rdgraph.errors import InvalidArgument, NotApplicable
 
 

@@ -10,8 +10,8 @@ import torch
 
 from gread import Config, Ensemble, GREADClassifier, discover, karate, make_trials, search, train, train_decoupled
 from gread.tuning.searching import Search, SearchPlan
-from rdgraph.engines.engine import LocalEngine
 from rdgraph.errors import InvalidArgument
+from rdgraph.run.engines.engine import LocalEngine
 
 SMALL = {"hidden": 4, "epochs": 2}
 

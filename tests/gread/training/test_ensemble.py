@@ -10,9 +10,9 @@ import torch
 
 import rdgraph as rd
 from gread.datasets.embedded import karate
-from gread.datasets.masks import Masks
 from gread.datasets.meta import Meta
 from gread.datasets.node_data import NodeData
+from gread.datasets.splits import Masks
 from gread.datasets.synthetic import csbm
 from gread.models.flow import Flow
 from gread.models.gread_model import GREAD

@@ -11,11 +11,11 @@ from torch import Tensor
 
 import rdgraph as rd
 from gread.datasets.embedded import karate
-from gread.datasets.masks import Masks
 from gread.datasets.node_data import NodeData
+from gread.datasets.splits import Masks
 from gread.datasets.synthetic import csbm
+from gread.models.gread_model import make_operator
 from gread.models.place import Place
-from gread.models.place_operator import make_operator
 from gread.models.problem import Problem, check
 from gread.settings.config import Config
 from gread.settings.trials import Trial
@@ -108,7 +108,7 @@ def test_splits_that_cannot_be_trained_on_are_refused():
     with pytest.raises(InvalidArgument, match="make some with stratified_splits"):
         check(bare, 0)
     missing = small([0, 1], [2, 3], [4, 5], [0, 0, 1, 1, 1, 0])
-    with pytest.raises(InvalidArgument, match="got none of class 1; make splits with stratified_splits"):
+    with pytest.raises(InvalidArgument, match="got none of class 1; train on some of its nodes"):
         check(missing, 0)
     with pytest.raises(InvalidArgument, match="got none of class 1"):
         Ensemble(missing, [Trial(config())])

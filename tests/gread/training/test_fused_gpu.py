@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from rdgraph.kernels import fused_switch
+from rdgraph.graphs.kernels import devices
 
 pytestmark = pytest.mark.gpu
 
@@ -26,7 +26,7 @@ def trained(
     from gread.settings.trials import Trial
     from gread.training.ensemble import Ensemble
 
-    monkeypatch.setattr(fused_switch, "FUSED_ENTRIES", 0 if is_fused else 1 << 60)
+    monkeypatch.setattr(devices, "FUSED_ENTRIES", 0 if is_fused else 1 << 60)
     base = {"hidden": 8, "epochs": 15, "attention_dim": 8, "step": 0.5}
     trials = [Trial(Config().updated(base | values), split, seed) for split in (0, 3) for seed in (0, 1)]
     ensemble = Ensemble(karate(), trials, device="cuda", use_graph=use_graph, **more)
@@ -58,7 +58,7 @@ def test_captured_epochs_are_the_same_bits_every_time(monkeypatch, values):
 def test_a_field_above_the_limit_has_the_gradients_of_one_below(monkeypatch, dtype):
     """States as large as the switch asks for, in every precision; the kernels are the ones that run."""
     import rdgraph as rd
-    from rdgraph.kernels.entry_kernels import EntryKernels
+    from rdgraph.graphs.kernels.entry_kernels import EntryKernels
 
     calls = []
     own = EntryKernels.value
@@ -74,7 +74,7 @@ def test_a_field_above_the_limit_has_the_gradients_of_one_below(monkeypatch, dty
     values = {"alpha": alpha.requires_grad_(True), "beta": beta.requires_grad_(True)}
     found = []
     for limit in (1 << 20, 1 << 60):
-        monkeypatch.setattr(fused_switch, "FUSED_ENTRIES", limit)
+        monkeypatch.setattr(devices, "FUSED_ENTRIES", limit)
         slope = rd.lower("F", operator.with_weights(weights), values, batch=(9,))(None, H)
         gradients = torch.autograd.grad(slope.square().sum(), [H, weights, *values.values()])
         found.append([slope, *gradients])

@@ -144,7 +144,7 @@ def test_random_networks_train_on_a_gpu_as_on_the_cpu(number):
 
 @pytest.mark.parametrize("relu", [False, True])
 def test_dropout_has_the_same_bits_on_every_device(relu):
-    from gread.kernels.operations import dropout
+    from gread.kernels.training_operations import dropout
 
     x, seeds, step = random(3, 50, 33, dtype=torch.float32), torch.tensor([1, 5 << 32, 2**62 + 7]), torch.tensor(11)
     rates = torch.tensor([0.0, 0.3, 0.9])
@@ -226,9 +226,9 @@ def test_batches_on_streams_have_the_bits_of_batches_alone(monkeypatch):
 
 def test_a_recording_that_lacks_memory_is_done_again_alone(monkeypatch):
     """The first try ends in the midst of its capture; the second replays as if there had been none."""
-    from gread.training import recording
+    from gread.training import ensemble
 
-    monkeypatch.setattr(recording, "ROOM", 0.0)
+    monkeypatch.setattr(ensemble, "ROOM", 0.0)
     values = torch.zeros(1000, device="cuda")
     tries = []
 
@@ -238,7 +238,7 @@ def test_a_recording_that_lacks_memory_is_done_again_alone(monkeypatch):
         if len(tries) == 1:
             torch.empty(2**50, device="cuda", dtype=torch.uint8)
 
-    graph = recording.capture(work, torch.cuda.Stream())
+    graph = ensemble.capture(work, torch.cuda.Stream())
     assert tries == [0, 1]
     for _ in range(3):
         graph.replay()

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import rdgraph as rd
-from rdgraph.lowering.spline_parameters import make_controls
+from rdgraph.run.lowering.splines import make_controls
 
 pytestmark = pytest.mark.gpu
 

@@ -11,14 +11,14 @@ import torch
 import rdgraph as rd
 from gread.datasets.embedded import karate
 from gread.layers.conv import GREADConv
-from gread.layers.plain_conv import exportable
+from gread.layers.exporting import exportable
 from gread.models.trained_network import Network
 from gread.settings.config import Config
 from gread.settings.trials import make_trials
 from gread.training.checkpoint import load_checkpoint, save_checkpoint
 from gread.training.ensemble import Ensemble
 from gread.training.trainer import Trained, train
-from tests.rdgraph.syntax.test_learned_function import check_facts
+from tests.rdgraph.language.test_learned_function import check_facts
 
 EQUATION = "-alpha*L@H + phi(H) where phi learned knots=6 odd lipschitz=1"
 BASE = {"hidden": 4, "epochs": 12, "adjacency": "original", "method": "rk4", "step": 0.5, "learning_rate": 0.05}

@@ -23,11 +23,11 @@ from gread.training.ensemble import Ensemble
 from gread.training.planner import Costs, make_batches
 from gread.training.trainer import train
 from gread.tuning.candidates import Candidate
-from gread.tuning.halving import HalvedRound, Rungs, halving_options
+from gread.tuning.successive_halving import HalvedRound, Rungs, halving_options
 from rdgraph.errors import InvalidArgument, NotApplicable
-from rdgraph.integrators.flow_coefficients import Schedule
-from rdgraph.integrators.member_schedules import Schedules
-from rdgraph.syntax.tree import Kind
+from rdgraph.language.tree import Kind
+from rdgraph.run.solvers.flow_coefficients import Schedule
+from rdgraph.run.solvers.member_schedules import Schedules
 from rdgraph.systems.catalogue import catalogue
 
 #: A member in a batch and alone: the same to the rounding of single precision, through all epochs.

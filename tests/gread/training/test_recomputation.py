@@ -11,10 +11,10 @@ from torch import Tensor
 
 import rdgraph as rd
 from gread import Config, Ensemble, Trial, karate, train
-from gread.training import planner, recomputation
+from gread.training import ensemble, planner
 from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.operator import Operator
-from rdgraph.integrators.polynomial_flow import apply_polynomial
+from rdgraph.run.solvers.polynomial_flow import apply_polynomial
 
 
 def make_config(**values: Any) -> Config:
@@ -107,10 +107,10 @@ def test_the_planner_keeps_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     short = planner.estimate(Ensemble(karate(), trial, checkpointing=1)).states
     assert short < whole / 4
     assert Ensemble(karate(), trial).model.segment == 0
-    monkeypatch.setattr(recomputation, "free_memory", lambda device: int(0.6 * whole / recomputation.SHARE))
+    monkeypatch.setattr(ensemble, "free_memory", lambda device: int(0.6 * whole / ensemble.SHARE))
     chosen = Ensemble(karate(), trial).model.segment
     assert chosen > 1
-    monkeypatch.setattr(recomputation, "free_memory", lambda device: 10)
+    monkeypatch.setattr(ensemble, "free_memory", lambda device: 10)
     least = Ensemble(karate(), trial).model.segment
     needs = {k: planner.estimate(Ensemble(karate(), trial, checkpointing=k)).states for k in (1, 2, 3, 4, 8)}
     assert needs[least] == min(needs.values())
@@ -122,7 +122,7 @@ def test_a_training_that_does_not_fit_whole_is_trained_in_segments(monkeypatch: 
     expected = train(karate(), [Trial(config)], device="cpu")
     need = planner.estimate(Ensemble(karate(), [Trial(config)]))
     room = int(0.5 * need.total / planner.SHARE)
-    for module in (planner, recomputation):
+    for module in (planner, ensemble):
         monkeypatch.setattr(module, "free_memory", lambda device: room)
     with pytest.raises(InvalidArgument, match="GiB for one member"):
         train(karate(), [Trial(config)], device="cpu", checkpointing="none")

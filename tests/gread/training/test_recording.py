@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from gread.training import recording
+from gread.training import ensemble
 
 
 class Device:
@@ -30,7 +30,7 @@ class Device:
             heard.append("alone")
             yield
 
-        cuda = recording.torch.cuda
+        cuda = ensemble.torch.cuda
         monkeypatch.setattr(cuda, "mem_get_info", lambda place: (free, 100))
         monkeypatch.setattr(cuda, "stream", lambda stream: nullcontext())
         monkeypatch.setattr(cuda, "CUDAGraph", Graph)
@@ -43,13 +43,13 @@ class Device:
 
 def test_with_much_free_memory_nothing_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = Device(monkeypatch, free=60)
-    recording.capture(stream.work, stream)  # type: ignore[arg-type]
+    ensemble.capture(stream.work, stream)  # type: ignore[arg-type]
     assert stream.heard == ["begin", "work", "end"]
 
 
 def test_with_little_free_memory_the_device_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = Device(monkeypatch, free=40)
-    recording.capture(stream.work, stream)  # type: ignore[arg-type]
+    ensemble.capture(stream.work, stream)  # type: ignore[arg-type]
     assert stream.heard == ["alone", "work"]
 
 
@@ -61,7 +61,7 @@ def test_where_memory_runs_out_the_work_is_recorded_again_alone(monkeypatch: pyt
         if "alone" not in stream.heard:
             raise torch.OutOfMemoryError("planted")
 
-    recording.capture(work, stream)  # type: ignore[arg-type]
+    ensemble.capture(work, stream)  # type: ignore[arg-type]
     assert stream.heard == ["begin", "work", "end", "alone", "work"]
 
 
@@ -72,5 +72,5 @@ def test_other_faults_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
         raise RuntimeError("planted")
 
     with pytest.raises(RuntimeError, match="planted"):
-        recording.capture(work, stream)  # type: ignore[arg-type]
+        ensemble.capture(work, stream)  # type: ignore[arg-type]
     assert stream.heard == ["begin", "end"]

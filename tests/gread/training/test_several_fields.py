@@ -14,8 +14,8 @@ from torch.nn import functional
 
 import rdgraph as rd
 from gread.datasets.embedded import karate
-from gread.datasets.masks import Masks
 from gread.datasets.node_data import NodeData
+from gread.datasets.splits import Masks
 from gread.models.trained_network import Network
 from gread.settings.config import Config
 from gread.settings.trials import Trial

@@ -16,7 +16,7 @@ from gread.models.bundle import save_bundle
 from gread.models.trained_network import Network
 from gread.settings.trials import Trial, make_trials
 from gread.training import planner
-from gread.training.batch_plan import most_members
+from gread.training.batch_queue import most_members
 from gread.training.ensemble import METRICS, Ensemble
 from gread.training.planner import MOST_ON_CPU, Need, check_fit, estimate, make_batches
 from gread.training.trainer import Progress, Trained, choose_device, train

@@ -12,10 +12,10 @@ from threading import Thread
 from typing import Any
 
 from gread import Config, karate, search
-from gread.tuning.search_progress import SearchProgress
-from rdgraph.engines.engine import Engine, Reporter
-from rdgraph.engines.ray_engine import RayEngine
+from gread.tuning.searching import SearchProgress
 from rdgraph.errors import UnknownName
+from rdgraph.run.engines.engine import Engine, Reporter
+from rdgraph.run.engines.ray_engine import RayEngine
 
 STORE = 80 * 2**20
 OPTIONS: dict[str, Any] = {

@@ -13,8 +13,7 @@ import pytest
 
 from gread.datasets.embedded import karate
 from gread.tuning import ask_tell, rounds, searching
-from gread.tuning.search_progress import SearchProgress
-from gread.tuning.searching import Search, search
+from gread.tuning.searching import Search, SearchProgress, search
 from rdgraph.errors import FileError
 from tests.gread.tuning.quick_searches import MLP, Cut, plan, quick
 from tests.paths import ROOT
@@ -58,11 +57,11 @@ def test_a_search_that_was_cut_off_goes_on_to_the_same(
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from gread.tuning import round_checkpoint
+from gread.tuning import successive_halving
 from gread.tuning.searching import Search
 from tests.gread.tuning.quick_searches import plan
 
-real, count = round_checkpoint.save_bundle, 0
+real, count = successive_halving.save_bundle, 0
 
 def saved(*args):
     global count
@@ -71,12 +70,13 @@ def saved(*args):
     if count == int(sys.argv[2]):
         os.kill(os.getpid(), signal.SIGKILL)
 
-round_checkpoint.save_bundle = saved
+successive_halving.save_bundle = saved
 found = Search(plan(9, epochs=80, halving=True), Path(sys.argv[1]), device="cpu", every=0).run()
 print([r.record() for r in found.results])
 """
 
 
+@pytest.mark.slow_cases(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("kill", [1, 2, 4])
 def test_kill_9_in_the_midst_of_halving_loses_nothing_that_was_saved(tmp_path: Path, kill: int) -> None:

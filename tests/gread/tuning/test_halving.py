@@ -7,8 +7,8 @@ import pytest
 from gread.datasets.embedded import karate
 from gread.settings.trials import make_trials
 from gread.training.trainer import train
-from gread.tuning.halving import Rungs
 from gread.tuning.space import read_space
+from gread.tuning.successive_halving import Rungs
 from rdgraph.errors import InvalidArgument
 from tests.gread.tuning.quick_searches import quick
 

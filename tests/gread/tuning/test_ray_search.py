@@ -65,6 +65,7 @@ def test_ray_tells_of_progress_and_errors_and_leaves_nothing_behind(beside: dict
     assert not beside["home"], "something was left in the user's folder"
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_work_of_a_killed_node_is_done_on_another() -> None:
     found = result_of("killed", RAY_AUTH_MODE="disabled", **QUICK_CHECKS)
@@ -79,7 +80,7 @@ def test_work_of_a_killed_node_is_done_on_another() -> None:
 KILLED = """
 import sys, time
 from gread import Config, karate, search
-from rdgraph.engines.ray_engine import RayEngine
+from rdgraph.run.engines.ray_engine import RayEngine
 
 options = dict(trials=16, round_size=2, base=Config.of("mlp", hidden=8), fixed={"epochs": 60, "hidden": 8},
                splits=[0, 1], device="cpu", space="small")
@@ -103,6 +104,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> str:
     return searched_here(tmp_path_factory.mktemp("whole"))[-1]
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_a_driver_that_is_stopped_goes_on_with_what_was_told(tmp_path: Path, whole: str, how: signal.Signals) -> None:

@@ -13,7 +13,7 @@ from gread.settings.config import Config
 from gread.training import checkpoint
 from gread.training.checkpoint import SHARE_OF_TIME, SavingPace
 from gread.training.ensemble import Ensemble
-from gread.tuning import round_checkpoint
+from gread.tuning import successive_halving
 from gread.tuning.candidates import Candidate, PlannedRound, TrialResult
 from gread.tuning.rounds import train_round
 from rdgraph.errors import FileError
@@ -25,7 +25,7 @@ MEMBERS = 4
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gread.tuning.halving.most_members", lambda *args, **options: MEMBERS)
+    monkeypatch.setattr("gread.tuning.successive_halving.most_members", lambda *args, **options: MEMBERS)
 
 
 def planned(count: int = 9, seed: int = 0) -> PlannedRound:
@@ -57,13 +57,13 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def on_save(monkeypatch: pytest.MonkeyPatch, then: Callable[[Path], None]) -> None:
     """Something is done whenever a file has been written."""
-    real = round_checkpoint.save_bundle
+    real = successive_halving.save_bundle
 
     def saved(path: Path, *rest: Any) -> None:
         real(path, *rest)
         then(path)
 
-    for module in (checkpoint, round_checkpoint):
+    for module in (checkpoint, successive_halving):
         monkeypatch.setattr(module, "save_bundle", saved)
 
 
@@ -153,20 +153,20 @@ def test_a_round_of_other_trials_is_refused(tmp_path: Path) -> None:
 
 
 def test_words_that_are_none_of_a_round_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = round_checkpoint.save_bundle
+    real = successive_halving.save_bundle
 
     def wrong(path: Path, kind: str, words: dict[str, Any], numbers: Any) -> None:
         real(path, kind, {k: v for k, v in words.items() if k != "results"}, numbers)
 
     with monkeypatch.context() as patched:
-        patched.setattr(round_checkpoint, "save_bundle", wrong)
+        patched.setattr(successive_halving, "save_bundle", wrong)
         trained(tmp_path)
     with pytest.raises(FileError, match=r"expected the state of a round in .*'results'.*remove it"):
         trained(tmp_path)
 
 
 def test_a_disk_that_is_full_costs_the_checkpoint_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, saved = round_checkpoint.save_bundle, list[Path]()
+    real, saved = successive_halving.save_bundle, list[Path]()
 
     def full(path: Path, *rest: Any) -> None:
         if path.stem != "piece-0":
@@ -175,7 +175,7 @@ def test_a_disk_that_is_full_costs_the_checkpoint_alone(tmp_path: Path, monkeypa
         real(path, *rest)
 
     said = list[str]()
-    for module in (checkpoint, round_checkpoint):
+    for module in (checkpoint, successive_halving):
         monkeypatch.setattr(module, "save_bundle", full)
     assert trained(tmp_path, tell=said.append) == trained(None)
     assert any("no checkpoint was written, and the training goes on: no space left" in text for text in said)

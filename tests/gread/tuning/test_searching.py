@@ -12,7 +12,7 @@ import pytest
 
 from gread import discover, train_decoupled
 from gread.datasets.embedded import karate
-from gread.datasets.masks import Masks
+from gread.datasets.splits import Masks
 from gread.settings.config import Config
 from gread.settings.trials import make_trials
 from gread.training import batch_queue

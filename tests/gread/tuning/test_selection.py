@@ -6,15 +6,14 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from scipy import stats
 
+from gread.comparison import mean_interval
 from gread.tuning.candidates import TrialResult
 from gread.tuning.selection import (
     best_by_test,
     best_of,
     chosen,
     gap_curve,
-    mean_interval,
     nested,
     nested_accuracies,
     searched_interval,
@@ -54,7 +53,7 @@ def test_dropped_and_failed_trials_are_not_chosen() -> None:
     diverged = TrialResult(2, "diverged", 200, (0.25,), (0.5,))
     assert chosen([pruned, failed, diverged]) is diverged
     with pytest.raises(InvalidArgument, match="got none"):
-        searched_interval([pruned])
+        searched_interval([pruned], 0.4)
 
 
 def test_the_test_labels_do_not_choose() -> None:
@@ -71,22 +70,12 @@ def test_every_split_chooses_for_itself() -> None:
         assert accuracy == next(r.test[split] for r in known if r.val[split] == best)
 
 
-def test_intervals() -> None:
-    assert mean_interval([0.5] * 4) == (0.5, 0.5)
-    assert np.isnan(mean_interval([0.5])).all()
-    values = [0.7027, 0.7297, 0.6216]
-    expected = stats.t.interval(0.95, 2, loc=np.mean(values), scale=stats.sem(values))
-    assert mean_interval(values) == pytest.approx(expected)
-    known = results()
-    low, high = searched_interval(known)
-    assert low < chosen(known).test_accuracy < high
-    alone = [known[0]]
-    assert searched_interval(alone) == pytest.approx(mean_interval(known[0].test), abs=2e-3)
-
-
-def test_intervals_of_few_splits_hold_the_mean_as_often_as_they_say() -> None:
-    rng = np.random.default_rng(0)
-    for splits in (2, 3, 10):
-        drawn = rng.normal(0.5, 0.02, (2000, splits)).tolist()
-        held = np.mean([low <= 0.5 <= high for low, high in map(mean_interval, drawn)])
-        assert held == pytest.approx(0.95, abs=0.02)
+def test_intervals_of_a_search() -> None:
+    known, ratio = results(), 20 / 48
+    low, high = searched_interval(known, ratio)
+    assert low < 100 * chosen(known).test_accuracy < high
+    one = TrialResult(0, "complete", 20, (0.5,) * 4, (0.5, 0.6, 0.55, 0.62))
+    alone = searched_interval([one], ratio)
+    assert alone == pytest.approx(mean_interval([100 * value for value in one.test], ratio), abs=0.2)
+    narrow = searched_interval([one], 0.0)
+    assert (alone[1] - alone[0]) / (narrow[1] - narrow[0]) == pytest.approx((1 + 4 * ratio) ** 0.5)

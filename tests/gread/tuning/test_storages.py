@@ -11,10 +11,9 @@ import pytest
 from gread.datasets.embedded import karate
 from gread.settings.config import Config
 from gread.tuning import ask_tell, rounds
-from gread.tuning.ask_tell import Ledger, recorded_candidate
+from gread.tuning.ask_tell import Ledger, held, let_go, open_storage, recorded_candidate, told_url
 from gread.tuning.searching import JOURNAL, Found, Search, SearchPlan, search
 from gread.tuning.space import find_space
-from gread.tuning.storages import held, let_go, open_storage, told_url
 from rdgraph.errors import FileError, InvalidArgument, MissingDependency
 from tests.gread.tuning.postgres_server import free_port, postgres_server, server_folder
 

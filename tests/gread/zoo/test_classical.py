@@ -12,11 +12,11 @@ from torch import Tensor
 
 from gread.models.batched_model import BatchedModel
 from gread.models.features import Features
+from gread.models.norms import BatchNorm, LayerNorm, pair_norm
 from gread.models.place import Place
 from gread.models.randomness import Dropper, Randomness, make_rates
 from gread.settings.config import Config
 from gread.settings.model_records import find_model
-from gread.substrate.norms import BatchNorm, LayerNorm, pair_norm
 from rdgraph import Graph, parse
 
 N, F, C = 9, 5, 3

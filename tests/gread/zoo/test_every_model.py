@@ -12,8 +12,8 @@ import torch
 from torch.nn import functional
 
 from gread.datasets.embedded import karate
-from gread.datasets.masks import Masks
 from gread.datasets.node_data import NodeData
+from gread.datasets.splits import Masks
 from gread.datasets.synthetic import csbm
 from gread.models.batched_model import BatchedModel
 from gread.models.place import Place

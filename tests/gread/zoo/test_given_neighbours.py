@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from gread.models.features import Features
-from gread.substrate.plane_positions import LANDMARKS, landmarks, near_pairs, plane_positions
-from gread.substrate.structural_roles import degree_profiles, role_graph
+from gread.zoo.geom_gcn import LANDMARKS, landmarks, near_pairs, plane_positions
 from gread.zoo.geom_gcn import relations as geometric
+from gread.zoo.wrgat import degree_profiles, role_graph
 from gread.zoo.wrgat import relations as structural
 from rdgraph import Graph, generators
 from tests.gread.zoo.test_classical import GRAPH, N, X, make, own, relu, same

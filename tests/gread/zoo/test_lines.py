@@ -312,7 +312,7 @@ def test_the_line_of_a_network_is_a_system(name: str) -> None:
     system = config.gread.system
     assert rd.parse(str(system)) == system
     report = rd.preflight(system, T=1, method="rk4", step=0.25)
-    assert report.status in ("safe", "safe if", "undecided", "unsafe")
+    assert report.outcome in ("safe", "safe if", "undecided", "unsafe")
 
 
 def test_values_become_numbers_of_the_equation() -> None:

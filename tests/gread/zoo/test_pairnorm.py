@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from gread.models.norms import pair_norm
 from gread.settings.config import Config
-from gread.substrate.norms import pair_norm
 from rdgraph.errors import UnknownName
 from tests.dense_case import NODES, SEEDS, averaging, geometric, make_case, symmetric
 

@@ -10,7 +10,7 @@ import torch
 
 from gread.kernels.edge_attention import reversed_edges
 from gread.models.features import Features
-from gread.substrate.small_matrices import householder, inverse_root
+from gread.zoo.sheaf import householder, inverse_root
 from tests.gread.zoo.test_classical import EDGES, C, N, X, make, own, same
 
 PAIRS = sorted({(i, j) for a, b in EDGES.T.tolist() for i, j in ((a, b), (b, a))})

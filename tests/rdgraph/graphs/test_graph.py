@@ -17,7 +17,7 @@ from scipy.sparse import coo_array, csr_array
 import rdgraph as rd
 from rdgraph.graphs.graph import Graph
 from rdgraph.graphs.normalisation import sparse_operator
-from rdgraph.normalisations.registry import NORMALISATIONS
+from rdgraph.vocabulary.normalisations import NORMALISATIONS
 from tests.rdgraph.graphs.edge_cases import TWO, edges, matrices
 
 
@@ -119,7 +119,7 @@ def test_edges_of_weight_zero_are_no_edges() -> None:
         (edges(TWO, weight=[1j, 1.0]), "expected real weights, got dtype complex128"),
         (edges(TWO, weight=[1.0, np.nan]), "expected finite weights, got edge 1: nan; remove the edge"),
         (edges(TWO, weight=[np.inf, 1.0]), "got edge 0: inf"),
-        (edges(TWO, weight=[1.0, -2.0]), "weights >= 0, got edge 1: -2.0; pass signed=True"),
+        (edges(TWO, weight=[1.0, -2.0]), "weights >= 0, got edge 1: -2.0; build the graph with signed=True"),
         (edges([[5, 0, 1, 0], [0, 1, 0, 1]], duplicates="error"), "edge 3: 0 -> 1 repeats edge 1; pass duplicates="),
         (edges([[0, 0], [1, 1]], weight=[1, 2], duplicates="once"), "1: 0 -> 1 repeats edge 0 with another weight"),
         (edges([[0, 0], [1, 1]], weight=[1e308, 1e308]), "finite sums of repeated edges, got edge 1: 0 -> 1"),

@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array, csr_array
 
 import rdgraph as rd
-from rdgraph.graphs.graph import Graph
-from rdgraph.graphs.homophily import KINDS
+from rdgraph.graphs.graph import KINDS, Graph
 from rdgraph.graphs.normalisation import dense_adjacency, dense_operator, is_symmetric, sparse_operator
-from rdgraph.normalisations.registry import NORMALISATIONS
 from rdgraph.testing import adjacency
+from rdgraph.vocabulary.normalisations import NORMALISATIONS
 from tests.paths import ROOT
 from tests.rdgraph.graphs.edge_cases import TWO, matrices
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from torch.autograd import gradcheck, gradgradcheck
 
 import rdgraph as rd
+from rdgraph.graphs.kernels import operations as ops
 from rdgraph.graphs.operator import Operator
-from rdgraph.kernels import operations as ops
 from rdgraph.testing import adjacency
 
 NORMALISATIONS = ["symmetric", "row", "column", "none"]

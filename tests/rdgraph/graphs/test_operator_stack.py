@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rdgraph as rd
-from analysis.measures.registry import measure_all
+from analysis.measures.measure_records import measure_all
 from rdgraph.graphs.generators import complete, csbm, erdos_renyi, path, ring, star
-from rdgraph.graphs.operator import Operator
-from rdgraph.graphs.operator_stack import stack
+from rdgraph.graphs.operator import Operator, stack
 from rdgraph.testing import adjacency
+from tests.property_examples import examples
 
 F64 = torch.float64
 KINDS = ("symmetric", "row", "column", "none")
@@ -54,7 +54,7 @@ def test_products_and_laplacians_are_the_members_own(kind: str, loops: float) ->
     assert both.self_loops == loops
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.data())
 def test_any_graphs_stack(data: st.DataObject) -> None:
     n = data.draw(st.integers(2, 6))

@@ -13,9 +13,10 @@ from torch import Tensor
 import rdgraph as rd
 from rdgraph.graphs.operator import Operator
 from rdgraph.graphs.twin_quotient import Quotient
-from rdgraph.integrators.flow_coefficients import Schedule
-from rdgraph.integrators.polynomial_flow import LinearFlow, apply_on_quotient, apply_polynomial
+from rdgraph.run.solvers.flow_coefficients import Schedule
+from rdgraph.run.solvers.polynomial_flow import LinearFlow, apply_on_quotient, apply_polynomial
 from rdgraph.testing import adjacency
+from tests.property_examples import examples
 
 
 def random(*shape: int, seed: int = 0) -> Tensor:
@@ -43,7 +44,7 @@ def polynomial(op: Operator, kind: str, c: Tensor, x: Tensor) -> Tensor:
     return sum((c[k] * (terms[k] @ x) for k in range(len(c))), torch.zeros_like(x))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     graph=graphs_with_twins(),
     normalisation=st.sampled_from(["symmetric", "row", "column"]),

@@ -12,9 +12,8 @@ from torch.autograd import gradcheck
 import rdgraph as rd
 from gread import GREADConv
 from rdgraph.errors import InvalidArgument
-from rdgraph.graphs.operator import Operator
-from rdgraph.graphs.weight_checks import spectral_radius
-from rdgraph.integrators.polynomial_flow import is_polynomial
+from rdgraph.graphs.operator import Operator, spectral_radius
+from rdgraph.run.solvers.polynomial_flow import is_polynomial
 
 F64 = torch.float64
 GRAPH = rd.generators.erdos_renyi(9, 0.4, 2)

@@ -39,7 +39,7 @@ def test_every_question_is_answered_or_explained(text: str) -> None:
 @pytest.mark.parametrize("normalisation", ["row", "none"])
 def test_preflight_never_fails(text: str, normalisation: str) -> None:
     page = rd.preflight(text, T=2, normalisation=normalisation)
-    assert page.status in ("safe", "safe if", "undecided")
+    assert page.outcome in ("safe", "safe if", "undecided")
     assert {"existence", "step"} <= {finding.topic for finding in page.findings}
     assert str(page).startswith(f"preflight of {rd.parse(text)!r}")
 
@@ -54,13 +54,13 @@ def test_the_symbol_comes_by_rows() -> None:
 @pytest.mark.slow
 def test_verdicts_of_known_systems() -> None:
     grows = rd.preflight("u' = u**2 - L@u; v' = v*u - v", T=1)
-    assert grows.status == "unsafe"
+    assert grows.outcome == "unsafe"
     linear = rd.preflight("u' = -L@u + 2*v; v' = -u", T=1, graph=[[0, 1], [1, 0]])
-    assert linear.status == "safe"
+    assert linear.outcome == "safe"
     densities = rd.preflight("u' = -u*(A@v); v' = u*(A@v) - v", T=1)
     assert "u, v >= 0" in densities.verdict
     noisy = rd.preflight("u' = -L@u + xi", T=1)
-    assert noisy.status == "undecided"
+    assert noisy.outcome == "undecided"
     assert noisy.settings["method"] == "euler-maruyama"
     assert rd.preflight("u' = -L@u + u*v; v' = -u", T=1).settings["method"] == "dopri5"
 

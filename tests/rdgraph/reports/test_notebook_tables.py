@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import torch
 
 import rdgraph as rd
-from rdgraph.html_tables import html_table
+from rdgraph.wording import html_table
 
 
 class Cells(HTMLParser):

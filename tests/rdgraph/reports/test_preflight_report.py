@@ -12,27 +12,27 @@ import pytest
 import rdgraph as rd
 from rdgraph.errors import Undecided
 from rdgraph.graphs.normalisation import dense_operator
-from rdgraph.identities.dense_oracle import evaluate
 from rdgraph.reports import preflight_report, safety_checks
 from rdgraph.reports.findings import INFO, UNKNOWN, Finding
 from rdgraph.reports.run_settings import RunSettings, read_run
+from rdgraph.theory.equality.dense_oracle import evaluate
 
 
 def test_verdicts() -> None:
     one = {"alpha": 1, "beta": 1}
-    assert rd.preflight("BS", T=40, method="euler", step=1, coefficients=one).status == "unsafe"
-    assert rd.preflight("BS", T=4, method="rk4", step=0.25, coefficients={"alpha": 1, "beta": 0.5}).status == "safe"
-    assert rd.preflight("BS", T=4, method="exact", coefficients=one).status == "safe"
-    assert rd.preflight("diffusion", T=1, method="euler", step=1).status == "safe if"
+    assert rd.preflight("BS", T=40, method="euler", step=1, coefficients=one).outcome == "unsafe"
+    assert rd.preflight("BS", T=4, method="rk4", step=0.25, coefficients={"alpha": 1, "beta": 0.5}).outcome == "safe"
+    assert rd.preflight("BS", T=4, method="exact", coefficients=one).outcome == "safe"
+    assert rd.preflight("diffusion", T=1, method="euler", step=1).outcome == "safe if"
     fisher = rd.preflight("F", normalisation="row", T=4, method="euler", step=0.25, coefficients=one)
-    assert fisher.status == "safe if"
+    assert fisher.outcome == "safe if"
     assert "H0 lies in [0, 1]" in fisher.verdict
-    assert rd.preflight("-alpha*L@H + beta*(H**2 + 1)", T=1, method="exact").status == "unsafe"
+    assert rd.preflight("-alpha*L@H + beta*(H**2 + 1)", T=1, method="exact").outcome == "unsafe"
     negative = rd.preflight("-alpha*L@H + beta*H**2", normalisation="row", T=1, method="exact")
     assert negative.verdict.startswith("safe if H0 lies in [-R, 0] for some R > 0")
-    assert rd.preflight("CGNN", T=1, method="euler", step=0.1).status == "undecided"
+    assert rd.preflight("CGNN", T=1, method="euler", step=0.1).outcome == "undecided"
     growing = rd.preflight("FB", T=40, method="exact", coefficients={"alpha": 0.1, "beta": 1})
-    assert growing.status == "unsafe"
+    assert growing.outcome == "unsafe"
     assert "grows" in growing.verdict
 
 
@@ -41,7 +41,7 @@ def test_nonlinear_runs_are_not_called_safe_for_all_states() -> None:
     report = rd.preflight(
         "AC", normalisation="row", T=10, method="euler", step=0.25, coefficients={"alpha": 1, "beta": 1}
     )
-    assert report.status == "safe if"
+    assert report.outcome == "safe if"
     a = dense_operator(nx.to_numpy_array(nx.path_graph(3)), "row")
     state = np.full((3, 1), 4.0)
     values = {"A": a, "alpha": np.array(1.0), "beta": np.array(1.0)}
@@ -50,24 +50,49 @@ def test_nonlinear_runs_are_not_called_safe_for_all_states() -> None:
             state = state + 0.25 * evaluate(rd.catalogue["AC"].expression, values | {"H": state})
     assert not np.isfinite(state).all()
     stepped = rd.preflight("AC", normalisation="row", T=1, method="rk4", step=0.1, coefficients={"alpha": 1, "beta": 1})
-    assert stepped.verdict.startswith("safe if step 1/10 <= 2.78529356340528/(3*R**2 + 1) as long as |h| <= R")
+    assert stepped.verdict.startswith("safe if step 1/10 <= 2.7852/(3*R**2 + 1) as long as |h| <= R")
+
+
+def test_functions_of_neighbours_are_judged_without_their_operators() -> None:
+    """phi(A@H - H) is a question about numbers to the judge: it puts none in the place of A."""
+    text = "-alpha*L@H + phi(A@H - H) where phi learned lipschitz=1 odd"
+    report = rd.preflight(text, T=2, method="euler", step=0.25)
+    assert report.outcome == "safe if"
+    assert {"conserved", "energy"} <= {f.topic for f in report.findings}
+    one = {"alpha": 1, "beta": 1}
+    report = rd.preflight("-alpha*L@H + beta*sigmoid(A@H - H)", T=2, method="euler", step=0.25, coefficients=one)
+    assert finding(report, "step").text.startswith("step 1/4 <= 4/5 ")
+
+
+def test_verdicts_say_a_condition_once_and_name_their_letters() -> None:
+    verdict = rd.preflight("F", T=2, method="euler", step=0.25).verdict
+    assert verdict.count("H0 lies in") == 1
+    assert verdict.endswith("(s is the largest row sum of A)")
+
+
+def test_a_step_beyond_a_limit_that_is_not_sharp_is_open() -> None:
+    one = {"alpha": 1, "beta": 1}
+    report = rd.preflight("-alpha*L@H + beta*sigmoid(H)*(A@H - H)", T=2, method="euler", step=1, coefficients=one)
+    assert report.outcome == "undecided"
+    assert "1/2" in finding(report, "step").text
+    assert "exceeds the limit" not in report.verdict
 
 
 def test_bounds_on_the_growth_of_errors_are_no_stability() -> None:
     """H' = H@W with W = -100 decays; Euler with step 0.1 multiplies by -9, though it separates runs as it may."""
     report = rd.preflight("-L@H + H@W + H0", T=1, method="euler", step=0.1)
-    assert report.status == "undecided"
+    assert report.outcome == "undecided"
     assert "errors grow" in finding(report, "step").text
     damped = rd.preflight("-2*H + sin(A@H)", normalisation="row", T=1, method="euler", step=0.1)
-    assert damped.status.startswith("safe")
+    assert damped.outcome.startswith("safe")
 
 
 def test_graph_refines_the_bounds() -> None:
     graph = nx.star_graph(5)
     wide = rd.preflight("F", T=1, method="euler", step=0.25, coefficients={"alpha": 1, "beta": 1}, graph=graph)
-    assert wide.status == "unsafe"  # s = sqrt(5): the limit is 1/(2 s - 1 + 1) = 0.2236
+    assert wide.outcome == "unsafe"  # s = sqrt(5): the limit is 1/(2 s - 1 + 1) = 0.2236
     narrow = rd.preflight("F", T=1, method="euler", step=0.1, coefficients={"alpha": 1, "beta": 1}, graph=graph)
-    assert narrow.status == "safe if"
+    assert narrow.outcome == "safe if"
     text = next(f.text for f in narrow.findings if f.topic == "graph")
     assert "6 nodes, 5 edges" in text
     assert "2.236" in text
@@ -123,7 +148,7 @@ def finding(report: rd.Report, topic: str) -> Finding:
 @pytest.mark.slow
 def test_by_default_the_method_follows_from_the_equation() -> None:
     linear = rd.preflight("BS", T=4, coefficients={"alpha": 1, "beta": 0.5})
-    assert linear.status == "safe"
+    assert linear.outcome == "safe"
     assert linear.settings == {"normalisation": "symmetric", "T": "4", "method": "exact"}
     assert "exact flow" in finding(linear, "method").reason
     tanh = rd.preflight("-alpha*L@H + beta*tanh(H)", T=1)
@@ -147,7 +172,7 @@ def test_by_default_the_method_follows_from_the_equation() -> None:
 )
 def test_steps_of_a_splitting(line: str, status: str, text: str) -> None:
     found = finding(rd.preflight(line, T=1, method="strang", step=0.5), "step")
-    assert found.status == status
+    assert found.outcome == status
     assert text in found.text
 
 
@@ -167,7 +192,7 @@ def test_a_limit_at_states_that_are_equal_in_all_nodes_makes_no_run_safe(
         "alpha*A@tanh(H) - beta*tanh(A@H)", T=100, method="euler", step=10, normalisation=normalisation, graph=graph,
         coefficients={"alpha": 1, "beta": 0.9},
     )  # fmt: skip
-    assert finding(found, "step").status == status
+    assert finding(found, "step").outcome == status
     assert not found.verdict.startswith("safe:")
     assert status == "unknown" or "nearly the same in all nodes" in found.verdict
 
@@ -190,7 +215,7 @@ def test_steps_on_a_directed_graph_need_no_real_spectrum(line: str, method: str,
         line, T=5, method=method, step=0.4, normalisation="row", graph=DIRECTED, coefficients={"alpha": 1}
     )
     step = finding(found, "step")
-    assert (step.status, text in step.text) == (status, True)
+    assert (step.outcome, text in step.text) == (status, True)
     assert "undirected" not in found.verdict
 
 
@@ -199,9 +224,9 @@ def test_small_steps_are_safe_at_every_state_where_others_are_at_equal_ones() ->
         found = rd.preflight(
             "alpha*A@tanh(H) - 3*H", T=5, method="rk4", step=0.4, graph=graph, coefficients={"alpha": 1}
         )
-        assert finding(found, "step").status == "ok"
+        assert finding(found, "step").outcome == "ok"
         found = rd.preflight("alpha*A@tanh(H) - 3*H", T=5, method="rk4", step=0.68, coefficients={"alpha": 1})
-        assert finding(found, "step").status == "if"
+        assert finding(found, "step").outcome == "if"
 
 
 def test_a_linear_system_whose_damping_has_a_bound_alone_is_safe_on_every_graph() -> None:
@@ -210,7 +235,7 @@ def test_a_linear_system_whose_damping_has_a_bound_alone_is_safe_on_every_graph(
     found = rd.preflight(
         line, T=1, method="euler", step=0.05, graph=nx.star_graph(4), coefficients={"alpha": 1, "beta": 0.2}
     )
-    assert finding(found, "step").status == "ok"
+    assert finding(found, "step").outcome == "ok"
 
 
 def test_a_part_has_the_time_that_those_before_it_leave(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,12 +260,12 @@ def test_a_part_has_the_time_that_those_before_it_leave(monkeypatch: pytest.Monk
 def test_a_box_that_takes_too_long_leaves_the_run_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fisher's equation blows up from below 0 and is kept in [0, 1]: without the box nobody knows which it is."""
     settings: dict[str, Any] = {"T": 5, "method": "euler", "step": 0.1, "normalisation": "row"}
-    assert rd.preflight("F", **settings).status == "safe if"
+    assert rd.preflight("F", **settings).outcome == "safe if"
 
     def late(run: object) -> None:
         raise Undecided("time ran out after 1.5 s")
 
     monkeypatch.setattr(safety_checks, "kept_box", late)
     (found,) = safety_checks.safety(read_run("F", "row", 5, "euler", 0.1, None, None))
-    assert found.status == UNKNOWN
+    assert found.outcome == UNKNOWN
     assert "whether a box keeps others is undecided: time ran out after 1.5 s" in found.text

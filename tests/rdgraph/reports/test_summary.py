@@ -12,6 +12,7 @@ from hypothesis import given, settings
 
 import rdgraph as rd
 from rdgraph.testing import systems
+from tests.property_examples import examples
 
 NAMES = [
     "lam",
@@ -148,7 +149,7 @@ def test_what_does_not_apply_is_null_and_explained() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(systems())
 def test_any_system_gets_an_answer(system: rd.System) -> None:
     """No equation a user can write makes `analyse` fail with anything but a package error."""

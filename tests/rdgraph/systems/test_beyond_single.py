@@ -48,7 +48,7 @@ def test_equivalence_sees_what_makes_it_more_than_one_equation(reason: str) -> N
 def test_no_step_is_known_where_the_modes_are_not(reason: str) -> None:
     found = rd.step_limit(BEYOND[reason])
     assert found.value is None
-    assert any(word in found.means for word in ("time t", "noise", "operator B"))
+    assert any(word in found.reason for word in ("time t", "noise", "operator B"))
 
 
 #: Answers that name the fields.

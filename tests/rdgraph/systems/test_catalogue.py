@@ -7,11 +7,11 @@ import pytest
 import sympy as sp
 
 import rdgraph as rd
-from rdgraph.algebra.normal_form import State
 from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.normalisation import dense_operator
-from rdgraph.identities.dense_oracle import evaluate
+from rdgraph.language.normal_form import State
 from rdgraph.systems.catalogue import CatalogueEntry
+from rdgraph.theory.equality.dense_oracle import evaluate
 
 NAMES = {
     "diffusion", "F", "AC", "Z", "BS", "ST", "FB", "FB*", "FB-released", "FB*-released", "GRAND-l", "GRAND++", "CGNN",

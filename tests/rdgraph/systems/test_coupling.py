@@ -11,17 +11,18 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import rdgraph as rd
-from rdgraph.algebra.normal_form import Act, State
 from rdgraph.errors import NotApplicable
 from rdgraph.graphs.normalisation import dense_operator
-from rdgraph.identities.dense_oracle import evaluate
-from rdgraph.syntax.answer_symbols import lam
-from rdgraph.syntax.reader import start_of
-from rdgraph.syntax.tree import Kind
+from rdgraph.language.answer_symbols import lam
+from rdgraph.language.normal_form import Act, State
+from rdgraph.language.reader import start_of
+from rdgraph.language.tree import Kind
 from rdgraph.systems.coupling import Coupling
 from rdgraph.systems.system import System
 from rdgraph.testing import adjacency, field_systems
+from rdgraph.theory.equality.dense_oracle import evaluate
 from tests.normal_values import CHANNELS, Evaluator, example
+from tests.property_examples import examples
 
 LARGEST = 1e4
 NORMALISATIONS = st.sampled_from(["symmetric", "row", "column", "none"])
@@ -62,7 +63,7 @@ def total(coupling: Coupling, i: str) -> sp.Expr:
 
 
 # ---------------------------------------------------------------------- normal forms
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(ANY, adjacency(max_nodes=5), NORMALISATIONS, st.integers(0, 2**20))
 def test_normal_forms_have_the_values_of_the_trees(
     system: System, graph: np.ndarray, normalisation: str, seed: int
@@ -84,7 +85,7 @@ def test_normal_forms_have_the_values_of_the_trees(
 
 
 # ---------------------------------------------------------------------- the parts
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(ANY)
 def test_the_parts_add_up_to_the_normal_form(system: System) -> None:
     try:
@@ -96,7 +97,7 @@ def test_the_parts_add_up_to_the_normal_form(system: System) -> None:
         assert sp.expand(total(coupling, state) - normal) == 0
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(ANY)
 def test_every_part_is_of_its_sort(system: System) -> None:
     try:
@@ -121,7 +122,7 @@ def test_every_part_is_of_its_sort(system: System) -> None:
     assert silent == (not coupling.obstacles)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(field_systems(linear=True), adjacency(max_nodes=5), st.integers(0, 2**20))
 def test_linear_systems_are_their_differences(system: System, graph: np.ndarray, seed: int) -> None:
     """f(x + y) - f(x) = f(y) - f(0) in numbers, and the linear part alone gives that difference."""
@@ -143,7 +144,7 @@ def test_linear_systems_are_their_differences(system: System, graph: np.ndarray,
         np.testing.assert_allclose(got, expected, rtol=0, atol=1e-6 * max(1, np.abs(expected).max()))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(field_systems(linear=False))
 def test_reactions_make_a_system_nonlinear(system: System) -> None:
     """Independent: linear is what has no second derivatives, where images under operators are taken as letters."""
@@ -170,7 +171,7 @@ def _is_plain(inner: sp.Expr) -> bool:
 
 
 # ---------------------------------------------------------------------- the matrix symbol
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     field_systems(linear=True, kinds=("scalar",)),
     adjacency(min_nodes=2, max_nodes=6),

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 import rdgraph as rd
 from rdgraph.errors import AssumptionError, InvalidArgument, LanguageError
-from rdgraph.identities.dense_oracle import evaluate
-from rdgraph.syntax.printer import to_text
-from rdgraph.syntax.reader import MAX_LENGTH
-from rdgraph.syntax.unfolding import MAX_NODES
+from rdgraph.language.printer import to_text
+from rdgraph.language.reader import MAX_LENGTH
+from rdgraph.language.unfolding import MAX_NODES
+from rdgraph.theory.equality.dense_oracle import evaluate
+from tests.property_examples import examples
 
 HILL = "-alpha*L@H + beta*g(H) where g = H**3/(1 + H**2)"
 
@@ -150,7 +151,7 @@ DEFINITIONS = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(DEFINITIONS, min_size=1, max_size=3), st.data())
 def test_written_out_means_what_was_declared(bodies: list[str], data: st.DataObject) -> None:
     """Round trip, and values equal to those of the functions applied one by one."""

@@ -12,11 +12,9 @@ import sympy as sp
 
 import rdgraph as rd
 from rdgraph.errors import InvalidArgument, NotApplicable
-from rdgraph.methods.runge_kutta import Tableau
-from rdgraph.methods.tableaux import methods
-from rdgraph.syntax.answer_symbols import lam
-from rdgraph.systems.matrix_responses import matrix_gain
-from rdgraph.systems.symbol_functions import divided_difference, function_of
+from rdgraph.language.answer_symbols import lam
+from rdgraph.systems.symbols import divided_difference, function_of, matrix_gain
+from rdgraph.vocabulary.methods import Tableau, methods
 
 PLAIN_LAM = sp.Symbol("lam")
 PLACES = (sp.S.Zero, sp.Rational(1, 4), sp.Rational(1, 2), sp.S.One, sp.Integer(2))

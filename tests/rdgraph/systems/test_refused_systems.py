@@ -8,9 +8,9 @@ import pytest
 
 import rdgraph as rd
 from rdgraph.errors import AssumptionError, InvalidArgument, LanguageError
-from rdgraph.syntax.reader import MAX_LENGTH
+from rdgraph.language.reader import MAX_LENGTH
 from rdgraph.systems.equation import Equation
-from rdgraph.systems.equation_lines import MAX_EQUATIONS, MAX_NAME
+from rdgraph.systems.equation_text import MAX_EQUATIONS, MAX_NAME
 from rdgraph.systems.system import System
 
 FREE, LEFT, NOISE = "a free name for a field", "a field with ' before the =", "white noise as a factor of a term"

@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rdgraph as rd
-from rdgraph.algebra.normal_form import TIME, H, State
 from rdgraph.errors import InvalidArgument, NotApplicable
-from rdgraph.syntax.printer import to_text
+from rdgraph.language.normal_form import TIME, H, State
+from rdgraph.language.printer import to_text
 from rdgraph.systems.system import System
 from rdgraph.testing import field_systems, systems
+from tests.property_examples import examples
 
 SCHNAKENBERG = "u' = a - u + u**2*v - Du*L@u; v' = b - u**2*v - Dv*L@v"
 OSCILLATOR = "H'' = -gamma*H - alpha*H' + tanh(A@H)"
@@ -93,7 +94,7 @@ def test_one_line_is_what_it_was(text: str, plain: str | None) -> None:
     assert not system.latex().startswith(r"\dot")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(systems())
 def test_one_field_of_another_name_is_the_same_system(system: System) -> None:
     """H renamed to u: one equation of first order, with the tree, the normal form and the structure of the old."""
@@ -347,7 +348,7 @@ def test_latex() -> None:
     assert rd.parse("Delta*H where Delta scalar").latex() == r"\Delta \mathbf{H}"
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @given(st.sampled_from([None, True, False]).flatmap(lambda linear: field_systems(linear=linear)))
 def test_every_system_prints_and_reads_back(system: System) -> None:
     again = rd.parse(str(system))

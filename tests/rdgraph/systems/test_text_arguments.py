@@ -32,7 +32,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "critical_ratio": lambda s: _refusal(rd.critical_ratio, s, NUMBERS),  # of one field there is none
     "dispersion": lambda s: str(rd.dispersion(s, NUMBERS)),
     "energy_law": rd.energy_law,
-    "equivalent": lambda s: rd.equivalent(s, TEXT).status,
+    "equivalent": lambda s: rd.equivalent(s, TEXT).outcome,
     "euler_map": rd.euler_map,
     "existence": rd.existence,
     "fastest_frequency": rd.fastest_frequency,

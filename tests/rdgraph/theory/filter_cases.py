@@ -11,10 +11,10 @@ import numpy as np
 import sympy as sp
 
 from rdgraph.graphs.normalisation import dense_operator
-from rdgraph.identities import dense_oracle as dense
-from rdgraph.syntax.tree import Kind
+from rdgraph.language.tree import Kind
 from rdgraph.systems.catalogue import catalogue
 from rdgraph.systems.system import System
+from rdgraph.theory.equality import dense_oracle as dense
 
 LAM, END, TAU = sp.symbols("lam T tau")
 CHANNELS = 2

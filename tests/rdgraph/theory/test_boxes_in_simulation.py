@@ -13,10 +13,11 @@ from scipy.integrate import solve_ivp
 import rdgraph as rd
 from rdgraph.errors import NotApplicable
 from rdgraph.graphs.normalisation import dense_operator
-from rdgraph.identities import dense_oracle as dense
 from rdgraph.systems.catalogue import catalogue
 from rdgraph.systems.system import System
 from rdgraph.testing import adjacency
+from rdgraph.theory.equality import dense_oracle as dense
+from tests.property_examples import examples
 from tests.rdgraph.theory.simulated_cases import BOXES, at, box_of, coefficients_of
 
 
@@ -39,12 +40,12 @@ def leaves(
 def test_boxes_are_kept(name: str, normalisation: str) -> None:
     box = box_of(name, normalisation)
     if not box.exists:
-        assert box.note
+        assert box.reason
         return
     text, assume = BOXES[name]
     system = rd.parse(text, assume=assume)
 
-    @settings(max_examples=8)
+    @settings(max_examples=examples(8))
     @given(adjacency(min_nodes=3, max_nodes=6, connected=True, weighted=True), st.integers(0, 2**20))
     def check(graph: np.ndarray, seed: int) -> None:
         generator = np.random.default_rng(seed)
@@ -114,7 +115,7 @@ def test_no_box_where_none_exists(text: str) -> None:
         box = rd.invariant_box(rd.parse(text), normalisation)
         assert not box.exists
         assert box.upper is None
-        assert box.note
+        assert box.reason
 
 
 def test_blurring_sharpening_loses_positivity() -> None:
@@ -122,7 +123,7 @@ def test_blurring_sharpening_loses_positivity() -> None:
     start = np.array([[0.0], [0.0], [1.0]])
     values = {"alpha": 1.0, "beta": 1.0}
     assert leaves(catalogue["BS"], dense_operator(path, "row"), values, 0.0, 1.0, start) > 0.01
-    assert "maximum principle" in rd.invariant_box(catalogue["BS"]).note
+    assert "maximum principle" in rd.invariant_box(catalogue["BS"]).reason
 
 
 def test_boxes_know_two_normalisations() -> None:

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 import rdgraph as rd
 from rdgraph.errors import NotApplicable, Undecided
-from rdgraph.syntax.answer_symbols import public
+from rdgraph.language.answer_symbols import public
 from rdgraph.systems.system import System
 from rdgraph.testing import systems
+from tests.property_examples import examples
 from tests.rdgraph.theory.filter_cases import (
     LAM,
     gains,
@@ -254,7 +255,7 @@ def test_no_fastest_frequency_where_all_are_equal() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(systems(linear=True, kinds=("scalar",)), st.integers(0, 2**20))
 def test_growth_rate_of_random_systems(system: System, seed: int) -> None:
     try:
@@ -268,7 +269,7 @@ def test_growth_rate_of_random_systems(system: System, seed: int) -> None:
     assert float(rate.subs(values)) == pytest.approx(best, rel=1e-5, abs=1e-5)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(systems(linear=True, kinds=("scalar",)), st.integers(0, 2**20))
 def test_classes_of_random_systems(system: System, seed: int) -> None:
     try:

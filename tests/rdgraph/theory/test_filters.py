@@ -13,11 +13,12 @@ from scipy.linalg import expm
 
 import rdgraph as rd
 from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
-from rdgraph.syntax.answer_symbols import public
-from rdgraph.syntax.tree import Kind
+from rdgraph.language.answer_symbols import public
+from rdgraph.language.tree import Kind
 from rdgraph.systems.catalogue import catalogue
 from rdgraph.systems.system import System
 from rdgraph.testing import systems
+from tests.property_examples import examples
 from tests.rdgraph.theory.filter_cases import (
     CHANNELS,
     END,
@@ -86,7 +87,7 @@ def spread(value: float, kind: Kind) -> Any:
     return value * np.linspace(1.0, 0.5, CHANNELS) if kind is Kind.CHANNEL else value
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(systems(linear=True), st.sampled_from(sorted(GRAPHS)), st.integers(0, 2**20), st.sampled_from([0.01, 1, 3]))
 @example(rd.parse("(2*alpha*A + 0.1*A)@H + alpha*H0"), "bipartite", 0, 0.01)
 def test_three_routes_for_random_systems(system: System, graph: str, seed: int, times: float) -> None:

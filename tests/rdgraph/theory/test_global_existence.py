@@ -9,9 +9,9 @@ import pytest
 import sympy as sp
 
 import rdgraph as rd
-from rdgraph.decisions.domain import Domain
 from rdgraph.errors import Undecided
-from rdgraph.syntax.answer_symbols import h
+from rdgraph.language.answer_symbols import h
+from rdgraph.reals.domain import Domain
 from rdgraph.theory.blowup import fate
 from rdgraph.theory.global_existence import Existence, existence_by_growth
 from tests.rdgraph.theory.existence_answers import applies, existence, texts
@@ -40,7 +40,7 @@ def test_signs_of_coefficients_enter_the_condition() -> None:
 
 
 def test_masks_are_zero_or_one() -> None:
-    assert existence("-alpha*L@H + M*H**3 - H**3").status == "global"
+    assert existence("-alpha*L@H + M*H**3 - H**3").outcome == "global"
     found = existence("-alpha*L@H + M*H**2 - beta*H")
     assert texts(found) == ["from M = 1 and h0 > beta: blows up at t = log(h0/(-beta + h0))/beta"]
     assert "M equal in all nodes" in found.reason
@@ -48,7 +48,7 @@ def test_masks_are_zero_or_one() -> None:
 
 def test_what_a_blow_up_assumes_is_said() -> None:
     found = existence("-alpha*L@H + k*H**2 - H where k node")
-    assert found.status == "local"
+    assert found.outcome == "local"
     assert "k equal in all nodes" in found.reason
     assert "no node is isolated" in found.reason
     assert "W the identity" in existence("-L@H + H@W + H**2").reason
@@ -73,8 +73,8 @@ STATUS = {
 @pytest.mark.parametrize("text", STATUS)
 def test_status(text: str) -> None:
     found = existence(text)
-    assert found.status == STATUS[text], found.reason
-    assert bool(found.blow_ups) == (found.status == "local")
+    assert found.outcome == STATUS[text], found.reason
+    assert bool(found.blow_ups) == (found.outcome == "local")
 
 
 def test_a_field_without_lipschitz_constant_says_so() -> None:
@@ -88,9 +88,9 @@ def test_an_answer_that_takes_too_long_is_undecided(monkeypatch: pytest.MonkeyPa
     module = sys.modules["rdgraph.theory.global_existence"]
     monkeypatch.setattr(module, "_energy_estimate", endless)
     monkeypatch.setattr(module, "fate", endless)
-    assert existence("-L@H + 17*H**2") == Existence("undecided", "time ran out after 10 s")
+    assert existence("-L@H + 17*H**2") == Existence(None, "time ran out after 10 s")
     monkeypatch.undo()
-    assert existence("-L@H + 17*H**2").status == "local"  # what ran out of time is not remembered
+    assert existence("-L@H + 17*H**2").outcome == "local"  # what ran out of time is not remembered
 
 
 # ---------------------------------------------------------------------- examples, reasons, bounds of growth
@@ -116,7 +116,7 @@ def test_an_example_is_called_one() -> None:
 def test_functions_of_numbers_alone_do_not_hide_a_blow_up(gate: str) -> None:
     """On constant states L@H = 0, and the rate has sigmoid(0), which is no number to floating-point code."""
     found = rd.existence(rd.parse(f"alpha*{gate}*H + beta*H**2"))
-    assert found.status == "local"
+    assert found.outcome == "local"
     assert found.blow_ups[0].time is not None
 
 
@@ -126,7 +126,7 @@ def test_functions_of_numbers_alone_do_not_hide_a_blow_up(gate: str) -> None:
 def test_bounds_of_growth_alone_prove_what_existence_does(text: str, expected: str) -> None:
     found = existence_by_growth(rd.parse(text))
     assert found is not None
-    assert (found.status, found.reason) == (expected, rd.existence(rd.parse(text)).reason)
+    assert (found.outcome, found.reason) == (expected, rd.existence(rd.parse(text)).reason)
 
 
 @pytest.mark.parametrize("text", ["F", "beta*H**2", "exp(H)", "sqrt(H)"])

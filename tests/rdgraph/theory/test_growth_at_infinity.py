@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 import sympy as sp
 
-from rdgraph.decisions.domain import Domain
-from rdgraph.decisions.regions import cases, reduced, strict_sign
-from rdgraph.decisions.zero_candidates import candidates
 from rdgraph.errors import Undecided
-from rdgraph.syntax.answer_symbols import h
-from rdgraph.syntax.functions import relu, softplus
-from rdgraph.theory.blowup_times import escape_time
+from rdgraph.language.answer_symbols import h
+from rdgraph.reals.domain import Domain
+from rdgraph.reals.regions import cases, reduced, strict_sign
+from rdgraph.reals.zeros import candidates
+from rdgraph.theory.blowup import escape_time
 from rdgraph.theory.growth_at_infinity import Trend, growth, order
+from rdgraph.vocabulary.functions import relu, softplus
 
 a = sp.Symbol("a", real=True)
 p, q = sp.symbols("p q", positive=True)
@@ -119,5 +119,5 @@ def test_candidates_are_zeros() -> None:
 def test_a_time_that_is_not_that_of_the_equation_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     start = sp.Symbol("start", real=True)
     assert escape_time(h**2 - 1, h, start, (sp.S.One,), Domain()) is not None
-    monkeypatch.setattr("rdgraph.theory.blowup_times._Primitive.remaining", lambda self, x, start: 1 / start)
+    monkeypatch.setattr("rdgraph.theory.blowup._Primitive.remaining", lambda self, x, start: 1 / start)
     assert escape_time(h**2 - 1, h, start, (sp.S.One,), Domain()) is None

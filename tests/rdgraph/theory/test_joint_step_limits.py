@@ -7,14 +7,11 @@ import pytest
 import sympy as sp
 
 import rdgraph as rd
-from rdgraph.decisions.polynomial_cells import cell_points, rational_polynomial, signs_to_infinity
 from rdgraph.errors import Undecided
-from rdgraph.methods.runge_kutta import z
-from rdgraph.methods.tableaux import methods
-from rdgraph.syntax.answer_symbols import lam
-from rdgraph.theory.joint_spectra import blocks
-from rdgraph.theory.joint_step_limits import joint_limit
-from rdgraph.theory.ray_stability import imaginary_limit, leaves_once
+from rdgraph.language.answer_symbols import lam
+from rdgraph.reals.polynomials import cell_points, rational_polynomial, signs_to_infinity
+from rdgraph.theory.field_step_limits import blocks, imaginary_limit, joint_limit, leaves_once
+from rdgraph.vocabulary.methods import methods, z
 
 GRID = np.linspace(0, 2, 4001)
 Q = sp.Rational
@@ -107,7 +104,7 @@ def test_oscillations_that_are_not_damped_leave_euler_no_step() -> None:
 def test_limits_by_text() -> None:
     wave = rd.step_limit("H'' = -alpha*L@H", "euler")
     assert wave.value == 0
-    assert "no step will do" in wave.means
+    assert "no step will do" in wave.reason
     assert rd.step_limit("H'' = -alpha*L@H", "rk4").value == 2 / sp.sqrt(sp.Symbol("alpha"))
     chain = rd.step_limit("u' = -alpha*L@u; v' = u - beta*L@v", "euler").value
     alpha, beta = sp.symbols("alpha beta")
@@ -132,8 +129,8 @@ def test_the_formula_for_damped_waves_is_what_numbers_say(alpha: sp.Rational, ga
 def test_what_is_not_decided_says_what_helps() -> None:
     found = rd.step_limit("H'' = -gamma*H - alpha*H' - L@H", "rk4")
     assert found.value is None
-    assert "numbers" in found.means
-    assert "nonlinear" in rd.step_limit("u' = u*v; v' = -L@v").means
+    assert "numbers" in found.reason
+    assert "nonlinear" in rd.step_limit("u' = u*v; v' = -L@v").reason
 
 
 # ---------------------------------------------------------------------- regions of stability

@@ -9,23 +9,21 @@ import torch
 from flint import arb, fmpq
 
 import rdgraph as rd
-from rdgraph.decisions.judge import Possibility, possible
 from rdgraph.errors import Undecided
-from rdgraph.lowering.spline_parameters import make_controls
-from rdgraph.syntax.functions import record_of
-from rdgraph.syntax.learned_function import LearnedFunction
-from rdgraph.syntax.learned_records import learned_class
-from rdgraph.syntax.learned_values import LearnedValues
-from tests.rdgraph.syntax.test_learned_function import DECLARATIONS
+from rdgraph.reals.judge import Possibility, possible
+from rdgraph.run.lowering.splines import make_controls
+from rdgraph.vocabulary.functions import record_of
+from rdgraph.vocabulary.learned_functions import LearnedFunction, LearnedValues, learned_class
+from tests.rdgraph.language.test_learned_function import DECLARATIONS
 
 PLAIN = "-alpha*L@H + phi(H)"
 
 
 def test_every_learned_function_lets_solutions_live_for_ever() -> None:
-    assert rd.existence(PLAIN).status == "global"
-    assert rd.existence(f"{PLAIN} - H**3").status == "global"
-    assert rd.existence("u' = phi(u) - v; v' = psi(u) - v").status == "global"
-    assert rd.existence("H**2 + phi(H) where phi learned lipschitz=2").status == "local"
+    assert rd.existence(PLAIN).outcome == "global"
+    assert rd.existence(f"{PLAIN} - H**3").outcome == "global"
+    assert rd.existence("u' = phi(u) - v; v' = psi(u) - v").outcome == "global"
+    assert rd.existence("H**2 + phi(H) where phi learned lipschitz=2").outcome == "local"
 
 
 def test_a_lipschitz_constant_gives_constants_and_steps() -> None:
@@ -34,7 +32,7 @@ def test_a_lipschitz_constant_gives_constants_and_steps() -> None:
     assert rd.lipschitz_global(text).value == 2 * alpha + 2
     assert rd.one_sided(text).value == 2
     assert rd.step_limit(text, "euler").value == 1 / (alpha + 1)
-    assert not rd.lipschitz_global(text).exact
+    assert not rd.lipschitz_global(text).is_sharp
     for open_text in (PLAIN, f"{PLAIN} where phi learned odd", f"{PLAIN} where phi learned nondecreasing"):
         assert rd.lipschitz_global(open_text).value is None
 
@@ -59,10 +57,10 @@ def test_what_hangs_on_phi_is_undecided() -> None:
     assert rd.conserved("-alpha*L@phi(H)").exists
     answer = rd.identify("-alpha*H + phi(H)")
     assert (answer.status, answer.single) == ("undecided", ())
-    assert rd.equivalent(PLAIN, "-alpha*L@H + psi(H)").status == "undecided"
-    assert rd.equivalent(PLAIN, f"{PLAIN} where phi learned odd").status == "undecided"
-    assert rd.equivalent(PLAIN, "phi(H) - alpha*L@H").status == "proved"
-    assert rd.equivalent(f"{PLAIN} where phi learned bound=1", "-alpha*L@H + 2*H").status == "refuted"
+    assert rd.equivalent(PLAIN, "-alpha*L@H + psi(H)").outcome == "undecided"
+    assert rd.equivalent(PLAIN, f"{PLAIN} where phi learned odd").outcome == "undecided"
+    assert rd.equivalent(PLAIN, "phi(H) - alpha*L@H").outcome == "proved"
+    assert rd.equivalent(f"{PLAIN} where phi learned bound=1", "-alpha*L@H + 2*H").outcome == "refuted"
 
 
 def test_everything_is_asked_at_once() -> None:

@@ -28,7 +28,7 @@ def test_a_box_of_any_size_around_an_attracting_zero() -> None:
 
 def test_a_repelling_zero_alone_leaves_no_box() -> None:
     box = rd.invariant_box("-alpha*L@H + exp(H) - 2", "row")
-    assert box.is_proved
+    assert box.is_left
     assert box.lower is None
 
 

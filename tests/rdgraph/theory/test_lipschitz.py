@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 import rdgraph as rd
 from rdgraph.errors import NotApplicable
 from rdgraph.graphs.normalisation import dense_operator
-from rdgraph.identities import dense_oracle as dense
-from rdgraph.syntax.tree import Kind
+from rdgraph.language.tree import Kind
 from rdgraph.systems.catalogue import catalogue
 from rdgraph.systems.system import System
 from rdgraph.testing import graph_families
+from rdgraph.theory.equality import dense_oracle as dense
 from rdgraph.theory.lipschitz import Constant
+from tests.property_examples import examples
 
 #: Those with a norm in which |A| <= 1.
 NORMALISATIONS = ("symmetric", "row", "column")
@@ -149,7 +150,7 @@ def test_constants_are_held(name: str, question: str) -> None:
     system = system_of(name)
     constants = {normalisation: constant(name, question, normalisation) for normalisation in NORMALISATIONS}
 
-    @settings(max_examples=4)
+    @settings(max_examples=examples(4))
     @given(graph_families(max_nodes=8), st.integers(0, 2**20))
     def check(graph: np.ndarray, seed: int) -> None:
         generator = np.random.default_rng(seed)
@@ -212,11 +213,11 @@ def having(name: str, questions: Iterable[str], wanted: Callable[[Constant], boo
 
 
 def is_exact(found: Constant) -> bool:
-    return found.value is not None and found.exact
+    return found.value is not None and found.is_sharp
 
 
 def is_absent(found: Constant) -> bool:
-    return found.value is None and not found.note.startswith("undecided")
+    return found.value is None and not found.reason.startswith("undecided")
 
 
 @pytest.mark.slow
@@ -275,7 +276,7 @@ def test_absent_constants_are_unbounded(name: str) -> None:
 )
 def test_known_linear_constants(name: str, values: dict[str, Any], expected: int) -> None:
     found = constant(name, "global", "symmetric")
-    assert found.exact
+    assert found.is_sharp
     assert found.value is not None
     assert found.value.subs(values) == expected
 
@@ -314,7 +315,7 @@ def reactions(draw: Any) -> System:
     return rd.parse(f"-alpha*L@H {body}")
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(reactions(), st.sampled_from(NORMALISATIONS), st.sampled_from(sorted(QUESTIONS)), st.integers(0, 2**20))
 def test_random_polynomial_reactions(system: System, normalisation: str, question: str, seed: int) -> None:
     """One test for both: the constant is the largest Jacobian over uniform states, no more and no less."""
@@ -324,10 +325,10 @@ def test_random_polynomial_reactions(system: System, normalisation: str, questio
     heights = np.linspace(-R, R, 1001) if question == "local" else np.linspace(-5, 5, 2001)
     best = reached(system, values, normalisation, question, heights)
     if found.value is None:
-        assert not found.note.startswith("undecided")
+        assert not found.reason.startswith("undecided")
         assert reached(system, values, normalisation, question, np.array([-50.0, 50.0])) > 5 * best
         return
-    assert found.exact
+    assert found.is_sharp
     bound = number(found, values, np.eye(2), R, ORDER[normalisation])
     assert best <= bound + 1e-5 * (1 + abs(bound))
     assert best >= bound - 2e-3 * (1 + abs(bound))
@@ -339,7 +340,7 @@ def test_bounds_that_may_be_infinite_are_no_bounds(sign: str) -> None:
     for question in (rd.one_sided, rd.lipschitz_global):
         found = question(rd.parse(f"-delta*H*tanh(gamma*H)*sin(H) where {sign}"), "row")
         assert found.value is None
-        assert found.note.startswith("undecided")
+        assert found.reason.startswith("undecided")
 
 
 # ---------------------------------------------------------------------- coefficients that decide
@@ -354,7 +355,7 @@ def test_bounds_that_may_be_infinite_are_no_bounds(sign: str) -> None:
 )
 def test_constants_are_infinite_where_slopes_are(text: str, question: str, finite: Callable[[float], bool]) -> None:
     found = QUESTIONS[question](rd.parse(text), "symmetric")
-    assert found.exact
+    assert found.is_sharp
     for beta in (-1.5, -0.25, 0, 1, 2):
         value = found.value.subs(sp.Symbol("beta"), beta)
         assert (value != sp.oo) is finite(beta), (beta, value)
@@ -376,7 +377,7 @@ def test_constants_are_infinite_where_slopes_are(text: str, question: str, finit
 def test_growing_slopes_are_told_from_bounded_ones(text: str, question: str, grows: bool) -> None:
     found = QUESTIONS[question](rd.parse(text), "row")
     assert (found.value is None) is grows
-    assert found.note.startswith("no finite") is grows
+    assert found.reason.startswith("no finite") is grows
 
 
 @pytest.mark.parametrize(("text", "bound"), [("H/sqrt(1 + H**2)", 1), ("sqrt(4 + H**2)", 1), ("1/(1 + H**2)", 0.65)])

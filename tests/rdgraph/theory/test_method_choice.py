@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from rdgraph.algebra.normal_form import H
 from rdgraph.errors import InvalidArgument, UnknownName
-from rdgraph.methods.tableaux import tableau
+from rdgraph.language.normal_form import H
 from rdgraph.systems.catalogue import catalogue
 from rdgraph.systems.parser import parse
 from rdgraph.theory.lipschitz import lipschitz_global, lipschitz_local
 from rdgraph.theory.method_choice import DEFAULT_STEP, MOST_STEPS, choose_method, step_for
 from rdgraph.theory.rate_bounds import equilibrium_size, rate_bound
+from rdgraph.vocabulary.methods import tableau
 
 LINEAR = ["BS", "ST", "FB*", "GRAND++", "-L@H + M*H0 + 1", "beta*A@A@H + tanh(H0)", "-alpha*L@H + c*H0 where c node"]
 CLOSED = ["F", "AC", "Z", "ACMP", "-alpha*L@H + H**2", "(alpha - beta)*H - A@H - H**4"]
@@ -192,3 +192,10 @@ def test_a_slope_whose_end_depends_on_signs_has_a_bound_all_the_same() -> None:
     bound = rate_bound(parse("alpha*tanh(H) - beta*H**3"))
     assert bound.is_local
     assert float(bound.at({"alpha": -0.5, "beta": 0.25}, radius=2.0)) >= 0.5 + 0.25 * 3 * 4
+
+
+@pytest.mark.parametrize("text", ["0.1*H**31 + 1e30*H**30 - L@H", "(1e30*H + 1e-30)**31 - L@H"])
+def test_numbers_beyond_double_precision_leave_a_step_by_default(text: str) -> None:
+    choice = choose_method(text)
+    assert choice.method == "rk4"
+    assert choice.step == choose_method("-L@H + sqrt(H)").step

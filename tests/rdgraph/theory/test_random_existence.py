@@ -14,8 +14,8 @@ from scipy.integrate import quad, solve_ivp
 
 import rdgraph as rd
 from rdgraph.graphs.normalisation import dense_operator
-from rdgraph.identities import dense_oracle as dense
 from rdgraph.systems.system import System
+from rdgraph.theory.equality import dense_oracle as dense
 from rdgraph.theory.global_existence import Existence
 from tests.rdgraph.theory.existence_answers import applies, existence, texts
 
@@ -112,8 +112,8 @@ def check_start(system: System, found: Existence, values: dict[str, float], star
     if not claims:
         way, _ = escape(rate, start, 8.0)
         # Large values that grow no faster than exponentially reach the wall too: their integral does not converge.
-        assert way == 0 or way in open_ways or found.status != "local" or not diverges(rate, way), told
-        assert found.status != "global" or way == 0 or not diverges(rate, way), told
+        assert way == 0 or way in open_ways or found.outcome != "local" or not diverges(rate, way), told
+        assert found.outcome != "global" or way == 0 or not diverges(rate, way), told
         return
     (claim,) = claims
     if claim.time is not None:
@@ -147,7 +147,7 @@ GLOBAL = [
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_global_holds_on_graphs(text: str, graph: str) -> None:
     system = rd.parse(text)
-    assert rd.existence(system).status == "global"
+    assert rd.existence(system).outcome == "global"
     generator = np.random.default_rng(5)
     for normalisation in ("row", "column"):
         start = generator.uniform(-6, 6, (4, 1))

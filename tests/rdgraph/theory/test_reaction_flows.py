@@ -9,8 +9,8 @@ import torch
 from scipy.integrate import solve_ivp
 
 import rdgraph as rd
-from rdgraph.integrators.closed_reactions import bernoulli
-from rdgraph.integrators.strang_splitting import make_strang
+from rdgraph.run.solvers.closed_reactions import bernoulli
+from rdgraph.run.solvers.splitting import make_strang
 from rdgraph.theory.reaction_flows import ReactionFlow
 
 

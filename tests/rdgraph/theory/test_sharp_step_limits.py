@@ -11,10 +11,10 @@ import pytest
 import sympy as sp
 
 import rdgraph as rd
-from rdgraph.identities import dense_oracle as dense
-from rdgraph.methods.tableaux import methods
 from rdgraph.systems.catalogue import catalogue
 from rdgraph.systems.system import System
+from rdgraph.theory.equality import dense_oracle as dense
+from rdgraph.vocabulary.methods import methods
 from tests.rdgraph.theory.simulated_cases import BOXES, at, box_of, coefficients_of
 
 # ---------------------------------------------------------------------- Euler steps that keep the box
@@ -46,8 +46,8 @@ def overshoot(
 def test_euler_limits_keep_the_box_and_are_sharp(name: str) -> None:
     text, assume = BOXES[name]
     system, limit, box = rd.parse(text, assume=assume), euler_limit(name, "row"), box_of(name, "row")
-    assert limit.value is not None, limit.means
-    assert limit.means.startswith("keeps the box")
+    assert limit.value is not None, limit.reason
+    assert limit.reason.startswith("keeps the box")
     generator = np.random.default_rng(8)
     for _ in range(6):
         values = coefficients_of(system, generator)
@@ -60,7 +60,7 @@ def test_euler_limits_keep_the_box_and_are_sharp(name: str) -> None:
 @pytest.mark.parametrize("name", ["F", "AC", "Z"])
 def test_symmetric_euler_limits_keep_the_box(name: str) -> None:
     system, limit, box = catalogue[name], euler_limit(name, "symmetric"), box_of(name, "symmetric")
-    assert limit.value is not None, limit.means
+    assert limit.value is not None, limit.reason
     generator = np.random.default_rng(9)
     for s in (1.0, 1.5, 3.0, 8.0):
         values = coefficients_of(system, generator)
@@ -127,7 +127,7 @@ def test_linear_limits_are_sharp_on_two_nodes(text: str, method: str) -> None:
 @pytest.mark.parametrize(("ratio", "stable"), [(0.5, True), (1.0, True), (1.5, False)])
 def test_growth_of_the_flow_is_said(ratio: float, stable: bool) -> None:
     limit = rd.step_limit(rd.parse("BS", assume="beta <= alpha") if stable else rd.parse("BS"))
-    assert ("grows" in limit.means) == (not stable)
+    assert ("grows" in limit.reason) == (not stable)
     assert at(limit.value, {"alpha": 1.0, "beta": ratio}) == pytest.approx(1 / (1 + ratio))
 
 
@@ -166,4 +166,4 @@ def test_no_stability_limit_without_a_symbol() -> None:
     assert str(limit.rate) == "norm_W"
     undecided = rd.step_limit(rd.parse("-L@H + H@W"), "midpoint")
     assert undecided.value is None
-    assert "midpoint does not damp" in undecided.means or "generator plus entrywise" in undecided.means
+    assert "midpoint does not damp" in undecided.reason or "generator plus entrywise" in undecided.reason

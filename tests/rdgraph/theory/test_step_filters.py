@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from scipy.integrate import RK45
 
 import rdgraph as rd
-from rdgraph.methods.runge_kutta import Tableau, z
-from rdgraph.methods.tableaux import methods, tableau
 from rdgraph.systems.catalogue import catalogue
 from rdgraph.systems.system import System
 from rdgraph.testing import systems
+from rdgraph.vocabulary.methods import Tableau, methods, tableau, z
+from tests.property_examples import examples
 from tests.rdgraph.theory.filter_cases import (
     END,
     GRAPHS,
@@ -88,7 +88,7 @@ def test_runge_kutta_responses_are_what_stepping_gives(name: str, method: str) -
         np.testing.assert_allclose(got, expected, atol=1e-11 * (1 + np.abs(expected).max()))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     systems(linear=True),
     st.sampled_from(sorted(GRAPHS)),

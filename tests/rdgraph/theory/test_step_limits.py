@@ -12,12 +12,13 @@ import sympy as sp
 from scipy.linalg import expm
 
 import rdgraph as rd
-from rdgraph.graphs.graph_facts import GraphFacts
 from rdgraph.graphs.normalisation import dense_operator
-from rdgraph.identities import dense_oracle as dense
-from rdgraph.methods.tableaux import methods
 from rdgraph.reports.preflight_report import SHARES
-from rdgraph.theory.run_gains import response_values, run_maps
+from rdgraph.reports.run_settings import GraphFacts
+from rdgraph.theory.equality import dense_oracle as dense
+from rdgraph.theory.filters import response_values, run_maps
+from rdgraph.theory.step_limits import apart
+from rdgraph.vocabulary.methods import methods
 
 KINDS = ("undirected", "directed", "undirected, isolated", "directed, isolated")
 CYCLE = np.roll(np.eye(8), 1, axis=0)
@@ -125,7 +126,7 @@ def test_iterated_steps_stay_in_the_box(text: str) -> None:
     system, limit, rng = rd.parse(text), limit_of(text), np.random.default_rng(6)
     box = rd.invariant_box(system, "row")
     assert limit.keeps == "box"
-    assert limit.sharp is ("tanh" not in text)  # its box has no face that rests, where a larger step would leave
+    assert limit.is_sharp is ("tanh" not in text)  # its box has no face that rests, where a larger step would leave
     assert limit.assumes == box.assumes
     for kind in KINDS if not limit.assumes else ("undirected", "directed"):
         A, values = dense_operator(random_graph(rng, kind), "row"), {"alpha": 1.3, "beta": 0.7, "a": 0.4}
@@ -170,7 +171,7 @@ def test_steps_from_slopes(text: str, method: str, normalisation: str, value: st
 def test_a_longer_step_amplifies_a_damped_mode() -> None:
     """The limit at every state is sharp where the steepest slope is reached: h = 0 on an even cycle."""
     limit = rd.step_limit(rd.parse("-0.5*L@H - sin(H) + 0*H0 + H0"), "euler", "symmetric")
-    assert limit.sharp
+    assert limit.is_sharp
     mode = -(2 * 0.5 + 1)
     assert abs(1 + float(limit.value) * mode) == pytest.approx(1)
 
@@ -246,7 +247,7 @@ def test_run_maps_are_the_run() -> None:
 
 def test_a_source_on_a_complete_graph_is_safe() -> None:
     report = rd.preflight("-L@H + H0", T=1, step=0.01, method="rk4", graph=nx.complete_graph(4))
-    assert report.status == "safe"
+    assert report.outcome == "safe"
     assert GraphFacts.of(nx.complete_graph(4), "symmetric").spectrum[0] == 0.0
 
 
@@ -274,9 +275,9 @@ def test_preflight_names_the_weights_of_this_graph() -> None:
 # ---------------------------------------------------------------------- verdicts
 def test_a_box_without_zero_is_not_safe_with_isolated_nodes() -> None:
     text = "-L@H + (H - 1)*(3 - H)"
-    assert rd.preflight(text, normalisation="row", method="euler", step=0.1, graph=STAR).status == "unsafe"
+    assert rd.preflight(text, normalisation="row", method="euler", step=0.1, graph=STAR).outcome == "unsafe"
     connected = rd.preflight(text, normalisation="row", method="euler", step=0.1, graph=STAR[:5, :5])
-    assert connected.verdict == "safe if H0 lies in [1, 3]; H0 lies in [1, 3] and step 1/10 <= 1/3"
+    assert connected.verdict == "safe if H0 lies in [1, 3] and step 1/10 <= 1/3"
     assert (
         "and no node is without incoming edges"
         in rd.preflight(text, normalisation="row", method="euler", step=0.1).verdict
@@ -291,8 +292,8 @@ def test_a_regular_graph_keeps_the_row_box() -> None:
 @pytest.mark.parametrize("system", ["-L@L@H", "3*L@H"])
 def test_the_exact_flow_on_a_directed_graph(system: str) -> None:
     report = rd.preflight(system, normalisation="row", T=20, method="exact", graph=CYCLE)
-    assert report.status == ("safe" if system == "-L@L@H" else "unsafe")
-    assert rd.preflight(system, normalisation="row", T=2000, method="euler", step=1, graph=CYCLE).status == "unsafe"
+    assert report.outcome == ("safe" if system == "-L@L@H" else "unsafe")
+    assert rd.preflight(system, normalisation="row", T=2000, method="euler", step=1, graph=CYCLE).outcome == "unsafe"
 
 
 def test_the_parts_of_the_page_share_ten_seconds() -> None:
@@ -314,7 +315,7 @@ def test_safe_runs_follow_the_flow(seed: int) -> None:
         weights = random_graph(rng, kind)
         report = rd.preflight(str(text), normalisation=normalisation, T=2, method=method, step=step, graph=weights)
         exact, computed = run_maps(rd.parse(str(text)), dense_operator(weights, normalisation), 2, method, step)
-        if report.status == "safe":
+        if report.outcome == "safe":
             safe += 1
             order = np.inf if normalisation == "row" else 1
             error, size = (
@@ -329,7 +330,7 @@ def test_safe_runs_follow_the_flow(seed: int) -> None:
 def test_kinks_at_equal_states_have_no_linearisation(text: str) -> None:
     """abs(L@H) and relu(A@H - H) bend exactly where all nodes are equal, so slopes there say nothing."""
     limit = rd.step_limit(rd.parse(text), "euler", "row")
-    assert "same in all nodes" not in limit.means
+    assert "same in all nodes" not in limit.reason
     smooth = rd.step_limit(
         rd.parse(text.replace("abs(L@H)", "tanh(A@H)").replace("relu(A@H - H)", "H")), "euler", "row"
     )
@@ -350,7 +351,7 @@ def test_a_kink_at_a_constant_state_has_no_linear_limit() -> None:
 def test_a_limit_that_depends_on_a_sign_is_found_another_way() -> None:
     found = rd.step_limit("-b*L@H + mu*softplus(H)*(1 - H**2) where mu >= 0", "euler", "row")
     assert found.value is not None
-    assert "|h| <= R" in found.means
+    assert "|h| <= R" in found.reason
 
 
 def test_a_slope_that_is_not_defined_for_all_values_gives_no_limit() -> None:
@@ -359,3 +360,32 @@ def test_a_slope_that_is_not_defined_for_all_values_gives_no_limit() -> None:
     c, rho = sp.symbols("c rho")
     found = rd.read_expression(str(rd.step_limit(line.format("> 0"), "euler", "row").value))
     assert sp.simplify(found - 2 * rho**2 / (c + 2 * rho**2)) == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["-alpha*L@H + k*sigmoid(H)*(A@H - H) where k node", "tanh(H)*tanh(A@H) - H", "tanh(H0)*(A@H) - H",
+     "sigmoid(H0)*tanh(H)*(A@H)"],
+)  # fmt: skip
+def test_no_constant_holds_a_state(text: str) -> None:
+    """Bounds over all states, or over |h| <= R, are numbers: of sigmoid(H) and tanh(H0) the largest values count."""
+    system = rd.parse(text)
+    for kind in ("row", "symmetric"):
+        rate = apart(system, system.domain, kind).rate
+        found = [q(system, kind).value for q in (rd.lipschitz_global, rd.lipschitz_local, rd.one_sided)]
+        for value in (rate, *(x for x in found if x is not None)):
+            assert {x.name for x in value.free_symbols} <= {"R", "s", "alpha", "k"}
+
+
+@pytest.mark.parametrize("normalisation", ["symmetric", "row"])
+def test_a_symmetric_matrix_limits_the_step(normalisation: str) -> None:
+    """The eigenvalues of -(L@H)@W are real and at most 2 |W|: on one edge with W = 1 the step 1 is the largest."""
+    limit = rd.step_limit("-(L@H)@W where W symmetric", "euler", normalisation)
+    assert limit.keeps == "slopes"
+    assert limit.value is not None
+    assert limit.value.subs(sp.Symbol("norm_W"), 2) == sp.Rational(1, 2)
+
+
+@pytest.mark.parametrize("text", ["-(L@H)@W", "H@W", "A@H@W"])
+def test_growth_of_distances_alone_is_no_limit(text: str) -> None:
+    assert rd.step_limit(text, "euler").value is None

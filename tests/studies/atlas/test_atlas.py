@@ -9,15 +9,11 @@ import numpy as np
 import pytest
 import typer.testing
 
-from studies.atlas.figures import read_courses
-from studies.atlas.regimes import EXPECTED, MEASURED, PREDICTED, predicted_regimes
-from studies.atlas.rows import middles
-from studies.atlas.study import BRUSSELATOR
+from studies.atlas.study import BRUSSELATOR, EXPECTED, MEASURED, PREDICTED, middles, predicted_regimes, read_courses
 from studies.cli import app as cli
 from studies.runs.tables import Row, read_rows
 from studies.stability.plane import Axis, PlaneCase, read_values
-from studies.stability.plane_pictures import COLOURS
-from studies.stability.plane_rows import PlanePrediction
+from studies.stability.plane_rows import COLOURS, PlanePrediction
 from tests.report_pages import code_names
 
 
@@ -56,7 +52,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("atlas") / "run"
     words = ["study", "atlas", "--small", "--set", "points=5", "--out", str(folder)]
     done = typer.testing.CliRunner().invoke(cli.app, words)
-    assert (done.exit_code, done.output) == (0, f"wrote {folder / 'report.html'}\n")
+    assert (done.exit_code, done.stdout) == (0, f"wrote {folder / 'report.html'}\n")
     return folder
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
+from gread.comparison import Estimate, Gap, row_answer, tally
 from gread.datasets.embedded import karate
 from gread.datasets.node_data import NodeData
 from gread.datasets.synthetic import csbm
@@ -20,11 +19,8 @@ from gread.settings.trials import Trial, make_trials
 from gread.training.trainer import Trained, train
 from rdgraph.errors import FileError, InvalidArgument, NotApplicable
 from studies.cells import cell as cells
-from studies.cells.agreement import Estimate, Gap, holm, row_answer, tally, welch
-from studies.cells.cell import Cell, Variation, train_cell, train_cells
-from studies.cells.corrected_test import CorrectedTest, share_ratio
-from studies.cells.nine_sets import BOUNDED, REACTIONS, SETS, published_config
-from studies.classification.ranking import better_by_signs, standings
+from studies.cells.cell import BOUNDED, REACTIONS, SETS, Cell, Variation, published_config, train_cell, train_cells
+from studies.paper.families import better_by_signs, standings
 from studies.runs.retelling import retell
 from studies.runs.study import Study, execute
 from studies.runs.study_run import StudyRun
@@ -187,43 +183,7 @@ def test_cells_that_are_done_are_kept_and_the_others_go_on(tmp_path: Path, monke
     assert not (tmp_path / "run" / cells.CHECKPOINTS).exists()
 
 
-# ---------------------------------------------------------------------- tests of means
-def test_welch_is_scipys() -> None:
-    draw = np.random.default_rng(0)
-    a, b = draw.normal(80, 3, 10), draw.normal(78, 5, 7)
-    ours = welch(*(Estimate(float(x.mean()), float(x.std()), x.size) for x in (a, b)))
-    theirs = stats.ttest_ind(a, b, equal_var=False)
-    assert ours == (pytest.approx(theirs.statistic), pytest.approx(theirs.pvalue))
-    assert all(math.isnan(x) for x in welch(Estimate(1.0, 0.0, 1), Estimate(2.0, 1.0, 5)))
-    assert welch(Estimate(1.0, 0.0, 3), Estimate(1.0, 0.0, 3)) == (0.0, 1.0)
-
-
-def test_holm_by_its_definition() -> None:
-    values = [0.04, 0.001, 0.03, 0.2]
-    for level in np.linspace(0.001, 0.999, 57):
-        kept, order = set(), np.argsort(values)
-        for place, k in enumerate(order):  # step down until the first that is not small enough
-            if values[k] > level / (len(values) - place):
-                break
-            kept.add(int(k))
-        assert {k for k, p in enumerate(holm(values)) if p <= level} == kept
-
-
-def test_the_corrected_test_is_the_formula_and_students_without_a_ratio() -> None:
-    draw = np.random.default_rng(1)
-    own, other = dict(enumerate(draw.normal(3, 1, 10))), dict(enumerate(draw.normal(2, 1, 10)))
-    plain = stats.ttest_rel(list(own.values()), list(other.values()))
-    found = CorrectedTest.of(own, other, 0.0)
-    assert (found.t, found.p) == (pytest.approx(plain.statistic), pytest.approx(plain.pvalue))
-    gaps = np.array(list(own.values())) - np.array(list(other.values()))
-    corrected = CorrectedTest.of(own, other, 20 / 48)
-    assert corrected.error == pytest.approx(math.sqrt((1 / 10 + 20 / 48) * gaps.var(ddof=1)))
-    assert corrected.p > found.p
-    assert corrected.probability == pytest.approx(1 - corrected.p / 2)
-    assert math.isnan(CorrectedTest.of({0: 1.0}, {0: 2.0}, 0.0).p)
-    assert 0.3 < share_ratio(karate()) < 0.6
-
-
+# ---------------------------------------------------------------------- words
 def test_a_wrong_number_is_flagged() -> None:
     own = Estimate(88.0, 1.5, 10)
     assert Gap.between(own, 88.4, 1.2).word == "reproduced"

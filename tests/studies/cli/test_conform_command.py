@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from studies.cli import app as cli
 from studies.cli.conform_commands import load_layer
 from tests.report_pages import visible_text
 
-LAYER = "tests.rdgraph.conformance.layers:released_filter_bank"
+LAYER = "tests.rdgraph.infer.layers.layers:released_filter_bank"
 PAPER = ["-alpha*L@H + beta*L@H", "--set", "alpha=0.5", "--set", "beta=0.25"]
 
 
@@ -56,3 +57,51 @@ def test_how_layers_are_named(tmp_path: Path) -> None:
         load_layer("no_such_module_here:layer")
     with pytest.raises(InvalidArgument, match="expected a file of Python"):
         load_layer("missing.py:layer")
+
+
+FROM_FILES = {
+    "a dataclass": """
+from __future__ import annotations
+from dataclasses import dataclass
+
+@dataclass
+class Doubled:
+    factor: float = 2.0
+    def __call__(self, x, edge_index):
+        return self.factor*x
+""",
+    "a layer of PyTorch Geometric": """
+from torch_geometric.nn import MessagePassing
+
+class Doubled(MessagePassing):
+    def __init__(self):
+        super().__init__(aggr="add")
+    def forward(self, x, edge_index):
+        return 2*x + self.propagate(edge_index, x=x)
+    def message(self, x_j):
+        return 0*x_j
+""",
+}
+
+
+@pytest.mark.parametrize("kind", FROM_FILES)
+def test_classes_of_a_file_find_their_module(kind: str, tmp_path: Path) -> None:
+    if "Geometric" in kind:
+        pytest.importorskip("torch_geometric")
+    path = tmp_path / "json.py"  # a name that is taken
+    path.write_text(FROM_FILES[kind], encoding="utf-8")
+    before = set(sys.modules)
+    done = CliRunner().invoke(cli.app, ["conform", f"{path}:Doubled", "2*H", "--graphs", "simple", "--channels", "2"])
+    assert done.exit_code == 0, done.output
+    assert sys.modules["json"] is json
+    for name in set(sys.modules) - before:
+        if getattr(sys.modules[name], "__file__", None) == str(path):
+            del sys.modules[name]
+
+
+def test_a_file_that_fails_leaves_no_module(tmp_path: Path) -> None:
+    path = tmp_path / "failing_layer.py"
+    path.write_text("raise RuntimeError('no')", encoding="utf-8")
+    with pytest.raises(RuntimeError):
+        load_layer(f"{path}:layer")
+    assert "failing_layer" not in sys.modules

@@ -14,20 +14,20 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from typer.testing import CliRunner
 
-from gread.datasets.comparison import Comparison, Printed
 from gread.datasets.embedded import karate
 from gread.datasets.facts import count
+from gread.datasets.published_comparison import Comparison, Printed
 from gread.datasets.sources import entry
-from rdgraph.errors import FileError, InvalidArgument, MissingDependency, RdgraphError, UnknownName
-from studies.catalogue import find_study
+from rdgraph.errors import FileError, InvalidArgument, RdgraphError, UnknownName
 from studies.cli import app as cli
 from studies.cli import data_commands, data_pages
 from studies.cli.fitted_table import FittedTable
-from studies.datasets import checks as data_checks
-from studies.datasets import figures as dataset_figures
+from studies.datasets import local_checks as data_checks
 from studies.datasets import local_sets
+from studies.datasets import study as dataset_figures
 from studies.datasets import study as datasets
 from studies.datasets.local_sets import LocalSets, all_names
+from studies.registered_studies import find_study
 from studies.runs.study import execute
 from studies.runs.tables import read_rows
 
@@ -68,7 +68,7 @@ def test_list_says_what_is_is_available(tmp_path: Path) -> None:
     assert (rows["cora"]["nodes"], rows["cora"]["from"]) == (2708, "planetoid")
     assert (rows["karate"]["nodes"], rows["digits"]["nodes"], rows["karate"]["from"]) == (34, 1797, "embedded")
     assert rows["texas"]["bytes"] == sum(file.bytes or 0 for file in entry("texas").all_files)
-    shown = rdgraph("list", "--root", tmp_path).output
+    shown = rdgraph("list", "--root", tmp_path).stdout
     assert all(name in shown for name in all_names())
 
 
@@ -81,11 +81,10 @@ def test_list_counts_the_files_of_a_set_half_here(tmp_path: Path) -> None:
 
 
 def test_a_set_whose_library_is_missing_is_not_is_available(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise MissingDependency("expected scikit-learn")
-
-    monkeypatch.setattr(local_sets, "load_dataset", refuse)
-    assert LocalSets(tmp_path).describe("digits")["state"] == "pip install 'rdgraph[gread]'"
+    monkeypatch.setattr(local_sets, "is_installed", lambda library: library != "sklearn")
+    described = LocalSets(tmp_path).describe("digits")
+    assert (described["state"], described["nodes"]) == ("pip install 'rdgraph[gread]'", 0)
+    assert LocalSets(tmp_path).is_available("karate")
 
 
 # ---------------------------------------------------------------------- table
@@ -97,7 +96,7 @@ def test_table_of_an_embedded_set(tmp_path: Path) -> None:
     assert club["edge_homophily"] == pytest.approx(67 / 78)
     assert (club["twins"]["twins"], club["twins"]["groups"]) == (7, 2)
     assert club["paper"] == []
-    shown = rdgraph("table", "karate", "--root", tmp_path).output
+    shown = rdgraph("table", "karate", "--root", tmp_path).stdout
     assert "0.859" in shown
     assert "Beside the paper's table" not in shown
 
@@ -106,11 +105,11 @@ def test_table_without_names_leaves_out_what_is_not_here(tmp_path: Path) -> None
     found = answer("table", "--root", tmp_path)
     assert [row["name"] for row in found["sets"]] == ["digits", "karate"]
     assert "cora" in found["not_is_available"]
-    assert "not available: texas" in rdgraph("table", "--root", tmp_path).output
+    assert "not available: texas" in rdgraph("table", "--root", tmp_path).stdout
 
 
 def test_table_as_markdown(tmp_path: Path) -> None:
-    lines = rdgraph("table", "karate", "--markdown", "--root", tmp_path).output.splitlines()
+    lines = rdgraph("table", "karate", "--markdown", "--root", tmp_path).stdout.splitlines()
     assert "| set | nodes | edges | loops | features | classes | edge hom. | node hom. | adjusted | splits |" in lines
     assert any(line.startswith("| karate | 34 | 78 | 0 | 34 | 2 | 0.859 |") for line in lines)
 
@@ -252,7 +251,7 @@ def test_a_damaged_set_does_not_hinder_the_check_of_others(tmp_path: Path) -> No
 
 @needs_files
 def test_table_marks_and_explains_on_the_public_files() -> None:
-    shown = rdgraph("table", "cora", "wisconsin").output
+    shown = rdgraph("table", "cora", "wisconsin").stdout
     assert "2,708*" in shown
     assert "450*" in shown
     assert "is citeseer's, and citeseer has this one's: swapped" in shown  # citeseer is looked up, not shown
@@ -302,7 +301,7 @@ def test_long_texts_are_folded_beside_whole_figures() -> None:
 
 def test_the_table_of_public_sets_keeps_its_numbers_at_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data_commands.console, "_width", 80)
-    shown = rdgraph("table", "karate").output
+    shown = rdgraph("table", "karate").stdout
     facts = count(LocalSets().read("karate"))
     words = set(shown.split())
     assert {f"{facts.nodes:,}", f"{facts.edges:,}", f"{facts.node_homophily:.3f}"} <= words

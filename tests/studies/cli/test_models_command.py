@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from typer.testing import CliRunner
 
 from gread.settings.model_records import ModelRecord, models, register_model, unregister_model
 from gread.zoo.mlp import MLP, MLPSettings
 from studies.cli import app as cli
-from studies.cli.model_commands import cells, model_row, model_rows, models_page
+from studies.cli import model_commands
+from studies.cli.model_commands import NETWORKS, cells, known_rows, model_row, model_rows, models_page, networks_file
 from tests.paths import ROOT
 
 
@@ -26,6 +28,18 @@ def test_every_network_has_a_row() -> None:
     assert families.index("classical") < families.index("reaction-diffusion")
 
 
+def test_the_file_of_networks_is_made_from_their_records() -> None:
+    """Made by `python -m studies.cli.model_commands > gread/data/networks.csv`."""
+    assert networks_file() == NETWORKS.read_text(encoding="utf-8")
+
+
+def test_networks_of_a_module_beyond_the_file_are_read_from_their_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = model_rows()
+    known = {place: found for place, found in known_rows().items() if place != "gread.zoo.gcn"}
+    monkeypatch.setattr(model_commands, "known_rows", lambda: known)
+    assert model_rows() == rows
+
+
 def test_the_table_names_them() -> None:
     shown = CliRunner().invoke(cli.app, ["models"])
     assert shown.exit_code == 0
@@ -33,9 +47,9 @@ def test_the_table_names_them() -> None:
 
 
 def test_the_page_is_current() -> None:
-    """Made by `rdgraph models --markdown > docs/models.md`."""
+    """Made by `rdgraph models --markdown > docs/reference/models.md`."""
     page = models_page(model_rows())
-    assert (ROOT / "docs" / "models.md").read_text(encoding="utf-8") == page
+    assert (ROOT / "docs" / "reference" / "models.md").read_text(encoding="utf-8") == page
     assert CliRunner().invoke(cli.app, ["models", "--markdown"]).stdout == page
 
 

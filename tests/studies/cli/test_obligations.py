@@ -10,8 +10,8 @@ import pytest
 import z3
 from typer.testing import CliRunner
 
-from rdgraph.decisions.judge import Obligation, Possibility
 from rdgraph.errors import RdgraphError
+from rdgraph.reals.judge import Obligation, Possibility
 from studies.cli.app import app
 from studies.cli.obligations import obligation_files, write_obligations
 

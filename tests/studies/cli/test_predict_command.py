@@ -13,9 +13,10 @@ from gread.datasets.embedded import karate
 from rdgraph.errors import FileError, InvalidArgument
 from studies.cli import app as cli
 from studies.training import study as training
+from studies.training.data_source import TableReading
 from studies.training.plan import read_plan
 from studies.training.predictions import Predictions
-from studies.training.table_reading import TableReading
+from tests.studies.own_graph import club_files
 
 
 def rdgraph(*words: object) -> Result:
@@ -45,7 +46,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("predict")
     edges, nodes = write_club(folder)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training, "draw_all", lambda done: ([], []))
+        patch.setattr(training, "draw_all", lambda *_: ([], []))
         done = rdgraph("train", "--edges", edges, "--nodes", nodes, "--missing", "mean", "--standardise", "--splits",
                        "0", "--epochs", 40, "--device", "cpu", "--out", folder / "run")  # fmt: skip
     assert done.exit_code == 0, done.output
@@ -86,6 +87,37 @@ def test_the_same_graph_gives_the_same_file(trained: Path, tmp_path: Path) -> No
     assert "known labels" not in done.stdout
 
 
+def test_predictions_go_into_the_run_and_overwrite_nothing(trained: Path, tmp_path: Path) -> None:
+    before = (trained / "predictions.csv").read_bytes()
+    done = rdgraph("predict", trained)
+    assert done.exit_code == 0, done.output
+    assert "predictions.csv has these predictions already" in done.stdout
+    edges, nodes = write_club(tmp_path / "later", last=20)
+    done = rdgraph("predict", trained, "--edges", edges, "--nodes", nodes)
+    assert f"wrote {trained / 'predictions-nodes.csv'}" in done.stdout
+    assert (trained / "predictions.csv").read_bytes() == before
+    edges, nodes = write_club(tmp_path / "last", last=18)
+    done = rdgraph("predict", trained, "--edges", edges, "--nodes", nodes)
+    assert isinstance(done.exception, FileError)
+    assert "--overwrite" in str(done.exception)
+    assert len(rows_of(trained / "predictions-nodes.csv")) == 20
+    done = rdgraph("predict", trained, "--edges", edges, "--nodes", nodes, "--overwrite")
+    assert done.exit_code == 0, done.output
+    assert len(rows_of(trained / "predictions-nodes.csv")) == 18
+    (trained / "predictions-nodes.csv").unlink()
+
+
+def test_a_file_without_a_fitted_column_says_that_it_is_needed(trained: Path, tmp_path: Path) -> None:
+    edges, nodes = write_club(tmp_path / "less", last=20)
+    header, *lines = [line.rpartition(",")[0] for line in nodes.read_text().splitlines()]
+    missing = nodes.read_text().splitlines()[0].rpartition(",")[2]
+    nodes.write_text("\n".join([header, *lines]))
+    done = rdgraph("predict", trained, "--edges", edges, "--nodes", nodes)
+    assert isinstance(done.exception, FileError)
+    assert f"expected a column '{missing}'" in str(done.exception)
+    assert str(done.exception).endswith("add it: the network was trained with this column")
+
+
 def said(parts: str, labels: str) -> Predictions:
     """Of nodes that are all said to be of class a."""
     words = {"t": "train", "v": "val", "e": "test", "-": ""}
@@ -116,8 +148,11 @@ def test_a_class_that_the_network_does_not_know_is_a_miss() -> None:
 
 def test_another_graph_without_labels_is_predicted_by_id(trained: Path, tmp_path: Path) -> None:
     edges, nodes = write_club(tmp_path / "other", last=20, labels=False)
+    nodes.write_text(nodes.read_text().replace("red", "violet"))
     done = rdgraph("predict", trained, "--edges", edges, "--nodes", nodes, "--out", tmp_path / "new.csv")
     assert done.exit_code == 0, done.output
+    strange = nodes.read_text().count("violet")
+    assert f"'colour' has categories that the fitted table had not: 'violet' ({strange} rows)" in done.stdout
     rows = rows_of(tmp_path / "new.csv")
     assert [row["id"] for row in rows] == [f"m{k}" for k in range(20)]
     assert {row["split"] for row in rows} == {""}
@@ -133,7 +168,7 @@ def test_features_of_another_graph_are_counted_in_units_of_the_first(trained: Pa
         (tmp_path / "n.csv").write_text(f"id,age,colour\na,{age},\nb,{age},\n")
         (tmp_path / "e.csv").write_text("source,target\na,b\n")
         done = rdgraph("predict", trained, "--edges", tmp_path / "e.csv", "--nodes", tmp_path / "n.csv",
-                       "--out", tmp_path / "p.csv")  # fmt: skip
+                       "--out", tmp_path / "p.csv", "--overwrite")  # fmt: skip
         assert done.exit_code == 0, done.output
         answers.append(float(rows_of(tmp_path / "p.csv")[0]["probability_hi"]))
     assert answers[0] > answers[1] + 0.05
@@ -150,9 +185,9 @@ def test_the_command_of_the_report_has_the_choices(trained: Path) -> None:
     [
         (("predict", "nowhere"), FileError, "expected the folder of a training, got nowhere"),
         (("predict", "."), FileError, "got a folder without"),
-        (("predict", "RUN", "--edges", "e.csv"), InvalidArgument, "both --edges and --nodes"),
+        (("predict", "RUN", "--edges", "e.csv"), InvalidArgument, "add --nodes FILE"),
         (("predict", "RUN", "--edges", "e.csv", "--nodes", "n.csv"), FileError, "n.csv: No such file"),
-        (("train", "--dataset", "karate", "--features", "a"), InvalidArgument, "--features with --edges and --nodes"),
+        (("train", "--dataset", "karate", "--features", "a"), InvalidArgument, "--features is for files"),
         (("train", "--dataset", "karate", "--missing", "zero"), LookupError, "choice for missing values, got 'zero'"),
     ],
 )
@@ -164,6 +199,19 @@ def test_errors_say_what_is_missing(
     done = rdgraph(*(trained if word == "RUN" else word for word in words))
     assert isinstance(done.exception, error)
     assert text in str(done.exception)
+
+
+@pytest.mark.parametrize("cell", ["old", ""])
+def test_predict_names_no_option_of_train(tmp_path: Path, cell: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training, "draw_all", lambda *_: ([], []))
+    edges, nodes = club_files(tmp_path)
+    done = rdgraph("train", "--edges", edges, "--nodes", nodes, "--small", "--out", tmp_path / "run")
+    assert done.exit_code == 0, done.output
+    nodes.write_text(nodes.read_text().replace("2,a,2,2", f"2,a,{cell},2"))
+    done = rdgraph("predict", tmp_path / "run", "--edges", edges, "--nodes", nodes)
+    assert isinstance(done.exception, FileError)
+    assert "line 4, column 'u': expected a finite number" in str(done.exception)
+    assert not {"--missing", "--features", "--categories"} & set(str(done.exception).replace(",", " ").split())
 
 
 @pytest.mark.parametrize(("labels", "text"), [("x,x", "got 'x' alone"), (",", "got no label at all")])

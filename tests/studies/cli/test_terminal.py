@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
+import typer
 from rich.console import Console, RenderableType
+from rich.text import Text
 from typer.testing import CliRunner
 
-from gread.settings.presets import presets
-from gread.training.trainer import Progress
-from rdgraph.claims.registry import Claim, ClaimCheck
+from gread.settings.presets import preset_names, presets
+from gread.training.trainer import Progress, training_text
 from rdgraph.errors import LanguageError, UnknownName
+from rdgraph.reports.claims.claim_records import Claim, ClaimCheck
 from rdgraph.reports.plain_words import plain_words
 from rdgraph.reports.summary import analyse
 from rdgraph.systems.catalogue import catalogue
 from rdgraph.systems.parser import parse
-from studies.catalogue import STUDIES
 from studies.cli import app as cli
-from studies.cli import compare_commands, ledger_commands, pages, preset_commands
+from studies.cli import compare_commands, ledger_commands, preset_commands, printed_pages
 from studies.cli.fitted_table import WIDE, RecordList
-from studies.cli.train_display import Display
+from studies.registered_studies import STUDIES
+from tests.paths import ROOT
 
 WIDTH = 80
 
@@ -56,19 +62,18 @@ def test_a_table_of_presets_keeps_every_digit(width: int, monkeypatch: pytest.Mo
 
 def test_a_comparison_keeps_its_numbers() -> None:
     row = {
-        "method": "a network with a long name", "mean": 81.25, "error": 1.5, "difference": -2.75,
+        "method": "a network with a long name", "mean": 81.25, "std": 1.5, "difference": -2.75,
         "difference_error": 0.5, "parameters": 1234567, "ms_per_epoch": 12.5, "published": 84.75,
     }  # fmt: skip
     words = " ".join(shown(compare_commands.contest_table([row, row]))).split()
-    assert {"81.25", "1.50", "-2.75", "0.50", "1,234,567", "12.50", "84.75"} <= set(words)
+    assert {"81.25", "1.50", "-2.75", "(0.50)", "1,234,567", "12.50", "84.75"} <= set(words)
 
 
 def test_the_tally_of_the_ledger_keeps_its_headings() -> None:
     from studies.ledger.assessment import make_ledger
     from studies.ledger.entry import status_tally
-    from studies.ledger.kept_results import DOCS
 
-    entries = make_ledger(DOCS, [])
+    entries = make_ledger()
     lines = shown(ledger_commands.tally_table(entries))
     words = {word for line in lines for word in line.split()}
     for status, count in status_tally(entries).items():
@@ -88,27 +93,27 @@ def test_texts_are_a_list_where_a_table_would_be_squeezed() -> None:
 @pytest.mark.parametrize("words", [["catalogue"], ["study"]])
 def test_lists_of_names_have_all_of_them(words: list[str]) -> None:
     names = set(catalogue.entries) if words == ["catalogue"] else set(STUDIES)
-    output = CliRunner(env={"COLUMNS": str(WIDTH)}).invoke(cli.app, words).output
+    output = CliRunner(env={"COLUMNS": str(WIDTH)}).invoke(cli.app, words).stdout
     assert names <= {line.strip() for line in output.splitlines()}
 
 
 # ---------------------------------------------------------------------- claims
 def test_numbers_that_there_are_not_are_dashes() -> None:
     none = float("nan")
-    row = {"method": "GCN", "mean": none, "error": none, "difference": none, "difference_error": none, "parameters": 1,
+    row = {"method": "GCN", "mean": none, "std": none, "difference": none, "difference_error": none, "parameters": 1,
            "ms_per_epoch": none, "published": none}  # fmt: skip
     words = " ".join(shown(compare_commands.contest_table([row, row]))).split()
     assert "nan" not in words
     assert words.count("-") == 7
     told = Progress(epoch=1, epochs=2, loss=none, val_accuracy=none, batch=0, batches=1, seconds=0.5)
-    display = Display(Console(file=io.StringIO()))
-    assert display.line(told) == "epoch 1 of 2, batch 1 of 1, loss -, validation -, 0.5 s"
+    assert training_text(told).startswith("epoch 1 of 2")
+    assert "nan" not in training_text(told)
 
 
 def test_a_claim_is_one_line_or_two() -> None:
     long = "a condition that is much longer than any line of a terminal could ever be " * 3
     lines = shown(
-        pages.claims_page(
+        printed_pages.claims_page(
             [claim("M1"), claim("M2", "holds if", condition=long), claim("M3", "false", witness="lam = 2")],
             evidence=False,
         )
@@ -125,12 +130,12 @@ def test_a_claim_is_one_line_or_two() -> None:
 
 
 def test_what_was_not_decided_as_recorded_stands_out() -> None:
-    line = shown(pages.claims_page([claim("M1", "false", expected="holds")], evidence=False), 120)[0]
+    line = shown(printed_pages.claims_page([claim("M1", "false", expected="holds")], evidence=False), 120)[0]
     assert line.endswith("NOT AS RECORDED (holds), 1 of 2 checks passed")
 
 
 def test_evidence_has_all_the_rest() -> None:
-    text = "\n".join(shown(pages.claims_page([claim("M1", "false", witness="lam = 2")], evidence=True)))
+    text = "\n".join(shown(printed_pages.claims_page([claim("M1", "false", witness="lam = 2")], evidence=True)))
     for words in (
         "A statement of some length",
         "A source",
@@ -144,7 +149,7 @@ def test_evidence_has_all_the_rest() -> None:
 # ---------------------------------------------------------------------- analyses
 def test_an_analysis_begins_with_words_and_ends_with_latex() -> None:
     found = analyse("-alpha*L@H + beta*H*(1 - H)")
-    lines = shown(pages.analysis_page(found))
+    lines = shown(printed_pages.analysis_page(found))
     assert "Nonlinear in H, without a source." in lines[1]
     assert lines[-1] == str(found.answers["latex"])[-len(lines[-1]) :]
     assert "LaTeX" in lines
@@ -153,7 +158,7 @@ def test_an_analysis_begins_with_words_and_ends_with_latex() -> None:
 
 
 def test_words_of_several_fields_name_their_states() -> None:
-    lines = "\n".join(shown(pages.analysis_page(analyse("u' = -L@u + a - u; v' = -L@v + u - v"))))
+    lines = "\n".join(shown(printed_pages.analysis_page(analyse("u' = -L@u + a - u; v' = -L@v + u - v"))))
     assert "2 fields, u, v; linear" in lines
     assert "u = a, v = a (exact)" in lines
     assert "{" not in lines.partition("LaTeX")[0]
@@ -205,3 +210,40 @@ def test_missing_files_are_errors(
         cli.main()
     assert ended.value.code == 2
     assert "missing" in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------------- first words
+def commands(group: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Every command below a group, by its words."""
+    for word, command in getattr(group, "commands", {}).items():
+        yield f"{name} {word}".strip(), command
+        yield from commands(command, f"{name} {word}")
+
+
+def test_no_bracket_of_a_help_text_is_swallowed() -> None:
+    """What rich would take for markup is escaped."""
+    found = dict(commands(typer.main.get_command(cli.app)))
+    assert {"study", "plot phase", "presets show"} <= set(found)
+    for command in found.values():
+        for text in (command.help, *(getattr(parameter, "help", None) for parameter in command.params)):
+            assert Text.from_markup(text or "").plain == (text or "").replace("\\[", "[")
+    assert "[settings]" in CliRunner().invoke(cli.app, ["study", "--help"], env={"COLUMNS": "200"}).stdout
+    assert "[[" not in CliRunner().invoke(cli.app, ["conform", "--help"]).stdout
+
+
+def test_all_presets_fit_on_a_few_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    console = Console(file=io.StringIO(), width=WIDTH)
+    monkeypatch.setattr(preset_commands, "console", console)
+    assert CliRunner().invoke(cli.app, ["presets"]).exit_code == 0
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert len(lines) < 80
+    names = {name.rpartition("/")[0] for name in preset_names()}
+    assert names <= {word for line in lines for word in line.split()}
+
+
+def test_the_first_words_need_no_library_for_mathematics() -> None:
+    code = "import sys, studies.cli.app; print([m for m in ('sympy', 'numpy', 'torch') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True).stdout == "[]\n"
+    code = "import sys; from gread.settings.presets import named_preset; named_preset('paper/BS/cora').config.toml(); "
+    code += "print('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True).stdout == "False\n"

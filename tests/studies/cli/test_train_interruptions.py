@@ -94,7 +94,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(training, "execute", interrupt)
     run = rdgraph("train", "--small", "--out", tmp_path / "x")
     assert run.exit_code == 130
-    assert f"rdgraph train --resume --out {tmp_path / 'x'}" in run.output.replace("\n", " ")
+    assert f"rdgraph train --resume --out {tmp_path / 'x'}" in run.stdout.replace("\n", " ")
 
 
 def test_the_display_on_a_terminal_is_a_table() -> None:
@@ -102,7 +102,7 @@ def test_the_display_on_a_terminal_is_a_table() -> None:
     with Display(Console(file=text, width=120, force_terminal=True)) as display:
         display.hear(_progress(120))
         display._live.refresh()  # type: ignore[union-attr]
-        display.hear(_progress(400))
+        display.stage("drawing the report")
         display._live.refresh()  # type: ignore[union-attr]
     shown = text.getvalue()
     for words in ("training", "validation", "120/400", "2 of 4", "0.5000", "81.25 %", "drawing the report"):
@@ -291,4 +291,4 @@ def test_a_graph_whose_files_are_not_there(tmp_path: Path, missing: str) -> None
     files = {"--edges": tmp_path / "e.csv", "--nodes": tmp_path / "n.csv", missing: tmp_path / "nope.csv"}
     run = rdgraph("train", *(word for pair in files.items() for word in pair))
     assert isinstance(run.exception, FileError)
-    assert re.search(r"expected a csv file .*, got .*nope\.csv: No such file or directory", str(run.exception))
+    assert re.search(r"cannot read .*nope\.csv: No such file or directory", str(run.exception))

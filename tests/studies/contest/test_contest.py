@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +12,32 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from gread.comparison import share_ratio
 from gread.datasets.embedded import karate
-from gread.references.label_propagation import accuracies, best_propagation
+from gread.models.label_propagation import accuracies, best_propagation
 from gread.settings.presets import find_preset
 from gread.settings.trials import make_trials
 from gread.training.trainer import Progress, train
 from rdgraph.errors import FileError, InvalidArgument, UnknownName
 from rdgraph.systems.catalogue import catalogue
 from studies.cli import app as cli
-from studies.contest import contest_study
-from studies.contest.contest_plan import contest_folder, make_contest
-from studies.contest.contest_rows import Pace, enter, table_rows
-from studies.contest.contest_study import execute_contest, sentences, verdicts
+from studies.contest import study
 from studies.contest.contestants import Contestant, read_contestants
+from studies.contest.study import (
+    Pace,
+    contest_folder,
+    enter,
+    execute_contest,
+    make_contest,
+    sentences,
+    table_rows,
+    verdicts,
+)
 from studies.runs.tables import read_rows
-from studies.training.plan import Request
+from studies.training.plan import Request, make_plan
+
+#: n_test/n_train of the public splits.
+RATIO = 20 / 48
 
 TINY = ("hidden=4", "epochs=3")
 
@@ -102,10 +114,12 @@ def test_numbers_are_those_of_single_trainings(tmp_path: Path) -> None:
     for row in rows:
         own, gap = each[str(row["method"])], each[str(row["method"])] - each["GCN"]
         assert row["mean"] == pytest.approx(own.mean(), abs=1e-3)
-        assert row["error"] == pytest.approx(own.std(ddof=1) / math.sqrt(3), abs=1e-3)
+        assert row["std"] == pytest.approx(own.std(), abs=1e-3)
         if row["method"] != "GCN":
             assert row["difference"] == pytest.approx(gap.mean(), abs=1e-3)
-            assert row["difference_error"] == pytest.approx(gap.std(ddof=1) / math.sqrt(3), abs=1e-3)
+            assert row["difference_error"] == pytest.approx(
+                gap.std(ddof=1) * math.sqrt(1 / 3 + share_ratio(data)), abs=1e-3
+            )
     features = data.num_features
     assert [row["parameters"] for row in rows] == [4 * features + 4 + 8 + 2, 0, 4 * features + 4 + 8 + 2]
     assert all(row["ms_per_epoch"] > 0 for row in rows if row["parameters"])
@@ -122,13 +136,13 @@ def test_numbers_are_those_of_single_trainings(tmp_path: Path) -> None:
 def test_a_reference_that_beats_a_network_is_named() -> None:
     pair = (Contestant("gcn", "GCN"), Contestant("labelprop", "label propagation"))
     results = {"gcn": rows(0.7, 0.71, 0.69), "labelprop": rows(0.8, 0.8, 0.8)}
-    assert sentences(pair, results) == [
+    assert sentences(pair, results, RATIO) == [
         "The highest mean test accuracy is label propagation's, 80.00 %.",
-        "Label propagation beats GCN: +10.00 (standard error 0.58).",
+        "Label propagation beats GCN: +10.00 (standard error 0.87).",
     ]
-    assert [answer for _, answer, _ in verdicts(pair, results)] == ["fails"]
+    assert [answer for _, answer, _ in verdicts(pair, results, RATIO)] == ["fails"]
     costs = {name: {"parameters": 0, "epochs": 0, "ms_per_epoch": math.nan} for name in results}
-    assert [row["difference"] for row in table_rows(pair, results, costs)] == [0.0, pytest.approx(10.0)]
+    assert [row["difference"] for row in table_rows(pair, results, costs, RATIO)] == [0.0, pytest.approx(10.0)]
 
 
 def rows(*values: float, best: int = 20) -> list[dict[str, Any]]:
@@ -146,29 +160,49 @@ def test_a_network_that_was_cut_off_is_not_told_to_be_worse() -> None:
     low, high = rows(0.7, 0.71, 0.69), rows(0.8, 0.8, 0.8)
     results = {"gcn": low, "mlp": high, "labelprop": high}
     for order in ((gcn, mlp), (mlp, gcn), (gcn, spread)):
-        ((_, answer, evidence),) = verdicts(order, results)
+        ((_, answer, evidence),) = verdicts(order, results, RATIO)
         assert answer == "undecided"
         assert evidence.endswith(f"{cut}.")
-        assert sentences(order, results)[-1] == f"{cut}: that alone may put it below others."
+        assert sentences(order, results, RATIO)[-1] == f"{cut}: that alone may put it below others."
     for order, answer in (((mlp, gcn), "fails"), ((gcn, mlp), "holds")):  # the other one, which had its time, loses
-        ((_, told, evidence),) = verdicts(order, {"gcn": high, "mlp": low})
+        ((_, told, evidence),) = verdicts(order, {"gcn": high, "mlp": low}, RATIO)
         assert told == answer
         assert "cut off" not in evidence
-    both = read_contestants(["gat", "mlp"], "karate", epochs=2)
-    assert sentences(both, {"gat": low, "mlp": low})[-1].endswith("that alone may put them below others.")
+    both = read_contestants(["gat", "gcn"], "cora", epochs=2)
+    assert sentences(both, {"gat": low, "gcn": low}, RATIO)[-1].endswith("that alone may put them below others.")
+
+
+def test_the_same_budget_decides_where_nothing_is_published() -> None:
+    low, high = rows(0.7, 0.71, 0.69), rows(0.8, 0.8, 0.8)
+    pair = read_contestants(["gread", "gcn", "labelprop"], "mine", changes={"epochs": "100"}, is_own=True)
+    results = {"gread": low, "gcn": high, "labelprop": high}
+    assert [answer for _, answer, _ in verdicts(pair, results, RATIO)] == ["fails", "fails"]
+    assert "100 epochs" in sentences(pair, results, RATIO)[-1]
+    uneven = read_contestants(["gread", "gcn"], "mine", changes={"gread.epochs": "100"}, is_own=True)
+    assert [answer for _, answer, _ in verdicts(uneven, results, RATIO)] == ["undecided"]
+    assert "cut off after 100 of 200" in sentences(uneven, results, RATIO)[-1]
+
+
+def test_equal_differences_are_decided_by_a_sign_test() -> None:
+    pair = (Contestant("gcn", "GCN"), Contestant("gat", "GAT"))
+    results = {"gcn": rows(0.75, 0.65), "gat": rows(0.7, 0.6)}
+    ((_, answer, evidence),) = verdicts(pair, results, RATIO)
+    assert answer == "undecided"
+    assert "sign test, p = 0.5" in evidence
+    assert "Student" not in evidence
 
 
 def test_nothing_beats_what_the_splits_do_not_tell_from_it() -> None:
     three = (Contestant("gcn", "GCN"), Contestant("gat", "GAT"), Contestant("labelprop", "label propagation"))
     results = {"gcn": rows(0.75, 0.66, 0.72), "gat": rows(0.3, 0.32, 0.29), "labelprop": rows(0.70, 0.71, 0.69)}
-    assert sentences(three, results) == [
-        "The highest mean test accuracy is GCN's, 71.00 %, not told apart from label propagation.",
-        "Label propagation against GCN: -1.00 (standard error 3.06), which the splits do not decide.",
-        "Label propagation beats GAT: +39.67 (standard error 0.33).",
+    assert sentences(three, results, RATIO) == [
+        "The highest mean test accuracy is GCN's, 71.00 %, not significantly different from label propagation.",
+        "Label propagation against GCN: -1.00 (standard error 4.58), not significant: the 95 % interval contains 0.",
+        "Label propagation beats GAT: +39.67 (standard error 0.50).",
     ]
     tied = {"gcn": results["labelprop"], "labelprop": results["labelprop"]}
-    assert sentences((three[0], three[2]), tied) == [
-        "The highest mean test accuracy is GCN's, 70.00 %, not told apart from label propagation."
+    assert sentences((three[0], three[2]), tied, RATIO) == [
+        "The highest mean test accuracy is GCN's, 70.00 %, not significantly different from label propagation."
     ]
 
 
@@ -181,8 +215,8 @@ def test_patience_is_an_end_of_its_own() -> None:
 def test_several_comparisons_are_said_not_to_be_corrected() -> None:
     three = tuple(Contestant(name, name.upper()) for name in ("gcn", "gat", "mlp"))
     results = {one.name: rows(0.7, 0.71, 0.69) for one in three}
-    assert ["Not corrected" in evidence for _, _, evidence in verdicts(three, results)] == [True, True]
-    assert ["Not corrected" in evidence for _, _, evidence in verdicts(three[:2], results)] == [False]
+    assert ["Not corrected" in evidence for _, _, evidence in verdicts(three, results, RATIO)] == [True, True]
+    assert ["Not corrected" in evidence for _, _, evidence in verdicts(three[:2], results, RATIO)] == [False]
 
 
 def test_time_per_epoch_leaves_the_first_out() -> None:
@@ -207,13 +241,13 @@ def test_an_interrupted_contest_trains_only_what_is_missing(tmp_path: Path, monk
             raise KeyboardInterrupt
         return enter(*args)
 
-    monkeypatch.setattr(contest_study, "enter", stopped)
+    monkeypatch.setattr(study, "enter", stopped)
     with pytest.raises(KeyboardInterrupt):
         execute_contest(plan, tmp_path / "run")
     assert (tmp_path / "run" / "state").read_text() == "interrupted\n"
     rows = execute_contest(plan, tmp_path / "run")
     assert entered == ["gcn", "mlp", "mlp"]
-    kept = ("method", "mean", "std", "error", "parameters")
+    kept = ("method", "mean", "std", "parameters")
     assert [[row[name] for name in kept] for row in rows] == [[row[name] for name in kept] for row in whole]
     before = (tmp_path / "run" / "table.csv").read_bytes()
     execute_contest(plan, tmp_path / "run")
@@ -232,6 +266,30 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     assert CliRunner().invoke(cli.app, words).stdout == done.stdout
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "rdgraph compare --dataset karate --models gcn,labelprop --preset published --set hidden=4" in page
+
+
+def test_the_best_network_is_chosen_on_validation_nodes() -> None:
+    rows = {"gcn": [(0.5, 0.9), (0.5, 0.9)], "mlp": [(0.7, 0.1), (0.6, 0.1)], "labelprop": [(1.0, 1.0), (1.0, 1.0)]}
+    contestants = read_contestants(list(rows), "karate")
+    results = {
+        name: [{"val_accuracy": val, "test_accuracy": test} for val, test in found] for name, found in rows.items()
+    }
+    assert study.best_network(contestants, results).name == "mlp"  # type: ignore[union-attr]
+    results["mlp"][0]["val_accuracy"] = math.nan
+    assert study.best_network(contestants, results).name == "gcn"  # type: ignore[union-attr]
+    assert study.best_network(contestants[2:], results) is None
+
+
+def test_a_comparison_says_how_its_best_network_is_trained(tmp_path: Path) -> None:
+    words = ["compare", "--models", "gcn,labelprop", "--dataset", "karate", "--splits", "0,1", "--epochs", "2",
+             "--set", "hidden=4", "--device", "cpu", "--out", str(tmp_path / "run")]  # fmt: skip
+    done = CliRunner().invoke(cli.app, words)
+    assert done.exit_code == 0, done.output
+    (line,) = [text for text in done.stdout.splitlines() if "rdgraph train" in text]
+    command = shlex.split(line.partition(": rdgraph ")[2])
+    plan = make_plan(Request("karate", preset=command[command.index("--preset") + 1], splits="0,1"))
+    assert (plan.config.model.model, plan.config.model.hidden, plan.config.training.epochs) == ("gcn", 4, 2)
+    assert command[:3] == ["train", "--dataset", "karate"]
 
 
 def test_folders_are_named_after_the_contest() -> None:

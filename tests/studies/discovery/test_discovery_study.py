@@ -16,10 +16,17 @@ from gread import discover, karate
 from gread.discovery.term_grammar import Line, Term
 from gread.settings.config import Config
 from studies.cli.app import app
-from studies.discovery.discovery_pictures import front_figure
-from studies.discovery.discovery_rows import choice_rows, cloud_rows, front_rows, read_retrained, retrained_rows
+from studies.discovery.discovery_rows import (
+    choice_rows,
+    cloud_rows,
+    explorer_address,
+    front_rows,
+    proofs,
+    read_retrained,
+    retrained_rows,
+)
 from studies.discovery.discovery_task import DiscoveryRequest, make_discovery_task
-from studies.discovery.line_proofs import explorer_address, proofs
+from studies.discovery.study import front_figure
 from tests.studies.own_graph import club_files
 from tests.studies.runs.test_browser import CHROMIUM, Browser
 

@@ -11,7 +11,7 @@ import pytest
 from gread import karate
 from gread.discovery import discovering
 from gread.discovery.discovering import discover
-from gread.discovery.line_training import LineResult
+from gread.discovery.equation_batches import LineResult
 from gread.discovery.term_grammar import Line
 from gread.discovery.winner_checks import Retrained
 from gread.tuning.candidates import TrialResult

@@ -13,14 +13,22 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from gread.formulas.distilled_network import TOLERANCE
+from gread.formulas.distilled_network import TOLERANCE, formula_cost
 from gread.formulas.learned_curves import LearnedCurves, chosen_name
 from rdgraph.errors import FileError, InvalidArgument
 from studies.cli import app as cli
-from studies.distilling.distil_plan import LAYER_TOLERANCE, FormulaChoices, _told, layer_curves
-from studies.distilling.distil_study import _judge, _write_search, answered, searched
+from studies.distilling.study import (
+    LAYER_TOLERANCE,
+    FormulaChoices,
+    _judge,
+    _told,
+    _write_search,
+    answered,
+    layer_curves,
+    searched,
+)
 from studies.runs.uncertainty import HOLDS, UNDECIDED
-from studies.training.learned_functions import read_functions
+from studies.training.learned_tables import read_functions
 
 
 def rdgraph(*words: object) -> Result:
@@ -92,7 +100,7 @@ def test_trainings_that_diverged_leave_the_cost_undecided() -> None:
     told: list[tuple[str, str, str]] = []
     run: Any = SimpleNamespace(verdict=lambda *words: told.append(words))
     for diverged in (0, 1):
-        _judge(run, np.zeros(3), [0, 1, 2], diverged)
+        _judge(run, formula_cost(np.zeros(3), [0, 1, 2], 0.4), 3, diverged)
     assert [answer for _, answer, _ in told] == [HOLDS, UNDECIDED]
     assert told[1][2] == "0.00 points; 1 of 3 trainings with it diverged."
 
@@ -120,7 +128,7 @@ def test_the_error_over_several_trials_is_told_with_letters(lines: LearnedCurves
     level = f"from {fits[1, 1]:.4g} to {fits[0, 1]:.4g}"
     assert rows[-1]["formula"] == "gamma - delta*H"
     assert level in rows[-1]["constants"]
-    said = answered(lines, search, np.zeros(2), [0, 1])
+    said = answered(lines, search, formula_cost(np.zeros(2), [0, 1], 0.4), 2)
     assert "% with constants of every trial" in said
     slope = f"from {-fits[1, 0]:.4g} to {-fits[0, 0]:.4g}"
     if search.formula is None:

@@ -61,7 +61,7 @@ def test_free_text_is_read_and_marked_as_not_proved(opened: Browser) -> None:
     look(opened, "-alpha*L@H + k*H where k scalar")
     assert opened.complaints() == []
     assert "computed in the page, not proved" in text(opened, "response-words")
-    assert text(opened, "verdict-words").startswith("unsafe because euler differs from the exact flow")
+    assert text(opened, "verdict-words").startswith("unsafe because the error of euler is")
     assert text(opened, "verdict-words").endswith("(computed in the page, not proved)")
     opened.evaluate("view.settings.step = 0.01; refresh()")
     settle(opened)
@@ -72,6 +72,7 @@ def test_free_text_is_read_and_marked_as_not_proved(opened: Browser) -> None:
     ]
     look(opened, "A*H")
     assert "column 2" in text(opened, "equation-error")
+    assert opened.evaluate("document.querySelector('main').classList.contains('stale')")
     assert opened.evaluate("byId('equation').getAttribute('aria-invalid')") == "true"
     assert opened.evaluate("view.model.text") == "-alpha*L@H + k*H where k scalar"
 

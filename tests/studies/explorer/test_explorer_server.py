@@ -16,9 +16,8 @@ from rdgraph.reports.preflight_report import preflight
 from rdgraph.systems.catalogue import catalogue
 from studies.cli.app import app
 from studies.explorer.equation_bundle import make_bundle
-from studies.explorer.page_text import SCRIPTS, catalogue_entries
+from studies.explorer.page_text import SCRIPTS, catalogue_entries, small_graph
 from studies.explorer.server import Explorer, make_server
-from studies.explorer.small_graph import small_graph
 from tests.paths import ROOT
 from tests.studies.runs.test_browser import CHROMIUM, Browser
 
@@ -33,7 +32,7 @@ def test_the_server_answers_as_rdgraph_does() -> None:
     assert Explorer("<p>page</p>").answer("/").body == "<p>page</p>"
     assert Explorer("").answer("/etc/passwd").status == Explorer("").answer("/api/bundle?" + "x" * 30_000).status == 404
     told = ask("/api/preflight", equation="BS", T=40, step=1, method="euler", coefficients='{"alpha": 1, "beta": 1}')
-    assert told["report"]["status"] == "unsafe"  # type: ignore[index]
+    assert told["report"]["outcome"] == "unsafe"  # type: ignore[index]
     refused = ask("/api/bundle", equation="A*H")["error"]
     assert refused["at"] == 1  # type: ignore[index]
     assert "use A@H, not A*H" in refused["remedy"]  # type: ignore[index]
@@ -124,7 +123,7 @@ def test_a_served_page_reads_with_the_real_parser(chromium: Browser, address: st
     assert chromium.evaluate("view.model.bundle.classes[0].words") == "low-pass"
     asked = chromium.evaluate("(({coefficients, T, step, method}) => ({coefficients, T, step, method}))(view.settings)")
     ours = preflight("-alpha*L@H + beta*H where beta < 0", **asked)
-    assert chromium.evaluate("byId('verdict').dataset.status") == ours.status
+    assert chromium.evaluate("byId('verdict').dataset.status") == ours.outcome
     assert ours.verdict.removeprefix(ours.status).strip(": ") in chromium.evaluate("byId('verdict-words').textContent")
     assert chromium.evaluate("(async () => (await fetch('/api/nothing')).status)()") == 404
     assert [c for c in chromium.complaints() if "404" not in json.dumps(c)] == []

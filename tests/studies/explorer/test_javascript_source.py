@@ -10,15 +10,15 @@ import mpmath
 import pytest
 import sympy as sp
 
-from rdgraph.decisions.budget import limited
 from rdgraph.errors import NotApplicable
-from rdgraph.patterns.kinetics import system_kinetics
-from rdgraph.patterns.steady_states import steady_states
-from rdgraph.syntax.answer_symbols import public
-from rdgraph.syntax.functions import FUNCTIONS, relu, sigmoid, softplus
+from rdgraph.language.answer_symbols import public
+from rdgraph.reals.budget import limited
 from rdgraph.systems.catalogue import catalogue
 from rdgraph.theory.filters import classify, growth_rate
+from rdgraph.theory.patterns.kinetics import system_kinetics
+from rdgraph.theory.patterns.steady_states import steady_states
 from rdgraph.theory.step_limits import step_limit
+from rdgraph.vocabulary.functions import FUNCTIONS, relu, sigmoid, softplus
 from studies.explorer.equation_bundle import page_methods
 from studies.explorer.javascript_source import function_body, javascript
 from tests.studies.runs.test_browser import Browser

@@ -13,11 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdgraph.errors import AssumptionError, LanguageError
-from rdgraph.syntax.tree import Call, Name, Negative, Power
+from rdgraph.language.tree import Call, Name, Negative, Power
 from rdgraph.systems.catalogue import catalogue
 from rdgraph.systems.equation_text import read_system
 from rdgraph.systems.system import System
 from rdgraph.testing import field_systems, systems
+from tests.property_examples import examples
 from tests.studies.runs.test_browser import Browser
 
 #: Pieces that lines are changed by.
@@ -37,8 +38,11 @@ CORNERS = [
     "du/dt = -u\n dv/dt = u", "H0' = H", "_u' = 1", "lambda' = 1", "A' = A", "xi*xi", "sigma*H*xi - H",
     "tanh(xi) + H", "xi/H", "H/xi", "H where beta positive, beta < 0", "k*H where k channel, k node",
     "k*H where k operator", "k@H where k operator", "B@H where B symmetric antisymmetric", "H = H", "H == H",
+    "1/0*H", "H/(1 - 1)", "H/(0.1 + 0.2 - 0.3)", "H*0**-1", "H/(2*0)", "H/1e-30", "0/2*H", "0**2*H", "H/-0",
     "H where", "H where H channel", "t*H where t < 1", "beta*H where 0 < beta <= 1", "alpha", "alpha*t", "u' = 1",
     "(" * 61 + "H" + ")" * 61, "(" * 60 + "H" + ")" * 60, "H" + "+H" * 147, "H" + "+H" * 148, "H" + "+H" * 149,
+    "A@H@W where W symmetric", "H@V where V symmetric, V matrix", "H@W where W antisymmetric", "-d*H",
+    "-d*H where d scalar", "u' = a*u - b*u*v; v' = c*u*v - d*v", "d' = -d", "-alpha*L@H where s < 1",
     "-" * 146 + "H", "-" * 149 + "H", "-" * 148 + "2*H", "1e31*H", "1e30*H", "0." + "1" * 40 + "*H", "1" * 41 + "*H",
 ]  # fmt: skip
 READ = """%s.map((line) => {
@@ -103,7 +107,7 @@ def changed(line: str, rng: random.Random) -> str:
 @pytest.mark.usefixtures("opened")
 class TestReader:
     @pytest.mark.slow
-    @settings(max_examples=250)
+    @settings(max_examples=examples(250))
     @given(system=systems() | field_systems(), seed=st.integers(0, 2**32 - 1))
     def test_random_lines_and_changed_ones(self, chromium: Browser, system: System, seed: int) -> None:
         rng = random.Random(seed)

@@ -9,13 +9,15 @@ import pytest
 
 from rdgraph.reports.preflight_report import preflight
 from rdgraph.systems.catalogue import catalogue
+from rdgraph.systems.parser import parse
+from studies.explorer.equation_bundle import make_bundle
 from tests.studies.runs.test_browser import Browser
 
 #: A verdict of the page and one of the preflight that contradict each other.
 CONTRADICTING = {("safe", "unsafe"), ("unsafe", "safe"), ("safe if", "unsafe"), ("unsafe", "safe if")}
 ASK = """(() => {
-  const {name, settings} = %s;
-  const entry = entryOf(name), model = modelOfBundle(entry.bundle);
+  const {name, bundle, settings} = %s;
+  const entry = bundle ? null : entryOf(name), model = modelOfBundle(bundle ?? entry.bundle);
   const full = {...defaultsFor(model, entry), ...settings};
   const state = steadyStates(model, full.coefficients)[0] ?? null;
   const modes = isLinear(model) || state ? modesOf(model, full.coefficients, state) : null;
@@ -32,9 +34,9 @@ def drawn(name: str, rng: random.Random) -> dict[str, object]:
             "normalisation": rng.choice(["symmetric", "row"])}  # fmt: skip
 
 
-def both(browser: Browser, name: str, settings: dict[str, object]) -> tuple[str, str]:
-    page = browser.evaluate(ASK % json.dumps({"name": name, "settings": settings}))
-    return page, preflight(name, **settings).status  # type: ignore[arg-type]
+def both(browser: Browser, name: str, settings: dict[str, object], bundle: object = None) -> tuple[str, str]:
+    page = browser.evaluate(ASK % json.dumps({"name": name, "bundle": bundle, "settings": settings}))
+    return page, preflight(name, **settings).outcome  # type: ignore[arg-type]
 
 
 LINEAR = ["BS", "ST", "FB", "FB*-released", "SGC"]
@@ -63,3 +65,19 @@ def test_one_nonlinear_field_is_not_judged_otherwise(opened: Browser, name: str)
     for settings in (drawn(name, rng) for _ in range(4)):
         page, ours = both(opened, name, settings)
         assert (page, ours) not in CONTRADICTING, (name, settings, page, ours)
+
+
+#: Equations whose step limits hold at states that are the same in all nodes; no run is safe by them alone.
+EQUAL_STATES = ["-alpha*L@H + beta*sigmoid(H)*(A@H - H)", "-alpha*L@H + beta*tanh(A@H)*H"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("equation", EQUAL_STATES)
+def test_a_limit_at_equal_states_makes_no_run_safe(opened: Browser, equation: str) -> None:
+    bundle = make_bundle(parse(equation), seconds=60)
+    letters = {"alpha": 1.0, "beta": 1.0}
+    for step in (0.02, 0.25, 5.0):
+        settings = {"coefficients": letters, "T": 2.0, "step": step, "method": "euler", "normalisation": "row"}
+        page, ours = both(opened, equation, settings, bundle)
+        assert page == ours, (equation, step)
+        assert page != "safe"

@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import math
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -15,25 +16,23 @@ import numpy as np
 import pytest
 import typer.testing
 
+from gread.comparison import reach
 from gread.settings.presets import authors_cells, published_results
-from rdgraph.claims.registry import statements
 from rdgraph.errors import FileError, InvalidArgument, UnknownName
-from studies.catalogue import STUDIES
+from rdgraph.reports.claims.claim_records import statements
 from studies.cli import app as cli
-from studies.forensics.study import STATED
-from studies.homophily.degrees import degree_rows
-from studies.homophily.levels import SAMPLE, settings_of_table
+from studies.ledger import assessment, kept_results, ledger_forms
 from studies.ledger import entry as words
-from studies.ledger import ledger_forms
-from studies.ledger.assessment import make_ledger
-from studies.ledger.contradictions import contradictions
+from studies.ledger.assessment import contradictions, make_ledger
 from studies.ledger.entry import LedgerEntry, Measurement, PrintedNumber, status_tally
-from studies.ledger.kept_results import DOCS, kept_measurements, t_error
-from studies.ledger.measured_claims import measured_claims
+from studies.ledger.kept_results import READERS, kept_measurements, t_error
 from studies.ledger.other_people import AUTHORS, find_cell, read_added
-from studies.ledger.printed_numbers import printed_numbers
-from studies.runs.uncertainty import reach
-from studies.significance import study as significance
+from studies.ledger.printed_numbers import measured_claims, printed_numbers
+from studies.paper import homophily, paired_rows, significance
+from studies.paper.degrees import SAMPLE, degree_rows
+from studies.paper.forensics import STATED
+from studies.registered_studies import STUDIES
+from studies.results import results_folder
 from tests.paths import ROOT
 
 PRINTED = PrintedNumber("T8/x/y", "Table 8", "x", "y", "accuracy", 80.0, 3.0)
@@ -66,8 +65,25 @@ def test_every_published_number_and_claim_is_a_row(ledger: dict[str, LedgerEntry
 def test_hashes_are_those_of_the_files(ledger: dict[str, LedgerEntry]) -> None:
     own = ledger["T8/GREAD-BS/cora"].own
     assert own is not None
-    assert own.sha256 == hashlib.sha256((DOCS.parent / own.file).read_bytes()).hexdigest()
+    assert own.sha256 == hashlib.sha256((results_folder().parent / own.file).read_bytes()).hexdigest()
     assert all(entry.own is None or (entry.own.command and entry.own.sha256) for entry in ledger.values())
+
+
+def test_missing_results_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No table is silently empty: the results of the package are complete, and a folder has at least one of them."""
+    assert len(kept_measurements()) > 1_500
+    with pytest.raises(FileError, match="no results file"):
+        kept_measurements(tmp_path)
+    for name in READERS:
+        shutil.copyfile(results_folder() / name, tmp_path / name)
+    monkeypatch.setattr(kept_results, "results_folder", lambda: tmp_path)
+    assert {one.file for one in kept_measurements()} == {f"{tmp_path.name}/{name}" for name in READERS}
+    monkeypatch.setattr(assessment, "results_folder", lambda: tmp_path)
+    with pytest.raises(FileError, match=r"compared_notes\.csv"):
+        make_ledger()
+    (tmp_path / "degrees.json").unlink()
+    with pytest.raises(FileError, match=r"degrees\.json"):
+        kept_measurements()
 
 
 def test_kept_claims_are_the_ones_that_there_are() -> None:
@@ -79,8 +95,8 @@ def test_kept_claims_are_the_ones_that_there_are() -> None:
 
 
 def test_degrees_of_the_synthetic_graphs(ledger: dict[str, LedgerEntry], tmp_path: Path) -> None:
-    small = settings_of_table(False) | {"levels": [0.0], "source": SAMPLE}
-    kept = json.loads((DOCS / "degrees.json").read_text(encoding="utf-8"))["rows"]
+    small = homophily.settings(False) | {"levels": [0.0], "source": SAMPLE}
+    kept = json.loads((results_folder() / "degrees.json").read_text(encoding="utf-8"))["rows"]
     assert [row["quantity"] for row in degree_rows(small)] == [row["quantity"] for row in kept[:3]]
     assert len([entry for entry in ledger.values() if entry.printed.table == "Table 9"]) == len(kept) == 33
     assert ledger["T9/h=0.1/min_degree"].status == words.REPRODUCED
@@ -93,7 +109,11 @@ def test_degrees_of_the_synthetic_graphs(ledger: dict[str, LedgerEntry], tmp_pat
 
 def test_sentences_about_experiments_are_decided_by_kept_verdicts(tmp_path: Path) -> None:
     studies = {name.replace("-", "_") for name in STUDIES}
-    pages = {path.stem: json.loads(path.read_text("utf-8")) for path in DOCS.glob("*.json") if path.stem in studies}
+    pages = {
+        path.stem: json.loads(path.read_text("utf-8"))
+        for path in results_folder().glob("*.json")
+        if path.stem in studies
+    }
     for claim in measured_claims().values():
         assert claim.study in studies
         said = [v["statement"] for v in pages.get(claim.study, {"verdicts": []})["verdicts"]]
@@ -140,20 +160,22 @@ def test_statuses_of_planted_numbers(value: float, std: float | None, is_open: b
 
 def test_a_planted_wrong_number_is_flagged(tmp_path: Path) -> None:
     cell = "T8/GREAD-BS/texas"
-    for name in ("accuracy.json", "compared.json"):
-        shutil.copyfile(DOCS / name, tmp_path / name)
+    for name in ("classification.json", "compared.json"):
+        shutil.copyfile(results_folder() / name, tmp_path / name)
     before = {e.printed.cell: e for e in make_ledger(tmp_path)}
-    found = json.loads((tmp_path / "accuracy.json").read_text(encoding="utf-8"))
-    row = next(r for r in found["paper"]["rows"] if (r["reaction"], r["dataset"]) == ("BS", "texas"))
-    row["mean"], row["std"] = 88.92 - 20, 3.72
-    (tmp_path / "accuracy.json").write_text(json.dumps(found), encoding="utf-8")
+    found = json.loads((tmp_path / "classification.json").read_text(encoding="utf-8"))
+    columns = found["results"]["columns"]
+    mean, std = columns.index("mean"), columns.index("std")
+    row = next(r for r in found["results"]["rows"] if r[:3] == ["paper", "GREAD-BS", "texas"])
+    row[mean], row[std] = 88.92 - 20, 3.72
+    (tmp_path / "classification.json").write_text(json.dumps(found), encoding="utf-8")
     after = {e.printed.cell: e for e in make_ledger(tmp_path)}
     assert after[cell].status == words.NOT_REPRODUCED
     assert after[cell].difference.difference == pytest.approx(-20)
     assert after[cell].own is not None
     assert after[cell].own.sha256 != before[cell].own.sha256  # type: ignore[union-attr]
-    row["mean"] = 88.92
-    (tmp_path / "accuracy.json").write_text(json.dumps(found), encoding="utf-8")
+    row[mean] = 88.92
+    (tmp_path / "classification.json").write_text(json.dumps(found), encoding="utf-8")
     assert {e.printed.cell: e for e in make_ledger(tmp_path)}[cell].status == words.REPRODUCED
     assert after["T3/cora/nodes"].status == words.NOT_MEASURED
 
@@ -214,7 +236,7 @@ def test_kept_pages_of_studies_are_read(tmp_path: Path) -> None:
     kept["results"]["rows"].append(["searched", "GREAD-BS", "cora", 77.0, 0.7, 10])
     (tmp_path / "classification.json").write_text(json.dumps(kept), encoding="utf-8")
     found = {e.printed.cell: e for e in make_ledger(tmp_path)}
-    assert 77.0 not in {r.value for r in found["T8/GREAD-BS/cora"].readings}  # read from docs/searched.json instead
+    assert 77.0 not in {r.value for r in found["T8/GREAD-BS/cora"].readings}  # read from searched.json instead
     assert found["T8/GREAD-BS/cora"].status == words.REPRODUCED
     assert found["T20/GREAD-BS/cora/OA"].status == words.UNDERSPECIFIED  # the printed settings have SA
     assert [found[f"T24/{name}/texas"].status for name in ("GRAND", "GREAD-BS", "t")] == [words.REPRODUCED] * 3
@@ -222,8 +244,8 @@ def test_kept_pages_of_studies_are_read(tmp_path: Path) -> None:
 
 def test_two_t_of_the_same_experiment_are_rarely_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten seeds on ten splits with a luck of their own, done twice: there are no 100 independent trainings."""
-    monkeypatch.setattr(significance, "share_ratio", lambda _: 0.0)  # these splits share no nodes
-    monkeypatch.setattr(significance, "load_set", lambda name: name)
+    monkeypatch.setattr(paired_rows, "share_ratio", lambda _: 0.0)  # these splits share no nodes
+    monkeypatch.setattr(paired_rows, "load_set", lambda name: name)
     draw = np.random.default_rng(0)
 
     def table() -> dict[str, float]:
@@ -339,10 +361,17 @@ def test_rows_are_chosen_by_status_and_table(ledger: dict[str, LedgerEntry]) -> 
             ledger_forms.chosen_entries(every, status, table)
 
 
+def test_the_headline_counts_every_entry_once(ledger: dict[str, LedgerEntry]) -> None:
+    entries = list(ledger.values())
+    for chosen in (entries, entries[:7], ledger_forms.chosen_entries(entries, "undecided", None)):
+        total, *counts = map(int, re.findall(r"\d+", ledger_forms.answer(chosen)))
+        assert total == len(chosen) == sum(counts)
+
+
 def test_the_command_line(tmp_path: Path) -> None:
-    shutil.copyfile(DOCS / "compared.json", tmp_path / "compared.json")
+    shutil.copyfile(results_folder() / "compared.json", tmp_path / "compared.json")
     place = ("--results", str(tmp_path))
-    assert "930 published numbers" in run(*place)
+    assert "930 numbers and claims" in run(*place)
     shown = run(*place, "show", "T8/GCN/cora")
     for text in ("published:", "ours:", "splits:", "settings:", "command:", "sha256"):
         assert text in shown
@@ -374,12 +403,14 @@ def test_what_a_page_shows_is_escaped(ledger: dict[str, LedgerEntry]) -> None:
 
 
 def test_the_page_of_the_documentation_is_the_output(ledger: dict[str, LedgerEntry]) -> None:
-    found = (ROOT / "docs" / "ledger.md").read_text(encoding="utf-8")
-    assert found == ledger_forms.as_markdown(list(ledger.values())), "rdgraph ledger --markdown > docs/ledger.md"
+    found = (ROOT / "docs" / "measured" / "ledger.md").read_text(encoding="utf-8")
+    assert found == ledger_forms.as_markdown(list(ledger.values())), (
+        "rdgraph ledger --markdown > docs/measured/ledger.md"
+    )
 
 
 def test_the_study_of_causes_is_quoted(tmp_path: Path) -> None:
-    shutil.copyfile(DOCS / "accuracy.json", tmp_path / "accuracy.json")
+    shutil.copyfile(results_folder() / "classification.json", tmp_path / "classification.json")
     cell, printed = "T8/GREAD-AC/chameleon", 65.09
     row = {"completion": "tanh", "reaction": "AC", "dataset": "chameleon", "mean": printed, "std": 1.0, "splits": 10}
     kept = {

@@ -8,9 +8,9 @@ import torch
 from scipy.linalg import expm
 
 from analysis.measures.energies import dirichlet_energy
-from studies.oversmoothing import coupled_verdicts as judged
+from studies.oversmoothing import coupled_part as judged
 from studies.oversmoothing import study as oversmoothing
-from studies.oversmoothing.coupled_flows import (
+from studies.oversmoothing.coupled_part import (
     COUPLED,
     DAMPED,
     EVEN,

@@ -13,11 +13,10 @@ from matplotlib.figure import Figure
 
 import rdgraph as rd
 from analysis.measures.energies import dirichlet_energy, laplacian_energy
-from analysis.measures.registry import MEASURES
-from studies.catalogue import find_study
+from analysis.measures.measure_records import MEASURES
 from studies.oversmoothing import study as oversmoothing
 from studies.oversmoothing import verdicts as energy_verdicts
-from studies.oversmoothing.figures import Curve, curves_figure, make_curve
+from studies.oversmoothing.energy_figures import Curve, curves_figure, make_curve
 from studies.oversmoothing.flows import (
     BASELINES,
     BOXED,
@@ -30,6 +29,7 @@ from studies.oversmoothing.flows import (
     solve_flow,
 )
 from studies.oversmoothing.rows import curve_rows, end_rows, select, spectrum_rows
+from studies.registered_studies import find_study
 from studies.runs.study import execute
 from studies.runs.tables import Row, read_rows
 from tests.report_pages import code_names

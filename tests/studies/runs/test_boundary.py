@@ -13,16 +13,17 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from analysis.figures import plain
-from analysis.responses import response_figure
+from analysis.figure_files import plain
+from analysis.gain_curves import response_figure
+from gread.comparison import SPLITS, difference_error
 from gread.settings.presets import Published
 from rdgraph.errors import FileError, NotApplicable, UnknownName
 from rdgraph.systems.parser import parse
-from studies.benchmarks.accuracy import difference
+from studies.benchmarks.accuracies import gap_to
 from studies.cli import app as cli
 from studies.runs.boundary import reported, say
-from studies.runs.uncertainty import SPLITS, agreed, decide, difference_error, interval, standard_error
-from studies.training.summary import Summary
+from studies.runs.uncertainty import agreed, decide, interval
+from studies.training.training_summary import Summary
 
 # ---------------------------------------------------------------------- errors
 WITHOUT = "this command, got an installation without; pip install"
@@ -111,16 +112,11 @@ def test_one_standard_error_for_reports_and_pages() -> None:
     ours, theirs = np.random.default_rng(0).normal(80.0, 3.0, (2, SPLITS))
     error = math.hypot(*(values.std(ddof=1) / math.sqrt(len(values)) for values in (ours, theirs)))
     assert difference_error(ours.std(), 10, theirs.std(), 10) == pytest.approx(error, rel=1e-12)
-    assert difference(ours.mean(), ours.std(), 10, theirs.mean(), theirs.std())[1] == pytest.approx(error, rel=1e-12)
+    row = {"mean": ours.mean(), "std": ours.std(), "splits": 10, "paper": theirs.mean(), "paper_std": theirs.std()}
+    assert gap_to(row, "paper").error == pytest.approx(error, rel=1e-12)
     rows = [{"split": k, "seed": 0, "test_accuracy": a / 100, "status": "ok"} for k, a in enumerate(ours)]
     published = Published("GREAD-BS", "cora", float(theirs.mean()), float(theirs.std()), "a table")
     assert Summary.of(rows, published).error == pytest.approx(error, rel=1e-9)
-
-
-def test_one_sample_has_no_standard_error() -> None:
-    assert math.isnan(standard_error(1.0, 1))
-    assert math.isnan(difference_error(1.0, 1, 1.0, 10))
-    assert standard_error(0.0, 5) == 0.0
 
 
 def test_no_sample_decides_nothing() -> None:

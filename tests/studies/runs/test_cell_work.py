@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rdgraph.engines.engine import LocalEngine, Reporter
+from rdgraph.run.engines.engine import LocalEngine, Reporter
 from studies.runs.cell_work import each_cell
 from studies.runs.study import Study, execute
 from studies.runs.study_run import StudyRun
@@ -84,6 +84,7 @@ def test_what_cannot_leave_the_process_may_be_left_out(tmp_path: Path) -> None:
     assert told == []
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [["atlas", "--set", "points=3"], ["discretisation"]])
 def test_a_study_on_ray_is_that_of_this_process(tmp_path: Path, words: list[str]) -> None:

@@ -14,10 +14,8 @@ import pytest
 from PIL import Image
 
 from rdgraph.errors import InvalidArgument
-from studies.runs.bars import Bar, Bars
-from studies.runs.chart import Chart, FieldMap, Line, Panel
+from studies.runs.chart import STEPS, Bar, Bars, Chart, DotPanel, FieldMap, Line, MovingDots, Panel
 from studies.runs.chart_figures import bars_figure, chart_figure, map_figure
-from studies.runs.moving_dots import STEPS, DotPanel, MovingDots
 from studies.runs.report import fewer_colours, with_code
 from studies.runs.study import Study, execute
 from studies.runs.study_run import StudyRun
@@ -231,7 +229,7 @@ def test_values_are_read_by_pointing_and_lines_taken_away(browser: Browser, repo
     assert f"{EVIL}: 62 (2 to 20)" in said
     assert "BS: " not in said.replace("BS (dotted): 65", "")  # there is no point of BS at 2
     assert said.index("limit (dotted): 80") < said.index("BS (dotted): 65") < said.index(EVIL)
-    assert "BS: 70 ± 1" in hover(browser, 0.1)
+    assert "BS: 70 (standard error 1)" in hover(browser, 0.1)
     browser.evaluate("document.querySelector('#figure-curves .keys button').click()")
     assert "BS" not in hover(browser, 0.1)
     browser.evaluate(f"{PANEL}.focus()")

@@ -10,13 +10,12 @@ import typer.testing
 from pyarrow import parquet
 
 from rdgraph.errors import FileError
-from studies.catalogue import register_study, unregister_study
 from studies.cli import app as cli
-from studies.runs.config_file import StudyFile, read_study_file
-from studies.runs.parquet_rows import write_parquet
+from studies.registered_studies import register_study, unregister_study
+from studies.runs.retelling import StudyFile, read_study_file
 from studies.runs.study import Study
 from studies.runs.study_run import StudyRun
-from studies.runs.tables import read_rows
+from studies.runs.tables import read_rows, write_parquet
 
 
 def body(run: StudyRun) -> None:
@@ -89,7 +88,7 @@ def test_a_file_of_another_study_is_refused(study: Study, tmp_path: Path, monkey
 def test_the_index_is_a_word_of_the_command(study: Study, tmp_path: Path) -> None:
     assert run(study.name, "--out", str(tmp_path / "one")).exit_code == 0
     done = run("--index", str(tmp_path))
-    assert done.output == f"wrote {tmp_path / 'index.html'}\n"
+    assert done.stdout == f"wrote {tmp_path / 'index.html'}\n"
     page = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert '<span class="answer holds">1 holds</span>' in page
 

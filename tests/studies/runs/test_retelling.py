@@ -10,10 +10,10 @@ import pytest
 import typer.testing
 
 from rdgraph.errors import FileError, InvalidArgument
-from studies.catalogue import find_study
 from studies.cells import cell as cells
 from studies.cli import app as cli
-from studies.runs import config as configs
+from studies.registered_studies import find_study
+from studies.runs import run_config as configs
 from studies.runs.kept_page import collected, page
 from studies.runs.retelling import retell
 from studies.runs.study import Study, execute

@@ -15,8 +15,8 @@ import pytest
 from rich.console import Console
 
 from rdgraph.errors import InvalidArgument, RdgraphError, UnknownName
-from studies import catalogue as catalog
-from studies.runs.config import RunConfig
+from studies import registered_studies as catalog
+from studies.runs.run_config import RunConfig
 from studies.runs.study import execute
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import read_rows
@@ -175,16 +175,17 @@ def test_unknown_study() -> None:
 
 # ---------------------------------------------------------------------- progress
 @pytest.mark.parametrize("terminal", [True, False])
-def test_bars_on_a_terminal_and_silence_elsewhere(tmp_path: Path, terminal: bool) -> None:
+def test_parts_are_counted_on_a_terminal_and_short_work_is_silent_elsewhere(tmp_path: Path, terminal: bool) -> None:
     shown = StringIO()
-    found: list[tuple[int, int]] = []
+    texts = []
 
     def body(run: StudyRun) -> None:
-        found.extend((a, b) for a in run.progress(range(2), "outer") for b in run.progress(iter([1]), "inner", 1))
+        for _ in run.progress(range(2), "outer"):
+            texts.append(run.status.text)
+            texts.extend(run.status.text for _ in run.progress(iter([1]), "inner", 1))
 
     execute(toy(body), tmp_path, console=Console(file=shown, force_terminal=terminal, width=80))
-    assert found == [(0, 1), (1, 1)]
-    assert ("outer" in shown.getvalue()) is terminal
+    assert texts == ["outer 1 of 2", "inner 1 of 1", "outer 2 of 2", "inner 1 of 1"]
     assert bool(shown.getvalue()) is terminal
 
 

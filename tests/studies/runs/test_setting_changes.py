@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rdgraph.errors import InvalidArgument, UnknownName
-from studies.runs.setting_changes import changed_settings, read_changes, setting_text
+from studies.runs.setting_limits import changed_settings, read_changes, setting_text
 from studies.runs.study import Study, execute, study_commands
 
 

@@ -92,7 +92,7 @@ def test_a_finished_search_is_only_read(searched: Path, monkeypatch: pytest.Monk
     before = (searched / "report.html").read_bytes()
     monkeypatch.setattr(searching, "Ledger", lambda *args: pytest.fail("opened again"))
     result = done(*QUICK, "--trials", "12", "--round", "6", "--sampler", "tpe", "--out", str(searched))
-    assert "12 trials; trial" in result.output
+    assert "12 trials; trial" in result.stdout
     assert (searched / "report.html").read_bytes() == before
 
 
@@ -145,13 +145,13 @@ def test_planned_run_and_told_is_the_same(searched: Path, tmp_path: Path) -> Non
     same = [*QUICK, "--trials", "12", "--round", "6", "--sampler", "tpe", "--out", str(tmp_path / "run")]
     for number in range(2):
         plan = tmp_path / f"plan{number}.json"
-        assert "with 6 trials" in done(*same, "--plan", str(plan)).output
+        assert "with 6 trials" in done(*same, "--plan", str(plan)).stdout
         done("--run", str(plan), "--device", "cpu")
-        told = done(*same, "--tell", str(tmp_path / f"plan{number}.results.json")).output
+        told = done(*same, "--tell", str(tmp_path / f"plan{number}.results.json")).stdout
         assert ("6 trials left" if number == 0 else "report.html") in told
     assert (tmp_path / "run" / "trials.csv").read_text() == (searched / "trials.csv").read_text()
     assert not list(tmp_path.glob("*.checkpoints"))
-    assert "nothing is left" in done(*same, "--plan", str(tmp_path / "more.json")).output
+    assert "nothing is left" in done(*same, "--plan", str(tmp_path / "more.json")).stdout
 
 
 @pytest.mark.parametrize(
@@ -278,13 +278,13 @@ def test_trials_in_a_database_are_found_again(tmp_path: Path) -> None:
 
 def test_one_trial_on_one_split_is_told_as_such(tmp_path: Path) -> None:
     words = [*QUICK, "--splits", "0", "--trials", "1", "--out", str(tmp_path / "run")]
-    planned = done(*words, "--plan", str(tmp_path / "plan.json")).output
+    planned = done(*words, "--plan", str(tmp_path / "plan.json")).stdout
     assert "with 1 trial;" in planned
-    told = done(*words).output
+    told = done(*words).stdout
     for text in ("1 random trial in", "1 split each", "1 of 1 trial", "1 trial; trial 0"):
         assert text in told
     assert "1 trial on 1 split: 1 complete." in (tmp_path / "run" / "report.html").read_text()
-    assert "nothing is left to plan: 1 trial done" in done(*words, "--plan", str(tmp_path / "plan.json")).output
+    assert "nothing is left to plan: 1 trial done" in done(*words, "--plan", str(tmp_path / "plan.json")).stdout
 
 
 def test_an_engine_that_there_is_not_is_refused(tmp_path: Path) -> None:
@@ -322,9 +322,9 @@ def test_a_plan_for_standardised_features_is_run_with_them(tmp_path: Path) -> No
     ("words", "needle"),
     [
         ([], "--dataset digits needs no download"),
-        (["--edges", "e.csv"], "both --edges and --nodes"),
+        (["--edges", "e.csv"], "add --nodes"),
         (["--dataset", "karate", "--edges", "e.csv", "--nodes", "n.csv"], "got both"),
-        (["--dataset", "karate", "--label-column", "kind"], "--label-column with --edges and --nodes"),
+        (["--dataset", "karate", "--label-column", "kind"], "--label-column is for files"),
     ],
 )
 def test_a_search_knows_its_data_or_says_what_is_missing(words: list[str], needle: str) -> None:

@@ -109,7 +109,9 @@ def test_graphs_by_their_words(tmp_path: Path) -> None:
     file = tmp_path / "edges.csv"
     file.write_text("source,target\n0,1\n1,2\n2,1\n")
     assert named_graph(f"file:{file}", 0).degree.tolist() == [1.0, 2.0, 1.0]
-    for wrong in ("ring", "ring:a", "grid:3", "tree:4"):
+    assert named_graph(str(file), 0).num_edges == 4
+    assert (named_graph("ring", 0).num_nodes, named_graph("star:5", 0).num_nodes) == (24, 5)
+    for wrong in ("path", "ring:a", "grid:3", "tree:4", "karate:3"):
         with pytest.raises(InvalidArgument, match="expected a graph among"):
             named_graph(wrong, 0)
 

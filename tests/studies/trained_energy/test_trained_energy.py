@@ -23,15 +23,24 @@ from gread.training.trainer import train
 from gread.zoo.h2gcn import H2GCN, H2GCNSettings
 from rdgraph.errors import InvalidArgument, RdgraphError
 from rdgraph.graphs.generators import ring
-from studies.catalogue import find_study
-from studies.oversmoothing.network_states import dense_features, layer_states
+from studies.oversmoothing.networks_part import dense_features, layer_states
+from studies.registered_studies import find_study
+from studies.results import pages_folder
 from studies.runs.study import execute
 from studies.runs.tables import read_rows
 from studies.trained_energy import page as trained_energy_page
 from studies.trained_energy import study as trained_energy
-from studies.trained_energy.networks import STAGES, NetworkCourse, course, observer, stage_states
-from studies.trained_energy.rows import MEASURES, layer_rows
-from studies.trained_energy.subjects import Subject, configuration, make_graphs
+from studies.trained_energy.energy_rows import MEASURES, layer_rows
+from studies.trained_energy.networks import (
+    STAGES,
+    NetworkCourse,
+    Subject,
+    configuration,
+    course,
+    make_graphs,
+    observer,
+    stage_states,
+)
 from tests.studies.trained_energy.tiny_energies import SUBJECTS, TINY
 
 SEEDS = [11, 12]
@@ -295,10 +304,8 @@ def test_a_run_needs_a_network(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------- the page
 def test_the_page_is_made_from_the_run_that_is_kept() -> None:
     found = json.loads(trained_energy_page.SOURCE.read_text(encoding="utf-8"))
-    assert (trained_energy_page.DOCS / "trained_energy.md").read_text(encoding="utf-8") == trained_energy_page.page(
-        found
-    )
-    assert (trained_energy_page.DOCS / trained_energy_page.FIGURE).stat().st_size > 10_000
+    assert (pages_folder() / "trained_energy.md").read_text(encoding="utf-8") == trained_energy_page.page(found)
+    assert (pages_folder() / trained_energy_page.FIGURE).stat().st_size > 10_000
     is_current = found["settings"] == find_study("trained-energy").settings(False)
     assert is_current != ("note" in found)  # a run of other settings says so on the page, one of these does not
     assert {v["answer"] for v in found["verdicts"]} <= {"holds", "fails", "undecided"}

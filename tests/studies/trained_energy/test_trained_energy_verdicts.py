@@ -10,12 +10,22 @@ import pytest
 from scipy.stats import binomtest
 
 from studies.runs.uncertainty import decide, interval
-from studies.trained_energy.figures import beta_curves, families, family_curves, make_line
-from studies.trained_energy.networks import STAGES
-from studies.trained_energy.rows import EnergyTable
-from studies.trained_energy.study import summary_rows
-from studies.trained_energy.subjects import Subject, make_subjects
-from studies.trained_energy.verdicts import bounded, conserves, deeper, delays, keeps, vanishes, verdicts
+from studies.trained_energy.energy_rows import EnergyTable
+from studies.trained_energy.networks import STAGES, Subject, make_subjects
+from studies.trained_energy.study import (
+    beta_curves,
+    bounded,
+    conserves,
+    deeper,
+    delays,
+    families,
+    family_curves,
+    keeps,
+    make_line,
+    summary_rows,
+    vanishes,
+    verdicts,
+)
 from tests.studies.trained_energy.tiny_energies import REACTIONS, SUBJECTS
 
 

@@ -16,8 +16,7 @@ from gread.training.trainer import train
 from rdgraph.errors import MissingDependency, UnknownName
 from studies.cli import app as cli
 from studies.runs import libraries
-from studies.training.event_files import EventFiles, check_log
-from studies.training.study import heard_by
+from studies.training.study import EventFiles, check_log, heard_by
 
 
 @pytest.mark.filterwarnings("ignore")

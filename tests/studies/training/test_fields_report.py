@@ -18,7 +18,7 @@ from gread.settings.trials import make_trials
 from gread.training.trainer import Trained, train
 from rdgraph.errors import NotApplicable, UnknownName
 from studies.cli import app as cli
-from studies.training import figures, state_figures
+from studies.training import training_figures
 from studies.training.plan import Request, make_plan
 
 PAIR = "u' = -Du*L@u + beta*(A@u - A@A@u) - gamma*v; v' = -Dv*L@v + delta*(u - v)"
@@ -65,7 +65,7 @@ def test_plans_of_what_cannot_be_trained_are_refused() -> None:
 
 
 def test_coefficients_stand_in_the_row_of_their_equation(done: Trained) -> None:
-    drawing = figures.coefficient_bars(done, [0, 1])
+    drawing = training_figures.coefficient_bars(done, [0, 1])
     assert drawing is not None
     titles = [panel.get_title() for panel in drawing.figure.axes]
     assert [title.partition(",")[0] for title in titles] == [
@@ -79,13 +79,13 @@ def test_coefficients_stand_in_the_row_of_their_equation(done: Trained) -> None:
     beta = [row["value"] for row in drawing.rows if (row["coefficient"], row["split"]) == ("beta", 1)]
     assert beta == pytest.approx(done.network(1).coefficients()["beta"].tolist())
     shared = rd.parse("u' = c*u - Du*L@u; v' = c*v")
-    assert figures.coefficient_lines(shared) == {"u'": ["Du", "c"]}
-    assert figures.coefficient_lines(rd.parse("u' = -L@u; v' = u")) == {}
+    assert training_figures.coefficient_lines(shared) == {"u'": ["Du", "c"]}
+    assert training_figures.coefficient_lines(rd.parse("u' = -L@u; v' = u")) == {}
 
 
 def test_states_have_a_row_for_each_field(done: Trained) -> None:
     network, data = done.network(0), karate()
-    drawing = state_figures.embedded_states(network, data)
+    drawing = training_figures.embedded_states(network, data)
     assert [panel.get_title() for panel in drawing.figure.axes] == ["u(0)", "u(0.5)", "u(1)", "v(0)", "v(0.5)", "v(1)"]
     assert len(drawing.rows) == 2 * 3 * 34
     both = network.states(data.x, data.graph, [1.0])
@@ -94,4 +94,4 @@ def test_states_have_a_row_for_each_field(done: Trained) -> None:
 
 def test_there_is_no_one_filter_for_several_fields(done: Trained) -> None:
     with pytest.raises(NotApplicable, match="no one gain for each frequency"):
-        figures.gains(done.network(0))
+        training_figures.gains(done.network(0))

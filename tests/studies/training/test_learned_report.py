@@ -17,7 +17,7 @@ from gread.training.trainer import Trained, train
 from rdgraph.errors import FileError, InvalidArgument
 from studies.cli import app as cli
 from studies.training.choices import with_learned
-from studies.training.learned_functions import density_of, function_curves, read_functions, write_functions
+from studies.training.learned_tables import density_of, function_curves, read_functions, write_functions
 
 BASE = {"hidden": 4, "epochs": 3, "adjacency": "original", "method": "rk4", "step": 0.5}
 EQUATION = "-alpha*L@H + phi(H) + psi(A@H) where psi learned knots=4 per_channel"

@@ -19,17 +19,16 @@ from gread.settings.presets import Published
 from gread.settings.trials import make_trials
 from gread.training.trainer import Trained, train
 from rdgraph.errors import Diverged, NotApplicable
-from rdgraph.methods.registry import FIXED
-from studies.runs.chart import Chart, FieldMap
-from studies.runs.moving_dots import MovingDots
+from rdgraph.vocabulary.methods import FIXED
+from studies.runs.chart import Chart, FieldMap, MovingDots
 from studies.runs.study import perform
-from studies.training import figures as training_figures
-from studies.training import rows as training_rows
-from studies.training import state_figures as training_states
 from studies.training import study as training
-from studies.training import summary as training_summary
+from studies.training import training_figures as training_figures
+from studies.training import training_figures as training_states
+from studies.training import training_summary as training_rows
+from studies.training import training_summary as training_summary
 from studies.training.plan import Request, TrainingPlan, make_plan, read_plan
-from studies.training.summary import Summary
+from studies.training.training_summary import Summary
 
 BASE = {"hidden": 4, "epochs": 6, "adjacency": "original", "input_dropout": 0.0, "dropout": 0.0}
 
@@ -53,12 +52,35 @@ def test_summary_takes_splits_as_units() -> None:
     rows = rows_of((0, 0, 0.80, "ok"), (1, 0, 0.70, "ok"), (0, 1, 0.90, "ok"), (1, 1, 0.60, "ok"))
     found = Summary.of(rows, Published("GREAD-BS", "cora", 80.0, 3.0, "a table"))
     assert found.mean == pytest.approx(75.0)
-    assert found.std == pytest.approx(math.sqrt(125.0))  # population, over all four
+    assert found.std == pytest.approx(10.0)  # population, over the splits
+    assert found.sentences()[0] == (
+        "Test accuracy 75.00 ± 10.00 % (4 trials on 2 splits; ± is the standard deviation over the splits)."
+    )
     assert (found.trials, found.splits, found.difference) == (4, 2, pytest.approx(-5.0))
     assert found.error == pytest.approx(math.sqrt(10.0**2 / 1 + 3.0**2 / 9))  # means 85 and 65, deviation 10
     assert found.sentences()[1] == (
         f"Published for GREAD-BS: 80.00 ± 3.00 %; difference -5.00, standard error {found.error:.2f}."
     )
+
+
+def test_several_seeds_on_one_split_say_so() -> None:
+    found = Summary.of(rows_of((0, 0, 0.80, "ok"), (0, 1, 0.90, "ok")))
+    assert found.std == pytest.approx(5.0)
+    assert found.sentences() == [
+        "Test accuracy 85.00 ± 5.00 % (2 trials on 1 split; ± is the standard deviation over the seeds)."
+    ]
+
+
+def test_splits_that_share_nodes_need_more_than_students_interval() -> None:
+    """+1.0 with a deviation of 1.2 over ten splits is significant for independent samples alone."""
+    values = np.random.default_rng(0).normal(size=10)
+    gaps = 1.0 + 1.2 * (values - values.mean()) / values.std(ddof=1)
+    rows = rows_of(*((k, 0, 0.8 + gap / 100, "ok") for k, gap in enumerate(gaps)))
+    references = [{"method": "MLP", **row} for row in rows_of(*((k, 0, 0.8, "ok") for k in range(10)))]
+    for ratio, answer in ((20 / 48, "undecided"), (0.0, "holds")):
+        (verdict,) = training_summary.verdicts(Summary.of(rows, None, references, ratio=ratio))
+        assert verdict.answer == answer
+    assert "p = 0.027" in verdict.evidence
 
 
 def test_one_split_has_no_error() -> None:
@@ -83,13 +105,15 @@ def test_a_training_that_was_cut_off_is_not_told_to_be_worse() -> None:
     references = [{"method": "MLP", **row} for row in rows_of((0, 0, 0.9, "ok"), (1, 0, 0.9, "ok"), (2, 0, 0.9, "ok"))]
     other = Published("GREAD-BS", "cora", 90.0, 3.0, "")
     for cut, answer in (("", "fails"), ("cut off after 20 of 200 epochs", "undecided")):
-        found = Summary.of(rows, other, references, cut=cut)
+        found = Summary.of(rows, other, references, cut=cut, ratio=20 / 48)
         told = training_summary.verdicts(found)
         assert [verdict.answer for verdict in told] == [answer, answer]
         assert all(v.evidence.endswith(" The network was cut off after 20 of 200 epochs.") == bool(cut) for v in told)
         assert ("The network was cut off after 20 of 200 epochs." in found.sentences()) == bool(cut)
     low = [row | {"test_accuracy": 0.1} for row in references]
-    better = Summary.of(rows, dataclasses.replace(other, mean=20.0), low, cut="cut off after 20 of 200 epochs")
+    better = Summary.of(
+        rows, dataclasses.replace(other, mean=20.0), low, cut="cut off after 20 of 200 epochs", ratio=20 / 48
+    )
     assert [verdict.answer for verdict in training_summary.verdicts(better)] == ["holds", "holds"]
 
 

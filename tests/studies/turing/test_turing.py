@@ -12,7 +12,7 @@ from PIL import Image
 
 from studies.cli import app as cli
 from studies.runs.tables import read_rows
-from studies.turing.rows import exact_threshold, published, threshold_rows
+from studies.turing.study import exact_threshold, published, threshold_rows
 from tests.report_pages import code_names
 
 
@@ -40,7 +40,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("turing") / "run"
     words = ["study", "turing", "--small", "--set", "points=6", "--set", "frames=3", "--out", str(folder)]
     done = typer.testing.CliRunner().invoke(cli.app, words)
-    assert (done.exit_code, done.output) == (0, f"wrote {folder / 'report.html'}\n")
+    assert (done.exit_code, done.stdout) == (0, f"wrote {folder / 'report.html'}\n")
     return folder
 
 

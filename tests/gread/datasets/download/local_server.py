@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gread.datasets.download import fetch_files
+from gread.datasets.download import CHUNK, fetch_files
 from gread.datasets.sources import Dataset, RemoteFile
-from gread.datasets.transfer import CHUNK
 
 CONTENT = np.random.default_rng(0).bytes(300_000)
 OTHER = bytes(300_000)

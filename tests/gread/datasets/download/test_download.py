@@ -69,7 +69,7 @@ def test_a_tired_server_is_asked_again(server: Server, tmp_path: Path) -> None:
 
 def test_waits_double(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
-    monkeypatch.setattr("gread.datasets.transfer.time.sleep", waits.append)
+    monkeypatch.setattr("gread.datasets.download.time.sleep", waits.append)
     server.status["good"] = [500] * 3
     server.pause = -1.0  # the patched sleep takes every number; the server's own pauses are told apart by the sign
     get(server.file(), tmp_path)

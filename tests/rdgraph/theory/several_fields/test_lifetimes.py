@@ -24,13 +24,13 @@ import rdgraph as rd
 )
 def test_solutions_that_live_for_all_time(text: str, starts: str, words: str) -> None:
     found = rd.existence(text)
-    assert (found.status, found.starts) == ("global", starts)
+    assert (found.outcome, found.starts) == ("global", starts)
     assert words in found.reason
 
 
 def test_blow_up_is_shown_on_a_field_that_is_alone() -> None:
     found = rd.existence("u' = u**2 - L@u; v' = v*u - v")
-    assert found.status == "local"
+    assert found.outcome == "local"
     assert found.blow_ups
     done = solve_ivp(lambda t, y: [y[0] ** 2, y[1] * y[0] - y[1]], (0, 2), [1.0, 0.0])
     assert not done.success or np.abs(done.y).max() > 1e6
@@ -46,7 +46,7 @@ def test_blow_up_is_shown_on_a_field_that_is_alone() -> None:
     ],
 )
 def test_what_is_not_proved_is_not_global(text: str) -> None:
-    assert rd.existence(text).status != "global"
+    assert rd.existence(text).outcome != "global"
 
 
 def test_what_one_laplacian_damps_is_said_of_it_alone() -> None:
@@ -55,7 +55,7 @@ def test_what_one_laplacian_damps_is_said_of_it_alone() -> None:
 
 
 def test_noise_asks_for_lipschitz_drift_and_factors() -> None:
-    assert rd.existence("u' = -L@u + sigma*u*xi").status == "global"
+    assert rd.existence("u' = -L@u + sigma*u*xi").outcome == "global"
     assert "Ito" in rd.existence("u' = -L@u + sigma*u*xi").reason
     assert "drift of u" in rd.existence("u' = -u**3 + sigma*xi").reason
     assert "factor of xi in u" in rd.existence("u' = -u + u**2*xi").reason

@@ -28,12 +28,12 @@ DENSITIES = {
 @pytest.mark.parametrize("normalisation", ["row", "none"])
 def test_densities_stay_non_negative(name: str, normalisation: str) -> None:
     found = rd.invariant_box(DENSITIES[name], normalisation).nonnegative
-    assert (found.status, found.is_closed) == ("proved", True)
+    assert (found.outcome, found.is_closed) == ("proved", True)
 
 
 def test_an_activator_over_its_inhibitor_stays_positive() -> None:
     found = rd.invariant_box("u' = u**2/v - b*u + a - Du*L@u; v' = u**2 - v - Dv*L@v").nonnegative
-    assert (found.status, found.is_closed) == ("proved", False)
+    assert (found.outcome, found.is_closed) == ("proved", False)
 
 
 @pytest.mark.parametrize(
@@ -42,8 +42,8 @@ def test_an_activator_over_its_inhibitor_stays_positive() -> None:
 )
 def test_densities_that_become_negative_are_refuted_by_a_point(text: str) -> None:
     found = rd.invariant_box(text).nonnegative
-    assert found.status == "refuted"
-    assert "falls below" in found.note
+    assert found.outcome == "refuted"
+    assert "falls below" in found.reason
 
 
 def test_a_mask_that_differs_between_neighbours_keeps_no_density() -> None:
@@ -53,8 +53,8 @@ def test_a_mask_that_differs_between_neighbours_keeps_no_density() -> None:
     mask = torch.tensor([0.0, 1.0, 0.0], dtype=torch.float64)
     zero = torch.zeros(3, 2, dtype=torch.float64)
     assert rd.lower(system, star, {"M": mask})(None, zero)[0, 0] == -1
-    assert rd.invariant_box(system, "none").nonnegative.status != "proved"
-    assert rd.invariant_box("u' = A@(M*u) - u; v' = -v", "none").nonnegative.status == "proved"
+    assert rd.invariant_box(system, "none").nonnegative.outcome != "proved"
+    assert rd.invariant_box("u' = A@(M*u) - u; v' = -v", "none").nonnegative.outcome == "proved"
 
 
 def _speed_at_first_node(system: rd.System, graph: rd.Graph, coefficients: dict[str, list[float]]) -> float:
@@ -69,9 +69,9 @@ def test_averages_of_what_keeps_away_from_zero_need_not() -> None:
     system = rd.parse("u' = (A@b)**2 - 1; v' = -v where b node", assume=["b real", "b**2 >= 1"])
     star = rd.Graph.from_edges([[0, 0, 1, 2], [1, 2, 0, 0]])
     assert _speed_at_first_node(system, star, {"b": [1.0, 1.0, -1.0]}) == -1
-    assert rd.invariant_box(system, "row", {"u": (0, "oo")}).status != "proved"
+    assert rd.invariant_box(system, "row", {"u": (0, "oo")}).outcome != "proved"
     affine = rd.parse("u' = 2 - (A@b)**2 - u; v' = -v where b node", assume=["b < 1"])
-    assert rd.invariant_box(affine, "row", {"u": (0, "oo")}).status == "proved"
+    assert rd.invariant_box(affine, "row", {"u": (0, "oo")}).outcome == "proved"
 
 
 def test_an_order_between_node_coefficients_holds_at_every_node_and_not_between_two() -> None:
@@ -79,7 +79,7 @@ def test_an_order_between_node_coefficients_holds_at_every_node_and_not_between_
     system = rd.parse("u' = c - A@b - u; v' = -v where b node, c node", assume=["b < c"])
     pair = rd.Graph.from_edges([[0, 1], [1, 0]])
     assert _speed_at_first_node(system, pair, {"b": [0.25, 1.0], "c": [0.5, 2.0]}) == -0.5
-    assert rd.invariant_box(system, "row", {"u": (0, "oo")}).status == "refuted"
+    assert rd.invariant_box(system, "row", {"u": (0, "oo")}).outcome == "refuted"
 
 
 @pytest.mark.parametrize("end", ["b", "t", "u0", "v"])
@@ -106,7 +106,7 @@ def test_a_rectangle_that_is_found_is_the_same_in_all_nodes(text: str, normalisa
 
 def test_bounds_in_scalar_and_channel_coefficients_are_read() -> None:
     system = rd.parse("u' = A@u - u + a*(c - u); v' = -v where c channel")
-    assert rd.invariant_box(system, "row", {"u": (0, "c")}).status == "proved"
+    assert rd.invariant_box(system, "row", {"u": (0, "c")}).outcome == "proved"
 
 
 def test_a_row_without_incoming_edges_leaves_what_others_keep() -> None:
@@ -119,13 +119,13 @@ def test_a_row_without_incoming_edges_leaves_what_others_keep() -> None:
 
 
 def test_a_kept_rectangle_of_moving_coefficients_says_from_which_times() -> None:
-    assert "t >= 0" in rd.invariant_box("u' = -t*L@u; v' = -v", "row", {"u": (0, 1)}).note
+    assert "t >= 0" in rd.invariant_box("u' = -t*L@u; v' = -v", "row", {"u": (0, 1)}).reason
 
 
 def test_cross_diffusion_keeps_densities_under_one_laplacian_and_not_under_the_other() -> None:
     text = "u' = v - L@v; v' = -v"  # A@v under L = I - A, v - D v + A@v under L = D - A
-    assert rd.invariant_box(text, "row").nonnegative.status == "proved"
-    assert rd.invariant_box(text, "none").nonnegative.status != "proved"
+    assert rd.invariant_box(text, "row").nonnegative.outcome == "proved"
+    assert rd.invariant_box(text, "none").nonnegative.outcome != "proved"
 
 
 def test_the_rectangle_of_competition_is_the_unit_square_and_grows_with_the_row_sums() -> None:
@@ -151,34 +151,34 @@ def test_damping_gives_a_rectangle_that_no_face_of_which_is_crossed() -> None:
 
 
 def test_bounds_that_are_asked_for() -> None:
-    assert rd.invariant_box(COMPETITION, "row", {"u": (0, 2), "v": (0, 1)}).status == "proved"
+    assert rd.invariant_box(COMPETITION, "row", {"u": (0, 2), "v": (0, 1)}).outcome == "proved"
     low = rd.invariant_box(COMPETITION, "row", {"u": (0, 0.5), "v": (0, 1)})
-    assert low.status == "refuted"
-    assert "u rises above" in low.note
-    assert rd.invariant_box("u' = -a*u + b; v' = -v", "row", {"u": (0, "b/a"), "v": (-1, 1)}).status == "proved"
-    assert rd.invariant_box("-alpha*L@H + beta*H*(1 - H)", "row", {"H": (0, 1)}).status == "proved"
+    assert low.outcome == "refuted"
+    assert "u rises above" in low.reason
+    assert rd.invariant_box("u' = -a*u + b; v' = -v", "row", {"u": (0, "b/a"), "v": (-1, 1)}).outcome == "proved"
+    assert rd.invariant_box("-alpha*L@H + beta*H*(1 - H)", "row", {"H": (0, 1)}).outcome == "proved"
 
 
 def test_a_symmetric_operator_keeps_constants_on_regular_graphs_only() -> None:
     found = rd.invariant_box("u' = -L@u; v' = -L@v", "symmetric", {"u": (0, 1), "v": (0, 1)})
-    assert found.status == "undecided"
+    assert found.outcome == "undecided"
     assert found.regular == {"u": (0, 1), "v": (0, 1)}
 
 
 def test_isolated_nodes_are_assumed_away_where_zero_lies_outside() -> None:
     found = rd.invariant_box("u' = -L@u; v' = -L@v", "row", {"u": (1, 2), "v": (0, 1)})
-    assert found.status == "proved"
+    assert found.outcome == "proved"
     assert found.assumes == "no node is without incoming edges"
 
 
 def test_time_that_only_slows_diffusion_keeps_the_rectangle() -> None:
-    assert rd.invariant_box("u' = -exp(-t)*L@u", "row", {"u": (0, 1)}).status == "proved"
+    assert rd.invariant_box("u' = -exp(-t)*L@u", "row", {"u": (0, 1)}).outcome == "proved"
 
 
 def test_noise_is_undecided_with_its_reason() -> None:
     found = rd.invariant_box("u' = -L@u + sigma*xi", "row")
-    assert found.status == "undecided"
-    assert "noise" in found.note
+    assert found.outcome == "undecided"
+    assert "noise" in found.reason
 
 
 @pytest.mark.parametrize("bounds", [{"u": (1, 0)}, {"u": 3}, {"u": (0, None)}])

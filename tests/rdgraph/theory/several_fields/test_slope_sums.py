@@ -35,7 +35,7 @@ Du, Dv, alpha, beta, gamma = sp.symbols("Du Dv alpha beta gamma")
 def test_local_constants(text: str, normalisation: str, expected: sp.Expr, exact: bool) -> None:
     found = rd.lipschitz_local(text, normalisation)
     assert found.norm == "inf-norm"
-    assert found.exact is exact
+    assert found.is_sharp is exact
     for numbers in ((0.5, 1.3, 0.7, 2.0, 1.1, 0.4, 3.0, 1.7), (2.5, 0.2, 1.9, 0.3, 0.6, 2.1, 1.2, 0.8)):
         letters = [R, s, Du, Dv, alpha, beta, gamma, sp.Symbol("T")]
         point = dict(zip(letters, numbers, strict=True)) | {sp.Symbol("s_B"): 1.5}
@@ -46,10 +46,10 @@ def test_a_constant_for_all_states_exists_for_bounded_slopes_and_not_for_product
     assert rd.lipschitz_global("H'' = -gamma*H - alpha*H' + tanh(A@H)", "row").value == sp.Symbol("alpha") + gamma + 1
     none = rd.lipschitz_global(SCHNAKENBERG, "row")
     assert none.value is None
-    assert none.exact
+    assert none.is_sharp
     open_one = rd.lipschitz_global("u' = u**2/v; v' = -v", "row")
     assert open_one.value is None
-    assert open_one.note.startswith("undecided")
+    assert open_one.reason.startswith("undecided")
 
 
 @pytest.mark.parametrize("normalisation", ["symmetric", "row", "column", "none"])
@@ -63,7 +63,7 @@ def test_sampled_jacobians_respect_the_constant_and_reach_an_exact_one(normalisa
         corners = [1.5 * rng.choice([-1.0, 1.0], (2, graph.nodes)) for _ in range(200)]
         sums = [np.abs(run.jacobian(x)).sum(1).max() for x in corners]
         assert max(sums) <= claimed + 1e-9
-        if found.exact and graph.nodes == 5:
+        if found.is_sharp and graph.nodes == 5:
             assert max(sums) == pytest.approx(claimed, rel=1e-12)
 
 
@@ -92,7 +92,7 @@ def test_a_bound_never_falls_with_a_node_coefficient(text: str) -> None:
     jacobian = np.diag(b) + np.array([[0.0, 1.0], [1.0, 0.0]]) / (1 + b)
     found = rd.lipschitz_global(text, "row")
     assert float(found.value.subs("b", b.max())) >= np.abs(jacobian).sum(1).max()
-    assert "b counts by its largest modulus" in found.note
+    assert "b counts by its largest modulus" in found.reason
 
 
 @pytest.mark.parametrize("text", ["u' = (c*u)@W - c*u; v' = -v where c channel", "(c*H)@W - c*H where c channel"])

@@ -1,0 +1,236 @@
+"""The measures by name: one record each, registered here; a measure of one's own is added by `register_measure`.
+
+Every measure takes states H (*batch, n, d) and gives one number per member, (*batch); an operator with weights per
+member (see `rdgraph.graphs.operator`) measures every member on its own graph. Each is tied to the operator it is
+given: `none` has L = D - W, the normalised ones have L = I - A. Time and memory are linear in the edges. NaN and
+infinity are refused. A measure that would divide zero by zero, such as a quotient of the zero state, is nan. States in
+half precision are measured in single precision. All but the numerical rank are differentiable in H where they are
+smooth, the Dirichlet and the Laplacian energy in the weights too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from analysis.measures.class_separation import fisher_ratio
+from analysis.measures.distances import kernel_distance, mad
+from analysis.measures.edge_sums import check_plain
+from analysis.measures.energies import dirichlet_energy, laplacian_energy, normalised_energy, rayleigh
+from analysis.measures.ranks import effective_rank, numerical_rank
+from rdgraph.errors import InvalidArgument
+from rdgraph.graphs.operator import Operator
+from rdgraph.records import Records
+
+#: What a measure may need beside the state: the operator `none`, the operator of the dynamics, the classes of nodes.
+NEEDS = ("plain", "operator", "labels")
+
+
+@dataclass(frozen=True)
+class Measure:
+    r"""A number that is taken of a state on a graph, with everything that is known of it.
+
+    Attributes:
+        name: a Python name, by which studies and `solve(..., measures=...)` know it.
+        function: takes states H (*batch, n, d), then what it `needs` in that order, and gives (*batch) numbers.
+        needs: any of "plain", the graph's operator `none`; "operator", that of the dynamics; "labels", the classes
+            of the nodes.
+        label: what it is called in a figure.
+        formula: the formula in LaTeX, with its $ signs.
+        range: the least and the largest value it can have.
+        is_log: whether its axis is logarithmic, and its mean geometric.
+
+    Raises:
+        InvalidArgument: for a name that is none, an unknown need, or an empty range.
+
+    Example:
+        >>> size = Measure("size", lambda H: H.square().sum((-2, -1)), (), "size", r"$\|H\|_F^2$", (0, math.inf))
+        >>> size.range[0], size.needs
+        (0, ())
+    """
+
+    name: str
+    function: Callable[..., Tensor]
+    needs: tuple[str, ...]
+    label: str
+    formula: str
+    range: tuple[float, float]
+    is_log: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.name.isidentifier():
+            raise InvalidArgument(f"expected a Python name for a measure, got {self.name!r}; use letters, digits and _")
+        if unknown := [need for need in self.needs if need not in NEEDS]:
+            raise InvalidArgument(f"expected needs among {', '.join(NEEDS)}, got {', '.join(map(repr, unknown))}")
+        if not self.range[0] < self.range[1]:
+            raise InvalidArgument(f"expected a range (least, largest) for {self.name}, got {self.range}")
+
+    def on(self, plain: Operator, op: Operator, labels: Any) -> Callable[[Tensor], Tensor]:
+        """The measure as a function of a state alone."""
+        if "labels" in self.needs and labels is None:
+            raise InvalidArgument(f"expected labels for {self.name}, got none; pass labels=")
+        given = {"plain": plain, "operator": op, "labels": labels}
+        rest = [given[need] for need in self.needs]
+        return lambda H: self.function(H, *rest)
+
+
+def _built_in() -> tuple[Measure, ...]:
+    return (
+        Measure("dirichlet_energy", dirichlet_energy, ("plain",), "Dirichlet energy", r"$E(H)$", (0.0, math.inf)),
+        Measure(
+            "laplacian_energy", laplacian_energy, ("operator",), "Laplacian energy", r"$\mathrm{tr}(H^\top L H)$",
+            (-math.inf, math.inf),
+        ),
+        Measure(
+            "normalised_energy", normalised_energy, ("plain",), "normalised energy",
+            r"$\mathrm{tr}(H^\top (D-W) H)/\|H\|_F^2$", (0.0, math.inf),
+        ),
+        Measure(
+            "rayleigh", rayleigh, ("operator",), "Rayleigh quotient", r"$\langle H, L H\rangle/\langle H, H\rangle$",
+            (0.0, math.inf),
+        ),
+        Measure("mad", mad, ("plain",), "mean average distance (cosine)", r"$\mathrm{MAD}(H)$", (0.0, 2.0)),
+        Measure(
+            "kernel_distance", kernel_distance, ("operator",), "distance to the kernel of L", r"$\|H - PH\|_F/\|H\|_F$",
+            (0.0, 1.0),
+        ),
+        Measure(
+            "effective_rank", effective_rank, (), "effective rank", r"$\exp(-\sum_k p_k \log p_k)$", (1.0, math.inf),
+            is_log=False,
+        ),
+        Measure(
+            "numerical_rank", numerical_rank, (), "numerical rank", r"$\#\{\sigma_k > \mathrm{tol}\,\sigma_1\}$",
+            (0.0, math.inf), is_log=False,
+        ),
+        Measure(
+            "fisher_ratio", fisher_ratio, ("labels",), "Fisher ratio", r"$\mathrm{tr}\,S_B/\mathrm{tr}\,S_W$",
+            (0.0, math.inf),
+        ),
+    )  # fmt: skip
+
+
+#: The measures by name, in the order of registration.
+MEASURES: Records[Measure] = Records("measure", _built_in, pattern=r"[^\W\d]\w*")
+
+
+def register_measure(measure: Measure) -> Measure:
+    """Add a measure, so that `make_measures`, `measure_all` and the studies take it with the others.
+
+    Args:
+        measure: the record; its name must be new.
+
+    Returns:
+        The same record.
+
+    Raises:
+        InvalidArgument: for what is no `Measure`, or a name that is taken.
+
+    Example:
+        >>> import torch
+        >>> from rdgraph.graphs.generators import path
+        >>> spread = Measure("spread", lambda H: H.amax((-2, -1)) - H.amin((-2, -1)), (), "spread",
+        ...                  r"$\\max H - \\min H$", (0, math.inf))
+        >>> _ = register_measure(spread)
+        >>> measure_all(torch.tensor([[0.0], [1.0], [3.0]]), plain=path(3).operator("none"))["spread"]
+        tensor(3.)
+        >>> unregister_measure("spread")
+    """
+    if not isinstance(measure, Measure):
+        raise InvalidArgument(f"expected a Measure, got {type(measure).__name__}; make one with analysis.Measure(...)")
+    return MEASURES.add(measure)
+
+
+def unregister_measure(name: str) -> None:
+    """Forget a measure that was registered.
+
+    Args:
+        name: the name of the measure.
+
+    Raises:
+        UnknownName: where no measure has that name.
+
+    Example:
+        See `register_measure`.
+    """
+    MEASURES.remove(name)
+
+
+def find_measure(name: str) -> Measure:
+    """The registered measure of that name.
+
+    Args:
+        name: the name of the measure.
+
+    Returns:
+        Its record.
+
+    Raises:
+        UnknownName: where no measure has that name; offers the closest one.
+
+    Example:
+        >>> find_measure("mad").range
+        (0.0, 2.0)
+    """
+    return MEASURES.find(name)
+
+
+def make_measures(
+    *, plain: Operator, op: Operator | None = None, labels: Any = None, names: Iterable[str] | None = None
+) -> dict[str, Callable[[Tensor], Tensor]]:
+    """Functions of a state alone, for `solve(..., measures=make_measures(...))`, in the order of registration.
+
+    Args:
+        plain: the graph's operator `none`, for the Dirichlet energy, the normalised energy and MAD.
+        op: the operator of the dynamics, for the Laplacian energy, the Rayleigh quotient and the distance to the
+            kernel; `plain` where left out.
+        labels: (n,) or (*batch, n), the classes of the nodes, -1 for unknown; they add the Fisher ratio.
+        names: which measures; all that can be taken where left out.
+
+    Returns:
+        A function per measure, by name.
+
+    Raises:
+        UnknownName: for a name that no measure has.
+        InvalidArgument: for a measure that needs labels where there are none, or an operator that is not `none`.
+
+    Example:
+        >>> from rdgraph.graphs.generators import ring
+        >>> list(make_measures(plain=ring(4).operator("none"), names=["mad", "dirichlet_energy"]))
+        ['dirichlet_energy', 'mad']
+    """
+    check_plain(plain, "the Dirichlet energy")
+    own = plain if op is None else op
+    if names is None:
+        chosen = [m.name for m in MEASURES.values() if labels is not None or "labels" not in m.needs]
+    else:
+        chosen = [find_measure(name).name for name in names]
+    return {name: measure.on(plain, own, labels) for name, measure in MEASURES.items() if name in chosen}
+
+
+def measure_all(H: Tensor, *, plain: Operator, op: Operator | None = None, labels: Any = None) -> dict[str, Tensor]:
+    """Every registered measure of states, by name.
+
+    Args:
+        H: states (*batch, n, d).
+        plain: the graph's operator `none`.
+        op: the operator of the dynamics; `plain` where left out.
+        labels: the classes of the nodes; without them the measures that need them are left out.
+
+    Returns:
+        (*batch) numbers per measure.
+
+    Raises:
+        InvalidArgument: for states, operators or labels that do not fit each other.
+
+    Example:
+        >>> import torch
+        >>> from rdgraph.graphs.generators import path
+        >>> found = measure_all(torch.tensor([[0.0], [1.0], [3.0]]), plain=path(3).operator("none"))
+        >>> found["dirichlet_energy"], found["numerical_rank"]
+        (tensor(3.3333), tensor(1))
+    """
+    return {name: measure(H) for name, measure in make_measures(plain=plain, op=op, labels=labels).items()}

@@ -1,0 +1,107 @@
+"""Answers that need no training: labels spread over the graph, and the class that most training nodes have.
+
+Zhu, Ghahramani, "Learning from Labeled and Unlabeled Data with Label Propagation", CMU 2002; Zhou, Bousquet, Lal,
+Weston, Schölkopf, "Learning with Local and Global Consistency", NIPS 2003.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from scipy.sparse import csr_array
+
+from gread.datasets.meta import ROC_AUC
+from gread.datasets.node_data import NodeData
+from gread.models.problem import area_under_roc
+from rdgraph.errors import InvalidArgument
+
+#: Shares of the neighbours that are tried, and how often labels move.
+ALPHAS, STEPS = (0.1, 0.3, 0.5, 0.7, 0.9, 0.99), 50
+
+
+class Accuracies(NamedTuple):
+    """Shares of right answers on the training, validation and test nodes; nan where there are none.
+
+    Where the metric of the data is roc_auc, the areas under the ROC curve.
+    """
+
+    train: float
+    val: float
+    test: float
+
+
+class Propagated(NamedTuple):
+    """The share of the neighbours that the validation nodes chose, and the scores (n, classes) it gives."""
+
+    alpha: float
+    scores: np.ndarray
+
+
+def label_propagation(data: NodeData, split: int, alpha: float, steps: int = STEPS) -> np.ndarray:
+    """Scores (n, classes) after `steps` times Y <- alpha A Y + (1 - alpha) Y0, with training nodes held at their class.
+
+    Y0 is 1 at the class of every training node of a split and 0 elsewhere, A = D^-1/2 W D^-1/2 of the graph, taken as
+    undirected. A node that no label reaches gets the shares of the classes among the training nodes.
+
+    >>> from gread.datasets.embedded import karate
+    >>> scores = label_propagation(karate(), 0, alpha=0.9)
+    >>> scores.shape, round(accuracies(karate(), 0, scores).train, 3)
+    ((34, 2), 1.0)
+    """
+    if not 0 <= alpha <= 1 or steps < 0:
+        raise InvalidArgument(f"expected a share alpha of 0 to 1 and some steps, got {alpha!r} and {steps!r}")
+    if not 0 <= split < data.num_splits:
+        raise InvalidArgument(f"expected a split among 0..{data.num_splits - 1}, got {split}")
+    known = np.flatnonzero(data.masks.train[split])
+    start = np.zeros((data.num_nodes, data.num_classes))
+    start[known, data.y[known]] = 1.0
+    operator, Y = _normalised(data), start.copy()
+    for _ in range(steps):
+        Y = alpha * (operator @ Y) + (1 - alpha) * start
+        Y[known] = start[known]
+    Y[Y.sum(1) == 0] = start[known].mean(0)
+    return Y
+
+
+def best_propagation(data: NodeData, split: int, steps: int = STEPS) -> Propagated:
+    """Label propagation with the first alpha that is best on the validation nodes; the middle one without any."""
+    found = [Propagated(alpha, label_propagation(data, split, alpha, steps)) for alpha in ALPHAS]
+    scores = [accuracies(data, split, one.scores).val for one in found]
+    return found[len(ALPHAS) // 2] if np.isnan(scores).all() else found[int(np.argmax(scores))]
+
+
+def majority_class(data: NodeData, split: int) -> np.ndarray:
+    """Scores (n, classes): of every node the shares of the classes among the training nodes.
+
+    >>> from gread.datasets.embedded import karate
+    >>> float(majority_class(karate(), 0)[0].sum())
+    1.0
+    """
+    counts = np.bincount(data.y[data.masks.train[split]], minlength=data.num_classes)
+    return np.tile(counts / counts.sum(), (data.num_nodes, 1))
+
+
+def accuracies(data: NodeData, split: int, scores: np.ndarray) -> Accuracies:
+    """How often the class with the highest score, the first of equals, is right; or what the data's metric says."""
+    if data.meta.metric == ROC_AUC:
+        masks = np.stack([getattr(data.masks, name)[split] for name in Accuracies._fields])
+        areas = area_under_roc(
+            *map(torch.as_tensor, ((scores[:, 1] - scores[:, 0])[None], data.y[None] == 1, masks[None]))
+        )
+        return Accuracies(*areas[0].tolist())
+    right = scores.argmax(1) == data.y
+    parts = (getattr(data.masks, name)[split] for name in Accuracies._fields)
+    return Accuracies(*(float(right[part].mean()) if part.any() else float("nan") for part in parts))
+
+
+def _normalised(data: NodeData) -> csr_array:
+    """D^-1/2 W D^-1/2 of the undirected graph, rows of zeros for nodes without neighbours."""
+    graph = data.graph if data.graph.is_undirected else data.graph.undirected()
+    source, target = graph.edge_index
+    n = graph.num_nodes
+    weights = csr_array((np.asarray(graph.weight, dtype=float), (target, source)), shape=(n, n))
+    degree = np.asarray(weights.sum(1)).ravel()
+    scale = np.divide(1.0, np.sqrt(degree), out=np.zeros(n), where=degree > 0)
+    return csr_array(weights.multiply(scale[:, None]).multiply(scale[None, :]))

@@ -1,1 +1,0 @@
-"""The normal form that is proved, lowered and trained, and `word_rules` for relations between operators."""

@@ -1,1 +1,0 @@
-"""Decisions about real numbers: one judge for what is polynomial, enclosures for what is not, and a clock over both."""

@@ -1,0 +1,172 @@
+"""Edges sorted, added up and normalised by tensors on a device: what scipy does on the host, for large graphs.
+
+Nothing here explains what is wrong with edges: where something is, the answer is None, and the host looks again and
+says it. Sums are taken row by row in the order of the entries, so that they are the same in every run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rdgraph.vocabulary.normalisations import Normalisation
+
+#: Numbers of nodes up to here: a pair of nodes fits one 64-bit key.
+MOST_NODES = 2**31 - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """A square matrix by rows: indptr (n + 1,), columns (E,), both int64, and weights (E,) float64."""
+
+    indptr: Tensor
+    columns: Tensor
+    weights: Tensor
+
+    @property
+    def nodes(self) -> int:
+        return len(self.indptr) - 1
+
+    def rows(self) -> Tensor:
+        """The row of every entry, (E,)."""
+        return torch.repeat_interleave(self.indptr.diff())
+
+    def absolute_sums(self) -> Tensor:
+        """Sums of |weight| over the rows, (n,)."""
+        return torch.segment_reduce(self.weights.abs(), "sum", offsets=self.indptr)
+
+
+def sorted_edges(
+    edge_index: Any, nodes: int | None, weight: Any, *, duplicates: str, signed: bool, device: Any
+) -> tuple[np.ndarray, np.ndarray, int] | None:
+    """Edges (2, E) sorted by (target, source), every pair once, and their weights, as numpy; None where they are odd.
+
+    >>> sorted_edges(torch.tensor([[2, 0, 0], [0, 1, 1]]), None, None, duplicates="sum", signed=False, device="cpu")
+    (array([[2, 0],
+           [0, 1]]), array([1., 2.]), 3)
+    """
+    pairs = torch.as_tensor(edge_index, device=device)
+    if pairs.ndim != 2 or len(pairs) != 2 or not pairs.numel() or pairs.is_floating_point() or pairs.is_complex():
+        return None
+    pairs = pairs.long()
+    least, most = (int(x) for x in pairs.aminmax())
+    count = most + 1 if nodes is None else nodes
+    if least < 0 or most >= count or count > MOST_NODES:
+        return None
+    keys, order = torch.sort(pairs[1] * count + pairs[0], stable=True)
+    fresh = torch.ones(len(keys), dtype=torch.bool, device=keys.device)
+    torch.ne(keys[1:], keys[:-1], out=fresh[1:])
+    starts = fresh.nonzero().ravel()
+    given = None if weight is None else _read_weights(weight, order, signed)
+    if weight is not None and given is None:
+        return None
+    sums = _added(given, fresh, starts, len(keys), duplicates)
+    if sums is None:
+        return None
+    kept = keys[starts]
+    if not bool((sums != 0).all()):
+        kept, sums = kept[sums != 0], sums[sums != 0]
+    found = torch.stack([kept.remainder(count), kept.div(count, rounding_mode="floor")])
+    return found.cpu().numpy(), sums.cpu().numpy(), count
+
+
+def _read_weights(weight: Any, order: Tensor, signed: bool) -> Tensor | None:
+    given = torch.as_tensor(weight, device=order.device)
+    if given.shape != order.shape or given.is_complex():
+        return None
+    given = given.double()[order]
+    sound = given.isfinite().all() & (signed or (given >= 0).all())
+    return given if bool(sound) else None
+
+
+def _added(given: Tensor | None, fresh: Tensor, starts: Tensor, count: int, duplicates: str) -> Tensor | None:
+    """The weights of the pairs, of repeated ones as asked; None where that is an error."""
+    is_simple = len(starts) == count
+    if is_simple or (duplicates == "once" and given is None):
+        return torch.ones(len(starts), dtype=torch.float64, device=starts.device) if given is None else given[starts]
+    if duplicates == "once" and given is not None:
+        same = (given[1:] == given[:-1]) | fresh[1:]
+        return given[starts] if bool(same.all()) else None
+    if duplicates != "sum":
+        return None
+    ends = torch.cat([starts, starts.new_tensor([count])])
+    if given is None:
+        return ends.diff().double()
+    sums = torch.segment_reduce(given, "sum", offsets=ends)
+    return sums if bool(sums.isfinite().all()) else None
+
+
+def normalised_entries(
+    pairs: np.ndarray, weight: np.ndarray, nodes: int, record: Normalisation, self_loops: float, device: Any,
+    tolerance: float,
+) -> tuple[Entries, Tensor] | None:  # fmt: skip
+    """The entries of the operator of sorted edges, and the sums of their absolute values over the rows (n,).
+
+    None where the normalisation asks for an undirected graph and this is none (weights may differ by a `tolerance`, as
+    a share), or where sums are not finite.
+    """
+    source, target, weights = (torch.tensor(part, device=device) for part in (*pairs, weight))
+    if record.is_symmetric and not _is_mutual(source, target, weights, nodes, tolerance):
+        return None
+    keys = target * nodes + source
+    del source, target
+    if self_loops:
+        keys, weights = _with_diagonal(keys, weights, nodes, self_loops)
+    found = _entries(keys, weights, nodes)
+    own, columns, rows = found.absolute_sums(), found.columns, found.rows()
+    if not bool(own.isfinite().all()):
+        return None
+    column = own
+    if not record.is_symmetric:
+        order = torch.argsort(columns, stable=True)
+        ends = _pointer(columns, nodes)
+        column = torch.segment_reduce(weights[order].abs(), "sum", offsets=ends)
+        if not bool(column.isfinite().all()):
+            return None
+    own, column = (torch.where(d > 0, d, 1.0) for d in (own, column))
+    assert record.entry is not None  # free weights are made of no graph
+    values = record.entry(weights, own[rows], own[columns], column[columns])
+    made = Entries(found.indptr, columns, values)
+    if record.identity:
+        made = _entries(*_with_diagonal(rows * nodes + columns, values, nodes, record.identity), nodes)
+    return made, made.absolute_sums()
+
+
+def _is_mutual(source: Tensor, target: Tensor, weights: Tensor, nodes: int, tolerance: float) -> bool:
+    """Whether every edge has its reverse, with the same weight."""
+    back, order = torch.sort(source * nodes + target, stable=True)
+    if not torch.equal(back, target * nodes + source):
+        return False
+    other = weights[order]
+    size = torch.maximum(weights.abs(), other.abs())
+    return bool(((weights - other).abs() <= tolerance * size).all())
+
+
+def _with_diagonal(keys: Tensor, weights: Tensor, nodes: int, value: float) -> tuple[Tensor, Tensor]:
+    """Sorted keys and weights of a matrix to whose diagonal a number is added; what adds up to zero is left out."""
+    loops = torch.arange(nodes, device=keys.device) * (nodes + 1)
+    places = torch.searchsorted(keys, loops).clamp(max=max(len(keys) - 1, 0))
+    there = keys[places] == loops if len(keys) else torch.zeros_like(loops, dtype=torch.bool)
+    weights = weights.clone()
+    weights[places[there]] += value
+    if bool((weights == 0).any()):
+        keys, weights = keys[weights != 0], weights[weights != 0]
+    new = loops[~there]
+    joined, order = torch.sort(torch.cat([keys, new]), stable=True)
+    return joined, torch.cat([weights, weights.new_full((len(new),), value)])[order]
+
+
+def _entries(keys: Tensor, weights: Tensor, nodes: int) -> Entries:
+    rows = keys.div(nodes, rounding_mode="floor")
+    return Entries(_pointer(rows, nodes), keys - rows * nodes, weights)
+
+
+def _pointer(places: Tensor, nodes: int) -> Tensor:
+    """How many of the places lie before every number, (n + 1,)."""
+    found = torch.zeros(nodes + 1, dtype=torch.int64, device=places.device)
+    found[1:] = torch.bincount(places, minlength=nodes).cumsum(0)
+    return found

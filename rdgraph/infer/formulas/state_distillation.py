@@ -1,0 +1,369 @@
+"""`distil`: the formula of an unknown function in an equation, from states that were observed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rdgraph.errors import InvalidArgument, NotApplicable
+from rdgraph.graphs.operator import Operator
+from rdgraph.infer.fit.fitted_values import Fit
+from rdgraph.infer.fit.fitting import fit, operator_of
+from rdgraph.infer.formulas.constant_fits import Target
+from rdgraph.infer.formulas.flow_fits import (
+    FlowFit,
+    FlowProblem,
+    UnknownFunction,
+    WeakForm,
+    affine_terms,
+    smooth_states,
+    spline_function,
+    weak_form,
+)
+from rdgraph.infer.formulas.formula_archive import Archive, Candidate
+from rdgraph.infer.formulas.formula_finding import LITTLE, UNIT_COST, check_search, searched
+from rdgraph.infer.formulas.found_formula import LetteredFormula, lettered
+from rdgraph.infer.formulas.function_slopes import FUNCTIONS_USED
+from rdgraph.infer.formulas.genetic_search import Effort
+from rdgraph.infer.formulas.prefix_terms import Word, evaluate
+from rdgraph.infer.formulas.simple_numbers import rounded
+from rdgraph.systems.parser import parse
+from rdgraph.systems.system import System
+from rdgraph.wording import html_table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+# ---------------------------------------------------------------------- formula trials
+# Formulas of a shortlist, each fitted through the flow of the whole equation.
+
+Array = np.ndarray
+#: Entries of the start up to which they are fitted with the constants; else the smoothed start is taken.
+_MOST_STARTS = 300
+
+
+@dataclass(frozen=True)
+class FittedFormula:
+    """A formula that was fitted through the flow: its size, its letters, the noise it leaves, its criterion."""
+
+    text: str
+    size: int
+    sigma: float
+    criterion: float
+    values: dict[str, Any]
+    word: Word = field(repr=False, default=())
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What every formula is fitted to: an equation, its weak form, and observed states (K, n, d) at times (K,)."""
+
+    unknown: UnknownFunction
+    operator: Operator
+    form: WeakForm
+    states: Array
+    times: Array
+    initial: Any
+
+    def fitted(self, candidate: Candidate) -> tuple[FittedFormula, LetteredFormula] | None:
+        """The formula through the flow; None where the flow does not reach the last time, or it cannot be fitted."""
+        values = evaluate(candidate.word, candidate.constants, self.form.smooth.states.reshape(1, -1))
+        coefficients = self.form.coefficients(values)
+        if self.problem is None:
+            return self._fitted_slowly(candidate, coefficients)
+        first = FlowFit(coefficients, candidate.constants[0], self.start, np.inf)
+        end = self.problem.fit(candidate.word, first)
+        if not np.isfinite(end.squares):
+            return None
+        letters = lettered(candidate.word, end.constants[None], self.unknown.coefficients)
+        found = dict(zip(self.unknown.coefficients, end.coefficients.tolist(), strict=True))
+        found.update(letters.values(end.constants))
+        return self._row(candidate, letters, found, end.squares), letters
+
+    @cached_property
+    def start(self) -> Array:
+        """The start (n, d): what is known, else the smoothed one."""
+        if self.initial is not None:
+            return np.asarray(self.initial, dtype=float).reshape(self.states.shape[1:])
+        return self.form.smooth.states[0].reshape(self.states.shape[1:])
+
+    @cached_property
+    def problem(self) -> FlowProblem | None:
+        """The quick way, where the terms beside the function are affine."""
+        terms = affine_terms(self.unknown, self.operator, self.states.shape[2])
+        fixed = self.initial is not None or self.start.size > _MOST_STARTS
+        return None if terms is None else FlowProblem(terms, self.states, self.times, fixed)
+
+    def _fitted_slowly(self, candidate: Candidate, coefficients: Array) -> tuple[FittedFormula, LetteredFormula] | None:
+        letters = lettered(candidate.word, candidate.constants, self.unknown.coefficients)
+        system = parse(letters.within(self.unknown.equation, self.unknown.name))
+        start = dict(zip(self.unknown.coefficients, coefficients.tolist(), strict=True))
+        start.update(letters.values(candidate.constants[0]))
+        inside = {n: v for n, v in start.items() if system.assumptions.sign(n) == "real" or v > 0}
+        try:
+            end = fit(
+                system, self.states, self.times, graph=self.operator, initial=self.initial, start=inside, starts=1,
+                level=None,
+            )  # fmt: skip
+        except NotApplicable:
+            return None
+        squares = float(np.nansum(np.square(end.observed - end.states)))
+        return self._row(candidate, letters, end.values, squares), letters
+
+    def _row(
+        self, candidate: Candidate, letters: LetteredFormula, values: dict[str, Any], squares: float
+    ) -> FittedFormula:
+        count = int(np.isfinite(self.states).sum())
+        starts = 0 if self.initial is not None else self.start.size
+        sigma = float(np.sqrt(squares / max(count - len(values) - starts, 1)))
+        criterion = count * np.log(squares / count) + len(values) * np.log(count) + UNIT_COST * candidate.size
+        return FittedFormula(letters.text, candidate.size, sigma, float(criterion), values, candidate.word)
+
+
+# ---------------------------------------------------------------------- state distillation
+#: Formulas that are fitted through the flow.
+SHORTLIST = 9
+EFFORT = Effort(population=120, generations=20)
+#: The share of the rows of the weak form that are independent.
+OVERLAP = 0.2
+
+
+@dataclass(frozen=True)
+class Distillation:
+    """The formula of an unknown function, found from states.
+
+    `formula` is None where no formula of the size leaves as little as the noise. `tried` are the formulas that were
+    fitted through the flow, from small to large; `fit` has the values and intervals of the chosen one, `system` the
+    equation with it, for `analyse`, `preflight` and all others.
+    """
+
+    equation: str
+    function: str
+    formula: str | None
+    system: System | None
+    fit: Fit | None = field(repr=False)
+    tried: tuple[FittedFormula, ...]
+    noise: float
+    within: float
+    max_size: int
+    #: The function before any formula, as a spline: points and values.
+    spline: tuple[Array, Array] = field(repr=False)
+    letters: LetteredFormula | None = field(repr=False, default=None)
+    word: Word = field(repr=False, default=())
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The coefficients of the equation, those of the formula among them."""
+        return {} if self.fit is None else self.fit.values
+
+    @property
+    def intervals(self) -> dict[str, Any]:
+        """Their intervals by profile likelihood."""
+        return {} if self.fit is None or self.fit.intervals is None else self.fit.intervals
+
+    @property
+    def rule(self) -> str:
+        return f"the smallest formula whose criterion, through the flow, is at most {LITTLE:g} above the lowest"
+
+    @property
+    def answer(self) -> str:
+        """The formula, or that there is none."""
+        if self.formula is not None:
+            return f"{self.function} = {self.formula}"
+        best = min(self.tried, key=lambda row: row.sigma)
+        return (
+            f"no formula of size <= {self.max_size} within {self.within:g} times the noise {self.noise:.3g}; "
+            f"the nearest leaves {best.sigma:.3g}: {best.text}"
+        )
+
+    def __str__(self) -> str:
+        rows = [self.answer] if self.fit is None else [self.answer, str(self.fit)]
+        table = [f"{row.size:4d}  {row.sigma:9.3g}  {row.criterion:9.1f}  {row.text}" for row in self.tried]
+        return "\n".join([*rows, f"({self.rule})", "size      leaves  criterion  formula", *table])
+
+    def _repr_html_(self) -> str:
+        rows = [(f"size {row.size}", f"{row.text}  (leaves {row.sigma:.3g})") for row in self.tried]
+        return html_table("Distilled", [("answer", self.answer), ("rule", self.rule), *rows])
+
+    def plot(self) -> Figure:
+        """The function as a spline beside its formula."""
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(6.4, 3.8), layout="constrained")
+        axes = figure.subplots()
+        points, values = self.spline
+        axes.plot(points, values, color="0.6", lw=4, label="spline, before any formula")
+        if self.formula is not None:
+            axes.plot(points, self(points), color="#D55E00", label=self.formula)
+        axes.axhline(0, color="0.85", lw=0.8)
+        axes.set(xlabel="H", ylabel=f"{self.function}(H)")
+        axes.legend(fontsize="small")
+        return figure
+
+    def __call__(self, x: Any) -> Array:
+        """The values of the formula."""
+        if self.letters is None:
+            raise NotApplicable(f"expected a formula, got none: {self.answer}")
+        points = np.asarray(x, dtype=float)
+        constants = self.letters.constants(self.values)[None]
+        return evaluate(self.word, constants, points.reshape(-1))[0].reshape(points.shape)
+
+
+def distil(
+    states: Any,
+    times: Any,
+    graph: Any,
+    equation: str,
+    *,
+    function: str = "phi",
+    normalisation: str = "symmetric",
+    initial: Any = None,
+    max_size: int = 20,
+    functions: Sequence[str] = FUNCTIONS_USED,
+    nested: bool = False,
+    within: float = 1.25,
+    level: float | None = 0.95,
+    effort: Effort | None = None,
+    seed: int = 0,
+) -> Distillation:
+    """The formula of an unknown function in an equation, from states that were observed.
+
+    Candidates come from the weak form of the equation along the smoothed states: sparse regression over a library of
+    terms, and a genetic search. The best of them are fitted through the flow, as `fit` does, and there the choice is
+    made: the smallest formula whose criterion, K log(squares/K) + coefficients*log(K) + 2*log(4)*size for K observed
+    numbers, is at most 6 above the lowest.
+
+    Args:
+        states: observed states (K, n) or (K, n, d), NaN where nothing was observed.
+        times: of the observations, rising.
+        graph: a Graph, a networkx graph, a scipy sparse matrix or a dense adjacency, or an Operator.
+        equation: of one field, with the function added, as in "-alpha*L@H + phi(H)"; linear in its coefficients.
+        function: the name of the function.
+        normalisation: of the graph.
+        initial: the start where it is known exactly; else it is estimated.
+        max_size: of the formula, in the units of `find_formula`.
+        functions: of the language that may occur.
+        nested: whether functions of functions may occur.
+        within: how many times the noise a formula may leave.
+        level: of the intervals; None leaves them out.
+        effort: of the genetic search.
+        seed: of the search.
+
+    Returns:
+        The formula with its values and intervals, and all that were tried.
+
+    Raises:
+        NotApplicable: the function is not added, or the equation is not linear in its coefficients.
+        InvalidArgument: states or times that make no sense, or too few of them.
+        UnknownName: a function that formulas are not made of.
+
+    >>> import rdgraph as rd, torch
+    >>> grid = rd.generators.grid(4, 5)
+    >>> field = rd.lower("F", grid.operator(dtype=torch.float64), {"alpha": 0.3, "beta": 1.2})
+    >>> start = torch.linspace(0, 1.4, 20, dtype=torch.float64)[:, None]
+    >>> times = torch.linspace(0, 3, 31, dtype=torch.float64)
+    >>> seen = rd.solve(field, start, times).states
+    >>> seen = seen + 0.005 * torch.randn(seen.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    >>> found = rd.distil(seen, times, grid, "-alpha*L@H + phi(H)", initial=start, functions=[], level=None)
+    >>> found.formula
+    'beta*H*(1 - H)'
+    >>> {name: round(value, 1) for name, value in found.values.items()}
+    {'alpha': 0.3, 'beta': 1.2}
+    """
+    unknown = UnknownFunction.of(equation, function)
+    check_search(functions, max_size, seed, within=within)
+    operator = operator_of(graph, normalisation)
+    seen, when = _observed(states, times, operator.num_nodes)
+    form = _weak(unknown, operator, seen, when, initial)
+    *spline, floor = spline_function(form)
+    target = replace(form.target(), noise=max(floor, 1e-9 * form.target().scale))
+    archive = searched(target, functions, max_size, 0.01, effort or EFFORT, seed, nested=nested)
+    trial = Trial(unknown, operator, form, seen, when, initial)
+    tried = ranked(trial, shortlist(archive, target))
+    rows = tuple(sorted((row for row, _ in tried), key=lambda row: row.size))
+    answer = Distillation(
+        equation, function, None, None, None, rows, form.smooth.noise, within, max_size, (spline[0], spline[1])
+    )
+    for row, letters in tried:
+        if row.sigma > within * form.smooth.noise:
+            break
+        try:
+            last = _last_fit(trial, row, letters, graph, normalisation, level)
+        except NotApplicable:  # constants that no flow reveals: the formula says the same in a shorter way
+            continue
+        text = letters.within(equation, function)
+        return replace(answer, formula=letters.text, system=parse(text), fit=last, letters=letters, word=row.word)
+    return answer
+
+
+def shortlist(archive: Archive, target: Target) -> list[Candidate]:
+    """The formulas with the best scores in the weak form, each also with its constants as simple numbers.
+
+    Rows of neighbouring tests overlap, so that few of them count.
+    """
+    count = target.count * OVERLAP
+
+    def score(c: Candidate) -> float:
+        return count * np.log(c.squares + np.finfo(float).tiny) + np.log(count) * c.parameters + UNIT_COST * c.size
+
+    pool: dict[tuple[int, int], Candidate] = {}
+    for candidate in archive:
+        simple, notes = rounded(target, candidate, np.inf, 30 * target.noise**2 if target.noise else np.inf)
+        for one in (candidate, *([simple] if notes else [])):
+            # Formulas with as many constants that leave the same are the same function: the smallest is kept.
+            same = (one.parameters, round(1e4 * np.log(one.squares + np.finfo(float).tiny)))
+            if same not in pool or pool[same].size > one.size:
+                pool[same] = one
+    return sorted(pool.values(), key=score)[:SHORTLIST]
+
+
+def ranked(trial: Trial, candidates: Sequence[Candidate]) -> list[tuple[FittedFormula, LetteredFormula]]:
+    """The formulas through the flow, in the order in which they are to be taken: the chosen one first.
+
+    It is the smallest whose criterion is at most 6 above the lowest; the others follow by their criterion.
+    """
+    tried = [entry for entry in map(trial.fitted, candidates) if entry is not None]
+    if not tried:
+        raise NotApplicable("expected a formula with which the flow reaches the last time, got none; pass initial=")
+    lowest = min(row.criterion for row, _ in tried)
+    near = [entry for entry in tried if entry[0].criterion <= lowest + LITTLE]
+    first = min(near, key=lambda entry: (entry[0].size, entry[0].criterion))
+    return [first, *sorted((e for e in tried if e is not first), key=lambda e: e[0].criterion)]
+
+
+def _last_fit(
+    trial: Trial, row: FittedFormula, letters: LetteredFormula, graph: Any, normalisation: str, level: float | None
+) -> Fit:
+    """The chosen formula through the flow once more, by `fit`, which gives its intervals."""
+    system = parse(letters.within(trial.unknown.equation, trial.unknown.name))
+    start = {n: v for n, v in row.values.items() if system.assumptions.sign(n) == "real" or v > 0}
+    start = {n: v for n, v in start.items() if np.isfinite(v).all()}
+    return fit(
+        system, trial.states, trial.times, graph=graph, normalisation=normalisation, initial=trial.initial,
+        start=start, starts=1, level=level,
+    )  # fmt: skip
+
+
+def _observed(states: Any, times: Any, nodes: int) -> tuple[Array, Array]:
+    seen, when = np.asarray(states, dtype=float), np.asarray(times, dtype=float)
+    seen = seen[..., None] if seen.ndim == 2 else seen
+    if seen.ndim != 3 or seen.shape[:2] != (len(when), nodes) or not (np.diff(when) > 0).all():
+        raise InvalidArgument(
+            f"expected states of shape (times, {nodes}) or (times, {nodes}, channels) at rising times, got "
+            f"{np.shape(states)} at {when.shape}"
+        )
+    return seen, when
+
+
+def _weak(unknown: UnknownFunction, operator: Operator, seen: Array, when: Array, initial: Any) -> WeakForm:
+    smooth = smooth_states(when, seen.reshape(len(when), -1))
+    shape = (len(smooth.times), *seen.shape[1:])
+    start = smooth.states[0].reshape(shape[1:]) if initial is None else np.asarray(initial, dtype=float)
+    known, terms = unknown.terms(operator, smooth.states.reshape(shape), start.reshape(shape[1:]))
+    flat = smooth.states.shape
+    return weak_form(smooth, known.reshape(flat), terms.reshape(len(terms), *flat))

@@ -1,0 +1,577 @@
+"""`conform`: does a layer compute an equation? And `Conformity`, the answer with its reading, witness and hints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from rdgraph.answers import Answer, Status
+from rdgraph.errors import InvalidArgument, RdgraphError
+from rdgraph.infer.layers.equation_target import Target, right_hand_side
+from rdgraph.infer.layers.fault_edits import FREED, single_faults
+from rdgraph.infer.layers.layer_call import Adaptor, LayerCall
+from rdgraph.infer.layers.layer_check import Comparison, LayerCheck, first_agreeing, read_values
+from rdgraph.infer.layers.layer_properties import Certificate, LayerProperty, certificate, layer_properties
+from rdgraph.infer.layers.letter_fit import Effort, Shape
+from rdgraph.infer.layers.number_words import array_word
+from rdgraph.infer.layers.operator_reading import Reading, declared_readings, differences, neighbouring_readings
+from rdgraph.infer.layers.probe_graphs import ProbeGraph, read_graph, read_graphs
+from rdgraph.infer.layers.probe_stack import OperatorRule, ask
+from rdgraph.infer.layers.recovery import RecoveredLine, recovered_line
+from rdgraph.infer.layers.small_witness import LayerWitness, smallest_witness
+from rdgraph.language.printer import to_text
+from rdgraph.language.tree import Apply, Kind, Name, Plus, names_in
+from rdgraph.language.tree import field as field_name
+from rdgraph.systems.parser import parse
+from rdgraph.systems.system import System
+from rdgraph.theory.lipschitz import lipschitz_global
+
+# ---------------------------------------------------------------------- fault hints
+# Why a layer differs: readings, comparisons and equations with one fault that agree with what it answered.
+
+#: What the search for faults may cost: some four seconds.
+EXPLANATION_EFFORT = 40_000_000
+#: The order in which explanations that agree equally well are told: what explains most by itself comes last.
+_ORDER = (
+    "dropout", "comparison", "transposed edges", "self-loops", "normalisation", "weights", "activation", "sign",
+    "operator", "missing term", "power", "letter", "bias", "coefficient", "attention", "training mode", "graphs",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Hint:
+    """A kind of fault, and what it is in words; `explains` says whether the layer agrees once it is allowed for."""
+
+    kind: str
+    text: str
+    explains: bool = True
+    equation: str = ""
+    term: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.text}" if self.explains else f"maybe {self.kind}: {self.text}"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A hint with the comparison that agrees."""
+
+    hint: Hint
+    comparison: Comparison
+
+
+def explanations(
+    check: LayerCheck, target: Target, reading: Reading, effort: float = EXPLANATION_EFFORT
+) -> list[Explanation]:
+    """Single faults under which the layer agrees, the likeliest first, one of each kind.
+
+    Where there is none, readings that differ in several things are tried, too.
+    """
+    check = replace(check, effort=Effort(effort))
+    found: dict[str, Explanation] = {}
+    for source in (_other_readings, _other_comparisons, _other_equations):
+        for hint, changed, other, known in source(check, target, reading):
+            if hint.kind in found or check.effort.is_spent:
+                continue
+            if found and hint.kind in ("coefficient", "bias"):
+                continue  # a free number explains what something else does, too
+            comparison = _tried(check, changed, other, known, starts=0 if found else 1)
+            if comparison is not None:
+                found[hint.kind] = Explanation(_worded(check, hint, comparison), comparison)
+    if not found:
+        return _several_readings(check, target, reading)
+    return sorted(found.values(), key=lambda e: _ORDER.index(e.hint.kind))
+
+
+def _several_readings(check: LayerCheck, target: Target, reading: Reading) -> list[Explanation]:
+    for other in declared_readings(transposed=None):
+        if check.effort.is_spent:
+            break
+        comparison = _tried(check, target, other, check.known, starts=1)
+        if comparison is not None:
+            return [Explanation(Hint(kind, text), comparison) for kind, text in differences(reading, other)]
+    return []
+
+
+Candidate = tuple[Hint, Target, Reading, Mapping[str, Any]]
+
+
+def _tried(
+    check: LayerCheck, target: Target, reading: Reading, known: Mapping[str, Any], starts: int
+) -> Comparison | None:
+    """The comparison, where it agrees; None where it does not, or the changed equation has no meaning."""
+    try:
+        comparison = check.compared(target, reading, known, starts=starts)
+    except RdgraphError:
+        return None
+    return comparison if check.agrees(comparison) else None
+
+
+def _other_readings(check: LayerCheck, target: Target, reading: Reading) -> Iterator[Candidate]:
+    for kind, text, other in neighbouring_readings(reading):
+        yield Hint(kind, text), target, other, check.known
+
+
+def _other_comparisons(check: LayerCheck, target: Target, reading: Reading) -> Iterator[Candidate]:
+    """Euler's step for the flow, the increment for the step, and the like."""
+    if check.widths[0] != check.widths[1]:
+        return
+    step = Target(target.tree, "step", 1, target.step if target.compared == "step" else target.T)
+    forms = {
+        "one step of Euler's method": step,
+        "the right-hand side alone, without the state": Target(target.tree, "field"),
+        "the flow": Target(
+            target.tree, "flow", T=target.step * target.count if target.compared == "step" else target.T
+        ),
+    }
+    if target.count > 1:
+        forms |= {
+            f"{n} of {target.count} steps": replace(target, count=n) for n in (target.count - 1, target.count + 1) if n
+        }
+    if target.compared == "field":
+        forms = {"a step of Euler's method, H + f(H)": Target(target.tree, "step", 1, 1.0)}
+    for words, form in forms.items():
+        if form != target:
+            yield Hint("comparison", f"the layer computes {words}"), form, reading, check.known
+
+
+def _other_equations(check: LayerCheck, target: Target, reading: Reading) -> Iterator[Candidate]:
+    for edit in single_faults(target.tree):
+        if edit.freed and edit.freed != FREED and edit.freed not in check.known:
+            continue  # it was free before
+        changed = replace(target, tree=edit.tree)
+        yield Hint(edit.kind, edit.text, equation=str(changed), term=edit.term), changed, reading, check.known
+    used = {n.name for n in names_in(target.tree)}
+    for name in sorted(used & set(check.known)):
+        others = {key: value for key, value in check.known.items() if key != name}
+        yield Hint("coefficient", f"{name} has another value", term=name), target, reading, others
+
+
+def _worded(check: LayerCheck, hint: Hint, comparison: Comparison) -> Hint:
+    """The hint with the value that a freed number was found to have, in the text and in the equation."""
+    values = comparison.fit.values
+    if hint.term in values and hint.term in check.known:
+        return replace(hint, text=f"{hint.text}: {array_word(hint.term, values[hint.term], check.named, check.near)}")
+    if FREED not in values or FREED in comparison.fit.loose:
+        return hint
+    word = array_word(FREED, values[FREED], check.named, check.near)
+    text = f"{hint.text}: {word.removeprefix(f'{FREED} = ')}"
+    shown = word.removeprefix(f"{FREED} = ") if values[FREED].ndim == 0 else FREED
+    return replace(hint, text=text, equation=hint.equation.replace(FREED, shown))
+
+
+def attention_hint(check: LayerCheck, target: Target, reading: Reading) -> Hint | None:
+    """Rows of the operator that the layer applies do not sum to what the equation's do; for layers linear in H."""
+    if not any(n.kind is Kind.OPERATOR and n.name != "I" for n in names_in(target.tree)):
+        return None
+    if reading.normalisation != "row" or check.unknowns(target.tree).size or check.widths[0] != check.widths[1]:
+        return None
+    graph = max(check.answers.graphs, key=lambda g: g.num_nodes)
+    shape = (graph.num_nodes, check.call.width)
+    rows = check.call(graph, np.ones(shape)) - check.call(graph, np.zeros(shape))
+    letters = {**reading.operators(graph), **check.known, "H": np.ones(shape), "H0": np.zeros(shape)}
+    wanted = target.values(letters) - target.values({**letters, "H": np.zeros(shape)})
+    worst = int(np.abs(rows - wanted).max(axis=1).argmax())
+    if np.abs(rows - wanted).max() <= check.precision:
+        return None
+    text = (
+        f"on constants node {worst} gets {rows[worst, 0]:.4g} where weights that sum to 1 give {wanted[worst, 0]:.4g}"
+    )
+    return Hint("attention", f"the weights of a node do not sum to 1: {text}", explains=False)
+
+
+# ---------------------------------------------------------------------- conformity
+#: What is said of a layer.
+CONFORMS, DIFFERS = "conforms", "differs"
+#: Graphs that an equation may be meant for, the widest first, in words.
+_NARROWER = {
+    "undirected": "undirected graphs",
+    "simple": "undirected graphs without self-loops and weights",
+}
+#: Letters of the affine maps before and after the equation.
+_INPUT, _OUTPUT = ("Win", "bin"), ("Wout", "bout")
+
+
+@dataclass(frozen=True)
+class Freedoms:
+    """What is left open: readings of A, values of letters, functions, and affine maps around the equation."""
+
+    readings: tuple[Reading, ...]
+    values: Mapping[str, np.ndarray] = field(default_factory=dict)
+    rules: Mapping[str, OperatorRule] = field(default_factory=dict)
+    shapes: Mapping[str, Shape] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Conformity(Answer):
+    """Whether a layer computes an equation, and what else was found.
+
+    `conforms`; `outcome`: "conforms", "differs", or "undecided" where letters that do not enter linearly were not
+    found;
+    `reading`: under what (normalisation, self-loops, values of letters); `equation`: what the layer
+    computes, in the language, where it is known; `certificate`: what the agreement is worth; `witness`: the smallest
+    graph and state found on which both differ; `term`: the first term that differs; `hints`: why it may be so, the
+    likeliest first; `notes`: what was noticed while the layer was asked.
+    """
+
+    asked: str
+    conforms: bool
+    reading: str
+    equation: str | None
+    certificate: Certificate | None
+    witness: LayerWitness | None
+    term: str
+    hints: tuple[Hint, ...]
+    notes: tuple[str, ...]
+    values: Mapping[str, np.ndarray]
+    outcome: str
+    check: LayerCheck = field(repr=False)
+    comparison: Comparison = field(repr=False)
+    system: System = field(repr=False)
+
+    @property
+    def value(self) -> bool | None:
+        """Whether the layer computes the equation; None if undecided."""
+        return None if self.outcome == Status.UNDECIDED else self.conforms
+
+    @property
+    def status(self) -> Status:
+        """proved where the agreement is a proof, measured where it, or a difference, was seen, or undecided."""
+        if self.value is None:
+            return Status.UNDECIDED
+        is_proof = self.conforms and self.certificate is not None and self.certificate.is_proof
+        return Status.PROVED if is_proof else Status.MEASURED
+
+    @property
+    def reason(self) -> str:
+        """What the agreement is worth, or the first hint why the layer differs."""
+        return str(self.certificate) if self.conforms else "; ".join(str(hint) for hint in self.hints[:1])
+
+    def __bool__(self) -> bool:
+        return self.conforms
+
+    def __str__(self) -> str:
+        if self.conforms:
+            return f"conforms to {self.asked}{self._under}; {self.certificate}"
+        lines = [f"differs from {self.asked}"]
+        if self.outcome == Status.UNDECIDED:
+            letters = ", ".join(self.check.unknowns(self.comparison.target.tree).names)
+            lines = [f"undecided: no values of {letters} were found under which the layer computes {self.asked}; they "
+                     "do not enter linearly, so give those that are known with values="]  # fmt: skip
+        lines += [f"the layer computes: {self.equation}{self._under}"] if self.equation else []
+        lines += [f"first term that differs: {self.term}"] if self.term else []
+        lines += [f"witness: {self.witness}"] if self.witness else []
+        return "\n".join([*lines, *(f"hint: {hint}" for hint in self.hints)])
+
+    @property
+    def _under(self) -> str:
+        return f" ({self.reading})" if self.reading else ""
+
+    @cached_property
+    def properties(self) -> tuple[LayerProperty, ...]:
+        """Equivariance, reach, linearity, homogeneity, mass, and the Lipschitz constant beside the theorem's bound."""
+        return layer_properties(self.check.call, self.check.answers.graphs, self.check.precision, self._bound())
+
+    def _bound(self) -> tuple[float, str] | None:
+        """The proved constant of the equation with its values, and its norm; None where there is none."""
+        target, reading = self.comparison.target, self.comparison.reading
+        if not self.conforms or target.compared != "field" or not self.system.is_single:
+            return None
+        try:
+            constant = lipschitz_global(self.system, reading.normalisation)
+            value = None if constant.value is None else sp.sympify(constant.value)
+            numbers = {sp.Symbol(k): float(v) for k, v in {**self.check.known, **self.values}.items() if v.ndim == 0}
+            number = None if value is None else float(value.xreplace(numbers))
+        except (RdgraphError, TypeError, ValueError):
+            return None
+        return None if number is None else (number, constant.norm)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values, for json."""
+        return {
+            "asked": self.asked, "conforms": self.conforms, "outcome": str(self.outcome), "status": str(self.status),
+            "reading": self.reading, "equation": self.equation,
+            "certificate": None if self.certificate is None else str(self.certificate),
+            "proof": bool(self.certificate is not None and self.certificate.is_proof),
+            "witness": None if self.witness is None else str(self.witness), "term": self.term,
+            "hints": [{"kind": h.kind, "text": h.text, "explains": h.explains} for h in self.hints],
+            "notes": list(self.notes),
+            "refused": [{"graph": str(graph), "reason": reason} for graph, reason in self.check.answers.refused],
+            "properties": [{"name": p.name, "holds": p.holds, "measured": p.measured} for p in self.properties],
+        }  # fmt: skip
+
+
+def conform(
+    layer: Any,
+    equation: str | System,
+    *,
+    compared: str = "field",
+    step: float = 1.0,
+    count: int = 1,
+    T: float = 1.0,
+    normalisation: str | Iterable[str] | None = None,
+    self_loops: bool | str | None = None,
+    transposed: bool | None = False,
+    values: Mapping[str, Any] | None = None,
+    coefficients: Mapping[str, str] | Iterable[str] | None = None,
+    assume: Iterable[str] | str = (),
+    functions: Mapping[str, Sequence[str]] | None = None,
+    operators: Mapping[str, OperatorRule] | None = None,
+    input_map: bool = False,
+    output_map: bool = False,
+    shapes: Mapping[str, Shape] | None = None,
+    channels: int | None = None,
+    graph: Any = None,
+    graphs: Any = "all",
+    call: Adaptor | None = None,
+    seed: int = 0,
+) -> Conformity:
+    """Does a layer compute an equation?
+
+    Args:
+        layer: f(x, edge_index), f(x, edge_index, edge_weight), with x_0 after x where there is a start, f(x, adj), or
+            f(t, x) with `graph`; a function or an nn.Module, which is copied and asked in double precision.
+        equation: a right-hand side in H, H0 and A, or a `System`.
+        compared: "field" the right-hand side, "map" the right-hand side applied `count` times, "step" `count` steps of
+            Euler's method of length `step`, "flow" the flow to `T`.
+        normalisation: of A; symmetric, row, column and none are tried where it is None.
+        self_loops: whether A has added self-loops; both are tried where it is None.
+        transposed: whether messages flow against the arrows; both are tried where it is None.
+        values: of letters that are known; the others are fitted.
+        coefficients: kinds of letters, as in `parse`.
+        assume: signs and relations, as in `parse`; scalars are positive unless said otherwise, channels where it is
+            said.
+        functions: for a letter such as phi, the functions that phi(...) may stand for.
+        operators: rules (adjacency) -> matrix, or (adjacency, state) -> matrix, of operators beside A and L.
+        input_map, output_map: whether an unknown affine map stands before or after the equation.
+        shapes: of matrices between two others.
+        channels: of the state, where the layer does not say.
+        graph: the graph that is bound in f(t, x).
+        graphs: "all", "undirected", "simple" (neither loops nor weights either), or a list of graphs.
+        call: how the layer is called, (layer, x, x_0, graph) -> output, where its parameters do not say.
+        seed: of the probes.
+
+    Returns:
+        The answer; it is true where the layer conforms.
+
+    Raises:
+        LanguageError: an equation that cannot be read.
+        InvalidArgument: a layer that cannot be called, or words that are not known.
+        NotApplicable: an equation of several fields, of second order, with time or noise.
+
+    >>> def layer(x, edge_index):
+    ...     source, target = edge_index
+    ...     return x.new_zeros(x.shape).index_add(0, target, x[source]) + x
+    >>> conform(layer, "A@H + H", normalisation="none").conforms
+    True
+    >>> print(conform(layer, "A@H - H", normalisation="none").hints[0])
+    sign: the sign of H is flipped
+    """
+    rules = dict(operators or {})
+    texts = _chosen_functions(equation, functions or {})
+    systems = [parse(text, coefficients, assume=assume, operators=dict.fromkeys(rules, "operator")) for text in texts]
+    targets = [Target(_mapped(right_hand_side(s), input_map, output_map), compared, count, step, T) for s in systems]
+    bound = None if graph is None else read_graph(graph)
+    free = Freedoms(declared_readings(normalisation, self_loops, transposed), read_values(values), rules, shapes or {})
+    _check_letters(targets[0].tree, free)
+    asked = LayerCall(layer, channels, bound, call)
+    examined = _Examination(asked, systems, targets, free, [bound] if bound else graphs, seed)
+    return examined.answer()
+
+
+def _chosen_functions(equation: str | System, functions: Mapping[str, Sequence[str]]) -> list[str | System]:
+    """The equation with every choice of functions."""
+    if not functions:
+        return [equation]
+    found = [str(equation)]
+    for letter, choices in functions.items():
+        found = [re.sub(rf"\b{re.escape(letter)}\s*\(", f"{choice}(", text) for text in found for choice in choices]
+    return list(found)
+
+
+def _mapped(tree: sp.Basic, before: bool, after: bool) -> sp.Basic:
+    """The tree between affine maps."""
+    if before:
+        matrix, shift = Name(_INPUT[0], Kind.MATRIX), Name(_INPUT[1], Kind.CHANNEL)
+        tree = tree.xreplace({field_name(n): Plus(Apply(field_name(n), matrix), shift) for n in ("H", "H0")})
+    if after:
+        tree = Plus(Apply(tree, Name(_OUTPUT[0], Kind.MATRIX)), Name(_OUTPUT[1], Kind.CHANNEL))
+    return tree
+
+
+def _check_letters(tree: sp.Basic, free: Freedoms) -> None:
+    letters = {n.name for n in names_in(tree)}
+    known = {n.name for n in names_in(tree) if n.kind not in (Kind.FIELD, Kind.OPERATOR)}
+    if unknown := sorted(set(free.values) - known):
+        raise InvalidArgument(f"expected values of letters among {sorted(known)}, got {unknown}; check their names")
+    missing = {n.name for n in names_in(tree) if n.kind is Kind.OPERATOR} - {"A", "L", "I", *free.rules}
+    if missing:
+        raise InvalidArgument(f"expected a rule for the operators {sorted(missing)}, got none; give operators={{...}}")
+    if unused := sorted(set(free.rules) - letters):
+        raise InvalidArgument(f"expected operators of the equation, got rules for {unused}; check their names")
+
+
+class _Examination:
+    """One call of `conform`: the layer as it is, and in evaluation mode where that makes a difference."""
+
+    def __init__(
+        self, call: LayerCall, systems: list[System], targets: list[Target], free: Freedoms, graphs: Any, seed: int
+    ) -> None:
+        self.call, self.systems, self.targets, self.free = call, systems, targets, free
+        self.graphs: tuple[ProbeGraph, ...] = read_graphs(graphs, weighted=call.takes_weights, seed=seed)
+        self.seed = seed
+
+    def answer(self) -> Conformity:
+        if self.call.is_random(max(self.graphs, key=lambda g: len(g.edges))):
+            return self._random()
+        found = self._settled(self.call)
+        if found.conforms or not self.call.is_training:
+            return found
+        other = replace(self.call, is_evaluated=True, notes=[])
+        if not self._is_moved(found, other):
+            return found
+        calm = self._settled(other, in_full=False)
+        if calm.conforms:
+            hint = Hint("training mode", "in evaluation mode it conforms; call layer.eval()")
+            return replace(found, hints=(hint, *found.hints))
+        return found
+
+    def _is_moved(self, found: Conformity, other: LayerCall) -> bool:
+        """Whether evaluation mode changes an answer."""
+        probes = [p for p in found.check.answers.probes if p.sort == "generic"][:20]
+        return any(not np.array_equal(other(p.graph, p.state, p.start), p.output, equal_nan=True) for p in probes)
+
+    def _random(self) -> Conformity:
+        """The same question is answered differently: asked again in evaluation mode, where there is one."""
+        hint = Hint("dropout", "the same input gives different outputs, as by dropout that was left on", explains=False)
+        if not self.call.is_training:
+            found = self._settled(self.call, in_full=False)
+            return replace(found, conforms=False, outcome=DIFFERS, certificate=None, equation=None, hints=(hint,))
+        calm = self._settled(replace(self.call, is_evaluated=True, notes=[]))
+        if calm.conforms:
+            hint = Hint("dropout", f"{hint.text}; in evaluation mode it conforms: call layer.eval()")
+        return replace(calm, conforms=False, outcome=DIFFERS, certificate=None, hints=(hint, *calm.hints))
+
+    def _settled(self, call: LayerCall, *, in_full: bool = True) -> Conformity:
+        answers = ask(call, self.graphs, self.targets[0].degree, self.seed)
+        check = LayerCheck(
+            call, answers, self.free.values, self.free.rules, self.free.shapes, self.systems[0].assumptions
+        )
+        outcome = first_agreeing(check, self.targets, self.free.readings)
+        if outcome.check.agrees(outcome.comparison):
+            return self._agreed(outcome.check, outcome.comparison)
+        if not in_full:
+            return self._result(check, outcome.comparison, conforms=False)
+        found = self._differing(check, outcome.comparison, outcome.is_certain)
+        return (
+            found
+            if outcome.is_certain or any(h.explains for h in found.hints)
+            else replace(found, outcome=Status.UNDECIDED)
+        )
+
+    def _agreed(self, check: LayerCheck, found: Comparison) -> Conformity:
+        worth = certificate(check, found)
+        return self._result(check, found, conforms=True, equation=str(found.target), certificate=worth)
+
+    def _differing(self, check: LayerCheck, nearest: Comparison, is_certain: bool) -> Conformity:
+        # Rounded numbers may stand next to a fault.
+        found, tried = self._explained(replace(check, is_mixed=True), nearest, is_certain)
+        narrower = None if found else self._narrower(check)
+        line = None if found else recovered_line(check)
+        if narrower is not None:
+            nearest = narrower.comparison
+        elif line is not None and line.comparison.reading in self.free.readings:
+            nearest = check.compared(nearest.target, line.comparison.reading)
+        guess = None if found or narrower else attention_hint(check, nearest.target, nearest.reading)
+        hints = [*(e.hint for e in found), *([guess] if guess else []), *([narrower.hint] if narrower else [])]
+        if nearest.objection and not found:
+            hints.append(Hint("sign", nearest.objection, explains=False))
+        witness = self._witness(check, nearest, found, tried)
+        equation, reading = _computed(check, found, line)
+        term = next((e.hint.term for e in found if e.hint.term), "")
+        result = self._result(check, nearest, conforms=False, equation=equation, witness=witness, hints=tuple(hints))
+        return replace(result, term=term, reading=reading or result.reading)
+
+    def _explained(
+        self, check: LayerCheck, nearest: Comparison, is_certain: bool
+    ) -> tuple[list[Explanation], tuple[Target, Reading]]:
+        """What explains a difference under the first reading, the nearest one, or any other that was declared.
+
+        The target and the reading that the explanations start from come with them.
+
+        A faulty equation may be nearest under a reading that is not the layer's, so that all of them are tried where
+        it is certain that the layer differs.
+        """
+        tried = [(self.targets[0], self.free.readings[0]), (nearest.target, nearest.reading)]
+        tried += [(self.targets[0], reading) for reading in self.free.readings if is_certain]
+        for k, (target, reading) in enumerate(dict.fromkeys(tried)):
+            if found := explanations(check, target, reading, EXPLANATION_EFFORT / (k + 1)):
+                return found, (target, reading)
+        return [], (nearest.target, nearest.reading)
+
+    def _narrower(self, check: LayerCheck) -> Explanation | None:
+        """The reading under which the layer computes the equation on some graphs alone, so that others are to blame."""
+        for domain, words in _NARROWER.items():
+            if (part := check.within(domain)) is None:
+                continue
+            outcome = first_agreeing(part, self.targets, self.free.readings, share=0.25)
+            if outcome.check.agrees(outcome.comparison):
+                text = f"on {words} it conforms ({part.words(outcome.comparison)}); pass graphs={domain!r} to ask that"
+                return Explanation(Hint("graphs", text), outcome.comparison)
+        return None
+
+    def _witness(
+        self, check: LayerCheck, nearest: Comparison, found: list[Explanation], tried: tuple[Target, Reading]
+    ) -> LayerWitness | None:
+        """Under the reading of an explanation, with its values, where it has all letters; else of the nearest fit."""
+        options = [(*tried, e.comparison.fit.values) for e in found]
+        for target, reading, fitted in [*options, (nearest.target, nearest.reading, nearest.fit.values)]:
+            wanted = check.unknowns(target.tree).names
+            if set(wanted) <= set(fitted):
+                return smallest_witness(
+                    check, target, reading, {**check.known, **{name: fitted[name] for name in wanted}}
+                )
+        return None
+
+    def _result(
+        self,
+        check: LayerCheck,
+        comparison: Comparison,
+        *,
+        conforms: bool,
+        equation: str | None = None,
+        certificate: Certificate | None = None,
+        witness: LayerWitness | None = None,
+        hints: tuple[Hint, ...] = (),
+    ) -> Conformity:
+        system = self.systems[self.targets.index(comparison.target)] if comparison.target in self.targets else None
+        rounded = [f"some numbers of the layer are rounded to single precision: {comparison.error:.1g}"]
+        notes = list(dict.fromkeys([*check.call.notes, *_refusals(check), *(rounded if check.is_mixed else [])]))
+        asked = str(self.targets[0]) if len(self.targets) == 1 else " or ".join(to_text(t.tree) for t in self.targets)
+        return Conformity(
+            asked, conforms, check.words(comparison), equation, certificate, witness, "", hints, tuple(notes),
+            dict(comparison.fit.values), CONFORMS if conforms else DIFFERS, check, comparison,
+            system or self.systems[0],
+        )  # fmt: skip
+
+
+def _computed(check: LayerCheck, found: list[Explanation], line: RecoveredLine | None) -> tuple[str | None, str]:
+    """The equation that the layer does compute, and its reading."""
+    if found:
+        first = found[0]
+        return first.hint.equation or str(first.comparison.target), check.words(first.comparison)
+    return (None, "") if line is None else (line.text, check.words(line.comparison))
+
+
+def _refusals(check: LayerCheck) -> list[str]:
+    refused = check.answers.refused
+    if not refused:
+        return []
+    names = ", ".join(dict.fromkeys(graph.name for graph, _ in refused))
+    return [f"the layer refused these graphs: {names} ({refused[0][1][:120]})"]

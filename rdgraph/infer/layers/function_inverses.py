@@ -1,0 +1,85 @@
+"""How functions are undone, by their records, and in what guise layers have single ones.
+
+Outputs of a layer are undone where rounding does no harm; a function without an inverse is probed as any other, and
+only not looked for around everything.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+import sympy as sp
+from sympy.codegen.rewriting import expm1_opt, optimize
+
+from rdgraph.infer.formulas.function_slopes import SLOPES
+from rdgraph.vocabulary.function_records import BUILT_IN, REALS, ElementwiseFunction
+from rdgraph.vocabulary.functions import FUNCTIONS
+
+Array = np.ndarray
+#: From outputs to the values inside, nan where an output says nothing of them.
+Inverse = Callable[[Array], Array]
+#: How much of a value inside the rounding of an output in float32 may cost.
+MOST_LOST = 1e-4
+
+
+def _inverse(record: ElementwiseFunction) -> Inverse | None:
+    """x from y = f(x) by the record, where y lies inside the range and rounding it changes x little."""
+    if record.pieces is not None and record.pieces[0] == 0:
+        slope = record.pieces[1]
+        return lambda y: np.where(y > 0, y / slope, np.nan)
+    if record.inverse is None or record.domain != REALS:
+        return None
+    letter, span = sp.Symbol("y", real=True), record.range or REALS
+    formula = sp.lambdify(letter, optimize(record.inverse(letter), [expm1_opt]), "numpy")
+
+    def undone(y: Array) -> Array:
+        with np.errstate(all="ignore"):
+            x = formula(y)
+            lost = np.finfo(np.float32).eps * np.abs(y) > MOST_LOST * np.abs(SLOPES[record.name](x, y))
+        inside = (y > float(span.lower)) & (y < float(span.upper)) & np.isfinite(x)
+        return np.where(inside & ~lost, x, np.nan)
+
+    return undone
+
+
+def _undone_first(record: ElementwiseFunction) -> tuple[bool, bool, bool]:
+    """Kinks come before bounded functions, and those before functions of linear growth and all others."""
+    return record.pieces is None, not record.is_bounded, record.growth != "linear"
+
+
+@cache
+def inverses() -> dict[str, Inverse]:
+    """Inverses by name, of the functions that are looked for around everything."""
+    found = ((record.name, _inverse(record)) for record in sorted(BUILT_IN, key=_undone_first))
+    return {name: inverse for name, inverse in found if inverse is not None}
+
+
+#: Functions by which parameters become coefficients, and their inverses.
+OF_PARAMETERS: dict[str, tuple[Callable[[float], float], Callable[[float], float]]] = {
+    "sigmoid": (lambda x: 1 / (1 + math.exp(-x)), lambda y: math.log(y / (1 - y))),
+    "tanh": (math.tanh, math.atanh),
+    "exp": (math.exp, math.log),
+    "softplus": (lambda x: math.log1p(math.exp(x)), lambda y: math.log(math.expm1(y))),
+    "sqrt": (math.sqrt, lambda y: y * y),
+    "log": (math.log, math.exp),
+}
+#: The function that leaky and gated activations are made of.
+KINK, GATE = "relu", "sigmoid"
+#: Functions of single entries that a line may have beside words, and those around an affine map beside the state.
+OF_ENTRIES = ("tanh", "relu", "sigmoid", "sin", "cos", "exp", "softplus", "abs")
+BESIDE_THE_STATE = ("tanh", "sigmoid", "softplus", "sin")
+#: Functions that gate a state: their values at H or A@H times H or A@H.
+GATES = ("sigmoid", "tanh")
+
+
+def is_in_range(name: str, outputs: Array) -> bool:
+    """Whether outputs may come from a function around everything; a kink is not excluded by them.
+
+    >>> is_in_range("tanh", np.array([0.5, 2.0])), is_in_range("exp", np.array([0.5, 2.0]))
+    (False, True)
+    """
+    span = None if FUNCTIONS[name].pieces is not None else FUNCTIONS[name].range
+    return span is None or bool(((outputs >= float(span.lower)) & (outputs <= float(span.upper))).all())

@@ -1,0 +1,268 @@
+"""`LayerCheck`: one layer with its answers, held against equations under readings; every question is asked once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from rdgraph.infer.layers.equation_target import Target
+from rdgraph.infer.layers.fault_edits import FREED
+from rdgraph.infer.layers.layer_call import LayerCall
+from rdgraph.infer.layers.letter_fit import (
+    STARTS,
+    Effort,
+    Fit,
+    Search,
+    Shape,
+    Unknowns,
+    fitted,
+    parameter_guesses,
+    unknown_letters,
+)
+from rdgraph.infer.layers.number_words import array_word, number_word
+from rdgraph.infer.layers.operator_reading import Reading
+from rdgraph.infer.layers.probe_stack import Answers, OperatorRule, Probe, Stack
+from rdgraph.language.assumptions import Assumptions
+from rdgraph.language.tree import Kind, names_in
+from rdgraph.theory.equality.dense_oracle import evaluate
+
+#: Differences up to this part of an answer are rounding, in double and in single precision.
+PRECISION, SINGLE_PRECISION = 1e-9, 2e-4
+#: The same where a layer computes in double precision, but with numbers that were rounded to single precision.
+MIXED_PRECISION = 5e-7
+#: Probes of a fit: so many rows for each unknown number, and so many probes at least.
+ROWS_PER_UNKNOWN, FEWEST = 3, 30
+#: What the search for letters may cost over all equations and readings: some six seconds.
+AGREEMENT_EFFORT = 60_000_000
+
+Array = np.ndarray
+_ALLOWED: dict[str, Callable[[float], bool]] = {
+    "positive": lambda v: v > 0, "negative": lambda v: v < 0, "nonnegative": lambda v: v >= 0,
+    "nonpositive": lambda v: v <= 0, "real": lambda v: True,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One equation under one reading beside the answers: values, largest error, and what speaks against it."""
+
+    target: Target
+    reading: Reading
+    fit: Fit
+    errors: tuple[float, ...]
+    objection: str = ""
+
+    @property
+    def error(self) -> float:
+        return max(self.errors, default=self.fit.error)
+
+
+@dataclass
+class LayerCheck:
+    """A layer, its answers, and what is known of the letters of equations."""
+
+    call: LayerCall
+    answers: Answers
+    known: Mapping[str, Array] = field(default_factory=dict)
+    rules: Mapping[str, OperatorRule] = field(default_factory=dict)
+    shapes: Mapping[str, Shape] = field(default_factory=dict)
+    assumptions: Assumptions = field(default_factory=Assumptions)
+    is_mixed: bool = False
+    effort: Effort = field(default_factory=Effort)
+
+    @property
+    def precision(self) -> float:
+        if self.call.is_single_precision:
+            return SINGLE_PRECISION
+        return MIXED_PRECISION if self.is_mixed else PRECISION
+
+    @property
+    def near(self) -> float:
+        """How near a fitted number must lie to a fraction to be taken for it."""
+        return 1e-5 if self.call.is_single_precision else 1e-6 if self.is_mixed else 1e-8
+
+    @property
+    def widths(self) -> tuple[int, int]:
+        return self.call.width, self.answers.output_width
+
+    @cached_property
+    def whole(self) -> Stack:
+        """Every finite answer."""
+        return Stack(self.answers.probes, self.rules)
+
+    @cached_property
+    def named(self) -> dict[str, Array]:
+        return self.call.named_values()
+
+    def part(self, unknown: int) -> Stack:
+        """Probes, enough of them for so many unknown numbers, spread over the graphs; those of large states first."""
+        wanted = FEWEST + ROWS_PER_UNKNOWN * unknown // max(1, self.widths[1])
+        if wanted not in self._parts:
+            sorts = ("large", "generic", "negative")
+            useful = sorted((p for p in self.answers.probes if p.sort in sorts), key=lambda p: sorts.index(p.sort))
+            by_graph = [[p for p in useful if p.graph is graph] for graph in self.answers.graphs]
+            chosen: list[Probe] = []
+            rows = 0
+            for place in range(max(map(len, by_graph))):
+                if rows >= 2 * wanted and len(chosen) >= FEWEST:
+                    break
+                layer = [probes[place] for probes in by_graph if place < len(probes)]
+                chosen += layer
+                rows += sum(p.graph.num_nodes for p in layer)
+            self._parts[wanted] = Stack(chosen, self.rules)
+        return self._parts[wanted]
+
+    @cached_property
+    def _parts(self) -> dict[int, Stack]:
+        return {}
+
+    def within(self, domain: str) -> LayerCheck | None:
+        """The check with the answers on some graphs alone; None where those are all, or none."""
+        probes = tuple(probe for probe in self.answers.probes if probe.graph.is_in(domain))
+        if len(probes) in (0, len(self.answers.probes)):
+            return None
+        return replace(self, answers=replace(self.answers, probes=probes))
+
+    def unknowns(self, tree: sp.Basic, known: Mapping[str, Array] | None = None) -> Unknowns:
+        return unknown_letters(tree, self.known if known is None else known, self.widths, self.shapes)
+
+    def compared(
+        self,
+        target: Target,
+        reading: Reading,
+        known: Mapping[str, Array] | None = None,
+        *,
+        starts: int = STARTS,
+    ) -> Comparison:
+        """Fit what is unknown, then look at every answer; the errors are empty where the fit alone fails."""
+        given = self.known if known is None else known
+        unknowns = self.unknowns(target.tree, given)
+        search = Search(
+            starts,
+            parameter_guesses(unknowns, self.named),
+            lambda fit: self.objection(fit, given),
+            self.precision,
+            self.effort,
+        )
+        found = fitted(target, unknowns, self.part(unknowns.size), reading, given, search)
+        if not found.error <= self.precision:
+            return Comparison(target, reading, found, ())
+        found = self._rounded(target, reading, found, given)
+        errors = tuple(self.errors(target, reading, {**given, **found.values}))
+        return Comparison(target, reading, found, errors, self.objection(found, given))
+
+    def agrees(self, comparison: Comparison) -> bool:
+        return bool(comparison.errors) and comparison.error <= self.precision and not comparison.objection
+
+    def errors(self, target: Target, reading: Reading, values: Mapping[str, Array]) -> list[float]:
+        """The largest error of every probe, as a part of the size of its answer."""
+        rows = target.values({**self.whole.states, **self.whole.operators(reading), **values})
+        if rows.shape != self.whole.outputs.shape:
+            return [np.inf] * len(self.whole.probes)
+        both = np.isnan(rows) & np.isnan(self.whole.outputs)
+        gaps = np.where(both, 0.0, np.abs(rows - self.whole.outputs)) / self.whole.tolerance(1.0)
+        return [float(np.nan_to_num(gap, nan=np.inf).max()) for gap in self.whole.per_probe(gaps)]
+
+    def objection(self, fit: Fit, known: Mapping[str, Array]) -> str:
+        """A sign or relation that the fitted values break, in words; empty where there is none."""
+        near = 100 * self.precision
+        for name, value in fit.values.items():
+            if name in fit.loose or value.ndim > 1 or name == FREED:
+                continue
+            sign = self.assumptions.sign(name)
+            size = max(1.0, float(np.abs(value).max(initial=0.0)))
+            cleaned = np.where(np.abs(value) <= near * size, 0.0, value)
+            if value.ndim and name not in self._stated:
+                continue  # a bias has any sign, unless it is said to have one
+            worst = next((float(v) for v in cleaned.ravel() if not _ALLOWED[sign](float(v))), None)
+            if worst is not None:
+                return f"{name} would be {number_word(worst)[0]}, not {sign}"
+        for relation in self.assumptions.relations:
+            letters = {n.name for n in names_in(relation.lower) | names_in(relation.upper)}
+            values = {**known, **fit.values}
+            if letters & set(fit.loose) or not letters <= set(values):
+                continue
+            lower, upper = (np.asarray(evaluate(side, values)) for side in (relation.lower, relation.upper))
+            if not bool((lower <= upper + near).all()):
+                return f"{relation} would not hold"
+        return ""
+
+    @cached_property
+    def _stated(self) -> set[str]:
+        """Letters whose sign was stated, not only taken for granted."""
+        return {name for name, _ in self.assumptions.signs} | set(self.assumptions.stated_positive)
+
+    def _rounded(self, target: Target, reading: Reading, fit: Fit, known: Mapping[str, Array]) -> Fit:
+        """The fit with fractions in place of numbers that are near them, where no answer speaks against it."""
+        values = {
+            name: np.array(number_word(float(v), self.named, self.near, name)[1])
+            if v.ndim == 0 and name not in fit.loose
+            else v
+            for name, v in fit.values.items()
+        }
+        if all(np.array_equal(values[name], fit.values[name]) for name in values):
+            return fit
+        error = max(self.errors(target, reading, {**known, **values}))
+        return replace(fit, values=values, error=error) if error <= self.precision else fit
+
+    def words(self, comparison: Comparison) -> str:
+        """The reading and the fitted letters in words."""
+        letters = [
+            f"{name} not determined" if name in comparison.fit.loose else array_word(name, value, self.named, self.near)
+            for name, value in comparison.fit.values.items()
+        ]
+        uses = {n.name for n in names_in(comparison.target.tree) if n.kind is Kind.OPERATOR} - {"I"}
+        return ", ".join([*([str(comparison.reading)] if uses else []), *letters])
+
+
+def read_values(values: Mapping[str, Any] | None) -> dict[str, Array]:
+    """Given values as arrays: numbers, lists, tensors."""
+    found = {}
+    for name, value in (values or {}).items():
+        plain = value.detach().cpu().double().numpy() if hasattr(value, "detach") else value
+        found[name] = np.asarray(plain, dtype=float)
+    return found
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The comparison that agrees, or the nearest one, and whether it is certain that no other one agrees.
+
+    The check allows for numbers that were rounded to single precision where the layer agrees but for them.
+    """
+
+    check: LayerCheck
+    comparison: Comparison
+    is_certain: bool = True
+
+
+def first_agreeing(
+    check: LayerCheck, targets: Sequence[Target], readings: Sequence[Reading], share: float = 1.0
+) -> Outcome:
+    """The first target and reading that agree, or the nearest: all of them with few starts, then some with many."""
+    check = replace(check, effort=Effort(share * AGREEMENT_EFFORT))
+    seen: list[Comparison] = []
+    for target in targets:
+        for reading in readings:
+            comparison = check.compared(target, reading, starts=2)
+            if check.agrees(comparison):
+                return Outcome(check, comparison)
+            seen.append(comparison)
+    nearest = sorted(seen, key=lambda c: c.fit.error)[:2]
+    for comparison in nearest:
+        if comparison.fit.is_certain:
+            continue
+        again = check.compared(comparison.target, comparison.reading, starts=STARTS)
+        if check.agrees(again):
+            return Outcome(check, again)
+    if nearest[0].fit.error <= MIXED_PRECISION and not check.call.is_single_precision:
+        mixed = replace(check, is_mixed=True)
+        again = mixed.compared(nearest[0].target, nearest[0].reading)
+        if mixed.agrees(again):
+            return Outcome(mixed, again)
+    return Outcome(check, nearest[0], is_certain=all(c.fit.is_certain for c in seen))

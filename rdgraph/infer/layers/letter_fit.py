@@ -1,0 +1,408 @@
+"""Unknown letters fitted to what a layer answered: by linear least squares where they enter linearly, else by steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import inf
+
+import numpy as np
+import sympy as sp
+
+from rdgraph.errors import InvalidArgument, NotApplicable
+from rdgraph.infer.layers.equation_target import Target
+from rdgraph.infer.layers.function_inverses import inverses
+from rdgraph.infer.layers.operator_reading import Reading
+from rdgraph.infer.layers.probe_stack import Stack
+from rdgraph.language.tree import (
+    ELEMENTWISE,
+    Apply,
+    Call,
+    Kind,
+    Minus,
+    Name,
+    Negative,
+    Over,
+    Plus,
+    Power,
+    Times,
+    kind_of,
+    names_in,
+)
+
+# ---------------------------------------------------------------------- search effort
+# `Effort`: what a search may cost, counted in numbers worked out, so that its outcome does not depend on the clock.
+
+#: An evaluation costs as much as one of so many numbers, however few it has.
+LEAST = 2_000
+
+
+class Effort:
+    """Numbers that may still be worked out; a search looks at it before it begins anything further.
+
+    >>> effort = Effort(5_000)
+    >>> effort.spend(10), effort.is_spent
+    (None, False)
+    >>> effort.spend(3_500), effort.is_spent
+    (None, True)
+    """
+
+    def __init__(self, numbers: float = inf) -> None:
+        self.left = numbers
+
+    def spend(self, numbers: int, times: int = 1) -> None:
+        """Take the cost of so many evaluations with so many numbers."""
+        self.left -= times * max(numbers, LEAST)
+
+    @property
+    def is_spent(self) -> bool:
+        return self.left <= 0
+
+
+# ---------------------------------------------------------------------- unknown letters
+# Letters of an equation that nobody gave a value: their shapes, found from the widths of input and output.
+
+Array = np.ndarray
+Shape = tuple[int, ...]
+#: More unknown numbers than this are not fitted.
+MOST_UNKNOWN = 800
+
+
+@dataclass(frozen=True)
+class Unknowns:
+    """Unknown letters with their shapes; numbers in a row are their values.
+
+    >>> u = Unknowns((("alpha", ()), ("W", (2, 1))))
+    >>> u.unpacked(np.array([1.0, 2.0, 3.0]))["W"].ravel()
+    array([2., 3.])
+    """
+
+    shapes: tuple[tuple[str, Shape], ...]
+
+    @cached_property
+    def _sizes(self) -> tuple[int, ...]:
+        return tuple(int(np.prod(shape)) for _, shape in self.shapes)
+
+    @property
+    def size(self) -> int:
+        return sum(self._sizes)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.shapes)
+
+    def unpacked(self, numbers: Array) -> dict[str, Array]:
+        found, at = {}, 0
+        for (name, shape), size in zip(self.shapes, self._sizes, strict=True):
+            found[name] = numbers[at : at + size].reshape(shape)
+            at += size
+        return found
+
+    def packed(self, values: Mapping[str, Array]) -> Array:
+        parts = [np.broadcast_to(np.asarray(values[name], dtype=float), shape).ravel() for name, shape in self.shapes]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def unknown_letters(
+    tree: sp.Basic, known: Iterable[str], widths: tuple[int, int], given: Mapping[str, Shape] | None = None
+) -> Unknowns:
+    """The letters of a tree without a value, from the width of the state and that of the output.
+
+    A matrix between two others is as wide as the output, unless its shape is given.
+    """
+    shapes: dict[str, Shape] = {}
+    _Widths(widths[0], dict(given or {}), shapes).visit(tree, widths[1])
+    unknown = {n.name: n.kind for n in names_in(tree) if n.kind not in (Kind.FIELD, Kind.OPERATOR)}
+    for name, kind in sorted(unknown.items()):
+        if kind is Kind.NODE and name not in known:
+            raise NotApplicable(
+                f"expected coefficients that do not depend on the graph, got the node coefficient {name}; declare it "
+                "as an operator with a rule, operators={...}"
+            )
+    found = Unknowns(tuple((name, shapes[name]) for name in sorted(unknown) if name not in set(known)))
+    if found.size > MOST_UNKNOWN:
+        raise NotApplicable(
+            f"expected at most {MOST_UNKNOWN} unknown numbers, got {found.size} in {', '.join(found.names)}; give them "
+            "with values={...}, or check a narrower layer"
+        )
+    return found
+
+
+class _Widths:
+    """A width flows down from the output; what it meets gets its shape."""
+
+    def __init__(self, state: int, given: dict[str, Shape], shapes: dict[str, Shape]) -> None:
+        self.state, self.given, self.shapes = state, given, shapes
+
+    def visit(self, tree: sp.Basic, width: int) -> None:
+        match tree:
+            case Name():
+                self.letter(tree, width)
+            case Plus() | Minus() | Times() | Over():
+                for part in (tree.left, tree.right):
+                    self.visit(part, width)
+            case Negative():
+                self.visit(tree.inner, width)
+            case Power():
+                self.visit(tree.base, width)
+            case Call():
+                self.visit(tree.argument, width)
+            case Apply() if kind_of(tree.left) is Kind.OPERATOR:
+                self.visit(tree.left, width)
+                self.visit(tree.right, width)
+            case Apply():
+                self.mixed(tree, width)
+
+    def letter(self, tree: Name, width: int) -> None:
+        match tree.kind:
+            case Kind.FIELD if width != self.state:
+                raise InvalidArgument(
+                    f"expected {tree.name} with {width} channels, got a state with {self.state}; write a matrix, as in "
+                    f"{tree.name}@W, where a layer changes the number of channels"
+                )
+            case Kind.CHANNEL:
+                self.shapes[tree.name] = (width,)
+            case Kind.SCALAR | Kind.NODE:
+                self.shapes[tree.name] = ()
+
+    def mixed(self, tree: Apply, width: int) -> None:
+        """field @ matrices: the last matrix ends at `width`, the first begins where the field does."""
+        letters = _chain(tree.right)
+        inner = self._inner_width(tree.left, letters, width)
+        for place, letter in enumerate(letters):
+            default = (inner if place == 0 else width, width)
+            self.shapes[letter.name] = self.given.get(letter.name, default)
+        self._scalars(tree.right)
+        self.visit(tree.left, inner)
+
+    def _inner_width(self, left: sp.Basic, letters: list[Name], width: int) -> int:
+        if letters and letters[0].name in self.given:
+            return self.given[letters[0].name][0]
+        return self._own_width(left) or width
+
+    def _own_width(self, tree: sp.Basic) -> int | None:
+        """The width of a tree where a field or a matrix of given shape fixes it."""
+        match tree:
+            case Name():
+                return self.state if tree.kind is Kind.FIELD else None
+            case sp.Rational():
+                return None
+            case Apply() if kind_of(tree.left) in ELEMENTWISE:
+                last = _chain(tree.right)
+                return self.given[last[-1].name][1] if last and last[-1].name in self.given else None
+        return next((w for part in tree.args if names_in(part) and (w := self._own_width(part))), None)
+
+    def _scalars(self, matrix: sp.Basic) -> None:
+        for letter in names_in(matrix):
+            if letter.kind is Kind.SCALAR:
+                self.shapes[letter.name] = ()
+
+
+def _chain(matrix: sp.Basic) -> list[Name]:
+    """The matrices of a product, from left to right; those of a sum share their shape."""
+    match matrix:
+        case Name():
+            return [matrix] if matrix.kind is Kind.MATRIX else []
+        case Apply():
+            return _chain(matrix.left) + _chain(matrix.right)
+    return [letter for part in matrix.args if names_in(part) for letter in _chain(part)]
+
+
+# ---------------------------------------------------------------------- letter fit
+#: Starts of the search where letters do not enter linearly.
+STARTS = 6
+#: Steps of one search, and how many may bring next to nothing.
+ITERATIONS, SLOW = 80, 8
+#: Errors from here on are not searched any further.
+HUGE = 1e100
+#: A singular value below this part of the largest one is a direction that the answers do not fix.
+RANK = 1e-9
+
+Values = Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Values of the unknown letters, the largest error by the size of the answers, and letters that are not fixed.
+
+    `is_certain` says whether no other values have a smaller error: they were found by linear least squares.
+    """
+
+    values: dict[str, Array]
+    error: float
+    loose: tuple[str, ...] = field(default=())
+    is_certain: bool = False
+
+
+@dataclass(frozen=True)
+class Search:
+    """How the letters are looked for where they do not enter linearly.
+
+    `starts`: how many, with 0 there is no search; `guesses`: values to begin with, such as the parameters of the layer;
+    `objects`: what speaks against values that fit, in words, so that others are looked for; `effort`: nothing further
+    is begun where it is spent.
+    """
+
+    starts: int = STARTS
+    guesses: Sequence[Mapping[str, Array]] = ()
+    objects: Callable[[Fit], str] = lambda fit: ""
+    enough: float = 1e-10
+    effort: Effort = field(default_factory=Effort)
+
+
+def fitted(
+    target: Target, unknowns: Unknowns, stack: Stack, reading: Reading, known: Values, search: Search | None = None
+) -> Fit:
+    """The values with the smallest error on a stack of probes.
+
+    Args:
+        target: what is compared.
+        unknowns: the letters to be fitted.
+        stack: probes with the answers of the layer.
+        reading: what A stands for.
+        known: values of the other letters.
+        search: how letters are looked for that do not enter linearly.
+    """
+    letters = {**stack.states, **stack.operators(reading), **known}
+    size = stack.tolerance(1.0)
+    how = search or Search()
+
+    def residual(numbers: Array, form: Target = target, wanted: Array = stack.outputs) -> Array:
+        how.effort.spend(stack.outputs.size, form.cost)
+        values = form.values({**letters, **unknowns.unpacked(numbers)})
+        if values.shape != wanted.shape:
+            return np.full(wanted.size, np.inf)
+        rows = np.asarray((values - wanted) / size).ravel()
+        return rows if wanted is stack.outputs else rows[np.isfinite(wanted).ravel()]
+
+    if not unknowns.size:
+        return Fit({}, _largest(residual(np.zeros(0))), is_certain=True)
+    if (linear := _linear_fit(residual, unknowns)) is not None:
+        return linear
+    best, is_mirrored = Fit({}, np.inf), False
+    begun = list(_begun(unknowns, how.guesses, how.starts))
+    if how.starts and (inside := _undone(target, stack, unknowns, residual)) is not None:
+        begun.insert(0, inside)
+    while begun and not how.effort.is_spent:
+        found = _searched(residual, begun.pop(0), unknowns)
+        fits = found.error <= how.enough
+        if fits and not how.objects(found):
+            return found
+        if fits and not is_mirrored and (mirrored := _mirrored(found, unknowns)) is not None:
+            is_mirrored = True
+            begun.insert(0, mirrored)
+        best = found if found.error < best.error else best
+    return best
+
+
+def _mirrored(fit: Fit, unknowns: Unknowns) -> Array | None:
+    """Numbers of the other sign, and coefficients without theirs: of an odd function, -f(-x) is f(x)."""
+    if all(value.ndim or value >= 0 for value in fit.values.values()):
+        return None
+    return unknowns.packed({name: -value if value.ndim else np.abs(value) for name, value in fit.values.items()})
+
+
+def _undone(target: Target, stack: Stack, unknowns: Unknowns, residual: Callable[..., Array]) -> Array | None:
+    """Numbers that fit the inside of a function around everything, where they enter it linearly."""
+    tree = target.tree
+    if not isinstance(tree, Call) or tree.function not in inverses() or target.compared != "field":
+        return None
+    with np.errstate(all="ignore"):
+        wanted = inverses()[tree.function](stack.outputs)
+    if np.isfinite(wanted).sum() < 2 * unknowns.size:
+        return None
+    inside = Target(tree.argument)
+    fit = _linear_fit(lambda numbers: residual(numbers, inside, wanted), unknowns)
+    return None if fit is None else unknowns.packed(fit.values)
+
+
+def _linear_fit(residual: Callable[[Array], Array], unknowns: Unknowns) -> Fit | None:
+    """Least squares where the residual is affine in the numbers; None where it is not."""
+    rng = np.random.default_rng(3)
+    zero = np.zeros(unknowns.size)
+    first, second = rng.normal(size=(2, unknowns.size))
+    base = residual(zero)
+    parts = [residual(first), residual(second), residual(first + second)]
+    if not all(np.isfinite(part).all() for part in (base, *parts)):
+        return None
+    if _largest(parts[2] + base - parts[0] - parts[1]) > 1e-11 * max(1.0, *(_largest(part) for part in parts)):
+        return None
+    matrix = np.stack([residual(row) - base for row in np.eye(unknowns.size)], axis=1)
+    numbers, _, rank, _ = np.linalg.lstsq(matrix, -base, rcond=RANK)
+    return Fit(unknowns.unpacked(numbers), _largest(residual(numbers)), _loose(matrix, unknowns, rank), is_certain=True)
+
+
+def _searched(residual: Callable[[Array], Array], begun: Array, unknowns: Unknowns) -> Fit:
+    """The method of Levenberg and Marquardt; it gives up where the error is large and hardly falls any more."""
+    numbers, rows = begun, residual(begun)
+    if not _largest(rows) < HUGE or len(rows) < unknowns.size:
+        return Fit({}, np.inf)
+    cost, damping, jacobian, slow = float(rows @ rows), 1e-3, _slopes(residual, begun, rows), 0.0
+    for _ in range(ITERATIONS):
+        if _largest(rows) <= 1e-14 or slow >= SLOW:
+            break
+        normal = jacobian.T @ jacobian
+        step = np.linalg.lstsq(normal + damping * np.diag(normal.diagonal() + 1e-12), -jacobian.T @ rows, rcond=None)[0]
+        tried = residual(numbers + step)
+        better = float(tried @ tried) if _largest(tried) < HUGE else np.inf
+        if better < cost:
+            slow = slow + 1 if better > 0.99 * cost else 0.0
+            numbers, rows, cost, damping = numbers + step, tried, better, max(damping / 5, 1e-14)
+            jacobian = _slopes(residual, numbers, rows)
+        else:
+            damping, slow = damping * 4, slow + 0.5
+    return Fit(unknowns.unpacked(numbers), _largest(rows), _loose(jacobian, unknowns, None))
+
+
+def _slopes(residual: Callable[[Array], Array], numbers: Array, rows: Array) -> Array:
+    columns = []
+    for place, value in enumerate(numbers):
+        moved = numbers.copy()
+        moved[place] += (width := 1e-7 * max(1.0, abs(value)))
+        columns.append((residual(moved) - rows) / width)
+    return np.nan_to_num(np.stack(columns, axis=1))
+
+
+def _begun(unknowns: Unknowns, guesses: Sequence[Mapping[str, Array]], starts: int) -> Iterator[Array]:
+    if not starts:
+        return
+    for guess in guesses:
+        yield unknowns.packed(guess)
+    yield np.full(unknowns.size, 0.5) + 0.01 * np.arange(unknowns.size)
+    rng = np.random.default_rng(17)
+    for _ in range(starts - 1):
+        yield rng.normal(size=unknowns.size)
+
+
+def _loose(matrix: Array, unknowns: Unknowns, rank: int | None) -> tuple[str, ...]:
+    """Letters with a number that can change while no answer does."""
+    if rank == unknowns.size:
+        return ()
+    _, sizes, rows = np.linalg.svd(matrix, full_matrices=True)
+    full = np.concatenate([sizes, np.zeros(len(rows) - len(sizes))])
+    free = rows[full <= max(RANK, 1e-7 if rank is None else 0.0) * max(full[0], 1e-300)]
+    if not len(free):
+        return ()
+    moved = unknowns.unpacked(np.abs(free).max(axis=0))
+    return tuple(name for name, change in moved.items() if change.max(initial=0.0) > 1e-5)
+
+
+def _largest(values: Array) -> float:
+    return float(np.abs(values).max(initial=0.0)) if np.isfinite(values).all() else np.inf
+
+
+def parameter_guesses(unknowns: Unknowns, named: Mapping[str, Array]) -> list[dict[str, Array]]:
+    """Values to begin with: parameters of the layer with the shape of a letter, or its transpose."""
+    found: dict[str, Array] = {}
+    used: set[str] = set()
+    for name, shape in unknowns.shapes:
+        found[name] = np.full(shape, 0.5)
+        for key, value in named.items():
+            squeezed = value.squeeze() if value.ndim > len(shape) else value
+            fits = [a for a in (squeezed, squeezed.T) if a.shape == shape]
+            if fits and key not in used:
+                found[name] = fits[-1] if len(shape) == 2 else fits[0]
+                used.add(key)
+                break
+    return [found] if used else []

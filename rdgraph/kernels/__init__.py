@@ -1,1 +1,0 @@
-"""The sparse product: `ops` its differentiable operations, `plain` torch alone, `fused` and `sampled` in Triton."""

@@ -1,0 +1,399 @@
+"""The judge: is there a real point at which these conditions hold? z3's complete procedure for real algebra decides.
+
+Every question that is polynomial or piecewise polynomial in coefficients, eigenvalue, states and masks comes here:
+"impossible" is a proof, "possible" comes with a point that was evaluated again without z3, anything else is unknown.
+This module alone knows z3. Questions are remembered, counted, limited in effort, and can be recorded as SMT-LIB, so
+that another solver can check them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import lru_cache, wraps
+from typing import Any, ParamSpec, TypeVar
+
+import sympy as sp
+
+from rdgraph.errors import Undecided
+from rdgraph.reals.budget import remaining
+from rdgraph.reals.enclosure import holds
+from rdgraph.reals.rewriting import NotRewritten, Rewriting, rewrite
+from rdgraph.reals.smtlib import NotTranslated, SmtProblem, translate
+from rdgraph.vocabulary.functions import FUNCTIONS
+
+#: Effort of one question in z3's own units, which do not depend on the machine: a short attempt, then a long one.
+#: Seconds are a last resort.
+EFFORTS = (150_000, 4_000_000)
+SECONDS = 4.0
+#: How the solver eliminates letters. Left to itself z3 4.15 leaves coefficients out of its projections and then calls
+#: possible things impossible, so all are kept; and a proof counts only where a second way, with another order of the
+#: letters and conflicts as they come, finds it too.
+FIRST_WAY = {"add_all_coeffs": True}
+SECOND_WAY = {"add_all_coeffs": True, "simplify_conflicts": False, "variable_ordering_strategy": 1}
+#: Points tried between the two attempts: they can only show that something is possible.
+SAMPLES = 40
+
+#: What an answer says that rests on enclosures.
+BOUNDED = "decided with numbers bounded by interval arithmetic"
+
+P = ParamSpec("P")
+A = TypeVar("A")
+
+
+class Possibility(Enum):
+    """What the judge can say."""
+
+    IMPOSSIBLE = "unsat"
+    POSSIBLE = "sat"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """An outcome; a point where the conditions hold, if possible; why, if unknown.
+
+    `bounded` says that the proof rests on rational bounds of transcendental numbers (interval arithmetic); `effort`
+    counts attempts of the solver, a long one as many short ones, and is the same on every machine.
+    """
+
+    outcome: Possibility
+    point: dict[sp.Basic, sp.Expr] | None = None
+    reason: str = ""
+    bounded: bool = False
+    effort: int = 1
+
+
+@dataclass(frozen=True)
+class Obligation:
+    """A question that was decided: the conditions in words, the problem as SMT-LIB text, the outcome."""
+
+    statement: str
+    smt2: str
+    outcome: Possibility
+
+
+@dataclass
+class Statistics:
+    """Counts of questions asked and how they ended, since the program began."""
+
+    asked: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    unchecked: int = 0
+
+
+@dataclass
+class Watch:
+    """What the answers of a block rest on: `bounded` as soon as one of them used interval arithmetic."""
+
+    bounded: bool = False
+
+
+@dataclass
+class Allowance:
+    """What is left to a search of the effort allowed to it, and the allowance around it."""
+
+    left: int
+    outer: Allowance | None = None
+
+    def spend(self, effort: int) -> None:
+        self.left -= effort
+        if self.outer is not None:
+            self.outer.spend(effort)
+        if self.left < 0:
+            raise Undecided("the effort allowed to a search is spent")
+
+
+statistics = Statistics()
+_allowance: ContextVar[Allowance | None] = ContextVar("allowance", default=None)
+_watch: ContextVar[Watch | None] = ContextVar("watch", default=None)
+_record: ContextVar[list[Obligation] | None] = ContextVar("record", default=None)
+
+
+def possible(*conditions: sp.Basic, thorough: bool = True) -> Ruling:
+    """Whether all conditions hold at some real point at which everything in them is defined.
+
+    Conditions are relations between real expressions and their combinations by And, Or and Not; the signs of symbols
+    are those of their sympy assumptions. A question that only helps may be given up after a short attempt, not
+    `thorough`.
+
+    >>> a, b = sp.symbols("a b", positive=True)
+    >>> possible(a**2 + b**2 < 2 * a * b).outcome
+    <Possibility.IMPOSSIBLE: 'unsat'>
+    >>> possible(a * b > 1, a + b < 2.5).outcome
+    <Possibility.POSSIBLE: 'sat'>
+    """
+    present = tuple(dict.fromkeys(c for c in conditions if c != sp.true))
+    if sp.false in present:
+        return Ruling(Possibility.IMPOSSIBLE)
+    ruling, smt2 = _judged(present, thorough)
+    record = _record.get()
+    if record is not None and smt2:
+        record.append(Obligation(", ".join(map(str, present)) or "true", smt2, ruling.outcome))
+    watch = _watch.get()
+    if watch is not None:
+        watch.bounded = watch.bounded or ruling.bounded
+    allowance = _allowance.get()
+    if allowance is not None:
+        allowance.spend(ruling.effort)
+    return ruling
+
+
+def always(claim: sp.Basic, *conditions: sp.Basic) -> bool | None:
+    """Whether a claim holds wherever the conditions do: proved, refuted by a point, or None.
+
+    >>> x, y, z = sp.symbols("x y z", nonnegative=True)
+    >>> always(x**3 + y**3 + z**3 >= 3 * x * y * z)
+    True
+    """
+    ruling = possible(sp.Not(claim), *conditions)
+    return {Possibility.IMPOSSIBLE: True, Possibility.POSSIBLE: False, Possibility.UNKNOWN: None}[ruling.outcome]
+
+
+@contextmanager
+def watched(*, counts: bool = True) -> Iterator[Watch]:
+    """See whether the answers of the block rest on interval arithmetic; `counts`: those around it then do as well."""
+    outer, watch = _watch.get(), Watch()
+    token = _watch.set(watch)
+    try:
+        yield watch
+    finally:
+        _watch.reset(token)
+        if outer is not None and counts:
+            outer.bounded = outer.bounded or watch.bounded
+
+
+def rest_on_enclosures() -> None:
+    """Tell whoever watches that an answer rests on interval arithmetic."""
+    watch = _watch.get()
+    if watch is not None:
+        watch.bounded = True
+
+
+def within_effort(effort: int, search: Callable[P, A], /, *args: P.args, **kwargs: P.kwargs) -> A:
+    """What a search returns that asks within an effort; `Undecided` beyond it.
+
+    Questions that were answered before count like new ones, so that the outcome depends neither on the machine nor on
+    what was asked earlier.
+
+    >>> x = sp.Symbol("x", real=True)
+    >>> within_effort(1, possible, x > 0).outcome
+    <Possibility.POSSIBLE: 'sat'>
+    >>> within_effort(1, lambda: [possible(x > k) for k in range(9)])
+    Traceback (most recent call last):
+      ...
+    rdgraph.errors.Undecided: the effort allowed to a search is spent
+    """
+    token = _allowance.set(Allowance(effort, _allowance.get()))
+    try:
+        return search(*args, **kwargs)
+    finally:
+        _allowance.reset(token)
+
+
+@contextmanager
+def recorded() -> Iterator[list[Obligation]]:
+    """Collect every question of the block; answers that are remembered elsewhere are found anew."""
+    found: list[Obligation] = []
+    token = _record.set(found)
+    try:
+        yield found
+    finally:
+        _record.reset(token)
+
+
+def remembered(maxsize: int) -> Callable[[Callable[P, A]], Callable[P, A]]:
+    """`lru_cache` for answers, set aside while questions are recorded, and begun anew when functions come or go."""
+
+    def decorate(question: Callable[P, A]) -> Callable[P, A]:
+        cached = lru_cache(maxsize)(lambda functions, *args, **kwargs: question(*args, **kwargs))
+
+        @wraps(question)
+        def ask(*args: P.args, **kwargs: P.kwargs) -> A:
+            if _record.get() is not None:
+                return question(*args, **kwargs)
+            return cached(FUNCTIONS.version, *args, **kwargs)  # type: ignore[arg-type]
+
+        return ask
+
+    return decorate
+
+
+@lru_cache(maxsize=50_000)
+def _judged(conditions: tuple[sp.Basic, ...], thorough: bool) -> tuple[Ruling, str]:
+    """The ruling and its SMT-LIB text; one that ran out of time is not remembered."""
+    statistics.asked += 1
+    try:
+        algebraic = rewrite(conditions)
+        problem = translate(algebraic.conditions + algebraic.facts)
+    except (NotRewritten, NotTranslated) as reason:
+        statistics.outcomes[Possibility.UNKNOWN.value] += 1
+        return Ruling(Possibility.UNKNOWN, reason=str(reason)), ""
+    ruling = _solved(problem, algebraic, conditions, thorough)
+    statistics.outcomes[ruling.outcome.value] += 1
+    return ruling, problem.script(ruling.outcome.value)
+
+
+def _solved(problem: SmtProblem, algebraic: Rewriting, conditions: tuple[sp.Basic, ...], thorough: bool) -> Ruling:
+    """A short attempt of the solver, then points at random, then a long attempt."""
+    try:
+        import z3  # noqa: F401
+    except ImportError:
+        return Ruling(Possibility.UNKNOWN, reason="z3-solver is not installed")
+    first, second = EFFORTS
+    ruling = _attempt(problem, algebraic, conditions, first)
+    spent = 1
+    if ruling is None and thorough:
+        point = _sampled(conditions)
+        if point is not None:
+            return Ruling(Possibility.POSSIBLE, point)
+        ruling = _attempt(problem, algebraic, conditions, second)
+        spent += second // first
+    ruling = ruling or Ruling(Possibility.UNKNOWN, reason="no decision within the effort allowed to one question")
+    return replace(ruling, effort=spent)
+
+
+def _attempt(problem: SmtProblem, algebraic: Rewriting, conditions: tuple[sp.Basic, ...], effort: int) -> Ruling | None:
+    """The solver's ruling; None where the effort was not enough."""
+    import z3
+
+    answer, model = _checked(problem, effort, FIRST_WAY)
+    if answer == z3.unsat:
+        answer, model = _checked(problem, effort, SECOND_WAY)
+    if answer == z3.unsat:
+        return Ruling(Possibility.IMPOSSIBLE, bounded=algebraic.bounded)
+    if answer != z3.sat:
+        if remaining() < 0.01:
+            raise Undecided("time ran out")
+        return None
+    letters = {x for c in conditions for x in c.free_symbols}
+    for point in _points(_values(model, problem), algebraic, letters):
+        if _holds_at(conditions, point):
+            return Ruling(Possibility.POSSIBLE, point)
+    if algebraic.conditions != conditions:
+        return Ruling(
+            Possibility.UNKNOWN, reason="possible for what is known of the functions, which need not be attained"
+        )
+    statistics.unchecked += 1
+    return Ruling(Possibility.UNKNOWN, reason="a point was found, but its exact evaluation did not confirm it")
+
+
+def _checked(problem: SmtProblem, effort: int, way: dict[str, Any]) -> tuple[Any, Any]:
+    """The solver's answer, and its model where it says that the problem can be solved."""
+    import z3
+
+    solver = z3.Tactic("qfnra-nlsat").solver()
+    limits = {"rlimit": effort, "timeout": max(1, int(1000 * min(SECONDS, remaining())))}
+    _set(solver, {**limits, **{n: v for n, v in way.items() if n in _settings()}})
+    solver.from_string(problem.text)
+    answer = solver.check()
+    return answer, solver.model() if answer == z3.sat else None
+
+
+def _set(solver: Any, options: dict[str, int | bool]) -> None:
+    """Set options of a solver: z3's own object for them cannot be ended halfway by a limit of time, and says so."""
+    from z3 import z3core
+
+    context = solver.ctx.ref()
+    made = z3core.Z3_mk_params(context)
+    z3core.Z3_params_inc_ref(context, made)
+    for name, value in options.items():
+        place = z3core.Z3_mk_string_symbol(context, name)
+        put = z3core.Z3_params_set_bool if isinstance(value, bool) else z3core.Z3_params_set_uint
+        put(context, made, place, value)
+    z3core.Z3_solver_set_params(context, solver.solver, made)
+    z3core.Z3_params_dec_ref(context, made)
+
+
+@lru_cache(maxsize=1)
+def _settings() -> frozenset[str]:
+    """What can be set in this version of the solver."""
+    import z3
+
+    known = z3.Tactic("qfnra-nlsat").solver().param_descrs()
+    return frozenset(known.get_name(i) for i in range(known.size()))
+
+
+def _sampled(conditions: tuple[sp.Basic, ...]) -> dict[sp.Basic, sp.Expr] | None:
+    """A point where the conditions hold, by trying rational numbers of several orders of magnitude."""
+    letters = sorted({x for c in conditions for x in c.free_symbols}, key=str)
+    generator = random.Random(0)
+    for _ in range(SAMPLES):
+        point = {x: _example(x, generator) for x in letters}
+        if _holds_at(conditions, point):
+            return point
+    return None
+
+
+def _example(letter: Any, generator: random.Random) -> sp.Rational:
+    size = sp.Rational(generator.randint(1, 40), generator.choice((1, 2, 4, 10, 40)))
+    negative = letter.is_nonpositive or (not letter.is_nonnegative and generator.random() < 0.5)
+    return -size if negative else size
+
+
+def _values(model: Any, problem: SmtProblem) -> dict[sp.Basic, sp.Expr]:
+    """The solver's point as exact numbers: rational, or roots of polynomials."""
+    import z3
+
+    values: dict[sp.Basic, sp.Expr] = {}
+    for entry in model.decls():
+        letter = problem.letters.get(entry.name())
+        if letter is None:
+            continue
+        value = model[entry]
+        if isinstance(value, z3.RatNumRef):
+            values[letter] = sp.Rational(value.numerator_as_long(), value.denominator_as_long())
+        else:
+            x = sp.Dummy("x")
+            coefficients = [sp.Rational(c.numerator_as_long(), c.denominator_as_long()) for c in value.poly()]
+            polynomial = sum(c * x**k for k, c in enumerate(coefficients))
+            values[letter] = sp.rootof(polynomial, x, value.index() - 1)
+    return values
+
+
+def _points(
+    values: dict[sp.Basic, sp.Expr], algebraic: Rewriting, letters: set[sp.Basic]
+) -> Iterator[dict[sp.Basic, sp.Expr]]:
+    """Points in the letters of the question: rational numbers on either side of the solver's first, then its own."""
+    for found in [*_rounded(values), values]:
+        point = {x: found.get(x, _default(x)) for x in letters}
+        for letter, origin in algebraic.origins:
+            point[letter] = origin.xreplace({x: found.get(x, sp.S.One) for x in origin.free_symbols})
+        yield point
+
+
+def _rounded(values: dict[sp.Basic, sp.Expr]) -> list[dict[sp.Basic, sp.Expr]]:
+    """The irrational coordinates of a point rounded down and up, at most eight ways for each of two denominators."""
+    irrational = [x for x, value in values.items() if not value.is_Rational]
+    if not irrational:
+        return []
+    found = []
+    for denominator in (64, 4096):
+        for ways in itertools.islice(itertools.product((math.floor, math.ceil), repeat=len(irrational)), 8):
+            sides = zip(irrational, ways, strict=True)
+            near = {x: sp.Rational(way(float(values[x]) * denominator), denominator) for x, way in sides}
+            found.append(values | near)
+    return found
+
+
+def _default(letter: Any) -> sp.Expr:
+    """A value for a letter that the solver did not need."""
+    return sp.Integer(-1) if letter.is_nonpositive else sp.S.One
+
+
+def _holds_at(conditions: tuple[sp.Basic, ...], point: dict[sp.Basic, sp.Expr]) -> bool:
+    """The point checked without the solver: signs of the letters and every condition."""
+    signs = [relation(x, 0, evaluate=False) for x in point for relation in _sign_relations(x)]
+    return all(holds(c, point, to_the_last_digit=False) for c in (*signs, *conditions))
+
+
+def _sign_relations(letter: Any) -> list[Any]:
+    found = [(sp.Gt, letter.is_positive), (sp.Lt, letter.is_negative), (sp.Ge, letter.is_nonnegative)]
+    return [relation for relation, asked in [*found, (sp.Le, letter.is_nonpositive)] if asked]

@@ -1,0 +1,222 @@
+"""The C source of a field: one function per pass over the rows, and Runge-Kutta steps around them.
+
+The frame (`rdgraph/data/compiled_frame.c`) is the same for every field; the members of its structure, the elementwise
+functions and the passes are written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from string import Template
+from textwrap import indent
+
+import sympy as sp
+
+from rdgraph.language.factored_form import factored_form
+from rdgraph.language.normal_form import State
+from rdgraph.language.reader import start_of
+from rdgraph.language.unfolding import unfolded
+from rdgraph.run.lowering.c_expressions import Layout, SourceNames, function_source
+from rdgraph.run.lowering.entry_source import PassText, RowPlan, pass_text
+from rdgraph.run.lowering.lowering_stages import lowering_algebra
+from rdgraph.run.lowering.torch_source import matrix_code
+from rdgraph.systems.system import System
+
+# ---------------------------------------------------------------------- loop source
+# The C loops of one pass: over compressed rows, or over runs of rows whose entries lie and weigh alike.
+
+#: Degrees up to which the rows of a run have a loop of their own.
+MOST_UNROLLED = 12
+
+_ROWS = """\
+static void pass_{level}(const Member *member, const int64_t begin, const int64_t end) {{
+    const Member copy = *member, *p = &copy;{simd}
+    for (int64_t i = begin; i < end; ++i) {{
+{body}
+    }}
+}}
+"""
+
+_ENTRIES = """\
+for ({index} e = p->{letter}_rows[i]; e < p->{letter}_rows[i + 1]; ++e) {{
+    const real weight = p->{letter}_weights[e];
+    const int64_t j = p->{letter}_columns[e];
+    EACH_CHANNEL {{
+{added}
+    }}
+}}"""
+
+_RUNS = """\
+INLINE void run_{level}(const Member *p, const int degree, const int64_t begin, const int64_t end,
+                  const int64_t *restrict offsets, const real *restrict weights) {{{simd}
+    for (int64_t i = begin; i < end; ++i) {{
+{sums}
+        for (int k = 0; k < degree; ++k) {{
+            EACH_CHANNEL {{
+{added}
+            }}
+        }}
+{body}
+    }}
+}}
+
+static void pass_{level}(const Member *member, const int64_t begin, const int64_t end) {{
+    const Member copy = *member, *p = &copy;
+    const int64_t *starts = p->{letter}_starts;
+    for (int64_t r = first_run(starts, p->{letter}_count[0], begin); starts[r] < end; ++r) {{
+        const int64_t first = starts[r] < begin ? begin : starts[r];
+        const int64_t last = starts[r + 1] > end ? end : starts[r + 1];
+        const int64_t *offsets = p->{letter}_offsets + p->{letter}_entries[r];
+        const real *weights = p->{letter}_weights + p->{letter}_entries[r];
+        switch (p->{letter}_degrees[r]) {{
+{cases}
+        default: run_{level}(p, p->{letter}_degrees[r], first, last, offsets, weights);
+        }}
+    }}
+}}
+"""
+
+_MIXED = """\
+real {name}[CHANNELS] = {{0}};
+for (int k = 0; k < CHANNELS; ++k) {{
+    const real value = {value};
+    EACH_CHANNEL {name}[c] += value * p->{matrix}[k * CHANNELS + c];
+}}"""
+
+
+def loop_source(text: PassText, names: SourceNames) -> str:
+    """The function of one pass over the rows from `begin` to `end`."""
+    simd = "\n    SIMD" if names.layout.channels == 1 else ""
+    if names.layout.run_degrees is not None and text.gathers:
+        return _runs(text, names, names.layout.run_degrees, simd)
+    body = [*_sums(text)]
+    for letter, index in names.layout.operators:
+        added = [
+            f"{name}[c] += weight * {names.at(array, 'j')};"
+            for (own, array), name in text.gathers.items()
+            if own == letter
+        ]
+        if added:
+            body.append(_ENTRIES.format(index=index, letter=letter, added=_indented(added, 8)))
+    body += _entry(text, names)
+    return _ROWS.format(level=text.level, simd="" if text.gathers else simd, body=_indented(body, 8))
+
+
+def _runs(text: PassText, names: SourceNames, degrees: tuple[int, ...], simd: str) -> str:
+    (letter,) = dict.fromkeys(letter for letter, _ in text.gathers)
+    added = [
+        f"{name}[c] += weights[k] * {names.at(array, '(i + offsets[k])')};" for (_, array), name in text.gathers.items()
+    ]
+    cases = [f"case {k}: WITH_CONSTANTS(run_{text.level}, {k}) break;" for k in degrees if 0 < k <= MOST_UNROLLED]
+    return _RUNS.format(
+        level=text.level, letter=letter, simd=simd, sums=_indented(_sums(text), 8), added=_indented(added, 16),
+        body=_indented(_entry(text, names), 8), cases=_indented(cases, 8),
+    )  # fmt: skip
+
+
+def _sums(text: PassText) -> list[str]:
+    return [f"real {name}[CHANNELS] = {{0}};" for name in text.gathers.values()]
+
+
+def _entry(text: PassText, names: SourceNames) -> list[str]:
+    """Mixed channels, and then every entry of a row."""
+    mixed = [
+        _MIXED.format(name=name, matrix=matrix, value=names.at(array, "i", "k"))
+        for (matrix, array), name in text.mixes.items()
+    ]
+    given = ["p", "i", "c", *(f"{name}[c]" for name in text.sums)]
+    return [*mixed, f"EACH_CHANNEL entry_{text.level}({', '.join(given)});"]
+
+
+def _indented(lines: Iterable[str], width: int) -> str:
+    return indent("\n".join(lines), " " * width)
+
+
+# ---------------------------------------------------------------------- compiled source
+#: Rows that one thread takes at a time; fixed, so that no bit depends on the number of threads.
+BLOCK = 8192
+#: Single letters that the source uses itself: the time, the member, the node, the channel, and C's imaginary unit.
+_TAKEN = frozenset("tpicI")
+
+
+@dataclass(frozen=True)
+class CompiledSource:
+    """The source, and the coefficients, matrices and stored arrays in the order in which it takes them."""
+
+    text: str
+    coefficients: tuple[sp.Expr, ...]
+    matrices: tuple[sp.Expr, ...]
+    stored: tuple[str, ...]
+
+
+def compiled_source(system: System, layout: Layout) -> CompiledSource:
+    """The C source of all fields of a system; its coefficients are in the symbols of `coefficient_symbol`."""
+    own = _state_names(system)
+    plan = _plan(system, layout, own)
+    starts = tuple(own[start_of(state)] for state in system.fields)
+    names = SourceNames(
+        layout, tuple(own[state] for state in system.fields), starts, tuple(x.name for x in plan.stored)
+    )
+    passes = [pass_text(plan, names, level) for level in range(1, plan.passes + 1)]
+    loops = ["\n".join(text.function()) + "\n\n" + loop_source(text, names) for text in passes]
+    calls = [f"    RUN_PASS(pass_{text.level})" for text in passes]
+    pieces = {
+        "equation": system.text,
+        "real": layout.real,
+        "channels": layout.channels,
+        "width": layout.channels * len(system.fields),
+        "block": BLOCK,
+        "stored_count": len(plan.stored),
+        "functions": "\n".join(map(function_source, names.functions)),
+        "passes": "\n".join(loops),
+        "calls": "\n".join(calls),
+    }
+    text = Template(_frame()).substitute(pieces, **_member_pieces(names))
+    return CompiledSource(text, tuple(names.coefficients), tuple(names.matrices), names.stored)
+
+
+def _plan(system: System, layout: Layout, own: dict[str, str]) -> RowPlan:
+    """The passes of all fields, from their factored forms."""
+    algebra = lowering_algebra(system, layout.has_degree)
+    forms = {own[state]: factored_form(unfolded(tree), algebra) for state, tree in system.flow.items()}
+    return RowPlan(forms, {State(name): short for name, short in own.items()}, algebra.kinds)
+
+
+def _state_names(system: System) -> dict[str, str]:
+    """Names in C of the states and their starts: single letters as they are, longer ones with an underscore behind.
+
+    Nothing that C, its headers or the frame call something ends in one.
+    """
+    names: dict[str, str] = {}
+    for state in (*system.fields, *map(start_of, system.fields)):
+        name = state.replace("'", "_rate")
+        name = name if len(name) == 1 and name not in _TAKEN else f"{name}_"
+        while name in names.values():
+            name += "_"
+        names[state] = name
+    return names
+
+
+def _member_pieces(names: SourceNames) -> dict[str, str]:
+    """The structure with all arrays of one member, how it is filled, and what the coefficients are."""
+    handed = names.handed()
+    pointers = ["const real *restrict state;", "real *restrict out;"]
+    pointers += [f"const {kind} *restrict {name};" for kind, name in handed]
+    pointers += [f"real *restrict {name};" for name in names.stored]
+    filling = [f"p.{name} = (const {kind} *)arrays[{k}] + m * strides[{k}];" for k, (kind, name) in enumerate(handed)]
+    filling += [f"p.{name} = work + {k} * nodes * CHANNELS;" for k, name in enumerate(names.stored)]
+    notes = [(name, str(expression)) for expression, name in names.coefficients.items()]
+    notes += [(name, matrix_code(matrix)) for matrix, name in names.matrices.items()]
+    return {
+        "members": "\n".join(f"    {line}" for line in pointers),
+        "filling": "\n".join(f"    {line}" for line in filling),
+        "coefficients": "".join(f"// {name} = {text}\n" for name, text in notes),
+    }
+
+
+@cache
+def _frame() -> str:
+    return resources.files("rdgraph").joinpath("data", "compiled_frame.c").read_text(encoding="utf-8")

@@ -1,0 +1,65 @@
+"""`KernelRoute`: the way of a lowered field to generated kernels, and when it is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from rdgraph.graphs.kernels.devices import can_fuse, use_fused
+from rdgraph.graphs.operator import Operator
+from rdgraph.run.lowering.fused_slope import FusedField, FusedTerms, HeldTranspose, SlopeCall, flat
+from rdgraph.run.lowering.generated_function import GeneratedFunction
+from rdgraph.run.lowering.lowering_stages import Lowered
+
+
+@dataclass(frozen=True, eq=False)
+class KernelRoute:
+    """What generated kernels compute of a field, whatever its coefficients are.
+
+    Args:
+        terms: The coefficients and the text of the terms.
+        function: The generated function, and `code`, which computes the same from torch's own operations.
+
+    >>> from rdgraph import lower, generators
+    >>> field = lower("F", generators.ring(4).operator("row"), {"alpha": 1.0, "beta": 0.5})
+    >>> KernelRoute.of(field._stages).is_open(torch.ones(4, 2), field.start)
+    False
+    """
+
+    terms: FusedTerms
+    function: GeneratedFunction
+    code: Callable[..., Tensor]
+
+    @classmethod
+    def of(cls, stages: Lowered) -> KernelRoute | None:
+        """That of a system; None where its terms are none that kernels are generated for."""
+        return None if stages.fused is None else cls(stages.fused, stages.field, stages.code["field"])
+
+    def is_open(self, H: Tensor, start: Callable[[], Tensor]) -> bool:
+        """Whether it is taken for a state like this; `start` gives the start of a field that has to know it."""
+        return use_fused(H) and not (self.terms.uses_start and start().shape != H.shape)
+
+    def stacked(
+        self, values: Sequence[Tensor], one: Tensor, batch: tuple[int, ...], device: torch.device
+    ) -> Tensor | None:
+        """The coefficients as the kernels take them, computed beforehand; None where there will be no kernels."""
+        return self.terms.stack(values, one, batch) if can_fuse(device) else None
+
+    def field(
+        self, operator: Operator, values: Sequence[Tensor], one: Tensor, H: Tensor, start: Callable[[], Tensor],
+        leaves: Sequence[Tensor], stack: Tensor | None = None, held: HeldTranspose | None = None,
+    ) -> FusedField:  # fmt: skip
+        """The field for states like H with the values of its coefficients.
+
+        `leaves` are the tensors behind the field that want a gradient; `stack` and `held` are what many evaluations
+        share.
+        """
+        batch = tuple(H.shape[:-2])
+        stack = self.terms.stack(values, one, batch) if stack is None else stack
+        tracked = torch.is_grad_enabled() and bool(H.requires_grad or stack.requires_grad or leaves)
+        wants_scale = self.terms.wants_scale(values)
+        call = SlopeCall(self.terms, operator._tensors(tracked), self.function, self.code, one, wants_scale, held)
+        return FusedField(call, operator.flat_weights(batch), flat(start()) if self.terms.uses_start else None, stack)

@@ -1,0 +1,169 @@
+"""Divisions and roots that cancel: H**2/H is H, but it is not defined where H = 0, and the normal form says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import sympy as sp
+
+from rdgraph.errors import NotApplicable
+from rdgraph.language.normal_form import Act, Algebra, Mix, State
+from rdgraph.reals.domain import Domain
+from rdgraph.reals.regions import defining_conditions
+from rdgraph.systems.canonical.function_identities import canonical
+from rdgraph.systems.canonical.standard_form import standard_form
+
+# ---------------------------------------------------------------------- cancelling functions
+# Functions that cancel: relu(H) - relu(-H) is H, so that an equation with it is linear and is called so.
+
+#: Sums of more different functions than this stay as they are.
+MAX_CALLS = 8
+
+
+def without_cancelling(normal: sp.Expr, algebra: Algebra) -> sp.Expr:
+    """A normal form with the sums replaced whose functions cancel altogether; everything else stays as it was written.
+
+    Sums that are not defined for all states, with divisions or roots, stay too: what they are equal to would be.
+
+    >>> from rdgraph.systems.parser import parse
+    >>> for text in ("A@H + relu(H) - relu(-H) + tanh(H)", "H*sin(H)**2 + H*cos(H)**2", "tanh(H) - sigmoid(H)"):
+    ...     system = parse(text)
+    ...     print(without_cancelling(system.algebra.normal(system.expression), system.algebra))
+    H + tanh(H) + A@H
+    H
+    tanh(H) - sigmoid(H)
+    """
+    if len(_calls(normal)) < 2:
+        return normal
+    for whole in _sums(normal, algebra):
+        form = _form(whole, algebra)
+        if form is not None and not _calls(form) and not _is_partial(form):
+            normal = normal - whole + sp.expand(form)
+    return normal
+
+
+def _form(whole: sp.Expr, algebra: Algebra) -> sp.Expr | None:
+    """The canonical form; None for sums that are too long or not defined for all states."""
+    if _is_partial(whole) or len(_calls(whole)) > MAX_CALLS:
+        return None
+    try:
+        return canonical(whole, algebra).expression
+    except NotApplicable:
+        return None
+
+
+def _is_partial(expression: sp.Expr) -> bool:
+    """Whether there are divisions by states or roots of them."""
+    powers = [power for power in expression.atoms(sp.Pow) if power.base.has(State)]
+    return any(power.exp.is_negative or not power.exp.is_Integer for power in powers)
+
+
+def _calls(expression: sp.Expr) -> set[sp.Expr]:
+    """Functions and roots, those inside of others, of operators and of matrices too."""
+    roots = {power for power in expression.atoms(sp.Pow) if not power.exp.is_Integer}
+    return expression.atoms(sp.Function) | roots
+
+
+def _sums(normal: sp.Expr, algebra: Algebra) -> Iterator[sp.Expr]:
+    """Terms with functions, summed where their canonical forms have functions of one kind with a letter in common."""
+    found: list[tuple[set[tuple[Any, sp.Basic]], sp.Expr]] = []
+    for term in sp.Add.make_args(normal):
+        form = _form(term, algebra) if _calls(term) else None
+        if form is None:
+            continue
+        marks = {(call.func, letter) for call in _calls(form) for letter in call.free_symbols}
+        for other in [group for group in found if group[0] & marks]:
+            marks, term = marks | other[0], term + other[1]
+            found.remove(other)
+        found.append((marks, term))
+    return (whole for _, whole in found)
+
+
+# ---------------------------------------------------------------------- cancelled parts
+class Nought(sp.Function):
+    """Zero wherever its argument has a value, and without a value elsewhere.
+
+    >>> H = State("H")
+    >>> print(Nought(1 / H), Nought(sp.Integer(3)), H + Nought(1 / H), sep=", ")
+    0/H, 0, H + 0/H
+    """
+
+    nargs = 1
+    is_real = True
+    is_commutative = True
+
+    @classmethod
+    def eval(cls, part: sp.Expr) -> sp.Expr | None:
+        return sp.S.Zero if part.is_Number and part.is_finite else None
+
+    @property
+    def reason(self) -> str:
+        """Why it stands in the way of answers for all states."""
+        where = "all states" if self.has(State) else "nodes where a mask is 0"
+        return f"{self.args[0]} cancels, but it is not defined for {where}"
+
+    def _eval_derivative(self, letter: sp.Symbol) -> sp.Expr:
+        """The slope has no value either where the argument has none."""
+        return self if self.has(letter) else sp.S.Zero
+
+    def _sympystr(self, printer: Any) -> str:
+        return f"0*{printer._print(self.args[0])}".replace("0*1/", "0/", 1)
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        """LaTeX, to the power `exp` where one is given."""
+        text = rf"0 \cdot {printer._print(self.args[0])}"
+        return text if exp is None else rf"\left({text}\right)^{{{exp}}}"
+
+
+def with_cancelled(tree: sp.Basic, algebra: Algebra, domain: Callable[[], Domain]) -> sp.Expr:
+    """The normal form of a tree without what cancels; `Nought` stands for divisions and roots that went with it.
+
+    What has a value for all states leaves nothing behind. The domain is asked for only where something cancelled.
+
+    >>> from rdgraph.systems.parser import parse
+    >>> for text in ("beta*H**2/H", "H*(A@H)/(A@H)", "H*exp(H)/exp(H)", "beta/H"):
+    ...     system = parse(text)
+    ...     print(with_cancelled(system.expression, system.algebra, lambda: system.domain))
+    H*beta + 0/H
+    H + 0/(A@H)
+    H
+    beta/H
+    """
+    normal, parts = algebra.normal_and_parts(tree)
+    plain = standard_form(without_cancelling(normal, algebra), algebra)
+    return sp.Add(plain, *_lost(normal, parts, algebra, domain))
+
+
+def where_defined(normal: sp.Expr) -> sp.Expr:
+    """The values of a normal form at the states where it has some."""
+    return normal.replace(Nought, lambda part: sp.S.Zero) if normal.has(Nought) else normal
+
+
+def _lost(normal: sp.Expr, parts: Iterable[sp.Expr], algebra: Algebra, domain: Callable[[], Domain]) -> list[sp.Expr]:
+    """A `Nought` for every part that asks more of the states than the normal form does."""
+    asked = {part: found for part in dict.fromkeys(parts) if (found := _conditions(part, algebra))}
+    if not asked:
+        return []
+    kept = _conditions(normal, algebra)
+    lost = []
+    for part, conditions in asked.items():
+        gone = [condition for condition in conditions if condition not in kept]
+        if gone and not _hold(gone, kept, domain()):
+            lost.append(Nought(part))
+            kept = [*kept, *gone]
+    return lost
+
+
+def _conditions(expression: sp.Expr, algebra: Algebra) -> list[sp.Basic]:
+    """What an expression asks of states and masks in order to have a value."""
+    return [c for c in defining_conditions(expression) if c.has(State, Act, Mix, *algebra.masks)]
+
+
+def _hold(conditions: Iterable[sp.Basic], given: Iterable[sp.Basic], domain: Domain) -> bool:
+    """Whether conditions are proved on a domain, averages and mixtures being any numbers."""
+    wanted, known = list(conditions), list(given)
+    atoms: set[sp.Expr] = set().union(*(c.atoms(Act, Mix) for c in (*wanted, *known)))
+    letters = {atom: sp.Dummy("z", real=True) for atom in atoms}
+    wide = domain.where(*(c.xreplace(letters) for c in known))
+    return all(wide.proves(c.xreplace(letters)) is True for c in wanted)

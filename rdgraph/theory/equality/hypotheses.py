@@ -1,0 +1,249 @@
+"""Hypotheses: equations between letters that a proof may use, read, ordered, and checked against each other.
+
+`letter = expression` is a definition. What says more about a defined letter, or relates products, is an equation:
+between operators it becomes rules for words, between coefficients it is solved for a letter or kept as a condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import sympy as sp
+
+from rdgraph.errors import AssumptionError, InvalidArgument, NotApplicable
+from rdgraph.language.answer_symbols import public
+from rdgraph.language.assumptions import Assumptions
+from rdgraph.language.normal_form import H0, MASKS, Act, Algebra, H, Polynomial, State, WordRules, completed
+from rdgraph.language.reader import Vocabulary, read_expression
+from rdgraph.language.tree import ELEMENTWISE, Apply, Kind, Name, kind_of, names_in
+from rdgraph.reals.domain import Domain
+
+_SIGN_CONDITIONS = {"positive": sp.Gt, "negative": sp.Lt, "nonnegative": sp.Ge, "nonpositive": sp.Le}
+
+
+@dataclass(frozen=True)
+class Equation:
+    """left = right, as it was written and as trees."""
+
+    text: str
+    left: sp.Basic
+    right: sp.Basic
+
+
+@dataclass(frozen=True)
+class Hypotheses:
+    """What may be used: definitions `letter = expression` and equations, such as `A@A = A` between operators.
+
+    Only these are used: without "L = I - A" among them, L is just another operator. With `assumptions` the
+    coefficients have signs and relations, which a definition of a letter may override only where its sign was left to
+    the default; without them coefficients are any real numbers. Contradictions raise `AssumptionError`. `operators` has
+    the words said of operators, such as antisymmetric: no proof uses them, counter-examples have them.
+    """
+
+    texts: tuple[str, ...]
+    letters: tuple[tuple[str, str], ...] = ()
+    assumptions: Assumptions | None = None
+    operators: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        return Vocabulary.standard().extended({"D": Kind.OPERATOR} | {n: Kind(k) for n, k in self.letters})
+
+    @cached_property
+    def equations(self) -> tuple[Equation, ...]:
+        """Every hypothesis as written."""
+        return tuple(map(self._read, self.texts))
+
+    def _read(self, text: str) -> Equation:
+        left_text, sign, right_text = text.partition("=")
+        if not sign or "=" in right_text:
+            raise InvalidArgument(f"expected a hypothesis such as 'L = I - A', got {text!r}")
+        left, right = (read_expression(t, self.vocabulary) for t in (left_text, right_text))
+        vanishes = right == 0 and isinstance(left, Name) and left.kind in (Kind.MATRIX, Kind.FIELD)
+        both = {kind_of(left), kind_of(right)}
+        if len(both) > 1 and not both <= ELEMENTWISE - {Kind.FIELD} and not vanishes:
+            raise InvalidArgument(f"the sides of {text!r} differ in kind: {kind_of(left)} and {kind_of(right)}")
+        return Equation(text, left, right)
+
+    @cached_property
+    def symbols(self) -> dict[str, sp.Symbol]:
+        """The symbols of all letters, with their signs."""
+        known = self.assumptions
+        plain = {n: sp.Symbol(n, real=True) for n in self.vocabulary.kinds}
+        signed = {} if known is None else {n: known.symbol(n) for n, k in self._coefficients.items() if n not in MASKS}
+        states = {n: State(n) for n, k in self.vocabulary.kinds.items() if k is Kind.FIELD}
+        return plain | signed | states | {"H": H, "H0": H0}
+
+    @cached_property
+    def _coefficients(self) -> dict[str, Kind]:
+        return {n: k for n, k in self.vocabulary.kinds.items() if k in ELEMENTWISE - {Kind.FIELD}}
+
+    @cached_property
+    def _resolved(self) -> _Resolved:
+        return _resolve(self)
+
+    @property
+    def definitions(self) -> dict[str, sp.Basic]:
+        return self._resolved.definitions
+
+    @property
+    def chosen(self) -> set[str]:
+        """Letters that a hypothesis of its own defines; definitions of others follow from several hypotheses."""
+        return self._resolved.chosen
+
+    @property
+    def word_rules(self) -> WordRules:
+        return self._resolved.word_rules
+
+    @cached_property
+    def algebra(self) -> Algebra:
+        return Algebra(self.symbols, self.vocabulary.kinds, self.definitions, self.word_rules.rules)
+
+    @cached_property
+    def domain(self) -> Domain:
+        """The admissible coefficients under assumptions and hypotheses; refuses contradictions."""
+        conditions = [*self._resolved.conditions, *self._mask_conditions()]
+        if self.assumptions is not None:
+            conditions += self._relations(self.assumptions) + self._signs(self.assumptions)
+        domain = Domain(tuple(c for c in conditions if c != sp.true))
+        try:
+            domain.check()
+        except AssumptionError as problem:
+            under = f"; under the hypotheses {', '.join(self.texts)}" if self.texts else ""
+            raise AssumptionError(f"{problem}{under}") from None
+        return domain
+
+    def _relations(self, assumptions: Assumptions) -> list[sp.Basic]:
+        gaps = [(self.algebra.normal(r.upper) - self.algebra.normal(r.lower), r.strict) for r in assumptions.relations]
+        return [(sp.Gt if strict else sp.Ge)(sp.expand(gap), 0, evaluate=False) for gap, strict in gaps]
+
+    def _signs(self, assumptions: Assumptions) -> list[sp.Basic]:
+        """Signs of letters that have a definition: their symbols, which carry the sign, no longer occur."""
+        explicit = assumptions.stated
+        found = []
+        for name, body in self.definitions.items():
+            if name not in self._coefficients or name in MASKS:
+                continue
+            if name in self.chosen and name not in explicit:
+                continue
+            relation = _SIGN_CONDITIONS.get(assumptions.sign(name))
+            if relation is not None:
+                found.append(relation(self.algebra.normal(body), 0, evaluate=False))
+        return found
+
+    def _mask_conditions(self) -> list[sp.Basic]:
+        masks = [self.algebra.normal(Name(n, Kind.NODE)) for n in MASKS if n in self.definitions]
+        return [sp.Or(sp.Eq(m, 0, evaluate=False), sp.Eq(m, 1, evaluate=False)) for m in masks]
+
+
+@dataclass
+class _Resolved:
+    """Definitions, those a text chose (the others follow from several texts), word rules, conditions left over."""
+
+    definitions: dict[str, sp.Basic] = field(default_factory=dict)
+    chosen: set[str] = field(default_factory=set)
+    word_rules: WordRules = field(default_factory=WordRules)
+    conditions: list[sp.Basic] = field(default_factory=list)
+
+
+def _resolve(given: Hypotheses) -> _Resolved:
+    result = _Resolved()
+    pending = []
+    for equation in given.equations:
+        name = equation.left.name if isinstance(equation.left, Name) else ""
+        if name and name not in result.definitions and _can_define(name, equation.right, result, given):
+            result.definitions[name] = equation.right
+            result.chosen.add(name)
+        else:
+            pending.append(equation)
+    relations = []
+    for equation in pending:
+        match kind_of(equation.left):
+            case Kind.OPERATOR:
+                relations.append(_operator_relation(equation, _algebra(given, result)))
+            case Kind.FIELD | Kind.MATRIX:
+                _check_redundant(equation, _algebra(given, result))
+            case _:
+                _use_coefficients(equation, given, result)
+    result.word_rules = completed(relations)
+    return result
+
+
+def _algebra(given: Hypotheses, result: _Resolved) -> Algebra:
+    return Algebra(given.symbols, given.vocabulary.kinds, result.definitions)
+
+
+def _can_define(name: str, body: sp.Basic, result: _Resolved, given: Hypotheses) -> bool:
+    """Not through itself, and not one number by numbers that vary between nodes or channels."""
+    kinds = given.vocabulary.kinds
+    own = kinds[name]
+    if own in ELEMENTWISE - {Kind.FIELD} and kind_of(body) not in (Kind.SCALAR, own):
+        return False
+    return name not in _reachable(body, result.definitions)
+
+
+def _reachable(body: sp.Basic, definitions: Mapping[str, sp.Basic]) -> set[str]:
+    """Every letter a tree depends on, through definitions too."""
+    found: set[str] = set()
+    todo = [body]
+    while todo:
+        for letter in names_in(todo.pop()):
+            if letter.name not in found:
+                found.add(letter.name)
+                if letter.name in definitions:
+                    todo.append(definitions[letter.name])
+    return found
+
+
+def _operator_relation(equation: Equation, algebra: Algebra) -> Polynomial:
+    """left - right as a polynomial in words, read off its action on a state."""
+    state = Name("H", Kind.FIELD)
+    gap = sp.expand(algebra.normal(Apply(equation.left, state)) - algebra.normal(Apply(equation.right, state)))
+    polynomial: Polynomial = {}
+    for term in sp.Add.make_args(gap):
+        coefficient, core = term.as_independent(H, Act)
+        if core == H:
+            word: tuple[str, ...] = ()
+        elif isinstance(core, Act) and core.inner == H:
+            word = tuple(w.name for w in core.word)
+        elif term == 0:
+            continue
+        else:
+            raise NotApplicable(
+                f"expected operators with scalar or channel coefficients in {equation.text!r}, got the term {term}"
+            )
+        polynomial[word] = polynomial.get(word, sp.S.Zero) + coefficient
+    return polynomial
+
+
+def _check_redundant(equation: Equation, algebra: Algebra) -> None:
+    """A second equation for a field or a matrix may only repeat what is known."""
+    sides = [equation.left, equation.right]
+    if kind_of(equation.left) is Kind.MATRIX:
+        sides = [Apply(Name("H", Kind.FIELD), side) for side in sides]
+    if algebra.normal(sides[0]) != algebra.normal(sides[1]):
+        raise NotApplicable(
+            f"expected at most one definition of a field or matrix, not through itself, got also {equation.text!r}; "
+            "substitute it by hand"
+        )
+
+
+def _use_coefficients(equation: Equation, given: Hypotheses, result: _Resolved) -> None:
+    """An equation between coefficients defines one of them where it is linear in it; else it is a condition."""
+    algebra = _algebra(given, result)
+    gap = sp.expand(algebra.normal(equation.left) - algebra.normal(equation.right))
+    if gap == 0:
+        return
+    if gap.is_number:
+        raise AssumptionError(f"the hypotheses contradict each other: {equation.text!r} would need {gap} = 0; drop one")
+    for letter in sorted(gap.free_symbols, key=lambda x: x.name):
+        slope = gap.coeff(letter)
+        rest = sp.expand(gap - slope * letter)
+        if slope.is_Rational and slope != 0 and not rest.has(letter):
+            body = read_expression(str(public(-rest / slope)), given.vocabulary)
+            if _can_define(letter.name, body, result, given):
+                result.definitions[letter.name] = body
+                return
+    result.conditions.append(sp.Eq(gap, 0, evaluate=False))

@@ -1,0 +1,273 @@
+"""One entry of f written out in single entries of the state, the coefficients and the mixing matrices.
+
+The graph is a tree in which every node collects from two kinds of neighbours, many of each kind, so that what it gives
+back to them vanishes: A collects a third from the first kind and two thirds from the second. Such trees are limits of
+undirected graphs with equal degrees, on which the symmetric, row and column normalisations agree; entries of all their
+nodes are free, and so are A@H, A@(A@H) and their nonlinear relatives at the root. What is read off here is therefore
+revealed by the right-hand sides on all graphs together.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import sympy as sp
+
+from rdgraph.language.normal_form import Act, Mix
+from rdgraph.language.tree import Kind
+from rdgraph.reals.enclosure import NotEnclosed, enclose
+from rdgraph.theory.identifiability.form import ExaminedForm
+
+# ---------------------------------------------------------------------- entries
+#: A node of the tree: which branch was taken at every step from the root.
+Node = tuple[int, ...]
+ROOT: Node = ()
+#: A node without neighbours: A@1 is 0 there and 1 elsewhere.
+ALONE: Node = (-1,)
+
+#: Parts that a node collects from its two kinds of neighbours; below the depth there is one kind, to keep words short.
+SHARES = (sp.Rational(1, 3), sp.Rational(2, 3))
+BRANCHING_DEPTH = 3
+
+
+@dataclass(frozen=True)
+class FieldEntries:
+    """The entries of f at the root of the tree, one per channel, and of its ancestors where nodes have coefficients.
+
+    `parameters` are the unknowns in them: a scalar is one, a channel coefficient one per channel (`b[0]`), a node
+    coefficient one per node (`k[()]`), a matrix one per pair of channels (`W[0,1]`).
+    """
+
+    form: ExaminedForm
+    _known: dict[tuple[sp.Expr, Node, int], sp.Expr] = field(default_factory=dict, compare=False, repr=False)
+
+    @cached_property
+    def channels(self) -> int:
+        """Enough channels to tell scalars from coefficients that differ between channels."""
+        kinds = list(self.form.letters.values())
+        if Kind.MATRIX in kinds:
+            return 2
+        return min(1 + kinds.count(Kind.SCALAR), 3) if Kind.CHANNEL in kinds else 1
+
+    @cached_property
+    def watched(self) -> Node:
+        """The node whose coefficients are asked for: as deep as f reaches, so that its neighbours see it too."""
+        if Kind.NODE not in self.form.letters.values():
+            return ROOT
+        return (0,) * min(reach(self.form.expression), BRANCHING_DEPTH)
+
+    @cached_property
+    def values(self) -> tuple[sp.Expr, ...]:
+        """f at the watched node and at the nodes above it, in every channel."""
+        path = [self.watched[:k] for k in range(len(self.watched) + 1)]
+        if any(not atom.inner.free_symbols for atom in self.form.expression.atoms(Act)):
+            path.append(ALONE)
+        return tuple(self.entry(self.form.expression, node, c) for node in path for c in range(self.channels))
+
+    @cached_property
+    def parameters(self) -> tuple[sp.Symbol, ...]:
+        found = {x for value in self.values for x in value.free_symbols if self.origin(x) in self.form.letters}
+        return tuple(sorted(found, key=str))
+
+    @cached_property
+    def is_affine(self) -> bool:
+        """Whether the values are affine in the parameters, as they are written: no slope depends on one.
+
+        What f determines nearby it then determines everywhere.
+        """
+        own = set(self.parameters)
+        return all(not sp.diff(value, x).free_symbols & own for value in self.values for x in self.parameters)
+
+    @cached_property
+    def states(self) -> tuple[sp.Symbol, ...]:
+        found = {x for value in self.values for x in value.free_symbols}
+        return tuple(sorted(found - set(self.parameters), key=str))
+
+    @staticmethod
+    def origin(symbol: sp.Basic) -> str:
+        """The letter a symbol stands for one entry of.
+
+        >>> FieldEntries.origin(sp.Symbol("W[0,1]"))
+        'W'
+        """
+        return str(symbol).partition("[")[0]
+
+    def parts(self, expression: sp.Expr) -> list[sp.Expr]:
+        """An expression in letters, entry by entry: alpha*W + b*I becomes alpha*W[0,0] + b[0], alpha*W[0,1], ..."""
+        names = {x.name: x for x in expression.free_symbols}
+        kinds = {Kind.MATRIX if n == "I" else self.form.letters[n] for n in names}
+        rows = range(self.channels if Kind.MATRIX in kinds else 1)
+        columns = range(self.channels if kinds & {Kind.MATRIX, Kind.CHANNEL} else 1)
+        return [
+            sp.sympify(expression.xreplace({x: self._part(n, i, j) for n, x in names.items()}))
+            for i in rows
+            for j in columns
+        ]
+
+    def _part(self, name: str, row: int, column: int) -> sp.Expr:
+        if name == "I":
+            return sp.Integer(int(row == column))
+        if self.form.letters[name] is Kind.MATRIX:
+            return self._matrix((name,))[row, column]
+        return self._symbol(self.form.symbol(name), self.watched, column)
+
+    def _matrix(self, word: tuple[str, ...]) -> sp.Matrix:
+        size = self.channels
+        product = sp.eye(size)
+        for name in word:
+            product *= sp.Matrix(size, size, lambda i, j, name=name: sp.Symbol(f"{name}[{i},{j}]", real=True))
+        return product
+
+    def entry(self, expression: sp.Expr, node: Node, channel: int) -> sp.Expr:
+        """The value of a normal form at a node and in a channel."""
+        key = (expression, node, channel)
+        if key not in self._known:
+            self._known[key] = self._entry(expression, node, channel)
+        return self._known[key]
+
+    def _entry(self, expression: sp.Expr, node: Node, channel: int) -> sp.Expr:
+        match expression:
+            case Act():
+                collected = descendants(node, len(expression.word))
+                return sp.Add(*(share * self.entry(expression.inner, n, channel) for n, share in collected.items()))
+            case Mix():
+                row = sp.Matrix([[self.entry(expression.inner, node, c) for c in range(self.channels)]])
+                return sp.expand((row * self._matrix(tuple(w.name for w in expression.word)))[channel])
+            case sp.Symbol():
+                return self._symbol(expression, node, channel)
+        if not expression.args:
+            return expression
+        return expression.func(*(self.entry(part, node, channel) for part in expression.args))
+
+    def _symbol(self, letter: sp.Symbol, node: Node, channel: int) -> sp.Expr:
+        kind = self.form.kinds.get(letter.name, Kind.FIELD)
+        place = "".join(map(str, node))
+        match kind:
+            case Kind.SCALAR:
+                return letter
+            case Kind.CHANNEL:
+                return sp.Symbol(f"{letter.name}[{channel}]", **letter._assumptions_orig)
+            case Kind.NODE:
+                return sp.Symbol(f"{letter.name}[node {place}]", **letter._assumptions_orig)
+        return sp.Symbol(f"{letter.name}[node {place},{channel}]", real=True)
+
+
+def descendants(node: Node, steps: int) -> Mapping[Node, sp.Expr]:
+    """The nodes that A^steps collects from, with their shares."""
+    if node == ALONE and steps:
+        return {}
+    level: dict[Node, sp.Expr] = {node: sp.S.One}
+    for _ in range(steps):
+        shares = SHARES if len(next(iter(level))) < BRANCHING_DEPTH else (sp.S.One,)
+        level = {(*n, k): weight * share for n, weight in level.items() for k, share in enumerate(shares)}
+    return level
+
+
+def reach(expression: sp.Expr) -> int:
+    """The number of steps from which f collects."""
+    own = len(expression.word) if isinstance(expression, Act) else 0
+    return own + max((reach(part) for part in expression.args if isinstance(part, sp.Expr)), default=0)
+
+
+# ---------------------------------------------------------------------- ranks
+# Ranks that are certain from below: pivots of Gaussian elimination that ball arithmetic tells from zero.
+
+#: Bits of the balls; what is smaller than 2**-ZERO_BITS counts as a zero that was measured.
+BITS = 320
+ZERO_BITS = 160
+
+Point = dict[sp.Basic, sp.Expr]
+
+
+def certain_rank(rows: Sequence[Sequence[Any]]) -> int:
+    """A lower bound of the rank of a matrix of balls: the number of pivots that differ from zero for certain.
+
+    >>> from flint import arb
+    >>> third = arb(1) / 3
+    >>> certain_rank([[third, 1], [1, 3]]), certain_rank([[third, 1], [1, arb(2)]])
+    (1, 2)
+    """
+    from flint import arb, ctx
+
+    left = [[arb(entry) for entry in row] for row in rows]
+    rank = 0
+    with ctx.workprec(BITS):
+        while left and left[0]:
+            size, i, j = max(
+                (float(entry.abs_lower()), i, j) for i, row in enumerate(left) for j, entry in enumerate(row)
+            )
+            if size <= 2.0**-ZERO_BITS:
+                break
+            pivot = left.pop(i)
+            left = [_eliminated(row, pivot, j) for row in left]
+            rank += 1
+    return rank
+
+
+def _eliminated(row: list[Any], pivot: list[Any], column: int) -> list[Any]:
+    """A row minus the multiple of the pivot's that clears a column, without that column."""
+    factor = row[column] / pivot[column]
+    return [entry - factor * pivot[k] for k, entry in enumerate(row) if k != column]
+
+
+def balls(rows: Sequence[Sequence[sp.Expr]], point: Point) -> list[list[Any]]:
+    """The matrix at a point; rows that are not finite real numbers there are left out."""
+    found = []
+    for row in rows:
+        try:
+            found.append([enclose(sp.sympify(entry).xreplace(point), BITS) for entry in row])
+        except NotEnclosed:
+            continue
+    return found
+
+
+def admissible_points(form: ExaminedForm, parameters: Sequence[sp.Symbol], count: int) -> Iterator[Point]:
+    """Rational values of the parameters that the assumptions allow, drawn from a fixed seed.
+
+    Parameters are entries of letters, such as b[0]; a relation between letters has to hold for every entry of them.
+    """
+    generator = random.Random(0)
+    for _ in range(200 * count):
+        values = {x: _value(x, generator) for x in parameters}
+        letters = {name: [v for x, v in values.items() if str(x).partition("[")[0] == name] for name in form.kinds}
+        if all(_allowed(relation, letters, generator) for relation in form.relations):
+            yield dict(values)
+            count -= 1
+        if count == 0:
+            return
+
+
+def _value(parameter: sp.Symbol, generator: random.Random) -> sp.Rational:
+    size = sp.Rational(generator.randint(20, 200), generator.choice((61, 97, 211)))
+    negative = parameter.is_nonpositive or (not parameter.is_nonnegative and generator.random() < 0.5)
+    return -size if negative else size
+
+
+def _allowed(relation: sp.Basic, letters: dict[str, list[sp.Expr]], generator: random.Random) -> bool:
+    """Whether a relation holds; a letter without entries takes any value, since nothing depends on it."""
+    entries = max((len(letters.get(x.name, [])) for x in relation.free_symbols), default=1)
+    for k in range(max(entries, 1)):
+        point = {
+            x: own[k % len(own)] if (own := letters.get(x.name)) else _value(x, generator)
+            for x in relation.free_symbols
+        }
+        if relation.xreplace(point) != sp.true:
+            return False
+    return True
+
+
+def sample_states(states: Sequence[sp.Symbol], count: int) -> Iterator[Point]:
+    """Rational states of both signs and several sizes, from a fixed seed; masks are 0 or 1."""
+    generator = random.Random(1)
+    for _ in range(count):
+        scale = generator.choice((1, 1, 2, 4))
+        yield {
+            x: sp.Integer(generator.randint(0, 1))
+            if x.name.startswith("M[")
+            else sp.Rational(generator.randint(-60, 60) * scale, 37)
+            for x in states
+        }

@@ -1,0 +1,366 @@
+"""Dispersion relations: how fast a mode of the graph with eigenvalue lam grows at a steady state.
+
+A deviation from a constant steady state along an eigenvector of L evolves by the matrix P(lam); its growth is the
+largest real part of the eigenvalues of P(lam), its frequency the imaginary part that belongs to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import sympy as sp
+
+from rdgraph.answers import Answer, Status
+from rdgraph.errors import InvalidArgument, NotApplicable
+from rdgraph.language.answer_symbols import lam, public
+from rdgraph.reals.budget import within_budget
+from rdgraph.systems.parser import reads_system
+from rdgraph.systems.system import System
+from rdgraph.theory.patterns.bands import Band
+from rdgraph.theory.patterns.dispersion_figure import dispersion_figure
+from rdgraph.theory.patterns.joint_dispersion import JointDispersion, joint_dispersion
+from rdgraph.theory.patterns.kinetics import Kinetics, system_kinetics
+from rdgraph.theory.patterns.linearisation import Bands, Linearisation
+from rdgraph.theory.patterns.mode_spectra import (
+    Fastest,
+    ModeSpectrum,
+    RangeBound,
+    check_degrees,
+    fastest_mode,
+    growth_over,
+    mode_spectrum,
+    range_box,
+)
+from rdgraph.theory.patterns.state_choice import state_at
+from rdgraph.theory.patterns.states import SteadyState
+from rdgraph.vocabulary.exact_numbers import exact_number
+from rdgraph.wording import html_table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: The end of the spectrum of normalised operators.
+END = sp.Integer(2)
+
+STABLE, MARGINAL, TURING, WAVE, TURING_WAVE = "stable", "marginal", "turing", "wave", "turing-wave"
+HOPF, TURING_HOPF, UNSTABLE, LONG_WAVE, ANTI = "hopf", "turing-hopf", "unstable at 0", "long-wave", "anti-diffusion"
+DIRECTED = "directed"
+
+MEANINGS = {
+    STABLE: "every mode decays",
+    MARGINAL: "no mode grows, and one decays by less than 1e-6 or not at all",
+    DIRECTED: "no mode of a real lam grows; modes of this directed graph, whose lam are complex, do",
+    TURING: "decays without transport and where all nodes agree; a stationary band grows",
+    WAVE: "decays without transport and where all nodes agree; an oscillating band grows",
+    TURING_WAVE: "decays where all nodes agree; a stationary and an oscillating band grow",
+    HOPF: "an even number of eigenvalues grows where all nodes agree: oscillations at onset",
+    TURING_HOPF: "oscillates with growing amplitude where all nodes agree, and a stationary mode grows beside it",
+    UNSTABLE: "an odd number of eigenvalues grows where all nodes agree",
+    LONG_WAVE: "the constant mode neither grows nor decays, and a band next to lam = 0 grows",
+    Status.UNDECIDED: "enclosures do not tell the growth from zero",
+    ANTI: "decays where all nodes agree; transport alone makes modes grow",
+}
+
+#: An imaginary part below this part of an eigenvalue is rounding.
+TOLERANCE = 1e-9
+#: What decays faster than this decays.
+MARGIN = sp.Rational(1, 10**6)
+
+
+class Modes(NamedTuple):
+    """The modes of a graph: eigenvalues of L in their order, the growth of each, and the indices of those that grow."""
+
+    eigenvalues: np.ndarray
+    growth: np.ndarray
+    unstable: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dispersion(Answer):
+    """The dispersion relation at one steady state, with numbers as coefficients.
+
+    `unstable` are the intervals of lam in [0, to] where a mode grows. With the spectrum of a graph, `modes` are its
+    own. `state` is None where the system is linear: all states have the same relation.
+    """
+
+    fields: tuple[str, ...]
+    linearisation: Linearisation
+    transport: Linearisation
+    state: SteadyState | None
+    to: sp.Expr
+    found: Bands
+    assumes: str
+    spectrum: ModeSpectrum | None = None
+
+    @property
+    def value(self) -> str | None:
+        """The kind of instability, in one of the words of `MEANINGS`; None if undecided."""
+        return None if self.kind == Status.UNDECIDED else self.kind
+
+    @property
+    def status(self) -> Status:
+        """proved, bounded where growing bands are enclosed, measured where modes of a directed graph decide."""
+        if self.kind == Status.UNDECIDED:
+            return Status.UNDECIDED
+        if self.kind == DIRECTED:
+            return Status.MEASURED
+        return Status.PROVED if self.how == "exact" else Status.BOUNDED
+
+    @property
+    def reason(self) -> str:
+        """What the kind means."""
+        return MEANINGS[self.kind]
+
+    @property
+    def unstable(self) -> tuple[Band, ...]:
+        """The intervals of lam in [0, to] on which a mode grows."""
+        return self.found.bands
+
+    @property
+    def how(self) -> str:
+        """How these are known: exact, or enclosed by interval arithmetic."""
+        return self.found.how
+
+    @property
+    def symbol(self) -> sp.ImmutableMatrix:
+        """P(lam), in plain symbols."""
+        return public(self.linearisation.exact_matrix)
+
+    def growth(self, place: Any) -> Any:
+        """The largest real part of the eigenvalues of P at lam, a number or an array, real or complex."""
+        return _plain(self.linearisation.eigenvalues(place)[..., 0].real)
+
+    def frequency(self, place: Any) -> Any:
+        """The imaginary part of the eigenvalue that grows fastest, as a frequency >= 0 in radians per time."""
+        return _plain(np.abs(self.linearisation.eigenvalues(place)[..., 0].imag))
+
+    @cached_property
+    def fastest(self) -> Fastest | None:
+        """The lam in [0, to] that grows fastest, with its growth; None where nothing grows."""
+        return fastest_mode(self.linearisation, self.unstable, self.to)
+
+    @cached_property
+    def bound(self) -> RangeBound | None:
+        """The largest growth for complex lam in a box around the numerical range of a directed L.
+
+        None where no directed matrix was given, and where time ran out. It bounds the growth of the graph from above,
+        and unlike eigenvalues it changes little where L is changed a little.
+        """
+        if self.spectrum is None or self.spectrum.matrix is None or self.spectrum.is_symmetric:
+            return None
+        box = range_box(self.spectrum.matrix)
+        return _or_none(growth_over)(self.linearisation, box)
+
+    @cached_property
+    def sign_at_zero(self) -> int | None:
+        """Whether the constant mode grows (1), stays (0) or decays (-1); None where that could not be told."""
+        return self.linearisation.sign_at(sp.S.Zero)
+
+    @cached_property
+    def kind(self) -> str:
+        """What becomes of the steady state, in one of the words of `MEANINGS`.
+
+        It is about all real lam of the range; of a directed graph that was given, its own modes count too.
+        """
+        found = self._kind_of_decay() if self.outcome == STABLE else self.outcome
+        is_complex = self.spectrum is not None and not self.spectrum.is_real
+        return DIRECTED if found in (STABLE, MARGINAL) and is_complex and self.modes.unstable else found
+
+    @cached_property
+    def outcome(self) -> str:
+        """What becomes of real modes, where those that do not grow count as decaying: the sides of a threshold."""
+        at_zero = self.sign_at_zero
+        if at_zero == 1:
+            return self._kind_beyond_zero()
+        if at_zero is None or (not self.unstable and not self.found.is_sure):
+            return Status.UNDECIDED
+        if not self.unstable:
+            return STABLE if at_zero == -1 else MARGINAL
+        if at_zero == 0:
+            return LONG_WAVE
+        alone = self.transport.bands(self.to)
+        if alone.bands or not alone.is_sure:
+            return ANTI if alone.bands else Status.UNDECIDED
+        oscillates = {self._oscillates(fastest_mode(self.linearisation, (band,), self.to)) for band in self.unstable}
+        return TURING_WAVE if len(oscillates) == 2 else WAVE if True in oscillates else TURING
+
+    def _kind_of_decay(self) -> str:
+        """Whether all that does not grow decays, by some margin."""
+        left = self.linearisation.shifted(-MARGIN).bands(self.to)
+        return MARGINAL if left.bands else STABLE if left.is_sure else Status.UNDECIDED
+
+    def _kind_beyond_zero(self) -> str:
+        """Whether an even or an odd number of eigenvalues grows at lam = 0, and an odd one elsewhere."""
+        parity = self.linearisation.parity_at(sp.S.Zero)
+        leading = self.linearisation.eigenvalues(0.0)[0]
+        turns = abs(leading.imag) > TOLERANCE * abs(leading)
+        if parity == -1 or (parity is None and not turns):
+            return UNSTABLE
+        stationary = turns and self.linearisation.has_odd_growth(self.to) and not self.transport.bands(self.to).bands
+        return TURING_HOPF if stationary else HOPF
+
+    def _oscillates(self, mode: Fastest | None) -> bool:
+        return mode is not None and mode.frequency > TOLERANCE * max(mode.growth, 1.0)
+
+    @cached_property
+    def modes(self) -> Modes:
+        """The modes of the operator that was given.
+
+        Raises InvalidArgument where none was.
+        """
+        if self.spectrum is None:
+            raise InvalidArgument("expected a dispersion relation of a graph, got none; give operator=...")
+        growth = self.growth(self.spectrum.eigenvalues)
+        return Modes(self.spectrum.eigenvalues, growth, self.spectrum.growing(growth))
+
+    def plot(self, *others: Dispersion) -> Figure:
+        """A matplotlib figure: growth and frequency over lam, growing bands shaded, the modes of a graph as rings.
+
+        Other relations, such as those at the other steady states, are drawn beside it. `figure.savefig` writes it.
+        """
+        return dispersion_figure([self, *others])
+
+    def __str__(self) -> str:
+        return "\n".join(f"{head}: {cell}" for head, cell in self._rows())
+
+    def __repr__(self) -> str:
+        return f"Dispersion of {', '.join(self.fields)}\n{self}"
+
+    def _repr_html_(self) -> str:
+        return html_table(f"dispersion relation of {', '.join(self.fields)}", self._rows())
+
+    def _rows(self) -> list[tuple[str, str]]:
+        rows = [("kind", f"{self.kind} ({MEANINGS[self.kind]})")]
+        rows += [("steady state", str(self.state) if self.state else "any: the system is linear")]
+        rows += [("P(lam)", str(self.symbol.tolist()))]
+        rows += [(f"growing lam in [0, {self.to}]", f"{_union(self.unstable)} ({self.how})")]
+        rows += [("fastest", str(self.fastest) if self.fastest else "none grows")]
+        if self.spectrum is not None:
+            count = len(self.modes.unstable)
+            rows += [("modes", f"{count} of {len(self.modes.growth)} grow; {self.spectrum.source}")]
+        if self.spectrum is not None and not self.spectrum.is_real and self.bound is not None:
+            rows += [("bound", str(self.bound))]
+        return [*rows, ("assumes", self.assumes)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as texts and numbers."""
+        fastest = self.fastest
+        return {
+            "fields": list(self.fields),
+            "symbol": [[str(entry) for entry in row] for row in self.symbol.tolist()],
+            "state": None if self.state is None else self.state.to_dict(),
+            "kind": str(self.kind),
+            "status": str(self.status),
+            "unstable": [[str(band.lower), str(band.upper)] for band in self.unstable],
+            "how": self.how,
+            "fastest": None if fastest is None else fastest._asdict(),
+            "modes": None if self.spectrum is None else list(self.modes.unstable),
+            "bound": None if self.bound is None else self.bound.value,
+            "assumes": self.assumes,
+        }
+
+
+_or_none = within_budget(lambda problem: None)
+
+
+def _plain(values: np.ndarray) -> Any:
+    return values if np.ndim(values) else float(values)
+
+
+def _union(bands: tuple[Band, ...]) -> str:
+    return " and ".join(map(str, bands)) or "none"
+
+
+@reads_system
+@within_budget()
+def dispersion(
+    system: System,
+    values: Mapping[str, Any] | None = None,
+    state: int | Mapping[str, Any] = 0,
+    operator: Any = None,
+    *,
+    to: Any = END,
+    operators: Mapping[str, Any] | None = None,
+    norms: Mapping[str, Any] | None = None,
+) -> Dispersion | JointDispersion:
+    """The dispersion relation of a system at a steady state that is the same in all nodes.
+
+    Operators beside A have a relation of their own: the matrix P(lam, B) is exact at joint eigenvalues where they
+    commute, a bound of the growth holds where they do not, and on a graph the generator itself is asked.
+
+    Args:
+        system: one or several fields; white noise is left out.
+        values: a number for every coefficient; decimals are taken as written.
+        state: which of `steady_states(system, values)`, or the values of the fields. Of no meaning if it is linear.
+        operator: an `Operator`, a matrix L or its eigenvalues, for the modes of one graph.
+        to: the end of the range of lam, 2 for normalised operators; with L = D - A twice the largest degree holds all.
+        operators: matrices of the operators beside A, by letter, on the graph of `operator`.
+        norms: bounds of their norms, by letter, for a bound of the growth without a graph.
+
+    Returns:
+        The matrix P(lam), its growth and frequency, the lam that grow, and what kind of instability that is; a
+        `JointDispersion` where there are operators beside A.
+
+    Raises:
+        InvalidArgument: values are missing or no numbers, or there is no such state.
+        NotApplicable: there is no constant steady state, or no linearisation at it.
+        Undecided: time ran out.
+
+    >>> import rdgraph as rd
+    >>> s = rd.parse("u' = a - u + u**2*v - Du*L@u; v' = b - u**2*v - Dv*L@v")
+    >>> answer = rd.dispersion(s, {"a": 0.1, "b": 0.9, "Du": 0.05, "Dv": 1})
+    >>> answer.kind, [str(band) for band in answer.unstable]
+    ('turing', ['(1.4792, 2]'])
+    >>> rd.dispersion("u' = -L@u + c*B@u where B antisymmetric", {"c": 3}).bound.value
+    0.0
+    """
+    if any(name in system.letters for name in system.operators.names):
+        return joint_dispersion(system, values, state, operator, operators, norms, _end(to))
+    if operators or norms:
+        raise InvalidArgument(
+            f"expected no operators beside A, got {', '.join({**(operators or {}), **(norms or {})})}"
+        )
+    kinetics = system_kinetics(system).at(values)
+    check_degrees(kinetics, operator)
+    spectrum = None if operator is None else mode_spectrum(operator)
+    return dispersion_of(kinetics, state, spectrum, to)
+
+
+def dispersion_of(
+    kinetics: Kinetics,
+    state: int | Mapping[str, Any] | SteadyState = 0,
+    spectrum: ModeSpectrum | None = None,
+    to: Any = END,
+) -> Dispersion:
+    """The dispersion relation of a kinetics with numbers as coefficients."""
+    end = _end(to)
+    steady = _steady(kinetics, state)
+    assumes = kinetics.modes_assume if steady is None else steady.assumes
+    needs_constants = assumes == kinetics.assumes and assumes != kinetics.modes_assume
+    if spectrum is not None and spectrum.keeps_constants is False and needs_constants:
+        raise NotApplicable(
+            f"constant states are not kept by this operator, whose L@1 differs from 0; expected {assumes}"
+        )
+    whole = Linearisation.at(kinetics, steady)
+    moved = sp.ImmutableMatrix((whole.matrix - whole.matrix.subs(lam, 0)).applyfunc(lambda x: sp.cancel(x / lam)))
+    transport = Linearisation(moved, steady)
+    is_complex = spectrum is not None and not spectrum.is_real
+    told = assumes if is_complex else kinetics.on_real_modes(assumes)
+    return Dispersion(kinetics.fields, whole, transport, steady, end, whole.bands(end), told, spectrum)
+
+
+def _end(to: Any) -> sp.Expr:
+    end = sp.oo if to in (sp.oo, float("inf")) else exact_number(to, "end of the range")
+    if not (end == sp.oo or end.is_Rational) or end <= 0:
+        raise InvalidArgument(f"expected a positive number as end of the range of lam, got {to}")
+    return end
+
+
+def _steady(kinetics: Kinetics, state: int | Mapping[str, Any] | SteadyState) -> SteadyState | None:
+    if isinstance(state, SteadyState):
+        return state
+    return None if kinetics.is_linear else state_at(kinetics, state)

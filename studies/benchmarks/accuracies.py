@@ -1,0 +1,246 @@
+"""Test accuracies beside published ones: BS as its authors released it, and every compared network.
+
+Cells with the settings that the paper prints are measured once, by the study of the main tables.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
+from itertools import product
+from pathlib import Path
+from statistics import fmean, pstdev
+from typing import Any
+
+from gread import load_dataset
+from gread.comparison import AGREES, Estimate, Gap
+from gread.datasets.node_data import NodeData
+from gread.models.batched_model import count_parameters
+from gread.settings.config import Config
+from gread.settings.model_records import find_model, models
+from gread.settings.presets import PUBLISHED, Preset, authors_runs, find_published, presets
+from gread.settings.trials import make_trials
+from gread.training.trainer import Trained, choose_device, train
+from gread.tuning.candidates import Candidate, PlannedRound
+from gread.tuning.rounds import train_round
+from gread.tuning.selection import chosen
+from rdgraph.errors import InvalidArgument
+from studies.benchmarks.result_files import (
+    RESULTS,
+    checked,
+    head,
+    measure_cells,
+    missing_cells,
+    open_cells,
+    read_json,
+    say,
+    write_json,
+)  # fmt: skip
+from studies.cells.cell import SETS
+
+#: The presets of the authors' released settings, by data set.
+RELEASED = {preset.dataset: preset for preset in presets() if preset.name.startswith("authors/")}
+#: The column that says who was measured.
+KEY = "model"
+#: What is tried where nobody published settings: all combinations, with these epochs.
+GRID = {"learning_rate": (0.01, 0.05), "weight_decay": (5e-6, 5e-4, 5e-3), "dropout": (0.2, 0.6)}
+#: Beside them, parts and multiples of the time of networks with one: around their defaults, around what is published.
+TIMES, NEAR_TIMES = (0.25, 1.0, 4.0), (0.25, 1.0)
+SEARCH_EPOCHS = 300
+#: The three large sets have less of it, and no times; rows of before that have the whole grid tell so by `tried`.
+LARGE, LARGE_GRID = ("film", "squirrel", "pubmed"), {"learning_rate": (0.01, 0.05), "dropout": (0.2, 0.6)}
+#: Networks of one kind that share their settings: what is published for one of them anywhere is tried, and no grid.
+KIN = ("sheaf", "sheaf-diagonal", "sheaf-general")
+
+
+# ---------------------------------------------------------------------- the authors' settings
+
+
+@dataclass(frozen=True)
+class AccuracyRow:
+    """One cell: mean and population standard deviation of the test accuracy over splits and seeds, in percent."""
+
+    preset: str
+    reaction: str
+    dataset: str
+    mean: float
+    std: float
+    val_mean: float
+    by_seed: tuple[float, ...]
+    splits: int
+    diverged: int
+    seconds: float
+    paper: float | None
+    paper_std: float | None
+    authors: float | None
+    authors_std: float | None
+
+
+def gap_to(row: Mapping[str, Any], other: str) -> Gap:
+    """Difference of a measured cell from another's mean, which is in the columns `other` and `other`_std.
+
+    >>> gap = gap_to({"mean": 86.0, "std": 9.0, "splits": 10, "paper": 85.0, "paper_std": 12.0}, "paper")
+    >>> gap.difference, gap.error
+    (1.0, 5.0)
+    """
+    return Gap.between(Estimate(row["mean"], row["std"], row["splits"]), row[other], row[f"{other}_std"])
+
+
+def verdict(gap: Gap) -> str:
+    """Whether a difference agrees, is above, below, or undecided.
+
+    >>> verdict(Gap(-1.0, 0.6, 0.1)), verdict(Gap(-1.3, 0.6, 0.04)), verdict(Gap(2.0, 0.6, 0.01))
+    ('agrees', 'below', 'above')
+    """
+    return "agrees" if gap.word in AGREES else gap.word
+
+
+def row_of(preset: Preset, done: Trained, splits: int) -> AccuracyRow:
+    """A trained cell as a row; the standard deviation is the mean over the seeds of the one over the splits."""
+    each = 100 * done.test_accuracy.reshape(-1, splits)
+    paper = find_published(f"GREAD-{preset.reaction}", preset.dataset)
+    own = authors_runs().get(preset.dataset) if preset.name.startswith("authors/") else None
+    return AccuracyRow(
+        preset.name.partition("/")[0], preset.reaction, preset.dataset, float(each.mean()),
+        float(each.std(axis=1).mean()), float(100 * done.val_accuracy.mean()),
+        tuple(round(float(m), 4) for m in each.mean(axis=1)), splits,
+        sum(s != "ok" for s in done.status), done.seconds, paper.mean if paper else None,
+        paper.std if paper else None, own.mean if own else None, own.std if own else None,
+    )  # fmt: skip
+
+
+def accuracy(
+    *, command: str, seeds: int = 10, device: str = "auto", sets: Sequence[str] = (),
+    out: Path = RESULTS / "accuracy.json",
+) -> None:  # fmt: skip
+    """Accuracy of BS with the authors' released settings: a row per data set, with the paper's and their code's."""
+    device = choose_device(device)
+    for dataset in checked(sets, sorted(RELEASED), "data set with released settings"):
+        preset, data = RELEASED[dataset], load_dataset(dataset)
+        trials = make_trials(preset.config, range(data.num_splits), range(seeds))
+        row = row_of(preset, train(data, trials, device=device, keep_best=False), data.num_splits)
+        say(f"{row.preset} {row.reaction} {row.dataset}: {row.mean:.2f} ± {row.std:.2f}  ({row.seconds:.1f} s)")
+        found = read_json(out, {})
+        rows = [old for old in found.get(row.preset, {}).get("rows", []) if old["dataset"] != dataset]
+        found[row.preset] = head(command, device) | {"seeds": seeds, "rows": [*rows, asdict(row)]}
+        write_json(out, found)
+
+
+# ---------------------------------------------------------------------- compared networks
+
+
+@dataclass(frozen=True)
+class ComparedRow:
+    """One cell: test accuracy in percent over the splits, with the settings it was reached with and their origin.
+
+    `seconds` is the whole of it, all configurations that were tried and their set-up included.
+    """
+
+    model: str
+    dataset: str
+    mean: float
+    std: float
+    val_mean: float
+    each: tuple[float, ...]
+    state: str
+    tried: int
+    origin: str
+    settings: dict[str, dict[str, Any]]
+    parameters: int
+    epochs: int
+    seconds: float
+    published: float | None
+    published_std: float | None
+
+
+def configurations(model: str, dataset: str) -> tuple[list[Config], str]:
+    """The published configuration of a network on a data set with its source, or those of the grid."""
+    for preset in presets():
+        if preset.name == f"{PUBLISHED}/{model}/{dataset}":
+            return [preset.config], preset.source
+    if model in KIN:
+        known = published_settings(*KIN)
+        made = [Config.of(model, **_named(preset.config)) for preset in known]
+        return made, f"searched on the validation nodes: {', '.join(preset.name for preset in known)}"
+    near = nearest(model)
+    base = replace(Config.of(model), training=replace(Config().training, epochs=SEARCH_EPOCHS))
+    base = base if near is None else near.config
+    found = _named(base)
+    whole = LARGE_GRID if dataset in LARGE else GRID
+    grid = {name: values for name, values in whole.items() if name in found}
+    if whole is GRID and "time" in found and found["method"] != "semi-implicit-euler":  # whose steps are the layers
+        grid["time"] = tuple(found["time"] * part for part in (TIMES if near is None else NEAR_TIMES))
+    made = [base.updated(dict(zip(grid, values, strict=True))) for values in product(*grid.values())]
+    start = "the defaults" if near is None else near.name
+    return made, f"searched on the validation nodes: {', '.join(grid)} around {start}"
+
+
+def _named(config: Config) -> dict[str, Any]:
+    """The settings of the network and of its training by name."""
+    return {f.name: getattr(part, f.name) for part in (config.model, config.training) for f in fields(part)}
+
+
+def published_settings(*names: str) -> list[Preset]:
+    """What is published for networks on any of the nine data sets."""
+    found = [preset for preset in presets() if preset.dataset in SETS]
+    return [preset for name in names for preset in found if preset.name.startswith(f"{PUBLISHED}/{name}/")]
+
+
+def nearest(model: str) -> Preset | None:
+    """Published settings of the same network on another of the nine data sets, the first; None where there are none."""
+    return next(iter(published_settings(model)), None)
+
+
+def compared_row(model: str, dataset: str, data: NodeData, device: str) -> ComparedRow:
+    """Train a cell on all splits, with one seed."""
+    found, origin = configurations(model, dataset)
+    began = time.monotonic()
+    results = tried(data, found, device)
+    best = chosen(results)
+    if best is None:
+        raise InvalidArgument(f"expected a configuration of {model} that can be trained on {dataset}, got none")
+    each, config = [100 * accuracy for accuracy in best.test], found[best.number]
+    paper = find_published(find_model(model).published, dataset)
+    return ComparedRow(
+        model, dataset, fmean(each), pstdev(each), 100 * best.val_accuracy, tuple(round(a, 4) for a in each),
+        best.state, len(found), origin, config.sections(), _parameters(config, data), best.epochs,
+        time.monotonic() - began, paper.mean if paper else None, paper.std if paper else None,
+    )  # fmt: skip
+
+
+def _parameters(config: Config, data: NodeData) -> int:
+    return count_parameters(config.model, data.graph, features=data.num_features, classes=data.num_classes)
+
+
+def tried(data: NodeData, configs: Sequence[Config], device: str) -> Any:
+    """What became of configurations on all splits; several are halved."""
+    candidates = [Candidate(number, config, {}) for number, config in enumerate(configs)]
+    plan = PlannedRound.of(data, range(data.num_splits), 0, len(configs) > 1, candidates)
+    return train_round(data, plan, device=device)
+
+
+def compared(
+    *, contestants: Sequence[str] = (), device: str = "auto", sets: Sequence[str] = (), skip: Sequence[str] = (),
+    again: bool = False, seconds: float = float("inf"), out: Path = RESULTS / "compared.json",
+) -> None:  # fmt: skip
+    """Every compared network on the nine data sets, resumed where it stopped.
+
+    A cell takes the published settings where there are some. Else a small grid is searched with halving: learning rate,
+    weight decay and dropout, and the time where the network has one; of sheaf networks, whose settings differ much from
+    set to set, all that are published for one of their kind. The configuration with the best mean validation accuracy
+    is taken; test nodes are not looked at until then. Writes the file after every cell.
+    """
+    device, sets = choose_device(device), sets or SETS
+    checked([*contestants, *skip], tuple(models), "model")
+    asked = [name for name in contestants or models if name not in skip and (contestants or name != "gread")]
+    again_cells = [(name, dataset) for name in asked for dataset in sets] if again else []
+    found = open_cells(out, "python -m studies.benchmarks compared --device cuda", device, again_cells)
+    cells = missing_cells(found, KEY, asked, sets)
+    measure_cells(cells, partial(compared_row, device=device), compared_line, out, found, seconds)
+
+
+def compared_line(row: ComparedRow) -> str:
+    """A row in a line."""
+    return f"{row.mean:.2f} ± {row.std:.2f}, published {row.published}, {row.seconds:.1f} s"

@@ -1,0 +1,377 @@
+"""Every number that takes a card, resumed where it stopped, kept, and made into pages.
+
+Programs run one after the other, or several side by side where they take no times, until all are done or the time is
+up; those under way are then interrupted, and the same command goes on with them. FOLDER/state.json has the state of
+each, FOLDER/NAME.log its output. What is kept goes to studies/results/: files of rows and cells, and of studies the
+parts in studies/results/parts/, from which they go on and are retold.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from rdgraph.errors import InvalidArgument
+from rdgraph.files import read_text, write_text
+from studies.benchmarks.rates import TARGETS
+from studies.benchmarks.result_files import RESULTS, cells_of_set, joined_cells, read_cells, say, write_json
+from studies.benchmarks.searched import OTHERS
+from studies.cells.cell import ALL_TRAINED, SETS
+
+DONE, FAILED, CUT = "done", "failed", "interrupted"
+#: Seconds that a program has to end by itself once it is interrupted.
+PATIENCE = 20.0
+#: The share of a card's memory that programs beside each other divide.
+MEMORY = 0.9
+#: Studies that train, in the order of the paper's tables and figures.
+STUDIES = (
+    "trained-energy", "classification", "ablation", "sensitivity", "homophily", "depth", "significance", "embeddings",
+    "wellposedness", "forensics",
+)  # fmt: skip
+#: What runs a study.
+STUDY = ("studies.cli.app", "study")
+#: Where a search over equations keeps its rounds, and one over settings its checkpoints, which take more room.
+ROUNDS, CHECKPOINTS = ("--folder", "{out}.rounds"), ("--folder", "{checkpoints}")
+#: What runs a program of this package.
+BENCHMARK = "studies.benchmarks"
+#: The folder among the results that has the parts of studies; what a run folder must have beside its parts.
+PARTS = "parts"
+SETTINGS, ENVIRONMENT = "config.toml", "environment.json"
+#: The file of a run folder that says whether it is finished.
+STATE = "state"
+
+
+# ---------------------------------------------------------------------- what is measured
+@dataclass(frozen=True)
+class Measurement:
+    """A program of this package that goes on where it was left, and what becomes of its result.
+
+    Args:
+        name: What it is asked for by.
+        words: Module and arguments; `{out}` is the place of its result, `{device}` the device, `{checkpoints}` a folder
+            for what is under way.
+        result: The file or folder that it writes; several may share one.
+        kept: The file of the documentation that the result becomes; none for folders, whose page keeps what it needs.
+        pages: Programs that write pages, once all measurements with their `kept` are done; `{out}` as above.
+        alone: Whether it takes times, so that nothing else may run beside it.
+        is_in_cells: Whether its result is a file of cells, each of which can be kept without the others.
+        dataset: The data set whose cells of the kept file are its own, where that has those of several measurements.
+    """
+
+    name: str
+    words: tuple[str, ...]
+    result: str
+    kept: str = ""
+    pages: tuple[tuple[str, ...], ...] = ()
+    alone: bool = False
+    is_in_cells: bool = False
+    dataset: str = ""
+
+    def filled(self, words: tuple[str, ...], folder: Path, device: str, checkpoints: Path | None = None) -> list[str]:
+        """Words with their places filled in; checkpoints are in the folder of results unless they have their own.
+
+        >>> depth = of_study("depth")
+        >>> depth.filled(depth.words, Path("measured"), "cpu")[-4:]
+        ['--device', 'cpu', '--out', 'measured/depth']
+        """
+        own = checkpoints or folder / "checkpoints"
+        return [word.format(out=folder / self.result, device=device, checkpoints=own) for word in words]
+
+
+def of_study(name: str, *, alone: bool = False) -> Measurement:
+    """A study, whose page is made of its run folder."""
+    page = "studies.trained_energy.page" if name == "trained-energy" else "studies.runs.kept_page"
+    words = (*STUDY, name, "--device", "{device}", "--out", "{out}")
+    return Measurement(name, words, name, pages=((page, "{out}"),), alone=alone)
+
+
+def _benchmark(
+    program: str, *words: str, end: str = "", page: str = "", is_in_cells: bool = False, dataset: str = ""
+) -> Measurement:
+    """A program of this package that writes one file of results: times, or cells.
+
+    A part of a table of contestants, one that has an `end`, has a file of its own until it is joined with the others.
+    """
+    made = (BENCHMARK, program, "--device", "{device}", *words, "--out", "{out}")
+    pages = ((BENCHMARK, "pages", page),) if page else ()
+    name, file = program + (f"-{end}" if end else ""), f"{program.replace('-', '_')}.json"
+    result = f"{name}.json" if is_in_cells and end else file
+    return Measurement(name, made, result, file, pages, not is_in_cells, is_in_cells, dataset)
+
+
+def measurements() -> tuple[Measurement, ...]:
+    """All of them: those that take times first."""
+    return (
+        _benchmark("model-speed", page="compared"),
+        *(
+            _benchmark("search-speed", "--dataset", name, *([] if name in TARGETS else ["--samples", "0"]), end=name,
+                       page="performance")
+            for name in SETS
+        ),
+        *(
+            _benchmark("large-graphs", "--size", size, end=size, page="performance")
+            for size in ("products", "ten-million")
+        ),
+        _benchmark("printed-speed", page="performance"),
+        of_study("runtime", alone=True),
+        of_study("complexity", alone=True),
+        *(of_study(name) for name in STUDIES),
+        *(
+            _benchmark("searched", "--set", name, *CHECKPOINTS, end=name, page="searched", is_in_cells=True,
+                       dataset=name)
+            for name in (*SETS, *OTHERS)
+        ),
+        _benchmark("distilled", page="distilled", is_in_cells=True),
+        *(
+            _benchmark("discovered", "--set", name, *ROUNDS, end=name, page="discovered", is_in_cells=True,
+                       dataset=name)
+            for name in SETS
+        ),
+        _benchmark("discovered", "--contestant", "transfer", end="transfer", page="discovered", is_in_cells=True),
+    )  # fmt: skip
+
+
+def measurements_by_name(names: Sequence[str]) -> list[Measurement]:
+    """The measurements of these names."""
+    known = {one.name: one for one in measurements()}
+    if unknown := [name for name in names if name not in known]:
+        raise InvalidArgument(f"expected measurements among {', '.join(known)}, got {', '.join(unknown)}")
+    return [known[name] for name in names]
+
+
+def kept_place(one: Measurement) -> Path:
+    """What the documentation has of a measurement: its file, or the parts of a study."""
+    return RESULTS / (one.kept or f"{PARTS}/{one.name}.json")
+
+
+# ---------------------------------------------------------------------- parts of studies
+def save_parts(folder: Path, path: Path) -> bool:
+    """Write the parts of a run folder, finished or cut off, into one file; False where there are none.
+
+    >>> import tempfile
+    >>> place = Path(tempfile.mkdtemp())
+    >>> save_parts(place / "none", place / "kept.json")
+    False
+    """
+    parts = {part.stem: read_text(part, "a part of a study") for part in sorted((folder / "parts").glob("*.csv"))}
+    if not parts:
+        return False
+    found = {
+        SETTINGS: read_text(folder / SETTINGS, "the settings of a run"),
+        ENVIRONMENT: json.loads(read_text(folder / ENVIRONMENT, "an environment")),
+        STATE: (folder / STATE).read_text("utf-8").strip() if (folder / STATE).exists() else "interrupted",
+        "parts": parts,
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, json.dumps(found, indent=1) + "\n")
+    return True
+
+
+def is_finished(path: Path) -> bool:
+    """Whether a file has all parts of a run.
+
+    >>> is_finished(Path("none"))
+    False
+    """
+    return path.exists() and json.loads(read_text(path, "the parts of a study")).get(STATE) == "done"
+
+
+def restore_parts(path: Path, folder: Path) -> None:
+    """Make the run folder again that a file was written from; its study then computes what is missing, or tells it."""
+    found = json.loads(read_text(path, "the parts of a study"))
+    (folder / "parts").mkdir(parents=True)
+    for name, text in found["parts"].items():
+        write_text(folder / "parts" / f"{name}.csv", text)
+    write_text(folder / SETTINGS, found[SETTINGS])
+    write_text(folder / ENVIRONMENT, json.dumps(found[ENVIRONMENT]))
+
+
+# ---------------------------------------------------------------------- the queue
+class Queue:
+    """The programs of some measurements in a folder, with what became of them."""
+
+    def __init__(self, folder: Path, device: str, jobs: int, checkpoints: Path | None = None) -> None:
+        self.folder, self.device, self.jobs, self.checkpoints = folder, device, jobs, checkpoints
+        self._path = folder / "state.json"
+        self.state: dict[str, Any] = json.loads(self._path.read_text("utf-8")) if self._path.exists() else {}
+        self._running: dict[str, tuple[subprocess.Popen[bytes], float]] = {}
+
+    def run(self, wanted: Sequence[Measurement], seconds: float) -> None:
+        """Run what is not done until the time is up."""
+        end = time.monotonic() + seconds
+        waiting = [one for one in wanted if self.state.get(one.name, {}).get("state") != DONE]
+        try:
+            while (waiting or self._running) and time.monotonic() < end:
+                self._collect()
+                while waiting and self._has_room(waiting[0]):
+                    self._start(waiting.pop(0))
+                time.sleep(0.05)
+        finally:
+            self._interrupt()
+
+    def restore(self, wanted: Sequence[Measurement]) -> None:
+        """Begin with what the documentation has of measurements that the folder has nothing of."""
+        for one in wanted:
+            place, kept = self.folder / one.result, kept_place(one)
+            if place.exists() or not kept.exists():
+                continue
+            if not one.kept:
+                restore_parts(kept, place)
+            elif one.dataset:
+                write_json(place, cells_of_set(read_cells(kept), one.dataset))
+            else:
+                shutil.copyfile(kept, place)
+
+    def _has_room(self, one: Measurement) -> bool:
+        """Whether a program may start now; one that takes times, and those after it, wait for an empty card."""
+        is_timed = any(other.alone for other in measurements_by_name(list(self._running)))
+        return not self._running if one.alone else not is_timed and len(self._running) < self.jobs
+
+    def _start(self, one: Measurement) -> None:
+        words = one.filled(one.words, self.folder, self.device, self.checkpoints)
+        share = [] if one.alone or self.jobs == 1 else [BENCHMARK, "share", str(MEMORY / self.jobs)]
+        with (self.folder / f"{one.name}.log").open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", *share, *words], stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
+                preexec_fn=_hear_interrupts,
+            )  # fmt: skip
+        self._running[one.name] = process, time.monotonic()
+        say(f"{one.name}: python -m {' '.join(words)}")
+
+    def _collect(self, *, is_over: bool = False) -> None:
+        """Note what has ended."""
+        for name, (process, began) in list(self._running.items()):
+            code = process.poll()
+            if code is None:
+                continue
+            del self._running[name]
+            spent = self.state.get(name, {}).get("seconds", 0.0) + time.monotonic() - began
+            found = CUT if code and is_over else FAILED
+            if code == 0 and not self._lacks_cells(name):
+                found = DONE
+            self.state[name] = {"state": found, "code": code, "seconds": round(spent, 1)}
+            write_text(self._path, json.dumps(self.state, indent=1) + "\n")
+            say(f"{name}: {found}, {spent:.0f} s")
+
+    def _lacks_cells(self, name: str) -> bool:
+        """Whether a program ended without some of its cells, which another run tries again."""
+        (one,) = measurements_by_name([name])
+        if one.is_in_cells:
+            return bool(read_cells(self.folder / one.result).get("failed"))
+        report = self.folder / one.result / "report.json"
+        verdicts = [] if one.kept or not report.exists() else json.loads(read_text(report, "a report"))["verdicts"]
+        return any(verdict["statement"] == ALL_TRAINED for verdict in verdicts)
+
+    def _interrupt(self) -> None:
+        """End what is under way: as Ctrl-C does, then by force."""
+        self._collect()
+        for word in (signal.SIGINT, signal.SIGKILL):
+            for process, _ in self._running.values():
+                os.killpg(process.pid, word)
+            end = time.monotonic() + PATIENCE
+            while self._running and time.monotonic() < end:
+                self._collect(is_over=True)
+                time.sleep(0.05)
+
+    def keep(self, wanted: Sequence[Measurement]) -> list[list[str]]:
+        """Put what is done, and what there is of cells and parts, into the documentation; the programs that write its
+        pages, those of files that lack something not."""
+        pages = []
+        for one in wanted:
+            if not one.kept and (self._is_done(one) or not is_finished(kept_place(one))):
+                save_parts(self.folder / one.result, kept_place(one))
+            files = [other for other in measurements() if other.kept and other.kept == one.kept]
+            is_joined = len({other.result for other in files}) > 1
+            if one.is_in_cells:
+                files = [other for other in files if (self.folder / other.result).exists()]
+            if not (one in files if one.is_in_cells else all(map(self._is_done, [one, *files]))):
+                continue
+            if one.kept:
+                # What began as a copy of all cells comes first, so that it takes the place of none measured since.
+                parts = [self.folder / other.result for other in sorted(files, key=lambda other: bool(other.dataset))]
+                keep_file(parts, RESULTS / one.kept, is_joined=is_joined)
+            pages += [one.filled(words, self.folder, self.device) for words in one.pages]
+        return [list(page) for page in dict.fromkeys(map(tuple, pages))]
+
+    def retelling(self, wanted: Sequence[Measurement]) -> list[list[str]]:
+        """The programs that tell finished studies again from the documentation, and write their pages."""
+        kept = [one for one in wanted if not one.kept and is_finished(kept_place(one))]
+        if not kept:
+            names = ", ".join(one.name for one in wanted)
+            raise InvalidArgument(
+                f"expected finished studies in {RESULTS / PARTS}, got none of {names}; measure them first"
+            )
+        self.restore(kept)
+        words = [one.filled((*STUDY, one.name, "--out", "{out}", "--retell"), self.folder, self.device) for one in kept]
+        pages = [one.filled(page, self.folder, self.device) for one in kept for page in one.pages]
+        return [*words, *pages]
+
+    def _is_done(self, one: Measurement) -> bool:
+        return bool(self.state.get(one.name, {}).get("state") == DONE)
+
+
+def _hear_interrupts() -> None:
+    """What is started in the background ignores Ctrl-C otherwise."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def keep_file(parts: Sequence[Path], kept: Path, *, is_joined: bool = False) -> None:
+    """One results file of the documentation from those that were measured; cells join those that it has."""
+    files = list(dict.fromkeys(parts))
+    if not is_joined:
+        shutil.copyfile(files[0], kept)
+        return
+    write_json(kept, joined_cells([*([kept] if kept.exists() else []), *files]))
+
+
+def with_share(words: Sequence[str]) -> None:
+    """Another module with a share of the card's memory: `SHARE MODULE [ARGUMENT ...]`.
+
+    What plans its memory, as trainings do, then plans with that share, and several programs fit side by side.
+    """
+    if torch.cuda.is_available():
+        torch.cuda.set_per_process_memory_fraction(float(words[0]))
+    sys.argv[1:] = words[2:]
+    runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+
+
+def measure_all(
+    *, device: str = "cuda", only: Sequence[str] = (), jobs: int = 1, seconds: float = float("inf"),
+    out: Path = Path("runs/measured"), checkpoints: Path | None = None, pages: bool = False, retell: bool = False,
+    fresh: bool = False, list_states: bool = False,
+) -> int:  # fmt: skip
+    """Every number that takes a card, resumed where it stopped.
+
+    `--pages` measures nothing: it keeps what is done in studies/results/ and writes its pages, and keeps what was cut
+    off as well: cells as they are, parts of studies. A folder that has nothing of a measurement goes on from there, on
+    any machine; with `--fresh` it does not. `--retell` writes the pages of finished studies again from their parts, by
+    this code. `--list` shows all measurements and their states. Programs side by side take turns on a card; where the
+    daemon of NVIDIA's MPS runs (`nvidia-cuda-mps-control -d`), their kernels fill it together.
+    """
+    wanted = measurements_by_name(only) if only else list(measurements())
+    out.mkdir(parents=True, exist_ok=True)
+    queue = Queue(out, device, jobs, checkpoints)
+    if list_states:
+        for one in wanted:
+            print(f"{one.name}: {queue.state.get(one.name, {}).get('state', 'waiting')}")
+        return 0
+    if pages or retell:
+        for page in queue.retelling(wanted) if retell else queue.keep(wanted):
+            subprocess.run([sys.executable, "-m", *page], check=True)
+        return 0
+    if not fresh:
+        queue.restore(wanted)
+    queue.run(wanted, seconds)
+    return int(any(queue.state.get(one.name, {}).get("state") != DONE for one in wanted))

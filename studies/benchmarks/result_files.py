@@ -1,0 +1,195 @@
+"""Files of measured results: where they come from, rows that are added one by one, cells that are measured once.
+
+Every file says which command wrote it, on which machine and with which code.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gread.datasets.loading import load_dataset
+from gread.datasets.node_data import NodeData
+from gread.tuning.rounds import reason
+from rdgraph.errors import InvalidArgument, RdgraphError, UnknownName
+from rdgraph.files import read_text, write_text
+from studies.results import results_folder
+from studies.runs.run_config import fingerprint
+
+#: Where results are kept.
+RESULTS = results_folder()
+#: Who is measured, and the data set.
+Cell = tuple[str, str]
+#: Columns that name who is measured, in the files of cells.
+KEYS = ("contestant", "model", "function")
+#: This many missing cells are named on a page; of more, their number is given.
+NAMED = 12
+
+
+# ---------------------------------------------------------------------- files
+def environment(device: str) -> dict[str, str]:
+    """Versions and the device that a measurement was taken with."""
+    found = {"python": platform.python_version(), "torch": torch.__version__, "device": platform.processor() or "cpu"}
+    if device == "cuda":
+        import triton
+
+        found |= {"device": torch.cuda.get_device_name(), "triton": triton.__version__}
+    return found
+
+
+def head(command: str, device: str) -> dict[str, Any]:
+    """Where a result comes from: the command, the code and the machine."""
+    return {"command": command, "code": fingerprint(), "environment": environment(device)}
+
+
+def read_json(path: Path, otherwise: Any) -> Any:
+    """The content of a results file, or something else where there is none yet."""
+    return json.loads(read_text(path, "measured results")) if path.exists() else otherwise
+
+
+def write_json(path: Path, found: Any) -> None:
+    """Write a results file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, json.dumps(found, indent=1) + "\n")
+
+
+def say(text: str) -> None:
+    """Report progress on the error stream."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def checked(names: Sequence[str], known: Sequence[str], kind: str) -> Sequence[str]:
+    """The names that were asked for, or all of them; an unknown name is an error."""
+    for name in names:
+        if name not in known:
+            raise UnknownName(kind, name, known)
+    return names or known
+
+
+# ---------------------------------------------------------------------- cells
+def read_cells(path: Path) -> dict[str, Any]:
+    """What a file of cells holds; no rows where there is no file."""
+    found: dict[str, Any] = read_json(path, {"rows": []})
+    return found
+
+
+def missing_cells(found: Mapping[str, Any], key: str, names: Iterable[str], sets: Sequence[str]) -> list[Cell]:
+    """The cells that there is no row of yet, one data set after the other; `key` is the column of the names.
+
+    >>> missing_cells({"rows": [{"model": "gcn", "dataset": "cora"}]}, "model", ["gcn", "gat"], ["cora"])
+    [('gat', 'cora')]
+    """
+    known = {(row[key], row["dataset"]) for row in found["rows"]}
+    wanted = [(name, dataset) for dataset in sets for name in names]
+    return [cell for cell in wanted if cell not in known]
+
+
+def not_measured(found: Mapping[str, Any], missing: Sequence[Cell]) -> list[str]:
+    """Lines of a page: which cells failed, with the reasons, and which were not tried yet.
+
+    >>> not_measured({"failed": {"BS/cora": "no memory"}}, [("BS", "cora"), ("F", "cora")])
+    ['', 'Not measured: BS/cora (no memory).', '', 'Not measured yet: F/cora.']
+    """
+    failed, lines = found.get("failed", {}), list[str]()
+    if failed:
+        lines += ["", "Not measured: " + "; ".join(f"{cell} ({why})" for cell, why in failed.items()) + "."]
+    if waiting := [cell for cell in map("/".join, missing) if cell not in failed]:
+        lines += ["", f"Not measured yet: {', '.join(waiting) if len(waiting) <= NAMED else f'{len(waiting)} cells'}."]
+    return lines
+
+
+def cells_of_set(found: Mapping[str, Any], dataset: str) -> dict[str, Any]:
+    """What a file has of one data set.
+
+    >>> cells_of_set({"rows": [{"dataset": "cora"}], "failed": {"BS/cora": "why", "BS/texas": "why"}}, "texas")
+    {'rows': [], 'failed': {'BS/texas': 'why'}}
+    """
+    rows = [row for row in found["rows"] if row["dataset"] == dataset]
+    failed = {cell: why for cell, why in found.get("failed", {}).items() if cell.rsplit("/", 1)[-1] == dataset}
+    return {**found, "rows": rows, "failed": failed}
+
+
+def open_cells(out: Path, command: str, device: str, again: Iterable[Cell] = ()) -> dict[str, Any]:
+    """A file of cells to go on with, without those that are to be measured again."""
+    found, dropped = read_cells(out), set(again)
+    found["rows"] = [row for row in found["rows"] if (_name(row), row["dataset"]) not in dropped]
+    return found | head(command, device)
+
+
+def _name(row: Mapping[str, Any]) -> str:
+    """Who was measured in a row of cells."""
+    return next(str(row[key]) for key in KEYS if key in row)
+
+
+def measure_cells(
+    cells: Sequence[Cell],
+    measure: Callable[[str, str, NodeData], Any],
+    line: Callable[[Any], str],
+    out: Path,
+    found: dict[str, Any],
+    budget: float,
+) -> None:
+    """Measure cells, a dataclass each, until the time is up; one that fails is reported and noted, whatever the reason.
+
+    Cells take minutes of a card: an error in one of them is no reason to lose those behind it. The file says what
+    failed, and the traceback of an error that is not the package's own is shown. After an error of the card itself
+    nothing more can be done in this process.
+    """
+    end, loaded = time.monotonic() + budget, dict[str, NodeData]()
+    for name, dataset in cells:
+        if time.monotonic() > end:
+            return
+        if dataset not in loaded:
+            loaded = {dataset: load_dataset(dataset, offline=True)}
+        cell = f"{name}/{dataset}"
+        try:
+            row = measure(name, dataset, loaded[dataset])
+        except Exception as problem:
+            if not isinstance(problem, RdgraphError | torch.OutOfMemoryError):
+                say(traceback.format_exc())
+            say(f"{cell}: {problem}")
+            found["failed"] = {**found.get("failed", {}), cell: reason(problem)}
+            if isinstance(problem, torch.AcceleratorError):
+                write_json(out, found)
+                return
+        else:
+            say(f"{cell}: {line(row)}")
+            found["rows"].append(asdict(row))
+            found.get("failed", {}).pop(cell, None)
+            if torch.cuda.is_available():
+                torch.cuda.empty_cache()  # the planner asks the device what is free
+        write_json(out, found)
+
+
+def joined_cells(paths: Iterable[Path]) -> dict[str, Any]:
+    """One file of several that were measured side by side; a cell of a later file takes the place of an earlier one."""
+    rows, failed, found = {}, {}, dict[str, Any]()
+    for path in paths:
+        part = read_cells(path)
+        rows.update({(_name(row), row["dataset"]): row for row in part["rows"]})
+        failed.update(part.get("failed", {}))
+        found.update(part)
+    still = {cell: why for cell, why in failed.items() if tuple(cell.rsplit("/", 1)) not in rows}
+    return {**found, "rows": [rows[cell] for cell in sorted(rows)], "failed": still}
+
+
+def present(paths: Sequence[Path]) -> Sequence[Path]:
+    """Files that are joined; one that does not exist is an error."""
+    for path in paths:
+        if not path.is_file():
+            raise InvalidArgument(f"{path} does not exist; check the name")
+    return paths
+
+
+def join(*, files: Sequence[Path], out: Path) -> None:
+    """Join files of cells that were measured side by side into one; cells of later files replace those of earlier."""
+    write_json(out, joined_cells(present(files)))

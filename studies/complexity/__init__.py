@@ -1,1 +1,0 @@
-"""What an evaluation of a reaction costs: products counted, seconds measured, beside the statements of the appendix."""

@@ -1,1 +1,0 @@
-"""Many layers: GREAD-ST against GRAND++, and linear reactions at any depth by the exact flow."""

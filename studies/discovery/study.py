@@ -1,0 +1,233 @@
+"""A search over equations as a study: its folder holds all equations, the chosen one as a preset, and the report.
+
+The folder is valid at any moment. The same command goes on with a search that was cut off; a finished one is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from analysis.figure_files import PALETTE, plain
+from gread.discovery.discovering import JOURNAL, ROUNDS, Discovery, usual_jobs
+from gread.discovery.discovery_plan import Discovered
+from gread.tuning.selection import chosen, gap_curve
+from rdgraph.files import write_text
+from studies.discovery import discovery_rows as rows_of
+from studies.discovery.discovery_rows import EXPLORER
+from studies.discovery.discovery_task import DiscoveryTask
+from studies.discovery.discovery_words import (
+    BEST_CAPTION,
+    CHOICES_CAPTION,
+    CURSE_CAPTION,
+    MERGES_CAPTION,
+    PROOFS_CAPTION,
+    REACTIONS_CAPTION,
+    SAFETY_CAPTION,
+    TRANSFER_CAPTION,
+    Listener,
+    TrainedAnew,
+    answer_sentence,
+    counted_sentence,
+    curse_rows,
+    reaction_rows,
+    transfer_rows,
+    verdicts,
+)
+from studies.explorer.page_text import page_text
+from studies.runs.run_folder import prepare
+from studies.runs.study import Study, perform
+from studies.runs.study_run import StudyRun
+from studies.runs.tables import Row, number_text, read_rows, write_rows
+from studies.search.study import GAP_CAPTION, gap_figure, gap_rows
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+# ---------------------------------------------------------------------- discovery pictures
+# Figures of a search over equations: accuracy against size, and which terms help.
+
+FRONT_CAPTION = (
+    "Accuracy against size. Every ring is an equation that was trained to its end: its mean validation accuracy over "
+    "the splits. The line is the front: the best equation of each size by validation, with its test accuracy and the "
+    "95 % interval of that by the bootstrap over the splits, if there are several."
+)
+EFFECTS_CAPTION = (
+    "Which terms help: how many points of validation accuracy a term adds, other terms held, after the first rung, "
+    "with 95 % intervals (least squares over all equations that were trained, dropped ones included). Intervals are "
+    "not corrected for the number of terms."
+)
+#: Terms that are drawn, from both ends of the list.
+DRAWN = 24
+
+
+def front_figure(cloud: Sequence[Row], front: Sequence[Row]) -> Figure:
+    """Rings for all equations, a line for the best of each size."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    figure = Figure(figsize=(6.4, 3.8), layout="constrained")
+    axes = figure.subplots()
+    sizes, values = ([float(row[name]) for row in cloud] for name in ("size", "validation"))
+    axes.scatter(sizes, values, s=16, facecolors="none", edgecolors=PALETTE[5], label="validation, each equation")
+    at = [float(row["size"]) for row in front]
+    best, test = ([float(row[name]) for row in front] for name in ("validation", "test"))
+    axes.plot(at, best, color=PALETTE[0], marker="o", label="validation, best of its size")
+    errors = None
+    if all(row["low"] != "" for row in front):
+        errors = [[abs(float(row["test"]) - float(row[end])) for row in front] for end in ("low", "high")]
+    axes.errorbar(
+        at, test, yerr=errors, color=PALETTE[1], marker="s", linestyle="--", capsize=3, label="test, the same"
+    )
+    axes.set_xlabel("terms")
+    axes.set_ylabel("accuracy, percent")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.legend()
+    return figure
+
+
+def effects_figure(rows: Sequence[Row]) -> Figure:
+    """A bar with its interval for each term, the most helpful on top."""
+    from matplotlib.figure import Figure
+
+    drawn = list(rows) if len(rows) <= DRAWN else [*rows[: DRAWN // 2], *rows[-DRAWN // 2 :]]
+    figure = Figure(figsize=(6.4, 0.9 + 0.24 * len(drawn)), layout="constrained")
+    axes = figure.subplots()
+    places = range(len(drawn), 0, -1)
+    effects, low, high = ([float(row[name]) for row in drawn] for name in ("effect", "low", "high"))
+    errors = [[e - a for e, a in zip(effects, low, strict=True)], [b - e for e, b in zip(effects, high, strict=True)]]
+    axes.errorbar(effects, list(places), xerr=errors, fmt="o", color=PALETTE[0], capsize=2)
+    axes.axvline(0.0, color=PALETTE[6], linewidth=0.8)
+    axes.set_yticks(list(places), [plain(str(row["term"])) for row in drawn])
+    axes.set_xlabel("points of validation accuracy")
+    return figure
+
+
+# ---------------------------------------------------------------------- discovery study
+EQUATIONS, BEST = "equations.csv", "best.toml"
+FILES = {
+    EQUATIONS: "a row per equation: text, size, state, accuracies, what it was merged into and why",
+    BEST: "the chosen equation with its settings; rdgraph train --preset reads it",
+    f"{ROUNDS}/": "what became of every round, which a search that was cut off goes on from",
+    JOURNAL: "the equations that a sampler of Optuna's drew",
+    EXPLORER: "the explorer, opened on the chosen equation",
+    "results.csv": "a row per equation and split",
+}
+
+
+def execute(task: DiscoveryTask, folder: Path, listener: Listener) -> list[Row]:
+    """Search in a folder, anew or from where it was left; returns the rows of equations.csv.
+
+    Ctrl-C and SIGTERM leave a valid folder and end in a KeyboardInterrupt; `kill -9` costs the round under way.
+    """
+    if prepare(folder, task.run_config) != "done":
+
+        def make() -> Discovered:
+            return Discovery(
+                task.plan, folder, device=task.request.device, progress=listener.progress, tell=listener.tell,
+                on_round=partial(write_equations, folder), jobs=usual_jobs(task.plan.budget),
+            ).run()  # fmt: skip
+
+        perform(discovery_study(task, make, listener), task.run_config, folder)
+    return list(read_rows(folder / EQUATIONS))
+
+
+def write_equations(folder: Path, found: Discovered) -> None:
+    """Write equations.csv and, where an equation can be chosen, best.toml."""
+    write_rows(folder / EQUATIONS, found.rows())
+    if chosen(found.results) is not None:
+        write_text(
+            folder / BEST,
+            found.best_config.toml(
+                {
+                    "command": "discover",
+                    "what": "equation",
+                    "among": len(found.results),
+                    "dataset": found.plan.data.meta.name,
+                    "splits": list(found.plan.splits),
+                    "seed": found.plan.seed,
+                }
+            ),
+        )
+
+
+def discovery_study(task: DiscoveryTask, make: Callable[[], Discovered], listener: Listener) -> Study:
+    """The study of one task; `make()` searches."""
+    where = task.dataset
+    return Study(
+        "discover",
+        f"Equations for {where}",
+        f"Which equation of the terms {task.plan.grammar.name} do the validation nodes of {where} choose, what is "
+        "proved of it, and what is the choice worth?",
+        partial(run, task=task, make=make, listener=listener),
+        extra="gread",
+        commands=lambda config, folder: (task.command(folder),) * 2,
+    )
+
+
+def run(run: StudyRun, task: DiscoveryTask, make: Callable[[], Discovered], listener: Listener) -> None:
+    """Search, then train the choice anew, and write what they say: the answer first."""
+    found = make()
+    write_equations(run.folder, found)
+    run.results(_split_rows(found))
+    if chosen(found.results) is None:
+        run.answer(f"{counted_sentence(found)} No equation could be trained to its end, so none was chosen.")
+        _counted_parts(run, found)
+        return
+    anew = TrainedAnew(run, task, found.best, listener)
+    beside, curse, moved = anew.yardsticks(), anew.curse(), anew.transfers()
+    write_text(run.folder / EXPLORER, page_text(found.best.text))
+    run.answer(answer_sentence(task, found, beside, curse), "front")
+    front = rows_of.front_rows(found)
+    run.figure("front", front_figure(rows_of.cloud_rows(found), front), FRONT_CAPTION, front)
+    run.say("What was tried", counted_sentence(found))
+    run.table("choices", rows_of.choice_rows(found), CHOICES_CAPTION)
+    run.table("reactions", reaction_rows(found, beside), REACTIONS_CAPTION)
+    run.table("best_equations", rows_of.best_rows(found), BEST_CAPTION)
+    run.table("proofs", rows_of.proof_rows(found), PROOFS_CAPTION)
+    if curse.parts:
+        run.table("winners_curse", curse_rows(found, curse), CURSE_CAPTION)
+    if moved:
+        run.table("transfer_results", transfer_rows(moved), TRANSFER_CAPTION)
+    if effects := rows_of.effect_rows(found):
+        run.figure("term_effects", effects_figure(effects), EFFECTS_CAPTION, effects)
+    points = gap_rows(gap_curve(found.results))
+    run.figure("selection_gap", gap_figure(points), GAP_CAPTION.replace("trials", "equations"), points)
+    _counted_parts(run, found)
+    for name, text in FILES.items():
+        if (run.folder / name).exists():
+            run.describe(name, text)
+    for statement, answer, evidence in verdicts(task, found, beside, curse):
+        run.verdict(statement, answer, evidence)
+
+
+def _counted_parts(run: StudyRun, found: Discovered) -> None:
+    """Merges by rule, and what was unsafe by reason."""
+    if merges := rows_of.merge_rows(found):
+        run.table("merges", merges, MERGES_CAPTION)
+    if unsafe := rows_of.safety_rows(found):
+        run.table("safety", unsafe, SAFETY_CAPTION)
+
+
+def _split_rows(found: Discovered) -> list[Row]:
+    return [
+        {"number": r.number, "split": split, "val_accuracy": r.val[k], "test_accuracy": r.test[k]}
+        for r in found.results
+        if r.val
+        for k, split in enumerate(found.plan.splits)
+    ]
+
+
+def told_best(folder: Path) -> str:
+    """The chosen equation of a finished folder, in words."""
+    known = [row for row in read_rows(folder / EQUATIONS) if row["state"] in ("finished", "diverged")]
+    if not known:
+        return "none could be trained to its end"
+    best = max(known, key=lambda row: (float(row["val_accuracy"]), -int(row["number"])))
+    return (
+        f"{best['trained']} is chosen: validation {number_text(100 * float(best['val_accuracy']))} %, test "
+        f"{number_text(100 * float(best['test_accuracy']))} %; settings in {folder / BEST}"
+    )

@@ -1,0 +1,340 @@
+"""A distillation as a study: the formula, what it costs, what is proved of it, in a run folder."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from analysis.figure_files import PALETTE, plain
+from gread.comparison import Comparison, share_ratio
+from gread.formulas.distilled_network import (
+    DistilledNetwork,
+    Proof,
+    formula_cost,
+    proofs_of,
+    retrained,
+    search_formula,
+    told_diverged,
+)
+from gread.formulas.learned_curves import LearnedCurves, chosen_name
+from gread.settings.gread_settings import GreadSettings
+from gread.settings.trials import Trial
+from gread.training.trainer import Progress
+from rdgraph.errors import FileError, InvalidArgument
+from rdgraph.files import read_text
+from rdgraph.infer.formulas.formula_finding import check_search
+from rdgraph.infer.formulas.found_formula import FormulaSearch, draw_front, range_words
+from studies.runs.run_config import RunConfig
+from studies.runs.run_folder import prepare
+from studies.runs.study import Study, perform
+from studies.runs.study_run import StudyRun
+from studies.runs.tables import Row
+from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED
+from studies.training.learned_tables import FILE, read_functions
+from studies.training.plan import TrainingPlan, read_plan
+from studies.training.training_figures import Drawing, empty_figure
+from studies.training.training_summary import read_results
+
+# ---------------------------------------------------------------------- distil figures
+# Pictures of a formula: the learned function with its spread beside it, and error against size.
+
+
+def formula_figure(curves: LearnedCurves, search: FormulaSearch) -> Drawing:
+    """The function of every trial thin, its spread shaded, the formula over it; beside it the front."""
+    figure = empty_figure(10.4, 4.2)
+    left, right = figure.subplots(1, 2)
+    x, mean, spread = curves.x, curves.y.mean(0), curves.y.std(0)
+    left.axhline(0, color="0.85", lw=0.8)
+    left.plot(x, curves.y.T, color=PALETTE[0], lw=0.6, alpha=0.4)
+    left.fill_between(x, mean - spread, mean + spread, color=PALETTE[0], alpha=0.2, lw=0)
+    left.plot(x, mean, color=PALETTE[0], lw=2.2, label=f"{plain(curves.name)}, mean")
+    rows: list[dict[str, Any]] = [
+        {"x": float(a), "mean": float(b), "std": float(c)} for a, b, c in zip(x, mean, spread, strict=True)
+    ]
+    if search.formula is not None:
+        made = np.atleast_2d(search.formula(x)).mean(0)
+        left.plot(x, made, color=PALETTE[1], lw=1.8, ls="--", label=search.formula.text)
+        rows = [{**row, "formula": float(value)} for row, value in zip(rows, made, strict=True)]
+    left.set(xlabel="entry of the state", ylabel=plain(curves.name))
+    left.legend(fontsize=8)
+    draw_front(right, search)
+    count = len(curves.y)
+    trials = f"of {count} trials (thin), their mean (thick) and one standard deviation (shaded)" if count > 1 else ""
+    caption = (
+        f"Left: the function {trials} where the states lie; dashed, the formula, with the mean of its values. Right: "
+        "the smallest error of a formula of every size, relative; the full dot is the one that was chosen."
+    )
+    return Drawing("formula", figure, " ".join(caption.split()), rows)
+
+
+# ---------------------------------------------------------------------- distil plan
+# What `rdgraph distil` is to do: a training with a learned function, or a layer, and how a formula is looked for.
+
+#: What a formula may miss of a layer, where nothing is said: nothing is trained in its place.
+LAYER_TOLERANCE = 0.05
+
+
+@dataclass(frozen=True)
+class FormulaChoices:
+    """How a formula is looked for; what no search can follow is refused, before there is a folder."""
+
+    tolerance: float
+    max_size: int
+    functions: tuple[str, ...]
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_search(self.functions, self.max_size, self.seed, tolerance=self.tolerance)
+
+    def section(self) -> dict[str, Any]:
+        """As config.toml holds it."""
+        return {"tolerance": self.tolerance, "max_size": self.max_size, "functions": list(self.functions)}
+
+
+@dataclass(frozen=True, eq=False)
+class DistilPlan:
+    """A training whose learned function becomes a formula: the trials that did not diverge, and their accuracies."""
+
+    run: Path
+    training: TrainingPlan
+    curves: LearnedCurves
+    trials: tuple[Trial, ...]
+    before: np.ndarray
+    choices: FormulaChoices
+    device: str
+
+    @property
+    def run_config(self) -> RunConfig:
+        head = {"run": str(self.run), "function": self.curves.name, "dataset": self.training.preset.dataset}
+        sections = {"settings": self.choices.section()}
+        return RunConfig("distil", False, self.choices.seed, self.device, sections=sections, head=head)
+
+
+def read_run(run: Path, function: str | None, choices: FormulaChoices, device: str, root: Path | None) -> DistilPlan:
+    """The plan for a run folder of `rdgraph train` with a learned function."""
+    training = read_plan(run, root)
+    functions = read_functions(run)
+    name = chosen_name(list(functions), function)
+    kept, places, density = _told(run, name)
+    rows = {(int(row["split"]), int(row["seed"])): row for row in read_results(run, training)}
+    known = {(trial.split, trial.seed): trial for trial in training.trials}
+    lost = [pair for pair in kept if pair not in rows or pair not in known]
+    if lost:
+        raise FileError(f"expected results of split {lost[0][0]} in {run}, got none; train anew")
+    curves = LearnedCurves.of(name, functions[name], places, density)
+    before = np.array([float(rows[pair]["test_accuracy"]) for pair in kept])
+    here = replace(training, device=device)
+    return DistilPlan(run, here, curves, tuple(known[pair] for pair in kept), before, choices, device)
+
+
+def _told(run: Path, name: str) -> tuple[list[tuple[int, int]], np.ndarray, np.ndarray]:
+    """Splits and seeds of the trials with a function, and the density of its states at rising places."""
+    try:
+        told = json.loads(read_text(run / FILE, "the learned functions of a training"))[name]
+        kept = [(int(own["split"]), int(own["seed"])) for own in told["trials"]]
+        places, density = (np.array(told["states"][key], dtype=float) for key in ("x", "density"))
+    except (ValueError, KeyError, TypeError) as problem:
+        raise FileError(f"expected trials and states of {name} in {run / FILE}, got {problem!r}; train anew") from None
+    return kept, places, density
+
+
+def layer_curves(layer: Any, span: str, name: str = "phi") -> LearnedCurves:
+    """The function of one entry that a layer computes, on a range such as -3:3."""
+    from rdgraph.infer.layers.node_function import node_function
+
+    ends = span.split(":")
+    try:
+        low, high = (float(end) for end in ends)
+    except ValueError:
+        raise InvalidArgument(f"expected a range as LOWER:UPPER, got {span!r}; write --range=-3:3") from None
+    if not low < high:
+        raise InvalidArgument(f"expected a range as LOWER:UPPER, got {span!r}; exchange the ends")
+    x = np.linspace(low, high, 241)
+    return LearnedCurves(name, x, node_function(layer, x)[None], np.ones_like(x))
+
+
+# ---------------------------------------------------------------------- distil study
+#: Points of accuracy that a formula may cost.
+MOST_LOST = 0.5
+Hears = Callable[[Progress], None]
+
+
+def execute_distillation(plan: DistilPlan, folder: Path, progress: Hears | None = None) -> Path:
+    """Distil what the plan says in a folder, anew or from where it was left; returns the path of the report."""
+    words = ["rdgraph", "distil", str(plan.run), *_words(plan.choices), "--out", str(folder)]
+    study = Study(
+        "distil",
+        f"A formula for {plan.curves.name} on {plan.training.preset.dataset}",
+        f"Which formula stands for the learned function {plan.curves.name} of {plan.training.reaction}, and what does "
+        "it cost?",
+        partial(run_training, plan=plan, progress=progress),
+        extra="gread",
+        commands=lambda config, where: (shlex.join(words), shlex.join(words)),
+    )
+    return _performed(study, plan.run_config, folder)
+
+
+def execute_layer(layer: str, curves: LearnedCurves, choices: FormulaChoices, folder: Path) -> Path:
+    """Distil the function of a layer in a folder; returns the path of the report."""
+    span = f"{curves.x[0]:g}:{curves.x[-1]:g}"
+    words = ["rdgraph", "distil", "--layer", layer, f"--range={span}", *_words(choices), "--out", str(folder)]
+    study = Study(
+        "distil",
+        f"A formula for {layer}",
+        f"Which formula stands for the function of one entry that {layer} computes on {span}?",
+        partial(run_layer, curves=curves, choices=choices),
+        extra="torch",
+        commands=lambda config, where: (shlex.join(words), shlex.join(words)),
+    )
+    head = {"layer": layer, "range": span}
+    config = RunConfig("distil", False, choices.seed, "cpu", sections={"settings": choices.section()}, head=head)
+    return _performed(study, config, folder)
+
+
+def _performed(study: Study, config: RunConfig, folder: Path) -> Path:
+    return folder / "report.html" if prepare(folder, config) == "done" else perform(study, config, folder)
+
+
+def _words(choices: FormulaChoices) -> list[str]:
+    return [
+        "--tolerance", f"{choices.tolerance:g}", "--max-size", str(choices.max_size), "--functions",
+        ",".join(choices.functions), "--seed", str(choices.seed),
+    ]  # fmt: skip
+
+
+def searched(curves: LearnedCurves, choices: FormulaChoices) -> FormulaSearch:
+    return search_formula(curves, choices.tolerance, choices.max_size, choices.functions, seed=choices.seed)
+
+
+# ---------------------------------------------------------------------- a training
+def run_training(run: StudyRun, plan: DistilPlan, progress: Hears | None) -> None:
+    """Find the formula, train it on the same splits, prove what can be proved, and write it all down."""
+    search = searched(plan.curves, plan.choices)
+    made: list[DistilledNetwork] = []
+
+    def trained() -> list[Row]:
+        made.append(
+            retrained(
+                plan.training.data, plan.trials, plan.curves, search, plan.before, device=plan.device, progress=progress
+            )
+        )
+        return accuracy_rows(plan, made[0].after, made[0].done.status if made[0].done else ())
+
+    rows = run.part("accuracies", trained) if search.formula is not None else accuracy_rows(plan, None)
+    run.results(rows)
+    gaps = 100 * np.array([float(row["learned"]) - float(row["formula"]) for row in rows])
+    cost = formula_cost(gaps, [int(row["split"]) for row in rows], share_ratio(plan.training.data))
+    diverged = sum(row.get("status", "ok") != "ok" for row in rows)
+    run.answer(answered(plan.curves, search, cost, len(gaps), diverged), "formula")
+    _write_search(run, plan.curves, search)
+    if search.formula is None:
+        return
+    run.show("accuracies", "Test accuracy with the learned function and with the formula, split by split.", rows)
+    _judge(run, cost, len(gaps), diverged)
+    settings = plan.training.config.model
+    equation = search.formula.lettered.within(plan.training.reaction, plan.curves.name)
+    if isinstance(settings, GreadSettings):
+        _write_proofs(run, equation, proofs_of(equation, settings))
+
+
+def accuracy_rows(plan: DistilPlan, after: np.ndarray | None, status: Sequence[str] = ()) -> list[Row]:
+    """A row for each trial: split, seed, both accuracies as shares of 1, and how the training of the formula ended."""
+    found = np.full(len(plan.before), np.nan) if after is None else after
+    ended = status or ["ok"] * len(plan.before)
+    return [
+        {"split": trial.split, "seed": trial.seed, "learned": float(a), "formula": float(b), "status": own}
+        for trial, a, b, own in zip(plan.trials, plan.before, found, ended, strict=True)
+    ]
+
+
+def answered(curves: LearnedCurves, search: FormulaSearch, cost: Comparison, trials: int, diverged: int = 0) -> str:
+    """The answer in a sentence."""
+    if search.formula is None:
+        return f"{curves.name}: {search.answer_for('trial')}."
+    low, high = cost.interval
+    around = "" if np.isnan(low) else f", interval from {low:.2f} to {high:.2f}"
+    own = ""
+    if len(curves.y) > 1 and search.formula.names:
+        own = f" with constants of every trial ({range_words(search.formula.ranges)})"
+    return (
+        f"{curves.name}(H) = {search.formula.text}, of size {search.formula.size}, misses the learned function by "
+        f"{100 * search.formula.relative_error:.2g} %{own}; trained in its place it costs {cost.difference:.2f} "
+        f"points{around}{told_diverged(diverged, trials)}."
+    )
+
+
+def _judge(run: StudyRun, cost: Comparison, trials: int, diverged: int) -> None:
+    """Whether the formula costs little: trainings that diverged leave it undecided."""
+    low, high = cost.interval
+    if diverged:
+        answer, evidence = UNDECIDED, f"{cost.difference:.2f} points{told_diverged(diverged, trials)}."
+    elif np.isnan(low):
+        answer, evidence = UNDECIDED, f"{cost.difference:.2f} points on one split."
+    else:
+        answer = HOLDS if high <= MOST_LOST else FAILS if low > MOST_LOST else UNDECIDED
+        evidence = f"{cost.difference:.2f} points, corrected 95 % interval {low:.2f} to {high:.2f} over the splits."
+    run.verdict(f"The formula costs at most {MOST_LOST:g} points of accuracy.", answer, evidence)
+
+
+# ---------------------------------------------------------------------- a layer
+def run_layer(run: StudyRun, curves: LearnedCurves, choices: FormulaChoices) -> None:
+    """Find the formula of a layer, and prove what can be proved of a diffusion with it."""
+    search = searched(curves, choices)
+    if search.formula is None:
+        run.answer(f"{search.answer}.", "formula")
+    else:
+        told = f"The function is {search.formula.with_numbers()}, up to {100 * search.formula.relative_error:.2g} %."
+        run.answer(told, "formula")
+    run.results(front_rows(search))
+    _write_search(run, curves, search)
+    if search.formula is not None:
+        equation = search.formula.lettered.within("-alpha*L@H + phi(H)", "phi")
+        _write_proofs(run, equation, proofs_of(equation, GreadSettings()))
+
+
+# ---------------------------------------------------------------------- pieces of the page
+def front_rows(search: FormulaSearch) -> list[Row]:
+    """The front; where several trials were fitted, with the ranges of their constants beside the letters."""
+    rows: list[Row] = [
+        {"size": row.size, "relative_error": row.error / search.scale, "fitted": row.parameters, "formula": row.text}
+        for row in search.front
+    ]
+    if any(row.ranges for row in search.front):
+        words = [range_words(row.ranges) for row in search.front]
+        rows = [{**row, "constants": own} for row, own in zip(rows, words, strict=True)]
+    return rows
+
+
+def _write_search(run: StudyRun, curves: LearnedCurves, search: FormulaSearch) -> None:
+    drawing = formula_figure(curves, search)
+    run.figure(drawing.name, drawing.figure, drawing.caption, drawing.rows)
+    own = ", with constants of every trial" if len(curves.y) > 1 else ""
+    run.table("front", front_rows(search), f"The best formula of every size{own}; chosen: {search.rule}.")
+    if search.formula is None:
+        return
+    formula = search.formula
+    rows: list[Row] = [
+        {"letter": name, "mean": float(column.mean()) * (sign or 1), "std": float(column.std()),
+         "smallest": formula.ranges[name][0], "largest": formula.ranges[name][1]}
+        for name, sign, column in zip(formula.names, formula.lettered.signs, formula.constants.T, strict=True)
+    ]  # fmt: skip
+    if rows:
+        run.table("constants", rows, f"The letters of {formula.text} over the trials.")
+    for note in formula.rounded:
+        run.say("", f"The number {note.number} in the formula was fitted as {note.was} and rounded.")
+
+
+def _write_proofs(run: StudyRun, equation: str, proofs: tuple[Proof, ...]) -> None:
+    rows: list[Row] = [{"topic": p.topic, "status": p.status, "finding": p.text, "reason": p.reason} for p in proofs]
+    run.table("proofs", rows, f"What is known of {equation} before it runs, for all values of its letters.")
+    for proof in proofs:
+        if proof.topic == "existence":
+            answer = HOLDS if proof.status == "ok" else FAILS if proof.status == "problem" else UNDECIDED
+            run.verdict("Solutions exist for all time.", answer, proof.text)

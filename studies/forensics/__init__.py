@@ -1,1 +1,0 @@
-"""Why numbers are not reproduced: which completion of what the paper leaves open comes nearest."""

@@ -1,1 +1,0 @@
-"""The synthetic Cora: reactions and other networks from heterophily to homophily."""

@@ -1,0 +1,412 @@
+"""Tables 4, 7 and 8 of the paper: seven reactions on nine data sets in every reading, a verdict for every cell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gread.comparison import (
+    ABOVE,
+    AGREES,
+    BELOW,
+    EXPLAINED,
+    LEVEL,
+    SPLITS,
+    Comparison,
+    Estimate,
+    Gap,
+    holm,
+    row_answer,
+    split_means,
+    standard_error,
+    tally,
+    welch,
+)
+from gread.settings.presets import find_published, published_results
+from gread.settings.published_tables import PublishedRank, published_ranking
+from studies.cells.cell import BORROWS, BOUNDED, NOTHING_COMPARED, SETS, grouped_rows, size_words
+from studies.paper.drawing import Beside, beside_chart, row_map
+from studies.paper.families import (
+    BASELINE,
+    FAMILIES,
+    SAME,
+    Standing,
+    better_by_signs,
+    make_cells,
+    measured_baselines,
+    searched_rows,
+    standings,
+)
+from studies.paper.paired_rows import Printed, beside, gap_to, picked, share_of
+from studies.paper.runner import Findings, Picture, Settings, Sheet, Table, make_run, trained
+from studies.runs.tables import MutableRow
+from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, decide, interval
+
+# ---------------------------------------------------------------------- classification verdicts
+# The statements about the main tables, decided from the cells.
+
+#: A statement, its answer, and the evidence.
+Verdict = tuple[str, str, str]
+#: Methods that the paper tests GREAD-BS against, and the sets on which it is not claimed to be the best.
+REFERENCES, EXCEPTED = ("GloGNN", "ACM-GCN"), ("squirrel", "citeseer")
+#: Sets that come in two forms: the one of the paper, and the other.
+TWINS = (("cornell_old", "cornell"), ("chameleon", "chameleon_filtered"), ("squirrel", "squirrel_filtered"))
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Estimates, gaps and accuracies of the splits by (family, method, data set).
+
+    Gaps are there where a number was published.
+    """
+
+    estimates: Mapping[tuple[str, str, str], Estimate]
+    gaps: Mapping[tuple[str, str, str], Gap]
+    each: Mapping[tuple[str, str, str], Mapping[int, float]]
+    sets: tuple[str, ...]
+
+    def row(self, family: str, method: str) -> dict[str, Gap]:
+        """The gaps of one published row, by data set."""
+        return {s: self.gaps[family, method, s] for s in self.sets if (family, method, s) in self.gaps}
+
+    @property
+    def rows(self) -> list[tuple[str, str]]:
+        return list(dict.fromkeys((family, method) for family, method, _ in self.gaps))
+
+
+def row_verdicts(found: Measured, words: Mapping[str, str]) -> list[Verdict]:
+    """One statement for every published row in every reading."""
+    made = []
+    for family, method in found.rows:
+        gaps = found.row(family, method)
+        evidence = (
+            f"{tally(gap.word for gap in gaps.values())}; differences "
+            + ", ".join(f"{s} {gap.difference:+z.2f} ({gap.error:.2f})" for s, gap in gaps.items())
+            + "; Welch's tests with Holm's correction over the row"
+        )
+        made.append(
+            (f"{method} in Table 8 is reproduced with {words[family]}.", row_answer(list(gaps.values())), evidence)
+        )
+    return made
+
+
+@dataclass(frozen=True, eq=False)
+class Others:
+    """The other methods: means by (method, data set), accuracies of the splits where they are known, the origin."""
+
+    means: Mapping[tuple[str, str], float]
+    each: Mapping[tuple[str, str], Mapping[int, float]]
+    origin: str
+
+
+def lead(found: Measured, others: Others, method: str, rival: str, dataset: str, ratio: float) -> tuple[float, float]:
+    """How far a method with the paper's settings is ahead of another one, and the p of the corrected test.
+
+    The test is paired where the accuracies of the splits are known, else Welch's with both errors corrected; a printed
+    mean then has our standard deviation.
+    """
+    cell = "paper", method, dataset
+    if (theirs := others.each.get((rival, dataset))) is not None:
+        test = Comparison.of(found.each[cell], theirs, ratio)
+        return test.difference, test.p
+    own, mean = found.estimates[cell], others.means[rival, dataset]
+    return own.mean - mean, welch(own, Estimate(mean, own.std, SPLITS), ratio, ratio)[1]
+
+
+def best_verdicts(found: Measured, known: Others, ratio: Callable[[str], float]) -> list[Verdict]:
+    """Is a GREAD network the best on the sets that the paper says, and is BS better than two others by their means?
+
+    `ratio` is n_test/n_train of a data set.
+    """
+    others, origin = known.means, known.origin
+    own = {(m, s): e for (family, m, s), e in found.estimates.items() if family == "paper" and s in found.sets}
+    claimed = [s for s in found.sets if s not in EXCEPTED and s in SETS and any(d == s for _, d in others)]
+    if not own or not claimed:
+        return []
+    best = {s: max((e.mean, m) for (m, d), e in own.items() if d == s)[1] for s in claimed}
+    rival = {s: max((mean, m) for (m, d), mean in others.items() if d == s)[1] for s in claimed}
+    gaps = {s: lead(found, known, best[s], rival[s], s, ratio(s)) for s in claimed}
+    lost = [s for s in claimed if gaps[s][0] < 0]
+    corrected = dict(zip(claimed, holm([p for _, p in gaps.values()]), strict=True))
+    told = ", ".join(f"{s}: {best[s]} {gaps[s][0]:+z.2f} from {rival[s]}, p = {corrected[s]:.2g}" for s in claimed)
+    made: list[Verdict] = [(
+        "GREAD marks the best accuracy in all cases except for Squirrel and Citeseer.",
+        FAILS if any(corrected[s] < LEVEL for s in lost) else UNDECIDED if lost else HOLDS,
+        f"With the paper's settings a reaction is the best on {len(claimed) - len(lost)} of {len(claimed)} such sets, "
+        f"the other methods {origin}; {told}; corrected resampled t-tests with Holm's correction.",
+    )]  # fmt: skip
+    for reference in REFERENCES:
+        shared = [s for s in found.sets if (reference, s) in others and ("GREAD-BS", s) in own]
+        if set(shared) != set(SETS):
+            continue
+        pair = [own["GREAD-BS", s].mean for s in shared], [others[reference, s] for s in shared]
+        p, back = better_by_signs(*pair), better_by_signs(pair[1], pair[0])
+        made.append((
+            f"GREAD-BS improves on {reference} over the data sets (Wilcoxon's signed-rank test, Table 2).",
+            HOLDS if p < LEVEL else FAILS if back < LEVEL else UNDECIDED,
+            f"one-sided p = {p:.3g} on {len(shared)} means, {back:.3g} the other way; {reference} {origin}",
+        ))  # fmt: skip
+    return made
+
+
+def reading_verdicts(found: Measured) -> list[Verdict]:
+    """Which reading comes nearer to the paper: as printed, or as released, or with tanh?"""
+    made = []
+    for family, methods in (("released", ("GREAD-FB", "GREAD-FB*")), ("tanh", ("GREAD-F", "GREAD-AC", "GREAD-Z"))):
+        for method in methods:
+            printed, other = found.row("paper", method), found.row(family, method)
+            shared = [s for s in printed if s in other]
+            if not shared:
+                continue
+            nearer = np.array([abs(other[s].difference) < abs(printed[s].difference) for s in shared])
+            low, high = interval(int(nearer.sum()), len(nearer))
+            word = "as released" if family == "released" else "inside tanh"
+            made.append((
+                f"{method} {word} comes nearer to Table 8 than as printed.",
+                decide(nearer),
+                f"nearer on {int(nearer.sum())} of {len(nearer)} sets (95 % interval of the share {low:.2f} to "
+                f"{high:.2f}); mean distance {_mean_distance(other, shared):.2f} against "
+                f"{_mean_distance(printed, shared):.2f} points",
+            ))  # fmt: skip
+    return made
+
+
+def _mean_distance(gaps: Mapping[str, Gap], sets: Sequence[str]) -> float:
+    return float(np.mean([abs(gaps[s].difference) for s in sets]))
+
+
+def twin_verdicts(found: Measured, ratio: Callable[[str], float]) -> list[Verdict]:
+    """Are the corrected sets harder than those of the paper, for GREAD-BS? `ratio` is n_test/n_train of a data set."""
+    made = []
+    for old, new in TWINS:
+        pair = [found.estimates.get(("paper", "GREAD-BS", s)) for s in (new, old)]
+        own, other = pair
+        if own is None or other is None:
+            continue
+        t, p = welch(own, other, ratio(new), ratio(old))
+        answer = UNDECIDED if math.isnan(p) or p >= LEVEL else HOLDS if t < 0 else FAILS
+        made.append((
+            f"GREAD-BS is less accurate on {new} than on {old}.", answer,
+            f"{own.text} against {other.text}; Welch's test with corrected errors, p = {p:.3g}; "
+            f"the settings are those of {old}",
+        ))  # fmt: skip
+    return made
+
+
+def ranking_verdict(
+    found: Measured, ours: Sequence[Standing], others: Mapping[tuple[str, str], float]
+) -> list[Verdict]:
+    """Does GREAD-BS lead the ranking, as Table 7 says? Where it does and is better than the best other for sure; not,
+    where that is better for sure. In between the next seeds may tell otherwise."""
+    own = next((s for s in ours if s.method == "GREAD-BS"), None)
+    first = next((s for s in ours if s.method != "GREAD-BS"), None)
+    if own is None or first is None or set(found.sets) != set(SETS):
+        return []
+    place = 1 + sum(s.rank < own.rank - SAME for s in ours)
+    means = {**others, **{(m, s): e.mean for (f, m, s), e in found.estimates.items() if f == "paper"}}
+    best, lead = ([means[m, s] for s in SETS] for m in (first.method, own.method))
+    behind, ahead = better_by_signs(best, lead), better_by_signs(lead, best)
+    is_first = own.rank < first.rank - SAME
+    printed = next(row for row in published_ranking() if row.method == own.method)
+    shared = f", shared with {first.method}," if abs(first.rank - own.rank) <= SAME else ""
+    return [(
+        "GREAD-BS is ranked at the top (Table 7).",
+        HOLDS if is_first and ahead < LEVEL else FAILS if not is_first and behind < LEVEL else UNDECIDED,
+        f"place {place} of {len(ours)}{shared} with {_medals(own)}; Table 7 prints {_medals(printed)}; {first.method}, "
+        f"the best other, has the average rank {first.rank:.2f}; Wilcoxon's one-sided p over the sets is {ahead:.3g} "
+        f"that GREAD-BS is better, {behind:.3g} that {first.method} is",
+    )]  # fmt: skip
+
+
+def _medals(one: Standing | PublishedRank) -> str:
+    return f"the average rank {one.rank:.2f} and {one.gold} gold, {one.silver} silver, {one.bronze} bronze"
+
+
+# ---------------------------------------------------------------------- classification
+SHEET = Sheet("classification", lists={"readings": list(FAMILIES)})
+
+
+# ---------------------------------------------------------------------- numbers
+def printed_cell(method: str, dataset: str) -> Printed | None:
+    """What Table 8 prints for a method on a set."""
+    paper = find_published(method, dataset)
+    return Printed(paper.mean, paper.std, paper.source) if paper else None
+
+
+def measured(rows: Sequence[MutableRow], sets: tuple[str, ...]) -> Measured:
+    """Means over splits, and their differences from the published ones."""
+    estimates, gaps, each = {}, {}, {}
+    for key, own in grouped_rows(rows, "family", "method", "dataset").items():
+        family, method, dataset = map(str, key)
+        estimates[family, method, dataset] = one = Estimate.of(own)
+        each[family, method, dataset] = split_means(own)
+        if dataset in sets and (paper := printed_cell(method, dataset)):
+            gaps[family, method, dataset] = gap_to(one, paper)
+    return Measured(estimates, gaps, each, sets)
+
+
+def cell_table(rows: Sequence[MutableRow], sets: Sequence[str]) -> list[MutableRow]:
+    """A row for every cell; on other sets than those of the table nothing is compared."""
+    compared = ("difference", "error", "p", "verdict")
+    table: list[MutableRow] = []
+    for own in grouped_rows(rows, "family", "method", "dataset").values():
+        labels = picked(own[0], "family method dataset")
+        method, dataset = str(labels["method"]), str(labels["dataset"])
+        found = beside(own, printed_cell(method, dataset))
+        if dataset not in sets:
+            found |= {name: value for name, value in beside(own, None).items() if name in compared}
+        columns = "mean std splits trials diverged paper paper_std difference error p verdict source"
+        table.append({**labels, **picked(found, columns)})
+    return table
+
+
+def wide_table(found: Measured) -> list[MutableRow]:
+    """A row for every method in every reading with a column for every set, ours beside the paper's."""
+    rows: list[MutableRow] = []
+    sets = list(dict.fromkeys(dataset for _, _, dataset in found.estimates))
+    for family, method in dict.fromkeys((family, method) for family, method, _ in found.estimates):
+        row: MutableRow = {"method": method, "reading": family}
+        pairs = []
+        for dataset in sets:
+            one, paper = found.estimates.get((family, method, dataset)), find_published(method, dataset)
+            theirs = "" if paper is None else f"{paper.mean:.2f}" + (f" ± {paper.std:.2f}" if paper.std else "")
+            row[dataset] = f"{'none' if one is None else one.text} / {theirs or 'none'}"
+            pairs += [(one.mean, paper.mean)] if one is not None and paper is not None else []
+        means = [f"{np.mean(side):.2f}" for side in zip(*pairs, strict=True)] if pairs else ["none", "none"]
+        rows.append({**row, "average": " / ".join(means)})
+    return rows
+
+
+def other_methods(found: Measured, sets: Sequence[str]) -> Others:
+    """The networks that are not GREAD, measured where they are, else as published."""
+    here = {(m, s): one.mean for (family, m, s), one in found.estimates.items() if family == BASELINE}
+    if here:
+        each = {(m, s): values for (family, m, s), values in found.each.items() if family == BASELINE}
+        return Others(here, each, "trained in this run")
+    if (kept := measured_baselines()).means:
+        means = {cell: mean for cell, mean in kept.means.items() if cell[1] in sets}
+        return Others(means, kept.each, "measured here (docs/measured/compared.md)")
+    printed = [p for p in published_results() if not p.method.startswith("GREAD-") and p.dataset in sets]
+    return Others({(p.method, p.dataset): p.mean for p in printed}, {}, "as the paper prints them")
+
+
+def ranking_table(ours: Sequence[Standing]) -> list[MutableRow]:
+    """The ranking of our reactions among the others, beside the printed one and what the printed table gives."""
+    printed = {row.method: row for row in published_ranking()}
+    means = {(p.method, p.dataset): p.mean for p in published_results() if p.method in printed}
+    again = {one.method: one for one in standings(means, SETS)}
+    rows: list[MutableRow] = []
+    for one in ours:
+        paper, table_8 = printed.get(one.method), again.get(one.method)
+        rows.append({
+            "method": one.method, "rank": round(one.rank, 4), "accuracy": round(one.accuracy, 4), "gold": one.gold,
+            "silver": one.silver, "bronze": one.bronze, "printed_rank": paper.rank if paper else math.nan,
+            "rank_of_Table_8": round(table_8.rank, 4) if table_8 else math.nan,
+            "printed_accuracy": paper.accuracy if paper else math.nan,
+            "accuracy_of_Table_8": round(table_8.accuracy, 4) if table_8 else math.nan,
+            "printed_medals": f"{paper.gold}/{paper.silver}/{paper.bronze}" if paper else "",
+        })  # fmt: skip
+    return rows
+
+
+# ---------------------------------------------------------------------- figures and words
+def pictures(found: Measured) -> Iterator[Picture]:
+    """Differences from Table 8, a line for every reading of a row; and our means beside the paper's."""
+    rows: list[MutableRow] = [
+        {"method": method if family == "paper" else f"{method}, {family}", "dataset": dataset,
+         "difference": gap.difference, "error": gap.error, "verdict": gap.word}
+        for family, method in found.rows
+        for dataset, gap in found.row(family, method).items()
+    ]  # fmt: skip
+    if rows:
+        chart = row_map(
+            rows, "method", "dataset", lambda row: float(row["difference"]),
+            lambda row: row["verdict"] in (ABOVE, BELOW), "accuracy here minus Table 8",
+            note=lambda row: f"{row['difference']:+z.2f} (standard error {row['error']:.2f}), {row['verdict']}",
+        )  # fmt: skip
+        yield Picture("differences", chart, SHEET.text("differences"), rows)
+    borrowing = [name for name in BORROWS if any(dataset == name for _, _, dataset in found.estimates)]
+    panels = {dataset: _beside(found, dataset) for dataset in (*found.sets, *borrowing)}
+    both, numbers = beside_chart(panels)
+    yield Picture("accuracies", both, SHEET.text("accuracies"), numbers)
+
+
+def _beside(found: Measured, dataset: str) -> list[Beside]:
+    """The reactions on a set with the paper's settings, beside what is printed."""
+    points: list[Beside] = []
+    for (family, method, place), one in found.estimates.items():
+        if (family, place) == ("paper", dataset):
+            paper = printed_cell(method, dataset) or Printed(math.nan, math.nan, "")
+            errors = standard_error(one.std, one.count), standard_error(paper.std or math.nan, one.count)
+            points.append((method.removeprefix("GREAD-"), one.mean, errors[0], paper.mean, errors[1]))
+    return points
+
+
+def answer(found: Measured) -> str:
+    """How many of the printed cells were reached, in one sentence."""
+    gaps = [gap for (family, _, _), gap in found.gaps.items() if family == "paper"]
+    if not gaps:
+        return NOTHING_COMPARED
+    words = [gap.word for gap in gaps]
+    return SHEET.text(
+        "answer", reached=sum(word in AGREES for word in words), cells=len(gaps), tally=tally(words),
+        mean=np.mean([gap.difference for gap in gaps]),
+    )  # fmt: skip
+
+
+def shown_equations(s: Settings) -> dict[str, str]:
+    """The reactions as printed, and those that another reading has, by name."""
+    found = {f"GREAD-{reaction}": str(reaction) for reaction in s["reactions"]}
+    if "released" in s["families"]:
+        found |= {f"GREAD-{r}, as released": f"{r}-released" for r in ("FB", "FB*") if r in s["reactions"]}
+    if "tanh" in s["families"]:
+        found |= {f"GREAD-{r}, inside tanh": text for r, text in BOUNDED.items() if r in s["reactions"]}
+    return found
+
+
+def about(s: Settings) -> str:
+    """What was trained, and what the paper leaves open."""
+    sizes = size_words(s["epochs"], s["hidden"])
+    return SHEET.text(
+        "about", splits=s["splits"], seeds=s["seeds"],
+        readings="\n\n".join(f"{name}: {FAMILIES[name]}." for name in s["families"]),
+        borrowed=", ".join(f"{name} of {source}" for name, source in BORROWS.items()),
+        sizes=f". Every reading has {sizes} in place of its own" if sizes else "",
+    )  # fmt: skip
+
+
+def findings(rows: Sequence[MutableRow], s: Settings) -> Findings:
+    """Every cell beside the paper's, the ranking, and the statements about the tables."""
+    sets = tuple(s["sets"])
+    rows = [*rows, *searched_rows(s["reactions"], sets)]
+    found, table = measured(rows, sets), cell_table(rows, sets)
+    others = other_methods(found, sets)
+    own = {(m, d): e.mean for (family, m, d), e in found.estimates.items() if family == "paper" and d in sets}
+    ours = standings({**others.means, **own}, sets)
+    return Findings(
+        results=table,
+        items=[
+            *pictures(found),
+            Table("beside", wide_table(found), SHEET.text("beside")),
+            Table("cells", table, SHEET.text("cells", explained=EXPLAINED)),
+            Table("ranking", ranking_table(ours), SHEET.text("ranking", origin=others.origin)) if ours else None,
+        ],
+        verdicts=[
+            *row_verdicts(found, SHEET.entries["with"]),
+            *best_verdicts(found, others, share_of),
+            *ranking_verdict(found, ours, others.means),
+            *reading_verdicts(found),
+            *twin_verdicts(found, share_of),
+        ],
+        answer=answer(found),
+        shows="differences",
+        about=about(s),
+        equations=shown_equations(s),
+    )
+
+
+settings, limits = SHEET.settings, SHEET.limits
+run = make_run(trained(make_cells), findings)

@@ -1,0 +1,155 @@
+"""What a run was made with: resolved settings as toml, versions and machine as json, a fingerprint of the code."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+import rdgraph
+from rdgraph.errors import InvalidArgument
+from rdgraph.graphs.kernels.device_names import read_device
+
+PACKAGES = ("rdgraph", "analysis", "gread", "studies")
+LIBRARIES = (
+    "numpy", "scipy", "sympy", "networkx", "torch", "torchdiffeq", "triton", "matplotlib", "pillow",
+    "scikit-learn", "pyarrow", "safetensors", "pooch", "torch-geometric", "optuna", "ray",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Everything the numbers of a run depend on, as config.toml keeps it.
+
+    `sections` are the tables of the file, [settings] for most studies; `head` are settings that stand before them. The
+    device of a run whose work is done on other machines (`is_elsewhere`) need not be here.
+
+    >>> print(RunConfig("grid", sections={"settings": {"alpha": 1.0}}).toml(), end="")
+    study = "grid"
+    small = false
+    seed = 0
+    device = "cpu"
+    version = "0.1.0"
+    <BLANKLINE>
+    [settings]
+    alpha = 1.0
+    """
+
+    study: str
+    small: bool = False
+    seed: int = 0
+    device: str = "cpu"
+    version: str = rdgraph.__version__
+    sections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    head: Mapping[str, Any] = field(default_factory=dict)
+    is_elsewhere: bool = False
+
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise InvalidArgument(f"expected a seed of 0 or more, got {self.seed}")
+        if not self.is_elsewhere:
+            read_device(self.device)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of all sections, by their names."""
+        return {name: value for section in self.sections.values() for name, value in section.items()}
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The content of config.toml."""
+        general = {"seed": self.seed, "device": self.device, "version": self.version}
+        return {"study": self.study, "small": self.small, **self.head, **general, **self.sections}
+
+    def toml(self) -> str:
+        """The text of config.toml; `tomllib` reads it back."""
+        for name, value in (*self.head.items(), *self.settings.items()):
+            if not _is_setting(value):
+                raise InvalidArgument(
+                    f"expected settings that are numbers, texts or lists of them, got {name}={value!r}"
+                )
+        return tomli_w.dumps(self.values)
+
+    def differences(self, text: str) -> list[str]:
+        """In words, where the config.toml with this text differs; [] where it does not."""
+        try:
+            theirs, ours = tomllib.loads(text), tomllib.loads(self.toml())
+        except (tomllib.TOMLDecodeError, RecursionError):
+            return ["a config.toml that no study wrote"]
+        if any(not isinstance(theirs.get(name, {}), dict) for name in self.sections):
+            return ["a config.toml that no study wrote"]
+        if theirs.get("study") != self.study:
+            return [f"study = {theirs.get('study')!r} there, {self.study!r} here"]
+        there, here = _flat(theirs), _flat(ours)
+        return [
+            f"{name} = {there.get(name)!r} there, {here.get(name)!r} here"
+            for name in dict.fromkeys([*here, *there])
+            if there.get(name) != here.get(name)
+        ]
+
+
+def _is_setting(value: object) -> bool:
+    match value:
+        case list() | tuple():
+            return all(map(_is_setting, value))
+        case _:
+            return isinstance(value, bool | int | float | str)
+
+
+def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a section by SECTION.NAME, the others by their names."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        found |= {f"{name}.{key}": v for key, v in value.items()} if isinstance(value, dict) else {name: value}
+    return found
+
+
+def environment(device: str) -> dict[str, Any]:
+    """Versions, machine and the fingerprint of the code, as environment.json keeps them."""
+    found: dict[str, Any] = {
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "processors": os.cpu_count(),
+        "code": fingerprint(),
+        "libraries": {name: version for name in LIBRARIES if (version := _version(name))},
+    }
+    if device.startswith("cuda"):
+        import torch
+
+        if torch.cuda.is_available():
+            found["gpu"] = torch.cuda.get_device_name(device)
+    return found
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+@cache
+def fingerprint() -> str:
+    """Twelve hexadecimal digits that change with any source or data file of the packages.
+
+    >>> len(fingerprint())
+    12
+    """
+    root = Path(rdgraph.__file__).parent.parent
+    digest = hashlib.sha256()
+    for package in PACKAGES:
+        for path in sorted((root / package).rglob("*")):
+            if path.is_file() and path.suffix in (".py", ".toml", ".csv", ".json", ".html"):
+                digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:12]

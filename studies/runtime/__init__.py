@@ -1,1 +1,0 @@
-"""Milliseconds of an epoch on Cora, and what they grow with."""

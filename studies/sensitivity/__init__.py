@@ -1,1 +1,0 @@
-"""How accuracy changes with the end time and the step."""

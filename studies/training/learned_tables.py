@@ -1,0 +1,188 @@
+"""The learned functions of a training: how every trial has them, where the states lie, as a figure and as a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from analysis.figure_files import PALETTE, plain
+from gread.settings.gread_settings import GreadSettings
+from rdgraph.errors import Diverged, FileError
+from rdgraph.files import replacing
+from rdgraph.language.tree import Call, Kind, Name
+from rdgraph.vocabulary.learned_functions import LearnedFunction, LearnedValues, knots_of
+from rdgraph.wording import counted
+from studies.training.training_figures import Drawing, empty_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from gread.training.trainer import Trained
+    from rdgraph.systems.system import System
+
+#: The file of a run folder, and what it holds.
+FILE = "functions.json"
+CAPTION = "the learned functions of every trial: declaration, control values, and the density of the states"
+#: Points of a curve, bars of a density, trials and times whose states are counted, the share of states that is drawn.
+POINTS, BARS, MOST_TRIALS, TIMES, SHARE = 241, 60, 10, 5, 0.99
+
+
+def functions_of(done: Trained, sound: Sequence[int]) -> dict[str, list[LearnedValues]]:
+    """The learned functions by name, for every trial that did not diverge."""
+    if not sound or not isinstance(done.trials[sound[0]].config.model, GreadSettings):
+        return {}
+    each = [done.network(k).functions() for k in sound]
+    return {name: [own[name] for own in each] for name in each[0]}
+
+
+def states_seen(done: Trained, sound: Sequence[int], name: str) -> np.ndarray:
+    """Entries of the states that a function is taken of, at even times of the flows of some trials.
+
+    Empty where the function is taken of something else than a state, as in phi(A@H).
+    """
+    fields = taken_of(done.network(sound[0]).system, name)
+    found = []
+    for k in sound[:MOST_TRIALS]:
+        network, data = done.network(k), done.data_of(k)
+        times = np.linspace(0.0, network.gread.time, TIMES).tolist()
+        found += [network.states(data.x, data.graph, times, field).double().numpy().ravel() for field in fields]
+    entries = np.concatenate(found) if found else np.zeros(0)
+    if not np.isfinite(entries).all():
+        raise Diverged("no density because the states diverged")
+    return entries
+
+
+def taken_of(system: System, name: str) -> list[str]:
+    """The states that a learned function is taken of as they are.
+
+    >>> import rdgraph as rd
+    >>> taken_of(rd.parse("u' = phi(u) + phi(A@v); v' = u - v"), "phi")
+    ['u']
+    """
+    calls = [call for e in system.equations for call in e.expression.atoms(Call)]
+    key = system.learned[name].key
+    letters = {c.argument for c in calls if c.function == key and isinstance(c.argument, Name)}
+    return [field for field in system.fields if Name(field, Kind.FIELD) in letters]
+
+
+# ---------------------------------------------------------------------- figure
+def function_curves(done: Trained, sound: Sequence[int]) -> Drawing | None:
+    """phi of every trial thin, their mean thick, one standard deviation shaded; grey, where the states lie.
+
+    With one function for each channel, the mean over the channels stands for a trial, and all of them are shaded. None
+    where the equation has no learned function.
+    """
+    functions = functions_of(done, sound)
+    if not functions:
+        return None
+    figure = empty_figure(6.4 * len(functions) + 0.4, 4.2)
+    panels = figure.subplots(1, len(functions), squeeze=False)[0]
+    rows: list[dict[str, Any]] = []
+    for panel, (name, values) in zip(panels, functions.items(), strict=True):
+        entries = states_seen(done, sound, name)
+        x = _places(values[0].declaration, entries)
+        lines = np.stack([own(x) for own in values])
+        _draw(panel, name, values[0].declaration, x, lines, entries)
+        per_trial = lines if lines.ndim == 2 else lines.mean(1)
+        for k, line in zip(sound, per_trial, strict=True):
+            trial = {"function": name, "split": done.trials[k].split, "seed": done.trials[k].seed}
+            rows += [{**trial, "x": float(a), "value": float(b)} for a, b in zip(x, line, strict=True)]
+        middle, density = density_of(entries)
+        rows += [{"function": name, "x": float(a), "density": float(b)} for a, b in zip(middle, density, strict=True)]
+    declared = "; ".join(str(values[0].declaration) for values in functions.values())
+    caption = (
+        f"Learned functions at the best epochs ({declared}): a thin line a trial, thick their mean, shaded one "
+        f"standard deviation around it over {counted(len(sound), 'trial')}; ticks below, the knots. Grey: "
+        f"density of the entries "
+        "of the states that the function saw, at even times from 0 to T; where there are none, the curve says little."
+    )
+    return Drawing("functions", figure, caption, rows)
+
+
+def _places(declared: LearnedFunction, entries: np.ndarray) -> np.ndarray:
+    """Where a function is drawn: on its range, and where nearly all states lie."""
+    ends = [float(end) for end in declared.range]
+    if entries.size:
+        rest = (1 - SHARE) / 2
+        ends += [float(q) for q in np.quantile(entries, [rest, 1 - rest])]
+    return np.linspace(min(ends), max(ends), POINTS)
+
+
+def density_of(entries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The middles of even bars, and the density of the entries in them; those far out are left out."""
+    if not entries.size:
+        return np.zeros(0), np.zeros(0)
+    rest = (1 - SHARE) / 2
+    lower, upper = np.quantile(entries, [rest, 1 - rest])
+    density, edges = np.histogram(
+        entries, bins=BARS, range=(lower, upper if upper > lower else lower + 1.0), density=True
+    )
+    return (edges[1:] + edges[:-1]) / 2, density
+
+
+def _draw(
+    panel: Axes, name: str, declared: LearnedFunction, x: np.ndarray, lines: np.ndarray, entries: np.ndarray
+) -> None:
+    flat = lines.reshape(-1, x.size)
+    mean, spread = flat.mean(0), flat.std(0)
+    thin = lines if lines.ndim == 2 else lines.mean(1)
+    panel.axhline(0, color="0.8", lw=0.8, zorder=0)
+    panel.plot(x, thin.T, color=PALETTE[0], lw=0.7, alpha=0.5)
+    panel.fill_between(x, mean - spread, mean + spread, color=PALETTE[1], alpha=0.2, lw=0)
+    panel.plot(x, mean, color=PALETTE[1], lw=2.4)
+    knots = knots_of(declared)
+    panel.plot(knots, np.full_like(knots, 0.02), "|", color="black", ms=7, transform=panel.get_xaxis_transform())
+    panel.set(xlabel="entry of the state", ylabel=plain(name), xlim=(x[0], x[-1]))
+    middle, density = density_of(entries)
+    if density.size:
+        behind = panel.twinx()
+        behind.fill_between(middle, density, step="mid", color="0.88", lw=0)
+        behind.set(yticks=[], ylim=(0, 1.8 * density.max()))
+        panel.set_zorder(behind.get_zorder() + 1)
+        panel.patch.set_visible(False)
+
+
+# ---------------------------------------------------------------------- file
+def write_functions(folder: Path, done: Trained, sound: Sequence[int]) -> bool:
+    """Write the learned functions of all trials; False where the equation has none."""
+    functions = functions_of(done, sound)
+    if not functions:
+        return False
+    told = {}
+    for name, values in functions.items():
+        middle, density = density_of(states_seen(done, sound, name))
+        trials = [
+            {"split": done.trials[k].split, "seed": done.trials[k].seed, "controls": own.controls.tolist()}
+            for k, own in zip(sound, values, strict=True)
+        ]
+        told[name] = {
+            "declaration": str(values[0].declaration),
+            "trials": trials,
+            "states": {"x": middle.tolist(), "density": density.tolist()},
+        }
+    with replacing(folder / FILE) as draft:
+        draft.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    return True
+
+
+def read_functions(folder: Path) -> dict[str, list[LearnedValues]]:
+    """The learned functions of the trials of a run folder, by name."""
+    path = folder / FILE
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        return {
+            name: [
+                LearnedValues(LearnedFunction.read(own["declaration"]), np.array(trial["controls"]))
+                for trial in own["trials"]
+            ]
+            for name, own in told.items()
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise FileError(
+            f"expected {FILE} of a training with a learned function, got {problem}; train one, as in "
+            "rdgraph train --reaction '-alpha*L@H + phi(H)'"
+        ) from None

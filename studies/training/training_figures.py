@@ -1,0 +1,493 @@
+"""Figures of a training: learning curves, learned coefficients, the filter they make."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import sympy as sp
+
+from analysis.figure_files import PALETTE, plain
+from gread.models.resolution import TRUSTED
+from gread.settings.gread_settings import GreadSettings
+from gread.training.ensemble import METRICS
+from rdgraph.errors import Diverged, NotApplicable
+from rdgraph.language.tree import Kind, names_in
+from rdgraph.run.engines.engine import silent
+from rdgraph.run.lowering.coefficients import valued_letters
+from rdgraph.systems.system import System
+from rdgraph.theory.filters import response
+from rdgraph.vocabulary.methods import FIXED
+from rdgraph.vocabulary.normalisations import find_normalisation
+from rdgraph.wording import counted
+from studies.runs.chart import Chart, DotPanel, FieldMap, Line, MovingDots, Panel
+from studies.runs.report import Drawn
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import Locator
+
+    from gread.datasets.node_data import NodeData
+    from gread.models.trained_network import Network
+    from gread.training.trainer import Trained
+
+
+# ---------------------------------------------------------------------- training figures
+GRID = np.linspace(0.0, 2.0, 201)
+#: Gains beyond this are drawn on a logarithmic scale.
+LINEAR_GAIN = 20.0
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure, what it shows, and the numbers drawn in it."""
+
+    name: str
+    figure: Figure
+    caption: str
+    rows: Sequence[dict[str, Any]]
+    chart: Drawn | None = None
+
+
+def empty_figure(width: float, height: float) -> Figure:
+    """A figure of that size in inches whose parts make room for each other."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def whole_numbers() -> Locator:
+    """Ticks at whole numbers only."""
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(integer=True)
+
+
+# ---------------------------------------------------------------------- learning curves
+def learning_curves(done: Trained) -> Drawing:
+    """Loss and accuracies over the epochs: every trial thin, their mean thick, best epochs marked."""
+    figure = empty_figure(10.0, 4.2)
+    left, right = figure.subplots(1, 2)
+    epochs = np.arange(1, done.history.shape[1] + 1)
+    metric = done.data_of(0).meta.metric_title
+    rows: list[dict[str, Any]] = []
+    for k, part in enumerate(("loss", "training", "validation", "test")):
+        panel = left if k == 0 else right
+        values = done.history[:, :, k].astype(np.float64) * (1 if k == 0 else 100)
+        means = _mean(values)
+        panel.plot(epochs, values.T, color=PALETTE[k], lw=0.6, alpha=0.35)
+        panel.plot(epochs, means, color=PALETTE[k], lw=2.2, label=part)
+        if METRICS[k] in ("val_accuracy", "test_accuracy"):
+            _mark_best(panel, done, values)
+        for row, epoch in enumerate(epochs):
+            each = {f"split {t.split} seed {t.seed}": values[m, row] for m, t in enumerate(done.trials)}
+            rows.append({"metric": METRICS[k], "epoch": int(epoch), "mean": means[row], **each})
+    for panel, title, unit in ((left, "loss on training nodes", "cross-entropy"), (right, metric, "percent")):
+        panel.set_title(title, fontsize=10)
+        panel.set_ylabel(unit, fontsize=9)
+        panel.set_xlabel("epoch", fontsize=9)
+        panel.grid(color="0.92", lw=0.6)
+        panel.xaxis.set_major_locator(whole_numbers())
+    right.legend(fontsize=9, loc="lower right")
+    caption = (
+        f"Learning curves of {counted(len(done.trials), 'trial')}: their range and their mean. Dots: the first "
+        f"epoch with the "
+        f"best validation {metric}, whose test {metric} counts."
+    )
+    return Drawing("learning", figure, caption, rows, learning_chart(done, metric))
+
+
+def learning_chart(done: Trained, metric: str) -> Chart:
+    """The means over the trials with bands from the least to the largest, all three parts on one scale; the loss."""
+    epochs = np.arange(1.0, done.history.shape[1] + 1)
+    lines = {}
+    for k, part in enumerate(("loss", "training", "validation", "test")):
+        values = done.history[:, :, k].astype(np.float64) * (1 if k == 0 else 100)
+        low, high = (None if len(values) == 1 else _ends(values, end) for end in (np.fmin, np.fmax))
+        lines[part] = Line(part, epochs, _mean(values), low=low, high=high)
+    best = [(float(e), 100 * float(done.history[m, e - 1, 3])) for m, e in enumerate(done.best_epoch.tolist()) if e > 0]
+    scores = [lines[part] for part in ("training", "validation", "test")]
+    if best:
+        x, y = np.array(sorted(best)).T
+        scores.append(Line("test at the best epochs", x, y, style="dots"))
+    unit = f"{metric}, percent"
+    panels = [Panel(metric, scores), Panel("loss on training nodes", [lines["loss"]], y_label="cross-entropy")]
+    return Chart(panels, "epoch", unit, columns=2)
+
+
+def _ends(values: np.ndarray, end: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
+    """The least or the largest of every column, past what is not finite."""
+    return reduce(end, np.where(np.isfinite(values), values, np.nan))
+
+
+def _mean(values: np.ndarray) -> np.ndarray:
+    """Means over the finite values of every column, nan where there are none."""
+    finite = np.isfinite(values)
+    count = finite.sum(axis=0)
+    return np.where(count > 0, np.where(finite, values, 0.0).sum(axis=0) / np.maximum(count, 1), np.nan)
+
+
+def _mark_best(panel: Axes, done: Trained, values: np.ndarray) -> None:
+    best = [(e, values[m, e - 1]) for m, e in enumerate(done.best_epoch.tolist()) if e > 0]
+    if best:
+        panel.plot(*zip(*best, strict=True), "o", ms=4.5, mfc="black", mec="white", mew=0.7, zorder=4)
+
+
+# ---------------------------------------------------------------------- coefficients
+def coefficient_bars(done: Trained, sound: Sequence[int]) -> Drawing | None:
+    """Learned coefficients: a bar per trial for scalars, else a histogram over the values of all trials.
+
+    A row of panels for the equation of each field; a coefficient of several equations stands in the first of them.
+    None where the equation has none: the trusted nodes M of a source are given, not learned.
+    """
+    system = done.network(sound[0]).system
+    kinds = learned(system)
+    found = [done.network(k).coefficients() for k in sound]
+    values = {name: [one[name].detach().double().numpy().reshape(-1) for one in found] for name in kinds}
+    lines = coefficient_lines(system)
+    if not lines:
+        return None
+    columns = max(map(len, lines.values()))
+    figure = empty_figure(4.6 * columns + 0.4, 3.4 * len(lines))
+    panels = figure.subplots(len(lines), columns, squeeze=False)
+    rows: list[dict[str, Any]] = []
+    for line, (left, names) in zip(panels, lines.items(), strict=True):
+        for panel, name in itertools.zip_longest(line, names):
+            if name is None:
+                panel.set_axis_off()
+                continue
+            _draw_values(panel, name, str(kinds[name].value), values[name], f"{left}: " if len(lines) > 1 else "")
+            rows += _value_rows(done, sound, name, kinds[name], values[name])
+    each = ", a row of panels for the equation of each field" if len(lines) > 1 else ""
+    caption = (
+        f"Learned coefficients at the best epochs{each}: a bar per trial where there is one value, else how the values "
+        f"of all channels, nodes or matrix entries of all {len(sound)} trials are spread; dashed, their mean."
+    )
+    return Drawing("coefficients", figure, caption, rows)
+
+
+def coefficient_lines(system: System) -> dict[str, list[str]]:
+    """The learned coefficients by the left-hand side of the first equation that they occur in, where it has some.
+
+    >>> import rdgraph as rd
+    >>> coefficient_lines(rd.parse("u' = -Du*L@u + beta*v; v' = beta*u - Dv*L@v"))
+    {"u'": ['Du', 'beta'], "v'": ['Dv']}
+    """
+    left = dict(learned(system))
+    found: dict[str, list[str]] = {}
+    for equation in system.equations:
+        letters = {name.name for name in names_in(equation.expression)}
+        if own := [name for name in left if name in letters]:
+            found[equation.left] = own
+            left = {name: kind for name, kind in left.items() if name not in letters}
+    return found
+
+
+def _value_rows(
+    done: Trained, sound: Sequence[int], name: str, kind: Kind, values: Sequence[np.ndarray]
+) -> list[dict[str, Any]]:
+    """The values of a coefficient, entry by entry, of every trial."""
+    return [
+        {"coefficient": name, "kind": str(kind.value), "split": done.trials[k].split, "seed": done.trials[k].seed,
+         "index": i, "value": v}
+        for k, own in zip(sound, values, strict=True)
+        for i, v in enumerate(own.tolist())
+    ]  # fmt: skip
+
+
+def learned(system: System) -> dict[str, Kind]:
+    """The letters of an equation that training finds values for, matrices included, with their kinds.
+
+    >>> import rdgraph as rd
+    >>> {name: kind.value for name, kind in learned(rd.parse("-alpha*L@H + H@W")).items()}
+    {'W': 'matrix', 'alpha': 'scalar'}
+    """
+    return {n: kind for n, kind in valued_letters(system).items() if not (n == TRUSTED and kind is Kind.NODE)}
+
+
+def _draw_values(panel: Axes, letter: str, kind: str, values: Sequence[np.ndarray], lead: str = "") -> None:
+    name = plain(letter)
+    every = np.concatenate(values)
+    colour = PALETTE[0] if name == "alpha" else PALETTE[1]
+    if all(own.size == 1 for own in values) and len(values) <= 40:
+        panel.bar(np.arange(len(values)), every, color=colour, width=0.75)
+        panel.axhline(every.mean(), color="black", ls="--", lw=1.2)
+        panel.set_xlabel("trial", fontsize=9)
+        panel.set_ylabel(name, fontsize=9)
+        panel.xaxis.set_major_locator(whole_numbers())
+    else:
+        panel.hist(every, bins=min(40, max(5, every.size // 8)), color=colour, edgecolor="white", lw=0.4)
+        panel.axvline(every.mean(), color="black", ls="--", lw=1.2)
+        panel.set_xlabel(name, fontsize=9)
+        panel.set_ylabel("number of values", fontsize=9)
+    panel.set_title(
+        f"{lead}{name}, {kind}: mean {every.mean():.3g}, from {every.min():.3g} to {every.max():.3g}", fontsize=10
+    )
+
+
+# ---------------------------------------------------------------------- filter response
+def gains(network: Network, lam: np.ndarray = GRID) -> np.ndarray:
+    """g(lam) of the trained flow at T, under the network's own discretisation: (lines, len(lam)), a line a channel.
+
+    For a linear equation with scalar or channel coefficients; NotApplicable says why there is none otherwise.
+    """
+    model = network.gread
+    if not network.system.is_single:
+        raise NotApplicable(
+            f"no one gain for each frequency because {network.system.text} is more than one autonomous equation of "
+            "first order"
+        )
+    if model.adjacency == "live":
+        raise NotApplicable("no response because the adjacency follows the state")
+    if model.adjacency == "original" and find_normalisation(model.normalisation).norm is None:
+        raise NotApplicable("no response on [0, 2] because the operator is not normalised")
+    stepped = model.method in FIXED
+    method, step = (model.method, model.step) if stepped else ("exact", None)
+    expression = response(network.system, T=model.time, method=method, step=step)
+    values = {k: v.detach().double().numpy().reshape(-1, 1) for k, v in network.coefficients().items()}
+    letters = sorted((s for s in expression.free_symbols if s.name != "lam"), key=lambda s: s.name)
+    function = sp.lambdify([sp.Symbol("lam"), *letters], expression, "numpy")
+    shape = np.broadcast_shapes((1, lam.size), *(values[s.name].shape for s in letters))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # the removable point of a source term
+        found = np.asarray(function(lam[None, :] + np.zeros(shape), *(values[s.name] for s in letters)), dtype=float)
+    return np.array(np.broadcast_to(found, shape))
+
+
+def response_lines(done: Trained, sound: Sequence[int], data: NodeData) -> Drawing:
+    """The learned filter: channels of the first trial thin (trials, where all coefficients are scalars), mean thick."""
+    lines = gains(done.network(sound[0]))
+    kind = "channel"
+    if len(lines) == 1:
+        lines, kind = np.concatenate([gains(done.network(k)) for k in sound]), "trial"
+    model = done.trials[sound[0]].config.gread
+    lam, density = _density(data, model.self_loops)
+    figure = empty_figure(7.4, 4.2)
+    panel = figure.subplots()
+    panel.plot(GRID, lines.T, color=PALETTE[0], lw=0.6, alpha=0.45)
+    panel.plot(GRID, lines.mean(axis=0), color=PALETTE[1], lw=2.4, label=f"mean of {len(lines)} {kind}s")
+    panel.axhline(1, color="0.75", lw=0.8, zorder=0)
+    panel.set(xlim=(0, 2), xlabel="λ, eigenvalue of L", ylabel=f"gain after T = {model.time:g}")
+    if np.nanmax(np.abs(lines)) > LINEAR_GAIN:
+        panel.set_yscale("symlog", linthresh=1.0)
+    behind = panel.twinx()
+    behind.fill_between(lam, density, step="mid", color="0.85", lw=0, label="eigenvalues of the graph")
+    behind.set(yticks=[], ylim=(0, 1.6 * density.max()))
+    panel.set_zorder(behind.get_zorder() + 1)
+    panel.patch.set_visible(False)
+    marks = [*panel.get_legend_handles_labels()[0], *behind.get_legend_handles_labels()[0]]
+    figure.legend(handles=marks, loc="outside upper center", ncols=2, frameon=False, fontsize=9)
+    how = f"{model.method}, step {model.step:g}" if model.method in FIXED else "the exact flow"
+    caption = (
+        f"What the trained equation does to each frequency, g(λ) after T = {model.time:g} by {how}: the range of "
+        f"the {kind}s (in the files a thin line each) and their mean; and the density of the eigenvalues of the "
+        "symmetric L of the graph."
+    )
+    rows = [
+        {"line": f"{kind} {i}", "lam": float(x), "gain": float(g)}
+        for i, line in enumerate(lines)
+        for x, g in zip(GRID, line, strict=True)
+    ]
+    rows += [{"line": "density", "lam": float(x), "density": float(y)} for x, y in zip(lam, density, strict=True)]
+    return Drawing("response", figure, caption, rows, response_chart(lines, kind, model.time, lam, density))
+
+
+def response_chart(lines: np.ndarray, kind: str, time: float, lam: np.ndarray, density: np.ndarray) -> Chart | None:
+    """The mean gain with its range over the lines, and where eigenvalues lie; None where gains need another scale."""
+    if not np.isfinite(lines).all() or np.abs(lines).max() > LINEAR_GAIN:
+        return None
+    ends = None if len(lines) == 1 else (lines.min(axis=0), lines.max(axis=0))
+    mean = Line(f"mean of {len(lines)} {kind}s", GRID, lines.mean(axis=0), low=ends and ends[0], high=ends and ends[1])
+    panels = [
+        Panel("filter", [mean], {"unchanged": 1.0}, y_label=f"gain after T = {time:g}"),
+        Panel("eigenvalues of the graph", [Line("density", lam, density)], y_label="density"),
+    ]
+    return Chart(panels, "λ, eigenvalue of L", columns=2)
+
+
+def _density(data: NodeData, self_loops: float) -> tuple[np.ndarray, np.ndarray]:
+    """Where the eigenvalues of the symmetric L lie, on [0, 2]."""
+    import torch
+
+    from analysis.spectra.density import spectral_density
+
+    graph = data.graph if data.graph.is_undirected else data.graph.undirected()
+    op = graph.operator("symmetric", self_loops=self_loops, dtype=torch.float64)
+    found = spectral_density(op, points=60, method="histogram" if data.num_nodes <= 600 else "polynomial")
+    return found.lam, np.maximum(found.density, 0.0)
+
+
+# ---------------------------------------------------------------------- state figures
+# What a trained network says and holds: the confusion matrix of its test nodes, its states by t-SNE.
+
+#: Nodes that are drawn by t-SNE at most, and the seed of the choice and of the method.
+MOST_NODES, SEED = 1000, 0
+#: Rounds of t-SNE, the spread of its start, and the fewest nodes it is drawn for.
+ROUNDS, START, FEWEST_NODES = 300, 1e-4, 4
+#: Classes whose cells of the confusion matrix still carry numbers.
+MOST_WRITTEN = 12
+
+
+def confusion(done: Trained, sound: Sequence[int]) -> np.ndarray:
+    """Counts (classes, classes) of test nodes: row the class, column the prediction, summed over the trials."""
+    classes = max(done.data_of(k).num_classes for k in sound)
+    counts = np.zeros((classes, classes), dtype=np.int64)
+    for k in sound:
+        data = done.data_of(k)
+        test = data.masks.test[done.trials[k].split]
+        told = done.network(k).logits(data.x, data.graph).argmax(-1).numpy()
+        np.add.at(counts, (data.y[test], told[test]), 1)
+    return counts
+
+
+def confusion_matrix(done: Trained, sound: Sequence[int]) -> Drawing:
+    """Which class of test nodes is taken for which."""
+    counts = confusion(done, sound)
+    names = _class_names(done.data_of(sound[0]), len(counts))
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    side = 2.4 + 0.34 * min(len(counts), 24)
+    figure = empty_figure(side + 0.8, side)
+    panel = figure.subplots()
+    image = panel.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+    places = range(len(counts))
+    shown = [plain(name) for name in names]
+    panel.set_xticks(places, shown, rotation=90 if max(map(len, names)) > 3 else 0, fontsize=8)
+    panel.set_yticks(places, shown, fontsize=8)
+    panel.set(xlabel="predicted", ylabel="class")
+    if len(counts) <= MOST_WRITTEN:
+        for i in places:
+            for j in places:
+                colour = "white" if shares[i, j] > 0.55 else "black"
+                panel.text(j, i, f"{counts[i, j]}", ha="center", va="center", fontsize=8, color=colour)
+    figure.colorbar(image, ax=panel, shrink=0.8, label="share of the class")
+    rows = [
+        {"class": names[i], "predicted": names[j], "count": int(counts[i, j]), "share": float(shares[i, j])}
+        for i in places
+        for j in places
+    ]
+    over = counted(len(sound), "trial")
+    caption = f"Test nodes by class and prediction, summed over {over}; shades are shares of a class."
+    told = [[f"{counts[i, j]} nodes, {100 * shares[i, j]:.0f} percent" for j in places] for i in places]
+    table = FieldMap(
+        names, names, 100 * shares, np.eye(len(counts)) > 0, "class (rows) and prediction (columns)", 100.0,
+        "percent of the class", told, signed=False,
+    )  # fmt: skip
+    return Drawing("confusion", figure, caption, rows, table)
+
+
+def _class_names(data: NodeData, count: int) -> list[str]:
+    names = data.meta.classes or tuple(str(k) for k in range(count))
+    return [name if len(name) <= 16 else name[:15] + "…" for name in names]
+
+
+def embedded_states(network: Network, data: NodeData, stage: Callable[[str], object] = silent) -> Drawing:
+    """t-SNE of states, coloured by class: H(0), H(T/2) and H(T), a row for each of several fields, or the first, middle
+    and last state of a network without an equation."""
+    shown, where = _shown_states(network, data)
+    nodes = np.arange(data.num_nodes)
+    if len(nodes) > MOST_NODES:
+        nodes = np.sort(np.random.default_rng(SEED).choice(nodes, MOST_NODES, replace=False))
+    columns = max(map(len, shown.values()))
+    figure = empty_figure(3.8 * columns, 0.7 + 3.6 * len(shown))
+    panels = figure.subplots(len(shown), columns, squeeze=False)
+    rows: list[dict[str, Any]] = []
+    labels, ids = data.y[nodes], data.graph.names or range(data.num_nodes)
+    moving = []
+    for line, (field, states) in zip(panels, shown.items(), strict=True):
+        points, maps = None, []
+        for number, (panel, (time, state)) in enumerate(zip(line, states, strict=True), 1):
+            stage(f"drawing states of {field}: t-SNE {number} of {len(states)}")
+            points = flat_map(state[nodes], points)
+            maps.append(points)
+            _scatter(panel, points, labels, data)
+            panel.set_title(f"{plain(field)}({time:.3g})" if where.is_flow else f"state {time:g}", fontsize=10)
+            rows += [
+                {"field": field, where.column: time, "node": ids[int(n)], "label": int(c), "x": float(p[0]),
+                 "y": float(p[1])}
+                for n, c, p in zip(nodes, labels, points, strict=True)
+            ]  # fmt: skip
+        moving.append(DotPanel(field, [time for time, _ in states], np.array(maps), labels, nodes.tolist()))
+    handles, names = panels[0, 0].collections, _legend(labels, data)
+    figure.legend(handles, names, loc="outside lower center", ncols=min(10, len(names)), frameon=False, fontsize=8,
+                  markerscale=(30 / _size(len(nodes))) ** 0.5)  # fmt: skip
+    part = f"{len(nodes)} of {data.num_nodes} nodes" if len(nodes) < data.num_nodes else "all nodes"
+    caption = f"{where.words}, {part}, in two dimensions by t-SNE; every map begins at the one before."
+    return Drawing("states", figure, caption, rows, MovingDots(moving, word="t" if where.is_flow else "state"))
+
+
+class _Where(NamedTuple):
+    """When states are looked at: at times of a flow, or by number; the column of that, and what they are in words."""
+
+    is_flow: bool
+    column: str
+    words: str
+
+
+def _shown_states(network: Network, data: NodeData) -> tuple[dict[str, list[tuple[float, np.ndarray]]], _Where]:
+    """By field the states that are drawn, each with its time or its number, layer by layer."""
+    if isinstance(network.config, GreadSettings):
+        T = network.config.time
+        times = [0.0, T / 2, T]
+        fields = [equation.field for equation in network.system.equations]
+        found = {
+            field: list(zip(times, network.states(data.x, data.graph, times, field).double().numpy(), strict=True))
+            for field in fields
+        }
+        return found, _Where(True, "time", f"States of the trained flow at t = 0, T/2 and T = {T:g}")
+    layers = network.layers(data.x, data.graph)
+    numbers = sorted({0, len(layers) // 2, len(layers) - 1})
+    states = [(float(k + 1), layers[k].double().numpy()) for k in numbers]
+    told = ", ".join(str(k + 1) for k in numbers)
+    words = f"States of the trained network, layer by layer: numbers {told} of {len(layers)}"
+    return {"H": states}, _Where(False, "state", words)
+
+
+def flat_map(points: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
+    """t-SNE (n, 2) of points (n, d), begun at an earlier map or at two principal axes; the same for the same points."""
+    from sklearn.manifold import TSNE
+
+    if not np.isfinite(points).all():
+        raise Diverged("no map because the states diverged")
+    centred = points - points.mean(axis=0)
+    scale = float(centred.std())
+    if scale == 0 or len(points) < FEWEST_NODES:
+        raise NotApplicable(f"no map because there are fewer than {FEWEST_NODES} different states")
+    if start is None:
+        left, sizes, _ = np.linalg.svd(centred / scale, full_matrices=False)
+        axes = (left * sizes)[:, :2]
+        start = np.pad(axes, ((0, 0), (0, 2 - axes.shape[1])))
+    first = (START * start / start.std()).astype(np.float32)
+    rate = max(len(points) / 48, 10.0)  # scikit-learn's own is too fast for a few dozen points
+    method = TSNE(
+        perplexity=min(30.0, (len(points) - 1) / 3), learning_rate=rate, init=first, random_state=SEED, max_iter=ROUNDS
+    )
+    return np.asarray(method.fit_transform(centred / scale), dtype=np.float64)
+
+
+def _scatter(panel: Axes, points: np.ndarray, labels: np.ndarray, data: NodeData) -> None:
+    from matplotlib import colormaps
+
+    known = np.unique(labels)
+    wide = colormaps["tab20"]
+    size = _size(len(points))
+    for i, c in enumerate(known.tolist()):
+        colour = "0.75" if c < 0 else PALETTE[i] if len(known) <= len(PALETTE) else wide(i % 20)
+        mine = labels == c
+        panel.scatter(points[mine, 0], points[mine, 1], s=size, color=colour, lw=0)
+    panel.set(xticks=[], yticks=[])
+    panel.set_aspect("equal", adjustable="datalim")
+
+
+def _legend(labels: np.ndarray, data: NodeData) -> list[str]:
+    """The name of every class that occurs, in the order in which `_scatter` draws them."""
+    names = _class_names(data, data.num_classes)
+    return ["unknown" if c < 0 else plain(names[c]) for c in np.unique(labels).tolist()]
+
+
+def _size(count: int) -> float:
+    """The area of a dot, where so many are drawn."""
+    return float(np.clip(4000 / count, 4, 40))

@@ -1,1 +1,0 @@
-"""Lipschitz constants and lifetimes of the equations, as written and as trained."""

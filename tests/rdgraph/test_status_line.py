@@ -1,0 +1,70 @@
+"""What is under way: redrawn on a terminal, a line now and then elsewhere, also while nothing is said."""
+
+from __future__ import annotations
+
+import io
+import sys
+import time
+
+import pytest
+from rich.console import Console
+
+from rdgraph import status_line
+from rdgraph.status_line import StatusLine
+
+
+def written(console: Console) -> str:
+    return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+
+
+def test_a_terminal_shows_the_latest_text_with_brackets_as_they_are() -> None:
+    terminal = Console(file=io.StringIO(), force_terminal=True, width=80)
+    with StatusLine("reading", console=terminal) as status:
+        assert "reading" in written(terminal)
+        status.say("symbol [P]", 1, 4)
+        time.sleep(0.4)
+    assert "symbol [P]" in written(terminal)
+
+
+def test_short_work_writes_nothing_to_a_pipe() -> None:
+    pipe = Console(file=io.StringIO(), width=80)
+    with StatusLine("reading", console=pipe) as status:
+        status.say("symbol")
+    assert written(pipe) == ""
+
+
+def test_long_work_that_says_nothing_goes_on_writing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status_line, "FIRST", 0.05)
+    monkeypatch.setattr(status_line, "PAUSE", 0.1)
+    pipe = Console(file=io.StringIO(), width=80)
+    with StatusLine("reading", console=pipe) as status:
+        status.say("step limits")
+        time.sleep(0.6)
+    lines = written(pipe).splitlines()
+    assert 2 <= len(lines) <= 6
+    assert set(lines) <= {"reading: step limits (0 s)", "reading: step limits (1 s)"}
+    time.sleep(0.2)
+    assert written(pipe).splitlines() == lines
+
+
+def test_a_stage_is_written_at_once_and_the_next_line_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status_line, "FIRST", 0.05)
+    pipe = Console(file=io.StringIO(), width=80)
+    with StatusLine(console=pipe) as status:
+        status.stage("drawing")
+        time.sleep(0.2)
+    assert written(pipe) == "drawing (0 s)\n"
+
+
+@pytest.mark.parametrize("shown", [None, False])
+def test_without_a_console_a_pipe_stays_silent(
+    shown: bool | None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(status_line, "FIRST", 0.01)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
+    with StatusLine("fit", shown=shown) as status:
+        status.stage("step 1")
+        time.sleep(0.1)
+        with pytest.warns(UserWarning, match="truncated"):
+            status.note("truncated")
+    assert capsys.readouterr().err == ""
