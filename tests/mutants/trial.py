@@ -1,4 +1,4 @@
-"""One mutant at a time: a forked process in which it is active, and the tests of its module."""
+"""`python -m tests.mutants.trial TREE TEST,TEST MUTANT ...`: each mutant in a forked process, with the tests named."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -16,6 +16,10 @@ import pytest
 from tests.paths import ROOT
 
 NOTICED = ("killed", "timeout", "crashed")
+PACKAGES = ("rdgraph", "analysis", "gread", "studies")
+UNIT_TESTS = "not slow and not hypothesis and not gpu"
+#: Processor time that the tests of a folder may take without a mutant.
+MOST_SECONDS = 1200
 #: A mutant may take this many times the processor time of the program itself, and this many seconds more.
 _TIMES, _SECONDS = 4, 10
 #: Seconds without any progress after which a process counts as stuck.
@@ -23,57 +27,42 @@ _IDLE = 20
 
 
 class Trials:
-    """Runs mutants of the package in `tree`; `tests` are the test files of each module.
+    """Runs mutants of the packages in `tree`, with the given test files in their order.
 
     The tests are collected once; every mutant gets a process that is forked before any of them has run, for what is
     remembered before the mutant is active would hide it.
     """
 
-    def __init__(self, tree: Path, tests: Mapping[str, Sequence[str]]) -> None:
-        os.environ["OMP_NUM_THREADS"] = "1"  # threads do not outlive the parting of processes
+    def __init__(self, tree: Path, tests: Sequence[str]) -> None:
+        os.environ["OMP_NUM_THREADS"] = "1"  # threads are lost when a process forks
         sys.path.insert(0, str(tree))
-        if not str(import_module("rdgraph").__file__).startswith(str(tree)):
-            raise RuntimeError(f"expected rdgraph from {tree}, got {sys.modules['rdgraph'].__file__}")
+        for package in PACKAGES:
+            if not str(import_module(package).__file__).startswith(str(tree)):
+                raise RuntimeError(f"expected {package} from {tree}, got {sys.modules[package].__file__}")
         self.tests = tests
-        self.seconds = 0.0
-        self._limits: dict[str, int] = {}
-        self._queue: list[tuple[str, str]] = []
-        self._tell: Callable[[str, str], None] = lambda name, status: None
+        self.outcome: dict[str, str] = {}
+        self._seconds = 0.0
+        self._queue: list[str] = []
 
-    def run(self, mutants: Iterable[tuple[str, str]], tell: Callable[[str, str], None]) -> None:
-        """Try (mutant, module) one after the other; `tell` hears what became of each."""
-        self._queue, self._tell = list(mutants), tell
+    def run(self, mutants: Iterable[str]) -> dict[str, str]:
+        """Try mutants one after the other: killed, timeout, crashed or survived."""
+        self._queue = list(mutants)
         os.chdir(ROOT)
-        files = sorted({file for _, module in self._queue for file in self.tests[module]})
-        options = [
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "-p",
-            "no:xdist",
-            "--capture=no",
-            "-m",
-            "not slow and not hypothesis",
-        ]
-        if (code := pytest.main([*options, *files], plugins=[self])) != 0:
-            raise RuntimeError(f"expected the tests to be collected, got pytest's exit code {int(code)}")
+        options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--capture=no", "-m", UNIT_TESTS]
+        if (code := pytest.main([*options, *self.tests], plugins=[self])) != 0:
+            raise RuntimeError(f"the tests could not be collected: pytest ended with {int(code)}")
+        return self.outcome
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """In place of pytest's own loop."""
-        for mutant, module in self._queue:
-            files = {ROOT / file: i for i, file in enumerate(self.tests[module])}
-            items = sorted((item for item in session.items if item.path in files), key=lambda item: files[item.path])
-            self._tell(mutant, self._status(mutant, module, session, items))
+        """Replaces pytest's loop; the first trial is that of the program itself, which sets the time limit."""
+        order = {ROOT / file: place for place, file in enumerate(self.tests)}
+        items = sorted(session.items, key=lambda item: order[item.path])
+        if (verdict := self._tried("", session, items, MOST_SECONDS)) != "survived":
+            raise RuntimeError(f"the tests fail without a mutant: {verdict}")
+        limit = int(_TIMES * self._seconds) + _SECONDS
+        for mutant in self._queue:
+            self.outcome[mutant] = self._tried(mutant, session, items, limit)
         return True
-
-    def _status(self, mutant: str, module: str, session: pytest.Session, items: list[pytest.Item]) -> str:
-        """killed, timeout, crashed or survived; the first mutant of a module is tried after the program itself."""
-        if module not in self._limits:
-            before = self.seconds
-            if (verdict := self._tried("", session, items, 600)) != "survived":
-                raise RuntimeError(f"expected the tests of {module} to pass without a mutant, got {verdict}")
-            self._limits[module] = int(_TIMES * (self.seconds - before)) + _SECONDS
-        return self._tried(mutant, session, items, self._limits[module])
 
     def _tried(self, mutant: str, session: pytest.Session, items: list[pytest.Item], limit: int) -> str:
         sys.stdout.flush()
@@ -81,7 +70,7 @@ class Trials:
         if child == 0:
             _try(mutant, session, items, limit)
         status, usage = _ended(child)
-        self.seconds += usage.ru_utime + usage.ru_stime
+        self._seconds = usage.ru_utime + usage.ru_stime
         if os.WIFSIGNALED(status):
             return "timeout" if os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL) else "crashed"
         return "killed" if os.WEXITSTATUS(status) else "survived"
@@ -121,3 +110,11 @@ def _ended(child: int) -> tuple[int, resource.struct_rusage]:
         elif time.monotonic() - since > _IDLE:
             os.kill(child, signal.SIGKILL)
         time.sleep(0.02)
+
+
+if __name__ == "__main__":
+    with Path(os.devnull).open("w") as nowhere:
+        shown, sys.stdout = sys.stdout, nowhere
+        found = Trials(Path(sys.argv[1]), sys.argv[2].split(",")).run(sys.argv[3:])
+        sys.stdout = shown
+    sys.stdout.write("".join(f"{mutant} {status}\n" for mutant, status in found.items()))
