@@ -1,14 +1,19 @@
-"""Do solutions exist for all time? Proofs on every graph, and blow-up shown on states that follow a scalar equation.
+"""Do solutions exist for all time, or from which starts? Proofs on every graph, and blow-up of scalar equations.
 
-With f = r(h) in every entry + terms that couple nodes or channels, d/dt |H|^2/2 = sum h r(h) + <H, coupled>. If
-h r(h) <= c (1 + h^2) and the coupled terms grow at most linearly, |H| grows at most exponentially; coupled terms of a
-higher power q are held back where h r(h) <= c - k |h|^(p + 1) with p > q. This holds for any matrix A: directed,
-weighted, with isolated nodes. Otherwise a state that is equal in all nodes, or an isolated node, may blow up.
+With f_i = r_i(u_i) in every entry + terms that couple nodes, channels or fields, d/dt |u|^2/2 = sum u_i r_i(u_i) +
+<u, coupled>. If h r_i(h) <= c (1 + h^2) and the coupled terms grow at most linearly, |u| grows at most exponentially;
+coupled terms of a higher power q are held back where h r_i(h) <= c - k |h|^(p + 1) with p > q. This holds for any
+matrix A: directed, weighted, with isolated nodes. Coefficients may depend on t continuously. With noise, xi, the
+equation is Ito's, and Lipschitz drift and factors are asked for.
+
+Of several fields some starts alone may do: densities stay non-negative and a weighted sum of all fields grows at most
+linearly, or a bounded rectangle is kept. Otherwise a state that is equal in all nodes, or an isolated node, may blow up
+where a field is alone, the others being zero.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -16,21 +21,25 @@ import sympy as sp
 from sympy.polys.polyerrors import BasePolynomialError
 
 from rdgraph.answers import Answer, Status, certainty
-from rdgraph.errors import Undecided
+from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.language.answer_symbols import h, h0, public
-from rdgraph.language.normal_form import H0, Act, H, Mix
+from rdgraph.language.normal_form import TIME, Act, Mix, State
 from rdgraph.language.tree import Kind
 from rdgraph.reals.budget import within_budget
 from rdgraph.reals.condition_words import factored
-from rdgraph.reals.domain import Domain
+from rdgraph.reals.domain import NEGATIVE, POSITIVE, Domain
 from rdgraph.reals.judge import BOUNDED, remembered, watched
 from rdgraph.reals.regions import cases
+from rdgraph.systems.canonical.cancelled_parts import with_cancelled
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
 from rdgraph.theory.blowup import BlowUp, fate
-from rdgraph.theory.growth_at_infinity import Trend, growth, order
-from rdgraph.theory.several_fields.lifetimes import lifetime
-from rdgraph.vocabulary.functions import record_of
+from rdgraph.theory.growth_at_infinity import Trend, growth
+from rdgraph.theory.several_fields.magnitudes import Magnitudes
+from rdgraph.theory.several_fields.node_speeds import NodeSpeeds, has_gap, normal_forms, starts_of, states_of, timely
+from rdgraph.theory.several_fields.positivity import positivity
+from rdgraph.theory.several_fields.rectangles import rectangle
+from rdgraph.vocabulary.normalisations import find_normalisation
 
 GLOBAL, LOCAL = "global", "local"
 
@@ -94,13 +103,8 @@ def existence(system: System) -> Existence:
     'global'
     """
     with watched() as watch:
-        found = _decided(system) if system.is_single else _of_fields(system)
+        found = _decided(system)
     return replace(found, reason=f"{found.reason}; {BOUNDED}") if watch.bounded else found
-
-
-def _of_fields(system: System) -> Existence:
-    found = lifetime(system)
-    return Existence(found.value, found.reason, found.blow_ups, found.starts)
 
 
 @reads_system
@@ -120,8 +124,8 @@ def existence_by_growth(system: System) -> Existence | None:
     ('global', None)
     """
     with watched() as watch:
-        found, _ = _by_growth(system)
-    if found is None or found.value != GLOBAL:
+        found, _ = _by_growth(system, _singularity(system))
+    if found is None:
         return None
     return replace(found, reason=f"{found.reason}; {BOUNDED}") if watch.bounded else found
 
@@ -130,132 +134,110 @@ def existence_by_growth(system: System) -> Existence | None:
 @within_budget(otherwise=lambda problem: False)
 @remembered(maxsize=256)
 def grows_linearly(system: System) -> bool:
-    """Whether |f(H)| <= c (1 + |H|) is proved for all states of one field, on every graph.
+    """Whether |f(H)| <= c (1 + |H|) is proved for all states, on every graph.
 
     No run of such an equation overflows, whatever its method and step. False where nothing is known.
 
     >>> [grows_linearly(name) for name in ("BS", "AC", "-alpha*L@H + beta*sin(H)*H", "-alpha*L@H + sqrt(H)")]
     [True, False, True, False]
     """
-    trouble = _singularity(system.normal, system.domain)
-    is_defined = trouble is None or trouble.is_continuous
-    return is_defined and (system.structure.linear or bool(_order(system.normal, system.domain) <= 1))
+    trouble = _singularity(system)
+    if trouble is not None and not trouble.is_continuous:
+        return False
+    measure = _measure(system)
+    return system.coupling.is_linear or all(measure.order(normal) <= 1 for normal in system.normals.values())
 
 
 def _decided(system: System) -> Existence:
-    found, obstacle = _by_growth(system)
-    return _on_scalars(system, system.domain, obstacle) if found is None else found
+    trouble = _singularity(system)
+    if system.is_noisy:
+        return _of_noise(system, trouble)
+    found, obstacle = _by_growth(system, trouble)
+    tried = [obstacle]
+    if found is None and not system.is_single:
+        found = _from_some_starts(system, tried)
+    if found is None and trouble is None:
+        found = _on_scalars(system, tried)
+    return Existence(None, "; ".join(dict.fromkeys(tried))) if found is None else found
 
 
-def _by_growth(system: System) -> tuple[Existence | None, str]:
-    """What singularities and bounds of growth settle, or the obstacle."""
-    domain = system.domain
-    trouble = _singularity(system.normal, domain)
+# ---------------------------------------------------------------------- every start
+def _by_growth(system: System, trouble: _Singularity | None) -> tuple[Existence | None, str]:
+    """What bounds of growth prove, or the obstacle."""
     if trouble is not None and not trouble.is_continuous:
-        return Existence(None, trouble.reason), ""
-    if system.structure.linear:
-        return Existence(GLOBAL, "the vector field is affine in H"), ""
-    obstacle = "no growth bound holds in every entry"
+        return None, trouble.reason
+    if system.coupling.is_linear:
+        timed = "" if system.is_autonomous else ", with coefficients that are continuous in t"
+        return Existence(GLOBAL, f"the vector field is affine in {', '.join(system.fields)}{timed}"), ""
+    forms = [system.normals] if system.is_single else [normal_forms(system, kind) for kind in _kinds(system)]
+    proved, obstacle = None, "no growth bound holds in every entry"
     try:
-        proved = _energy_estimate(*_split(system.normal), domain)
+        reasons = [_energy_estimate(system, normals) for normals in forms]
+        proved = None if None in reasons else reasons[0]
     except Undecided as problem:
-        proved, obstacle = None, str(problem)
+        obstacle = str(problem)
+    if proved is None and all(_is_damped(system, normals) for normals in forms):
+        proved = "large states are damped or grow at most linearly, sum u_i f_i(u) <= c (1 + |u|^2): on every graph"
     if trouble is not None:
-        reason = f"{proved}; {trouble.reason}" if proved else trouble.reason
-        return Existence(GLOBAL if proved else None, reason), ""
+        proved, obstacle = proved and f"{proved}; {trouble.reason}", trouble.reason
     return (Existence(GLOBAL, proved) if proved else None), obstacle
 
 
-# ---------------------------------------------------------------------- global existence
-def _split(normal: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
-    """Terms of single entries of H, and terms that couple entries; what holds no H is a constant letter."""
-    letters = {a: sp.Dummy("constant", real=True) for a in normal.atoms(Act, Mix) if not a.has(H)}
+def _kinds(system: System) -> tuple[str, ...]:
+    """Normalisations with different right-hand sides: L is I - A, or D - A."""
+    return ("row", "none") if "L" in system.letters else ("row",)
+
+
+def _measure(system: System) -> Magnitudes:
+    return Magnitudes(system, find_normalisation("row"), is_local=False)
+
+
+def _split(system: System, name: str, normal: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
+    """Terms of single entries of one field, and the others; what holds no state is a constant letter."""
+    states = states_of(system)
+    letters = {
+        atom: sp.Dummy("constant", real=True) for atom in normal.atoms(Act, Mix) if not atom.has(TIME, *states.values())
+    }
     plain = normal.xreplace(letters)
-    coupled = [term for term in sp.Add.make_args(plain) if term.has(Act, Mix)]
-    return sp.expand(plain - sp.Add(*coupled)), sp.Add(*coupled)
+    beyond = (Act, Mix, TIME, *(x for n, x in states.items() if n != name))
+    coupled = sp.Add(*(term for term in sp.Add.make_args(plain) if term.has(*beyond)))
+    return sp.expand(plain - coupled), coupled
 
 
-def _energy_estimate(own: sp.Expr, coupled: sp.Expr, domain: Domain) -> str | None:
-    """Why d/dt |H|^2 proves global existence, for all coefficients of the domain; None where the estimate fails."""
+def _energy_estimate(system: System, normals: Mapping[str, sp.Expr]) -> str | None:
+    """Why d/dt |u|^2 proves global existence, for all coefficients of the domain; None where the estimate fails."""
     letter = sp.Dummy("h", real=True)
-    rate = own.xreplace({H: letter})
-    ends = [g for way in (1, -1) for _, g in cases(domain, partial(growth, rate, letter, way))]
-    power = _order(coupled, domain)
+    parts = {name: _split(system, name, normal) for name, normal in normals.items()}
+    rates = [own.xreplace({State(name): letter}) for name, (own, _) in parts.items()]
+    ends = [g for rate in rates for way in (1, -1) for _, g in cases(system.domain, partial(growth, rate, letter, way))]
+    coupled = sp.Tuple(*(rest for _, rest in parts.values()))
+    power = sp.Max(*(_measure(system).order(rest) for rest in coupled))
     if power <= 1 and not any(g.trend is Trend.ESCAPING for g in ends):
-        return _linear_reason(damped=any(g.trend is Trend.DAMPED for g in ends), coupled=coupled)
-    if all(g.trend is Trend.DAMPED and g.order > power for g in ends):
+        return _linear_reason(damped=any(g.trend is Trend.DAMPED for g in ends), coupled=any(x != 0 for x in coupled))
+    if not coupled.has(TIME) and all(g.trend is Trend.DAMPED and g.order > power for g in ends):
         reason = f"large entries are damped by a higher power than {power}, that of the terms that couple them"
         return f"{reason}: solutions stay bounded, on every graph"
     return None
 
 
-def _linear_reason(*, damped: bool, coupled: sp.Expr) -> str:
+def _linear_reason(*, damped: bool, coupled: bool) -> str:
     if not damped:
         return "at most linear growth: solutions grow at most exponentially, on every graph"
-    rest = "" if coupled == 0 else ", the coupled terms grow at most linearly"
+    rest = ", the coupled terms grow at most linearly" if coupled else ""
     return f"large entries h are damped or grow at most linearly, h r(h) <= c (1 + h^2){rest}: on every graph"
 
 
-def _order(expression: sp.Expr, domain: Domain) -> sp.Expr:
-    """A power q with |expression| <= c (1 + |H|^q) for a fixed graph; infinite where none is known."""
-    if not expression.has(H):
-        return sp.S.Zero
-    if expression == H:
-        return sp.S.One
-    match expression:
-        case Act() | Mix():
-            return _order(expression.inner, domain)
-        case sp.Add():
-            return sp.Max(*(_order(part, domain) for part in expression.args))
-    atoms = _state_atoms(expression)
-    if len(atoms) == 1 and expression not in atoms:
-        return _order_in(expression, atoms[0], domain)
-    match expression:
-        case sp.Mul():
-            return sp.Add(*(_order(part, domain) for part in _by_atoms(expression)))
-        case sp.Pow() if expression.exp.is_Rational and expression.exp.is_positive:
-            return _order(expression.base, domain) * expression.exp
-    record = record_of(expression)
-    if record is not None and record.growth is not None:
-        return sp.S.Zero if record.is_bounded else _order(expression.args[0], domain)
-    if isinstance(expression, sp.exp) and _order(expression.args[0], domain) == 0:
-        return sp.S.Zero
-    if isinstance(expression, sp.Pow) and expression.exp.is_negative and _has_floor(expression.base, domain):
-        return sp.S.Zero
-    return sp.oo
-
-
-def _order_in(expression: sp.Expr, atom: sp.Expr, domain: Domain) -> sp.Expr:
-    """The order of a function of one entry of the state, or of one operator applied to it."""
-    letter = sp.Dummy("z", real=True)
-    try:
-        powers = [p for _, p in cases(domain, partial(order, expression.xreplace({atom: letter}), letter))]
-    except Undecided:
-        return sp.oo
-    return sp.Max(*powers) * _order(atom, domain)
-
-
-def _by_atoms(product: sp.Mul) -> list[sp.Expr]:
-    """Factors that see the state through the same parts, multiplied."""
-    groups: dict[frozenset[sp.Expr], sp.Expr] = {}
-    for factor in product.args:
-        atoms = frozenset(_state_atoms(factor))
-        groups[atoms] = groups.get(atoms, sp.S.One) * factor
-    return list(groups.values()) if len(groups) > 1 else list(product.args)
-
-
-def _state_atoms(expression: sp.Expr) -> list[sp.Expr]:
-    """The largest parts through which an expression sees the state: H itself, A@(...), (...)@W."""
-    if expression == H or (isinstance(expression, Act | Mix) and expression.has(H)):
-        return [expression]
-    return list(dict.fromkeys(atom for part in expression.args for atom in _state_atoms(part)))
-
-
-def _has_floor(base: sp.Expr, domain: Domain) -> bool:
-    """Whether an expression keeps above a positive constant: one part of it is, and the rest is never negative."""
-    letters = {atom: sp.Dummy("z", real=True) for atom in _state_atoms(base)}
-    constant, rest = base.xreplace(letters).as_independent(*letters.values(), as_Add=True)
-    return domain.sign(constant).value == "+" and domain.is_nonnegative(rest)
+def _is_damped(system: System, normals: Mapping[str, sp.Expr]) -> bool:
+    """Proved: terms that grow faster than linearly are polynomials in single entries that damp |state|^2."""
+    total, states, measure = sp.S.Zero, list(states_of(system).values()), _measure(system)
+    for name, normal in normals.items():
+        for term in sp.Add.make_args(normal):
+            if measure.order(term) <= 1:
+                continue
+            if term.has(Act, Mix, *starts_of(system).values()) or not term.is_polynomial(*states):
+                return False
+            total += State(name) * term
+    return timely(system.domain).proves(sp.Le(sp.expand(total), 0, evaluate=False)) is True
 
 
 # ---------------------------------------------------------------------- where the field is defined and Lipschitz
@@ -267,13 +249,21 @@ class _Singularity:
     is_continuous: bool
 
 
-def _singularity(normal: sp.Expr, domain: Domain) -> _Singularity | None:
-    """A root or a quotient of the state that is not proved to keep away from zero; discontinuous ones first."""
-    letters = {a: sp.Dummy("z", real=True) for a in normal.atoms(Act, Mix)}
+def _singularity(system: System, parts: Mapping[str, sp.Expr] | None = None) -> _Singularity | None:
+    """A root, a quotient or a logarithm that is not proved to be smooth for all states and times; discontinuous first.
+
+    `parts` are the expressions that are asked about, else the right-hand sides.
+    """
+    domain, whole = timely(system.domain), sp.Tuple(*(system.normals if parts is None else parts).values())
+    letters = {a: sp.Dummy("z", real=True) for a in whole.atoms(Act, Mix)}
+    if whole.has(sp.I, sp.zoo, sp.nan, sp.oo) or any(
+        call.has(State, Act) and has_gap(call) for call in whole.atoms(sp.Function)
+    ):
+        return _Singularity("the right-hand side is not proved to be defined for all states", False)
     continuous = None
-    for power in sorted(normal.atoms(sp.Pow), key=lambda p: (p.count_ops(), str(p))):
+    for power in sorted(whole.atoms(sp.Pow), key=lambda p: (p.count_ops(), str(p))):
         base, plain = power.base, power.base.xreplace(letters)
-        if (power.exp.is_Integer and power.exp > 0) or not (base.has(H, H0, Act, Mix) or _has_mask(base)):
+        if (power.exp.is_Integer and power.exp > 0) or not (base.has(State, TIME, Act, Mix) or _has_mask(base)):
             continue
         if not power.exp.is_Integer and domain.proves(sp.Gt(plain, 0, evaluate=False)):
             continue
@@ -292,6 +282,125 @@ def _has_mask(expression: sp.Expr) -> bool:
     return any(x.name == "M" for x in expression.free_symbols)
 
 
+# ---------------------------------------------------------------------- noise
+def _of_noise(system: System, trouble: _Singularity | None) -> Existence:
+    """Ito's theorem: drift and factors of noise that are Lipschitz for all states give one solution for all time."""
+    measure = _measure(system)
+    factors = {name: with_cancelled(tree, system.algebra, lambda: system.domain) for name, tree in system.noise.items()}
+    bent = [name for name, normal in system.normals.items() if measure.slope(normal).has(sp.oo)]
+    rough = [name for name, factor in factors.items() if measure.slope(factor).has(sp.oo)]
+    trouble = trouble or _singularity(system, factors)
+    if trouble is None and not bent and not rough:
+        reason = "Ito equation with Lipschitz drift and factors of noise: one strong solution for all time"
+        return Existence(GLOBAL, reason)
+    parts = [trouble.reason] if trouble else []
+    parts += [f"the drift of {', '.join(bent)} is not seen to be Lipschitz for all states"] if bent else []
+    parts += [f"the factor of xi in {', '.join(rough)} is not seen to be Lipschitz for all states"] if rough else []
+    return Existence(None, f"Ito equation: {'; '.join(parts)}; the theorem asks for both")
+
+
+# ---------------------------------------------------------------------- some starts
+def _from_some_starts(system: System, tried: list[str]) -> Existence | None:
+    """Densities of bounded mass, or a bounded rectangle that is kept; what was tried is noted."""
+    densities = [positivity(system, kind) for kind in _kinds(system)]
+    if all(found.value and found.is_closed for found in densities):
+        sums = [mass_control(system, kind) for kind in _kinds(system)]
+        if (mass := sums[0]) is not None and None not in sums:
+            reason = f"{mass}: non-negative solutions stay bounded on finite times"
+            return Existence(GLOBAL, reason, starts=f"{', '.join(system.fields)} >= 0")
+        tried.append("no weighted sum of the fields is seen to grow at most linearly")
+    kept = rectangle(system, "row")
+    if kept.is_bounded:
+        graph = f"row normalisation{f', {kept.assumes}' if kept.assumes else ''}"
+        reason = "a run that starts in a bounded rectangle stays there"
+        return Existence(GLOBAL, reason, starts=f"{kept.inside} ({graph})")
+    tried.append("no bounded rectangle that is kept was found")
+    return None
+
+
+# Mass control: positive weights w with sum_i w_i f_i <= c (1 + sum_i u_i) for densities.
+#
+# Terms that grow faster than linearly are collected over the fields: what one field gains another one loses, as u**2*v
+# or u*(A@v) in u and v. Where densities stay non-negative, every field is then at most of the size of the sum, which
+# grows at most exponentially.
+
+#: Coefficients of a term by the field in whose equation it stands.
+Shares = dict[str, sp.Expr]
+
+
+def mass_control(system: System, normalisation: str = "row") -> str | None:
+    """Why a weighted sum of densities grows at most linearly, at every node; None where no weights were found.
+
+    >>> from rdgraph.systems.parser import parse
+    >>> mass_control(parse("u' = a - u + u**2*v - L@u; v' = b - u**2*v - L@v"))
+    'the sum u + v gains at most linearly'
+    """
+    try:
+        speeds = NodeSpeeds.of(system, normalisation)
+    except NotApplicable:
+        return None
+    shares = _fast_terms(system, speeds)
+    if shares is None:
+        return None
+    domain = system.domain
+    weights = _weights(system.fields, shares, domain)
+    for choice in (dict.fromkeys(system.fields, sp.S.One), weights):
+        totals = [sp.Add(*(choice[name] * c for name, c in row.items())) for row in shares.values()]
+        if all(domain.sign(sp.simplify(total)).is_nonpositive for total in totals):
+            text = " + ".join(name if w == 1 else f"{public(w)}*{name}" for name, w in choice.items())
+            return f"the sum {text} gains at most linearly"
+    return None
+
+
+def _fast_terms(system: System, speeds: NodeSpeeds) -> Mapping[sp.Expr, Shares] | None:
+    """Terms of higher order as monomials in quantities >= 0, with their coefficients; None where there are others."""
+    measure = _measure(system)
+    back = {call.letter: Act(map(sp.Symbol, call.word), call.inner) for call in speeds.calls}
+    moving = {*states_of(system).values(), *starts_of(system).values(), *back}
+    found: dict[sp.Expr, Shares] = {}
+    for name, speed in speeds.speeds.items():
+        for term in sp.Add.make_args(sp.expand(speed)):
+            if measure.order(term.xreplace(back)) <= 1:
+                continue
+            coefficient, core = term.as_independent(*moving, as_Add=False)
+            if term.has(Mix, TIME) or not _is_nonnegative(core, system, back) or speeds.varying & term.free_symbols:
+                return None
+            row = found.setdefault(core, {})
+            row[name] = row.get(name, sp.S.Zero) + coefficient
+    return found
+
+
+def _is_nonnegative(core: sp.Expr, system: System, back: Mapping[sp.Symbol, sp.Expr]) -> bool:
+    """Whether a product is non-negative for densities: powers of states, and of what A collects of such products."""
+    for factor in sp.Mul.make_args(core):
+        base, exponent = factor.as_base_exp()
+        if not (exponent.is_Integer and exponent > 0):
+            return False
+        if base in back:
+            act = back[base]
+            if any(w.name != "A" for w in act.word) or not _is_nonnegative(act.inner, system, back):
+                return False
+        elif not isinstance(base, State):
+            return False
+    return True
+
+
+def _weights(fields: tuple[str, ...], shares: Mapping[sp.Expr, Shares], domain: Domain) -> dict[str, sp.Expr]:
+    """Weights for which gains and losses of terms that stand in two equations cancel, 1 where nothing is asked."""
+    weights: dict[str, sp.Expr] = {fields[0]: sp.S.One}
+    pairs = [row for row in shares.values() if len(row) == 2]
+    for _ in fields:
+        for row in pairs:
+            (one, p), (two, q) = row.items()
+            if {domain.sign(p), domain.sign(q)} != {POSITIVE, NEGATIVE}:
+                continue
+            if one in weights and two not in weights:
+                weights[two] = sp.cancel(-weights[one] * p / q)
+            elif two in weights and one not in weights:
+                weights[one] = sp.cancel(-weights[two] * q / p)
+    return {name: weights.get(name, sp.S.One) for name in fields}
+
+
 # ---------------------------------------------------------------------- blow-up
 @dataclass(frozen=True)
 class _Scalar:
@@ -301,19 +410,18 @@ class _Scalar:
     states: str
 
 
-def _on_scalars(system: System, domain: Domain, otherwise: str) -> Existence:
+def _on_scalars(system: System, tried: list[str]) -> Existence | None:
     """Blow-up of states that follow a scalar equation; global where all states do and none blows up."""
-    reasons = [otherwise]
     for scalar in _scalars(system):
-        found = fate(scalar.rate, domain)
+        found = fate(scalar.rate, system.domain)
         equation = f"h' = {public(_factored(scalar.rate))}"
         if found.blow_ups:
             others = f"; other blow-ups are not excluded: {'; '.join(found.open)}" if found.open else ""
             return Existence(LOCAL, f"{scalar.states}, {equation} reaches infinity{others}", found.blow_ups)
-        if _is_uncoupled(system) and found.is_bounded:
+        if len(system.fields) == 1 and not system.normals[system.fields[0]].has(Act, Mix) and found.is_bounded:
             return Existence(GLOBAL, f"{scalar.states}, {equation} has a zero between every start and infinity")
-        reasons += [f"{scalar.states}, {reason}" for reason in found.open or (f"{equation} stays finite",)]
-    return Existence(None, "; ".join(dict.fromkeys(reasons)))
+        tried += [f"{scalar.states}, {reason}" for reason in found.open or (f"{equation} stays finite",)]
+    return None
 
 
 def _factored(rate: sp.Expr) -> sp.Expr:
@@ -324,26 +432,34 @@ def _factored(rate: sp.Expr) -> sp.Expr:
         return rate
 
 
-def _is_uncoupled(system: System) -> bool:
-    return not system.normal.has(Act, Mix)
-
-
 def _scalars(system: System) -> Iterator[_Scalar]:
-    """Every entry on its own; states equal in all nodes where A@1 = 1; an isolated node."""
-    if _is_uncoupled(system):
-        yield _Scalar(_rate(system.normal), "in every entry")
+    """The equations of fields that can be alone, the others being zero and staying so, with the states h in words."""
+    if not system.is_autonomous or system.operators.names:
         return
-    choice = _choice(system)
-    if not system.normal.has(Act):
-        yield _Scalar(_rate(_constant_states(system.normal)), f"on states equal in all nodes{choice}")
-        return
-    graph = "(A@1 = 1: the rows of A sum to 1, no node is isolated)"
-    yield _Scalar(_rate(_constant_states(system.normal)), f"on states equal in all nodes {graph}{choice}")
-    yield _Scalar(_rate(_isolated(system.normal)), f"in an isolated node (its row of A is 0){choice}")
+    starts = starts_of(system)
+    for places, normals in _places(system):
+        for name in system.fields:
+            others = {x: sp.S.Zero for n in system.fields if n != name for x in (State(n), starts[n])}
+            letters = {State(name): h, starts[name]: h0}
+            rates = {n: sp.expand(f.xreplace(others).xreplace(letters)) for n, f in normals.items()}
+            if all(rate == 0 for n, rate in rates.items() if n != name):
+                zeros = "".join(f", {n} = 0" for n in system.fields if n != name)
+                yield _Scalar(rates[name], f"{places}{zeros} and {name} = h" if zeros else places)
 
 
-def _rate(expression: sp.Expr) -> sp.Expr:
-    return sp.expand(expression.xreplace({H: h, H0: h0}))
+def _places(system: System) -> Iterator[tuple[str, dict[str, sp.Expr]]]:
+    """Every entry on its own; states equal in all nodes where A@1 = 1; an isolated node, of one field."""
+    normals, choice = system.normals, _choice(system)
+    if not any(normal.has(Act, Mix) for normal in normals.values()):
+        yield "in every entry", normals
+        return
+    has_operators = any(normal.has(Act) for normal in normals.values())
+    graph = " (A@1 = 1: the rows of A sum to 1, no node is isolated)" if has_operators else ""
+    uniform = {name: _constant_states(normal) for name, normal in normals.items()}
+    yield f"on states equal in all nodes{graph}{choice}", uniform
+    if has_operators and system.is_single:
+        isolated = {name: _isolated(normal) for name, normal in normals.items()}
+        yield f"in an isolated node (its row of A is 0){choice}", isolated
 
 
 def _choice(system: System) -> str:

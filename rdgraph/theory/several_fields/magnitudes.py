@@ -11,7 +11,6 @@ import sympy as sp
 from rdgraph.errors import NotApplicable, Undecided, UnknownSign
 from rdgraph.language.answer_symbols import R, T
 from rdgraph.language.normal_form import MASKS, TIME, Act, H, Mix, State
-from rdgraph.language.reader import start_of
 from rdgraph.language.tree import Kind
 from rdgraph.reals.branches import is_defined
 from rdgraph.reals.domain import POSITIVE, Domain
@@ -20,6 +19,7 @@ from rdgraph.systems.system import System
 from rdgraph.theory.growth_at_infinity import order
 from rdgraph.theory.several_fields.node_speeds import has_gap, row_size, starts_of, states_of, timely
 from rdgraph.theory.slope_bounds import largest_slope, largest_value, steepest
+from rdgraph.vocabulary.functions import record_of
 from rdgraph.vocabulary.normalisations import Normalisation
 
 
@@ -84,17 +84,17 @@ class Magnitudes:
         floor = self.floor(power.base)
         return sp.oo if floor is None else floor**power.exp
 
-    def floor(self, base: sp.Expr) -> sp.Expr | None:
+    def floor(self, base: sp.Expr, *, by_node: bool = False) -> sp.Expr | None:
         """A positive number that an expression keeps above in modulus: one part of it, the rest being never negative.
 
-        An expression without states, times and spread letters is its own.
+        An expression without states, times and spread letters is its own. With `by_node` every node may have a floor
+        of its own, in its own coefficients.
         """
-        if not base.has(State, TIME) and not self.is_spread(base):
+        spread = frozenset(MASKS) if by_node else self.spread
+        if not base.has(State, TIME) and not any(x.name in spread for x in base.free_symbols):
             return sp.Abs(base) if self.domain.proves(sp.Ne(base, 0, evaluate=False)) else None
         plain = base.xreplace({atom: sp.Dummy("z", real=True) for atom in base.atoms(Act, Mix)})
-        moving = [
-            x for x in plain.free_symbols if isinstance(x, State | sp.Dummy) or x == TIME or x.name in self.spread
-        ]
+        moving = [x for x in plain.free_symbols if isinstance(x, State | sp.Dummy) or x == TIME or x.name in spread]
         constant, rest = plain.as_independent(*moving, as_Add=True)
         return constant if self.domain.sign(constant) is POSITIVE and self.domain.is_nonnegative(rest) else None
 
@@ -174,7 +174,9 @@ class Magnitudes:
     def order(self, expression: sp.Expr) -> sp.Expr:
         """A power q with |expression| <= c (1 + |state|^q) on a fixed graph; infinite where none is known."""
         if not expression.has(*states_of(self.system).values()):
-            return sp.S.Zero if self.size(expression.xreplace(self._still)).is_finite is not False else sp.oo
+            return (
+                sp.oo if expression.has(TIME) and self.size(self._settled(expression)).is_finite is False else sp.S.Zero
+            )
         if isinstance(expression, State):
             return sp.S.One
         match expression:
@@ -182,45 +184,54 @@ class Magnitudes:
                 return self.order(expression.inner)
             case sp.Add():
                 return sp.Max(*(self.order(part) for part in expression.args))
-        letters = [x for x in states_of(self.system).values() if expression.has(x)]
-        if len(letters) == 1 and not expression.has(Act, Mix, TIME):
-            return self._order_in(expression, letters[0])
+        atoms = self._atoms(expression)
+        if len(atoms) == 1 and not expression.xreplace({atoms[0]: sp.S.Zero}).has(TIME):
+            return self._order_in(expression, atoms[0])
         match expression:
             case sp.Mul():
-                return sp.Add(*(self.order(part) for part in _by_states(expression, letters)))
+                return sp.Add(*(self.order(part) for part in self._by_atoms(expression)))
             case sp.Pow(exp=sp.Rational()) if expression.exp.is_positive:
                 return self.order(expression.base) * expression.exp
-            case sp.Pow() if expression.exp.is_negative and self.floor(expression.base) is not None:
+            case sp.Pow() if expression.exp.is_negative and self.floor(expression.base, by_node=True) is not None:
                 return sp.S.Zero
         if largest_value(expression).is_finite:
             return sp.S.Zero
-        if largest_slope(expression).is_finite and not has_gap(expression):
+        record = record_of(expression)
+        if record is not None and record.growth is not None and not has_gap(expression):
             return self.order(expression.args[0])
         if isinstance(expression, sp.exp) and self.order(expression.args[0]) == 0:
             return sp.S.Zero
         return sp.oo
 
-    @property
-    def _still(self) -> dict[State, sp.Expr]:
-        """Starts as fixed numbers."""
-        return {State(start_of(n)): sp.Symbol(f"fixed_{n}", real=True) for n in self.system.fields}
+    def _atoms(self, expression: sp.Expr) -> list[sp.Expr]:
+        """The largest parts through which an expression sees the states: u itself, A@(...), (...)@W."""
+        states = states_of(self.system).values()
+        if expression in states or (isinstance(expression, Act | Mix) and expression.has(*states)):
+            return [expression]
+        return list(dict.fromkeys(atom for part in expression.args for atom in self._atoms(part)))
 
-    def _order_in(self, expression: sp.Expr, state: State) -> sp.Expr:
+    def _settled(self, expression: sp.Expr) -> sp.Expr:
+        """Starts, and what operators make of what holds no state, as fixed numbers."""
+        fixed = {a: sp.Dummy("fixed", real=True) for a in expression.atoms(State, Act, Mix) if not self._atoms(a)}
+        return expression.xreplace(fixed)
+
+    def _order_in(self, expression: sp.Expr, atom: sp.Expr) -> sp.Expr:
+        """The order of a function of one entry of a state, or of one operator applied to it."""
         letter = sp.Dummy("z", real=True)
-        flat = expression.xreplace(self._still).xreplace({state: letter})
+        flat = self._settled(expression.xreplace({atom: letter}))
         try:
-            return sp.Max(*(p for _, p in cases(self.system.domain, partial(order, flat, letter))))
+            powers = [p for _, p in cases(self.system.domain, partial(order, flat, letter))]
         except Undecided:
             return sp.oo
+        return sp.Max(*powers) * self.order(atom)
 
-
-def _by_states(product: sp.Mul, letters: list[State]) -> list[sp.Expr]:
-    """Factors that hold the same states, multiplied."""
-    groups: dict[tuple[bool, ...], sp.Expr] = {}
-    for factor in product.args:
-        key = (*(factor.has(x) for x in letters), factor.has(Act, Mix, TIME))
-        groups[key] = groups.get(key, sp.S.One) * factor
-    return list(groups.values()) if len(groups) > 1 else list(product.args)
+    def _by_atoms(self, product: sp.Mul) -> list[sp.Expr]:
+        """Factors that see the states through the same parts, multiplied."""
+        groups: dict[tuple[frozenset[sp.Expr], bool], sp.Expr] = {}
+        for factor in product.args:
+            key = (frozenset(self._atoms(factor)), factor.has(TIME))
+            groups[key] = groups.get(key, sp.S.One) * factor
+        return list(groups.values()) if len(groups) > 1 else list(product.args)
 
 
 def _names(word: Act | Mix) -> tuple[str, ...]:
