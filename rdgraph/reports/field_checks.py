@@ -13,12 +13,11 @@ from rdgraph.reals.condition_words import in_words
 from rdgraph.reports.findings import IF, INFO, OK, PROBLEM, UNKNOWN, Finding, slope_findings
 from rdgraph.reports.growth_checks import MAX_AMPLIFICATION
 from rdgraph.reports.run_settings import NO_METHOD, RunSettings
-from rdgraph.theory.conservation import conserved
+from rdgraph.theory.conservation import ConservedSums, conserved
 from rdgraph.theory.global_existence import GLOBAL, LOCAL, existence
 from rdgraph.theory.identifiability.question import identify
 from rdgraph.theory.invariant_boxes import invariant_box
 from rdgraph.theory.rate_bounds import rate_bound
-from rdgraph.theory.several_fields.conserved_sums import ConservedSums
 from rdgraph.theory.several_fields.rectangles import Rectangle
 
 #: Findings of one part of a page.

@@ -15,14 +15,13 @@ from rdgraph.reals.condition_words import in_words
 from rdgraph.run.engines.engine import silent
 from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
-from rdgraph.theory.conservation import conserved, energy_law, single_mean
+from rdgraph.theory.conservation import ConservedSums, conserved, energy_law, single_mean
 from rdgraph.theory.filters import classify, fastest_frequency, response, symbol
 from rdgraph.theory.global_existence import Existence, existence
 from rdgraph.theory.identifiability.question import identify
 from rdgraph.theory.invariant_boxes import invariant_box, single_box
 from rdgraph.theory.lipschitz import Constant, lipschitz_global, lipschitz_local, one_sided
 from rdgraph.theory.method_choice import MethodChoice, choose_method
-from rdgraph.theory.several_fields.conserved_sums import ConservedSums
 from rdgraph.theory.several_fields.rectangles import Rectangle
 from rdgraph.theory.step_limits import step_limit
 from rdgraph.vocabulary.normalisations import find_normalisation

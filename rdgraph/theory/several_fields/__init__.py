@@ -1,1 +1,1 @@
-"""Several fields, time, noise and further operators: rectangles, conserved sums, slopes."""
+"""Several fields, time, noise and further operators: rectangles, slopes."""
