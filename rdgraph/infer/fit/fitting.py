@@ -16,10 +16,10 @@ from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
 from rdgraph.graphs.graph import Graph
 from rdgraph.graphs.normalisation import dense_adjacency
 from rdgraph.graphs.operator import Operator
+from rdgraph.infer.fit.damped_steps import Array, Effort
 from rdgraph.infer.fit.fitted_values import Fit, entries_of
-from rdgraph.infer.fit.least_squares import Effort, Problems, Residuals
+from rdgraph.infer.fit.least_squares import PROFILE_STEPS, Border, Problems, Residuals, border_of, profile
 from rdgraph.infer.fit.observations import Observations, check_seed, numbers_of, read_observations
-from rdgraph.infer.fit.profiles import PROFILE_STEPS, Border, border_of, profile
 from rdgraph.infer.fit.unknowns import Unknowns
 from rdgraph.language.printer import to_text
 from rdgraph.language.tree import Kind, Minus, Plus, names_in
@@ -518,8 +518,8 @@ class _Search:
     say: Callable[[str], object]
 
     def _telling(self, problems: Problems, text: str, most: int) -> Problems:
-        def after(turn: int, squares: Tensor) -> None:
-            error = float((squares.min() / problems.residuals.observed.count).sqrt())
+        def after(turn: int, squares: Array) -> None:
+            error = (squares.min() / problems.residuals.observed.count) ** 0.5
             self.say(f"{text}, step {turn + 1} of at most {most}, error {error:.3g}")
 
         return replace(problems, after=after)
@@ -532,7 +532,7 @@ class _Search:
             held = torch.zeros(residuals.unknowns.total, dtype=torch.bool)
             held[: len(hidden)] = hidden
             found = self._minimum(replace(self.problems, held=held), torch.where(held, 0.0, rows))
-            if self.problems.is_spent() or not bool((hidden & ~found.flat.hidden).any()):
+            if self.problems.is_spent or not bool((hidden & ~found.flat.hidden).any()):
                 return found
             hidden = hidden & found.flat.hidden
 
@@ -560,7 +560,7 @@ class _Search:
             border: Border = border_of(best.squares, freedom, level, sigma, resolution)
             problems = self._telling(best.problems, "intervals", PROFILE_STEPS)
             found = profile(problems, best.row, best.squares, border, best.flat.hidden)
-            if self.problems.is_spent() or bool(torch.isnan(found.better).any()) or turn == _MAX_REFITS - 1:
+            if self.problems.is_spent or bool(torch.isnan(found.better).any()) or turn == _MAX_REFITS - 1:
                 break
             again = best.problems.minimise(found.better, torch.zeros(1, dtype=torch.long))
             best = replace(best, row=again.rows, squares=again.squares, settled=bool(again.settled))
@@ -601,7 +601,7 @@ def _fitted(search: _Search, revealed: Identifiability, level: float | None, sig
         undetermined=tuple(name for name in unknowns.slices() if name in lost),
         reasons=best.flat.reasons(residuals.system, unknowns),
         effort=residuals.effort.spent,
-        stopped=residuals.effort.is_spent(),
+        stopped=residuals.effort.is_spent,
     )
 
 

@@ -1,17 +1,18 @@
-"""Fits of one system to many sets of observed values at once."""
+"""Fits of one system to many sets of observed values at once, and the intervals of their unknowns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from math import inf
 from typing import Any
 
 import torch
+from scipy import stats
 from torch import Tensor
 
 from rdgraph.errors import NotApplicable
 from rdgraph.graphs.operator import Operator
+from rdgraph.infer.fit.damped_steps import Array, Effort, Minimum, minimise
 from rdgraph.infer.fit.observations import Observations
 from rdgraph.infer.fit.unknowns import Unknowns
 from rdgraph.run.lowering.vector_field import VectorField, lower
@@ -25,22 +26,6 @@ from rdgraph.systems.system import System
 _MAX_ENTRIES = 4_000_000
 #: What an evaluation that is differentiated counts, and the entries that double the cost of one.
 _DIFFERENTIATED, _DOUBLING = 4, 5000
-
-
-@dataclass
-class Effort:
-    """The evaluations of the field by all runs of a fit, counted so that a limit is the same on every machine."""
-
-    most: float = inf
-    spent: float = 0.0
-
-    def is_spent(self) -> bool:
-        return self.spent >= self.most
-
-    def add(self, evaluations: int, entries: int, *, is_differentiated: bool) -> None:
-        """Count a run; evaluations with many entries, or with derivatives, count as several."""
-        weight = _DIFFERENTIATED if is_differentiated else 1
-        self.spent += weight * evaluations * (1 + entries / _DOUBLING)
 
 
 @dataclass(frozen=True)
@@ -64,8 +49,9 @@ class Residuals:
         """The states (rows, K, n, d), by default at the times of observation, and which rows reached the last time."""
         equation, start = self._field(rows)
         found = solve(equation, start, self.observed.times if times is None else times, **self.settings)
+        weight = _DIFFERENTIATED if rows.requires_grad else 1
         evaluations = max(found.stats.evaluations, found.stats.products)
-        self.effort.add(evaluations, start.numel(), is_differentiated=rows.requires_grad)
+        self.effort.spend(weight * evaluations * (1 + start.numel() / _DOUBLING))
         return found.states.movedim(0, 1), found.codes == 0
 
     def _field(self, rows: Tensor) -> tuple[VectorField, Tensor]:
@@ -149,98 +135,9 @@ def _along(function: Callable[[Tensor], Tensor], rows: Tensor, directions: Tenso
     return along.reshape(members, count, -1).transpose(1, 2)
 
 
-# ---------------------------------------------------------------------- damped steps
-# Levenberg's and Marquardt's method for many small least-squares problems side by side.
-
-#: The damping at first, and by what it changes after a good and a bad step.
-_DAMPING, _LESS, _MORE = 1e-2, 0.2, 5.0
-_MIN_DAMPING, _MAX_DAMPING = 1e-12, 1e12
-#: How far a step goes at most, in units of 1 and the unknown: where an unknown has almost no effect, steps are as long
-#: as rounding makes them.
-_LONGEST = 4.0
-
-Values = Callable[[Tensor, Tensor], Tensor]
-
-
-@dataclass(frozen=True)
-class Minimum:
-    """Where each problem ended: rows (problems, unknowns), the sum of squares, whether it settled."""
-
-    rows: Tensor
-    squares: Tensor
-    settled: Tensor
-
-
-def minimise(
-    residuals: Values,
-    derivatives: Values,
-    rows: Tensor,
-    free: Tensor,
-    *,
-    max_steps: int = 60,
-    rtol: float = 1e-8,
-    gain: float = 1e-8,
-    after: Callable[[int, Tensor], None] | None = None,
-    stop: Callable[[], bool] | None = None,
-) -> Minimum:
-    """Least squares from every row; entries that are not `free` stay.
-
-    `residuals` and `derivatives` are given rows and the numbers of the problems these belong to. A step that does not
-    lower the sum of squares, or leaves the numbers, is taken back and damped more. A problem has settled when a step is
-    shorter than `rtol` of its unknowns or lowers the sum by less than the share `gain`. No step begins once
-    `stop` says so.
-    """
-    rows = rows.clone()
-    free = free.expand(rows.shape)
-    left = residuals(rows, torch.arange(len(rows)))
-    squares = left.square().sum(-1)
-    damping = torch.full_like(squares, _DAMPING)
-    settled = ~torch.isfinite(squares)
-    failed = settled.clone()
-    products = torch.zeros(*rows.shape, rows.shape[-1], dtype=rows.dtype)
-    slopes = torch.zeros_like(rows)
-    stale = ~settled
-    for turn in range(max_steps):
-        active = torch.nonzero(~settled).ravel()
-        if not len(active) or (stop is not None and stop()):
-            break
-        fresh = active[stale[active]]
-        if len(fresh):
-            along = derivatives(rows[fresh], fresh) * free[fresh][:, None, :]
-            products[fresh] = along.transpose(1, 2) @ along
-            slopes[fresh] = (along * left[fresh][..., None]).sum(1)
-            stale[fresh] = False
-        step = _step(products[active], slopes[active], damping[active], free[active])
-        step = step / (step.abs() / (_LONGEST * (1 + rows[active].abs()))).amax(-1, keepdim=True).clamp_min(1.0)
-        tried = rows[active] + step
-        tried_left = residuals(tried, active)
-        found = tried_left.square().sum(-1)
-        better = found < squares[active]
-        gained = (squares[active] - found) / squares[active].clamp_min(torch.finfo(rows.dtype).tiny)
-        small = step.abs().amax(-1) <= rtol * (1 + rows[active].abs().amax(-1))
-        rows[active] = torch.where(better[:, None], tried, rows[active])
-        squares[active] = torch.where(better, found, squares[active])
-        left[active] = torch.where(better[:, None], tried_left, left[active])
-        stale[active] = better
-        damping[active] = (damping[active] * torch.where(better, _LESS, _MORE)).clamp(_MIN_DAMPING, 2 * _MAX_DAMPING)
-        settled[active] = small | (better & (gained < gain)) | (damping[active] > _MAX_DAMPING)
-        if after is not None:
-            after(turn, squares)
-    return Minimum(rows, squares, settled & ~failed)
-
-
-def _step(products: Tensor, slopes: Tensor, damping: Tensor, free: Tensor) -> Tensor:
-    scale = products.diagonal(dim1=1, dim2=2)
-    scale = torch.maximum(scale, 1e-12 * scale.amax(-1, keepdim=True)).clamp_min(torch.finfo(scale.dtype).tiny)
-    scale = torch.where(free, scale, 1.0)
-    roots = scale.sqrt()
-    # Scaled to a unit diagonal, so that the damping means the same for every unknown.
-    matrix = products / (roots[:, :, None] * roots[:, None, :])
-    matrix = matrix + torch.diag_embed(damping[:, None] + (~free).to(matrix.dtype))
-    return -torch.linalg.solve(matrix, slopes / roots) / roots * free
-
-
 # ---------------------------------------------------------------------- least squares
+#: The damping at first, how far a step goes at most, and how short the last one is, in units of the unknowns.
+_DAMPING, _LONGEST, _SHORT = 1e-2, 4.0, 1e-8
 #: Of the variance of the noise: what the sum of squares of two fits may differ by and mean the same.
 _NEGLIGIBLE = 1e-4
 
@@ -255,16 +152,17 @@ class Problems:
     residuals: Residuals
     values: Tensor
     held: Tensor | None = None
-    after: Callable[[int, Tensor], None] | None = None
+    after: Callable[[int, Array], None] | None = None
 
     @property
     def gain(self) -> float:
         """The share of a sum of squares that is far below what its noise leaves open."""
         return _NEGLIGIBLE / self.residuals.observed.count
 
+    @property
     def is_spent(self) -> bool:
         """Whether the runs took as many evaluations as they may."""
-        return self.residuals.effort.is_spent()
+        return self.residuals.effort.is_spent
 
     def derivatives(self, rows: Tensor, _which: Tensor) -> Tensor:
         return self.residuals.derivatives(rows)
@@ -276,19 +174,157 @@ class Problems:
         free: Tensor | None = None,
         *,
         max_steps: int = 60,
-    ) -> Minimum:
+    ) -> Minimum[Tensor]:
         """The least squares from every row, each for the set of values that `which` names."""
 
-        def left(tried: Tensor, problems: Tensor) -> Tensor:
-            return self.residuals.of(tried, self.values[which[problems]])
+        def left(tried: Array, problems: Array) -> Array:
+            return self.residuals.of(torch.from_numpy(tried), self.values[which[problems]]).numpy()
+
+        def slopes(tried: Array, _problems: Array) -> Array:
+            return self.residuals.derivatives(torch.from_numpy(tried)).numpy()
 
         free = torch.ones_like(rows, dtype=torch.bool) if free is None else free
         free = free if self.held is None else free & ~self.held
-        return minimise(
-            left, self.derivatives, rows, free, gain=self.gain, max_steps=max_steps, after=self.after,
-            stop=lambda: self.is_spent(),
+        end = minimise(
+            left, slopes, rows.numpy(), free.numpy(), max_steps=max_steps, damping=_DAMPING, longest=_LONGEST,
+            rtol=_SHORT, gain=self.gain, after=self.after, stop=lambda: self.is_spent,
         )  # fmt: skip
+        return Minimum(*map(torch.from_numpy, (end.rows, end.squares, end.settled)))
 
     def squares(self, rows: Tensor, which: Tensor) -> Tensor:
         """The sums of squares without a step, infinite where a run ends early."""
         return self.residuals.of(rows, self.values[which]).square().sum(-1)
+
+
+# ---------------------------------------------------------------------- profiles
+# Intervals by profile likelihood: how far an unknown can go before the best fit of all others is too bad.
+
+_MAX_TURNS = 14
+#: Steps of every fit on the way to a border.
+PROFILE_STEPS = 25
+#: How near the sum of squares must come to the border, in standard errors; or the end, as a share of its distance.
+_TOLERANCE = 0.01
+
+
+@dataclass(frozen=True)
+class Border:
+    """What a sum of squares may rise to: `variance` of the noise, `reach` the square of the quantile."""
+
+    variance: Tensor
+    reach: Tensor
+
+
+def border_of(squares: Tensor, freedom: int, level: float, sigma: float | None, resolution: float = 0.0) -> Border:
+    """The border at a level: of a known noise by the normal law, of an estimated one by Student's.
+
+    Noise below the `resolution` of the runs counts as that: errors of a run lie in what the fit leaves.
+    """
+    if sigma is not None:
+        reach = float(stats.norm.ppf((1 + level) / 2)) ** 2
+        return Border(torch.full_like(squares, max(sigma, resolution) ** 2), torch.full_like(squares, reach))
+    reach = float(stats.t.ppf((1 + level) / 2, freedom)) ** 2
+    return Border((squares / freedom).clamp_min(resolution**2), torch.full_like(squares, reach))
+
+
+@dataclass(frozen=True)
+class Profiles:
+    """Ends of the intervals (fits, unknowns, 2) on the scale of the fit, infinite where there is no border.
+
+    `better` are rows that lie lower than the fit that was profiled, (fits, all unknowns), NaN where there is none.
+    """
+
+    ends: Tensor
+    better: Tensor
+
+
+def profile(problems: Problems, best: Tensor, squares: Tensor, border: Border, flat: Tensor | None = None) -> Profiles:
+    """Walk from every fit in both directions of every coefficient until the border is met.
+
+    The root of the rise is close to linear in the distance, so that a secant meets it in a few turns. At the end of a
+    ridge it is not: nothing rises for long, then much. There the secant creeps, and the interval is halved. Where runs
+    become too costly before the border is met, there is none, and none is looked for in coefficients that are `flat`.
+    Ends that were not met when the effort of the fit was spent are NaN.
+    """
+    fits, count = len(best), problems.residuals.unknowns.count
+    fit = torch.arange(fits).repeat_interleave(2 * count)
+    position = torch.arange(count).repeat_interleave(2).repeat(fits)
+    side = torch.tensor([-1.0, 1.0], dtype=best.dtype).repeat(fits * count)
+    scale = (border.variance * border.reach).sqrt()[fit]
+    farthest = problems.residuals.unknowns.farthest(best)[fit, position]
+    distance = _first_guess(problems, best, border)[fit, position].clamp_min(1e-10).minimum(farthest)
+    low, high = torch.zeros_like(distance), torch.full_like(distance, torch.inf)
+    low_rise, high_rise = torch.zeros_like(distance), torch.full_like(distance, torch.inf)
+    rows = best[fit].clone()
+    better = torch.full_like(best, torch.nan)
+    found = torch.full_like(distance, torch.nan)
+    if flat is not None:
+        found[flat[position]] = torch.inf
+    is_costly = torch.zeros_like(found, dtype=torch.bool)
+    for _ in range(_MAX_TURNS):
+        open_ = torch.nonzero(torch.isnan(found)).ravel()
+        if not len(open_) or problems.is_spent:
+            break
+        tried = rows[open_].clone()
+        at = torch.arange(len(open_))
+        tried[at, position[open_]] = best[fit[open_], position[open_]] + side[open_] * distance[open_]
+        free = torch.ones_like(tried, dtype=torch.bool)
+        free[at, position[open_]] = False
+        end = problems.minimise(tried, fit[open_], free, max_steps=PROFILE_STEPS)
+        if problems.is_spent:  # the others did not follow to their minimum: the rise says nothing
+            break
+        for row, number, value in zip(end.rows, fit[open_].tolist(), end.squares.tolist(), strict=True):
+            if value < float(squares[number]) - 0.01 * float(border.variance[number]):
+                better[number] = row
+        rise = (end.squares - squares[fit[open_]]).clamp_min(0).sqrt() / scale[open_]
+        costly, rise = torch.isnan(rise), torch.nan_to_num(rise, nan=torch.inf, posinf=torch.inf)
+        met = (rise - 1).abs() <= _TOLERANCE
+        far = (distance[open_] >= farthest[open_]) & (rise < 1)
+        found[open_] = torch.where(met, distance[open_], torch.where(far, torch.inf, torch.nan))
+        below = rise < 1
+        # On from within: a walk that went too far may have left the others where they do not come back from.
+        rows[open_] = torch.where(below[:, None], end.rows, rows[open_])
+        width = (high - low)[open_]
+        low[open_] = torch.where(below, distance[open_], low[open_])
+        low_rise[open_] = torch.where(below, rise, low_rise[open_])
+        high[open_] = torch.where(below, high[open_], distance[open_])
+        high_rise[open_] = torch.where(below, high_rise[open_], rise)
+        is_costly[open_] = torch.where(below, is_costly[open_], costly)
+        narrow = ((high - low <= _TOLERANCE * high) & torch.isfinite(high) & torch.isnan(found))[open_]
+        found[open_] = torch.where(narrow, high[open_], found[open_])
+        creeps = (high - low)[open_] > width / 2
+        tried_next = _next(low[open_], low_rise[open_], high[open_], high_rise[open_], creeps)
+        distance[open_] = tried_next.minimum(farthest[open_])
+    if not problems.is_spent:
+        found = torch.where(torch.isnan(found), torch.where(torch.isfinite(high), high, torch.inf), found)
+    found = torch.where(is_costly & (found >= high), torch.inf, found)
+    ends = best[fit, position] + side * found
+    return Profiles(ends.reshape(fits, count, 2), better)
+
+
+def _first_guess(problems: Problems, best: Tensor, border: Border) -> Tensor:
+    """The distance at which a quadratic rise would meet the border, (fits, coefficients).
+
+    That is at least the one with all others held, also where a direction is too weak to be inverted.
+    """
+    slopes = problems.derivatives(best, torch.arange(len(best)))
+    products, count = slopes.transpose(1, 2) @ slopes, problems.residuals.unknowns.count
+    inverse = torch.linalg.pinv(products, hermitian=True, rtol=1e-14)
+    spread = inverse.diagonal(dim1=1, dim2=2)[:, :count].clamp_min(0.0).sqrt()
+    spread = spread.maximum(products.diagonal(dim1=1, dim2=2)[:, :count].rsqrt())
+    return torch.nan_to_num(spread * (border.variance * border.reach).sqrt()[:, None], nan=1.0)
+
+
+def _next(low: Tensor, low_rise: Tensor, high: Tensor, high_rise: Tensor, creeps: Tensor) -> Tensor:
+    """The next distance: by the line through both ends, kept inside; outward where no upper end is known.
+
+    In the middle where the line keeps near the lower end though little has risen there, or to any end though the last
+    turn took less than half of the interval away.
+    """
+    line = low + (1 - low_rise) * (high - low) / (high_rise - low_rise).clamp_min(1e-12)
+    least, most = low + 0.05 * (high - low), high - 0.05 * (high - low)
+    inside = torch.minimum(torch.maximum(line, least), most)
+    flat = (low_rise < 0.5) & (line < low + 0.25 * (high - low))
+    halved = flat | (creeps & ((line < least) | (line > most))) | ~torch.isfinite(high_rise)
+    inside = torch.where(halved, (low + high) / 2, inside)
+    outward = torch.maximum(low / low_rise.clamp_min(0.25), 1.3 * low)
+    return torch.where(torch.isfinite(high), inside, outward)

@@ -10,15 +10,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from rdgraph.infer.fit.least_squares import Minimum
-from rdgraph.infer.fit.profiles import Border, profile
+from rdgraph.infer.fit.damped_steps import Minimum
+from rdgraph.infer.fit.least_squares import Border, profile
 
 
 class KnownProfile:
     """Problems of one unknown whose sum of squares rises by rise(|x|)**2; the first guess is one over `slope`."""
 
-    def is_spent(self) -> bool:
-        return False
+    is_spent = False
 
     def __init__(self, rise: Callable[[Tensor], Tensor], slope: float) -> None:
         self.rise, self.slope, self.turns = rise, slope, 0
@@ -29,7 +28,7 @@ class KnownProfile:
     def derivatives(self, rows: Tensor, _which: Tensor) -> Tensor:
         return torch.full((len(rows), 1, 1), self.slope, dtype=rows.dtype)
 
-    def minimise(self, rows: Tensor, _which: Tensor, _free: Tensor, **_options: Any) -> Minimum:
+    def minimise(self, rows: Tensor, _which: Tensor, _free: Tensor, **_options: Any) -> Minimum[Tensor]:
         self.turns += 1
         return Minimum(rows, 1 + self.rise(rows[:, 0].abs()).square(), torch.ones(len(rows), dtype=torch.bool))
 
