@@ -6,7 +6,7 @@ classifier:  GREADClassifier, GNNClassifier, GREADConv, exportable, GREAD, Netwo
 networks:    find_model, register_model, ModelRecord, ModelSettings, BatchedModel, Place
 training:    train, train_decoupled, Config, Trial, make_trials, Ensemble, find_preset
 search:      search, discover
-formulas:    distil, DistilledNetwork
+formulas:    distil_network, DistilledNetwork
 
 Names are loaded when they are first asked for.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gread.datasets.synthetic import csbm, synthetic_cora, synthetic_cora_levels
     from gread.datasets.variants import Variant
     from gread.discovery.discovering import discover
-    from gread.formulas.distilled_network import DistilledNetwork, distil
+    from gread.formulas.distilled_network import DistilledNetwork, distil_network
     from gread.layers.conv import GREADConv
     from gread.layers.exporting import exportable
     from gread.models.batched_model import BatchedModel
@@ -62,7 +62,7 @@ __all__ = [
     "csbm",
     "digits",
     "discover",
-    "distil",
+    "distil_network",
     "exportable",
     "find_model",
     "find_preset",
@@ -101,7 +101,7 @@ _ON_USE = {
     "csbm": "gread.datasets.synthetic",
     "digits": "gread.datasets.embedded",
     "discover": "gread.discovery.discovering",
-    "distil": "gread.formulas.distilled_network",
+    "distil_network": "gread.formulas.distilled_network",
     "exportable": "gread.layers.exporting",
     "find_model": "gread.settings.model_records",
     "find_preset": "gread.settings.presets",

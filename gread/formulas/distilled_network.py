@@ -1,4 +1,4 @@
-"""`distil`: a learned function of a training becomes a formula, which is trained in its place and proved."""
+"""`distil_network`: a learned function of a training becomes a formula, which is trained in its place and proved."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class DistilledNetwork:
     >>> line = "-alpha*L@H + phi(H) where phi learned knots=5 lipschitz=1"
     >>> config = Config().updated({"reaction": line, "hidden": 2, "epochs": 5, "adjacency": "original"})
     >>> done = train(karate(), make_trials(config, [0, 1]), device="cpu")
-    >>> found = distil(done, tolerance=0.5, max_size=6, device="cpu")
+    >>> found = distil_network(done, tolerance=0.5, max_size=6, device="cpu")
     >>> found.function, found.after.shape, found.equation.startswith("-alpha*L@H + phi(H) where phi = ")
     ('phi', (2,), True)
     """
@@ -189,7 +189,7 @@ def formula_cost(gaps: np.ndarray, splits: Sequence[int], ratio: float) -> Compa
     return Comparison.of(means, dict.fromkeys(means, 0.0), ratio)
 
 
-def distil(
+def distil_network(
     run: Trained,
     *,
     function: str | None = None,
@@ -224,7 +224,7 @@ def distil(
         InvalidArgument: a training without a learned function, or with several and none named.
         NotApplicable: a function that differs from channel to channel.
 
-    >>> distil("runs/texas")
+    >>> distil_network("runs/texas")
     Traceback (most recent call last):
     ...
     rdgraph.errors.InvalidArgument: expected what gread.train returned, got str; for a run folder: rdgraph distil FOLDER

@@ -18,7 +18,7 @@ from rich.progress import track
 import rdgraph as rd
 from gread.comparison import share_ratio
 from gread.datasets.node_data import NodeData
-from gread.formulas.distilled_network import MAX_SIZE, TOLERANCE, distil
+from gread.formulas.distilled_network import MAX_SIZE, TOLERANCE, distil_network
 from gread.settings.config import Config
 from gread.settings.presets import find_preset
 from gread.settings.trials import make_trials
@@ -82,7 +82,7 @@ def distilled_row(
     config = configuration(dataset, epochs)
     chosen = range(data.num_splits) if splits is None else splits
     done = train(data, make_trials(config, chosen), device=device)
-    found = distil(done, function=name, tolerance=TOLERANCE, max_size=MAX_SIZE, device=device)
+    found = distil_network(done, function=name, tolerance=TOLERANCE, max_size=MAX_SIZE, device=device)
     formula, after = found.search.formula, found.after
     lives = next((proof.text for proof in found.proofs if proof.topic == "existence"), "")
     return DistilledRow(

@@ -25,6 +25,7 @@ PAGES = [
         "docs/guides/language.md",
         "docs/mathematics/answers.md",
         "docs/guides/running.md",
+        "docs/guides/finding.md",
         "docs/guides/inverse.md",
         "docs/guides/laboratory.md",
         "docs/guides/data.md",

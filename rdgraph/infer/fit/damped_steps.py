@@ -16,8 +16,8 @@ Numbers = TypeVar("Numbers")
 Values = Callable[[Array, Array], Array]
 
 #: By what the damping changes after a good and a bad step, and its ends.
-_LESS, _MORE = 0.2, 5.0
-_MIN_DAMPING, _MAX_DAMPING = 1e-12, 1e12
+_LESS, _MORE = 0.2, 6.0
+_MIN_DAMPING, _MAX_DAMPING = 1e-15, 1e10
 
 
 @dataclass

@@ -7,7 +7,7 @@ with this.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import sympy as sp
@@ -15,6 +15,7 @@ import torch
 
 from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.graphs.operator import Operator
+from rdgraph.infer.fit.damped_steps import minimise
 from rdgraph.infer.formulas.constant_fits import Target
 from rdgraph.infer.formulas.found_formula import with_function
 from rdgraph.infer.formulas.prefix_terms import Word, evaluate, with_slopes
@@ -170,7 +171,7 @@ def spline_function(form: WeakForm, knots: int = 14) -> tuple[Array, Array, floa
 # ---------------------------------------------------------------------- flow fits
 #: Steps of the classical Runge-Kutta method are at most this share of the time in which a state changes.
 _SHARE, _MOST_STEPS = 0.35, 40
-_TURNS, _GAIN = 15, 1e-5
+_STEPS, _SHORT, _GAIN = 40, 1e-9, 1e-5
 
 
 @dataclass(frozen=True)
@@ -205,42 +206,27 @@ class FlowProblem:
     fixed: bool
 
     def fit(self, word: Word, first: FlowFit) -> FlowFit:
-        """Least squares by Levenberg's and Marquardt's method, from where `first` stands."""
-        best, damping = first, 1e-3
+        """Least squares from where `first` stands; its squares are infinite where the states leave the data at once."""
         seen = np.isfinite(self.states)
-        made = self.run(word, best)
-        if made is None:
-            return FlowFit(first.coefficients, first.constants, first.start, np.inf)
-        best = self._with(best, made[0])
-        for _ in range(_TURNS):
-            matrix = made[1][seen]
-            left = (self.states - made[0])[seen]
-            products, slopes = matrix.T @ matrix, matrix.T @ left
-            scale = np.sqrt(np.diagonal(products)) + 1e-12 * np.sqrt(np.diagonal(products).max())
-            products = products / np.outer(scale, scale)
-            moved = False
-            while damping < 1e6 and not moved:
-                step = np.linalg.solve(products + damping * np.eye(len(products)), slopes / scale) / scale
-                tried = self._stepped(best, step)
-                states = self.run(word, tried, sensitive=False)
-                tried = tried if states is None else self._with(tried, states[0])
-                moved = states is not None and tried.squares < best.squares
-                damping = max(damping / 10, 1e-12) if moved else damping * 10
-            if not moved:
-                return best
-            gained, best = 1 - tried.squares / best.squares, tried
-            if gained < _GAIN or (made := self.run(word, best)) is None:
-                return best
-        return best
 
-    def _with(self, fit: FlowFit, states: Array) -> FlowFit:
-        squares = float(np.nansum(np.square(self.states - states)))
-        return FlowFit(fit.coefficients, fit.constants, fit.start, squares if np.isfinite(states).all() else np.inf)
+        def rest(rows: Array, _: Array) -> Array:
+            made = [self.run(word, self._of(row, first), sensitive=False) for row in rows]
+            return np.stack([np.full(seen.sum(), np.inf) if m is None else (m[0] - self.states)[seen] for m in made])
 
-    def _stepped(self, fit: FlowFit, step: Array) -> FlowFit:
-        count, inner = len(fit.coefficients), len(fit.constants)
-        start = fit.start if self.fixed else fit.start + step[count + inner :].reshape(fit.start.shape)
-        return FlowFit(fit.coefficients + step[:count], fit.constants + step[count : count + inner], start, np.inf)
+        def slopes(rows: Array, _: Array) -> Array:
+            made = [self.run(word, self._of(row, first)) for row in rows]
+            return np.stack([np.zeros((seen.sum(), len(rows[0]))) if m is None else m[1][seen] for m in made])
+
+        start = [] if self.fixed else [first.start.ravel()]
+        row = np.concatenate([first.coefficients, first.constants, *start])
+        end = minimise(rest, slopes, row[None], max_steps=_STEPS, rtol=_SHORT, gain=_GAIN)
+        return replace(self._of(end.rows[0], first), squares=float(end.squares[0]))
+
+    @staticmethod
+    def _of(row: Array, like: FlowFit) -> FlowFit:
+        """The unknowns in a row; a start that is not in it is that of `like`."""
+        coefficients, constants, start = np.split(row, np.cumsum([len(like.coefficients), len(like.constants)]))
+        return FlowFit(coefficients, constants, start.reshape(like.start.shape) if len(start) else like.start, np.inf)
 
     def run(self, word: Word, fit: FlowFit, *, sensitive: bool = True) -> tuple[Array, Array] | None:
         """States (K, n, d) and how they follow the unknowns (K, n, d, unknowns); None where the states leave the data.

@@ -11,6 +11,7 @@ import numpy as np
 import sympy as sp
 
 from rdgraph.errors import InvalidArgument, NotApplicable
+from rdgraph.infer.fit.damped_steps import Effort, minimise
 from rdgraph.infer.layers.equation_target import Target
 from rdgraph.infer.layers.function_inverses import inverses
 from rdgraph.infer.layers.operator_reading import Reading
@@ -30,35 +31,6 @@ from rdgraph.language.tree import (
     kind_of,
     names_in,
 )
-
-# ---------------------------------------------------------------------- search effort
-# `Effort`: what a search may cost, counted in numbers worked out, so that its outcome does not depend on the clock.
-
-#: An evaluation costs as much as one of so many numbers, however few it has.
-LEAST = 2_000
-
-
-class Effort:
-    """Numbers that may still be worked out; a search looks at it before it begins anything further.
-
-    >>> effort = Effort(5_000)
-    >>> effort.spend(10), effort.is_spent
-    (None, False)
-    >>> effort.spend(3_500), effort.is_spent
-    (None, True)
-    """
-
-    def __init__(self, numbers: float = inf) -> None:
-        self.left = numbers
-
-    def spend(self, numbers: int, times: int = 1) -> None:
-        """Take the cost of so many evaluations with so many numbers."""
-        self.left -= times * max(numbers, LEAST)
-
-    @property
-    def is_spent(self) -> bool:
-        return self.left <= 0
-
 
 # ---------------------------------------------------------------------- unknown letters
 # Letters of an equation that nobody gave a value: their shapes, found from the widths of input and output.
@@ -210,12 +182,14 @@ def _chain(matrix: sp.Basic) -> list[Name]:
 
 
 # ---------------------------------------------------------------------- letter fit
+#: What an evaluation costs at least, in numbers worked out: as much as one of so many, however few it has.
+LEAST = 2_000
 #: Starts of the search where letters do not enter linearly.
 STARTS = 6
 #: Steps of one search, and how many may bring next to nothing.
 ITERATIONS, SLOW = 80, 8
-#: Errors from here on are not searched any further.
-HUGE = 1e100
+#: Sums of squares up to here are not searched any further.
+EXACT = 1e-28
 #: A singular value below this part of the largest one is a direction that the answers do not fix.
 RANK = 1e-9
 
@@ -269,7 +243,7 @@ def fitted(
     how = search or Search()
 
     def residual(numbers: Array, form: Target = target, wanted: Array = stack.outputs) -> Array:
-        how.effort.spend(stack.outputs.size, form.cost)
+        how.effort.spend(form.cost * max(stack.outputs.size, LEAST))
         values = form.values({**letters, **unknowns.unpacked(numbers)})
         if values.shape != wanted.shape:
             return np.full(wanted.size, np.inf)
@@ -334,29 +308,27 @@ def _linear_fit(residual: Callable[[Array], Array], unknowns: Unknowns) -> Fit |
 
 
 def _searched(residual: Callable[[Array], Array], begun: Array, unknowns: Unknowns) -> Fit:
-    """The method of Levenberg and Marquardt; it gives up where the error is large and hardly falls any more."""
-    numbers, rows = begun, residual(begun)
-    if not _largest(rows) < HUGE or len(rows) < unknowns.size:
-        return Fit({}, np.inf)
-    cost, damping, jacobian, slow = float(rows @ rows), 1e-3, _slopes(residual, begun, rows), 0.0
-    for _ in range(ITERATIONS):
-        if _largest(rows) <= 1e-14 or slow >= SLOW:
-            break
-        normal = jacobian.T @ jacobian
-        step = np.linalg.lstsq(normal + damping * np.diag(normal.diagonal() + 1e-12), -jacobian.T @ rows, rcond=None)[0]
-        tried = residual(numbers + step)
-        better = float(tried @ tried) if _largest(tried) < HUGE else np.inf
-        if better < cost:
-            slow = slow + 1 if better > 0.99 * cost else 0.0
-            numbers, rows, cost, damping = numbers + step, tried, better, max(damping / 5, 1e-14)
-            jacobian = _slopes(residual, numbers, rows)
-        else:
-            damping, slow = damping * 4, slow + 0.5
-    return Fit(unknowns.unpacked(numbers), _largest(rows), _loose(jacobian, unknowns, None))
+    """The nearest minimum; the search gives up where the error is large and hardly falls any more."""
+    lowest, slow = inf, 0.0
+
+    def after(_: int, squares: Array) -> None:
+        nonlocal lowest, slow
+        (now,) = squares.tolist()
+        slow += 0.5 if now == lowest else float(now > 0.99 * lowest)
+        lowest = now
+
+    end = minimise(
+        lambda rows, _: residual(rows[0])[None], lambda rows, _: _slopes(residual, rows[0])[None], begun[None],
+        max_steps=ITERATIONS, after=after, stop=lambda: slow >= SLOW or lowest <= EXACT,
+    )  # fmt: skip
+    (numbers,), error = end.rows, _largest(rows := residual(end.rows[0]))
+    if not error < inf or len(rows) < unknowns.size:
+        return Fit({}, inf)
+    return Fit(unknowns.unpacked(numbers), error, _loose(_slopes(residual, numbers), unknowns, None))
 
 
-def _slopes(residual: Callable[[Array], Array], numbers: Array, rows: Array) -> Array:
-    columns = []
+def _slopes(residual: Callable[[Array], Array], numbers: Array) -> Array:
+    rows, columns = residual(numbers), []
     for place, value in enumerate(numbers):
         moved = numbers.copy()
         moved[place] += (width := 1e-7 * max(1.0, abs(value)))

@@ -24,7 +24,7 @@ from rdgraph.infer.layers.layer_properties import (
     reach_of,
     slopes,
 )
-from rdgraph.infer.layers.letter_fit import Effort
+from rdgraph.infer.layers.letter_fit import LEAST, Effort
 from rdgraph.infer.layers.number_words import MOST_PARTS
 from rdgraph.infer.layers.operator_reading import Reading, declared_readings
 from rdgraph.infer.layers.probe_graphs import read_graph, read_graphs
@@ -302,7 +302,7 @@ def _fitted(
     check: LayerCheck, stack: Stack, reading: Reading, words: Sequence[str], entries: Sequence[str] = (), **how: Any
 ) -> FeatureFit:
     """The fit of some features, paid for by its numbers."""
-    check.effort.spend(stack.outputs.size, len(words) * check.widths[0] + len(entries))
+    check.effort.spend((len(words) * check.widths[0] + len(entries)) * max(stack.outputs.size, LEAST))
     return fit_features(stack, reading, words, entries, **how)
 
 

@@ -36,7 +36,7 @@ def done() -> Trained:
 
 
 def test_trainings_of_a_formula_that_diverged_are_told(done: Trained) -> None:
-    found = gread.distil(done, tolerance=0.9, max_size=4, effort=QUICK, device="cpu")
+    found = gread.distil_network(done, tolerance=0.9, max_size=4, effort=QUICK, device="cpu")
     assert found.done is not None
     assert (found.diverged, "diverged" in found.answer) == (0, False)
     broken = replace(found, done=replace(found.done, status=["ok", "diverged"]))
@@ -85,7 +85,7 @@ def test_a_training_is_distilled_and_trained_again(done: Trained) -> None:
 
 
 def test_that_there_is_no_formula_is_the_answer(done: Trained) -> None:
-    found = gread.distil(done, tolerance=1e-9, max_size=2, functions=(), effort=QUICK, device="cpu")
+    found = gread.distil_network(done, tolerance=1e-9, max_size=2, functions=(), effort=QUICK, device="cpu")
     assert found.after is None
     assert found.equation is None
     assert "no formula of size <= 2" in found.answer
@@ -108,7 +108,7 @@ def test_a_polynomial_that_blows_up_is_not_called_safe() -> None:
 
 def test_what_cannot_be_distilled_is_refused(done: Trained, tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match="rdgraph distil FOLDER"):
-        gread.distil(tmp_path)  # type: ignore[arg-type]
+        gread.distil_network(tmp_path)  # type: ignore[arg-type]
     with pytest.raises(UnknownName, match="psi"):
         curves_of(done, "psi")
     with pytest.raises(InvalidArgument, match="one learned function, got none"):
