@@ -12,11 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from analysis.figure_files import PALETTE, plain
 from gread.comparison import Comparison, Estimate, share_ratio, split_means
 from gread.datasets.node_data import NodeData
 from gread.models.batched_model import count_parameters
@@ -44,12 +43,7 @@ from studies.training.choices import parse_splits, read_pairs
 from studies.training.data_source import DataSource
 from studies.training.plan import MOST_SEEDS, SMALL_EPOCHS, SMALL_SPLITS, Request
 from studies.training.reference_answers import article, untrained_rows
-from studies.training.training_figures import empty_figure, whole_numbers
 from studies.training.training_summary import result_rows
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 # ---------------------------------------------------------------------- contest figures
 # Figures of a comparison: accuracies split by split, learning curves side by side.
@@ -58,34 +52,8 @@ if TYPE_CHECKING:
 COLUMNS, DRAWN = 4, {"train_accuracy": "training", "val_accuracy": "validation", "test_accuracy": "test"}
 
 
-def accuracy_figure(
-    contestants: Sequence[Contestant], results: Mapping[str, Sequence[Mapping[str, Any]]]
-) -> tuple[Figure, list[MutableRow]]:
-    """Every trial as a dot, contestants beside each other, the means with the standard deviation over the splits."""
-    figure = empty_figure(1.6 + 1.1 * len(contestants), 4.0)
-    panel = figure.subplots()
-    rows: list[MutableRow] = []
-    splits = sorted({int(row["split"]) for own in results.values() for row in own})
-    for k, one in enumerate(contestants):
-        for row in results[one.name]:
-            value = 100 * float(row["test_accuracy"])
-            shift = 0.5 * (splits.index(int(row["split"])) + 0.5) / len(splits) - 0.25
-            panel.plot(k + shift, value, "o", ms=3.5, color=PALETTE[int(row["split"]) % len(PALETTE)], alpha=0.7)
-            rows.append(
-                {"method": one.title, "split": int(row["split"]), "seed": int(row["seed"]), "test_accuracy": value}
-            )
-        means = np.array(list(split_means(results[one.name]).values()))
-        panel.errorbar(
-            k, float(means.mean()), yerr=float(means.std()), fmt="_", ms=22, color="black", capsize=5, zorder=4
-        )
-    panel.set_xticks(range(len(contestants)), [plain(one.title) for one in contestants], rotation=20, fontsize=9)
-    panel.set_ylabel("test accuracy, percent", fontsize=9)
-    panel.grid(axis="y", color="0.92", lw=0.6)
-    return figure, rows
-
-
 def accuracy_chart(contestants: Sequence[Contestant], results: Mapping[str, Sequence[Mapping[str, Any]]]) -> Chart:
-    """The same for the page: dots of every split, each a mean over its seeds, and their mean and deviation."""
+    """A dot for every split of a contestant, the mean over its seeds; and their mean and deviation."""
     each = [split_means(results[one.name]) for one in contestants]
     splits = sorted({split for own in each for split in own})
     places = np.arange(float(len(contestants)))
@@ -99,44 +67,10 @@ def accuracy_chart(contestants: Sequence[Contestant], results: Mapping[str, Sequ
     return Chart([Panel("every split", lines, names=[one.title for one in contestants])], "network")
 
 
-def curves_figures(
+def curves_chart(
     contestants: Sequence[Contestant], curves: Mapping[str, Sequence[Row]], table: Sequence[Row]
-) -> tuple[Figure, list[MutableRow]] | None:
-    """A panel for every network with one scale for all, references as lines; None where nothing was trained."""
-    networks = [one for one in contestants if curves[one.name]]
-    if not networks:
-        return None
-    wide = min(COLUMNS, len(networks))
-    tall = -(-len(networks) // wide)
-    figure = empty_figure(3.3 * wide + 0.6, 2.7 * tall + 0.8)
-    panels = figure.subplots(tall, wide, squeeze=False, sharey=True)
-    rows: list[MutableRow] = []
-    flat = {one.title: _mean_of(table, one.name) for one in contestants if not curves[one.name]}
-    for panel, one in zip(panels.flat, networks, strict=False):
-        for k, (metric, word) in enumerate(DRAWN.items()):
-            own = [row for row in curves[one.name] if row["metric"] == metric]
-            epochs, mean, low, high = (np.array([float(r[c]) for r in own]) for c in ("epoch", "mean", "low", "high"))
-            panel.plot(epochs, mean, color=PALETTE[k], lw=1.6, label=word)
-            if metric == "val_accuracy":
-                panel.fill_between(epochs, low, high, color=PALETTE[k], alpha=0.15, lw=0)
-            rows += [{"method": one.title, **row} for row in own]
-        for k, (title, value) in enumerate(flat.items()):
-            panel.axhline(value, color=PALETTE[(3 + k) % len(PALETTE)], ls=":", lw=1.4, label=plain(title))
-        panel.set_title(plain(one.title), fontsize=10)
-        panel.set_xlabel("epoch", fontsize=9)
-        panel.xaxis.set_major_locator(whole_numbers())
-        panel.grid(color="0.92", lw=0.6)
-    for panel in panels.flat[len(networks) :]:
-        panel.set_axis_off()
-    for line in panels:
-        line[0].set_ylabel("accuracy, percent", fontsize=9)
-    handles, names = panels[0, 0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False, fontsize=9)
-    return figure, rows
-
-
-def curves_chart(contestants: Sequence[Contestant], curves: Mapping[str, Sequence[Row]], table: Sequence[Row]) -> Chart:
-    """The same panels for the page, every network with its band."""
+) -> Chart | None:
+    """A panel for every network on one scale, references as levels; None where nothing was trained."""
     flat = {one.title: _mean_of(table, one.name) for one in contestants if not curves[one.name]}
     panels = []
     for one in (one for one in contestants if curves[one.name]):
@@ -146,7 +80,7 @@ def curves_chart(contestants: Sequence[Contestant], curves: Mapping[str, Sequenc
             epochs, mean, low, high = (np.array([float(r[c]) for r in own]) for c in ("epoch", "mean", "low", "high"))
             lines.append(Line(word, epochs, mean, low=low, high=high))
         panels.append(Panel(one.title, lines, flat))
-    return Chart(panels, "epoch", "accuracy, percent", is_shared=True)
+    return Chart(panels, "epoch", "accuracy, percent", columns=COLUMNS, is_shared=True) if panels else None
 
 
 def _mean_of(table: Sequence[Row], name: str) -> float:
@@ -428,19 +362,14 @@ def run(
     for one in plan.contestants:
         if one.config is not None and isinstance(one.config.model, GreadSettings):
             run.equation(one.config.model.reaction, one.title)
-    picture, rows = accuracy_figure(plan.contestants, results)
     caption = (
-        "Test accuracy of every trial (dots, one colour a split), and the mean with its deviation over the splits."
+        "Test accuracy on every split (dots), the mean over its seeds; and the mean and deviation over the splits."
     )
-    run.figure("accuracy", picture, caption, rows, accuracy_chart(plan.contestants, results))
-    drawn = curves_figures(plan.contestants, curves, table)
-    if drawn is not None:
-        picture, rows = drawn
-        run.figure(
-            "learning", picture,
-            "Learning curves side by side: mean accuracy over the trials, band from the least to the largest on the "
-            "validation nodes; dotted, the references' mean test accuracy.", rows,
-            curves_chart(plan.contestants, curves, table),
+    run.chart("accuracy", accuracy_chart(plan.contestants, results), caption)
+    if (chart := curves_chart(plan.contestants, curves, table)) is not None:
+        run.chart(
+            "learning", chart, "Learning curves side by side: mean accuracy over the trials, band from the least to "
+            "the largest; dotted, the references' mean test accuracy.",
         )  # fmt: skip
     for statement, answer, evidence in verdicts(plan.contestants, results, ratio):
         run.verdict(statement, answer, evidence)

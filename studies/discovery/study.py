@@ -41,7 +41,7 @@ from studies.runs.run_folder import prepare
 from studies.runs.study import Study, perform
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import Row, number_text, read_rows, write_rows
-from studies.search.study import GAP_CAPTION, gap_figure, gap_rows
+from studies.search.study import GAP_CAPTION, gap_chart, gap_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -195,7 +195,7 @@ def run(run: StudyRun, task: DiscoveryTask, make: Callable[[], Discovered], list
     if effects := rows_of.effect_rows(found):
         run.figure("term_effects", effects_figure(effects), EFFECTS_CAPTION, effects)
     points = gap_rows(gap_curve(found.results))
-    run.figure("selection_gap", gap_figure(points), GAP_CAPTION.replace("trials", "equations"), points)
+    run.chart("selection_gap", gap_chart(points, "equations"), GAP_CAPTION.replace("trials", "equations"), points)
     _counted_parts(run, found)
     for name, text in FILES.items():
         if (run.folder / name).exists():

@@ -13,11 +13,11 @@ import sympy as sp
 import torch
 
 import rdgraph as rd
-from analysis.figure_files import PALETTE
 from rdgraph.errors import NotApplicable
 from rdgraph.systems.system import System
 from rdgraph.vocabulary.methods import tableau
 from studies.runs.cell_work import each_cell
+from studies.runs.chart import Chart, Line, Panel
 from studies.runs.published_settings import PublishedSetting, best_settings
 from studies.runs.tables import MutableRow
 
@@ -185,8 +185,6 @@ def _short(value: float) -> float:
 #: Errors that the colours tell apart, as powers of ten.
 COLOURS = (-7.0, 2.0)
 WORST_DRAWN = 6
-#: Gains that are labelled where they are in sight.
-TICKS = (-100, -30, -10, -3, -1, -0.5, 0, 0.5, 1, 3, 10, 30, 100)
 
 
 def map_rows(modes: Sequence[MutableRow]) -> list[MutableRow]:
@@ -248,49 +246,26 @@ def worst_cases(modes: Sequence[MutableRow]) -> list[MutableRow]:
     return (first + [r for r in ordered if r not in first])[:WORST_DRAWN]
 
 
-def worst_figure(modes: Sequence[MutableRow], points: int) -> tuple[Figure, list[MutableRow]]:
+def worst_chart(modes: Sequence[MutableRow], points: int) -> tuple[Chart, list[MutableRow]]:
     """Exact and computed responses of the worst cases, and the numbers drawn."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10.5, 6.0), layout="constrained")
-    panels = figure.subplots(2, 3, sharex=True)
     lam = np.linspace(0.0, 2.0, points)
+    panels: list[Panel] = []
     drawn: list[MutableRow] = []
-    for panel, row in zip(panels.flat, worst_cases(modes), strict=True):
+    for row in worst_cases(modes):
         setting = _setting(row)
         alpha, beta = float(row["alpha_worst"]), float(row["beta_worst"])
         exact, computed = (g(lam, alpha, beta) for g in gains(forms(setting.reaction)[0], setting))
-        panel.axhline(0, color="0.85", linewidth=0.8, zorder=0)
-        panel.plot(lam, exact, color=PALETTE[0], linewidth=2.2, label="exact")
-        panel.plot(lam, computed, "--", color=PALETTE[1], linewidth=1.8, label="solver")
-        panel.set_yscale("symlog", linthresh=1.0)
-        panel.set_yticks(TICKS, [f"{x:g}" for x in TICKS], minor=False)
-        panel.set_yticks([], minor=True)
-        panel.set_ylim(*_limits(exact, computed))
-        panel.set_title(
-            f"{setting.reaction}, {setting.dataset}: {setting.solver}, step {setting.step:g}, T {setting.time:g}\n"
-            f"α {alpha:g}, β {beta:g}, error {float(row['error_worst']):.2g}", fontsize=9,
-        )  # fmt: skip
-        panel.grid(alpha=0.25, linewidth=0.6)
-        panel.tick_params(labelsize=8)
+        title = (
+            f"{setting.reaction}, {setting.dataset}: {setting.solver}, step {setting.step:g}, T {setting.time:g}, "
+            f"α {alpha:g}, β {beta:g}"
+        )
+        panels.append(Panel(title, [Line("exact", lam, exact), Line("solver", lam, computed, look=8)]))
         drawn += [
             {"reaction": setting.reaction, "dataset": setting.dataset, "alpha": alpha, "beta": beta,
              "lam": float(f"{x:.6g}"), "exact": float(f"{e:.9g}"), "computed": float(f"{c:.9g}")}
             for x, e, c in zip(lam, exact, computed, strict=True)
         ]  # fmt: skip
-    for panel in panels[-1]:
-        panel.set_xlabel("λ, eigenvalue of L", fontsize=9)
-    for panel in panels[:, 0]:
-        panel.set_ylabel("gain", fontsize=9)
-    handles, labels = panels.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
-    return figure, drawn
-
-
-def _limits(*gains: np.ndarray) -> tuple[float, float]:
-    """From the smallest to the largest gain and zero, with a little room."""
-    low, high = min(0.0, *(g.min() for g in gains)), max(0.0, *(g.max() for g in gains))
-    return 1.2 * low - 0.1, 1.2 * high + 0.1
+    return Chart(panels, "λ, eigenvalue of L", "gain", y_scale="symlog"), drawn
 
 
 def _setting(row: MutableRow) -> PublishedSetting:
@@ -426,8 +401,8 @@ def run(run: StudyRun) -> None:
         run.equation(name)
     run.say("What is compared", _about(chosen))
     run.figure("errors", error_map(modes), _map_caption(chosen), map_rows(modes))
-    figure, drawn = worst_figure(modes, chosen["points"])
-    run.figure("worst", figure, WORST_CAPTION, drawn)
+    chart, drawn = worst_chart(modes, chosen["points"])
+    run.chart("worst", chart, WORST_CAPTION, drawn)
     run.table("modes", modes, MODES_CAPTION)
     run.table("products", products, PRODUCTS_CAPTION)
     answers = [*solved(modes), *kept_classes(modes), inert_steps(modes), product_counts(products, chosen["tolerance"])]

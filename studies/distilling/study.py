@@ -314,7 +314,7 @@ def front_rows(search: FormulaSearch) -> list[Row]:
 
 def _write_search(run: StudyRun, curves: LearnedCurves, search: FormulaSearch) -> None:
     drawing = formula_figure(curves, search)
-    run.figure(drawing.name, drawing.figure, drawing.caption, drawing.rows)
+    drawing.add_to(run)
     own = ", with constants of every trial" if len(curves.y) > 1 else ""
     run.table("front", front_rows(search), f"The best formula of every size{own}; chosen: {search.rule}.")
     if search.formula is None:

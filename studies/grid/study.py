@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 import rdgraph as rd
-from analysis.figure_files import DASHES, PALETTE
 from analysis.measures.measure_records import make_measures
 from analysis.spectra.eigenvalues import spectrum
 from studies.runs.chart import Chart, Line, Panel
@@ -106,27 +105,8 @@ def write_animation(path: Path, times: Iterable[float], states: Mapping[str, np.
     frames[0].save(path, save_all=True, append_images=frames[1:], duration=durations, loop=0)
 
 
-def energy_figure(rows: Sequence[Mapping[str, Any]], chosen: Mapping[str, Any]) -> Figure:
-    """Energy and normalised energy over time, one line per beta."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, 4.2), layout="constrained")
-    panels = figure.subplots(1, 2)
-    columns = (("laplacian_energy", "energy tr(HᵀLH)"), ("normalised_energy", "normalised energy tr(HᵀLH)/‖H‖²"))
-    for panel, (column, title) in zip(panels, columns, strict=True):
-        for k, beta in enumerate(chosen["beta_sweep"]):
-            line = [(row["t"], row[column]) for row in rows if row["beta"] == beta]
-            name = "β = 0 (diffusion)" if beta == 0 else f"β = {beta:g}"
-            panel.plot(*zip(*line, strict=True), DASHES[k % 4], color=PALETTE[k % 7], label=name)
-        panel.set(yscale="log", xlabel="t", xlim=(0, chosen["times"][-1]))
-        panel.set_title(title, fontsize=11)
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside right center", frameon=False)
-    return figure
-
-
 def energy_chart(rows: Sequence[Mapping[str, Any]], chosen: Mapping[str, Any]) -> Chart:
-    """The same for the page."""
+    """Energy and normalised energy over time, one line per beta."""
     panels = []
     for column, title in (("laplacian_energy", "energy"), ("normalised_energy", "normalised energy")):
         lines = []
@@ -329,8 +309,7 @@ def run(run: StudyRun) -> None:
     run.animation("flow", lambda path: _animate(path, op, H0, run), animation_caption(chosen))
     run.table("measures", drawn, MEASURES_CAPTION)
     run.say("Which coefficients balance", _border_text(chosen, rates))
-    figure, chart = energy_figure(energies, chosen), energy_chart(energies, chosen)
-    run.figure("energies", figure, energy_caption(chosen), energies, chart)
+    run.chart("energies", energy_chart(energies, chosen), energy_caption(chosen), energies)
     run.table("rates", rates, RATES_CAPTION)
     judge(run, drawn, rates)
     run.results(at_times)

@@ -14,7 +14,7 @@ from torch import Tensor
 import rdgraph as rd
 from analysis.measures.energies import dirichlet_energy
 from rdgraph.errors import NotApplicable
-from studies.oversmoothing.energy_figures import Curve, curves_chart, curves_figure
+from studies.oversmoothing.energy_figures import Curve, curves_chart
 from studies.oversmoothing.flows import GraphEnsemble
 from studies.oversmoothing.rows import GONE, TINY, Answer, column, median_text, select
 from studies.runs.cell_work import each_cell
@@ -344,14 +344,13 @@ def coupled_part(run: StudyRun, ensemble: GraphEnsemble) -> list[Answer]:
         rates += grown
     curves, used = _curves(rows)
     title = "Layers of second order and of two fields: Dirichlet energy of each field"
-    figure = curves_figure(curves, ylabel="energy, normalised energy", title=title, columns=4, xlabel="time t")
     equations = "; ".join(f"{flow.name}: {flow.text} ({flow.values or 'no coefficients'})" for flow in COUPLED)
     caption = (
         f"{title}, and of all fields as a share of their size (dashed). {equations}. Row-stochastic A, RK4 with step "
         f"{run.settings['coupled_step']:g}; lines: geometric mean over the graphs, bands: all graphs."
     )
     chart = curves_chart(curves, y_label="energy, normalised energy", x_label="time t")
-    run.figure("coupled", figure, caption, used, chart)
+    run.chart("coupled", chart, caption, used)
     run.table("coupled_rates", _ranges(rates), RATES_CAPTION)
     return coupled_verdicts(rows, rates)
 

@@ -12,17 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analysis.figure_files import DASHES, PALETTE
-from analysis.measures.measure_records import MEASURES, Measure, find_measure
+from analysis.figure_files import PALETTE
+from analysis.measures.measure_records import MEASURES, Measure
 from studies.oversmoothing.flows import BASELINES, BOXED, CLASSICAL, LINEAR, REACTIONS, SCHEMES, GraphFlow
-from studies.oversmoothing.rows import select
+from studies.oversmoothing.rows import BAND, select
 from studies.runs.chart import Chart, Line, Panel
 from studies.runs.tables import MutableRow, Value
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
     from studies.runs.study_run import StudyRun
 
 
@@ -39,9 +36,8 @@ class Curve:
 
     Curves of one `group` share a panel. `colour` and `dash` count through the palette and the line styles.
 
-    >>> line = Curve("GCN", "baselines", np.arange(3.0), np.ones(3), np.ones(3), np.ones(3), np.array([20, 20, 15]), 20)
-    >>> line.label
-    'GCN (×5/20)'
+    >>> Curve.over("GCN", "baselines", np.arange(2.0), np.array([[1.0, 3.0], [2.0, np.nan]])).alive
+    array([2, 1])
     """
 
     name: str
@@ -55,11 +51,18 @@ class Curve:
     colour: int = 0
     dash: int = 0
 
-    @property
-    def label(self) -> str:
-        """The name, and after a cross how many members were frozen by the end."""
-        lost = self.members - int(self.alive[-1])
-        return f"{self.name} (×{lost}/{self.members})" if lost else self.name
+    @classmethod
+    def over(
+        cls, name: str, group: str, times: np.ndarray, values: np.ndarray, colour: int = 0, dash: int = 0,
+        alive: np.ndarray | None = None,
+    ) -> Curve:  # fmt: skip
+        """Median and band of values (K, members) over the members that have a number there."""
+        summary = np.full((3, len(values)), np.nan)
+        for k, row in enumerate(values):
+            if (there := row[np.isfinite(row)]).size:
+                summary[:, k] = np.quantile(there, (0.5, *BAND))
+        kept = np.isfinite(values).sum(1) if alive is None else alive
+        return cls(name, group, times, *summary, kept, values.shape[1], colour, dash)
 
 
 def make_curve(rows: Sequence[MutableRow], name: str, group: str, colour: int = 0, dash: int = 0) -> Curve:
@@ -72,65 +75,20 @@ def make_curve(rows: Sequence[MutableRow], name: str, group: str, colour: int = 
     )  # fmt: skip
 
 
-def curves_figure(
-    curves: Sequence[Curve],
-    *,
-    ylabel: str,
-    title: str,
-    is_log: bool = True,
-    columns: int = 4,
-    shaded: bool = False,
-    xlabel: str = "time t (Euler: layers)",
-) -> Figure:
-    """One panel a group, in the order in which the groups appear; a cross where the last member was frozen.
-
-    While some members are frozen the line is pale, since the mean is that of the survivors. `shaded` fills the area
-    between the first two curves of a panel instead of drawing bands.
-    """
-    groups = list(dict.fromkeys(curve.group for curve in curves))
-    columns = min(columns, len(groups))
-    rows = -(-len(groups) // columns)
-    entries = max(sum(curve.group == group for curve in curves) for group in groups)
-    figure, panels = _panels(rows, columns, below=0.55 + 0.14 * -(-entries // 2))
-    for panel, group in zip(panels.flat, groups, strict=False):
-        own = [curve for curve in curves if curve.group == group]
-        for curve in own:
-            draw_curve(panel, curve, has_band=not shaded)
-        if shaded:
-            _shade(panel, own[0], own[1])
-        panel.set_title(group, fontsize=9, y=1.0)  # at a given height: nothing is measured to find one
-        panel.set_xlim(0, max(curve.times[-1] for curve in own))
-        panel.set_xlabel(xlabel, fontsize=8)
-        panel.grid(alpha=0.25, which="major", linewidth=0.6)
-        panel.tick_params(labelsize=8)
-        panel.legend(
-            fontsize=6.5, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2, handlelength=2.2,
-            columnspacing=1.0,
-        )  # fmt: skip
-    for panel in panels.flat[len(groups) :]:
-        panel.set_visible(False)
-    if is_log:
-        panels.flat[0].set(yscale="log", ylim=_range(curves))
-    for row in panels:
-        row[0].set_ylabel(ylabel, fontsize=9)
-    figure.suptitle(title, fontsize=10)
-    return figure
-
-
 def curves_chart(
     curves: Sequence[Curve],
     *,
     y_label: str,
     x_label: str = "time t (Euler: layers)",
-    is_log: bool = True,
+    columns: int = 4,
     measures: Mapping[str, Measure] | None = None,
 ) -> Chart:
-    """The same curves for the page; with `measures`, a panel has the name and the scale of its own."""
+    """One panel a group, in the order in which the groups appear; with `measures`, each on the scale of its measure."""
     panels = []
     for group in dict.fromkeys(curve.group for curve in curves):
         own = [curve for curve in curves if curve.group == group]
         measure = None if measures is None else measures[group]
-        logarithmic = is_log if measure is None else measure.is_log
+        logarithmic = measure is None or measure.is_log
         lines = [
             Line(c.name, c.times, _within(c.mean, logarithmic), low=_within(c.low, logarithmic),
                  high=_within(c.high, logarithmic), count=None if (c.alive == c.members).all() else c.alive,
@@ -139,7 +97,7 @@ def curves_chart(
         ]  # fmt: skip
         title = group if measure is None else measure.label
         panels.append(Panel(title, lines, y_scale="log" if logarithmic else "linear"))
-    return Chart(panels, x_label, y_label, is_shared=measures is None)
+    return Chart(panels, x_label, y_label, columns=columns, is_shared=measures is None)
 
 
 def _within(values: np.ndarray, is_log: bool) -> np.ndarray:
@@ -148,78 +106,6 @@ def _within(values: np.ndarray, is_log: bool) -> np.ndarray:
         return np.where(np.isfinite(values), values, np.nan)
     with np.errstate(invalid="ignore"):
         return np.where((values >= SHOWN[0]) & (values <= SHOWN[1]), values, np.nan)
-
-
-def _panels(rows: int, columns: int, below: float) -> tuple[Figure, Any]:
-    """Panels of fixed size that share their vertical axis, with room `below` each for a legend, in inches."""
-    from matplotlib.figure import Figure
-
-    width, height, left, top, gap, between = 3.1, 2.3, 0.8, 0.6, 0.35, 0.25
-    size = left + columns * (width + between), top + rows * (height + below) + (rows - 1) * gap
-    figure = Figure(figsize=size)
-    panels = figure.subplots(rows, columns, squeeze=False, sharey=True)
-    figure.subplots_adjust(
-        left=left / size[0], right=1 - between / size[0], top=1 - top / size[1], bottom=below / size[1],
-        wspace=between / width, hspace=(below + gap) / height,
-    )  # fmt: skip
-    return figure, panels
-
-
-def draw_curve(panel: Axes, curve: Curve, has_band: bool = True) -> None:
-    """The mean as a line, pale where members are missing, the band around it, a cross where none is left."""
-    colour, dash = PALETTE[curve.colour % len(PALETTE)], DASHES[curve.dash % len(DASHES)]
-    whole = curve.alive == curve.members
-    some = curve.alive > 0
-    width = 1.8 if curve.dash == 0 else 1.4
-    panel.plot(curve.times[some], curve.mean[some], dash, color=colour, linewidth=width, alpha=0.35)
-    panel.plot(np.where(whole, curve.times, np.nan), curve.mean, dash, color=colour, linewidth=width, label=curve.label)
-    if has_band:
-        panel.fill_between(curve.times[some], curve.low[some], curve.high[some], color=colour, alpha=0.12, linewidth=0)
-    if not some.all() and some.any():
-        last = np.clip(curve.mean[some][-1], *SHOWN)
-        panel.plot(curve.times[some][-1], last, "x", color=colour, markersize=6, clip_on=False, zorder=3)
-
-
-def _shade(panel: Axes, first: Curve, second: Curve) -> None:
-    both = (first.alive > 0) & (second.alive > 0)
-    panel.fill_between(first.times[both], first.mean[both], second.mean[both], color="0.6", alpha=0.35, linewidth=0)
-
-
-def _range(curves: Sequence[Curve]) -> tuple[float, float]:
-    """The values that are drawn, within what is shown, with a little room."""
-    values = np.concatenate([np.concatenate([c.mean, c.low, c.high]) for c in curves])
-    values = values[np.isfinite(values) & (values > 0)]
-    if not values.size:
-        return SHOWN
-    low, high = np.clip([values.min(), values.max()], *SHOWN)
-    return low / 3, high * 3
-
-
-def measures_figure(
-    curves: Sequence[Curve], measures: Mapping[str, Measure], *, title: str, xlabel: str = "time t"
-) -> Figure:
-    """One panel a measure, named by the group of its curves, each with its own axis; one legend for all."""
-    from matplotlib.figure import Figure
-
-    groups = list(dict.fromkeys(curve.group for curve in curves))
-    width, height = 3.4 * len(groups), 4.0
-    figure = Figure(figsize=(width, height))
-    panels = figure.subplots(1, len(groups), squeeze=False)[0]
-    figure.subplots_adjust(left=0.65 / width, right=1 - 0.1 / width, bottom=1.1 / height, top=0.8, wspace=0.24)
-    for panel, group in zip(panels, groups, strict=True):
-        own = [curve for curve in curves if curve.group == group]
-        for curve in own:
-            draw_curve(panel, curve)
-        if measures[group].is_log:
-            panel.set(yscale="log", ylim=_range(own))
-        panel.set_title(f"{measures[group].label}\n{measures[group].formula}", fontsize=9, y=1.0, pad=10)
-        panel.set_xlabel(xlabel, fontsize=8)
-        panel.grid(alpha=0.25, which="major", linewidth=0.6)
-        panel.tick_params(labelsize=8)
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncols=min(5, len(labels)), frameon=False, fontsize=8)
-    figure.suptitle(title, fontsize=10)
-    return figure
 
 
 # ---------------------------------------------------------------------- curves
@@ -236,37 +122,26 @@ def draw_all(run: StudyRun, curves: Index) -> None:
     common = (
         f"cSBM of the appendix ({sum(s['sizes'])} nodes, two classes, sigma = {s['sigma']:g}, p = {s['within']:g} and "
         f"{s['between']:g}), {s['graphs']} graphs, T = {s['time']:g}; lines: geometric mean of the members that are "
-        "not frozen, bands: 10 to 90 %; pale: some members are frozen, cross: all are; ×k/n in a legend: k of n were "
-        "frozen; who points at a curve is told how many are left."
+        "not frozen, bands: 10 to 90 %; pale: some members are frozen, cross: all are. Point at a curve to see how "
+        "many are left."
     )
     at = f"alpha = {s['alpha']:g}, beta = {s['beta']:g} (the authors' initial values), diffusion and GRAND alpha = 1"
     schemes = f"solid: Euler, step {s['step']:g}; dashed: the flow (exact, or Strang with step {s['splitting_step']:g})"
-    label = find_measure("dirichlet_energy").formula
     for name, make, columns, title, caption in (
         ("energy", _energy_curves, 4, "Dirichlet energy at the initial coefficients", f"{at}; {schemes}."),
         ("sweep", _sweep_curves, 5, "Dirichlet energy over the coefficients", f"alpha = {s['alpha']:g}; {schemes}."),
     ):
         drawn, used = make(run, curves)
-        picture = curves_figure(drawn, ylabel=label, title=title, columns=columns)
-        run.figure(name, picture, f"{title}. {caption} {common}", used, curves_chart(drawn, y_label=ENERGY))
+        run.chart(name, curves_chart(drawn, y_label=ENERGY, columns=columns), f"{title}. {caption} {common}", used)
     drawn, used = _measure_curves(run, curves)
-    title = "Other measures of the flows"
-    caption = f"{title}. {at}; baselines dashed. Arithmetic mean for the rank. {common}"
-    chart = curves_chart(drawn, y_label="measure", measures=MEASURES)
-    run.figure("measures", measures_figure(drawn, MEASURES, title=title), caption, used, chart)
+    caption = f"Other measures of the flows. {at}; baselines dashed. Arithmetic mean for the rank. {common}"
+    run.chart("measures", curves_chart(drawn, y_label="measure", measures=MEASURES), caption, used)
     drawn, used = _beta_curves(run, curves)
-    shaded = curves_figure(
-        drawn,
-        ylabel=label,
-        title="A scalar beta (SC) against a vector (VC)",
-        shaded=True,
-    )
     caption = (
         f"Scalar beta {s['beta']:g} against one per channel, drawn from U({s['beta_low']:g}, {s['beta_high']:g}); "
-        f"alpha = {s['alpha']:g}, untrained; solid: Euler, step {s['step']:g}; dashed: the flow. Grey: between the two "
-        f"Euler lines. {common}"
+        f"alpha = {s['alpha']:g}, untrained; solid: Euler, step {s['step']:g}; dashed: the flow. {common}"
     )
-    run.figure("energy_beta", shaded, caption, used, curves_chart(drawn, y_label=ENERGY))
+    run.chart("energy_beta", curves_chart(drawn, y_label=ENERGY), caption, used)
 
 
 Drawn = tuple[list[Curve], list[MutableRow]]

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from analysis.measures.measure_records import find_measure, make_measures
+from analysis.measures.measure_records import make_measures
 from gread.models.batched_model import BatchedModel
 from gread.models.features import Features
 from gread.models.place import Place
@@ -21,9 +21,9 @@ from gread.settings.config import Config
 from gread.settings.gread_settings import GreadSettings
 from gread.settings.model_records import find_model
 from gread.zoo.h2gcn import H2GCN
-from studies.oversmoothing.energy_figures import ENERGY, Curve, curves_chart, curves_figure
+from studies.oversmoothing.energy_figures import ENERGY, Curve, curves_chart
 from studies.oversmoothing.flows import GraphEnsemble
-from studies.oversmoothing.rows import BAND, GONE, Answer, column, median_text, select
+from studies.oversmoothing.rows import GONE, Answer, column, median_text, select
 from studies.runs.cell_work import each_cell
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import decide
@@ -124,8 +124,6 @@ def networks_part(run: StudyRun, ensemble: GraphEnsemble) -> list[Answer]:
         return []
     curves = [c for k, name in enumerate(names) for c in _curves(k, name, select(rows, network=name))]
     title = "Networks with random weights, layer by layer"
-    label = find_measure("dirichlet_energy").formula
-    figure = curves_figure(curves, ylabel=label, title=title, columns=2, xlabel="layer")
     caption = (
         f"{title}: {run.settings['hidden']} hidden channels, {run.settings['layers']} layers where their number is a "
         "setting, weights as they are drawn before training, no dropout. Layer 0 is the state before the first layer. "
@@ -136,7 +134,7 @@ def networks_part(run: StudyRun, ensemble: GraphEnsemble) -> list[Answer]:
         for c in curves
         for t, m, a, b in zip(c.times, c.mean, c.low, c.high, strict=True)
     ]
-    run.figure("networks", figure, caption, used, curves_chart(curves, y_label=ENERGY, x_label="layer"))
+    run.chart("networks", curves_chart(curves, y_label=ENERGY, x_label="layer", columns=2), caption, used)
     return [_answer(name, select(rows, network=name)) for name in names]
 
 
@@ -183,15 +181,8 @@ def _curves(number: int, name: str, rows: list[MutableRow]) -> list[Curve]:
     drawn = []
     for measure, panel in MEASURES.items():
         values = _table(rows, measure)
-        summary = np.full((3, len(values)), np.nan)
-        for k, row in enumerate(values):
-            if (there := row[np.isfinite(row)]).size:
-                summary[:, k] = np.quantile(there, (0.5, *BAND))
-        alive, layers = np.isfinite(values).sum(1), np.arange(len(values), dtype=float)
-        title = find_model(name).title
-        median, low, high = summary
-        members, colour, dash = values.shape[1], number % 7, number // 7 * 2
-        drawn.append(Curve(title, panel, layers, median, low, high, alive, members, colour, dash))
+        layers = np.arange(len(values), dtype=float)
+        drawn.append(Curve.over(find_model(name).title, panel, layers, values, number % 7, number // 7 * 2))
     return drawn
 
 

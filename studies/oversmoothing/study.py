@@ -13,12 +13,12 @@ import numpy as np
 import torch
 
 import rdgraph as rd
-from analysis.measures.measure_records import MEASURES, find_measure, make_measures
+from analysis.measures.measure_records import MEASURES, make_measures
 from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.language.tree import Kind
 from rdgraph.run.lowering.coefficients import valued_letters
 from studies.oversmoothing.coupled_part import coupled_part
-from studies.oversmoothing.energy_figures import ENERGY, Curve, curves_chart, curves_figure, draw_all, indexed
+from studies.oversmoothing.energy_figures import ENERGY, Curve, curves_chart, draw_all, indexed
 from studies.oversmoothing.flows import (
     BASELINES,
     BOXED,
@@ -34,7 +34,6 @@ from studies.oversmoothing.flows import (
 )
 from studies.oversmoothing.networks_part import networks_part
 from studies.oversmoothing.rows import (
-    BAND,
     GONE,
     Answer,
     column,
@@ -68,8 +67,7 @@ def own_part(run: StudyRun, ensemble: GraphEnsemble) -> list[Answer]:
     run.equation(str(rd.parse(text)), "the equation that was given")
     curves = [_curve(k, select(rows, scheme=scheme), scheme) for k, scheme in enumerate(SCHEMES)]
     caption = f"{text} on the same graphs, from the features. Lines: medians over the graphs, bands: 10 to 90 %."
-    figure = curves_figure(curves, ylabel=find_measure("dirichlet_energy").formula, title=text, columns=1)
-    run.figure("own_equation", figure, caption, rows, curves_chart(curves, y_label=ENERGY))
+    run.chart("own_equation", curves_chart(curves, y_label=ENERGY, columns=1), caption, rows)
     return [_answer(text, scheme, select(rows, scheme=scheme)) for scheme in SCHEMES]
 
 
@@ -107,11 +105,7 @@ def _energies(rows: list[MutableRow]) -> np.ndarray:
 
 
 def _curve(number: int, rows: list[MutableRow], scheme: str) -> Curve:
-    values, times = _energies(rows), np.unique(column(rows, "t"))
-    quantiles = [np.quantile(v[np.isfinite(v)], (0.5, *BAND)) if np.isfinite(v).any() else [np.nan] * 3 for v in values]
-    median, low, high = np.array(quantiles).T
-    alive = np.isfinite(values).sum(1)
-    return Curve(TITLES[scheme], "Dirichlet energy", times, median, low, high, alive, values.shape[1], number, 0)
+    return Curve.over(TITLES[scheme], "Dirichlet energy", np.unique(column(rows, "t")), _energies(rows), number)
 
 
 def _answer(text: str, scheme: str, rows: list[MutableRow]) -> Answer:

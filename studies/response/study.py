@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from analysis.figure_files import DASHES, PALETTE
 from analysis.gain_curves import GAIN_RANGE, ResponseCurve, response_curves, response_figure
 from rdgraph.systems.catalogue import catalogue
 from studies.runs.chart import Chart, Line, Panel
 from studies.runs.published_settings import PublishedSetting, best_settings
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import Row, Value
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 # ---------------------------------------------------------------------- rows
 # Responses of the flow, of Euler's method and of RK4 at published settings, and where they differ, as rows.
@@ -107,44 +102,12 @@ def curve_rows(own: Sequence[PublishedSetting], curves: Sequence[Sequence[Respon
 # ---------------------------------------------------------------------- figures
 # Figures of responses: one panel a data set, and one of the systems that have no published settings.
 
-#: What methods are called in a legend, and how many points a curve of a page has.
+#: What methods are called in a legend, and how many points a curve has.
 TITLES, POINTS = {"exact": "flow", "euler": "Euler", "rk4": "RK4"}, 100
 
 
-def settings_figure(own: Sequence[PublishedSetting], curves: Sequence[Sequence[ResponseCurve]]) -> Figure:
-    """One panel a data set, the solver that the paper used there drawn in full strength."""
-    from matplotlib.figure import Figure
-
-    columns = min(3, len(own))
-    lines = -(-len(own) // columns)
-    figure = Figure(figsize=(3.1 * columns + 0.6, 2.5 * lines + 0.9), layout="constrained")
-    panels = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True)
-    for panel, setting, group in zip(panels.flat, own, curves, strict=False):
-        for i, curve in enumerate(group):
-            gain = np.maximum(np.abs(curve.gain), np.finfo(float).tiny)
-            used = curve.method in ("exact", setting.solver)
-            label = TITLES[curve.method]
-            style: dict[str, Any] = {"color": PALETTE[i], "alpha": 1.0 if used else 0.45, "label": label}
-            panel.plot(curve.lam, gain, DASHES[i], lw=2.4 - 0.5 * i, **style)
-        panel.axhline(1, color="0.8", lw=0.8, zorder=0)
-        panel.set_title(f"{setting.dataset}: {setting.solver}, T = {setting.time:g}, τ = {setting.step:g}", fontsize=9)
-        panel.set(yscale="log", ylim=_limits(curves), xlim=(0, 2))
-        panel.minorticks_off()
-    for panel in panels.flat[len(own) :]:
-        panel.set_visible(False)
-    for panel in panels[-1]:
-        panel.set_xlabel("λ, eigenvalue of L", fontsize=9)
-    for panel in panels[:, 0]:
-        panel.set_ylabel("|gain|", fontsize=9)
-    handles, labels = panels.flat[0].get_legend_handles_labels()
-    legend = figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
-    for line in legend.get_lines():
-        line.set_alpha(1.0)
-    return figure
-
-
 def settings_chart(own: Sequence[PublishedSetting], curves: Sequence[Sequence[ResponseCurve]]) -> Chart:
-    """The same for the page, with fewer points; gains beyond the range of the figure are left out."""
+    """One panel a data set; gains beyond the range of all panels are left out."""
     low, high = _limits(curves)
     panels = []
     for setting, group in zip(own, curves, strict=True):
@@ -194,7 +157,7 @@ def settings_caption(name: str, chosen: Mapping[str, Any]) -> str:
     return (
         f"{name}, dH/dt = {system}, at α = {chosen['alpha']:g} and β = {chosen['beta']:g}: absolute gain of frequency "
         "λ at the end time T, for the flow, for Euler's method and for RK4 with the published step τ. The solver that "
-        "the paper used on a data set stands in the title of its panel; in the files the other one is pale."
+        "the paper used on a data set stands in the title of its panel."
     )
 
 
@@ -253,9 +216,8 @@ def run(run: StudyRun) -> None:
         own = [s for s in published if s.reaction == reaction]
         for name in names:
             curves = [setting_curves(name, s, chosen["beta"], chosen) for s in own]
-            figure = settings_figure(own, curves)
             chart = settings_chart(own, curves)
-            run.figure(file_name(name), figure, settings_caption(name, chosen), curve_rows(own, curves), chart)
+            run.chart(file_name(name), chart, settings_caption(name, chosen), curve_rows(own, curves))
     draw_others(run)
     wrong = [row for row in found if float(row["euler_width"]) > 0]
     run.say("Where Euler's method amplifies what the flow damps", _summary(found))

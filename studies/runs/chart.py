@@ -14,7 +14,8 @@ from rdgraph.errors import InvalidArgument
 from studies.runs.tables import MutableRow
 
 # ---------------------------------------------------------------------- chart
-SCALES, STYLES = ("linear", "log"), ("line", "dots")
+#: Of an axis; symlog, for the one on the left, is linear between -1 and 1 and logarithmic beyond.
+SCALES, STYLES = ("linear", "log", "symlog"), ("line", "dots")
 #: Digits of a number on a page.
 DIGITS = 6
 
@@ -30,7 +31,8 @@ class Line:
         error_name: what they are.
         low, high: the ends of a band, which needs both.
         style: line or dots.
-        count: how many samples each point stands for, where that changes.
+        count: how many samples each point stands for, where that changes; in files a line is pale where there are fewer
+            than the most, and ends in a cross where none is left.
         look: its place among the colours, and 7 more for each kind of dashes; by default its place in the legend.
     """
 
@@ -95,7 +97,8 @@ class Chart:
     Args:
         panels: at least one.
         x_label, y_label: of all panels.
-        x_scale, y_scale: linear or log.
+        x_scale: linear or log.
+        y_scale: linear, log or symlog.
         columns: panels in a row, where the window is wide enough.
         is_shared: whether all panels have the same scale on the left.
     """
@@ -148,12 +151,12 @@ class Chart:
         panels = [
             {"title": p.title, "lines": [line.spec() for line in p.lines], "names": list(p.names),
              "levels": {label: _number(value) for label, value in p.levels.items()}, "y_label": p.y_label,
-             "y_log": (p.y_scale or self.y_scale) == "log"}
+             "y_scale": p.y_scale or self.y_scale}
             for p in self.panels
         ]  # fmt: skip
         found = {
             "panels": panels, "labels": self.labels, "looks": self.looks, "x_label": self.x_label,
-            "y_label": self.y_label, "x_log": self.x_scale == "log", "columns": self.columns, "shared": self.is_shared,
+            "y_label": self.y_label, "x_scale": self.x_scale, "columns": self.columns, "shared": self.is_shared,
         }  # fmt: skip
         return inlined(found)
 
@@ -373,16 +376,21 @@ class DotPanel:
 
 @dataclass(frozen=True, eq=False)
 class MovingDots:
-    """Panels whose dots move together, from the first time of each to its last; `word` stands before the time."""
+    """Panels whose dots move together, from the first time of each to its last.
+
+    `word` stands before the time; `classes` are the names of the labels 0, 1, ..., where they have names.
+    """
 
     panels: Sequence[DotPanel]
     columns: int = 3
     word: str = "t"
+    classes: Sequence[str] = ()
 
     def json(self) -> str:
         """The dots as the page's script reads them, safe inside an element of html."""
         panels = [panel.spec() for panel in self.panels]
-        return inlined({"panels": panels, "columns": self.columns, "steps": STEPS, "word": self.word})
+        shared = {"columns": self.columns, "steps": STEPS, "word": self.word, "classes": list(self.classes)}
+        return inlined({"panels": panels, **shared})
 
     def numbers(self) -> list[MutableRow]:
         """A row for every dot at every time."""

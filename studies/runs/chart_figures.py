@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,8 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 #: Inches that an entry of a legend takes without its name and with every letter of it, and points up to which each has
 #: a mark.
 ENTRY_INCHES, LETTER_INCHES, MARKED = 0.75, 0.085, 30
+#: Columns of a map whose fields still carry numbers, and lines that it has room for.
+MOST_WRITTEN, MOST_LINES = 16, 60
 #: A logarithmic axis across a smaller ratio has plain numbers.
 DECADES = 100.0
 
@@ -74,19 +76,26 @@ def _legend_columns(names: Sequence[str], inches: float) -> int:
 
 
 def _draw_panel(axis: Axes, panel: Panel, chart: Chart) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     for line in panel.lines:
         _draw_line(axis, line, chart.looks[line.label])
     for label, value in panel.levels.items():
         k = chart.looks[label]
         own = label in {line.label for line in panel.lines}
         axis.axhline(value, color=PALETTE[k % len(PALETTE)], ls=":", lw=1.2, label=None if own else plain(label))
+    if chart.x_scale == "linear" and all(np.all(line.x == np.rint(line.x)) for line in panel.lines):
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     if chart.x_scale == "log":
         _name_values(axis, sorted({float(x) for line in panel.lines for x in line.x}))
-    if (panel.y_scale or chart.y_scale) == "log":
-        axis.set_yscale("log")
-        low, high = axis.get_ylim()
-        if high < DECADES * low:
-            _name_decades(axis.yaxis)
+    match panel.y_scale or chart.y_scale:
+        case "log":
+            axis.set_yscale("log")
+            low, high = axis.get_ylim()
+            if high < DECADES * low:
+                _name_decades(axis.yaxis)
+        case "symlog":
+            axis.set_yscale("symlog", linthresh=1.0)
     if panel.names:
         axis.set_xticks(range(len(panel.names)), [plain(name) for name in panel.names], fontsize=9, rotation=30)
     axis.set_title(plain(panel.title), fontsize=11)
@@ -95,14 +104,24 @@ def _draw_panel(axis: Axes, panel: Panel, chart: Chart) -> None:
 
 def _draw_line(axis: Axes, line: Line, k: int) -> None:
     """Lines get thinner and marks smaller from first to last, so that one that lies on another does not hide it; marks
-    are empty where a colour comes again."""
+    are empty where a colour comes again. Where samples were lost a line is pale; a cross stands where none is left."""
     place = k % len(PALETTE)
     colour = PALETTE[place]
     is_marked = line.style == "dots" or len(line.x) <= MARKED
     error = None if line.error is None else np.nan_to_num(line.error)
+    style: dict[str, Any] = {
+        "color": colour, "ls": "" if line.style == "dots" else DASHES[k // len(PALETTE) % len(DASHES)],
+        "lw": 2.6 - 0.2 * place,
+    }  # fmt: skip
+    y = line.y
+    if line.count is not None:
+        axis.plot(line.x, y, **style, alpha=0.35)
+        seen = np.flatnonzero(np.isfinite(y))
+        if seen.size and not line.count[-1]:
+            axis.plot(line.x[seen[-1]], y[seen[-1]], "x", color=colour, ms=11, mew=1.8, zorder=3)
+        y = np.where(line.count == line.count.max(), y, np.nan)
     axis.errorbar(
-        line.x, line.y, yerr=error, color=colour, marker=MARKERS[k % len(MARKERS)] if is_marked else "",
-        ls="" if line.style == "dots" else DASHES[k // len(PALETTE) % len(DASHES)], lw=2.6 - 0.2 * place,
+        line.x, y, yerr=error, **style, marker=MARKERS[k % len(MARKERS)] if is_marked else "",
         ms=6.4 - 0.45 * place, mfc=colour if k < len(PALETTE) else "white", capsize=2, label=plain(line.label),
     )  # fmt: skip
     if line.low is not None and line.high is not None:
@@ -144,7 +163,8 @@ def map_figure(found: FieldMap) -> Figure:
     """Coloured fields with their numbers; bold where one is sure."""
     from matplotlib.figure import Figure
 
-    size = (2.2 + 0.95 * len(found.columns), 1.6 + 0.42 * len(found.rows))
+    is_written = len(found.columns) <= MOST_WRITTEN
+    size = (2.2 + 0.95 * min(len(found.columns), MOST_WRITTEN), 1.6 + 0.42 * min(len(found.rows), MOST_LINES))
     figure = Figure(figsize=size, layout="constrained")
     panel = figure.subplots()
     limit = found.limit
@@ -154,7 +174,7 @@ def map_figure(found: FieldMap) -> Figure:
     )  # fmt: skip
     for i, j in np.ndindex(found.values.shape):
         value = float(found.values[i, j])
-        if math.isfinite(value):
+        if is_written and math.isfinite(value):
             panel.text(
                 j, i, found.text(value), ha="center", va="center", fontsize=10,
                 color="w" if abs(value) > 0.6 * limit else "k", fontweight="bold" if found.sure[i, j] else "normal",
@@ -169,6 +189,7 @@ def map_figure(found: FieldMap) -> Figure:
 def dots_figure(found: MovingDots) -> Figure:
     """A line of fields for every panel: first, middle and last time, on one scale."""
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
     figure = Figure(figsize=(8.4, 2.9 * len(found.panels)), layout="constrained")
     axes = figure.subplots(len(found.panels), 3, squeeze=False, sharex="row", sharey="row")
@@ -176,13 +197,22 @@ def dots_figure(found: MovingDots) -> Figure:
         last = len(panel.times) - 1
         for axis, k in zip(line, (0, (last + 1) // 2, last), strict=True):
             axis.scatter(*panel.places[k].T, s=dot_area(len(panel.nodes)), c=class_colours(panel.labels), lw=0)
-            axis.set_title(plain(f"{panel.title}, t = {panel.times[k]:.3g}"), fontsize=10)
+            axis.set_title(plain(f"{panel.title}, {found.word} = {panel.times[k]:.3g}"), fontsize=10)
             axis.set(xticks=[], yticks=[])
+    if found.classes:
+        known = sorted({int(c) for panel in found.panels for c in panel.labels})
+        names = [plain(found.classes[c]) if c >= 0 else "unknown" for c in known]
+        marks = [Line2D([], [], ls="", marker="o", color=colour) for colour in class_colours(known)]
+        figure.legend(marks, names, loc="outside lower center", ncols=min(10, len(names)), frameon=False, fontsize=8)
     return figure
 
 
 def class_colours(labels: Sequence[int] | np.ndarray) -> list[str]:
-    """A colour for every node, grey without a class."""
+    """A colour for every node, grey without a class.
+
+    >>> class_colours([0, -1])
+    ['#0072B2', '0.75']
+    """
     return [PALETTE[int(c) % len(PALETTE)] if c >= 0 else "0.75" for c in labels]
 
 

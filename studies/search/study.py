@@ -12,11 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.figure_files import DASHES, PALETTE
 from gread.comparison import mean_interval, share_ratio
 from gread.settings.gread_settings import GreadSettings
 from gread.training.trainer import EVERY
@@ -46,10 +44,6 @@ from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, interval_cells
 from studies.search.tasks import CONFIG, SearchTask
 from studies.training.data_source import DataRequest
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-
 # ---------------------------------------------------------------------- pictures
 # Figures of a search: the selection gap as it grows with the number of trials, and which settings mattered.
 
@@ -78,37 +72,14 @@ def gap_rows(points: Sequence[GapPoint]) -> list[dict[str, float | int]]:
     ]
 
 
-def gap_figure(rows: Sequence[Mapping[str, float | int]]) -> Figure:
+def gap_chart(rows: Sequence[Mapping[str, float | int]], counted: str = "trials") -> Chart:
     """Two lines over the number of trials."""
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator
-
-    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
-    axes = figure.subplots()
-    trials = [row["trials"] for row in rows]
-    for k, (name, label) in enumerate((("by_test", "best by test"), ("by_validation", "chosen by validation"))):
-        values = [row[name] for row in rows]
-        axes.plot(
-            trials, values, color=PALETTE[k], linestyle=DASHES[1 - k], marker="." if len(rows) < 30 else "", label=label
-        )
-    axes.fill_between(
-        trials, [row["by_validation"] for row in rows], [row["by_test"] for row in rows], color=PALETTE[0], alpha=0.12
-    )
-    axes.set_xlabel("trials")
-    axes.set_ylabel("test accuracy, percent")
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.legend()
-    return figure
-
-
-def gap_chart(rows: Sequence[Mapping[str, float | int]]) -> Chart:
-    """The same lines for the page."""
     trials = np.array([float(row["trials"]) for row in rows])
     lines = [
         Line(label, trials, np.array([float(row[name]) for row in rows]))
         for name, label in (("by_test", "best by test"), ("by_validation", "chosen by validation"))
     ]
-    return Chart([Panel("selection gap", lines)], "trials")
+    return Chart([Panel("selection gap", lines)], counted)
 
 
 def importance_bars(importance: Mapping[str, float]) -> Bars:
@@ -208,7 +179,7 @@ def run(run: StudyRun, task: SearchTask, make: Callable[[], Found]) -> None:
     if eligible(found.results):
         run.table("choices", choice_rows(found), CHOICES_CAPTION)
         points = gap_rows(gap_curve(found.results))
-        run.figure("selection_gap", gap_figure(points), GAP_CAPTION, points, gap_chart(points))
+        run.chart("selection_gap", gap_chart(points), GAP_CAPTION, points)
         run.table("best_trials", top_rows(found), TOP_CAPTION)
         run.say("The chosen settings", f"{BEST}, for rdgraph train --preset:\n\n" + settings_text(found))
     if found.importance:

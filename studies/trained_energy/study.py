@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analysis.measures.measure_records import MEASURES, find_measure
+from analysis.measures.measure_records import MEASURES
 from gread.datasets.node_data import NodeData
 from gread.settings.model_records import find_model
 from rdgraph.errors import InvalidArgument
-from studies.oversmoothing.energy_figures import ENERGY, Curve, curves_chart, curves_figure, measures_figure
-from studies.oversmoothing.rows import BAND, GONE, Answer
+from studies.oversmoothing.energy_figures import ENERGY, Curve, curves_chart
+from studies.oversmoothing.rows import GONE, Answer
 from studies.runs.cell_work import each_cell
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, UNDECIDED, decide, interval
@@ -64,28 +64,25 @@ def draw_all(run: StudyRun, table: EnergyTable) -> None:
     common = (
         f"{s['graphs']} graphs of {sum(s['sizes'])} nodes, {layer_count(s)} layers (Euler, step {s['step']:g}), "
         f"{s['epochs']} epochs. Lines: medians of the networks that have not diverged, bands: 10 to 90 %; "
-        "pale: some have diverged, cross: all have; ×k/n in a legend: k of n have."
+        "pale: some have diverged, cross: all have. Point at a line to see how many are left."
     )
-    label = find_measure("dirichlet_energy").formula
     rounds = f" H2GCN is trained with {s['rounds']} rounds; further ones, which have no parameters, are added."
     rounds = rounds if "h2gcn" in s["models"] else ""
-    for name, make, title, more, options in (
+    for name, make, title, more, columns in (
         ("energy", family_curves, "Dirichlet energy, layer by layer",
-         f"Solid: trained, dashed: the same networks before training.{rounds}", {"columns": 3}),
+         f"Solid: trained, dashed: the same networks before training.{rounds}", 3),
         ("energy_beta", beta_curves, "A scalar beta (SC) against a vector (VC)",
-         "Solid: trained, dashed: before training. Grey: between the two trained lines.", {"shaded": True}),
+         "Solid: trained, dashed: before training.", 4),
     ):  # fmt: skip
         drawn = make(table)
         if not drawn:
             continue
-        picture = curves_figure(drawn, ylabel=label, title=title, xlabel="layer", **options)
-        chart = curves_chart(drawn, y_label=ENERGY, x_label="layer")
-        run.figure(name, picture, f"{title}. {more} {common}", curve_rows(drawn), chart)
+        chart = curves_chart(drawn, y_label=ENERGY, x_label="layer", columns=columns)
+        run.chart(name, chart, f"{title}. {more} {common}", curve_rows(drawn))
     drawn = measure_curves(table)
-    title = "Other measures of the trained networks"
-    picture = measures_figure(drawn, MEASURES, title=title, xlabel="layer")
     chart = curves_chart(drawn, y_label="measure", x_label="layer", measures=MEASURES)
-    run.figure("measures", picture, f"{title}. Compared methods dashed. {common}", curve_rows(drawn), chart)
+    caption = f"Other measures of the trained networks. Compared methods dashed. {common}"
+    run.chart("measures", chart, caption, curve_rows(drawn))
 
 
 def make_line(
@@ -95,14 +92,7 @@ def make_line(
     """Median and band over the graphs of a measure at every layer; a network that diverged is left out."""
     values = table.values(subject, stage, measure)
     alive = np.isfinite(table.values(subject, stage)).sum(1)
-    summary = np.full((3, len(values)), np.nan)
-    for k, row in enumerate(values):
-        there = row[np.isfinite(row)]
-        if there.size:
-            summary[:, k] = np.quantile(there, (0.5, *BAND))
-    layers = np.arange(len(values), dtype=float)
-    median, low, high = summary
-    return Curve(name, group, layers, median, low, high, alive, values.shape[1], colour, dash)
+    return Curve.over(name, group, np.arange(len(values), dtype=float), values, colour, dash, alive)
 
 
 def family_curves(table: EnergyTable) -> list[Curve]:

@@ -234,7 +234,7 @@ def run(
     drawings, missing = draw_all(done, stage) if has_figures else ([], [])
     for number, drawing in enumerate(drawings, 1):
         stage(f"writing figure {number} of {len(drawings)}: {drawing.name}")
-        run.figure(drawing.name, drawing.figure, drawing.caption, drawing.rows, drawing.chart)
+        drawing.add_to(run)
     stage("writing the report")
     if missing:
         run.say("Not drawn", "\n\n".join(missing))

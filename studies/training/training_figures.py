@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from gread.datasets.node_data import NodeData
     from gread.models.trained_network import Network
     from gread.training.trainer import Trained
+    from studies.runs.study_run import StudyRun
 
 
 # ---------------------------------------------------------------------- training figures
@@ -45,13 +46,19 @@ LINEAR_GAIN = 20.0
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure, what it shows, and the numbers drawn in it."""
+    """What is drawn, what it shows, and the numbers in it: a chart, or a figure where matplotlib alone draws it."""
 
     name: str
-    figure: Figure
+    drawn: Drawn | Figure
     caption: str
     rows: Sequence[dict[str, Any]]
-    chart: Drawn | None = None
+
+    def add_to(self, run: StudyRun) -> None:
+        """Put it into the report."""
+        if isinstance(self.drawn, Drawn):
+            run.chart(self.name, self.drawn, self.caption, self.rows)
+        else:
+            run.figure(self.name, self.drawn, self.caption, self.rows)
 
 
 def empty_figure(width: float, height: float) -> Figure:
@@ -70,54 +77,29 @@ def whole_numbers() -> Locator:
 
 # ---------------------------------------------------------------------- learning curves
 def learning_curves(done: Trained) -> Drawing:
-    """Loss and accuracies over the epochs: every trial thin, their mean thick, best epochs marked."""
-    figure = empty_figure(10.0, 4.2)
-    left, right = figure.subplots(1, 2)
+    """Means over the trials with bands from the least to the largest, all three parts on one scale; the loss."""
     epochs = np.arange(1, done.history.shape[1] + 1)
     metric = done.data_of(0).meta.metric_title
+    lines: dict[str, Line] = {}
     rows: list[dict[str, Any]] = []
-    for k, part in enumerate(("loss", "training", "validation", "test")):
-        panel = left if k == 0 else right
-        values = done.history[:, :, k].astype(np.float64) * (1 if k == 0 else 100)
-        means = _mean(values)
-        panel.plot(epochs, values.T, color=PALETTE[k], lw=0.6, alpha=0.35)
-        panel.plot(epochs, means, color=PALETTE[k], lw=2.2, label=part)
-        if METRICS[k] in ("val_accuracy", "test_accuracy"):
-            _mark_best(panel, done, values)
-        for row, epoch in enumerate(epochs):
-            each = {f"split {t.split} seed {t.seed}": values[m, row] for m, t in enumerate(done.trials)}
-            rows.append({"metric": METRICS[k], "epoch": int(epoch), "mean": means[row], **each})
-    for panel, title, unit in ((left, "loss on training nodes", "cross-entropy"), (right, metric, "percent")):
-        panel.set_title(title, fontsize=10)
-        panel.set_ylabel(unit, fontsize=9)
-        panel.set_xlabel("epoch", fontsize=9)
-        panel.grid(color="0.92", lw=0.6)
-        panel.xaxis.set_major_locator(whole_numbers())
-    right.legend(fontsize=9, loc="lower right")
-    caption = (
-        f"Learning curves of {counted(len(done.trials), 'trial')}: their range and their mean. Dots: the first "
-        f"epoch with the "
-        f"best validation {metric}, whose test {metric} counts."
-    )
-    return Drawing("learning", figure, caption, rows, learning_chart(done, metric))
-
-
-def learning_chart(done: Trained, metric: str) -> Chart:
-    """The means over the trials with bands from the least to the largest, all three parts on one scale; the loss."""
-    epochs = np.arange(1.0, done.history.shape[1] + 1)
-    lines = {}
     for k, part in enumerate(("loss", "training", "validation", "test")):
         values = done.history[:, :, k].astype(np.float64) * (1 if k == 0 else 100)
         low, high = (None if len(values) == 1 else _ends(values, end) for end in (np.fmin, np.fmax))
         lines[part] = Line(part, epochs, _mean(values), low=low, high=high)
+        for row, epoch in enumerate(epochs):
+            each = {f"split {t.split} seed {t.seed}": values[m, row] for m, t in enumerate(done.trials)}
+            rows.append({"metric": METRICS[k], "epoch": int(epoch), "mean": lines[part].y[row], **each})
     best = [(float(e), 100 * float(done.history[m, e - 1, 3])) for m, e in enumerate(done.best_epoch.tolist()) if e > 0]
     scores = [lines[part] for part in ("training", "validation", "test")]
     if best:
         x, y = np.array(sorted(best)).T
         scores.append(Line("test at the best epochs", x, y, style="dots"))
-    unit = f"{metric}, percent"
     panels = [Panel(metric, scores), Panel("loss on training nodes", [lines["loss"]], y_label="cross-entropy")]
-    return Chart(panels, "epoch", unit, columns=2)
+    caption = (
+        f"Learning curves of {counted(len(done.trials), 'trial')}: their range and their mean. Dots: the first "
+        f"epoch with the best validation {metric}, whose test {metric} counts."
+    )
+    return Drawing("learning", Chart(panels, "epoch", f"{metric}, percent", columns=2), caption, rows)
 
 
 def _ends(values: np.ndarray, end: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
@@ -130,12 +112,6 @@ def _mean(values: np.ndarray) -> np.ndarray:
     finite = np.isfinite(values)
     count = finite.sum(axis=0)
     return np.where(count > 0, np.where(finite, values, 0.0).sum(axis=0) / np.maximum(count, 1), np.nan)
-
-
-def _mark_best(panel: Axes, done: Trained, values: np.ndarray) -> None:
-    best = [(e, values[m, e - 1]) for m, e in enumerate(done.best_epoch.tolist()) if e > 0]
-    if best:
-        panel.plot(*zip(*best, strict=True), "o", ms=4.5, mfc="black", mec="white", mew=0.7, zorder=4)
 
 
 # ---------------------------------------------------------------------- coefficients
@@ -259,33 +235,17 @@ def gains(network: Network, lam: np.ndarray = GRID) -> np.ndarray:
 
 
 def response_lines(done: Trained, sound: Sequence[int], data: NodeData) -> Drawing:
-    """The learned filter: channels of the first trial thin (trials, where all coefficients are scalars), mean thick."""
+    """The learned filter: channels of the first trial (trials, where all coefficients are scalars), and their mean."""
     lines = gains(done.network(sound[0]))
     kind = "channel"
     if len(lines) == 1:
         lines, kind = np.concatenate([gains(done.network(k)) for k in sound]), "trial"
     model = done.trials[sound[0]].config.gread
     lam, density = _density(data, model.self_loops)
-    figure = empty_figure(7.4, 4.2)
-    panel = figure.subplots()
-    panel.plot(GRID, lines.T, color=PALETTE[0], lw=0.6, alpha=0.45)
-    panel.plot(GRID, lines.mean(axis=0), color=PALETTE[1], lw=2.4, label=f"mean of {len(lines)} {kind}s")
-    panel.axhline(1, color="0.75", lw=0.8, zorder=0)
-    panel.set(xlim=(0, 2), xlabel="λ, eigenvalue of L", ylabel=f"gain after T = {model.time:g}")
-    if np.nanmax(np.abs(lines)) > LINEAR_GAIN:
-        panel.set_yscale("symlog", linthresh=1.0)
-    behind = panel.twinx()
-    behind.fill_between(lam, density, step="mid", color="0.85", lw=0, label="eigenvalues of the graph")
-    behind.set(yticks=[], ylim=(0, 1.6 * density.max()))
-    panel.set_zorder(behind.get_zorder() + 1)
-    panel.patch.set_visible(False)
-    marks = [*panel.get_legend_handles_labels()[0], *behind.get_legend_handles_labels()[0]]
-    figure.legend(handles=marks, loc="outside upper center", ncols=2, frameon=False, fontsize=9)
     how = f"{model.method}, step {model.step:g}" if model.method in FIXED else "the exact flow"
     caption = (
         f"What the trained equation does to each frequency, g(λ) after T = {model.time:g} by {how}: the range of "
-        f"the {kind}s (in the files a thin line each) and their mean; and the density of the eigenvalues of the "
-        "symmetric L of the graph."
+        f"the {kind}s and their mean; and the density of the eigenvalues of the symmetric L of the graph."
     )
     rows = [
         {"line": f"{kind} {i}", "lam": float(x), "gain": float(g)}
@@ -293,17 +253,16 @@ def response_lines(done: Trained, sound: Sequence[int], data: NodeData) -> Drawi
         for x, g in zip(GRID, line, strict=True)
     ]
     rows += [{"line": "density", "lam": float(x), "density": float(y)} for x, y in zip(lam, density, strict=True)]
-    return Drawing("response", figure, caption, rows, response_chart(lines, kind, model.time, lam, density))
+    return Drawing("response", response_chart(lines, kind, model.time, lam, density), caption, rows)
 
 
-def response_chart(lines: np.ndarray, kind: str, time: float, lam: np.ndarray, density: np.ndarray) -> Chart | None:
-    """The mean gain with its range over the lines, and where eigenvalues lie; None where gains need another scale."""
-    if not np.isfinite(lines).all() or np.abs(lines).max() > LINEAR_GAIN:
-        return None
+def response_chart(lines: np.ndarray, kind: str, time: float, lam: np.ndarray, density: np.ndarray) -> Chart:
+    """The mean gain with its range over the lines, and where eigenvalues lie."""
     ends = None if len(lines) == 1 else (lines.min(axis=0), lines.max(axis=0))
     mean = Line(f"mean of {len(lines)} {kind}s", GRID, lines.mean(axis=0), low=ends and ends[0], high=ends and ends[1])
+    scale = "linear" if np.abs(lines).max() <= LINEAR_GAIN else "symlog"
     panels = [
-        Panel("filter", [mean], {"unchanged": 1.0}, y_label=f"gain after T = {time:g}"),
+        Panel("filter", [mean], {"unchanged": 1.0}, y_label=f"gain after T = {time:g}", y_scale=scale),
         Panel("eigenvalues of the graph", [Line("density", lam, density)], y_label="density"),
     ]
     return Chart(panels, "λ, eigenvalue of L", columns=2)
@@ -328,8 +287,6 @@ def _density(data: NodeData, self_loops: float) -> tuple[np.ndarray, np.ndarray]
 MOST_NODES, SEED = 1000, 0
 #: Rounds of t-SNE, the spread of its start, and the fewest nodes it is drawn for.
 ROUNDS, START, FEWEST_NODES = 300, 1e-4, 4
-#: Classes whose cells of the confusion matrix still carry numbers.
-MOST_WRITTEN = 12
 
 
 def confusion(done: Trained, sound: Sequence[int]) -> np.ndarray:
@@ -349,21 +306,7 @@ def confusion_matrix(done: Trained, sound: Sequence[int]) -> Drawing:
     counts = confusion(done, sound)
     names = _class_names(done.data_of(sound[0]), len(counts))
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    side = 2.4 + 0.34 * min(len(counts), 24)
-    figure = empty_figure(side + 0.8, side)
-    panel = figure.subplots()
-    image = panel.imshow(shares, cmap="Blues", vmin=0, vmax=1)
     places = range(len(counts))
-    shown = [plain(name) for name in names]
-    panel.set_xticks(places, shown, rotation=90 if max(map(len, names)) > 3 else 0, fontsize=8)
-    panel.set_yticks(places, shown, fontsize=8)
-    panel.set(xlabel="predicted", ylabel="class")
-    if len(counts) <= MOST_WRITTEN:
-        for i in places:
-            for j in places:
-                colour = "white" if shares[i, j] > 0.55 else "black"
-                panel.text(j, i, f"{counts[i, j]}", ha="center", va="center", fontsize=8, color=colour)
-    figure.colorbar(image, ax=panel, shrink=0.8, label="share of the class")
     rows = [
         {"class": names[i], "predicted": names[j], "count": int(counts[i, j]), "share": float(shares[i, j])}
         for i in places
@@ -376,7 +319,7 @@ def confusion_matrix(done: Trained, sound: Sequence[int]) -> Drawing:
         names, names, 100 * shares, np.eye(len(counts)) > 0, "class (rows) and prediction (columns)", 100.0,
         "percent of the class", told, signed=False,
     )  # fmt: skip
-    return Drawing("confusion", figure, caption, rows, table)
+    return Drawing("confusion", table, caption, rows)
 
 
 def _class_names(data: NodeData, count: int) -> list[str]:
@@ -391,32 +334,25 @@ def embedded_states(network: Network, data: NodeData, stage: Callable[[str], obj
     nodes = np.arange(data.num_nodes)
     if len(nodes) > MOST_NODES:
         nodes = np.sort(np.random.default_rng(SEED).choice(nodes, MOST_NODES, replace=False))
-    columns = max(map(len, shown.values()))
-    figure = empty_figure(3.8 * columns, 0.7 + 3.6 * len(shown))
-    panels = figure.subplots(len(shown), columns, squeeze=False)
     rows: list[dict[str, Any]] = []
     labels, ids = data.y[nodes], data.graph.names or range(data.num_nodes)
     moving = []
-    for line, (field, states) in zip(panels, shown.items(), strict=True):
+    for field, states in shown.items():
         points, maps = None, []
-        for number, (panel, (time, state)) in enumerate(zip(line, states, strict=True), 1):
+        for number, (time, state) in enumerate(states, 1):
             stage(f"drawing states of {field}: t-SNE {number} of {len(states)}")
             points = flat_map(state[nodes], points)
             maps.append(points)
-            _scatter(panel, points, labels, data)
-            panel.set_title(f"{plain(field)}({time:.3g})" if where.is_flow else f"state {time:g}", fontsize=10)
             rows += [
                 {"field": field, where.column: time, "node": ids[int(n)], "label": int(c), "x": float(p[0]),
                  "y": float(p[1])}
                 for n, c, p in zip(nodes, labels, points, strict=True)
             ]  # fmt: skip
         moving.append(DotPanel(field, [time for time, _ in states], np.array(maps), labels, nodes.tolist()))
-    handles, names = panels[0, 0].collections, _legend(labels, data)
-    figure.legend(handles, names, loc="outside lower center", ncols=min(10, len(names)), frameon=False, fontsize=8,
-                  markerscale=(30 / _size(len(nodes))) ** 0.5)  # fmt: skip
     part = f"{len(nodes)} of {data.num_nodes} nodes" if len(nodes) < data.num_nodes else "all nodes"
     caption = f"{where.words}, {part}, in two dimensions by t-SNE; every map begins at the one before."
-    return Drawing("states", figure, caption, rows, MovingDots(moving, word="t" if where.is_flow else "state"))
+    dots = MovingDots(moving, word="t" if where.is_flow else "state", classes=_class_names(data, data.num_classes))
+    return Drawing("states", dots, caption, rows)
 
 
 class _Where(NamedTuple):
@@ -466,28 +402,3 @@ def flat_map(points: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
         perplexity=min(30.0, (len(points) - 1) / 3), learning_rate=rate, init=first, random_state=SEED, max_iter=ROUNDS
     )
     return np.asarray(method.fit_transform(centred / scale), dtype=np.float64)
-
-
-def _scatter(panel: Axes, points: np.ndarray, labels: np.ndarray, data: NodeData) -> None:
-    from matplotlib import colormaps
-
-    known = np.unique(labels)
-    wide = colormaps["tab20"]
-    size = _size(len(points))
-    for i, c in enumerate(known.tolist()):
-        colour = "0.75" if c < 0 else PALETTE[i] if len(known) <= len(PALETTE) else wide(i % 20)
-        mine = labels == c
-        panel.scatter(points[mine, 0], points[mine, 1], s=size, color=colour, lw=0)
-    panel.set(xticks=[], yticks=[])
-    panel.set_aspect("equal", adjustable="datalim")
-
-
-def _legend(labels: np.ndarray, data: NodeData) -> list[str]:
-    """The name of every class that occurs, in the order in which `_scatter` draws them."""
-    names = _class_names(data, data.num_classes)
-    return ["unknown" if c < 0 else plain(names[c]) for c in np.unique(labels).tolist()]
-
-
-def _size(count: int) -> float:
-    """The area of a dot, where so many are drawn."""
-    return float(np.clip(4000 / count, 4, 40))

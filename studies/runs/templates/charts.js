@@ -47,9 +47,22 @@
     return forms[k % forms.length];
   }
 
+  // How far along its axis a value lies.
+  const ALONG = {
+    linear: (x) => x,
+    log: Math.log10,
+    symlog: (x) => (Math.abs(x) <= 1 ? x : Math.sign(x) * (1 + Math.log10(Math.abs(x)))),
+  };
+
   // Round numbers in a range; powers of ten on a logarithmic axis, with 2 and 5 where there are few.
-  function ticks(low, high, count, isLog) {
-    if (isLog) {
+  function ticks(low, high, count, scale) {
+    if (scale === "symlog" && Math.max(-low, high) > 1) {
+      const powers = Array.from({length: 309}, (_, k) => 10 ** k).filter((value) => value <= Math.max(-low, high));
+      const stride = Math.max(1, Math.ceil(powers.length / count));
+      const chosen = powers.filter((_, k) => k % stride === 0);
+      return [...chosen.map((value) => -value).reverse(), 0, ...chosen].filter((value) => value >= low && value <= high);
+    }
+    if (scale === "log") {
       const found = [];
       for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++)
         for (const step of Math.log10(high / low) < 2.5 ? [1, 2, 5] : [1]) found.push(step * 10 ** power);
@@ -64,21 +77,23 @@
     return Array.from({length: Math.floor(high / step + 1e-9) - first + 1}, (_, k) => (first + k) * step);
   }
 
-  function range(values, isLog) {
+  function range(values, scale) {
+    const isLog = scale === "log";
     const known = values.filter((value) => isNumber(value) && (!isLog || value > 0));
     let [low, high] = [Infinity, -Infinity];
     for (const value of known) [low, high] = [Math.min(low, value), Math.max(high, value)];
     if (!known.length) return isLog ? [0.1, 1] : [0, 1];
     if (isLog) return low === high ? [low / 2, high * 2] : [low / 1.15, high * 1.15];
+    if (scale === "symlog") return [Math.min(0, 1.2 * low) - 0.1, Math.max(0, 1.2 * high) + 0.1];
     if (high - low < 1e-9 * Math.max(1, Math.abs(high))) return [low - 0.5, high + 0.5];
     const pad = 0.05 * (high - low);
     return [low - pad, high + pad];
   }
 
-  function axis(low, high, from, to, isLog) {
-    const f = isLog ? Math.log : (x) => x;
+  function axis(low, high, from, to, scale) {
+    const f = ALONG[scale];
     const [a, b] = [f(low), f(high)];
-    return {low, high, isLog, at: (value) => from + ((f(value) - a) / (b - a || 1)) * (to - from)};
+    return {low, high, isLog: scale === "log", at: (value) => from + ((f(value) - a) / (b - a || 1)) * (to - from)};
   }
 
   // All that a line spans: its points, their errors, its band.
@@ -134,15 +149,15 @@
     const rank = (label) => chart.looks[label];
     const lines = panel.lines.filter((line) => !hidden.has(line.label));
     const levels = Object.entries(panel.levels).filter(([label]) => !hidden.has(label));
-    const [ylow, yhigh] = limits ?? range([...lines.flatMap(spanned), ...levels.map((l) => l[1])], panel.y_log);
-    const [xlow, xhigh] = range(panel.names.length ? [-0.5, panel.names.length - 0.5] : panel.lines.flatMap((l) => l.x), chart.x_log);
-    const marks = ticks(ylow, yhigh, 5, panel.y_log);
+    const [ylow, yhigh] = limits ?? range([...lines.flatMap(spanned), ...levels.map((l) => l[1])], panel.y_scale);
+    const [xlow, xhigh] = range(panel.names.length ? [-0.5, panel.names.length - 0.5] : panel.lines.flatMap((l) => l.x), chart.x_scale);
+    const marks = ticks(ylow, yhigh, 5, panel.y_scale);
     const left = 30 + 7 * Math.max(...marks.map((value) => shown(value).length));
     const slanted = panel.names.length > 0 && panel.names.some((name) => name.length * 7 > (width - left) / panel.names.length);
     const below = slanted ? 24 + 4.6 * Math.max(...panel.names.map((name) => name.length)) : 42;
     const [top, right, bottom] = [28, 12, height - below];
-    const x = axis(xlow, xhigh, left, width - right, chart.x_log);
-    const y = axis(ylow, yhigh, bottom, top, panel.y_log);
+    const x = axis(xlow, xhigh, left, width - right, chart.x_scale);
+    const y = axis(ylow, yhigh, bottom, top, panel.y_scale);
     const root = svg("svg", {viewBox: `0 0 ${width} ${height}`, height, tabindex: 0, role: "group", "aria-roledescription": "chart", "aria-label": `${panel.title}: ${panel.y_label || chart.y_label} against ${chart.x_label}. Arrow keys read values.`});
     root.append(svg("text", {class: "title", x: width / 2, y: 18, "text-anchor": "middle", style: `font-size:${Math.max(9, Math.min(13, (width - 12) / (0.62 * panel.title.length)))}px`}, panel.title));
     for (const value of marks) {
@@ -154,7 +169,7 @@
       root.append(svg("text", place, name));
     });
     const own = [...new Set(panel.lines.flatMap((line) => line.x.filter(isNumber)))].sort((a, b) => a - b);
-    const named = chart.x_log && own.length <= 8 ? own : ticks(xlow, xhigh, Math.max(3, Math.floor(width / 75)), chart.x_log);
+    const named = chart.x_scale === "log" && own.length <= 8 ? own : ticks(xlow, xhigh, Math.max(3, Math.floor(width / 75)), chart.x_scale);
     if (!panel.names.length)
       for (const value of named) root.append(svg("text", {x: x.at(value), y: bottom + 17, "text-anchor": "middle"}, shown(value)));
     root.append(svg("rect", {class: "frame", x: left, y: top, width: Math.max(0, width - right - left), height: bottom - top}));
@@ -262,7 +277,7 @@
       panels.style.gridTemplateColumns = `repeat(${columns}, minmax(0, 1fr))`;
       const width = Math.floor((room - 12 * (columns - 1)) / columns) - 2;
       const every = chart.panels.flatMap((p) => [...p.lines.filter((l) => !hidden.has(l.label)).flatMap(spanned), ...Object.values(p.levels)]);
-      const limits = chart.shared ? range(every, chart.panels[0].y_log) : undefined;
+      const limits = chart.shared ? range(every, chart.panels[0].y_scale) : undefined;
       panels.replaceChildren(...chart.panels.map((panel) => {
         const drawn = drawPanel(panel, chart, width, hidden, limits);
         const tip = html("div", {class: "tip", role: "status"});

@@ -40,7 +40,7 @@
     });
   }
 
-  function pointed(panel, box, event) {
+  function pointed(panel, box, event, classes) {
     const edge = box.canvas.getBoundingClientRect();
     const [x, y] = [event.clientX - edge.left, edge.bottom - event.clientY];
     let [best, least] = [-1, 12];
@@ -48,7 +48,7 @@
       const distance = Math.hypot(a - x, b - y);
       if (distance < least) [best, least] = [i, distance];
     });
-    const label = best < 0 || panel.labels[best] < 0 ? "without class" : `class ${panel.labels[best]}`;
+    const label = best < 0 || panel.labels[best] < 0 ? "without class" : classes[panel.labels[best]] ?? `class ${panel.labels[best]}`;
     box.tip.replaceChildren(...(best < 0 ? [] : [`node ${panel.nodes[best]}, ${label}`]));
     box.tip.style.left = `${Math.max(0, Math.min(x + 10, edge.width - box.tip.offsetWidth))}px`;
     box.tip.style.top = `${event.clientY - edge.top + 34}px`;
@@ -59,7 +59,7 @@
     const boxes = all.panels.map((panel) => {
       const box = {canvas: element("canvas", {role: "img", "aria-label": `Map of the nodes of ${panel.title}`}), title: element("b"), tip: element("div", {class: "tip", role: "status"})};
       box.root = element("div", {class: "panel dots"}, box.title, box.canvas, box.tip);
-      box.canvas.addEventListener("pointermove", (event) => pointed(panel, box, event));
+      box.canvas.addEventListener("pointermove", (event) => pointed(panel, box, event, all.classes));
       box.canvas.addEventListener("pointerleave", () => box.tip.replaceChildren());
       return box;
     });
