@@ -77,8 +77,7 @@ def curves_chart(
         lines = []
         for metric, word in DRAWN.items():
             own = [row for row in curves[one.name] if row["metric"] == metric]
-            epochs, mean, low, high = (np.array([float(r[c]) for r in own]) for c in ("epoch", "mean", "low", "high"))
-            lines.append(Line(word, epochs, mean, low=low, high=high))
+            lines.append(Line.of(word, own, "epoch", "mean", low="low", high="high"))
         panels.append(Panel(one.title, lines, flat))
     return Chart(panels, "epoch", "accuracy, percent", columns=COLUMNS, is_shared=True) if panels else None
 
@@ -365,9 +364,9 @@ def run(
     caption = (
         "Test accuracy on every split (dots), the mean over its seeds; and the mean and deviation over the splits."
     )
-    run.chart("accuracy", accuracy_chart(plan.contestants, results), caption)
+    run.figure("accuracy", accuracy_chart(plan.contestants, results), caption)
     if (chart := curves_chart(plan.contestants, curves, table)) is not None:
-        run.chart(
+        run.figure(
             "learning", chart, "Learning curves side by side: mean accuracy over the trials, band from the least to "
             "the largest; dotted, the references' mean test accuracy.",
         )  # fmt: skip

@@ -37,6 +37,7 @@ from studies.discovery.discovery_words import (
     verdicts,
 )
 from studies.explorer.page_text import page_text
+from studies.runs.chart import Chart, Line, Panel
 from studies.runs.run_folder import prepare
 from studies.runs.study import Study, perform
 from studies.runs.study_run import StudyRun
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 # Figures of a search over equations: accuracy against size, and which terms help.
 
 FRONT_CAPTION = (
-    "Accuracy against size. Every ring is an equation that was trained to its end: its mean validation accuracy over "
+    "Accuracy against size. Every dot is an equation that was trained to its end: its mean validation accuracy over "
     "the splits. The line is the front: the best equation of each size by validation, with its test accuracy and the "
     "95 % interval of that by the bootstrap over the splits, if there are several."
 )
@@ -64,29 +65,15 @@ EFFECTS_CAPTION = (
 DRAWN = 24
 
 
-def front_figure(cloud: Sequence[Row], front: Sequence[Row]) -> Figure:
-    """Rings for all equations, a line for the best of each size."""
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator
-
-    figure = Figure(figsize=(6.4, 3.8), layout="constrained")
-    axes = figure.subplots()
-    sizes, values = ([float(row[name]) for row in cloud] for name in ("size", "validation"))
-    axes.scatter(sizes, values, s=16, facecolors="none", edgecolors=PALETTE[5], label="validation, each equation")
-    at = [float(row["size"]) for row in front]
-    best, test = ([float(row[name]) for row in front] for name in ("validation", "test"))
-    axes.plot(at, best, color=PALETTE[0], marker="o", label="validation, best of its size")
-    errors = None
-    if all(row["low"] != "" for row in front):
-        errors = [[abs(float(row["test"]) - float(row[end])) for row in front] for end in ("low", "high")]
-    axes.errorbar(
-        at, test, yerr=errors, color=PALETTE[1], marker="s", linestyle="--", capsize=3, label="test, the same"
-    )
-    axes.set_xlabel("terms")
-    axes.set_ylabel("accuracy, percent")
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.legend()
-    return figure
+def front_chart(cloud: Sequence[Row], front: Sequence[Row]) -> Chart:
+    """Dots for all equations, a line for the best of each size."""
+    ends = {"low": "low", "high": "high"} if all(row["low"] != "" for row in front) else {}
+    lines = [
+        Line.of("validation, each equation", cloud, "size", "validation", style="dots", look=5),
+        Line.of("validation, best of its size", front, "size", "validation", look=0),
+        Line.of("test, the same", front, "size", "test", look=8, **ends),
+    ]
+    return Chart([Panel("accuracy against size", lines)], "terms", "accuracy, percent", columns=1)
 
 
 def effects_figure(rows: Sequence[Row]) -> Figure:
@@ -182,7 +169,7 @@ def run(run: StudyRun, task: DiscoveryTask, make: Callable[[], Discovered], list
     write_text(run.folder / EXPLORER, page_text(found.best.text))
     run.answer(answer_sentence(task, found, beside, curse), "front")
     front = rows_of.front_rows(found)
-    run.figure("front", front_figure(rows_of.cloud_rows(found), front), FRONT_CAPTION, front)
+    run.figure("front", front_chart(rows_of.cloud_rows(found), front), FRONT_CAPTION, front)
     run.say("What was tried", counted_sentence(found))
     run.table("choices", rows_of.choice_rows(found), CHOICES_CAPTION)
     run.table("reactions", reaction_rows(found, beside), REACTIONS_CAPTION)
@@ -195,7 +182,7 @@ def run(run: StudyRun, task: DiscoveryTask, make: Callable[[], Discovered], list
     if effects := rows_of.effect_rows(found):
         run.figure("term_effects", effects_figure(effects), EFFECTS_CAPTION, effects)
     points = gap_rows(gap_curve(found.results))
-    run.chart("selection_gap", gap_chart(points, "equations"), GAP_CAPTION.replace("trials", "equations"), points)
+    run.figure("selection_gap", gap_chart(points, "equations"), GAP_CAPTION.replace("trials", "equations"), points)
     _counted_parts(run, found)
     for name, text in FILES.items():
         if (run.folder / name).exists():

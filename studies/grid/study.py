@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ import rdgraph as rd
 from analysis.measures.measure_records import make_measures
 from analysis.spectra.eigenvalues import spectrum
 from studies.runs.chart import Chart, Line, Panel
+from studies.runs.chart_figures import write_frames
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import Row
 
@@ -85,24 +86,20 @@ def animation_caption(chosen: Mapping[str, Any]) -> str:
 def write_animation(path: Path, times: Iterable[float], states: Mapping[str, np.ndarray]) -> None:
     """A gif of all flows side by side; states per flow (frames, rows, columns)."""
     from matplotlib.figure import Figure
-    from PIL import Image
 
     figure = Figure(figsize=(3.1 * len(states), 3.6), dpi=90)
     panels = figure.subplots(1, len(states), squeeze=False)[0]
     figure.subplots_adjust(left=0.03, right=0.97, bottom=0.1, top=0.9, wspace=0.08)
-    frames = []
     images = [_paint(panel, values[0], name) for panel, (name, values) in zip(panels, states.items(), strict=True)]
-    for k, t in enumerate(times):
+
+    def show(k: int, t: float) -> None:
         for panel, image, (name, values) in zip(panels, images, states.items(), strict=True):
             image.set_data(values[k])
             image.set_clim(values[k].min(), values[k].max())
             panel.set_title(f"{name}, t = {t:.0f}", fontsize=11)
             panel.set_xlabel(_range(values[k]), fontsize=9)
-        drawn = io.BytesIO()
-        figure.savefig(drawn, format="png")
-        frames.append(Image.open(drawn).convert("RGB").quantize(96))
-    durations = [120] * (len(frames) - 1) + [1500]
-    frames[0].save(path, save_all=True, append_images=frames[1:], duration=durations, loop=0)
+
+    write_frames(path, figure, starmap(show, enumerate(times)))
 
 
 def energy_chart(rows: Sequence[Mapping[str, Any]], chosen: Mapping[str, Any]) -> Chart:
@@ -113,7 +110,7 @@ def energy_chart(rows: Sequence[Mapping[str, Any]], chosen: Mapping[str, Any]) -
         for beta in chosen["beta_sweep"]:
             own = [row for row in rows if row["beta"] == beta]
             name = "β = 0 (diffusion)" if beta == 0 else f"β = {beta:g}"
-            lines.append(Line(name, *(np.array([float(row[c]) for row in own]) for c in ("t", column))))
+            lines.append(Line.of(name, own, "t", column))
         panels.append(Panel(title, lines, y_label="tr(HᵀLH)" if column == "laplacian_energy" else "tr(HᵀLH)/‖H‖²"))
     return Chart(panels, "t", y_scale="log", columns=2)
 
@@ -309,7 +306,7 @@ def run(run: StudyRun) -> None:
     run.animation("flow", lambda path: _animate(path, op, H0, run), animation_caption(chosen))
     run.table("measures", drawn, MEASURES_CAPTION)
     run.say("Which coefficients balance", _border_text(chosen, rates))
-    run.chart("energies", energy_chart(energies, chosen), energy_caption(chosen), energies)
+    run.figure("energies", energy_chart(energies, chosen), energy_caption(chosen), energies)
     run.table("rates", rates, RATES_CAPTION)
     judge(run, drawn, rates)
     run.results(at_times)

@@ -350,7 +350,7 @@ def coupled_part(run: StudyRun, ensemble: GraphEnsemble) -> list[Answer]:
         f"{run.settings['coupled_step']:g}; lines: geometric mean over the graphs, bands: all graphs."
     )
     chart = curves_chart(curves, y_label="energy, normalised energy", x_label="time t")
-    run.chart("coupled", chart, caption, used)
+    run.figure("coupled", chart, caption, used)
     run.table("coupled_rates", _ranges(rates), RATES_CAPTION)
     return coupled_verdicts(rows, rates)
 

@@ -132,16 +132,16 @@ def draw_all(run: StudyRun, curves: Index) -> None:
         ("sweep", _sweep_curves, 5, "Dirichlet energy over the coefficients", f"alpha = {s['alpha']:g}; {schemes}."),
     ):
         drawn, used = make(run, curves)
-        run.chart(name, curves_chart(drawn, y_label=ENERGY, columns=columns), f"{title}. {caption} {common}", used)
+        run.figure(name, curves_chart(drawn, y_label=ENERGY, columns=columns), f"{title}. {caption} {common}", used)
     drawn, used = _measure_curves(run, curves)
     caption = f"Other measures of the flows. {at}; baselines dashed. Arithmetic mean for the rank. {common}"
-    run.chart("measures", curves_chart(drawn, y_label="measure", measures=MEASURES), caption, used)
+    run.figure("measures", curves_chart(drawn, y_label="measure", measures=MEASURES), caption, used)
     drawn, used = _beta_curves(run, curves)
     caption = (
         f"Scalar beta {s['beta']:g} against one per channel, drawn from U({s['beta_low']:g}, {s['beta_high']:g}); "
         f"alpha = {s['alpha']:g}, untrained; solid: Euler, step {s['step']:g}; dashed: the flow. {common}"
     )
-    run.chart("energy_beta", curves_chart(drawn, y_label=ENERGY), caption, used)
+    run.figure("energy_beta", curves_chart(drawn, y_label=ENERGY), caption, used)
 
 
 Drawn = tuple[list[Curve], list[MutableRow]]

@@ -134,7 +134,7 @@ def networks_part(run: StudyRun, ensemble: GraphEnsemble) -> list[Answer]:
         for c in curves
         for t, m, a, b in zip(c.times, c.mean, c.low, c.high, strict=True)
     ]
-    run.chart("networks", curves_chart(curves, y_label=ENERGY, x_label="layer", columns=2), caption, used)
+    run.figure("networks", curves_chart(curves, y_label=ENERGY, x_label="layer", columns=2), caption, used)
     return [_answer(name, select(rows, network=name)) for name in names]
 
 

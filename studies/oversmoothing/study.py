@@ -67,7 +67,7 @@ def own_part(run: StudyRun, ensemble: GraphEnsemble) -> list[Answer]:
     run.equation(str(rd.parse(text)), "the equation that was given")
     curves = [_curve(k, select(rows, scheme=scheme), scheme) for k, scheme in enumerate(SCHEMES)]
     caption = f"{text} on the same graphs, from the features. Lines: medians over the graphs, bands: 10 to 90 %."
-    run.chart("own_equation", curves_chart(curves, y_label=ENERGY, columns=1), caption, rows)
+    run.figure("own_equation", curves_chart(curves, y_label=ENERGY, columns=1), caption, rows)
     return [_answer(text, scheme, select(rows, scheme=scheme)) for scheme in SCHEMES]
 
 

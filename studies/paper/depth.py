@@ -25,7 +25,7 @@ from studies.cells.cell import (
     shrunk,
     uncompared,
 )
-from studies.paper.drawing import panels_chart, row_line
+from studies.paper.drawing import panels_chart
 from studies.paper.paired_rows import Printed, all_positive, beside, compared, picked, with_holm
 from studies.paper.runner import Findings, Picture, Settings, Sheet, Table, Verdict, make_run, trained
 from studies.runs.chart import Line
@@ -198,9 +198,9 @@ def picture(table: Sequence[MutableRow]) -> Picture | None:
         if reading == BEST:
             continue
         lines = panels.setdefault(str(reading), [])
-        lines.append(row_line(str(method), own, "layers", "mean", "error"))
+        lines.append(Line.of(str(method), own, "layers", "mean", "error"))
         if any(not math.isnan(float(row["paper"])) for row in own):
-            lines.append(row_line(f"{method}, the paper", own, "layers", "paper"))
+            lines.append(Line.of(f"{method}, the paper", own, "layers", "paper"))
     if not panels:
         return None
     words = "; ".join(f"{name}: {READINGS[name]}" for name in panels)

@@ -16,20 +16,13 @@ from studies.runs.tables import MutableRow
 Beside = tuple[str, float, float, float, float]
 
 
-def row_line(label: str, rows: Sequence[MutableRow], x: str, y: str, error: str = "", **more: Any) -> Line:
-    """Columns of rows as a curve, in the order of x."""
-    points = sorted(rows, key=lambda row: float(row[x]))
-    columns = (np.array([float(row[c]) for row in points]) for c in (x, y, error) if c)
-    return Line(label, *columns, **more)
-
-
 def row_curves(
     rows: Sequence[MutableRow], panel: str, label: str, x: str, y: str, error: str = ""
 ) -> dict[str, list[Line]]:
     """A panel for every value of one column, and in it a curve for every value of another."""
     panels: dict[str, list[Line]] = {}
     for (title, name), own in grouped_rows(rows, panel, label).items():
-        panels.setdefault(str(title), []).append(row_line(str(name), own, x, y, error))
+        panels.setdefault(str(title), []).append(Line.of(str(name), own, x, y, error))
     return panels
 
 

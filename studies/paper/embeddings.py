@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -26,11 +25,11 @@ from studies.cells.cell import (
     published_config,
     shrunk,
 )
-from studies.paper.drawing import panels_chart, row_line
+from studies.paper.drawing import panels_chart
 from studies.paper.paired_rows import share_of, signed, with_holm
 from studies.paper.runner import Film, Findings, Picture, Settings, Sheet, Table, Verdict, make_run
-from studies.runs.chart import DotPanel, MovingDots
-from studies.runs.chart_figures import class_colours, dot_area
+from studies.runs.chart import DotPanel, Line, MovingDots
+from studies.runs.chart_figures import class_colours, dot_area, write_frames
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS
 from studies.training.training_figures import empty_figure, flat_map
@@ -207,7 +206,7 @@ def pictures(table: Sequence[MutableRow], maps: Mapping[str, Sequence[MutableRow
         caption = f"the map of {name} from t = 0 to T as an animation"
         yield Film(file_name("flow", name), partial(write_flow, rows=own), caption)
     groups = grouped_rows(table, "dataset").items()
-    panels = {str(dataset): [row_line("purity", own, "share_of_T", "purity", "error")] for (dataset,), own in groups}
+    panels = {str(dataset): [Line.of("purity", own, "share_of_T", "purity", "error")] for (dataset,), own in groups}
     if panels:
         chart = panels_chart(panels, "share of T", "purity of neighbourhoods")
         yield Picture("purity", chart, SHEET.text("purity", neighbours=NEIGHBOURS))
@@ -229,25 +228,21 @@ def dot_panel(name: str, rows: Sequence[MutableRow]) -> DotPanel:
 
 def write_flow(path: Path, rows: Sequence[MutableRow]) -> None:
     """A gif of the dots of one set, moving from time to time."""
-    from PIL import Image
-
     times, places, labels = frames(rows)
     figure = empty_figure(4.2, 4.4)
+    figure.set_dpi(80)
     axis = figure.subplots()
     dots = axis.scatter(places[0, :, 0], places[0, :, 1], s=dot_area(len(labels)), c=class_colours(labels), lw=0)
     span = np.abs(places).max() * 1.05
     axis.set(xticks=[], yticks=[], xlim=(-span, span), ylim=(-span, span))
-    pictures = []
-    for at in np.linspace(0, len(times) - 1, BETWEEN * (len(times) - 1) + 1):
+
+    def show(at: float) -> None:
         k = min(int(at), max(0, len(times) - 2))
         part, last = at - k, min(k + 1, len(times) - 1)
         dots.set_offsets((1 - part) * places[k] + part * places[last])
         axis.set_title(f"t = {(1 - part) * times[k] + part * times[last]:.2f}", fontsize=10)
-        drawn = io.BytesIO()
-        figure.savefig(drawn, format="png", dpi=80)
-        pictures.append(Image.open(drawn).convert("RGB").quantize(64))
-    durations = [120] * (len(pictures) - 1) + [1500]
-    pictures[0].save(path, format="GIF", save_all=True, append_images=pictures[1:], duration=durations, loop=0)
+
+    write_frames(path, figure, map(show, np.linspace(0, len(times) - 1, BETWEEN * (len(times) - 1) + 1)))
 
 
 def answer(tests: Sequence[MutableRow]) -> str:

@@ -13,7 +13,7 @@ from gread.settings.model_records import find_model
 from studies.cells.cell import Cell, Variation, file_name, grouped_rows
 from studies.oversmoothing.networks_part import fitting_config
 from studies.paper.degrees import CORA, SAMPLE, degree_rows, graph_names, level_graph, level_of
-from studies.paper.drawing import panels_chart, row_line
+from studies.paper.drawing import panels_chart
 from studies.paper.paired_rows import all_positive, signed, with_holm
 from studies.paper.runner import Findings, Picture, Settings, Sheet, Table, Verdict, make_run, trained
 from studies.runs.chart import Line
@@ -190,7 +190,7 @@ def picture(table: Sequence[MutableRow], source: str) -> Picture | None:
     """BS among the other networks, and the reactions."""
     panels: dict[str, list[Line]] = {"GREAD-BS and other networks": [], "reactions": []}
     for (name,), own in grouped_rows(table, "method").items():
-        line = row_line(str(name), own, "homophily", "mean", "error")
+        line = Line.of(str(name), own, "homophily", "mean", "error")
         if str(name).startswith("GREAD-"):
             panels["reactions"].append(line)
         if name == "GREAD-BS" or not str(name).startswith("GREAD-"):

@@ -129,7 +129,7 @@ class Picture:
     rows: Sequence[Row] | None = None
 
     def add_to(self, run: StudyRun) -> None:
-        run.chart(self.name, self.chart, self.caption, self.rows)
+        run.figure(self.name, self.chart, self.caption, self.rows)
 
 
 @dataclass(frozen=True, eq=False)

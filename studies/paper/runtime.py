@@ -236,9 +236,7 @@ def pictures(measured: Measured, dataset: str) -> Iterator[Picture]:
         yield Picture("epochs", chart, SHEET.text("epochs drawn", dataset=dataset), order)
     panels = {}
     for (kind,), group in grouped_rows(measured.growth, "against").items():
-        own = sorted(group, key=lambda r: float(r["value"]))
-        x, y, low, high = (np.array([float(r[c]) for r in own]) for c in ("value", "ms_per_epoch", "least", "most"))
-        panels[str(kind)] = [Line("GREAD-BS, Euler", x, y, low=low, high=high)]
+        panels[str(kind)] = [Line.of("GREAD-BS, Euler", group, "value", "ms_per_epoch", low="least", high="most")]
     if panels:
         grown = panels_chart(panels, "value", "milliseconds of an epoch", x_scale="log")
         yield Picture("growth", grown, SHEET.text("growth drawn", dataset=dataset))

@@ -217,7 +217,7 @@ def run(run: StudyRun) -> None:
         for name in names:
             curves = [setting_curves(name, s, chosen["beta"], chosen) for s in own]
             chart = settings_chart(own, curves)
-            run.chart(file_name(name), chart, settings_caption(name, chosen), curve_rows(own, curves))
+            run.figure(file_name(name), chart, settings_caption(name, chosen), curve_rows(own, curves))
     draw_others(run)
     wrong = [row for row in found if float(row["euler_width"]) > 0]
     run.say("Where Euler's method amplifies what the flow damps", _summary(found))

@@ -123,7 +123,7 @@ class PartRecorder(StudyRun):
     def progress(self, iterable: Iterable[T], description: str, total: float | None = None) -> Iterator[T]:
         yield from iterable
 
-    def figure(self, name: str, figure: Figure, caption: str, rows: Sequence[Row], chart: Drawn | None = None) -> None:
+    def figure(self, name: str, drawn: Drawn | Figure, caption: str, rows: Sequence[Row] | None = None) -> None:
         """Not here."""
 
     def animation(self, name: str, write: Callable[[Path], object], caption: str, *, is_shown: bool = True) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rdgraph.errors import InvalidArgument
-from studies.runs.tables import MutableRow
+from studies.runs.tables import MutableRow, Row
 
 # ---------------------------------------------------------------------- chart
 #: Of an axis; symlog, for the one on the left, is linear between -1 and 1 and logarithmic beyond.
@@ -57,6 +57,17 @@ class Line:
             raise InvalidArgument(f"expected both ends of the band of {self.label!r}, got one; give low and high")
         if self.style not in STYLES:
             raise InvalidArgument(f"expected a style among {', '.join(STYLES)}, got {self.style!r}")
+
+    @classmethod
+    def of(
+        cls, label: str, rows: Sequence[Row], x: str, y: str, error: str = "", *, low: str = "", high: str = "",
+        **more: Any,
+    ) -> Line:  # fmt: skip
+        """Columns of rows as a curve, in the order of x."""
+        points = sorted(rows, key=lambda row: float(row[x]))
+        columns = {name: np.array([float(row[name]) for row in points]) for name in (x, y, error, low, high) if name}
+        ends = {"low": columns.get(low), "high": columns.get(high)}
+        return cls(label, columns[x], columns[y], columns.get(error), **ends, **more)
 
     def spec(self) -> dict[str, Any]:
         """The line as json; None for what is no number."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -219,6 +221,19 @@ def class_colours(labels: Sequence[int] | np.ndarray) -> list[str]:
 def dot_area(count: int) -> float:
     """The area of a dot, where so many are drawn."""
     return float(np.clip(3000 / count, 5, 40))
+
+
+def write_frames(path: Path, figure: Figure, frames: Iterable[object]) -> None:
+    """A gif of a figure that every step of `frames` changes; the last frame stays longest."""
+    from PIL import Image
+
+    drawn = []
+    for _ in frames:
+        file = io.BytesIO()
+        figure.savefig(file, format="png")
+        drawn.append(Image.open(file).convert("RGB").quantize(96))
+    durations = [120] * (len(drawn) - 1) + [1500]
+    drawn[0].save(path, format="GIF", save_all=True, append_images=drawn[1:], duration=durations, loop=0)
 
 
 def bars_figure(found: Bars) -> Figure:

@@ -141,27 +141,24 @@ class StudyRun:
         """The items of `iterable`, counted on a terminal, and elsewhere by a line now and then."""
         yield from self.status.track(iterable, description, total)
 
-    def figure(
-        self, name: str, figure: Figure, caption: str, rows: Sequence[Row], chart: report.Drawn | None = None
-    ) -> None:
+    def figure(self, name: str, drawn: report.Drawn | Figure, caption: str, rows: Sequence[Row] | None = None) -> None:
         """A figure of the report: figures/NAME.png, NAME.pdf and, as NAME.csv, the numbers drawn in it.
 
-        The page draws `chart` in its place, where values can be read and lines taken away.
+        A chart is drawn by the page itself too, where values can be read and lines taken away; its numbers are those in
+        it unless `rows` are given. What matplotlib alone draws comes with its rows.
         """
         from analysis.figure_files import save_figure
+        from studies.runs.chart_figures import drawn_figure
 
         self.status.say(f"drawing {name}")
+        chart = drawn if isinstance(drawn, report.Drawn) else None
+        figure = drawn_figure(drawn) if isinstance(drawn, report.Drawn) else drawn
         if figure.get_layout_engine() is not None:
             figure.draw_without_rendering()
             figure.set_layout_engine("none")  # laid out once, not for every format
-        picture, *_ = save_figure(figure, self.folder / "figures", self._new(name, "figure"), rows)
+        numbers = chart.numbers() if rows is None and chart is not None else rows or ()
+        picture, *_ = save_figure(figure, self.folder / "figures", self._new(name, "figure"), numbers)
         self._items.append(report.Picture(name, picture, caption, chart))
-
-    def chart(self, name: str, chart: report.Drawn, caption: str, rows: Sequence[Row] | None = None) -> None:
-        """A figure that is drawn from data alone; `rows` are the numbers in it, by default those of the chart."""
-        from studies.runs.chart_figures import drawn_figure
-
-        self.figure(name, drawn_figure(chart), caption, chart.numbers() if rows is None else rows, chart)
 
     def equation(self, text: str, name: str = "") -> None:
         """An equation, or one of the catalogue by its name, that the report shows as maths with its text beside it."""

@@ -13,8 +13,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
 from gread.comparison import mean_interval, share_ratio
 from gread.settings.gread_settings import GreadSettings
 from gread.training.trainer import EVERY
@@ -74,9 +72,8 @@ def gap_rows(points: Sequence[GapPoint]) -> list[dict[str, float | int]]:
 
 def gap_chart(rows: Sequence[Mapping[str, float | int]], counted: str = "trials") -> Chart:
     """Two lines over the number of trials."""
-    trials = np.array([float(row["trials"]) for row in rows])
     lines = [
-        Line(label, trials, np.array([float(row[name]) for row in rows]))
+        Line.of(label, rows, "trials", name)
         for name, label in (("by_test", "best by test"), ("by_validation", "chosen by validation"))
     ]
     return Chart([Panel("selection gap", lines)], counted)
@@ -179,12 +176,12 @@ def run(run: StudyRun, task: SearchTask, make: Callable[[], Found]) -> None:
     if eligible(found.results):
         run.table("choices", choice_rows(found), CHOICES_CAPTION)
         points = gap_rows(gap_curve(found.results))
-        run.chart("selection_gap", gap_chart(points), GAP_CAPTION, points)
+        run.figure("selection_gap", gap_chart(points), GAP_CAPTION, points)
         run.table("best_trials", top_rows(found), TOP_CAPTION)
         run.say("The chosen settings", f"{BEST}, for rdgraph train --preset:\n\n" + settings_text(found))
     if found.importance:
         rows: list[Row] = [{"setting": name, "importance": value} for name, value in found.importance.items()]
-        run.chart("importance", importance_bars(found.importance), IMPORTANCE_CAPTION, rows)
+        run.figure("importance", importance_bars(found.importance), IMPORTANCE_CAPTION, rows)
     if isinstance(model := task.plan.base.model, GreadSettings):
         run.equation(model.reaction, task.subject)
     run.say("The space", f"{task.plan.space.source}. Searched around: {task.base_source}.")

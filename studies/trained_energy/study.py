@@ -78,11 +78,11 @@ def draw_all(run: StudyRun, table: EnergyTable) -> None:
         if not drawn:
             continue
         chart = curves_chart(drawn, y_label=ENERGY, x_label="layer", columns=columns)
-        run.chart(name, chart, f"{title}. {more} {common}", curve_rows(drawn))
+        run.figure(name, chart, f"{title}. {more} {common}", curve_rows(drawn))
     drawn = measure_curves(table)
     chart = curves_chart(drawn, y_label="measure", x_label="layer", measures=MEASURES)
     caption = f"Other measures of the trained networks. Compared methods dashed. {common}"
-    run.chart("measures", chart, caption, curve_rows(drawn))
+    run.figure("measures", chart, caption, curve_rows(drawn))
 
 
 def make_line(

@@ -55,10 +55,7 @@ class Drawing:
 
     def add_to(self, run: StudyRun) -> None:
         """Put it into the report."""
-        if isinstance(self.drawn, Drawn):
-            run.chart(self.name, self.drawn, self.caption, self.rows)
-        else:
-            run.figure(self.name, self.drawn, self.caption, self.rows)
+        run.figure(self.name, self.drawn, self.caption, self.rows)
 
 
 def empty_figure(width: float, height: float) -> Figure:

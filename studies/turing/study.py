@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from importlib import resources
+from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +15,11 @@ import torch
 from scipy.optimize import brentq
 
 import rdgraph as rd
-from analysis.figure_files import DASHES, PALETTE, plain
+from analysis.figure_files import PALETTE, plain
 from rdgraph.theory.patterns.thresholds import Threshold
 from studies.runs.cell_work import each_cell
+from studies.runs.chart import Chart, Line, Panel
+from studies.runs.chart_figures import write_frames
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import MutableRow, Row
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED
@@ -95,30 +97,20 @@ def _rates(panel: Axes, rows: Sequence[Row]) -> None:
     panel.set_title("growth while small, all modes together", fontsize=11)
 
 
-def dispersion_figure(case: PlaneCase, rows: Sequence[Row]) -> Figure:
+def dispersion_chart(case: PlaneCase, rows: Sequence[Row]) -> Chart:
     """Growth over lam, one curve per value of the first axis, the eigenvalues of the graph marked on it."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.2, 4.4), layout="constrained")
-    panel = figure.subplots()
     name = case.across.name
-    lowest = 0.0
+    top = max(float(row["rate"]) for row in rows)
+    lines: list[Line] = []
     for k, value in enumerate(dict.fromkeys(float(row[name]) for row in rows)):
         own = [row for row in rows if float(row[name]) == value]
-        curve, marks = (
-            np.array([(float(r["lam"]), float(r["rate"])) for r in own if r["is_eigenvalue"] == flag])
-            for flag in (0, 1)
-        )
-        panel.plot(*curve.T, DASHES[k % 4], color=PALETTE[k % 7], lw=1.4, label=plain(f"{name} = {value:.4g}"))
-        panel.plot(*marks.T, "o", ms=3.2, color=PALETTE[k % 7], mfc="white", mew=0.8)
-        lowest = min(lowest, float(np.quantile(curve[:, 1], 0.6)))
-    top = max(float(row["rate"]) for row in rows)
-    panel.axhline(0, color="black", lw=0.8)
-    panel.set(xlabel="λ, eigenvalue of L (circles: those of the graph)", ylabel="growth rate, largest Re of P(λ)")
-    panel.set_ylim(min(-1.5 * abs(top), -0.2 * abs(lowest)), 1.25 * top if top > 0 else 0.1)
-    panel.set_title(plain(f"{case.label} on {case.graph_text}"), fontsize=11)
-    panel.legend(frameon=False)
-    return figure
+        for flag, style, words in ((0, "line", ""), (1, "dots", ", on the graph")):
+            chosen = [r for r in own if r["is_eigenvalue"] == flag and float(r["rate"]) >= -1.5 * abs(top)]
+            lines.append(Line.of(f"{name} = {value:.4g}{words}", chosen, "lam", "rate", style=style, look=k + 7 * flag))
+    title = f"{case.label} on {case.graph_text}"
+    return Chart(
+        [Panel(title, lines, {"neither grows nor decays": 0.0})], "λ, eigenvalue of L", "growth rate", columns=1
+    )
 
 
 def pattern_figure(case: PlaneCase, rows: Sequence[Row]) -> Figure:
@@ -157,15 +149,14 @@ def pattern_figure(case: PlaneCase, rows: Sequence[Row]) -> Figure:
 def write_pattern_animation(path: Path, case: PlaneCase, times: Iterable[float], states: np.ndarray) -> None:
     """A gif of the first field: the lattice, or the nodes in the order of their degrees; one scale for all frames."""
     from matplotlib.figure import Figure
-    from PIL import Image
 
     shape, first = lattice_shape(case.graph_text), states[:, :, 0]
     low, high = float(first.min()), float(first.max())
     order = np.argsort(-case.graph.degree, kind="stable")
     figure = Figure(figsize=(4.6, 4.2) if shape else (6.4, 3.6), dpi=90)
     panel = figure.subplots()
-    frames = []
-    for t, state in zip(times, first, strict=True):
+
+    def show(t: float, state: np.ndarray) -> None:
         panel.clear()
         if shape:
             panel.imshow(state.reshape(shape), cmap="viridis", vmin=low, vmax=high, interpolation="nearest")
@@ -175,11 +166,8 @@ def write_pattern_animation(path: Path, case: PlaneCase, times: Iterable[float],
             panel.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
             panel.set_xlabel("node, in falling order of its degree")
         panel.set_title(plain(f"{case.label}: {case.system.fields[0]} at t = {t:.3g}"), fontsize=11)
-        drawn = io.BytesIO()
-        figure.savefig(drawn, format="png")
-        frames.append(Image.open(drawn).convert("RGB").quantize(96))
-    durations = [120] * (len(frames) - 1) + [1500]
-    frames[0].save(path, save_all=True, append_images=frames[1:], duration=durations, loop=0)
+
+    write_frames(path, figure, starmap(show, zip(times, first, strict=True)))
 
 
 # ---------------------------------------------------------------------- verdicts
@@ -536,9 +524,10 @@ def _plane(run: StudyRun, case: PlaneCase, parts: Mapping[str, list[MutableRow]]
     run.table(f"growth-{case.key}", modes, GROWTH_CAPTION)
     caption = (
         f"Dispersion of {case.label}: below the threshold of {case.across.name} on this graph, at it, and at the value "
-        "of the pattern below; circles: eigenvalues of the graph."
+        "of the pattern below. Growth rate: the largest real part of an eigenvalue of P(λ); dots: eigenvalues of the "
+        "graph. Rates far below zero are left out."
     )
-    run.figure(f"dispersion-{case.key}", dispersion_figure(case, curves), caption, curves)
+    run.figure(f"dispersion-{case.key}", dispersion_chart(case, curves), caption, curves)
     judge_plane(run, case, rows)
     judge_growth(run, case, modes)
     kinds = dict.fromkeys(str(row["predicted"]) for row in rows)

@@ -54,8 +54,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("grid")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(grid, "settings", lambda small: chosen)
-        for name in ("still", "energy_figure"):
-            patch.setattr(grid_pictures, name, lambda *_: Figure(figsize=(1, 1)))
+        patch.setattr(grid_pictures, "still", lambda *_: Figure(figsize=(1, 1)))
         patch.setattr(grid_pictures, "write_animation", lambda path, *_: path.touch())
         for name in ("first", "second"):
             execute(find_study("grid"), place / name, small=True, seed=4)

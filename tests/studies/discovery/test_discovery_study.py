@@ -26,7 +26,7 @@ from studies.discovery.discovery_rows import (
     retrained_rows,
 )
 from studies.discovery.discovery_task import DiscoveryRequest, make_discovery_task
-from studies.discovery.study import front_figure
+from studies.discovery.study import front_chart
 from tests.studies.own_graph import club_files
 from tests.studies.runs.test_browser import CHROMIUM, Browser
 
@@ -164,5 +164,5 @@ def test_one_split_has_no_interval_in_the_tables(splits: list[int]) -> None:
     found = discover(karate(), terms="small", size=1, budget=3, fixed=fixed, splits=splits, device="cpu")
     front = front_rows(found)
     assert all((row["low"] == row["high"] == "") == (len(splits) == 1) for row in [*front, *choice_rows(found)])
-    bars = front_figure(cloud_rows(found), front).axes[0].containers[0]
-    assert bars.has_yerr == (len(splits) > 1)
+    test = front_chart(cloud_rows(found), front).panels[0].lines[2]
+    assert (test.low is not None) == (len(splits) > 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from analysis.measures.energies import dirichlet_energy, laplacian_energy
 from analysis.measures.measure_records import MEASURES
 from studies.oversmoothing import study as oversmoothing
 from studies.oversmoothing import verdicts as energy_verdicts
-from studies.oversmoothing.energy_figures import Curve, curves_figure, make_curve
+from studies.oversmoothing.energy_figures import Curve, curves_chart, make_curve
 from studies.oversmoothing.flows import (
     BASELINES,
     BOXED,
@@ -30,6 +31,7 @@ from studies.oversmoothing.flows import (
 )
 from studies.oversmoothing.rows import curve_rows, end_rows, select, spectrum_rows
 from studies.registered_studies import find_study
+from studies.runs.chart_figures import chart_figure
 from studies.runs.study import execute
 from studies.runs.tables import Row, read_rows
 from tests.report_pages import code_names
@@ -223,22 +225,23 @@ def test_figures_take_curves_of_any_origin() -> None:
     dying = Curve("AC, Euler", "networks", times, np.array([1, 1e9, 1e40, np.nan]), np.ones(4), np.ones(4),
                   np.array([5, 5, 2, 0]), 5, colour=1)  # fmt: skip
     other = Curve("flow", "flows", times, np.ones(4), np.ones(4), np.ones(4), np.full(4, 5), 5)
-    figure = curves_figure([trained, dying, other], ylabel="E", title="energies")
+    chart = curves_chart([trained, dying, other], y_label="E")
+    assert chart.labels == ["GAT, trained", "AC, Euler", "flow"]
+    figure = chart_figure(chart)
     assert [panel.get_title() for panel in figure.axes] == ["networks", "flows"]
-    legend = figure.axes[0].get_legend()
-    assert legend is not None
-    assert [t.get_text() for t in legend.get_texts()] == ["GAT, trained", "AC, Euler (×5/5)"]
-    crosses = [line for line in figure.axes[0].lines if line.get_marker() == "x"]
-    assert [(float(c.get_xdata()[0]), float(c.get_ydata()[0])) for c in crosses] == [(2.0, 1e20)]  # type: ignore[index]
+    crosses = [line for line in figure.axes[0].lines if line.get_marker() == "x" and len(line.get_xdata()) == 1]
+    assert [(float(c.get_xdata()[0]), float(c.get_ydata()[0])) for c in crosses] == [(1.0, 1e9)]  # type: ignore[index]
     assert figure.axes[0].get_yscale() == "log"
-    (whole,) = (line for line in figure.axes[0].lines if line.get_label() == dying.label)
-    np.testing.assert_array_equal(whole.get_xdata(), [0.0, 1.0, np.nan, np.nan])  # pale from the first loss on
+    whole = figure.axes[0].containers[1].lines[0]
+    np.testing.assert_array_equal(whole.get_ydata(), [1.0, 1e9, np.nan, np.nan])  # pale from the first loss on
+    assert chart.panels[0].lines[0].count is None
+    assert json.loads(chart.json())["panels"][0]["lines"][1]["count"] == [5, 5, 2, 0]
 
 
 def test_a_curve_is_read_from_rows() -> None:
     rows = select(curve_rows(flow_named("BS"), "flow", scalar(0.5, 0.5), trajectory()), measure="dirichlet_energy")
     curve = make_curve(rows, "BS", "linear")
-    assert curve.label == "BS (×1/2)"
+    assert (int(curve.alive[-1]), curve.members) == (1, 2)
     np.testing.assert_allclose(curve.mean, [8.0, 2.0, 0.25])
 
 

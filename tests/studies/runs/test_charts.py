@@ -32,6 +32,7 @@ CHART = Chart(
     "end time T", columns=2,
 )  # fmt: skip
 MAP = FieldMap(["a", EVIL], ["x", "y"], np.array([[1.0, -20.0], [math.nan, 0.04]]), np.eye(2) > 0, "differences")
+GAINS = Chart([Panel("gains", [Line("gain", X, np.array([-200.0, 0.5, 30.0]))])], "x", "gain", y_scale="symlog")
 PLACES = np.array([[[0.0, 0.0], [1.0, 2.0]], [[2.0, 1.0], [4.0, 4.0]]])
 DOTS = MovingDots([DotPanel("karate", [0.0, 1.5], PLACES, np.array([0, -1]), [7, 9])])
 
@@ -156,10 +157,11 @@ def test_backticks_are_code_and_nothing_else_is() -> None:
 
 # ---------------------------------------------------------------------- the page
 def body(run: StudyRun) -> None:
-    run.chart("curves", CHART, "Curves.")
-    run.chart("map", MAP, "A map.")
-    run.chart("dots", DOTS, "Dots.")
-    run.chart("bars", Bars([Bar(EVIL, 1.0), Bar("b", 2.0, 1.0, 3.0, "group")], "ms"), "Bars.")
+    run.figure("curves", CHART, "Curves.")
+    run.figure("gains", GAINS, "Gains.")
+    run.figure("map", MAP, "A map.")
+    run.figure("dots", DOTS, "Dots.")
+    run.figure("bars", Bars([Bar(EVIL, 1.0), Bar("b", 2.0, 1.0, 3.0, "group")], "ms"), "Bars.")
     run.equation("-alpha*L@H + beta*H*(1 - H**2)", "mine")
     run.equation("Schnakenberg")
     run.answer("It is 3.", "curves")
@@ -175,12 +177,12 @@ def test_the_page_holds_charts_maps_and_maths(report: Path) -> None:
     walk = Walk(page)
     assert [tag for tag in walk.all("script") if tag.get("type") == "application/json"] != []
     assert len(walk.all("math")) == 2
-    assert len(walk.all("img")) == 2  # the chart and the dots have an image behind them, the map is a table
+    assert len(walk.all("img")) == 3  # charts and dots have an image behind them, the map is a table
     assert EVIL not in page
     assert '<code id="formula-1">-alpha*L@H + beta*H*(1 - H**2)</code>' in page
     assert "Schnakenberg" in page
     held = re.findall(r'<script type="application/json">(.*?)</script>', page, flags=re.DOTALL)
-    assert [json.loads(text) for text in held] == [json.loads(CHART.json()), json.loads(DOTS.json())]
+    assert [json.loads(text) for text in held] == [json.loads(drawn.json()) for drawn in (CHART, GAINS, DOTS)]
 
 
 def test_files_beside_the_page_are_whole(report: Path) -> None:
@@ -237,6 +239,20 @@ def test_values_are_read_by_pointing_and_lines_taken_away(browser: Browser, repo
     assert "end time T 1" in browser.evaluate(TIP)
     browser.press("Escape")
     assert browser.evaluate(TIP) == ""
+
+
+@needs_browser
+@pytest.mark.slow
+def test_large_values_of_both_signs_share_an_axis(browser: Browser, report: Path) -> None:
+    browser.open(report)
+    texts = (
+        "[...document.querySelectorAll('#figure-gains text')].map(t => [t.textContent, Number(t.getAttribute('y'))])"
+    )
+    places = dict(browser.evaluate(texts))
+    ticks = ["-100", "-10", "-1", "0", "1", "10"]
+    gaps = np.diff([places[tick] for tick in ticks])
+    assert (gaps < 0).all()
+    np.testing.assert_allclose(gaps, gaps[0], rtol=1e-6)  # a power of ten is as long as the part between 0 and 1
 
 
 @needs_browser

@@ -18,6 +18,7 @@ from gread.settings.trials import make_trials
 from gread.training.trainer import Trained, train
 from rdgraph.errors import NotApplicable, UnknownName
 from studies.cli import app as cli
+from studies.runs.chart_figures import dots_figure
 from studies.training import training_figures
 from studies.training.plan import Request, make_plan
 
@@ -67,7 +68,7 @@ def test_plans_of_what_cannot_be_trained_are_refused() -> None:
 def test_coefficients_stand_in_the_row_of_their_equation(done: Trained) -> None:
     drawing = training_figures.coefficient_bars(done, [0, 1])
     assert drawing is not None
-    titles = [panel.get_title() for panel in drawing.figure.axes]
+    titles = [panel.get_title() for panel in drawing.drawn.axes]
     assert [title.partition(",")[0] for title in titles] == [
         "u': Du",
         "u': beta",
@@ -86,7 +87,9 @@ def test_coefficients_stand_in_the_row_of_their_equation(done: Trained) -> None:
 def test_states_have_a_row_for_each_field(done: Trained) -> None:
     network, data = done.network(0), karate()
     drawing = training_figures.embedded_states(network, data)
-    assert [panel.get_title() for panel in drawing.figure.axes] == ["u(0)", "u(0.5)", "u(1)", "v(0)", "v(0.5)", "v(1)"]
+    figure = dots_figure(drawing.drawn)
+    assert [panel.get_title() for panel in figure.axes] == [f"{f}, t = {t:g}" for f in "uv" for t in (0, 0.5, 1)]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == list(data.meta.classes)
     assert len(drawing.rows) == 2 * 3 * 34
     both = network.states(data.x, data.graph, [1.0])
     assert torch.equal(both[..., 4:], network.states(data.x, data.graph, [1.0], "v"))

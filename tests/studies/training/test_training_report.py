@@ -21,6 +21,7 @@ from gread.training.trainer import Trained, train
 from rdgraph.errors import Diverged, NotApplicable
 from rdgraph.vocabulary.methods import FIXED
 from studies.runs.chart import Chart, FieldMap, MovingDots
+from studies.runs.chart_figures import chart_figure
 from studies.runs.study import perform
 from studies.training import study as training
 from studies.training import training_figures as training_figures
@@ -168,21 +169,17 @@ def test_learning_curves_draw_the_history(done: Trained) -> None:
 def test_best_epochs_are_marked_where_they_are(done: Trained) -> None:
     history = np.random.default_rng(0).uniform(size=done.history.shape)
     known = dataclasses.replace(done, history=history, best_epoch=np.array([2, 5]))
-    drawing = training_figures.learning_curves(known)
-    loss, accuracies = drawing.figure.axes
-    marked = [line for line in accuracies.lines if line.get_marker() == "o"]
-    for k, dots in zip((2, 3), marked, strict=True):
-        expected = [(2, 100 * history[0, 1, k]), (5, 100 * history[1, 4, k])]
-        assert np.allclose(np.transpose(dots.get_data()), expected)
-    assert not [line for line in loss.lines if line.get_marker() == "o"]
-    assert accuracies.get_legend() is not None
+    accuracies, loss = training_figures.learning_curves(known).drawn.panels
+    (dots,) = (line for line in accuracies.lines if line.style == "dots")
+    assert np.allclose([dots.x, dots.y], [[2, 5], [100 * history[0, 1, 3], 100 * history[1, 4, 3]]])
+    assert all(line.style == "line" for line in loss.lines)
 
 
 def test_the_page_has_all_three_parts_on_one_scale(done: Trained) -> None:
     history = np.random.default_rng(1).uniform(size=done.history.shape)
     history[0, 3, 2] = np.nan
     known = dataclasses.replace(done, history=history, best_epoch=np.array([2, 5]))
-    chart = training_figures.learning_curves(known).chart
+    chart = training_figures.learning_curves(known).drawn
     assert isinstance(chart, Chart)
     accuracies, loss = chart.panels
     lines = {line.label: line for line in accuracies.lines}
@@ -192,18 +189,18 @@ def test_the_page_has_all_three_parts_on_one_scale(done: Trained) -> None:
     assert lines["validation"].low[3] == pytest.approx(100 * history[1, 3, 2])
     assert lines["training"].high is not None
     assert np.allclose(lines["training"].high, 100 * history[:, :, 1].max(axis=0))
-    dots = lines["test at the best epochs"]
-    assert np.allclose([dots.x, dots.y], [[2, 5], [100 * history[0, 1, 3], 100 * history[1, 4, 3]]])
     assert np.allclose(loss.lines[0].y, history[:, :, 0].mean(axis=0))
 
 
-def test_gains_of_the_page_are_those_of_the_figure(done: Trained) -> None:
-    chart = training_figures.response_lines(done, [0], karate()).chart
+def test_large_gains_have_another_scale(done: Trained) -> None:
+    chart = training_figures.response_lines(done, [0], karate()).drawn
     lines = training_figures.gains(done.network(0))
     assert isinstance(chart, Chart)
     assert np.allclose(chart.panels[0].lines[0].y, lines.mean(axis=0))
+    assert chart.panels[0].y_scale == "linear"
     steep = training_figures.response_chart(100 * np.abs(lines), "channel", 1.0, np.zeros(2), np.zeros(2))
-    assert steep is None  # another scale would be needed
+    assert steep.panels[0].y_scale == "symlog"
+    assert chart_figure(steep).axes[0].get_yscale() == "symlog"
 
 
 def test_means_pass_over_what_is_not_a_number() -> None:
@@ -288,7 +285,7 @@ def test_confusion_counts_every_test_node_once(done: Trained) -> None:
         assert counts[c].sum() == sum((data.y[data.masks.test[k]] == c).sum() for k in (0, 1))
     hits = sum(done.test_accuracy[k] * data.masks.test[k].sum() for k in (0, 1))
     assert np.trace(counts) == pytest.approx(hits)
-    fields = training_states.confusion_matrix(done, [0, 1]).chart
+    fields = training_states.confusion_matrix(done, [0, 1]).drawn
     assert isinstance(fields, FieldMap)
     assert np.allclose(fields.values.sum(axis=1), 100)
     assert fields.notes[0][0].startswith(f"{counts[0, 0]} nodes")
@@ -302,8 +299,9 @@ def test_states_are_mapped_the_same_way_every_time(done: Trained, monkeypatch: p
     assert first.rows == second.rows
     assert len(first.rows) == 3 * 20
     assert [r["time"] for r in first.rows[::20]] == [0.0, 0.5, 1.0]
-    assert isinstance(first.chart, MovingDots)
-    (panel,) = first.chart.panels
+    assert isinstance(first.drawn, MovingDots)
+    assert first.drawn.classes == ["Mr. Hi", "Officer"]
+    (panel,) = first.drawn.panels
     assert panel.places[1, 7].tolist() == [first.rows[27]["x"], first.rows[27]["y"]]
     nodes = [r["node"] for r in first.rows[:20]]
     assert nodes == sorted(set(nodes))
