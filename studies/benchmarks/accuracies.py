@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -20,7 +20,7 @@ from gread.datasets.node_data import NodeData
 from gread.models.batched_model import count_parameters
 from gread.settings.config import Config
 from gread.settings.model_records import find_model, models
-from gread.settings.presets import PUBLISHED, Preset, authors_runs, find_published, presets
+from gread.settings.presets import PUBLISHED, AuthorsRun, Preset, Published, authors_runs, find_published, presets
 from gread.settings.trials import make_trials
 from gread.training.trainer import Trained, choose_device, train
 from gread.tuning.candidates import Candidate, PlannedRound
@@ -29,6 +29,7 @@ from gread.tuning.selection import chosen
 from rdgraph.errors import InvalidArgument
 from studies.benchmarks.result_files import (
     RESULTS,
+    ResultRow,
     checked,
     head,
     measure_cells,
@@ -58,26 +59,6 @@ KIN = ("sheaf", "sheaf-diagonal", "sheaf-general")
 # ---------------------------------------------------------------------- the authors' settings
 
 
-@dataclass(frozen=True)
-class AccuracyRow:
-    """One cell: mean and population standard deviation of the test accuracy over splits and seeds, in percent."""
-
-    preset: str
-    reaction: str
-    dataset: str
-    mean: float
-    std: float
-    val_mean: float
-    by_seed: tuple[float, ...]
-    splits: int
-    diverged: int
-    seconds: float
-    paper: float | None
-    paper_std: float | None
-    authors: float | None
-    authors_std: float | None
-
-
 def gap_to(row: Mapping[str, Any], other: str) -> Gap:
     """Difference of a measured cell from another's mean, which is in the columns `other` and `other`_std.
 
@@ -97,18 +78,31 @@ def verdict(gap: Gap) -> str:
     return "agrees" if gap.word in AGREES else gap.word
 
 
-def row_of(preset: Preset, done: Trained, splits: int) -> AccuracyRow:
-    """A trained cell as a row; the standard deviation is the mean over the seeds of the one over the splits."""
+def printed(name: str, row: Published | AuthorsRun | None) -> ResultRow:
+    """A mean from elsewhere and its deviation, as columns of that name.
+
+    >>> printed("paper", None)
+    {'paper': None, 'paper_std': None}
+    """
+    return {name: row.mean if row else None, f"{name}_std": row.std if row else None}
+
+
+def row_of(preset: Preset, done: Trained, splits: int) -> ResultRow:
+    """A trained cell as a row: test accuracies in percent over splits and seeds.
+
+    The standard deviation, of the population, is the mean over the seeds of the one over the splits.
+    """
     each = 100 * done.test_accuracy.reshape(-1, splits)
     paper = find_published(f"GREAD-{preset.reaction}", preset.dataset)
     own = authors_runs().get(preset.dataset) if preset.name.startswith("authors/") else None
-    return AccuracyRow(
-        preset.name.partition("/")[0], preset.reaction, preset.dataset, float(each.mean()),
-        float(each.std(axis=1).mean()), float(100 * done.val_accuracy.mean()),
-        tuple(round(float(m), 4) for m in each.mean(axis=1)), splits,
-        sum(s != "ok" for s in done.status), done.seconds, paper.mean if paper else None,
-        paper.std if paper else None, own.mean if own else None, own.std if own else None,
-    )  # fmt: skip
+    return {
+        "preset": preset.name.partition("/")[0], "reaction": preset.reaction, "dataset": preset.dataset,
+        "mean": float(each.mean()), "std": float(each.std(axis=1).mean()),
+        "val_mean": float(100 * done.val_accuracy.mean()),
+        "by_seed": [round(float(m), 4) for m in each.mean(axis=1)], "splits": splits,
+        "diverged": sum(s != "ok" for s in done.status), "seconds": done.seconds, **printed("paper", paper),
+        **printed("authors", own),
+    }  # fmt: skip
 
 
 def accuracy(
@@ -121,38 +115,15 @@ def accuracy(
         preset, data = RELEASED[dataset], load_dataset(dataset)
         trials = make_trials(preset.config, range(data.num_splits), range(seeds))
         row = row_of(preset, train(data, trials, device=device, keep_best=False), data.num_splits)
-        say(f"{row.preset} {row.reaction} {row.dataset}: {row.mean:.2f} ± {row.std:.2f}  ({row.seconds:.1f} s)")
+        told = f"{row['mean']:.2f} ± {row['std']:.2f}  ({row['seconds']:.1f} s)"
+        say(f"{row['preset']} {row['reaction']} {row['dataset']}: {told}")
         found = read_json(out, {})
-        rows = [old for old in found.get(row.preset, {}).get("rows", []) if old["dataset"] != dataset]
-        found[row.preset] = head(command, device) | {"seeds": seeds, "rows": [*rows, asdict(row)]}
+        rows = [old for old in found.get(row["preset"], {}).get("rows", []) if old["dataset"] != dataset]
+        found[row["preset"]] = head(command, device) | {"seeds": seeds, "rows": [*rows, row]}
         write_json(out, found)
 
 
 # ---------------------------------------------------------------------- compared networks
-
-
-@dataclass(frozen=True)
-class ComparedRow:
-    """One cell: test accuracy in percent over the splits, with the settings it was reached with and their origin.
-
-    `seconds` is the whole of it, all configurations that were tried and their set-up included.
-    """
-
-    model: str
-    dataset: str
-    mean: float
-    std: float
-    val_mean: float
-    each: tuple[float, ...]
-    state: str
-    tried: int
-    origin: str
-    settings: dict[str, dict[str, Any]]
-    parameters: int
-    epochs: int
-    seconds: float
-    published: float | None
-    published_std: float | None
 
 
 def configurations(model: str, dataset: str) -> tuple[list[Config], str]:
@@ -193,8 +164,11 @@ def nearest(model: str) -> Preset | None:
     return next(iter(published_settings(model)), None)
 
 
-def compared_row(model: str, dataset: str, data: NodeData, device: str) -> ComparedRow:
-    """Train a cell on all splits, with one seed."""
+def compared_row(model: str, dataset: str, data: NodeData, device: str) -> ResultRow:
+    """Train a cell on all splits, with one seed: test accuracies in percent, the settings and their origin.
+
+    `seconds` is the whole of it, all configurations that were tried and their set-up included.
+    """
     found, origin = configurations(model, dataset)
     began = time.monotonic()
     results = tried(data, found, device)
@@ -203,11 +177,13 @@ def compared_row(model: str, dataset: str, data: NodeData, device: str) -> Compa
         raise InvalidArgument(f"expected a configuration of {model} that can be trained on {dataset}, got none")
     each, config = [100 * accuracy for accuracy in best.test], found[best.number]
     paper = find_published(find_model(model).published, dataset)
-    return ComparedRow(
-        model, dataset, fmean(each), pstdev(each), 100 * best.val_accuracy, tuple(round(a, 4) for a in each),
-        best.state, len(found), origin, config.sections(), _parameters(config, data), best.epochs,
-        time.monotonic() - began, paper.mean if paper else None, paper.std if paper else None,
-    )  # fmt: skip
+    return {
+        "model": model, "dataset": dataset, "mean": fmean(each), "std": pstdev(each),
+        "val_mean": 100 * best.val_accuracy, "each": [round(a, 4) for a in each], "state": best.state,
+        "tried": len(found), "origin": origin, "settings": config.sections(),
+        "parameters": _parameters(config, data), "epochs": best.epochs, "seconds": time.monotonic() - began,
+        **printed("published", paper),
+    }  # fmt: skip
 
 
 def _parameters(config: Config, data: NodeData) -> int:
@@ -241,6 +217,6 @@ def compared(
     measure_cells(cells, partial(compared_row, device=device), compared_line, out, found, seconds)
 
 
-def compared_line(row: ComparedRow) -> str:
+def compared_line(row: ResultRow) -> str:
     """A row in a line."""
-    return f"{row.mean:.2f} ± {row.std:.2f}, published {row.published}, {row.seconds:.1f} s"
+    return f"{row['mean']:.2f} ± {row['std']:.2f}, published {row['published']}, {row['seconds']:.1f} s"

@@ -31,7 +31,16 @@ from gread.training.trainer import choose_device
 from gread.tuning.selection import best_by_test, nested_accuracies
 from rdgraph.errors import InvalidArgument
 from rdgraph.systems.parser import parse
-from studies.benchmarks.result_files import RESULTS, Cell, checked, measure_cells, missing_cells, open_cells, say
+from studies.benchmarks.result_files import (
+    RESULTS,
+    Cell,
+    ResultRow,
+    checked,
+    measure_cells,
+    missing_cells,
+    open_cells,
+    say,
+)
 from studies.benchmarks.searched import (
     CONTESTANTS,
     EPOCHS,
@@ -43,7 +52,7 @@ from studies.benchmarks.searched import (
     TUNED,
     USUAL,
     Contestant,
-    SearchedRow,
+    searched_line,
     searched_row,
 )  # fmt: skip
 from studies.cells.cell import SETS
@@ -118,56 +127,6 @@ class OutOfTime(BaseException):
     """No time is left for another round; no error, so that nothing is noted as failed."""
 
 
-@dataclass(frozen=True)
-class DiscoveredRow:
-    """One search over equations; numbers are percent of the set's metric, accuracy or ROC-AUC.
-
-    `untuned` is the chosen equation with the defaults, `tuned` the best trial of its settings; `mean`, `std` and `each`
-    are those on the test nodes of whichever has the better validation accuracy, `val_mean` what it was chosen by.
-    `fresh` are the chosen equation and BS with the defaults, trained anew: by kind and name the validation mean and the
-    test results. `by_test` is the best equation by test, which is no result. `seconds` are those of the last process,
-    where a search was cut off.
-    """
-
-    contestant: str
-    dataset: str
-    metric: str
-    trials: int
-    epochs: int
-    equation: str
-    formula: str
-    val_mean: float
-    mean: float
-    std: float
-    each: tuple[float, ...]
-    untuned: dict[str, Any]
-    tuned: dict[str, Any]
-    nested: float
-    by_test: float
-    counts: dict[str, Any]
-    front: tuple[dict[str, Any], ...]
-    best: tuple[dict[str, Any], ...]
-    terms: tuple[dict[str, Any], ...]
-    fresh: dict[str, dict[str, dict[str, Any]]]
-    test_to_train: float
-    seed: int
-    seconds: dict[str, float]
-
-
-@dataclass(frozen=True)
-class TransferRow:
-    """Equations that were chosen on other sets, untouched, on this one, beside BS; all with the defaults, percent."""
-
-    contestant: str
-    dataset: str
-    metric: str
-    epochs: int
-    results: tuple[dict[str, Any], ...]
-    test_to_train: float
-    seed: int
-    seconds: float
-
-
 # ---------------------------------------------------------------------- one search over equations
 def defaults(epochs: int) -> Config:
     """The settings around every equation that is searched."""
@@ -177,8 +136,15 @@ def defaults(epochs: int) -> Config:
 def measure_discovered(
     name: str, dataset: str, data: NodeData, budget: Budget, *, device: str, seed: int, folder: Path, terms: str,
     until: float = float("inf"),
-) -> DiscoveredRow:  # fmt: skip
-    """Search equations, then settings of the chosen one, and train it anew."""
+) -> ResultRow:  # fmt: skip
+    """Search equations, then settings of the chosen one, and retrain it.
+
+    Numbers are percent of the set's metric, accuracy or ROC-AUC. `untuned` is the chosen equation with the defaults,
+    `tuned` the best trial of its settings; `mean`, `std` and `each` are those on the test nodes of whichever has the
+    better validation accuracy, `val_mean` what it was chosen by. `fresh` are the chosen equation and BS with the
+    defaults, retrained: by kind and name the validation mean and the test results. `by_test` is the best equation by
+    test, which is no result. `seconds` are those of the last process, where a search was cut off.
+    """
     began = time.monotonic()
     plan = DiscoveryPlan(
         data, defaults(budget.epochs), find_terms(terms), tuple(range(data.num_splits)), SIZE, budget.equations,
@@ -193,17 +159,19 @@ def measure_discovered(
     own = found.chosen
     top = best_by_test(found.results)
     untuned: dict[str, Any] = {"val_mean": 100 * own.val_accuracy, **_spread(own.test)}
-    searched_best: dict[str, Any] = {"val_mean": tuned.val_mean, "mean": tuned.mean, "std": tuned.std}
-    best = untuned if untuned["val_mean"] >= tuned.val_mean else {**searched_best, "each": tuned.each}
+    searched_best = {name: tuned[name] for name in ("val_mean", "mean", "std")}
+    best = untuned if untuned["val_mean"] >= tuned["val_mean"] else tuned
     seconds = {"search": searched - began, "settings": settled - searched, "anew": time.monotonic() - settled}
-    return DiscoveredRow(
-        name, dataset, data.meta.metric, budget.total, budget.epochs, found.best.text, found.best.formula,
-        best["val_mean"], best["mean"], best["std"], tuple(best["each"]), untuned,
-        {**searched_best, "settings": tuned.settings},
-        100 * float(np.mean(nested_accuracies(found.results))), 100 * (top.test_accuracy if top else float("nan")),
-        _counts(found), tuple(dict(row) for row in front_rows(found)), _best(found), _terms(found), fresh,
-        share_ratio(data), seed, seconds,
-    )  # fmt: skip
+    return {
+        "contestant": name, "dataset": dataset, "metric": data.meta.metric, "trials": budget.total,
+        "epochs": budget.epochs, "equation": found.best.text, "formula": found.best.formula,
+        **{column: best[column] for column in ("val_mean", "mean", "std", "each")}, "untuned": untuned,
+        "tuned": {**searched_best, "settings": tuned["settings"]},
+        "nested": 100 * float(np.mean(nested_accuracies(found.results))),
+        "by_test": 100 * (top.test_accuracy if top else float("nan")), "counts": _counts(found),
+        "front": [dict(row) for row in front_rows(found)], "best": _best(found), "terms": _terms(found),
+        "fresh": fresh, "test_to_train": share_ratio(data), "seed": seed, "seconds": seconds,
+    }  # fmt: skip
 
 
 def _in_time(until: float, found: Discovered) -> None:
@@ -220,7 +188,7 @@ def _spread(test: Sequence[float]) -> dict[str, Any]:
 
 def tuned_row(
     found: Discovered, dataset: str, data: NodeData, budget: Budget, device: str, seed: int, folder: Path
-) -> SearchedRow:
+) -> ResultRow:
     """Settings of the chosen equation, searched as those of a reaction are."""
     own = Contestant(DISCOVERED, "discovered", reaction=FIRST, line=found.best.text)
     return searched_row(
@@ -258,8 +226,8 @@ def _counts(found: Discovered) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _best(found: Discovered) -> tuple[dict[str, Any], ...]:
-    return tuple(
+def _best(found: Discovered) -> list[ResultRow]:
+    return [
         {
             "formula": line.formula,
             "equation": line.text,
@@ -267,24 +235,24 @@ def _best(found: Discovered) -> tuple[dict[str, Any], ...]:
             "mean": 100 * r.test_accuracy,
         }
         for r, line in found.ranked()[:TOP]
-    )
+    ]
 
 
-def _terms(found: Discovered) -> tuple[dict[str, Any], ...]:
+def _terms(found: Discovered) -> list[ResultRow]:
     known = found.trained
     effects = term_effects([(r, known[r.number].safety.line) for r in found.results])
     kept = effects if len(effects) <= TERMS else [*effects[: TERMS // 2], *effects[-TERMS // 2 :]]
-    return tuple(
+    return [
         {"term": one.term, "effect": 100 * one.effect, "low": 100 * one.low, "high": 100 * one.high, "p": one.p}
         for one in kept
-    )
+    ]
 
 
 # ---------------------------------------------------------------------- other cells
 def measure_transfer(
     dataset: str, data: NodeData, rows: Sequence[dict[str, Any]], *, device: str, epochs: int, seed: int
-) -> TransferRow:
-    """The equations that other sets chose, and BS, on all splits of this one."""
+) -> ResultRow:
+    """The equations that other sets chose, untouched, and BS, on all splits of this one; all with the defaults."""
     began = time.monotonic()
     lines = {row["dataset"]: row["equation"] for row in rows if row["dataset"] != dataset}
     base = defaults(epochs)
@@ -293,14 +261,15 @@ def measure_transfer(
         kinds = {name: str(kind) for name, kind in parse(text).coefficients.items() if name in ("alpha", "beta")}
         configs[origin] = base.updated({"reaction": text, **kinds})
     done = retrained(data, configs, range(data.num_splits), [seed], device=device, tell=say)
-    results = tuple(
+    results = [
         {"origin": one.name, "equation": lines.get(one.name, "BS"), "val_mean": 100 * one.val,
          **_spread([test for _, test in one.accuracies.values()]), "diverged": one.diverged}
         for one in done
-    )  # fmt: skip
-    return TransferRow(
-        TRANSFER, dataset, data.meta.metric, epochs, results, share_ratio(data), seed, time.monotonic() - began
-    )
+    ]  # fmt: skip
+    return {
+        "contestant": TRANSFER, "dataset": dataset, "metric": data.meta.metric, "epochs": epochs, "results": results,
+        "test_to_train": share_ratio(data), "seed": seed, "seconds": time.monotonic() - began,
+    }  # fmt: skip
 
 
 def cells_to_measure(found: dict[str, Any], names: Sequence[str], sets: Sequence[str]) -> list[Cell]:
@@ -329,7 +298,7 @@ def discovered(
     found = open_cells(out, "python -m studies.benchmarks discovered --device cuda", device, dropped)
     chosen = [row for row in found["rows"] if row[KEY] == DISCOVERED]
 
-    def measure(name: str, dataset: str, data: NodeData) -> DiscoveredRow | TransferRow | SearchedRow:
+    def measure(name: str, dataset: str, data: NodeData) -> ResultRow:
         budget = Budget.few(dataset, trials, epochs) if name == FEW_TRIALS else Budget.of(
             dataset, equations, settings, epochs
         )  # fmt: skip
@@ -349,12 +318,12 @@ def discovered(
         say("no time is left; the same command goes on")
 
 
-def line(row: Any) -> str:
+def line(row: ResultRow) -> str:
     """A row in a line."""
-    if isinstance(row, TransferRow):
-        best = max(row.results, key=lambda one: one["val_mean"])
-        return f"{len(row.results)} equations, best by validation {best['mean']:.2f} ({best['origin']})"
-    if isinstance(row, DiscoveredRow):
-        head = f"{row.formula}: {row.mean:.2f} ± {row.std:.2f}, untuned {row.untuned['mean']:.2f}"
-        return f"{head}, {row.counts['trained']} equations, {row.seconds['search']:.1f} s"
-    return f"{row.mean:.2f} ± {row.std:.2f}, {row.trials} trials, {row.seconds:.1f} s"
+    if row[KEY] == TRANSFER:
+        best = max(row["results"], key=lambda one: one["val_mean"])
+        return f"{len(row['results'])} equations, best by validation {best['mean']:.2f} ({best['origin']})"
+    if row[KEY] in (DISCOVERED, FEW_TRIALS):
+        head = f"{row['formula']}: {row['mean']:.2f} ± {row['std']:.2f}, untuned {row['untuned']['mean']:.2f}"
+        return f"{head}, {row['counts']['trained']} equations, {row['seconds']['search']:.1f} s"
+    return searched_line(row)

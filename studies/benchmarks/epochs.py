@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from gread.settings.trials import Trial, make_trials
 from gread.training.ensemble import Ensemble
 from rdgraph.errors import InvalidArgument, RdgraphError
 from rdgraph.graphs.twin_quotient import Quotient
-from studies.benchmarks.result_files import head, read_json, say, write_json
+from studies.benchmarks.result_files import ResultRow, head, read_json, say, write_json
 from studies.benchmarks.timing import SpeedRow, copy_bandwidth, wait
 from studies.cells.cell import SETS
 
@@ -373,21 +373,12 @@ def ensemble_seconds(ensemble: Ensemble, device: str) -> float:
     return (time.perf_counter() - began) / EPOCHS
 
 
-@dataclass(frozen=True)
-class EpochRow:
-    """An epoch of all splits of a network in milliseconds, the seconds before it, and where its settings come from."""
+def epoch_rows(names: Iterable[str], device: str, dataset: str, epochs: int = SHORT) -> list[ResultRow]:
+    """An epoch of all splits of every network, the seconds before it, and where its settings come from.
 
-    model: str
-    dataset: str
-    milliseconds: float
-    setup_seconds: float
-    parameters: int
-    settings: str
-
-
-def epoch_rows(names: Iterable[str], device: str, dataset: str, epochs: int = SHORT) -> list[EpochRow]:
-    """One row per network; one that cannot be trained here is told of and left out."""
-    data, found = load_dataset(dataset, offline=True), []
+    A network that cannot be trained here is reported and left out.
+    """
+    data, found = load_dataset(dataset, offline=True), list[ResultRow]()
     for name in names:
         own = [p for p in presets() if p.name == f"{PUBLISHED}/{name}/{dataset}"]
         config = own[0].config if own else Config.of(name)
@@ -405,7 +396,10 @@ def epoch_rows(names: Iterable[str], device: str, dataset: str, epochs: int = SH
             continue
         each = (time.perf_counter() - ready) / epochs * 1e3
         count = count_parameters(config.model, data.graph, features=data.num_features, classes=data.num_classes)
-        found.append(EpochRow(name, dataset, each, ready - began, count, own[0].name if own else "defaults"))
+        found.append({
+            "model": name, "dataset": dataset, "milliseconds": each, "setup_seconds": ready - began,
+            "parameters": count, "settings": own[0].name if own else "defaults",
+        })  # fmt: skip
         say(f"{name} {dataset}: {each:.3f} ms per epoch, {ready - began:.1f} s before")
     return found
 
@@ -433,7 +427,7 @@ def model_speed(*, command: str, out: Path, device: str = "cuda") -> None:
     """
     rows = network_rows(device)
     epochs = epoch_rows(models, device, "cora")
-    measured = {"rows": [asdict(row) for row in rows], "epochs": [asdict(row) for row in epochs]}
+    measured = {"rows": [asdict(row) for row in rows], "epochs": epochs}
     write_json(out, head(command, device) | measured)
     for row in rows:
         say(f"{row.what}: {row.seconds * 1e3:.3f} ms, {row.ratio:.1f}x")

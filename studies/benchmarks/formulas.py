@@ -26,6 +26,7 @@ from gread.training.trainer import choose_device, train
 from rdgraph.infer.formulas.prefix_terms import to_text
 from studies.benchmarks.result_files import (
     RESULTS,
+    ResultRow,
     head,
     measure_cells,
     missing_cells,
@@ -44,30 +45,6 @@ MOST_LOST = 0.5
 # ---------------------------------------------------------------------- the cost of a formula
 
 
-@dataclass(frozen=True)
-class DistilledRow:
-    """One data set: test accuracies in percent with the function and with its formula, the loss, and n_test/n_train.
-
-    `formula` is empty where none of the size was within the tolerance; then nothing was trained with it.
-    """
-
-    function: str
-    dataset: str
-    learned: float
-    formula_accuracy: float | None
-    lost: float | None
-    formula: str
-    answer: str
-    size: int | None
-    relative_error: float | None
-    existence: str
-    learned_each: tuple[float, ...]
-    formula_each: tuple[float, ...]
-    settings: dict[str, dict[str, Any]]
-    test_to_train: float
-    seconds: float
-
-
 def configuration(dataset: str, epochs: int | None = None) -> Config:
     """The published settings of GREAD-BS on a data set, with the learned function in its equation."""
     config = find_preset("paper", "BS", dataset).config.updated({"reaction": EQUATION})
@@ -76,8 +53,11 @@ def configuration(dataset: str, epochs: int | None = None) -> Config:
 
 def distilled_row(
     name: str, dataset: str, data: NodeData, device: str, splits: Sequence[int] | None = None, epochs: int | None = None
-) -> DistilledRow:
-    """Train, distil and train again, on all splits with one seed."""
+) -> ResultRow:
+    """Train, distil and train again, on all splits with one seed: test accuracies in percent, and the loss.
+
+    `formula` is empty where none of the size was within the tolerance; then nothing was trained with it.
+    """
     began = time.monotonic()
     config = configuration(dataset, epochs)
     chosen = range(data.num_splits) if splits is None else splits
@@ -85,22 +65,23 @@ def distilled_row(
     found = distil_network(done, function=name, tolerance=TOLERANCE, max_size=MAX_SIZE, device=device)
     formula, after = found.search.formula, found.after
     lives = next((proof.text for proof in found.proofs if proof.topic == "existence"), "")
-    return DistilledRow(
-        name, dataset, 100 * float(found.before.mean()), None if after is None else 100 * float(after.mean()),
-        None if after is None else found.lost,
-        "" if formula is None else formula.text, found.search.answer_for("split"),
-        None if formula is None else formula.size, None if formula is None else formula.relative_error, lives,
-        tuple(round(100 * float(a), 4) for a in found.before),
-        () if after is None else tuple(round(100 * float(a), 4) for a in after), config.sections(),
-        share_ratio(data), time.monotonic() - began,
-    )  # fmt: skip
+    return {
+        "function": name, "dataset": dataset, "learned": 100 * float(found.before.mean()),
+        "formula_accuracy": None if after is None else 100 * float(after.mean()),
+        "lost": None if after is None else found.lost, "formula": "" if formula is None else formula.text,
+        "answer": found.search.answer_for("split"), "size": None if formula is None else formula.size,
+        "relative_error": None if formula is None else formula.relative_error, "existence": lives,
+        "learned_each": [round(100 * float(a), 4) for a in found.before],
+        "formula_each": [] if after is None else [round(100 * float(a), 4) for a in after],
+        "settings": config.sections(), "test_to_train": share_ratio(data), "seconds": time.monotonic() - began,
+    }  # fmt: skip
 
 
-def distilled_line(row: DistilledRow) -> str:
+def distilled_line(row: ResultRow) -> str:
     """A row in a line."""
-    if row.formula_accuracy is None:
-        return f"{row.learned:.2f}, {row.answer}, {row.seconds:.1f} s"
-    return f"{row.learned:.2f} -> {row.formula_accuracy:.2f} with {row.formula}, {row.seconds:.1f} s"
+    if row["formula_accuracy"] is None:
+        return f"{row['learned']:.2f}, {row['answer']}, {row['seconds']:.1f} s"
+    return f"{row['learned']:.2f} -> {row['formula_accuracy']:.2f} with {row['formula']}, {row['seconds']:.1f} s"
 
 
 def distilled(

@@ -13,7 +13,6 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,7 +30,7 @@ from gread.training.decoupled import DecoupledTraining
 from gread.training.ensemble import Ensemble
 from rdgraph import Graph, Powers, propagate
 from rdgraph.errors import RdgraphError, UnknownName
-from studies.benchmarks.result_files import checked, head, read_json, say, write_json
+from studies.benchmarks.result_files import ResultRow, checked, head, read_json, say, write_json
 from studies.benchmarks.timing import wait
 
 #: Nodes, entries, features and classes.
@@ -62,29 +61,6 @@ PEER = "GCN of three layers, torch-geometric"
 DECOUPLED, BATCH = "decoupled BS exact", 65_536
 #: Seconds before the first epoch that a graph of the size of ogbn-products may take.
 TARGET = {"products": 15.0}
-
-
-@dataclass(frozen=True)
-class LargeRow:
-    """One network on one graph: milliseconds per epoch, GiB at most, and seconds before the first epoch."""
-
-    size: str
-    what: str
-    ms_per_epoch: float
-    gib: float | None
-    graph_seconds: float
-    data_seconds: float
-    ensemble_seconds: float
-    first_epoch_seconds: float
-    segment: int
-    products: int
-    val_accuracy: float | None
-    epochs: int
-
-    @property
-    def before(self) -> float:
-        """Seconds before the first epoch."""
-        return self.graph_seconds + self.data_seconds + self.ensemble_seconds
 
 
 class Case:
@@ -135,9 +111,23 @@ def peak(device: str) -> float | None:
     return torch.cuda.max_memory_allocated() / 2**30 if device.startswith("cuda") else None
 
 
-def network_row(case: Case, what: str, epochs: int) -> LargeRow:
+def row_of(
+    case: Case, what: str, epochs: int, *, seconds: float, first: float, rest: float, segment: int = 0, products: int,
+    accuracy: float | None = None,
+) -> ResultRow:  # fmt: skip
+    """One network on one graph: milliseconds per epoch, GiB at most, and seconds before the first epoch."""
+    setup = (0.0, 0.0) if what == PEER else case.timed[1:]
+    return {
+        "size": case.size, "what": what, "ms_per_epoch": 1e3 * rest / epochs, "gib": peak(case.device),
+        "graph_seconds": setup[0], "data_seconds": setup[1], "ensemble_seconds": seconds, "first_epoch_seconds": first,
+        "segment": segment, "products": products, "val_accuracy": accuracy, "epochs": epochs,
+        "seconds_before": sum(setup) + seconds, "allocator": os.environ.get(ALLOCATOR, ""),
+    }  # fmt: skip
+
+
+def network_row(case: Case, what: str, epochs: int) -> ResultRow:
     """A network of ours."""
-    data, graph_seconds, data_seconds = case.timed
+    data = case.timed[0]
     release(case.device)
     settings = {"hidden": HIDDEN, "time": TIME, "epochs": epochs + 1, "input_dropout": 0.2, "dropout": 0.2}
     config = Config().updated(settings | PARTS[what])
@@ -148,13 +138,13 @@ def network_row(case: Case, what: str, epochs: int) -> LargeRow:
     assert isinstance(model, GREAD)
     products = model.degree or model.chosen_flow.evaluations
     accuracy = float(ensemble.outcome().val_accuracy[0])
-    return LargeRow(
-        case.size, what, 1e3 * rest / epochs, peak(case.device), graph_seconds, data_seconds, seconds, first,
-        model.segment, products, accuracy, epochs,
+    return row_of(
+        case, what, epochs, seconds=seconds, first=first, rest=rest, segment=model.segment, products=products,
+        accuracy=accuracy,
     )  # fmt: skip
 
 
-def peer_row(case: Case, epochs: int) -> LargeRow:
+def peer_row(case: Case, epochs: int) -> ResultRow:
     """A GCN of PyTorch Geometric on a sparse matrix: the training step alone."""
     from torch_geometric.nn import GCNConv
     from torch_geometric.nn.conv.gcn_conv import gcn_norm
@@ -191,12 +181,12 @@ def peer_row(case: Case, epochs: int) -> LargeRow:
             step()
 
     _, rest = timed(device, steps)
-    return LargeRow(case.size, PEER, 1e3 * rest / epochs, peak(device), 0.0, 0.0, seconds, first, 0, 3, None, epochs)
+    return row_of(case, PEER, epochs, seconds=seconds, first=first, rest=rest, products=3)
 
 
-def decoupled_row(case: Case, epochs: int) -> LargeRow:
+def decoupled_row(case: Case, epochs: int) -> ResultRow:
     """BS on propagated features; what is written down for the ensemble are the products, to the disk and back."""
-    data, graph_seconds, data_seconds = case.timed
+    data = case.timed[0]
     release(case.device)
     settings = {"hidden": HIDDEN, "time": TIME, "epochs": epochs + 1, "input_dropout": 0.2, "dropout": 0.2}
     trial = Trial(Config().updated(settings | PARTS["BS exact"]))
@@ -223,13 +213,13 @@ def decoupled_row(case: Case, epochs: int) -> LargeRow:
 
         _, first = timed(case.device, epoch)
         found, rest = timed(case.device, lambda: [epoch() for _ in range(epochs)])
-    return LargeRow(
-        case.size, DECOUPLED, 1e3 * rest / epochs, peak(case.device), graph_seconds, data_seconds, seconds, first, 0,
-        training.network.degree, max(found), epochs,
+    return row_of(
+        case, DECOUPLED, epochs, seconds=seconds, first=first, rest=rest, products=training.network.degree,
+        accuracy=max(found),
     )  # fmt: skip
 
 
-def measure(case: Case, what: str, epochs: int) -> LargeRow:
+def measure(case: Case, what: str, epochs: int) -> ResultRow:
     if what == DECOUPLED:
         return decoupled_row(case, epochs)
     return peer_row(case, epochs) if what == PEER else network_row(case, what, epochs)
@@ -268,12 +258,11 @@ def large_graphs(
             say(f"{what} {part['failed'][what]}")
         else:
             part["failed"].pop(what, None)
-            allocator = os.environ.get(ALLOCATOR, "")
-            part["rows"].append(asdict(row) | {"seconds_before": row.before, "allocator": allocator})
-            memory = "" if row.gib is None else f" {row.gib:.1f} GiB,"
+            part["rows"].append(row)
+            memory = "" if row["gib"] is None else f" {row['gib']:.1f} GiB,"
+            parts = ", ".join(f"{name} {row[f'{name}_seconds']:.1f}" for name in ("graph", "data", "ensemble"))
             say(
-                f"{what}: {row.ms_per_epoch:.1f} ms per epoch,{memory} {row.before:.1f} s before the first "
-                f"epoch (graph {row.graph_seconds:.1f}, data {row.data_seconds:.1f}, ensemble "
-                f"{row.ensemble_seconds:.1f}), first epoch {row.first_epoch_seconds:.1f} s, segment {row.segment}"
+                f"{what}: {row['ms_per_epoch']:.1f} ms per epoch,{memory} {row['seconds_before']:.1f} s before the "
+                f"first epoch ({parts}), first epoch {row['first_epoch_seconds']:.1f} s, segment {row['segment']}"
             )
         write_json(out, found)

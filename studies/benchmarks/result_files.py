@@ -11,7 +11,6 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,8 @@ from studies.runs.run_config import fingerprint
 RESULTS = results_folder()
 #: Who is measured, and the data set.
 Cell = tuple[str, str]
+#: A row of a file: numbers by their names.
+ResultRow = dict[str, Any]
 #: Columns that name who is measured, in the files of cells.
 KEYS = ("contestant", "model", "function")
 #: This many missing cells are named on a page; of more, their number is given.
@@ -132,13 +133,13 @@ def _name(row: Mapping[str, Any]) -> str:
 
 def measure_cells(
     cells: Sequence[Cell],
-    measure: Callable[[str, str, NodeData], Any],
-    line: Callable[[Any], str],
+    measure: Callable[[str, str, NodeData], ResultRow],
+    line: Callable[[ResultRow], str],
     out: Path,
     found: dict[str, Any],
     budget: float,
 ) -> None:
-    """Measure cells, a dataclass each, until the time is up; one that fails is reported and noted, whatever the reason.
+    """Measure cells, a row each, until the time is up; one that fails is reported and noted, whatever the reason.
 
     Cells take minutes of a card: an error in one of them is no reason to lose those behind it. The file says what
     failed, and the traceback of an error that is not the package's own is shown. After an error of the card itself
@@ -163,7 +164,7 @@ def measure_cells(
                 return
         else:
             say(f"{cell}: {line(row)}")
-            found["rows"].append(asdict(row))
+            found["rows"].append(row)
             found.get("failed", {}).pop(cell, None)
             if torch.cuda.is_available():
                 torch.cuda.empty_cache()  # the planner asks the device what is free

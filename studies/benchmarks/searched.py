@@ -27,7 +27,16 @@ from gread.tuning.selection import best_by_test, chosen, nested_accuracies
 from gread.tuning.space import Space, find_space
 from rdgraph.errors import InvalidArgument
 from rdgraph.vocabulary.methods import FIXED
-from studies.benchmarks.result_files import RESULTS, Cell, checked, measure_cells, missing_cells, open_cells, say
+from studies.benchmarks.result_files import (
+    RESULTS,
+    Cell,
+    ResultRow,
+    checked,
+    measure_cells,
+    missing_cells,
+    open_cells,
+    say,
+)
 from studies.cells.cell import SETS
 from studies.search.tasks import SearchRequest, base_config
 
@@ -82,40 +91,6 @@ FIRST, TUNED = "BS", "gcn-tuned"
 ON_OTHERS = (FIRST, *(contestant.name for contestant in NETWORKS))
 
 
-@dataclass(frozen=True)
-class SearchedRow:
-    """One cell; numbers are percent of the set's metric, accuracy or ROC-AUC.
-
-    `mean`, `std` and `each` are those on the test nodes of the trial that the validation nodes choose, `val_mean` what
-    it was chosen by; `nested` chooses on every split for itself; `by_test` is the best trial by test, which is no
-    result. `started` are the published settings among the trials: their names, states and means. `share` is the part
-    of all epochs that was trained, `test_to_train` how many test nodes there are per training node, `seconds` are those
-    of the last process, where a cell was cut off.
-    """
-
-    contestant: str
-    dataset: str
-    metric: str
-    trials: int
-    states: dict[str, int]
-    epochs: int
-    chosen: int
-    origin: str
-    settings: dict[str, dict[str, Any]]
-    val_mean: float
-    mean: float
-    std: float
-    each: tuple[float, ...]
-    nested: float
-    nested_std: float
-    by_test: float
-    started: tuple[dict[str, Any], ...]
-    share: float
-    test_to_train: float
-    seed: int
-    seconds: float
-
-
 # ---------------------------------------------------------------------- what is tried
 def searched_space(contestant: Contestant, base: Config, epochs: int) -> Space:
     """The contestant's space for so many epochs, without methods that choose their own steps, to save time.
@@ -156,8 +131,15 @@ def make_candidates(
 def searched_row(
     contestant: Contestant, dataset: str, data: NodeData, device: str, *, trials: int, epochs: int, seed: int = 0,
     folder: Path | None = None,
-) -> SearchedRow:  # fmt: skip
-    """Search a cell on all splits; one that was cut off goes on from what it left in a folder."""
+) -> ResultRow:  # fmt: skip
+    """Search a cell on all splits; one that was cut off goes on from what it left in a folder.
+
+    Numbers are percent of the set's metric, accuracy or ROC-AUC. `mean`, `std` and `each` are those on the test nodes
+    of the trial that the validation nodes choose, `val_mean` what it was chosen by; `nested` chooses on every split for
+    itself; `by_test` is the best trial by test, which is no result. `started` are the published settings among the
+    trials: their names, states and means. `share` is the part of all epochs that was trained, `test_to_train` how many
+    test nodes there are per training node, `seconds` are those of the last process, where a cell was cut off.
+    """
     began = time.monotonic()
     candidates, names = make_candidates(contestant, dataset, trials, epochs, seed)
     plan = PlannedRound.of(data, range(data.num_splits), seed, True, candidates)
@@ -171,14 +153,16 @@ def searched_row(
     config = next(c.config for c in candidates if c.number == best.number)
     test, nested = 100 * np.array(best.test), 100 * np.array(nested_accuracies(results))
     sizes = [float(mask.sum()) for mask in (data.masks.test, data.masks.train)]
-    return SearchedRow(
-        contestant.name, dataset, data.meta.metric, trials, dict(Counter(r.state for r in results)), epochs,
-        best.number, names.get(best.number, "drawn"), config.sections(), 100 * best.val_accuracy,
-        float(test.mean()), float(test.std()), tuple(round(float(t), 4) for t in test), float(nested.mean()),
-        float(nested.std()), 100 * top.test_accuracy, tuple(_start(names[r.number], r) for r in results
-                                                             if r.number in names),
-        sum(r.epochs for r in results) / (trials * epochs), sizes[0] / sizes[1], seed, time.monotonic() - began,
-    )  # fmt: skip
+    return {
+        "contestant": contestant.name, "dataset": dataset, "metric": data.meta.metric, "trials": trials,
+        "states": dict(Counter(r.state for r in results)), "epochs": epochs, "chosen": best.number,
+        "origin": names.get(best.number, "drawn"), "settings": config.sections(), "val_mean": 100 * best.val_accuracy,
+        "mean": float(test.mean()), "std": float(test.std()), "each": [round(float(t), 4) for t in test],
+        "nested": float(nested.mean()), "nested_std": float(nested.std()), "by_test": 100 * top.test_accuracy,
+        "started": [_start(names[r.number], r) for r in results if r.number in names],
+        "share": sum(r.epochs for r in results) / (trials * epochs), "test_to_train": sizes[0] / sizes[1],
+        "seed": seed, "seconds": time.monotonic() - began,
+    }  # fmt: skip
 
 
 def _start(name: str, result: TrialResult) -> dict[str, Any]:
@@ -211,14 +195,14 @@ def searched(
     found = open_cells(out, "python -m studies.benchmarks searched --device cuda", device, dropped)
     missing = missing_cells(found, KEY, names, sets)
 
-    def measure(name: str, dataset: str, data: NodeData) -> SearchedRow:
+    def measure(name: str, dataset: str, data: NodeData) -> ResultRow:
         return searched_row(CONTESTANTS[name], dataset, data, device, trials=trials or TRIALS.get(dataset, FEW),
                             epochs=EPOCHS.get(dataset, USUAL), seed=seed, folder=folder)  # fmt: skip
 
     measure_cells(missing if contestants else usual_cells(missing), measure, searched_line, out, found, seconds)
 
 
-def searched_line(row: SearchedRow) -> str:
+def searched_line(row: ResultRow) -> str:
     """A row in a line."""
-    found = f"{row.mean:.2f} ± {row.std:.2f} ({row.origin}), by test {row.by_test:.2f}, {row.trials} trials"
-    return f"{found}, {row.seconds:.1f} s"
+    found = f"{row['mean']:.2f} ± {row['std']:.2f} ({row['origin']}), by test {row['by_test']:.2f}"
+    return f"{found}, {row['trials']} trials, {row['seconds']:.1f} s"

@@ -14,7 +14,6 @@ from gread.discovery.discovery_plan import Discovered
 from gread.discovery.line_safety import told_counts
 from gread.discovery.term_grammar import Line
 from gread.discovery.winner_checks import Retrained, term_effects
-from gread.tuning.selection import best_by_test, nested_accuracies, searched_interval
 from rdgraph.errors import RdgraphError
 from rdgraph.reals.budget import limited
 from rdgraph.reals.condition_words import in_words
@@ -24,8 +23,9 @@ from rdgraph.theory.filters import classify, symbol
 from rdgraph.theory.global_existence import existence
 from rdgraph.theory.rate_bounds import rate_bound
 from rdgraph.theory.step_limits import step_limit
-from studies.runs.tables import MutableRow, Row
+from studies.runs.tables import Row
 from studies.runs.uncertainty import interval_cells
+from studies.search.study import choice_rows as choices_of
 
 # ---------------------------------------------------------------------- line proofs
 # What is proved of an equation, in a row: symbol, filter class, Lipschitz constant, existence, step limit.
@@ -138,22 +138,8 @@ def front_rows(found: Discovered) -> list[Row]:
 
 def choice_rows(found: Discovered) -> list[Row]:
     """What the choices give: by validation, with the search resampled, per split, by test."""
-    rows: list[Row] = []
-    own, top, per_split = found.chosen, best_by_test(found.results), nested_accuracies(found.results)
     known = {r.number: line.formula for r, line in found.ranked()}
-    ratio = share_ratio(found.plan.data)
-
-    def add(choice: str, equation: str, values: Sequence[float]) -> None:
-        row: MutableRow = {"choice": choice, "equation": equation, "test": percent(sum(values) / len(values))}
-        rows.append(row | interval_cells(mean_interval(list(map(percent, values)), ratio)))
-
-    add("by validation", known[own.number], own.test)
-    add("by validation, the search resampled", known[own.number], own.test)
-    rows[-1] = {**rows[-1], **interval_cells(searched_interval(found.results, ratio))}
-    add("by validation on every split", "several", per_split)
-    if top is not None:
-        add("by test (no result)", known[top.number], top.test)
-    return rows
+    return choices_of(found.results, share_ratio(found.plan.data), known.__getitem__, "equation")
 
 
 def best_rows(found: Discovered) -> list[Row]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from analysis.figure_files import PALETTE, plain
 from gread.discovery.discovering import JOURNAL, ROUNDS, Discovery, usual_jobs
 from gread.discovery.discovery_plan import Discovered
+from gread.discovery.equation_batches import FINISHED
 from gread.tuning.selection import chosen, gap_curve
 from rdgraph.files import write_text
 from studies.discovery import discovery_rows as rows_of
@@ -41,8 +42,8 @@ from studies.runs.chart import Chart, Line, Panel
 from studies.runs.run_folder import prepare
 from studies.runs.study import Study, perform
 from studies.runs.study_run import StudyRun
-from studies.runs.tables import Row, number_text, read_rows, write_rows
-from studies.search.study import GAP_CAPTION, gap_chart, gap_rows
+from studies.runs.tables import Row, read_rows, write_rows
+from studies.search.study import GAP_CAPTION, best_in_words, gap_chart, gap_rows, split_rows, write_best
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -125,20 +126,7 @@ def execute(task: DiscoveryTask, folder: Path, listener: Listener) -> list[Row]:
 def write_equations(folder: Path, found: Discovered) -> None:
     """Write equations.csv and, where an equation can be chosen, best.toml."""
     write_rows(folder / EQUATIONS, found.rows())
-    if chosen(found.results) is not None:
-        write_text(
-            folder / BEST,
-            found.best_config.toml(
-                {
-                    "command": "discover",
-                    "what": "equation",
-                    "among": len(found.results),
-                    "dataset": found.plan.data.meta.name,
-                    "splits": list(found.plan.splits),
-                    "seed": found.plan.seed,
-                }
-            ),
-        )
+    write_best(folder / BEST, found, lambda: found.best_config, "discover", "equation")
 
 
 def discovery_study(task: DiscoveryTask, make: Callable[[], Discovered], listener: Listener) -> Study:
@@ -159,7 +147,7 @@ def run(run: StudyRun, task: DiscoveryTask, make: Callable[[], Discovered], list
     """Search, then train the choice anew, and write what they say: the answer first."""
     found = make()
     write_equations(run.folder, found)
-    run.results(_split_rows(found))
+    run.results(split_rows(found.results, found.plan.splits, "number"))
     if chosen(found.results) is None:
         run.answer(f"{counted_sentence(found)} No equation could be trained to its end, so none was chosen.")
         _counted_parts(run, found)
@@ -199,22 +187,6 @@ def _counted_parts(run: StudyRun, found: Discovered) -> None:
         run.table("safety", unsafe, SAFETY_CAPTION)
 
 
-def _split_rows(found: Discovered) -> list[Row]:
-    return [
-        {"number": r.number, "split": split, "val_accuracy": r.val[k], "test_accuracy": r.test[k]}
-        for r in found.results
-        if r.val
-        for k, split in enumerate(found.plan.splits)
-    ]
-
-
 def told_best(folder: Path) -> str:
     """The chosen equation of a finished folder, in words."""
-    known = [row for row in read_rows(folder / EQUATIONS) if row["state"] in ("finished", "diverged")]
-    if not known:
-        return "none could be trained to its end"
-    best = max(known, key=lambda row: (float(row["val_accuracy"]), -int(row["number"])))
-    return (
-        f"{best['trained']} is chosen: validation {number_text(100 * float(best['val_accuracy']))} %, test "
-        f"{number_text(100 * float(best['test_accuracy']))} %; settings in {folder / BEST}"
-    )
+    return best_in_words(folder, EQUATIONS, "number", FINISHED, lambda row: str(row["trained"]))

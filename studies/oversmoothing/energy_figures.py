@@ -62,7 +62,8 @@ class Curve:
             if (there := row[np.isfinite(row)]).size:
                 summary[:, k] = np.quantile(there, (0.5, *BAND))
         kept = np.isfinite(values).sum(1) if alive is None else alive
-        return cls(name, group, times, *summary, kept, values.shape[1], colour, dash)
+        median, low, high = summary
+        return cls(name, group, times, median, low, high, kept, values.shape[1], colour, dash)
 
 
 def make_curve(rows: Sequence[MutableRow], name: str, group: str, colour: int = 0, dash: int = 0) -> Curve:

@@ -66,8 +66,8 @@ class Line:
         """Columns of rows as a curve, in the order of x."""
         points = sorted(rows, key=lambda row: float(row[x]))
         columns = {name: np.array([float(row[name]) for row in points]) for name in (x, y, error, low, high) if name}
-        ends = {"low": columns.get(low), "high": columns.get(high)}
-        return cls(label, columns[x], columns[y], columns.get(error), **ends, **more)
+        ends = (columns.get(low), columns.get(high))
+        return cls(label, columns[x], columns[y], columns.get(error), low=ends[0], high=ends[1], **more)
 
     def spec(self) -> dict[str, Any]:
         """The line as json; None for what is no number."""

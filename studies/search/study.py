@@ -12,11 +12,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from gread.comparison import mean_interval, share_ratio
+from gread.settings.config import Config
 from gread.settings.gread_settings import GreadSettings
 from gread.training.trainer import EVERY
-from gread.tuning.candidates import COMPLETE, DIVERGED, PlannedRound, load_plan, load_results, save_results
+from gread.tuning.candidates import (
+    COMPLETE,
+    DIVERGED,
+    PlannedRound,
+    TrialResult,
+    load_plan,
+    load_results,
+    save_results,
+)
 from gread.tuning.rounds import train_round
 from gread.tuning.searching import BEST, JOURNAL, Found, Search, SearchProgress
 from gread.tuning.selection import (
@@ -133,20 +143,18 @@ def execute(
 def write_trials(folder: Path, found: Found) -> None:
     """Write trials.csv and, where a trial can be chosen, best.toml."""
     write_rows(folder / TRIALS, found.rows())
-    if chosen(found.results) is not None:
-        write_text(
-            folder / BEST,
-            found.best.toml(
-                {
-                    "command": "search",
-                    "what": "settings",
-                    "among": len(found.results),
-                    "dataset": found.plan.data.meta.name,
-                    "splits": list(found.plan.splits),
-                    "seed": found.plan.seed,
-                }
-            ),
-        )
+    write_best(folder / BEST, found, lambda: found.best, "search", "settings")
+
+
+def write_best(path: Path, found: Any, config: Callable[[], Config], command: str, what: str) -> None:
+    """Write the chosen configuration with its origin, where something could be chosen."""
+    if chosen(found.results) is None:
+        return
+    origin = {
+        "command": command, "what": what, "among": len(found.results), "dataset": found.plan.data.meta.name,
+        "splits": list(found.plan.splits), "seed": found.plan.seed,
+    }  # fmt: skip
+    write_text(path, config().toml(origin))
 
 
 def search_study(task: SearchTask, make: Callable[[], Found]) -> Study:
@@ -166,7 +174,7 @@ def run(run: StudyRun, task: SearchTask, make: Callable[[], Found]) -> None:
     """Search, and write the trials, the choice, the figures and what they say."""
     found = make()
     write_trials(run.folder, found)
-    run.results(split_rows(found))
+    run.results(split_rows(found.results, found.plan.splits))
     for name, text in FILES.items():
         if (run.folder / name).exists():
             run.describe(name, text)
@@ -174,7 +182,7 @@ def run(run: StudyRun, task: SearchTask, make: Callable[[], Found]) -> None:
     run.answer(first)
     run.say("Result", "\n\n".join([counted, *further]))
     if eligible(found.results):
-        run.table("choices", choice_rows(found), CHOICES_CAPTION)
+        run.table("choices", choice_rows(found.results, share_ratio(found.plan.data)), CHOICES_CAPTION)
         points = gap_rows(gap_curve(found.results))
         run.figure("selection_gap", gap_chart(points), GAP_CAPTION, points)
         run.table("best_trials", top_rows(found), TOP_CAPTION)
@@ -190,35 +198,37 @@ def run(run: StudyRun, task: SearchTask, make: Callable[[], Found]) -> None:
 
 
 # ---------------------------------------------------------------------- rows
-def split_rows(found: Found) -> list[Row]:
+def split_rows(results: Sequence[TrialResult], splits: Sequence[int], column: str = "trial") -> list[Row]:
     """A row per trial and split."""
     return [
-        {"trial": r.number, "split": split, "val_accuracy": r.val[k], "test_accuracy": r.test[k]}
-        for r in found.results
+        {column: r.number, "split": split, "val_accuracy": r.val[k], "test_accuracy": r.test[k]}
+        for r in results
         if r.val
-        for k, split in enumerate(found.plan.splits)
+        for k, split in enumerate(splits)
     ]
 
 
-def choice_rows(found: Found) -> list[Row]:
-    """What the choices give: by validation, per split, by test."""
-    results = found.results
+def choice_rows(
+    results: Sequence[TrialResult], ratio: float, named: Callable[[int], str] = str, column: str = "trial"
+) -> list[Row]:
+    """What the choices give: by validation, with the search resampled, per split, by test.
+
+    `ratio` is n_test/n_train; `named` says in the column who was chosen, from its number.
+    """
     rows: list[Row] = []
-    own, top = found.chosen, best_by_test(results)
-    per_split = nested_accuracies(results)
-    ratio = share_ratio(found.plan.data)
+    own, top = chosen(results), best_by_test(results)
+    assert own is not None  # nobody asks for the choices of a search without one
 
-    def add(choice: str, trial: str, values: Sequence[float]) -> None:
+    def add(choice: str, name: str, values: Sequence[float], ends: tuple[float, float] | None = None) -> None:
         shares = [100 * value for value in values]
-        ends = interval_cells(mean_interval(shares, ratio))
-        rows.append({"choice": choice, "trial": trial, "test": sum(shares) / len(shares), **ends})
+        cells = interval_cells(mean_interval(shares, ratio) if ends is None else ends)
+        rows.append({"choice": choice, column: name, "test": sum(shares) / len(shares), **cells})
 
-    add("by validation", str(own.number), own.test)
-    add("by validation, the search resampled", str(own.number), own.test)
-    rows[-1] = {**rows[-1], **interval_cells(searched_interval(results, ratio))}
-    add("by validation on every split", "several", per_split)
+    add("by validation", named(own.number), own.test)
+    add("by validation, the search resampled", named(own.number), own.test, searched_interval(results, ratio))
+    add("by validation on every split", "several", nested_accuracies(results))
     if top is not None:
-        add("by test (no result)", str(top.number), top.test)
+        add("by test (no result)", named(top.number), top.test)
     return rows
 
 
@@ -240,13 +250,21 @@ def settings_text(found: Found) -> str:
 # ---------------------------------------------------------------------- words
 def told_best(folder: Path) -> str:
     """The chosen trial of a finished folder, in words."""
-    rows = [row for row in read_rows(folder / TRIALS) if row["state"] in (COMPLETE, DIVERGED)]
+    return best_in_words(folder, TRIALS, "trial", COMPLETE, lambda row: f"trial {row['trial']}")
+
+
+def best_in_words(folder: Path, file: str, column: str, complete: str, named: Callable[[Row], str]) -> str:
+    """The best row of a table of trials by validation, of those that went to their end or diverged.
+
+    `column` has their numbers; of equal ones the first is chosen.
+    """
+    rows = [row for row in read_rows(folder / file) if row["state"] in (complete, DIVERGED)]
     if not rows:
         return "none could be trained to its end"
-    best = max(rows, key=lambda row: (float(row["val_accuracy"]), -int(row["trial"])))
+    best = max(rows, key=lambda row: (float(row["val_accuracy"]), -int(row[column])))
     diverged = ", although it diverged" if best["state"] == DIVERGED else ""
     val, test = (number_text(100 * float(best[name])) for name in ("val_accuracy", "test_accuracy"))
-    return f"trial {best['trial']} is chosen{diverged}: validation {val} %, test {test} %; settings in {folder / BEST}"
+    return f"{named(best)} is chosen{diverged}: validation {val} %, test {test} %; settings in {folder / BEST}"
 
 
 def sentences(task: SearchTask, found: Found) -> list[str]:

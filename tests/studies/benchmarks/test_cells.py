@@ -24,7 +24,7 @@ from rdgraph.errors import InvalidArgument
 from studies.benchmarks import accuracies, discovered, result_files, searched
 from studies.benchmarks.accuracies import RELEASED, configurations, row_of
 from studies.benchmarks.discovered import DISCOVERED, NAMES, TRANSFER, Budget, cells_to_measure
-from studies.benchmarks.result_files import joined_cells, measure_cells, missing_cells, open_cells, present
+from studies.benchmarks.result_files import ResultRow, joined_cells, measure_cells, missing_cells, open_cells, present
 from studies.benchmarks.searched import CONTESTANTS, make_candidates, searched_line, searched_row
 from studies.cells.cell import SETS
 
@@ -35,10 +35,10 @@ def test_a_row_of_accuracies_has_what_was_trained() -> None:
     done = train(karate(), make_trials(config, range(10), range(2)), device="cpu", keep_best=False)
     row = row_of(replace(preset, config=config), done, 10)
     each = 100 * done.test_accuracy.reshape(2, 10)
-    assert row.mean == pytest.approx(each.mean())
-    assert row.std == pytest.approx(each.std(axis=1).mean())
-    assert row.by_seed == tuple(np.round(each.mean(axis=1), 4))
-    assert (row.preset, row.paper, row.authors, row.diverged) == ("paper", 88.57, None, 0)
+    assert row["mean"] == pytest.approx(each.mean())
+    assert row["std"] == pytest.approx(each.std(axis=1).mean())
+    assert row["by_seed"] == np.round(each.mean(axis=1), 4).tolist()
+    assert [row[name] for name in ("preset", "paper", "authors", "diverged")] == ["paper", 88.57, None, 0]
 
 
 def test_a_data_set_takes_the_place_of_its_old_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,14 +112,14 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("small")
 def test_a_cell_that_was_cut_off_is_resumed_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def measure(folder: Path | None = None) -> searched.SearchedRow:
+    def measure(folder: Path | None = None) -> ResultRow:
         return searched_row(CONTESTANTS["mlp"], "karate", karate(), "cpu", trials=2, epochs=10, folder=folder)
 
     whole = measure()
     monkeypatch.setattr(searched, "EVERY", 0.0)
     heard: list[float] = []
 
-    def resumed(last: float) -> searched.SearchedRow:
+    def resumed(last: float) -> ResultRow:
         def hear(share: float) -> None:
             heard.append(share)
             if share > last:
@@ -135,10 +135,10 @@ def test_a_cell_that_was_cut_off_is_resumed_and_leaves_nothing(tmp_path: Path, m
     heard.clear()
     again = resumed(1.0)
     assert heard[0] > 0.3
-    assert replace(again, seconds=0.0) == replace(whole, seconds=0.0)
+    assert again | {"seconds": 0.0} == whole | {"seconds": 0.0}
     assert not any((tmp_path / "cells").iterdir())
-    assert again.trials == sum(again.states.values())
-    assert np.isfinite([again.mean, again.val_mean, again.nested, again.share]).all()
+    assert again["trials"] == sum(again["states"].values())
+    assert np.isfinite([again[name] for name in ("mean", "val_mean", "nested", "share")]).all()
 
 
 @pytest.mark.usefixtures("small")
@@ -182,13 +182,13 @@ def test_validation_chooses_and_test_is_only_told(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(searched, "train_round", trained)
     row = searched_row(CONTESTANTS["gcn-tuned"], "karate", karate(), "cpu", trials=4, epochs=40)
-    assert (row.chosen, row.val_mean, row.mean, row.std) == (1, 80.0, 50.0, pytest.approx(10.0))
-    assert row.each == (40.0, 60.0)
-    assert row.nested == pytest.approx(35.0)
-    assert row.by_test == 90.0
-    assert row.share == pytest.approx(140 / 160)
-    assert row.states == {"complete": 3, "pruned": 1}
-    assert row.origin == "drawn"
+    assert (row["chosen"], row["val_mean"], row["mean"], row["std"]) == (1, 80.0, 50.0, pytest.approx(10.0))
+    assert row["each"] == [40.0, 60.0]
+    assert row["nested"] == pytest.approx(35.0)
+    assert row["by_test"] == 90.0
+    assert row["share"] == pytest.approx(140 / 160)
+    assert row["states"] == {"complete": 3, "pruned": 1}
+    assert row["origin"] == "drawn"
 
 
 @pytest.mark.parametrize(
@@ -262,20 +262,20 @@ def test_a_discovered_cell_is_searched_and_moved(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(discovered, "FRESH", 1)
     settings: dict[str, Any] = {"device": "cpu", "seed": 0, "folder": tmp_path / "runs", "terms": "default"}
     row = discovered.measure_discovered(DISCOVERED, "karate", karate(), Budget(4, 2, 10), **settings)
-    assert (row.contestant, row.trials, row.counts["trained"]) == ("discovered", 6, 4)
-    assert row.val_mean == max(row.untuned["val_mean"], row.tuned["val_mean"])
-    assert len(row.each) == 10
-    assert np.isfinite([row.mean, row.nested, row.by_test, row.test_to_train]).all()
-    assert {kind: set(names) for kind, names in row.fresh.items()} == {
+    assert (row["contestant"], row["trials"], row["counts"]["trained"]) == ("discovered", 6, 4)
+    assert row["val_mean"] == max(row["untuned"]["val_mean"], row["tuned"]["val_mean"])
+    assert len(row["each"]) == 10
+    assert np.isfinite([row["mean"], row["nested"], row["by_test"], row["test_to_train"]]).all()
+    assert {kind: set(names) for kind, names in row["fresh"].items()} == {
         "seeds": {"chosen", "BS"}, "splits": {"chosen", "BS"},
     }  # fmt: skip
     rounds = {path: path.stat().st_mtime_ns for path in (tmp_path / "runs" / "rounds").iterdir()}
     again = discovered.measure_discovered(DISCOVERED, "karate", karate(), Budget(4, 2, 10), **settings)
-    assert (again.equation, again.mean) == (row.equation, row.mean)
+    assert (again["equation"], again["mean"]) == (row["equation"], row["mean"])
     assert {path: path.stat().st_mtime_ns for path in rounds} == rounds
-    origin = {"dataset": "texas", "equation": row.equation}
+    origin = {"dataset": "texas", "equation": row["equation"]}
     moved = discovered.measure_transfer("karate", karate(), [origin], device="cpu", epochs=10, seed=0)
-    assert [one["origin"] for one in moved.results] == ["BS", "texas"]
+    assert [one["origin"] for one in moved["results"]] == ["BS", "texas"]
 
 
 def test_no_round_is_begun_after_the_time(monkeypatch: pytest.MonkeyPatch) -> None:

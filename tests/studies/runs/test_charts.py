@@ -245,10 +245,8 @@ def test_values_are_read_by_pointing_and_lines_taken_away(browser: Browser, repo
 @pytest.mark.slow
 def test_large_values_of_both_signs_share_an_axis(browser: Browser, report: Path) -> None:
     browser.open(report)
-    texts = (
-        "[...document.querySelectorAll('#figure-gains text')].map(t => [t.textContent, Number(t.getAttribute('y'))])"
-    )
-    places = dict(browser.evaluate(texts))
+    texts = "[...document.querySelectorAll('#figure-gains text[text-anchor=end]')]"
+    places = dict(browser.evaluate(f"{texts}.map(t => [t.textContent, Number(t.getAttribute('y'))])"))
     ticks = ["-100", "-10", "-1", "0", "1", "10"]
     gaps = np.diff([places[tick] for tick in ticks])
     assert (gaps < 0).all()

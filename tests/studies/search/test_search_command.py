@@ -259,7 +259,7 @@ def test_one_split_has_no_interval_and_decides_nothing(splits: str, expected: st
     assert answer == expected
     is_alone = splits == "0"
     assert ("no interval" in evidence) == ("no interval" in told) == is_alone
-    assert all((row["low"] == "") == (row["high"] == "") == is_alone for row in study.choice_rows(found))
+    assert all((row["low"] == "") == (row["high"] == "") == is_alone for row in study.choice_rows(found.results, 1.0))
 
 
 def test_trials_in_a_database_are_found_again(tmp_path: Path) -> None:
@@ -280,7 +280,7 @@ def test_one_trial_on_one_split_is_told_as_such(tmp_path: Path) -> None:
     words = [*QUICK, "--splits", "0", "--trials", "1", "--out", str(tmp_path / "run")]
     planned = done(*words, "--plan", str(tmp_path / "plan.json")).stdout
     assert "with 1 trial;" in planned
-    told = done(*words).stdout
+    told = done(*words).output
     for text in ("1 random trial in", "1 split each", "1 of 1 trial", "1 trial; trial 0"):
         assert text in told
     assert "1 trial on 1 split: 1 complete." in (tmp_path / "run" / "report.html").read_text()
