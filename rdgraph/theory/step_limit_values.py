@@ -8,6 +8,7 @@ import sympy as sp
 
 from rdgraph.answers import Answer, Status, certainty
 from rdgraph.language.answer_symbols import public
+from rdgraph.reals.branches import branches
 from rdgraph.reals.condition_words import in_words
 from rdgraph.reals.domain import Domain
 from rdgraph.reals.line_extents import in_decimals, is_decimal, round_up
@@ -74,13 +75,25 @@ def _quotient(top: sp.Expr, bottom: sp.Expr, condition: sp.Basic, domain: Domain
         bottom = sp.Max(*(part for part in bottom.args if part != 0))
     is_short = top.is_Rational and bottom.is_rational_function() and not is_decimal(bottom)
     value = sp.cancel(top / bottom) if is_short else _decimal_quotient(top, bottom)
-    positive = sp.Gt(bottom, 0)
+    positive = _is_positive(bottom)
     if domain.where(condition).proves(positive) is True:
         return [(value, condition)]
     strict = {sp.Ge: sp.Gt, sp.Le: sp.Lt}.get(type(condition))
     if strict is not None and domain.where(strict(*condition.args)).proves(positive) is True:
         return [(value, strict(*condition.args)), (sp.oo, condition)]
     return [(value, sp.And(condition, positive)), (sp.oo, condition)]
+
+
+def _is_positive(bottom: sp.Expr) -> sp.Basic:
+    """bottom > 0 branch by branch: a branch is compared only where its own condition says that it is a real number.
+
+    >>> b, c = sp.symbols("b c", real=True)
+    >>> _is_positive(sp.Max(c, sp.Piecewise((sp.sqrt(1 - b) - 2, b <= 1), (c, True)))).subs({b: 2, c: 1})
+    True
+    """
+    if isinstance(bottom, sp.Max):
+        return sp.Or(*(_is_positive(part) for part in bottom.args))
+    return sp.Or(*(sp.And(*conditions, value > 0) for value, conditions in branches(bottom)))
 
 
 def _decimal_quotient(top: sp.Expr, bottom: sp.Expr) -> sp.Expr:

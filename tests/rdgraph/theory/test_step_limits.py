@@ -389,3 +389,14 @@ def test_a_symmetric_matrix_limits_the_step(normalisation: str) -> None:
 @pytest.mark.parametrize("text", ["-(L@H)@W", "H@W", "A@H@W"])
 def test_growth_of_distances_alone_is_no_limit(text: str) -> None:
     assert rd.step_limit(text, "euler").value is None
+
+
+@pytest.mark.parametrize(("gamma", "limit"), [(1, sp.Rational(20, 7)), (7, sp.Rational(20, 67)), (0.1, None)])
+def test_a_limit_takes_coefficients_at_which_a_constant_state_is_not_real(gamma: float, limit: sp.Expr | None) -> None:
+    """With c = -3/10 there are two more zeros for gamma <= 169/400; else the slope at 0, -(c + gamma), decides."""
+    value = rd.step_limit("-gamma*H + H*(H - 1)*(c - H) where c negative", "euler", "row").value
+    assert value is not None
+    found = value.subs({sp.Symbol("c"): sp.Rational(-3, 10), sp.Symbol("gamma"): sp.nsimplify(gamma)})
+    h = (0.7 - 1.29**0.5) / 2, (0.7 + 1.29**0.5) / 2
+    worst = max(0.1 + 3 * x**2 - 1.4 * x - 0.3 for x in (0.0, *h))
+    assert found == limit if limit is not None else float(found) == pytest.approx(2 / worst)
