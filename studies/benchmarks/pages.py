@@ -228,10 +228,10 @@ def without_formula(row: Mapping[str, Any]) -> str:
     """That there is no formula. Rows of before held the means of its constants, to which the error does not belong.
 
     >>> without_formula({"answer": "no formula; the nearest leaves 14 %: 0.5*H - 0.1", "learned_each": [41.0, 40.0]})
-    'no formula; the nearest leaves 14 % with constants of every split; the means of these stand in 0.5\\\\*H - 0.1'
+    'no formula; the nearest leaves 14 % with constants per split; with their means it is 0.5\\\\*H - 0.1'
     """
     answer, several = str(row["answer"]), len(row["learned_each"]) > 1
-    with_means = " % with constants of every split; the means of these stand in "
+    with_means = " % with constants per split; with their means it is "
     return markdown_text(answer.replace(" %: ", with_means) if several else answer)
 
 
