@@ -20,8 +20,6 @@ PAGES = {
 }
 _LINK = re.compile(r"\]\(([^)#:]+)(#[^)]*)?\)")
 _PATTERN = re.compile(r"^[\w/]+\*\n", re.MULTILINE)
-#: A line of the contents in whose place come all measured pages that the contents do not name.
-OTHERS = "(others)\n"
 
 
 def write_root_pages(folder: Path) -> None:
@@ -42,21 +40,8 @@ def moved(link: re.Match[str]) -> str:
     return f"](../{target.removeprefix('docs/')}{place})" if target.startswith("docs/") else f"](../../{target}{place})"
 
 
-def others(contents: str, pages: set[str]) -> str:
-    """The measured pages that the contents do not name, a line each.
-
-    >>> others("measured/ledger\\n", {"index", "start/install", "measured/ledger", "measured/depth"})
-    'measured/depth\\n'
-    """
-    lines = contents.splitlines()
-    named = {page for page in pages for line in lines if fnmatch(page, line)}
-    return "".join(f"{page}\n" for page in sorted(pages - named) if page.startswith("measured/"))
-
-
 def settle(app: Sphinx, _name: str, source: list[str]) -> None:
     """Lead links to files of the root to their pages, and leave out patterns of the contents that fit no page."""
-    if OTHERS in source[0]:
-        source[0] = source[0].replace(OTHERS, others(source[0], app.env.found_docs))
     for file, name in PAGES.items():
         source[0] = re.sub(rf"\]\((?:\.\./)+{re.escape(file)}", f"](/generated/{name}.md", source[0])
     source[0] = _PATTERN.sub(
