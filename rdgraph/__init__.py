@@ -40,8 +40,7 @@ if TYPE_CHECKING:
     from rdgraph.graphs.operator import Operator, stack
     from rdgraph.infer.fit.fitted_values import Fit
     from rdgraph.infer.fit.fitting import fit
-    from rdgraph.infer.formulas.formula_finding import find_formula
-    from rdgraph.infer.formulas.found_formula import Formula, FormulaSearch
+    from rdgraph.infer.formulas.formula_finding import Formula, FormulaSearch, find_formula
     from rdgraph.infer.formulas.state_distillation import Distillation, distil
     from rdgraph.infer.layers.conformity import Conformity, conform
     from rdgraph.infer.layers.recovery import Recovery, recover
@@ -183,8 +182,8 @@ _ON_USE = {
     "Distillation": "rdgraph.infer.formulas.state_distillation",
     "Equivalence": "rdgraph.theory.equality.equality_proof",
     "Fit": "rdgraph.infer.fit.fitted_values",
-    "Formula": "rdgraph.infer.formulas.found_formula",
-    "FormulaSearch": "rdgraph.infer.formulas.found_formula",
+    "Formula": "rdgraph.infer.formulas.formula_finding",
+    "FormulaSearch": "rdgraph.infer.formulas.formula_finding",
     "Graph": "rdgraph.graphs.graph",
     "InvalidArgument": "rdgraph.errors",
     "JointDispersion": "rdgraph.theory.patterns.joint_dispersion",

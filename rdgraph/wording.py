@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from html import escape
+from math import isfinite
 
 
 # ---------------------------------------------------------------------- wording
@@ -14,6 +16,37 @@ def counted(number: int, word: str) -> str:
     ('1 split', '10 splits', '0 trials')
     """
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def near_fraction(value: float, close: float) -> Fraction | None:
+    """A fraction with a denominator up to 64, or a decimal of four places, within `close` of a value; None without one.
+
+    >>> near_fraction(0.33333333, 1e-7), near_fraction(0.123456, 1e-9)
+    (Fraction(1, 3), None)
+    """
+    if not isfinite(value) or abs(value) > 1e6:
+        return None
+    candidates = (Fraction(value).limit_denominator(64), Fraction(round(value * 10**4), 10**4))
+    return next((number for number in candidates if abs(float(number) - value) <= close), None)
+
+
+def fraction_text(number: Fraction) -> str:
+    """A number as a decimal where it ends after four places, else as p/q.
+
+    >>> fraction_text(Fraction(1, 2)), fraction_text(Fraction(1, 3)), fraction_text(Fraction(-3))
+    ('0.5', '1/3', '-3')
+    """
+    return f"{float(number):.10g}" if 10**4 % number.denominator == 0 else str(number)
+
+
+def signed_sum(terms: Sequence[str]) -> str:
+    """Terms added up; one that is written with a minus is subtracted.
+
+    >>> signed_sum(["a", "-2*b", "c"]), signed_sum([])
+    ('a - 2*b + c', '0')
+    """
+    text = " + ".join(terms) or "0"
+    return text.replace(" + -", " - ")
 
 
 def listed(names: Sequence[str], most: int = 8) -> str:

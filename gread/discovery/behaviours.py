@@ -23,6 +23,7 @@ from rdgraph.reals.domain import Domain
 from rdgraph.systems.canonical.function_identities import canonical
 from rdgraph.systems.parser import parse
 from rdgraph.vocabulary.normalisations import find_normalisation
+from rdgraph.wording import signed_sum
 
 # ---------------------------------------------------------------------- term vectors
 # Terms as exact vectors over the parts of their normal forms, and the linear algebra of what coefficients reach.
@@ -347,12 +348,9 @@ def told_sum(factors: tuple[Fraction, ...], names: tuple[str, ...]) -> str:
     >>> told_sum((Fraction(1), Fraction(-1, 2)), ("alpha", "beta"))
     'alpha - beta/2'
     """
-    text = ""
+    terms = []
     for factor, name in zip(factors, names, strict=True):
         if factor:
-            size = abs(factor)
-            head = f"{size.numerator}*{name}" if size.numerator != 1 else name
-            part = head if size.denominator == 1 else f"{head}/{size.denominator}"
-            sign = "-" if factor < 0 else "+"
-            text = f"{text} {sign} {part}" if text else (f"-{part}" if factor < 0 else part)
-    return text or "0"
+            head = {1: name, -1: f"-{name}"}.get(factor.numerator, f"{factor.numerator}*{name}")
+            terms.append(head if factor.denominator == 1 else f"{head}/{factor.denominator}")
+    return signed_sum(terms)

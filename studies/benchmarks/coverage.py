@@ -15,9 +15,8 @@ from scipy.stats import binomtest
 from torch import Tensor
 
 import rdgraph as rd
-from rdgraph.infer.fit.least_squares import Problems, Residuals, border_of, profile
+from rdgraph.infer.fit.least_squares import Problems, Residuals, Unknowns, border_of, profile
 from rdgraph.infer.fit.observations import Observations
-from rdgraph.infer.fit.unknowns import Unknowns
 from studies.benchmarks.result_files import RESULTS, checked, head, present, read_json, write_json
 
 LEVEL = 0.95

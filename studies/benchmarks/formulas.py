@@ -179,7 +179,7 @@ def is_recovered(case: Case, truth: dict[str, float], found: rd.Distillation) ->
     if found.letters is None:
         return False, np.inf
     numbers = [repr(float(value)) for value in found.letters.constants(found.values)]
-    made = coefficients_of(sp.sympify(to_text(found.word, numbers), locals={"H": _H}))
+    made = coefficients_of(sp.sympify(to_text(found.letters.word, numbers), locals={"H": _H}))
     true = coefficients_of(sp.sympify(case.formula, locals={"H": _H, "beta": truth["beta"], **truth}))
     if made is None or true is None or made.keys() != true.keys():
         return False, np.inf

@@ -11,8 +11,7 @@ import numpy as np
 
 from analysis.figure_files import PALETTE, plain
 from rdgraph.errors import RdgraphError
-from rdgraph.infer.layers.conformity import Conformity
-from rdgraph.infer.layers.small_witness import LayerWitness
+from rdgraph.infer.layers.conformity import Conformity, LayerWitness
 from rdgraph.systems.parser import parse
 from studies.runs.run_config import RunConfig
 from studies.runs.study import Study, execute

@@ -16,21 +16,21 @@ from analysis.figure_files import PALETTE, plain
 from gread.comparison import Comparison, share_ratio
 from gread.formulas.distilled_network import (
     DistilledNetwork,
+    LearnedCurves,
     Proof,
+    chosen_name,
     formula_cost,
     proofs_of,
     retrained,
     search_formula,
     told_diverged,
 )
-from gread.formulas.learned_curves import LearnedCurves, chosen_name
 from gread.settings.gread_settings import GreadSettings
 from gread.settings.trials import Trial
 from gread.training.trainer import Progress
 from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.files import read_text
-from rdgraph.infer.formulas.formula_finding import check_search
-from rdgraph.infer.formulas.found_formula import FormulaSearch, draw_front, range_words
+from rdgraph.infer.formulas.formula_finding import FormulaSearch, check_search, draw_front, range_words
 from studies.runs.run_config import RunConfig
 from studies.runs.run_folder import prepare
 from studies.runs.study import Study, perform
@@ -147,7 +147,7 @@ def _told(run: Path, name: str) -> tuple[list[tuple[int, int]], np.ndarray, np.n
 
 def layer_curves(layer: Any, span: str, name: str = "phi") -> LearnedCurves:
     """The function of one entry that a layer computes, on a range such as -3:3."""
-    from rdgraph.infer.layers.node_function import node_function
+    from rdgraph.infer.layers.layer_call import node_function
 
     ends = span.split(":")
     try:

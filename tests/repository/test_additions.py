@@ -61,8 +61,8 @@ import sys
 import numpy as np
 import torch
 import rdgraph as rd
-from rdgraph.infer.layers.function_inverses import inverses
-from rdgraph.infer.formulas.function_slopes import SLOPES
+from rdgraph.infer.formulas.slopes_and_inverses import inverses
+from rdgraph.infer.formulas.slopes_and_inverses import SLOPES
 from studies.registered_studies import find_study, study_records
 from studies.explorer.page_text import language
 from studies.explorer.page_text import catalogue_entries, page_text

@@ -45,7 +45,7 @@ PAGES += sorted(page for page in (ROOT / "docs/howto").glob("*.md") if page.name
 #: Folders of pages.
 CHAPTERS = ("start", "start/tutorials", "howto", "guides", "mathematics", "measured", "reference")
 #: Pages whose examples train and fit for ten seconds each.
-LONG = ("classifier.md", "inverse.md")
+LONG = ("classifier.md", "finding.md", "inverse.md")
 
 
 @pytest.mark.parametrize(

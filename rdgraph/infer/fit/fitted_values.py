@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from rdgraph.answers import Answer, Status
-from rdgraph.infer.fit.unknowns import Unknown, Unknowns
+from rdgraph.infer.fit.least_squares import Unknown, Unknowns
 from rdgraph.systems.system import System
 from rdgraph.theory.identifiability.examination import Identifiability
 from rdgraph.wording import counted, html_table

@@ -18,9 +18,8 @@ from rdgraph.graphs.normalisation import dense_adjacency
 from rdgraph.graphs.operator import Operator
 from rdgraph.infer.fit.damped_steps import Array, Effort
 from rdgraph.infer.fit.fitted_values import Fit, entries_of
-from rdgraph.infer.fit.least_squares import PROFILE_STEPS, Border, Problems, Residuals, border_of, profile
+from rdgraph.infer.fit.least_squares import PROFILE_STEPS, Border, Problems, Residuals, Unknowns, border_of, profile
 from rdgraph.infer.fit.observations import Observations, check_seed, numbers_of, read_observations
-from rdgraph.infer.fit.unknowns import Unknowns
 from rdgraph.language.printer import to_text
 from rdgraph.language.tree import Kind, Minus, Plus, names_in
 from rdgraph.run.lowering.coefficients import valued_letters
@@ -30,6 +29,7 @@ from rdgraph.systems.system import System
 from rdgraph.theory.identifiability.examination import Identifiability
 from rdgraph.theory.identifiability.question import identify
 from rdgraph.theory.method_choice import choose_method
+from rdgraph.wording import signed_sum
 
 # ---------------------------------------------------------------------- far values
 # Positive coefficients that left for zero or infinity, drawn back to where they begin to count.
@@ -153,7 +153,7 @@ class FlatDirections:
     def combinations(self, unknowns: Unknowns) -> tuple[str, ...]:
         """Sums of scalar coefficients that the runs tell though they do not tell the coefficients.
 
-        >>> from rdgraph.infer.fit.unknowns import Unknown
+        >>> from rdgraph.infer.fit.least_squares import Unknown
         >>> pair = Unknowns((Unknown("a", (), 1.0), Unknown("b", (), 1.0)))
         >>> none = torch.zeros(2, dtype=torch.bool)
         >>> FlatDirections(none, torch.tensor([[2.0, -1.0]], dtype=torch.float64)).combinations(pair)
@@ -172,12 +172,8 @@ class FlatDirections:
 
 def _sum(factors: sp.Matrix, letters: list[sp.Symbol]) -> str:
     """A sum in words of the language, with three digits."""
-    parts = [(float(f"{float(c):.3g}"), str(x)) for c, x in zip(factors, letters, strict=True) if abs(c) > _SHOWN]
-    texts = [x if abs(c) == 1 else f"{abs(c):g}*{x}" for c, x in parts]
-    first = ("-" if parts[0][0] < 0 else "") + texts[0]
-    return first + "".join(
-        (" - " if c < 0 else " + ") + text for (c, _), text in zip(parts[1:], texts[1:], strict=True)
-    )
+    parts = [(f"{float(f'{float(c):.3g}'):g}", str(x)) for c, x in zip(factors, letters, strict=True) if abs(c) > _SHOWN]
+    return signed_sum([{"1": x, "-1": f"-{x}"}.get(c, f"{c}*{x}") for c, x in parts])
 
 
 def terms_with(system: System, name: str) -> list[str]:

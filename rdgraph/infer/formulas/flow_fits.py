@@ -1,7 +1,7 @@
 """Formulas through the flow, quickly: dH/dt = (M0 + sum c_j M_j) H + b0 + sum c_j b_j + g(H), and its sensitivities.
 
-Many formulas are compared here; the one that is chosen is fitted again by `rdgraph.infer.fit`, which shares no code
-with this.
+Many formulas are compared here; the one that is chosen is fitted again by `rdgraph.infer.fit`, which runs the flow by
+other code.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.graphs.operator import Operator
 from rdgraph.infer.fit.damped_steps import minimise
 from rdgraph.infer.formulas.constant_fits import Target
-from rdgraph.infer.formulas.found_formula import with_function
+from rdgraph.infer.formulas.formula_finding import with_function
 from rdgraph.infer.formulas.prefix_terms import Word, evaluate, with_slopes
 from rdgraph.language.normal_form import H
 from rdgraph.language.tree import Kind

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from rdgraph.infer.formulas.function_slopes import SLOPES, Array
+from rdgraph.infer.formulas.slopes_and_inverses import SLOPES, Array
 from rdgraph.vocabulary.functions import FUNCTIONS
 
 # ---------------------------------------------------------------------- prefix terms

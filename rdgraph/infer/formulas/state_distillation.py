@@ -13,7 +13,7 @@ from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.graphs.operator import Operator
 from rdgraph.infer.fit.fitted_values import Fit
 from rdgraph.infer.fit.fitting import fit, operator_of
-from rdgraph.infer.formulas.constant_fits import Target
+from rdgraph.infer.formulas.constant_fits import Archive, Candidate, Target, rounded
 from rdgraph.infer.formulas.flow_fits import (
     FlowFit,
     FlowProblem,
@@ -24,13 +24,10 @@ from rdgraph.infer.formulas.flow_fits import (
     spline_function,
     weak_form,
 )
-from rdgraph.infer.formulas.formula_archive import Archive, Candidate
-from rdgraph.infer.formulas.formula_finding import LITTLE, UNIT_COST, check_search, searched
-from rdgraph.infer.formulas.found_formula import LetteredFormula, lettered
-from rdgraph.infer.formulas.function_slopes import FUNCTIONS_USED
-from rdgraph.infer.formulas.genetic_search import Effort
-from rdgraph.infer.formulas.prefix_terms import Word, evaluate
-from rdgraph.infer.formulas.simple_numbers import rounded
+from rdgraph.infer.formulas.formula_finding import LITTLE, UNIT_COST, LetteredFormula, check_search, lettered, searched
+from rdgraph.infer.formulas.formula_search import Effort
+from rdgraph.infer.formulas.prefix_terms import evaluate
+from rdgraph.infer.formulas.slopes_and_inverses import FUNCTIONS_USED
 from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
 from rdgraph.wording import html_table
@@ -51,12 +48,15 @@ _MOST_STARTS = 300
 class FittedFormula:
     """A formula that was fitted through the flow: its size, its letters, the noise it leaves, its criterion."""
 
-    text: str
+    letters: LetteredFormula
     size: int
     sigma: float
     criterion: float
     values: dict[str, Any]
-    word: Word = field(repr=False, default=())
+
+    @property
+    def text(self) -> str:
+        return self.letters.text
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Trial:
     times: Array
     initial: Any
 
-    def fitted(self, candidate: Candidate) -> tuple[FittedFormula, LetteredFormula] | None:
+    def fitted(self, candidate: Candidate) -> FittedFormula | None:
         """The formula through the flow; None where the flow does not reach the last time, or it cannot be fitted."""
         values = evaluate(candidate.word, candidate.constants, self.form.smooth.states.reshape(1, -1))
         coefficients = self.form.coefficients(values)
@@ -83,7 +83,7 @@ class Trial:
         letters = lettered(candidate.word, end.constants[None], self.unknown.coefficients)
         found = dict(zip(self.unknown.coefficients, end.coefficients.tolist(), strict=True))
         found.update(letters.values(end.constants))
-        return self._row(candidate, letters, found, end.squares), letters
+        return self._row(candidate, letters, found, end.squares)
 
     @cached_property
     def start(self) -> Array:
@@ -99,7 +99,7 @@ class Trial:
         fixed = self.initial is not None or self.start.size > _MOST_STARTS
         return None if terms is None else FlowProblem(terms, self.states, self.times, fixed)
 
-    def _fitted_slowly(self, candidate: Candidate, coefficients: Array) -> tuple[FittedFormula, LetteredFormula] | None:
+    def _fitted_slowly(self, candidate: Candidate, coefficients: Array) -> FittedFormula | None:
         letters = lettered(candidate.word, candidate.constants, self.unknown.coefficients)
         system = parse(letters.within(self.unknown.equation, self.unknown.name))
         start = dict(zip(self.unknown.coefficients, coefficients.tolist(), strict=True))
@@ -113,7 +113,7 @@ class Trial:
         except NotApplicable:
             return None
         squares = float(np.nansum(np.square(end.observed - end.states)))
-        return self._row(candidate, letters, end.values, squares), letters
+        return self._row(candidate, letters, end.values, squares)
 
     def _row(
         self, candidate: Candidate, letters: LetteredFormula, values: dict[str, Any], squares: float
@@ -122,7 +122,7 @@ class Trial:
         starts = 0 if self.initial is not None else self.start.size
         sigma = float(np.sqrt(squares / max(count - len(values) - starts, 1)))
         criterion = count * np.log(squares / count) + len(values) * np.log(count) + UNIT_COST * candidate.size
-        return FittedFormula(letters.text, candidate.size, sigma, float(criterion), values, candidate.word)
+        return FittedFormula(letters, candidate.size, sigma, float(criterion), values)
 
 
 # ---------------------------------------------------------------------- state distillation
@@ -144,8 +144,7 @@ class Distillation:
 
     equation: str
     function: str
-    formula: str | None
-    system: System | None
+    letters: LetteredFormula | None = field(repr=False)
     fit: Fit | None = field(repr=False)
     tried: tuple[FittedFormula, ...]
     noise: float
@@ -153,8 +152,16 @@ class Distillation:
     max_size: int
     #: The function before any formula, as a spline: points and values.
     spline: tuple[Array, Array] = field(repr=False)
-    letters: LetteredFormula | None = field(repr=False, default=None)
-    word: Word = field(repr=False, default=())
+
+    @property
+    def formula(self) -> str | None:
+        """The formula in letters."""
+        return None if self.letters is None else self.letters.text
+
+    @cached_property
+    def system(self) -> System | None:
+        """The equation with the formula."""
+        return None if self.letters is None else parse(self.letters.within(self.equation, self.function))
 
     @property
     def values(self) -> dict[str, Any]:
@@ -211,7 +218,7 @@ class Distillation:
             raise NotApplicable(f"expected a formula, got none: {self.answer}")
         points = np.asarray(x, dtype=float)
         constants = self.letters.constants(self.values)[None]
-        return evaluate(self.word, constants, points.reshape(-1))[0].reshape(points.shape)
+        return evaluate(self.letters.word, constants, points.reshape(-1))[0].reshape(points.shape)
 
 
 def distil(
@@ -285,19 +292,18 @@ def distil(
     archive = searched(target, functions, max_size, 0.01, effort or EFFORT, seed, nested=nested)
     trial = Trial(unknown, operator, form, seen, when, initial)
     tried = ranked(trial, shortlist(archive, target))
-    rows = tuple(sorted((row for row, _ in tried), key=lambda row: row.size))
+    rows = tuple(sorted(tried, key=lambda row: row.size))
     answer = Distillation(
-        equation, function, None, None, None, rows, form.smooth.noise, within, max_size, (spline[0], spline[1])
+        equation, function, None, None, rows, form.smooth.noise, within, max_size, (spline[0], spline[1])
     )
-    for row, letters in tried:
+    for row in tried:
         if row.sigma > within * form.smooth.noise:
             break
         try:
-            last = _last_fit(trial, row, letters, graph, normalisation, level)
+            last = _last_fit(trial, row, graph, normalisation, level)
         except NotApplicable:  # constants that no flow reveals: the formula says the same in a shorter way
             continue
-        text = letters.within(equation, function)
-        return replace(answer, formula=letters.text, system=parse(text), fit=last, letters=letters, word=row.word)
+        return replace(answer, letters=row.letters, fit=last)
     return answer
 
 
@@ -322,25 +328,23 @@ def shortlist(archive: Archive, target: Target) -> list[Candidate]:
     return sorted(pool.values(), key=score)[:SHORTLIST]
 
 
-def ranked(trial: Trial, candidates: Sequence[Candidate]) -> list[tuple[FittedFormula, LetteredFormula]]:
+def ranked(trial: Trial, candidates: Sequence[Candidate]) -> list[FittedFormula]:
     """The formulas through the flow, in the order in which they are to be taken: the chosen one first.
 
     It is the smallest whose criterion is at most 6 above the lowest; the others follow by their criterion.
     """
-    tried = [entry for entry in map(trial.fitted, candidates) if entry is not None]
+    tried = [row for row in map(trial.fitted, candidates) if row is not None]
     if not tried:
         raise NotApplicable("expected a formula with which the flow reaches the last time, got none; pass initial=")
-    lowest = min(row.criterion for row, _ in tried)
-    near = [entry for entry in tried if entry[0].criterion <= lowest + LITTLE]
-    first = min(near, key=lambda entry: (entry[0].size, entry[0].criterion))
-    return [first, *sorted((e for e in tried if e is not first), key=lambda e: e[0].criterion)]
+    lowest = min(row.criterion for row in tried)
+    near = [row for row in tried if row.criterion <= lowest + LITTLE]
+    first = min(near, key=lambda row: (row.size, row.criterion))
+    return [first, *sorted((row for row in tried if row is not first), key=lambda row: row.criterion)]
 
 
-def _last_fit(
-    trial: Trial, row: FittedFormula, letters: LetteredFormula, graph: Any, normalisation: str, level: float | None
-) -> Fit:
+def _last_fit(trial: Trial, row: FittedFormula, graph: Any, normalisation: str, level: float | None) -> Fit:
     """The chosen formula through the flow once more, by `fit`, which gives its intervals."""
-    system = parse(letters.within(trial.unknown.equation, trial.unknown.name))
+    system = parse(row.letters.within(trial.unknown.equation, trial.unknown.name))
     start = {n: v for n, v in row.values.items() if system.assumptions.sign(n) == "real" or v > 0}
     start = {n: v for n, v in start.items() if np.isfinite(v).all()}
     return fit(

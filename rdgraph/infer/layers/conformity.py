@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -14,17 +14,20 @@ import sympy as sp
 from rdgraph.answers import Answer, Status
 from rdgraph.errors import InvalidArgument, RdgraphError
 from rdgraph.infer.layers.equation_target import Target, right_hand_side
-from rdgraph.infer.layers.fault_edits import FREED, single_faults
+from rdgraph.infer.layers.faults import EXPLANATION_EFFORT, Explanation, Hint, attention_hint, explanations
 from rdgraph.infer.layers.layer_call import Adaptor, LayerCall
 from rdgraph.infer.layers.layer_check import Comparison, LayerCheck, first_agreeing, read_values
 from rdgraph.infer.layers.layer_properties import Certificate, LayerProperty, certificate, layer_properties
-from rdgraph.infer.layers.letter_fit import Effort, Shape
-from rdgraph.infer.layers.number_words import array_word
-from rdgraph.infer.layers.operator_reading import Reading, declared_readings, differences, neighbouring_readings
-from rdgraph.infer.layers.probe_graphs import ProbeGraph, read_graph, read_graphs
-from rdgraph.infer.layers.probe_stack import OperatorRule, ask
+from rdgraph.infer.layers.letter_fit import Shape, Values
+from rdgraph.infer.layers.probe_graphs import (
+    ProbeGraph,
+    Reading,
+    declared_readings,
+    read_graph,
+    read_graphs,
+)
+from rdgraph.infer.layers.probe_stack import OperatorRule, Probe, Stack, ask
 from rdgraph.infer.layers.recovery import RecoveredLine, recovered_line
-from rdgraph.infer.layers.small_witness import LayerWitness, smallest_witness
 from rdgraph.language.printer import to_text
 from rdgraph.language.tree import Apply, Kind, Name, Plus, names_in
 from rdgraph.language.tree import field as field_name
@@ -32,158 +35,162 @@ from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
 from rdgraph.theory.lipschitz import lipschitz_global
 
-# ---------------------------------------------------------------------- fault hints
-# Why a layer differs: readings, comparisons and equations with one fault that agree with what it answered.
+# ---------------------------------------------------------------------- small witness
+#: Questions to the layer on the way to a smaller witness.
+MOST_QUESTIONS = 250
 
-#: What the search for faults may cost: some four seconds.
-EXPLANATION_EFFORT = 40_000_000
-#: The order in which explanations that agree equally well are told: what explains most by itself comes last.
-_ORDER = (
-    "dropout", "comparison", "transposed edges", "self-loops", "normalisation", "weights", "activation", "sign",
-    "operator", "missing term", "power", "letter", "bias", "coefficient", "attention", "training mode", "graphs",
-)  # fmt: skip
+Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class Hint:
-    """A kind of fault, and what it is in words; `explains` says whether the layer agrees once it is allowed for."""
+class LayerWitness:
+    """A graph, a state and a start on which both sides differ."""
 
-    kind: str
-    text: str
-    explains: bool = True
-    equation: str = ""
-    term: str = ""
+    graph: ProbeGraph
+    state: Array
+    start: Array | None
+    equation: Array
+    layer: Array
 
     def __str__(self) -> str:
-        return f"{self.kind}: {self.text}" if self.explains else f"maybe {self.kind}: {self.text}"
+        start = "" if self.start is None else f", H0 = {_shown(self.start)}"
+        return (
+            f"{self.graph}; H = {_shown(self.state)}{start}: the equation gives {_shown(self.equation)}, "
+            f"the layer {_shown(self.layer)}"
+        )
 
 
-@dataclass(frozen=True)
-class Explanation:
-    """A hint with the comparison that agrees."""
-
-    hint: Hint
-    comparison: Comparison
-
-
-def explanations(
-    check: LayerCheck, target: Target, reading: Reading, effort: float = EXPLANATION_EFFORT
-) -> list[Explanation]:
-    """Single faults under which the layer agrees, the likeliest first, one of each kind.
-
-    Where there is none, readings that differ in several things are tried, too.
-    """
-    check = replace(check, effort=Effort(effort))
-    found: dict[str, Explanation] = {}
-    for source in (_other_readings, _other_comparisons, _other_equations):
-        for hint, changed, other, known in source(check, target, reading):
-            if hint.kind in found or check.effort.is_spent:
-                continue
-            if found and hint.kind in ("coefficient", "bias"):
-                continue  # a free number explains what something else does, too
-            comparison = _tried(check, changed, other, known, starts=0 if found else 1)
-            if comparison is not None:
-                found[hint.kind] = Explanation(_worded(check, hint, comparison), comparison)
-    if not found:
-        return _several_readings(check, target, reading)
-    return sorted(found.values(), key=lambda e: _ORDER.index(e.hint.kind))
-
-
-def _several_readings(check: LayerCheck, target: Target, reading: Reading) -> list[Explanation]:
-    for other in declared_readings(transposed=None):
-        if check.effort.is_spent:
+def smallest_witness(check: LayerCheck, target: Target, reading: Reading, values: Values) -> LayerWitness | None:
+    """The first difference on the smallest graphs and simplest states, made smaller as long as it stays."""
+    search = _Shrinking(check, target, reading, values)
+    found = search.first()
+    while found is not None and search.left > 0:
+        smaller = search.smaller(found)
+        if smaller is None:
             break
-        comparison = _tried(check, target, other, check.known, starts=1)
-        if comparison is not None:
-            return [Explanation(Hint(kind, text), comparison) for kind, text in differences(reading, other)]
-    return []
+        found = smaller
+    return found
 
 
-Candidate = tuple[Hint, Target, Reading, Mapping[str, Any]]
+class _Shrinking:
+    """Questions put to both sides, counted."""
 
+    def __init__(self, check: LayerCheck, target: Target, reading: Reading, values: Values) -> None:
+        self.check, self.target, self.reading, self.values = check, target, reading, values
+        self.left = MOST_QUESTIONS
+        #: What rounding cannot explain by far, so that a witness is plain to see.
+        self.gap = 1e4 * check.precision
 
-def _tried(
-    check: LayerCheck, target: Target, reading: Reading, known: Mapping[str, Any], starts: int
-) -> Comparison | None:
-    """The comparison, where it agrees; None where it does not, or the changed equation has no meaning."""
-    try:
-        comparison = check.compared(target, reading, known, starts=starts)
-    except RdgraphError:
+    def first(self) -> LayerWitness | None:
+        for graph in self.check.answers.graphs:
+            for state in _simple_states(graph, self.check.call.width):
+                if self.left <= 0:
+                    break
+                if (found := self.differs(graph, state, np.zeros_like(state))) is not None:
+                    return found
+        for probe in self.check.answers.probes:
+            if self.left > 0 and (found := self.differs(probe.graph, probe.state, probe.start)) is not None:
+                return found
+        self.gap, self.left = self.check.precision, MOST_QUESTIONS
+        worst = np.argsort(self.check.errors(self.target, self.reading, self.values))[::-1][:3]
+        probes = [self.check.whole.probes[k] for k in worst]
+        return next((w for p in probes if (w := self.differs(p.graph, p.state, p.start)) is not None), None)
+
+    def differs(self, graph: ProbeGraph, state: Array, start: Array) -> LayerWitness | None:
+        self.left -= 1
+        call = self.check.call
+        begun = start if call.takes_start else state
+        try:
+            output = call(graph, state, begun)
+        except Exception:
+            return None
+        stack = Stack([Probe(graph, state, begun, output)], self.check.rules)
+        rows = self.target.values({**stack.states, **stack.operators(self.reading), **self.values})
+        if rows.shape != output.shape or (np.isnan(rows).any() and np.isnan(output).any()):
+            return None
+        if np.abs(rows - output).max() <= self.gap * stack.tolerance(1.0).max():
+            return None
+        return LayerWitness(graph, state, begun if call.takes_start else None, rows, output)
+
+    def smaller(self, witness: LayerWitness) -> LayerWitness | None:
+        start = witness.state if witness.start is None else witness.start
+        for graph, keep in _smaller_graphs(witness.graph, is_bound=self.check.call.is_bound):
+            if self.left > 0 and (found := self.differs(graph, witness.state[keep], start[keep])) is not None:
+                return found
+        for change in (_zeroed, _simplified):
+            for state, begun in change(witness.state, start, self.check.call.takes_start):
+                if self.left > 0 and (found := self.differs(witness.graph, state, begun)) is not None:
+                    return found
         return None
-    return comparison if check.agrees(comparison) else None
 
 
-def _other_readings(check: LayerCheck, target: Target, reading: Reading) -> Iterator[Candidate]:
-    for kind, text, other in neighbouring_readings(reading):
-        yield Hint(kind, text), target, other, check.known
+def _simple_states(graph: ProbeGraph, width: int) -> Iterator[Array]:
+    """One entry that is 1, ones, 1, 2, 3 ..., and the like with signs."""
+    shape = (graph.num_nodes, width)
+    for place in range(graph.num_nodes):
+        state = np.zeros(shape)
+        state[place, 0] = 1.0
+        yield state
+    yield np.ones(shape)
+    counted = np.arange(1.0, 1 + graph.num_nodes * width).reshape(shape)
+    yield counted
+    yield counted * np.where(np.indices(shape).sum(axis=0) % 2, -0.5, 0.5)
 
 
-def _other_comparisons(check: LayerCheck, target: Target, reading: Reading) -> Iterator[Candidate]:
-    """Euler's step for the flow, the increment for the step, and the like."""
-    if check.widths[0] != check.widths[1]:
+def _smaller_graphs(graph: ProbeGraph, *, is_bound: bool) -> Iterator[tuple[ProbeGraph, Array]]:
+    """The graph without one node, or without one edge; edges that go both ways go together."""
+    if is_bound:
         return
-    step = Target(target.tree, "step", 1, target.step if target.compared == "step" else target.T)
-    forms = {
-        "one step of Euler's method": step,
-        "the right-hand side alone, without the state": Target(target.tree, "field"),
-        "the flow": Target(
-            target.tree, "flow", T=target.step * target.count if target.compared == "step" else target.T
-        ),
-    }
-    if target.count > 1:
-        forms |= {
-            f"{n} of {target.count} steps": replace(target, count=n) for n in (target.count - 1, target.count + 1) if n
-        }
-    if target.compared == "field":
-        forms = {"a step of Euler's method, H + f(H)": Target(target.tree, "step", 1, 1.0)}
-    for words, form in forms.items():
-        if form != target:
-            yield Hint("comparison", f"the layer computes {words}"), form, reading, check.known
+    weight = dict(zip(graph.edges, map(float, graph.edge_weight), strict=True))
+
+    def made(nodes: list[int], kept: dict[tuple[int, int], float]) -> ProbeGraph:
+        place = {old: new for new, old in enumerate(nodes)}
+        pairs = {(place[s], place[t]): w for (s, t), w in kept.items() if s in place and t in place}
+        return ProbeGraph("witness", len(nodes), tuple(pairs), tuple(pairs.values()) if graph.is_weighted else ())
+
+    everyone = list(range(graph.num_nodes))
+    if graph.num_nodes > 1:
+        for gone in everyone:
+            rest = [node for node in everyone if node != gone]
+            yield made(rest, weight), np.array(rest)
+    for source, target in graph.edges:
+        if source <= target or (target, source) not in weight:
+            both = {(source, target), (target, source)}
+            yield made(everyone, {e: w for e, w in weight.items() if e not in both}), np.array(everyone)
+    if graph.is_weighted:
+        yield ProbeGraph("witness", graph.num_nodes, graph.edges), np.array(everyone)
 
 
-def _other_equations(check: LayerCheck, target: Target, reading: Reading) -> Iterator[Candidate]:
-    for edit in single_faults(target.tree):
-        if edit.freed and edit.freed != FREED and edit.freed not in check.known:
-            continue  # it was free before
-        changed = replace(target, tree=edit.tree)
-        yield Hint(edit.kind, edit.text, equation=str(changed), term=edit.term), changed, reading, check.known
-    used = {n.name for n in names_in(target.tree)}
-    for name in sorted(used & set(check.known)):
-        others = {key: value for key, value in check.known.items() if key != name}
-        yield Hint("coefficient", f"{name} has another value", term=name), target, reading, others
+def _zeroed(state: Array, start: Array, both: bool) -> Iterator[tuple[Array, Array]]:
+    yield from _changed(state, start, both, lambda value: 0.0 if value != 0 else None)
 
 
-def _worded(check: LayerCheck, hint: Hint, comparison: Comparison) -> Hint:
-    """The hint with the value that a freed number was found to have, in the text and in the equation."""
-    values = comparison.fit.values
-    if hint.term in values and hint.term in check.known:
-        return replace(hint, text=f"{hint.text}: {array_word(hint.term, values[hint.term], check.named, check.near)}")
-    if FREED not in values or FREED in comparison.fit.loose:
-        return hint
-    word = array_word(FREED, values[FREED], check.named, check.near)
-    text = f"{hint.text}: {word.removeprefix(f'{FREED} = ')}"
-    shown = word.removeprefix(f"{FREED} = ") if values[FREED].ndim == 0 else FREED
-    return replace(hint, text=text, equation=hint.equation.replace(FREED, shown))
+def _simplified(state: Array, start: Array, both: bool) -> Iterator[tuple[Array, Array]]:
+    def simpler(value: float) -> float | None:
+        return None if value == round(value) and abs(value) <= 1 else 1.0 if value > 0 else -1.0
+
+    yield from _changed(state, start, both, simpler)
 
 
-def attention_hint(check: LayerCheck, target: Target, reading: Reading) -> Hint | None:
-    """Rows of the operator that the layer applies do not sum to what the equation's do; for layers linear in H."""
-    if not any(n.kind is Kind.OPERATOR and n.name != "I" for n in names_in(target.tree)):
-        return None
-    if reading.normalisation != "row" or check.unknowns(target.tree).size or check.widths[0] != check.widths[1]:
-        return None
-    graph = max(check.answers.graphs, key=lambda g: g.num_nodes)
-    shape = (graph.num_nodes, check.call.width)
-    rows = check.call(graph, np.ones(shape)) - check.call(graph, np.zeros(shape))
-    letters = {**reading.operators(graph), **check.known, "H": np.ones(shape), "H0": np.zeros(shape)}
-    wanted = target.values(letters) - target.values({**letters, "H": np.zeros(shape)})
-    worst = int(np.abs(rows - wanted).max(axis=1).argmax())
-    if np.abs(rows - wanted).max() <= check.precision:
-        return None
-    text = (
-        f"on constants node {worst} gets {rows[worst, 0]:.4g} where weights that sum to 1 give {wanted[worst, 0]:.4g}"
-    )
-    return Hint("attention", f"the weights of a node do not sum to 1: {text}", explains=False)
+def _changed(
+    state: Array, start: Array, both: bool, change: Callable[[float], float | None]
+) -> Iterator[tuple[Array, Array]]:
+    """The arrays with one entry changed at a time."""
+    for which, array in enumerate((state, start) if both else (state,)):
+        for place in np.ndindex(array.shape):
+            value = change(float(array[place]))
+            if value is not None:
+                other = array.copy()
+                other[place] = value
+                yield (other, start) if which == 0 else (state, other)
+
+
+def _shown(array: Array) -> str:
+    """Rows in brackets, numbers with four digits; what is rounding beside the largest is 0."""
+    rounded = np.where(np.abs(array) <= 1e-12 * max(1.0, float(np.abs(array).max(initial=0.0))), 0.0, array)
+    if array.shape[1] == 1:
+        return "[" + ", ".join(f"{v:.4g}" for v in rounded[:, 0]) + "]"
+    return "[" + ", ".join("(" + ", ".join(f"{v:.4g}" for v in row) + ")" for row in rounded) + "]"
 
 
 # ---------------------------------------------------------------------- conformity

@@ -12,7 +12,7 @@ import sympy as sp
 from scipy.integrate import solve_ivp
 
 from rdgraph.errors import InvalidArgument, NotApplicable
-from rdgraph.infer.layers.function_inverses import Array
+from rdgraph.infer.formulas.slopes_and_inverses import Array
 from rdgraph.language.printer import to_text
 from rdgraph.language.tree import (
     Apply,

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
+from rdgraph.infer.formulas.slopes_and_inverses import OF_PARAMETERS
 from rdgraph.infer.layers.equation_target import Target
-from rdgraph.infer.layers.fault_edits import FREED
 from rdgraph.infer.layers.layer_call import LayerCall
 from rdgraph.infer.layers.letter_fit import (
+    FREED,
     STARTS,
     Effort,
     Fit,
@@ -24,12 +25,100 @@ from rdgraph.infer.layers.letter_fit import (
     parameter_guesses,
     unknown_letters,
 )
-from rdgraph.infer.layers.number_words import array_word, number_word
-from rdgraph.infer.layers.operator_reading import Reading
+from rdgraph.infer.layers.probe_graphs import Reading
 from rdgraph.infer.layers.probe_stack import Answers, OperatorRule, Probe, Stack
 from rdgraph.language.assumptions import Assumptions
 from rdgraph.language.tree import Kind, names_in
 from rdgraph.theory.equality.dense_oracle import evaluate
+from rdgraph.wording import fraction_text, near_fraction
+
+# ---------------------------------------------------------------------- number words
+# Fitted numbers in words: fractions, functions of fractions, and the parameters of a layer that they come from.
+
+#: How near a number must lie to a fraction to be taken for it.
+NEAR = 1e-9
+
+Array = np.ndarray
+
+
+def number_word(
+    value: float, named: Mapping[str, Array] | None = None, near: float = NEAR, letter: str = ""
+) -> tuple[str, float]:
+    """A number in words, and the number that these words stand for.
+
+    Of the layer's parameters that fit, the one with the name of the letter comes first, and 1 - p after every p.
+
+    >>> number_word(0.3333333333333), number_word(1/(1 + math.exp(-0.3)))[0], number_word(2.0)[0]
+    (('1/3', 0.3333333333333333), 'sigmoid(0.3)', '2')
+    >>> number_word(0.123456, {"beta": np.array(0.123456)})[0]
+    'beta of the layer'
+    >>> layer = {"alpha": np.array(0.7654321), "beta": np.array(0.2345679)}
+    >>> [number_word(0.2345679, layer, letter=letter)[0] for letter in ("beta", "k")]
+    ['beta of the layer', 'beta of the layer']
+    """
+    close = near * max(1.0, abs(value))
+    if (plain := near_fraction(value, close)) is not None:
+        return fraction_text(plain), float(plain)
+    single = {key: float(array.reshape(-1)[0]) for key, array in (named or {}).items() if array.size == 1}
+    ordered = sorted(single.items(), key=lambda pair: pair[0].rpartition(".")[2] != letter)
+    for words in (_as_parameter, _from_parameter):
+        for key, parameter in ordered:
+            if word := words(value, key, parameter, close):
+                return word
+    for name, (function, inverse) in OF_PARAMETERS.items():
+        try:
+            inner = near_fraction(inverse(value), near)
+            if inner is not None and inner.denominator <= 20 and abs(function(float(inner)) - value) <= close:
+                return f"{name}({fraction_text(inner)})", function(float(inner))
+        except (ValueError, OverflowError, ZeroDivisionError):
+            continue
+    return f"{value:.10g}", value
+
+
+def array_word(name: str, value: Array, named: Mapping[str, Array] | None = None, near: float = NEAR) -> str:
+    """What a fitted letter is, in words.
+
+    >>> array_word("W", np.eye(2)), array_word("k", np.array([0.5, 0.25]))
+    ('W = I', 'k = (0.5, 0.25)')
+    """
+    if value.ndim == 0:
+        return f"{name} = {number_word(float(value), named, near, name)[0]}"
+    for key, array in (named or {}).items():
+        squeezed = array.squeeze() if array.ndim > value.ndim else array
+        if squeezed.shape == value.shape and _same(squeezed, value, near):
+            return f"{name} = {key} of the layer"
+        if squeezed.ndim == 2 and squeezed.T.shape == value.shape and _same(squeezed.T, value, near):
+            return f"{name} = {key} of the layer, transposed"
+    if value.ndim == 1:
+        shown = ", ".join(number_word(float(v), None, near)[0] for v in value[:4])
+        return f"{name} = ({shown}{', ...' if len(value) > 4 else ''})"
+    rows, columns = value.shape
+    if rows == columns and _same(value, np.eye(rows), near):
+        return f"{name} = I"
+    if rows == columns and _same(value, value[0, 0] * np.eye(rows), near):
+        return f"{name} = {number_word(float(value[0, 0]), named, near)[0]}*I"
+    return f"{name} fitted ({rows} x {columns})"
+
+
+def _as_parameter(value: float, key: str, parameter: float, close: float) -> tuple[str, float] | None:
+    return (f"{key} of the layer", parameter) if abs(parameter - value) <= close else None
+
+
+def _from_parameter(value: float, key: str, parameter: float, close: float) -> tuple[str, float] | None:
+    if abs(1 - parameter - value) <= close:
+        return f"1 - {key} of the layer", 1 - parameter
+    for name, (function, _) in OF_PARAMETERS.items():
+        try:
+            if abs(function(parameter) - value) <= close:
+                return f"{name}({key} of the layer)", function(parameter)
+        except (ValueError, OverflowError):
+            continue
+    return None
+
+
+def _same(left: Array, right: Array, near: float) -> bool:
+    return bool(np.abs(left - right).max(initial=0.0) <= near * max(1.0, float(np.abs(right).max(initial=0.0))))
+
 
 #: Differences up to this part of an answer are rounding, in double and in single precision.
 PRECISION, SINGLE_PRECISION = 1e-9, 2e-4
@@ -40,7 +129,6 @@ ROWS_PER_UNKNOWN, FEWEST = 3, 30
 #: What the search for letters may cost over all equations and readings: some six seconds.
 AGREEMENT_EFFORT = 60_000_000
 
-Array = np.ndarray
 _ALLOWED: dict[str, Callable[[float], bool]] = {
     "positive": lambda v: v > 0, "negative": lambda v: v < 0, "nonnegative": lambda v: v >= 0,
     "nonpositive": lambda v: v <= 0, "real": lambda v: True,

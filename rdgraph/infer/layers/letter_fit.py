@@ -12,9 +12,9 @@ import sympy as sp
 
 from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.infer.fit.damped_steps import Effort, minimise
+from rdgraph.infer.formulas.slopes_and_inverses import inverses
 from rdgraph.infer.layers.equation_target import Target
-from rdgraph.infer.layers.function_inverses import inverses
-from rdgraph.infer.layers.operator_reading import Reading
+from rdgraph.infer.layers.probe_graphs import Reading
 from rdgraph.infer.layers.probe_stack import Stack
 from rdgraph.language.tree import (
     ELEMENTWISE,
@@ -37,6 +37,8 @@ from rdgraph.language.tree import (
 
 Array = np.ndarray
 Shape = tuple[int, ...]
+#: The name of the letter that stands for a number or a coefficient that is fitted again.
+FREED = "fitted"
 #: More unknown numbers than this are not fitted.
 MOST_UNKNOWN = 800
 

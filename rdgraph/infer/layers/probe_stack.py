@@ -13,8 +13,7 @@ from scipy.sparse import csr_array
 
 from rdgraph.errors import InvalidArgument
 from rdgraph.infer.layers.layer_call import LayerCall
-from rdgraph.infer.layers.operator_reading import Reading
-from rdgraph.infer.layers.probe_graphs import ProbeGraph
+from rdgraph.infer.layers.probe_graphs import ProbeGraph, Reading
 
 #: Generic states on every graph beside the special ones.
 GENERIC = 3

@@ -11,10 +11,10 @@ import numpy as np
 import sympy as sp
 
 from rdgraph.answers import Answer, Status
+from rdgraph.infer.formulas.slopes_and_inverses import BESIDE_THE_STATE, GATES, OF_ENTRIES, inverses, is_in_range
 from rdgraph.infer.layers.equation_target import Target, right_hand_side
-from rdgraph.infer.layers.function_inverses import BESIDE_THE_STATE, GATES, OF_ENTRIES, inverses, is_in_range
 from rdgraph.infer.layers.layer_call import Adaptor, LayerCall
-from rdgraph.infer.layers.layer_check import Comparison, LayerCheck
+from rdgraph.infer.layers.layer_check import NEAR, Comparison, LayerCheck
 from rdgraph.infer.layers.layer_properties import (
     Certificate,
     LayerProperty,
@@ -25,14 +25,13 @@ from rdgraph.infer.layers.layer_properties import (
     slopes,
 )
 from rdgraph.infer.layers.letter_fit import LEAST, Effort
-from rdgraph.infer.layers.number_words import MOST_PARTS
-from rdgraph.infer.layers.operator_reading import Reading, declared_readings
-from rdgraph.infer.layers.probe_graphs import read_graph, read_graphs
+from rdgraph.infer.layers.probe_graphs import Reading, declared_readings, read_graph, read_graphs
 from rdgraph.infer.layers.probe_stack import Probe, Stack, ask
 from rdgraph.language.reader import Vocabulary, read_expression
 from rdgraph.language.tree import Kind
 from rdgraph.systems.parser import parse
 from rdgraph.theory.equality.dense_oracle import evaluate
+from rdgraph.wording import fraction_text, near_fraction, signed_sum
 
 # ---------------------------------------------------------------------- feature fit
 # Interpolation by features: which words A^k and which functions of entries occur in the answers of a layer.
@@ -136,7 +135,7 @@ def written(fit: FeatureFit) -> Line:
     terms: list[str] = []
     if shared is not None:
         matrix, numbers = shared
-        inner = _sum([_scaled(c, w) for c, (w, _) in zip(numbers, blocks, strict=True)])
+        inner = signed_sum([_scaled(c, w) for c, (w, _) in zip(numbers, blocks, strict=True)])
         kinds["W"], values["W"] = "matrix", matrix
         terms.append(f"({inner})@W" if len(blocks) > 1 or "@" in inner or "*" in inner else f"{inner}@W")
     else:
@@ -147,7 +146,7 @@ def written(fit: FeatureFit) -> Line:
             terms.append(_channelled(entry, factor, f"c{m + 1}", kinds, values))
     if not is_zero(fit.constant, max(size, 1.0)):
         terms.append(_constant(fit.constant, kinds, values))
-    return Line(_sum(terms) if terms else "0*H", kinds, values)
+    return Line(signed_sum(terms) if terms else "0*H", kinds, values)
 
 
 def _shared(blocks: Sequence[tuple[str, Array]]) -> tuple[Array, list[float]] | None:
@@ -200,20 +199,9 @@ def number_text(value: float) -> str:
     >>> number_text(0.3333333333333), number_text(-0.25), number_text(2.0000000000001)
     ('1/3', '-0.25', '2')
     """
-    for digits in range(5):
-        if abs(round(value, digits) - value) <= 1e-9 * max(1.0, abs(value)):
-            return f"{round(value, digits):.{digits}f}"
-    plain = sp.Rational(value).limit_denominator(MOST_PARTS)
-    if abs(float(plain) - value) <= 1e-9 * max(1.0, abs(value)):
-        return str(plain)
+    if (plain := near_fraction(value, NEAR * max(1.0, abs(value)))) is not None:
+        return fraction_text(plain)
     return f"{value:.13g}" if "e" not in f"{value:.13g}" else f"{value:.16f}"
-
-
-def _sum(terms: Sequence[str]) -> str:
-    text = terms[0]
-    for term in terms[1:]:
-        text += f" - {term[1:]}" if term.startswith("-") else f" + {term}"
-    return text
 
 
 def _multiple_of_identity(matrix: Array) -> float | None:

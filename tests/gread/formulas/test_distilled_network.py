@@ -14,13 +14,21 @@ from scipy import stats
 import gread
 import rdgraph as rd
 from gread.comparison import share_ratio
-from gread.formulas.distilled_network import TAKEN, formula_cost, proofs_of, retrained, trained_equation
-from gread.formulas.learned_curves import LearnedCurves, chosen_name, curves_of
+from gread.formulas.distilled_network import (
+    TAKEN,
+    LearnedCurves,
+    chosen_name,
+    curves_of,
+    formula_cost,
+    proofs_of,
+    retrained,
+    trained_equation,
+)
 from gread.models.resolution import link_of
 from gread.settings.gread_settings import GreadSettings
 from gread.training.trainer import Trained
 from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
-from rdgraph.infer.formulas.genetic_search import Effort
+from rdgraph.infer.formulas.formula_search import Effort
 from rdgraph.vocabulary.learned_functions import LearnedFunction, LearnedValues
 
 QUICK = Effort(population=20, generations=1)

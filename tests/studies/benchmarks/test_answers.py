@@ -21,7 +21,7 @@ from gread.tuning.selection import chosen
 from gread.tuning.space import find_space
 from gread.tuning.successive_halving import Rungs
 from rdgraph.infer.fit.fitted_values import Fit
-from rdgraph.infer.formulas.found_formula import lettered
+from rdgraph.infer.formulas.formula_finding import lettered
 from rdgraph.infer.formulas.prefix_terms import Word
 from studies.benchmarks import conforming, coverage, formulas, halving
 from studies.benchmarks.conforming import (
@@ -40,7 +40,7 @@ from studies.benchmarks.formulas import CASES, drawn, is_recovered
 from studies.benchmarks.halving import RULES, Curves, replay, whole_search
 from studies.results import read_result
 
-EMPTY = rd.Distillation("-alpha*L@H + phi(H)", "phi", None, None, None, (), 0.01, 1.25, 20, (np.zeros(1), np.zeros(1)))
+EMPTY = rd.Distillation("-alpha*L@H + phi(H)", "phi", None, None, (), 0.01, 1.25, 20, (np.zeros(1), np.zeros(1)))
 
 
 # ---------------------------------------------------------------------- formulas
@@ -49,7 +49,7 @@ def found(word: Word, constants: list[float], alpha: float) -> rd.Distillation:
     values = {"alpha": alpha, **letters.values(np.array(constants))}
     made = Fit.__new__(Fit)
     object.__setattr__(made, "values", values)
-    return replace(EMPTY, formula=letters.text, fit=made, letters=letters, word=word)
+    return replace(EMPTY, fit=made, letters=letters)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def test_a_layer_that_conforms_ends_in_zero() -> None:
     done = CliRunner().invoke(cli.app, words)
     found = json.loads(done.stdout)
     assert (done.exit_code, found["conforms"], found["proof"]) == (0, True, True)
-    assert found["reading"].endswith("alpha = 1/2, beta = 1/4")
+    assert found["reading"].endswith("alpha = 0.5, beta = 0.25")
 
 
 def test_without_an_equation_the_line_is_looked_for() -> None:

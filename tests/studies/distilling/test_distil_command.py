@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from gread.formulas.distilled_network import TOLERANCE, formula_cost
-from gread.formulas.learned_curves import LearnedCurves, chosen_name
+from gread.formulas.distilled_network import TOLERANCE, LearnedCurves, chosen_name, formula_cost
 from rdgraph.errors import FileError, InvalidArgument
 from studies.cli import app as cli
 from studies.distilling.study import (

@@ -14,9 +14,8 @@ from scipy.stats import t as student
 
 import rdgraph as rd
 from rdgraph.errors import NotApplicable
-from rdgraph.infer.fit.least_squares import Residuals
+from rdgraph.infer.fit.least_squares import Residuals, Unknowns
 from rdgraph.infer.fit.observations import read_observations
-from rdgraph.infer.fit.unknowns import Unknowns
 
 GRAPH = rd.Graph.from_networkx(nx.path_graph(5))
 TIMES = np.array([0.0, 0.3, 0.45, 1.1, 1.6])

@@ -15,9 +15,8 @@ import rdgraph as rd
 from rdgraph import status_line
 from rdgraph.errors import NotApplicable
 from rdgraph.infer.fit.fitting import FlatDirections
-from rdgraph.infer.fit.least_squares import Residuals
+from rdgraph.infer.fit.least_squares import Residuals, Unknowns
 from rdgraph.infer.fit.observations import read_observations
-from rdgraph.infer.fit.unknowns import Unknowns
 
 Array = np.ndarray
 TIMES = np.linspace(0, 1, 6)

@@ -9,7 +9,7 @@ from scipy.optimize import curve_fit
 import rdgraph as rd
 from rdgraph.errors import InvalidArgument, UnknownName
 from rdgraph.infer.formulas.constant_fits import polished, samples
-from rdgraph.infer.formulas.genetic_search import Effort
+from rdgraph.infer.formulas.formula_search import Effort
 
 QUICK = Effort(population=40, generations=4)
 SOME = ("tanh", "exp", "relu", "sin")

@@ -6,13 +6,17 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from rdgraph.infer.formulas.constant_fits import samples
-from rdgraph.infer.formulas.formula_archive import Archive, Candidate
-from rdgraph.infer.formulas.formula_finding import shapes
-from rdgraph.infer.formulas.genetic_search import Breeder, split_sum
+from rdgraph.infer.formulas.constant_fits import Archive, Candidate, factor_places, rounded, samples, simple_numbers
+from rdgraph.infer.formulas.formula_search import (
+    Breeder,
+    is_nested,
+    is_trivial,
+    plain_form,
+    shapes,
+    signs_moved,
+    split_sum,
+)
 from rdgraph.infer.formulas.prefix_terms import Word, end_of, evaluate, size_of, to_text, weighted_sum, with_slopes
-from rdgraph.infer.formulas.simple_numbers import factor_places, rounded, simple_numbers
-from rdgraph.infer.formulas.term_library import is_nested, is_trivial, plain_form, signs_moved
 from rdgraph.language.formula_reader import read_expression
 
 FUNCTIONS = ("tanh", "sigmoid", "exp", "sin", "cos", "relu", "abs")

@@ -21,7 +21,7 @@ from rdgraph.infer.formulas.flow_fits import (
     spline_function,
     weak_form,
 )
-from rdgraph.infer.formulas.genetic_search import Effort
+from rdgraph.infer.formulas.formula_search import Effort
 
 GRAPH = rd.Graph.from_networkx(nx.watts_strogatz_graph(16, 4, 0.3, seed=1))
 OPERATOR = GRAPH.operator(dtype=torch.float64)

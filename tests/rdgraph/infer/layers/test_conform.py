@@ -66,7 +66,7 @@ def test_the_witness_belongs_to_the_reading_of_the_line_that_the_layer_computes(
 def test_fitted_numbers_are_fractions_and_the_agreement_is_a_proof() -> None:
     found = rd.conform(released_filter_bank, "-alpha*L@H + beta*(H + A@H)")
     assert found
-    assert found.reading == "row normalisation without self-loops, alpha = 1/2, beta = 1/4"
+    assert found.reading == "row normalisation without self-loops, alpha = 0.5, beta = 0.25"
     worth = found.certificate
     assert worth is not None
     assert worth.is_proof
@@ -256,7 +256,7 @@ def test_a_sign_that_is_assumed_is_held() -> None:
         return 0.5 * (x - mean(x, edge_index))
 
     assert not rd.conform(grows, "-alpha*L@H")
-    assert rd.conform(grows, "-alpha*L@H", assume="alpha real").reading.endswith("alpha = -1/2")
+    assert rd.conform(grows, "-alpha*L@H", assume="alpha real").reading.endswith("alpha = -0.5")
     assert rd.conform(grows, "-alpha*L@H", coefficients={"alpha": "channel"})
     assert not rd.conform(grows, "-alpha*L@H", coefficients={"alpha": "channel"}, assume="alpha > 0")
 

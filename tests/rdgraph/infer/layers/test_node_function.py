@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from rdgraph.errors import InvalidArgument
-from rdgraph.infer.layers.node_function import node_function
+from rdgraph.infer.layers.layer_call import node_function
 
 X = np.linspace(-2, 2, 21)
 

@@ -11,11 +11,17 @@ import rdgraph as rd
 from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.normalisation import dense_operator
 from rdgraph.infer.layers.equation_target import Target, degree_of, longest_word, right_hand_side
-from rdgraph.infer.layers.fault_edits import single_faults
+from rdgraph.infer.layers.faults import single_faults
 from rdgraph.infer.layers.layer_properties import monomials
 from rdgraph.infer.layers.letter_fit import unknown_letters
-from rdgraph.infer.layers.operator_reading import Reading, declared_readings, neighbouring_readings
-from rdgraph.infer.layers.probe_graphs import ProbeGraph, probe_graphs, read_graph
+from rdgraph.infer.layers.probe_graphs import (
+    ProbeGraph,
+    Reading,
+    declared_readings,
+    neighbouring_readings,
+    probe_graphs,
+    read_graph,
+)
 from rdgraph.infer.layers.probe_stack import Probe, Stack
 from rdgraph.language.printer import to_text
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 import rdgraph as rd
-from rdgraph.infer.layers.number_words import number_word
+from rdgraph.infer.layers.layer_check import number_word
 from rdgraph.infer.layers.recovery import number_text
 from tests.rdgraph.infer.layers.layers import Mixed, mean, neighbours, released_filter_bank
 
@@ -68,5 +68,5 @@ def test_why_there_is_none() -> None:
 def test_numbers_in_words() -> None:
     assert number_text(1 / 7) == "1/7"
     assert float(number_text(np.pi)) == pytest.approx(np.pi, abs=1e-12)
-    assert number_word(np.tanh(0.25))[0] == "tanh(1/4)"
+    assert number_word(np.tanh(0.25))[0] == "tanh(0.25)"
     assert number_word(0.7391, {})[0] == "0.7391"

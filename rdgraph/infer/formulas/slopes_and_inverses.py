@@ -1,4 +1,4 @@
-"""How functions are undone, by their records, and in what guise layers have single ones.
+"""Functions of the language by their records: slopes as numbers, inverses, and the guise that layers have them in.
 
 Outputs of a layer are undone where rounding does no harm; a function without an inverse is probed as any other, and
 only not looked for around everything.
@@ -7,18 +7,64 @@ only not looked for around everything.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 
 import numpy as np
 import sympy as sp
 from sympy.codegen.rewriting import expm1_opt, optimize
 
-from rdgraph.infer.formulas.function_slopes import SLOPES
 from rdgraph.vocabulary.function_records import BUILT_IN, REALS, ElementwiseFunction
 from rdgraph.vocabulary.functions import FUNCTIONS
 
 Array = np.ndarray
+#: From x and y = f(x) to f'(x).
+Slope = Callable[[Array, Array], Array]
+_X, _Y = sp.symbols("x y", real=True)
+#: Those that are looked for unless others are named.
+FUNCTIONS_USED = ("tanh", "sigmoid", "exp", "sin", "cos", "relu", "abs")
+
+
+class _Slopes(Mapping[str, Slope]):
+    """The slopes of the functions of the language that are defined for all numbers."""
+
+    def __getitem__(self, name: str) -> Slope:
+        if name not in _NAMES:
+            raise KeyError(name)
+        return _slope(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_NAMES)
+
+    def __len__(self) -> int:
+        return len(_NAMES)
+
+
+_NAMES = tuple(record.name for record in BUILT_IN if record.domain == REALS)
+#: Slope of a function by its name.
+SLOPES: Mapping[str, Slope] = _Slopes()
+
+
+@cache
+def _slope(name: str) -> Slope:
+    """f' of a record, in x and y = f(x), so that f is not evaluated twice; at a jump the slope on the left."""
+    record = FUNCTIONS[name]
+    formula = record.derivative(_X).xreplace({record.sympy(_X): _Y})
+    formula = formula.replace(sp.Heaviside, lambda at, *_: sp.Heaviside(at, 0))
+    return sp.lambdify((_X, _Y), formula, [{other.name: other.numpy for other in BUILT_IN}, "numpy"])
+
+
+def reflected(sign: int) -> tuple[str, ...]:
+    """Those with f(-x) = sign*f(x), by their records.
+
+    >>> reflected(-1), reflected(1)
+    (('tanh', 'sin'), ('abs', 'cos'))
+    """
+    records = [(name, FUNCTIONS[name].reflection) for name in SLOPES]
+    return tuple(name for name, reflection in records if reflection is not None and reflection(_X, _Y) == sign * _Y)
+
+
+# ---------------------------------------------------------------------- function inverses
 #: From outputs to the values inside, nan where an output says nothing of them.
 Inverse = Callable[[Array], Array]
 #: How much of a value inside the rounding of an output in float32 may cost.
