@@ -31,14 +31,13 @@ from gread.discovery.discovery_plan import (
     order_of,
     read_line,
 )
-from gread.discovery.equation_batches import LineResult, train_lines
+from gread.discovery.equation_batches import EquationResult, train_lines
 from gread.discovery.line_safety import LEFT_OUT, Examination, Examine, Safety
 from gread.discovery.line_sampling import LineSampler, make_line_sampler
 from gread.discovery.term_grammar import Line, Term, TermGrammar, find_terms
 from gread.settings.config import Config
 from gread.settings.gread_settings import GreadSettings
 from gread.training.trainer import choose_device
-from gread.tuning.candidates import TrialResult
 from gread.tuning.selection import chosen
 from gread.tuning.space import Value
 from rdgraph.errors import FileError
@@ -227,8 +226,7 @@ class Discovery:
         self._enumerated = self._distinct = 0
         self._tried: list[TriedLine] = []
         self._met: list[Line] = []  # drawn in this round, and seen before
-        self._results: dict[int, TrialResult] = {}
-        self._coefficients: dict[int, dict[str, float]] = {}
+        self._results: dict[int, EquationResult] = {}
         self._started, self._before, self._under_way = time.monotonic(), 0, 0.0
         self._sampler: LineSampler | None = None
         self._draws = 0
@@ -266,7 +264,6 @@ class Discovery:
             self._distinct,
             tuple(self._tried),
             results,
-            dict(self._coefficients),
         )
 
     def _ordered(self) -> list[Line]:
@@ -357,10 +354,9 @@ class Discovery:
         self._on_round(self.found())
         self._tell_progress()
 
-    def _take_up(self, tried: Sequence[TriedLine], results: Sequence[LineResult]) -> None:
+    def _take_up(self, tried: Sequence[TriedLine], results: Sequence[EquationResult]) -> None:
         self._tried += tried
-        self._results |= {result.trial.number: result.trial for result in results}
-        self._coefficients |= {result.trial.number: result.coefficients for result in results}
+        self._results |= {result.number: result for result in results}
         self._under_way = 0.0
 
     # ------------------------------------------------------------------ the folder
@@ -376,13 +372,17 @@ class Discovery:
         self.folder.mkdir(parents=True, exist_ok=True)
         write_text(path, self.plan.mark)
 
-    def _write_round(self, tried: Sequence[TriedLine], results: Sequence[LineResult]) -> None:
+    def _write_round(self, tried: Sequence[TriedLine], results: Sequence[EquationResult]) -> None:
         if self.folder is None:
             return
         (self.folder / ROUNDS).mkdir(exist_ok=True)
-        told = [{**r.trial.record(), "coefficients": r.coefficients} for r in results]
         met = [line_record(line) for line in self._met]
-        body = {"format": FORMAT, "tried": [t.record() for t in tried], "met": met, "results": told}
+        body = {
+            "format": FORMAT,
+            "tried": [t.record() for t in tried],
+            "met": met,
+            "results": [r.record() for r in results],
+        }
         number = len(list((self.folder / ROUNDS).glob("*.json")))
         write_text(self.folder / ROUNDS / f"{number:04d}.json", json.dumps(body) + "\n", durable=True)
 
@@ -397,7 +397,7 @@ class Discovery:
                     raise ValueError(f"the format {body['format']!r}")
                 tried = [TriedLine.read(record, self.plan.grammar) for record in body["tried"]]
                 met = [read_line(record, self.plan.grammar) for record in body.get("met", ())]
-                results = [LineResult(TrialResult.read(r), dict(r["coefficients"])) for r in body["results"]]
+                results = [EquationResult.read(record) for record in body["results"]]
             except (ValueError, LookupError, TypeError) as problem:
                 raise FileError(f"expected a round of equations in {path}, got {problem}; delete the folder") from None
             for own in tried:

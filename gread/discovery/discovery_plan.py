@@ -6,12 +6,12 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from gread.datasets.node_data import NodeData
 from gread.discovery.behaviours import Behaviours
-from gread.discovery.equation_batches import line_config
+from gread.discovery.equation_batches import EquationResult, line_config
 from gread.discovery.line_safety import LEFT_OUT, Safety
 from gread.discovery.line_sampling import SAMPLERS
 from gread.discovery.term_grammar import Line, Term, TermGrammar
@@ -160,8 +160,12 @@ class Discovered:
     enumerated: int
     distinct: int
     tried: tuple[TriedLine, ...]
-    results: tuple[TrialResult, ...]
-    coefficients: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
+    results: tuple[EquationResult, ...]
+
+    @property
+    def coefficients(self) -> dict[int, dict[str, float]]:
+        """Means over splits and channels, by the numbers of the equations."""
+        return {result.number: result.coefficients for result in self.results}
 
     @property
     def trained(self) -> dict[int, TriedLine]:

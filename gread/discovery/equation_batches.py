@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
@@ -27,7 +27,7 @@ from gread.settings.gread_settings import AUTO, GreadSettings
 from gread.settings.state_region import SAFE, StateRegion
 from gread.training.ensemble import Ensemble
 from gread.training.trainer import choose_device
-from gread.tuning.candidates import COMPLETE, DIVERGED, FAILED, PRUNED, Candidate, SplitAccuracies, TrialResult
+from gread.tuning.candidates import COMPLETE, DIVERGED, FAILED, PRUNED, Candidate, TrialResult
 from gread.tuning.rounds import REFUSALS, check_validation, reason
 from gread.tuning.successive_halving import HalvedRound, Rungs, halving_options
 from rdgraph import parse
@@ -38,8 +38,6 @@ from rdgraph.theory.method_choice import choose_method
 from rdgraph.vocabulary.normalisations import find_normalisation
 
 # ---------------------------------------------------------------------- equation batches
-#: What becomes of an equation: trained to its end, dropped at a rung, diverged on some split, or not to be trained.
-STATES = FINISHED, DROPPED, BROKEN, REFUSED = ("finished", "dropped", "diverged", "refused")
 #: The reason of equations that were not begun.
 LATE = "the time was over before it was trained"
 #: Most members of a batch: more of them make no epoch cheaper, and all kernels count within 32 bits.
@@ -53,26 +51,19 @@ COPIES = 3
 
 
 @dataclass(frozen=True)
-class EquationResult(SplitAccuracies):
-    """What became of an equation; accuracies are shares of 1, one for each split, at the best validation epoch.
+class EquationResult(TrialResult):
+    """What became of an equation, as of a trial: one that cannot be trained has failed, its note says why.
 
-    `state` is finished, dropped, diverged or refused, `reason` says why it was refused, `rungs` are (epoch, mean
-    validation accuracy) where equations were compared. `coefficients` are means over splits and channels after the
-    last epoch that was trained.
+    `coefficients` are means over splits and channels after the last epoch that was trained.
     """
 
-    equation: str
-    state: str
-    epochs: int = 0
-    val: tuple[float, ...] = ()
-    test: tuple[float, ...] = ()
+    equation: str = ""
     coefficients: dict[str, float] = field(default_factory=dict)
-    rungs: tuple[tuple[int, float], ...] = ()
-    reason: str = ""
 
-    def __post_init__(self) -> None:
-        if self.state not in STATES:
-            raise InvalidArgument(f"expected a state among {', '.join(STATES)}, got {self.state!r}")
+    @classmethod
+    def read(cls, record: Mapping[str, Any]) -> EquationResult:
+        own = {"equation": str(record.get("equation", "")), "coefficients": dict(record["coefficients"])}
+        return cls(**vars(TrialResult.read(record)), **own)
 
 
 class EquationProgress(NamedTuple):
@@ -130,7 +121,7 @@ def train_equations(
     >>> small = Config().updated({"hidden": 8, "adjacency": "original"})
     >>> found = train_equations(lines, karate(), small, splits=[0, 1], epochs=40, rungs=[20], keep=0.4, device="cpu")
     >>> [(one.state, one.epochs) for one in found]
-    [('finished', 40), ('finished', 40), ('dropped', 20), ('refused', 0)]
+    [('complete', 40), ('complete', 40), ('pruned', 20), ('failed', 0)]
     """
     config = settings if isinstance(settings, Config) else Config(settings)
     config = config if epochs is None else config.updated({"epochs": epochs})
@@ -139,7 +130,7 @@ def train_equations(
         raise InvalidArgument("expected at least one split, got none")
     check_validation(data, splits)
     stages = make_rungs(rungs, keep, config.training.epochs)
-    prepared = [_prepared(equation, config) for equation in equations]
+    prepared = [_prepared(k, equation, config) for k, equation in enumerate(equations)]
     results: dict[int, EquationResult] = {k: one for k, one in enumerate(prepared) if isinstance(one, EquationResult)}
     sound = {k: one for k, one in enumerate(prepared) if isinstance(one, GreadSettings)}
     numbers = list(sound)
@@ -161,7 +152,7 @@ def make_rungs(rungs: Sequence[int], keep: float, epochs: int) -> Rungs:
     return Rungs(tuple((rung / epochs, keep ** (k + 1)) for k, rung in enumerate(rungs)))
 
 
-def _prepared(equation: System | str, config: Config) -> GreadSettings | EquationResult:
+def _prepared(number: int, equation: System | str, config: Config) -> GreadSettings | EquationResult:
     """The settings of an equation with its method, or why it cannot be trained."""
     try:
         system = parse(equation)
@@ -172,7 +163,7 @@ def _prepared(equation: System | str, config: Config) -> GreadSettings | Equatio
         if shares_batches(made):
             letters_of(made.system)
     except REFUSALS as problem:
-        return EquationResult(str(equation), REFUSED, reason=str(problem))
+        return EquationResult(number, FAILED, 0, note=str(problem), equation=str(equation))
     return made
 
 
@@ -245,21 +236,18 @@ class _Work:
     def train(self, candidates: Sequence[Candidate]) -> dict[int, EquationResult]:
         """A round; one that fails is trained again in halves, so that only what is to blame is refused."""
         if time.monotonic() >= self.until:
-            return {c.number: EquationResult(_text(c), REFUSED, reason=LATE) for c in candidates}
+            return {c.number: _failed(c, LATE) for c in candidates}
         try:
             return self._round(candidates)
         except REFUSALS as problem:
             if len(candidates) == 1:
-                return self._refused(candidates[0], reason(problem))
+                self.done += 1
+                return {candidates[0].number: _failed(candidates[0], reason(problem))}
             self.tell(f"a round of {len(candidates)} equations begins anew in halves: {reason(problem)}")
         if self.device.startswith("cuda"):
             torch.cuda.empty_cache()
         middle = len(candidates) // 2
         return self.train(candidates[:middle]) | self.train(candidates[middle:])
-
-    def _refused(self, candidate: Candidate, why: str) -> dict[int, EquationResult]:
-        self.done += 1
-        return {candidate.number: EquationResult(_text(candidate), REFUSED, reason=why)}
 
     def _round(self, candidates: Sequence[Candidate]) -> dict[int, EquationResult]:
         options: dict[str, Any] = halving_options(self.device) | {"networks": {EquationSettings: EquationBatch}}
@@ -292,13 +280,18 @@ class _Work:
         each = [halved.seen[place, split] for split in self.splits]
         means = {name: math.fsum(one[name] for one, _ in each) / len(each) for name in each[0][0]}
         is_sound = all(alive for _, alive in each)
-        state = BROKEN if not is_sound else FINISHED if found.state == COMPLETE else DROPPED
-        return EquationResult(_text(candidate), state, found.epochs, found.val, found.test, means, found.rungs)
+        state = DIVERGED if not is_sound else COMPLETE if found.state == COMPLETE else PRUNED
+        known = {**vars(found), "number": candidate.number, "state": state, "note": ""}
+        return EquationResult(**known, equation=_text(candidate), coefficients=means)
 
 
 def _look(ensemble: Ensemble) -> list[tuple[dict[str, float], bool]]:
     """The coefficients of every member, and whether it has not diverged."""
     return list(zip(coefficient_means(ensemble), (ensemble.state["failed_at"] < 0).tolist(), strict=True))
+
+
+def _failed(candidate: Candidate, note: str) -> EquationResult:
+    return EquationResult(candidate.number, FAILED, 0, note=note, equation=_text(candidate))
 
 
 def _text(candidate: Candidate) -> str:
@@ -310,16 +303,6 @@ def _text(candidate: Candidate) -> str:
 
 #: Shares of the epochs after which the worse half of the equations that are left is dropped.
 RUNGS, KEEP = (0.1, 0.2, 0.4), 0.5
-#: States of equations as those of trials.
-AS_TRIALS = {FINISHED: COMPLETE, DROPPED: PRUNED, BROKEN: DIVERGED, REFUSED: FAILED}
-
-
-@dataclass(frozen=True)
-class LineResult:
-    """What became of an equation, as of a trial, and the means of its coefficients over splits and channels."""
-
-    trial: TrialResult
-    coefficients: dict[str, float]
 
 
 def line_config(base: Config, line: Line) -> Config:
@@ -355,7 +338,7 @@ def train_lines(
     device: str,
     progress: Callable[[float], None] = lambda share: None,
     tell: Callable[[str], object] = warnings.warn,
-) -> list[LineResult]:
+) -> list[EquationResult]:
     """What became of numbered equations, in their order.
 
     Args:
@@ -382,17 +365,14 @@ def train_lines(
         [line.system for _, line in lines], data, line_config(base, lines[0][1]), splits=splits, epochs=epochs,
         rungs=rungs_of(epochs), keep=KEEP, seed=seed, device=device, on_progress=hear, tell=tell,
     )  # fmt: skip
-    return [
-        LineResult(_as_trial(number, one, epochs), one.coefficients)
-        for (number, _), one in zip(lines, found, strict=True)
-    ]
+    return [_numbered(number, one, epochs) for (number, _), one in zip(lines, found, strict=True)]
 
 
-def _as_trial(number: int, one: EquationResult, epochs: int) -> TrialResult:
-    """The result of an equation as that of a trial: one that diverged and was dropped was not trained to its end.
+def _numbered(number: int, one: EquationResult, epochs: int) -> EquationResult:
+    """The result with its number: one that diverged and was dropped was not trained to its end.
 
-    >>> _as_trial(3, EquationResult("", BROKEN, 7, (0.5,), (0.5,), {}, ((20, 0.5),)), 200).state
+    >>> _numbered(3, EquationResult(0, DIVERGED, 7, (0.5,), (0.5,), ((20, 0.5),)), 200).state
     'pruned'
     """
-    state = DROPPED if one.state == BROKEN and one.rungs[-1][0] < epochs else one.state
-    return TrialResult(number, AS_TRIALS[state], one.epochs, one.val, one.test, one.rungs, one.reason)
+    is_dropped = one.state == DIVERGED and one.rungs[-1][0] < epochs
+    return replace(one, number=number, state=PRUNED if is_dropped else one.state)

@@ -22,9 +22,11 @@ from random import Random
 from typing import Any
 
 from gread import load_dataset
-from gread.discovery.equation_batches import DROPPED, FINISHED, EquationProgress, EquationResult, train_equations
+from gread.discovery.discovery_plan import STATE_WORDS
+from gread.discovery.equation_batches import EquationProgress, EquationResult, train_equations
 from gread.settings.config import Config
 from gread.training.trainer import choose_device
+from gread.tuning.candidates import COMPLETE, DIVERGED, PRUNED
 from rdgraph.errors import InvalidArgument
 from rdgraph.files import read_text
 from studies.benchmarks.result_files import head, read_json, write_json
@@ -94,13 +96,13 @@ def read_equations(asked: str, kind: str) -> list[str]:
 def work_done(found: Sequence[EquationResult], rungs: Sequence[int], epochs: int) -> float:
     """The share of the equations that were trained as far as they should be: to the end, or to a rung."""
     stops = {20 * -(-rung // 20) for rung in rungs} | {epochs}
-    through = [one.state in (FINISHED, "diverged") or (one.state == DROPPED and one.epochs in stops) for one in found]
+    through = [one.state in (COMPLETE, DIVERGED) or (one.state == PRUNED and one.epochs in stops) for one in found]
     return sum(through) / max(1, len(found))
 
 
 def best_of(found: Sequence[EquationResult]) -> dict[str, Any]:
     """The equation with the best mean validation accuracy among those that went to their end."""
-    whole = [one for one in found if one.state == FINISHED]
+    whole = [one for one in found if one.state == COMPLETE]
     if not whole:
         return {}
     best = max(whole, key=lambda one: one.val_accuracy)
@@ -146,11 +148,11 @@ def measured(asked: str, device: str, seconds: float | None, settings: dict[str,
         rungs=settings["rungs"], keep=settings["keep"], device=choose_device(device), seconds=seconds, on_progress=hear,
     )  # fmt: skip
     return {
-        "equations": len(equations), "states": dict(Counter(one.state for one in found)),
+        "equations": len(equations), "states": dict(Counter(STATE_WORDS[one.state] for one in found)),
         "seconds_of_reading": ready - started, "seconds_of_training": time.time() - ready,
         "share_done": work_done(found, settings["rungs"], settings["epochs"]),
         "first_epochs_after": shares[0][0] if shares else None, "best": best_of(found),
-        "reasons": sorted({one.reason for one in found if one.reason})[:5],
+        "reasons": sorted({one.note for one in found if one.note})[:5],
     }  # fmt: skip
 
 

@@ -172,7 +172,9 @@ class FlatDirections:
 
 def _sum(factors: sp.Matrix, letters: list[sp.Symbol]) -> str:
     """A sum in words of the language, with three digits."""
-    parts = [(f"{float(f'{float(c):.3g}'):g}", str(x)) for c, x in zip(factors, letters, strict=True) if abs(c) > _SHOWN]
+    parts = [
+        (f"{float(f'{float(c):.3g}'):g}", str(x)) for c, x in zip(factors, letters, strict=True) if abs(c) > _SHOWN
+    ]
     return signed_sum([{"1": x, "-1": f"-{x}"}.get(c, f"{c}*{x}") for c, x in parts])
 
 

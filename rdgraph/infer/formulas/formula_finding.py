@@ -24,14 +24,15 @@ from rdgraph.infer.formulas.constant_fits import (
 from rdgraph.infer.formulas.formula_search import (
     Breeder,
     Effort,
+    Gene,
     GeneticSearch,
-    plain_form,
+    joined_sum,
     search_library,
     search_shapes,
     signs_moved,
     split_sum,
 )
-from rdgraph.infer.formulas.prefix_terms import Word, evaluate, to_text, weighted_sum
+from rdgraph.infer.formulas.prefix_terms import Word, evaluate, to_text
 from rdgraph.infer.formulas.slopes_and_inverses import FUNCTIONS_USED, SLOPES
 from rdgraph.language.reader import USUAL_COEFFICIENTS
 from rdgraph.wording import html_table
@@ -404,16 +405,13 @@ def finished(target: Target, archive: Archive) -> Archive:
 
 def _spelled(candidate: Candidate) -> Candidate:
     """Terms in the one spelling, the largest positive factor first."""
-    genes, constants, parts = split_sum(candidate), candidate.constants, []
-    for gene in genes:
-        count = gene.constants.shape[1]
-        word, inner = plain_form(gene.word, gene.constants)
-        word, factor, inner = signs_moved(word, constants[:, 0], inner)
-        parts.append((word, factor, inner))
-        constants = constants[:, 1 + count :]
-    parts.sort(key=lambda part: (not (part[1] > 0).all(), len(part[0])))
-    joined = [column for _, factor, inner in parts for column in (factor[:, None], inner)]
-    return Candidate(weighted_sum([word for word, *_ in parts]), np.concatenate(joined, 1), candidate.squares)
+    parts, constants = [], candidate.constants
+    for gene in split_sum(candidate):
+        word, factor, inner = signs_moved(gene.plain.word, constants[:, 0], gene.plain.constants)
+        parts.append((factor, Gene(word, inner)))
+        constants = constants[:, 1 + gene.constants.shape[1] :]
+    parts.sort(key=lambda part: (not (part[0] > 0).all(), len(part[1].word)))
+    return joined_sum([gene for _, gene in parts], np.stack([factor for factor, _ in parts], 1), candidate.squares)
 
 
 def chosen(target: Target, archive: Archive, tolerance: float, taken: Sequence[str]) -> FormulaSearch:

@@ -507,7 +507,7 @@ class GeneticSearch:
 
     def run(self) -> None:
         rng = self.breeder.rng
-        population = [self._split(candidate) for candidate in self.archive]
+        population = [split_sum(candidate) for candidate in self.archive]
         population += [self.breeder.new_genome() for _ in range(self.effort.population)]
         scored = self._scored(population)
         best_score, idle = np.inf, 0
@@ -519,7 +519,7 @@ class GeneticSearch:
                 return
             genomes = [genome for genome, _ in scored]
             scores = np.array([self._score(candidate) for _, candidate in scored])
-            kept = [self._split(candidate) for candidate in self.archive]
+            kept = [split_sum(candidate) for candidate in self.archive]
             children: list[Genome] = []
             while len(children) < self.effort.population:
                 pool = kept if kept and rng.random() < 0.5 else None
@@ -565,7 +565,7 @@ class GeneticSearch:
                 end = polished(self.target, candidate.word, candidate.constants, _STEPS, 1e-6)
                 if end.total < candidate.squares:
                     candidate = Candidate(candidate.word, end.constants, end.total)
-                    scored[place] = (self._split(candidate), candidate)
+                    scored[place] = (split_sum(candidate), candidate)
             self.archive.add(candidate)
         return scored
 
@@ -589,7 +589,7 @@ class GeneticSearch:
             subsets = np.array([[places[gene.key] for gene in genome] for genome in chosen])
             factors, squares = solve_subsets(*products, subsets)
             for genome, row, total in zip(chosen, factors, squares.sum(-1), strict=True):
-                found.append((genome, _joined(genome, row, float(total))))
+                found.append((genome, joined_sum(genome, row, float(total))))
         return found
 
     def _column(self, gene: Gene) -> Array | None:
@@ -604,11 +604,8 @@ class GeneticSearch:
         largest = float(np.abs(column).max())
         return column if np.isfinite(largest) and 1e-8 < largest < 1e8 else None
 
-    def _split(self, candidate: Candidate) -> Genome:
-        return split_sum(candidate)
 
-
-def _joined(genome: Genome, factors: Array, squares: float) -> Candidate:
+def joined_sum(genome: Sequence[Gene], factors: Array, squares: float) -> Candidate:
     """The sum with the factors (sets, terms) before its terms."""
     parts = [part for k, gene in enumerate(genome) for part in (factors[:, k : k + 1], gene.constants)]
     return Candidate(weighted_sum([gene.word for gene in genome]), np.concatenate(parts, 1), squares)

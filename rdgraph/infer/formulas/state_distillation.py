@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -101,19 +101,22 @@ class Trial:
 
     def _fitted_slowly(self, candidate: Candidate, coefficients: Array) -> FittedFormula | None:
         letters = lettered(candidate.word, candidate.constants, self.unknown.coefficients)
-        system = parse(letters.within(self.unknown.equation, self.unknown.name))
         start = dict(zip(self.unknown.coefficients, coefficients.tolist(), strict=True))
-        start.update(letters.values(candidate.constants[0]))
-        inside = {n: v for n, v in start.items() if system.assumptions.sign(n) == "real" or v > 0}
         try:
-            end = fit(
-                system, self.states, self.times, graph=self.operator, initial=self.initial, start=inside, starts=1,
-                level=None,
-            )  # fmt: skip
+            end = self.fit(
+                letters, {**start, **letters.values(candidate.constants[0])}, graph=self.operator, level=None
+            )
         except NotApplicable:
             return None
         squares = float(np.nansum(np.square(end.observed - end.states)))
         return self._row(candidate, letters, end.values, squares)
+
+    def fit(self, letters: LetteredFormula, start: Mapping[str, Any], **asked: Any) -> Fit:
+        """A formula through the flow by `rdgraph.fit`, from the values of `start` that are in reach of their signs."""
+        system = parse(letters.within(self.unknown.equation, self.unknown.name))
+        known = {n: v for n, v in start.items() if np.isfinite(v).all()}
+        inside = {n: v for n, v in known.items() if system.assumptions.sign(n) == "real" or v > 0}
+        return fit(system, self.states, self.times, initial=self.initial, start=inside, starts=1, **asked)
 
     def _row(
         self, candidate: Candidate, letters: LetteredFormula, values: dict[str, Any], squares: float
@@ -300,7 +303,7 @@ def distil(
         if row.sigma > within * form.smooth.noise:
             break
         try:
-            last = _last_fit(trial, row, graph, normalisation, level)
+            last = trial.fit(row.letters, row.values, graph=graph, normalisation=normalisation, level=level)
         except NotApplicable:  # constants that no flow reveals: the formula says the same in a shorter way
             continue
         return replace(answer, letters=row.letters, fit=last)
@@ -340,17 +343,6 @@ def ranked(trial: Trial, candidates: Sequence[Candidate]) -> list[FittedFormula]
     near = [row for row in tried if row.criterion <= lowest + LITTLE]
     first = min(near, key=lambda row: (row.size, row.criterion))
     return [first, *sorted((row for row in tried if row is not first), key=lambda row: row.criterion)]
-
-
-def _last_fit(trial: Trial, row: FittedFormula, graph: Any, normalisation: str, level: float | None) -> Fit:
-    """The chosen formula through the flow once more, by `fit`, which gives its intervals."""
-    system = parse(row.letters.within(trial.unknown.equation, trial.unknown.name))
-    start = {n: v for n, v in row.values.items() if system.assumptions.sign(n) == "real" or v > 0}
-    start = {n: v for n, v in start.items() if np.isfinite(v).all()}
-    return fit(
-        system, trial.states, trial.times, graph=graph, normalisation=normalisation, initial=trial.initial,
-        start=start, starts=1, level=level,
-    )  # fmt: skip
 
 
 def _observed(states: Any, times: Any, nodes: int) -> tuple[Array, Array]:

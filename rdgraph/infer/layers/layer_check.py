@@ -48,7 +48,7 @@ def number_word(
 
     Of the layer's parameters that fit, the one with the name of the letter comes first, and 1 - p after every p.
 
-    >>> number_word(0.3333333333333), number_word(1/(1 + math.exp(-0.3)))[0], number_word(2.0)[0]
+    >>> number_word(0.3333333333333), number_word(1/(1 + np.exp(-0.3)))[0], number_word(2.0)[0]
     (('1/3', 0.3333333333333333), 'sigmoid(0.3)', '2')
     >>> number_word(0.123456, {"beta": np.array(0.123456)})[0]
     'beta of the layer'

@@ -17,27 +17,26 @@ from gread import karate
 from gread.discovery import discovering, line_sampling
 from gread.discovery.discovering import ROUNDS, discover
 from gread.discovery.discovery_plan import MERGED, NOT_TRIED, Discovered
-from gread.discovery.equation_batches import LineResult, _prepared, line_config
+from gread.discovery.equation_batches import EquationResult, _prepared, line_config
 from gread.discovery.term_grammar import Line, find_terms
 from gread.models.resolution import link_of
 from gread.settings.config import Config
 from gread.settings.equation_settings import shares_batches
 from gread.settings.gread_settings import GreadSettings
-from gread.tuning.candidates import TrialResult
 from rdgraph.errors import FileError, InvalidArgument, MissingDependency, UnknownName
 from tests.paths import ROOT
 
 QUICK = {"epochs": 20, "hidden": 4, "adjacency": "original"}
 
 
-def pretended(data: Any, lines: list[tuple[int, Line]], base: Config, **options: Any) -> list[LineResult]:
+def pretended(data: Any, lines: list[tuple[int, Line]], base: Config, **options: Any) -> list[EquationResult]:
     """A stand-in for training: an accuracy that follows from the text, so that two runs agree."""
     found = []
     for number, line in lines:
         value = (sum(map(ord, line.text)) % 97) / 97
         split = (value,) * len(options["splits"])
         found.append(
-            LineResult(TrialResult(number, "complete", 20, split, split), dict.fromkeys(line.coefficients, 0.5))
+            EquationResult(number, "complete", 20, split, split, coefficients=dict.fromkeys(line.coefficients, 0.5))
         )
     return found
 
@@ -112,7 +111,7 @@ def test_a_search_that_was_cut_off_goes_on(tmp_path: Path, monkeypatch: pytest.M
     whole = searched(tmp_path / "whole", budget=60, sampler=sampler)
     calls = 0
 
-    def stopped(*args: Any, **options: Any) -> list[LineResult]:
+    def stopped(*args: Any, **options: Any) -> list[EquationResult]:
         nonlocal calls
         calls += 1
         if calls > 7:
@@ -182,7 +181,7 @@ def test_a_search_of_all_sizes_that_wants_more_says_so() -> None:
 
 def test_closed_reactions_are_stepped_with_the_others() -> None:
     """A splitting would be a batch of its own; steps are shared."""
-    found = [_prepared(text, Config()) for text in ("alpha*A@H - gamma*H**3", "alpha*A@H", "alpha*tanh(A@H)")]
+    found = [_prepared(0, text, Config()) for text in ("alpha*A@H - gamma*H**3", "alpha*A@H", "alpha*tanh(A@H)")]
     assert all(isinstance(one, GreadSettings) and shares_batches(one) for one in found)
     assert [one.method for one in found if isinstance(one, GreadSettings)] == ["rk4", "exact", "rk4"]
 

@@ -156,7 +156,7 @@ def test_an_equation_that_diverges_does_not_touch_the_others(wild: str, calm: li
     broken, *others = train_equations([wild, *calm], karate(), config, **options)
     assert broken.state == "diverged"
     for one, alone in zip(others, train_equations(calm, karate(), config, **options), strict=True):
-        assert one.state == "finished"
+        assert one.state == "complete"
         assert (one.val, one.test) == (alone.val, alone.test)
         assert one.coefficients == pytest.approx(alone.coefficients, rel=1e-4)
 
@@ -189,8 +189,8 @@ def test_what_cannot_be_trained_is_refused_with_the_reason() -> None:
     lines = ["H +", "-alpha*L@H + sigma*H*xi", "BS", "-alpha*L@H + foo(H)"]
     config = Config(GreadSettings(**SMALL))
     found = train_equations(lines, karate(), config, splits=[0], epochs=4, device="cpu")
-    assert [one.state for one in found] == ["refused", "refused", "finished", "refused"]
-    assert "white noise" in found[1].reason
+    assert [one.state for one in found] == ["failed", "failed", "complete", "failed"]
+    assert "white noise" in found[1].note
     assert math.isnan(found[0].val_accuracy)
     with pytest.raises(InvalidArgument, match="at least one split"):
         train_equations(lines, karate(), config, splits=[], device="cpu")
@@ -208,8 +208,8 @@ def test_a_round_that_fails_is_trained_again_without_what_is_to_blame(monkeypatc
 
     monkeypatch.setattr(EquationBatch, "__init__", odd)
     found = train_equations(lines, karate(), config, splits=[0], epochs=4, device="cpu", tell=told.append)
-    assert [one.state for one in found] == ["finished", "refused", "finished"]
-    assert found[1].reason.startswith("expected no start")
+    assert [one.state for one in found] == ["complete", "failed", "complete"]
+    assert found[1].note.startswith("expected no start")
     assert told
 
 
@@ -218,7 +218,7 @@ def test_equations_of_other_kinds_are_trained_in_batches_of_their_own() -> None:
     config = Config(GreadSettings(**SMALL, adjacency="original"))
     assert [shares_batches(settings_of(line, GreadSettings)) for line in lines] == [False] * 4 + [True]
     found = train_equations(lines, karate(), config, splits=[0, 1], epochs=4, device="cpu")
-    assert [one.state for one in found] == ["finished"] * 5
+    assert [one.state for one in found] == ["complete"] * 5
     assert all(len(one.val) == len(one.test) == 2 for one in found)
     assert "W" in found[0].coefficients
     for adjacency, normalisation in (("live", "symmetric"), ("original", "none")):
@@ -232,7 +232,7 @@ def test_a_linear_equation_is_prepared_as_it_is_resolved() -> None:
     config = Config(GreadSettings(**SMALL, adjacency="original"))
     for line in (*CATALOGUE, *LINEAR, CURVED[0]):
         prepared, resolved = (
-            equation_batches._prepared(line, config),
+            equation_batches._prepared(0, line, config),
             settings_of(line, GreadSettings, adjacency="original"),
         )
         assert prepared == resolved
@@ -259,7 +259,7 @@ def test_the_worse_part_is_dropped_and_the_rest_goes_on_as_if_nothing_had_been(
     whole = train_equations(lines, karate(), config, **options)
     assert sorted(one.epochs for one in halved) == lengths
     for one, all_the_way in zip(halved, whole, strict=True):
-        assert one.state == ("finished" if one.epochs == epochs else "dropped")
+        assert one.state == ("complete" if one.epochs == epochs else "pruned")
         if one.epochs == epochs:
             assert (one.val, one.test) == (all_the_way.val, all_the_way.test)
     at_first = {one.equation: one.rungs[0][1] for one in halved}
@@ -289,10 +289,10 @@ def test_after_the_time_nothing_further_is_begun(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("time.monotonic", lambda: float(next(clock)))
     config = Config(GreadSettings(**SMALL, adjacency="original"))
     found = train_equations(["BS", "F"], karate(), config, splits=[0], epochs=4000, seconds=40, device="cpu")
-    assert [one.state for one in found] == ["dropped", "dropped"]
+    assert [one.state for one in found] == ["pruned", "pruned"]
     assert max(one.epochs for one in found) < 4000
     late = train_equations(["BS", "F"], karate(), config, splits=[0], epochs=40, seconds=0, device="cpu")
-    assert {(one.state, one.reason, one.epochs) for one in late} == {("refused", equation_batches.LATE, 0)}
+    assert {(one.state, one.note, one.epochs) for one in late} == {("failed", equation_batches.LATE, 0)}
     assert train_equations([], karate(), config, splits=[0], device="cpu") == []
 
 
@@ -318,7 +318,7 @@ def test_a_network_of_another_kind_is_left_as_it_is() -> None:
     config = Config(GrandSettings(**SMALL, method="euler", step=1.0))
     assert not shares_batches(replace(config.gread, reaction="BS"))
     (found,) = train_equations(["-alpha*L@H"], karate(), config, splits=[0], epochs=4, device="cpu")
-    assert found.state == "finished"
+    assert found.state == "complete"
 
 
 def test_memory_grows_with_the_terms_of_a_member_and_not_with_those_of_others() -> None:

@@ -265,9 +265,10 @@ def test_equations_may_come_from_a_file(tmp_path: Path) -> None:
 
 
 def test_what_was_cut_off_does_not_count() -> None:
+    half = (0.5,)
     found = [
-        EquationResult("a", "finished", 60), EquationResult("b", "dropped", 20), EquationResult("c", "dropped", 37),
-        EquationResult("d", "refused"),
+        EquationResult(0, "complete", 60, half, half), EquationResult(1, "pruned", 20, half, half),
+        EquationResult(2, "pruned", 37, half, half), EquationResult(3, "failed", 0),
     ]  # fmt: skip
     assert work_done(found, [15], 60) == 0.5
 

@@ -11,10 +11,9 @@ import pytest
 from gread import karate
 from gread.discovery import discovering
 from gread.discovery.discovering import discover
-from gread.discovery.equation_batches import LineResult
+from gread.discovery.equation_batches import EquationResult
 from gread.discovery.term_grammar import Line
 from gread.discovery.winner_checks import Retrained
-from gread.tuning.candidates import TrialResult
 from studies.discovery.discovery_words import (
     CursePart,
     Yardsticks,
@@ -25,9 +24,9 @@ from studies.discovery.discovery_words import (
 )
 
 
-def pretended(data: Any, lines: list[tuple[int, Line]], base: Any, **options: Any) -> list[LineResult]:
+def pretended(data: Any, lines: list[tuple[int, Line]], base: Any, **options: Any) -> list[EquationResult]:
     values = (0.5,) * len(options["splits"])
-    return [LineResult(TrialResult(number, "complete", 20, values, values), {}) for number, _ in lines]
+    return [EquationResult(number, "complete", 20, values, values) for number, _ in lines]
 
 
 @pytest.mark.parametrize(("budget", "is_sample", "drawn"), [(20, True, 0), (40, False, 0), (46, False, 6)])
