@@ -9,13 +9,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gread.datasets.loading import load_dataset
 from gread.datasets.node_data import NodeData
 from gread.settings.config import Config
 from gread.settings.presets import find_preset
-from gread.settings.trials import Trial
+from gread.settings.trials import Trial, make_trials
 from gread.training.trainer import Results, Trained, train
 from rdgraph.errors import InvalidArgument, RdgraphError
 from rdgraph.files import write_text
@@ -67,6 +67,18 @@ def published_config(kind: str, reaction: str, dataset: str) -> Config:
     1.46
     """
     return find_preset(kind, reaction, settings_set(dataset)).config
+
+
+def sized_config(kind: str, reaction: str, dataset: str, s: Mapping[str, Any]) -> Config:
+    """`published_config` with the epochs and channels of a study's settings, where these are not 0."""
+    return shrunk(published_config(kind, reaction, dataset), s["epochs"], s["hidden"])
+
+
+def train_first_splits(kind: str, reaction: str, dataset: str, s: Mapping[str, Any], device: str, seed: int) -> Trained:
+    """A network with published settings for each of the first splits of a set."""
+    data = load_set(dataset)
+    splits = range(min(s["splits"], data.num_splits))
+    return train(data, make_trials(sized_config(kind, reaction, dataset, s), splits, (seed,)), device=device)
 
 
 def departures(sets: Iterable[str], epochs: int, hidden: int, word: str = "for") -> str:

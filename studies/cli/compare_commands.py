@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,20 +14,19 @@ from rich.console import Console
 from rdgraph.status_line import StatusLine
 from rdgraph.wording import counted
 from studies.cli.fitted_table import FittedTable
-from studies.cli.options import LOADING, Address, EngineName, chosen_engine
-from studies.cli.own_files import NONE, OwnFiles, takes_own_files
-from studies.cli.train_commands import (
+from studies.cli.options import (
+    LOADING,
+    Address,
+    DataOptions,
     Dataset,
-    Device,
-    Epochs,
+    EngineName,
     FirstSeed,
-    Root,
     Seeds,
     Small,
-    Splits,
-    choose_device,
+    chosen_engine,
     given_settings,
 )
+from studies.cli.own_files import OwnFiles, takes_records
 from studies.cli.train_display import Display
 from studies.runs.boundary import resumable, say
 from studies.runs.libraries import require
@@ -38,50 +38,46 @@ if TYPE_CHECKING:
 console = Console()
 errors = Console(stderr=True)
 
-Models = Annotated[
-    str,
-    typer.Option(
-        "--models", help="Names of `rdgraph models`, gread-R for a reaction R, labelprop, majority; commas between."
-    ),
-]
-Reactions = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--reaction",
-        "--equation",
-        metavar="REACTION",
-        help="A reaction or an equation, for one more GREAD; any number of them.",
-    ),
-]
-PresetName = Annotated[str, typer.Option("--preset", help="published (defaults where there are none) or defaults.")]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="[MODEL.]NAME=VALUE", help="A setting of one network, or of all that have it."),
-]
-Out = Annotated[
-    Path | None, typer.Option("--out", help="Folder of the run.", show_default="runs/compare/DATASET-MODELS")
-]
+
+@dataclass(frozen=True)
+class CompareOptions(DataOptions):
+    """The options of `rdgraph compare` beside those of your own graph."""
+
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="[MODEL.]NAME=VALUE", help="A setting of one network, or of all that have it."),
+    ] = None
+    dataset: Dataset = None
+    models: Annotated[
+        str,
+        typer.Option(
+            "--models", help="Names of `rdgraph models`, gread-R for a reaction R, labelprop, majority; commas between."
+        ),
+    ] = "gread,gcn,mlp,labelprop"
+    reaction: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--reaction",
+            "--equation",
+            metavar="REACTION",
+            help="A reaction or an equation, for one more GREAD; any number of them.",
+        ),
+    ] = None
+    seeds: Seeds = 1
+    seed: FirstSeed = 0
+    preset: Annotated[str, typer.Option("--preset", help="published (defaults where there are none) or defaults.")] = (
+        "published"
+    )
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder of the run.", show_default="runs/compare/DATASET-MODELS")
+    ] = None
+    small: Small = False
+    engine: EngineName = "local"
+    address: Address = None
 
 
-@takes_own_files
-def compare_command(
-    models: Models = "gread,gcn,mlp,labelprop",
-    reaction: Reactions = None,
-    dataset: Dataset = None,
-    splits: Splits = None,
-    seeds: Seeds = 1,
-    seed: FirstSeed = 0,
-    preset: PresetName = "published",
-    settings: Settings = None,
-    epochs: Epochs = None,
-    own: OwnFiles = NONE,
-    device: Device = "auto",
-    root: Root = None,
-    out: Out = None,
-    small: Small = False,
-    engine: EngineName = "local",
-    address: Address = None,
-) -> None:
+@takes_records
+def compare_command(given: CompareOptions, own: OwnFiles) -> None:
     """Compare networks and references on the same splits: one table, learning curves side by side, verdicts.
 
     Differences are from the first of them, split by split, with their corrected standard error. The same command
@@ -99,16 +95,13 @@ def compare_command(
         )
         from studies.training.plan import Request
 
-        request = Request(
-            dataset, splits=splits, seed=seed, seeds=seeds, device=choose_device(device), small=small,
-            **own.request(root),
-        )  # fmt: skip
-        names = [name.strip() for name in models.split(",") if name.strip()]
-        changes = tuple(given_settings(settings, epochs=epochs))
-        plan = make_contest(request, names, preset, changes, tuple(reaction or ()))
-    folder = out or contest_folder(plan)
+        request = own.request(Request, given, reaction=None, preset=None, settings=None)
+        names = [name.strip() for name in given.models.split(",") if name.strip()]
+        changes = tuple(given_settings(given.settings, epochs=given.epochs))
+        plan = make_contest(request, names, given.preset, changes, tuple(given.reaction or ()))
+    folder = given.out or contest_folder(plan)
     say(errors, _headline(plan))
-    with resumable(errors, folder), chosen_engine(engine, address) as place, Display(errors) as display:
+    with resumable(errors, folder), chosen_engine(given.engine, given.address) as place, Display(errors) as display:
         rows = execute_contest(plan, folder, progress=display.hear, tell=display.note, engine=place)
     console.print(contest_table(rows))
     for sentence in contest_words(plan, folder):

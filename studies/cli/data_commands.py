@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +12,7 @@ from rich.console import Console
 from rdgraph.errors import InvalidArgument
 from rdgraph.status_line import StatusLine
 from studies.cli.fitted_table import FittedTable
+from studies.cli.options import Root
 from studies.runs.boundary import say
 
 if TYPE_CHECKING:
@@ -25,10 +25,6 @@ errors = Console(stderr=True)
 
 Names = Annotated[
     list[str] | None, typer.Argument(metavar="NAME", help="Data sets; without any, all that are available.")
-]
-Root = Annotated[
-    Path | None,
-    typer.Option("--root", help="Folder of the files.", show_default="RDGRAPH_DATA, else the user's cache"),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the table.")]
 

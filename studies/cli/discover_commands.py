@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,9 +12,8 @@ from rich.console import Console
 
 from rdgraph.status_line import StatusLine
 from rdgraph.wording import counted, duration
-from studies.cli.options import LOADING
-from studies.cli.own_files import NONE, OwnFiles, takes_own_files
-from studies.cli.train_commands import Device, Epochs, Root, Settings, Splits, choose_device, given_settings
+from studies.cli.options import LOADING, DataOptions
+from studies.cli.own_files import OwnFiles, takes_records
 from studies.cli.train_display import SearchDisplay
 from studies.runs.boundary import resumable, say
 from studies.runs.libraries import require
@@ -24,34 +24,45 @@ if TYPE_CHECKING:
 console = Console()
 errors = Console(stderr=True)
 
-Datasets = Annotated[
-    list[str] | None,
-    typer.Option("--dataset", metavar="NAME", help="A name of `rdgraph data list`; each of several is searched."),
-]
-Terms = Annotated[str, typer.Option("--terms", help="The grammar: default, small or FILE.toml.")]
-Size = Annotated[int, typer.Option("--size", help="All equations of up to so many terms are enumerated.")]
-Budget = Annotated[int, typer.Option("--budget", help="How many equations are trained.")]
-Sampler = Annotated[
-    str,
-    typer.Option("--sampler", help="How larger equations are drawn, where the budget allows: random, tpe, evolution."),
-]
-PresetName = Annotated[
-    str | None,
-    typer.Option(
-        "--preset", help="The settings around the equations: paper, authors or FILE.toml.", show_default="defaults"
-    ),
-]
-Round = Annotated[int, typer.Option("--round", help="Equations that are trained, and compared, together.")]
-Seed = Annotated[int, typer.Option("--seed", help="Of draws and trainings.")]
-Fresh = Annotated[
-    int, typer.Option("--fresh", help="Seeds that the choice is trained with anew; 0 leaves that and fresh splits out.")
-]
-Transfer = Annotated[
-    list[str] | None, typer.Option("--transfer", metavar="SET", help="Another data set that the choice is tried on.")
-]
-Out = Annotated[
-    Path | None, typer.Option("--out", help="Folder of the run.", show_default="runs/discover/DATASET-TERMS-SIZE")
-]
+
+@dataclass(frozen=True)
+class DiscoverOptions(DataOptions):
+    """The options of `rdgraph discover` beside those of your own graph; several data sets may be named."""
+
+    dataset: Annotated[
+        list[str] | None,
+        typer.Option("--dataset", metavar="NAME", help="A name of `rdgraph data list`; each of several is searched."),
+    ] = None
+    terms: Annotated[str, typer.Option("--terms", help="The grammar: default, small or FILE.toml.")] = "default"
+    size: Annotated[int, typer.Option("--size", help="All equations of up to so many terms are enumerated.")] = 3
+    budget: Annotated[int, typer.Option("--budget", help="How many equations are trained.")] = 2000
+    sampler: Annotated[
+        str,
+        typer.Option(
+            "--sampler", help="How larger equations are drawn, where the budget allows: random, tpe, evolution."
+        ),
+    ] = "tpe"
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            "--preset", help="The settings around the equations: paper, authors or FILE.toml.", show_default="defaults"
+        ),
+    ] = None
+    seed: Annotated[int, typer.Option("--seed", help="Of draws and trainings.")] = 0
+    round_size: Annotated[int, typer.Option("--round", help="Equations that are trained, and compared, together.")] = (
+        250
+    )
+    fresh: Annotated[
+        int,
+        typer.Option("--fresh", help="Seeds that the choice is trained with anew; 0 leaves that and fresh splits out."),
+    ] = 3
+    transfer: Annotated[
+        list[str] | None,
+        typer.Option("--transfer", metavar="SET", help="Another data set that the choice is tried on."),
+    ] = None
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder of the run.", show_default="runs/discover/DATASET-TERMS-SIZE")
+    ] = None
 
 
 class DiscoverDisplay(SearchDisplay):
@@ -79,26 +90,8 @@ class DiscoverDisplay(SearchDisplay):
         return f"{math.floor(p.trials)} of {counted(p.total, 'equation')}{best}{left}"
 
 
-@takes_own_files
-def discover_command(
-    dataset: Datasets = None,
-    terms: Terms = "default",
-    size: Size = 3,
-    budget: Budget = 2000,
-    epochs: Epochs = None,
-    sampler: Sampler = "tpe",
-    preset: PresetName = None,
-    settings: Settings = None,
-    splits: Splits = None,
-    seed: Seed = 0,
-    round_size: Round = 250,
-    fresh: Fresh = 3,
-    transfer: Transfer = None,
-    own: OwnFiles = NONE,
-    device: Device = "auto",
-    root: Root = None,
-    out: Out = None,
-) -> None:
+@takes_records
+def discover_command(given: DiscoverOptions, own: OwnFiles) -> None:
     """Search equations by mean validation accuracy over the splits; test labels choose nothing.
 
     Equations of a grammar of terms are enumerated, each behaviour once; those whose solutions may blow up get tanh or
@@ -107,23 +100,17 @@ def discover_command(
     The same command goes on with a search that was cut off.
     """
     require("a search over equations", "gread")
-    names: list[str | None] = list(dict.fromkeys(dataset or [])) or [None]
+    names: list[str | None] = list(dict.fromkeys(given.dataset or [])) or [None]
     with StatusLine(LOADING, console=errors):
         from studies.discovery.discovery_task import DiscoveryRequest, make_discovery_task
-        from studies.training.choices import read_pairs
 
-        given = read_pairs(given_settings(settings, epochs=epochs))
-        tasks = [
-            make_discovery_task(
-                DiscoveryRequest(
-                    name, terms, size, budget, sampler, preset, given, splits, seed, round_size, tuple(transfer or ()),
-                    fresh, choose_device(device), **own.request(root),
-                )
-            )
-            for name in names
-        ]  # fmt: skip
+        transfer = tuple(given.transfer or ())
+        requests = [own.request(DiscoveryRequest, given, dataset=name, transfer=transfer) for name in names]
+        tasks = [make_discovery_task(request) for request in requests]
     for task in tasks:
-        folder = task.default_folder() if out is None else out / task.dataset if len(tasks) > 1 else out
+        folder = task.default_folder()
+        if given.out is not None:
+            folder = given.out / task.dataset if len(tasks) > 1 else given.out
         search_equations(task, folder)
 
 

@@ -10,8 +10,7 @@ import typer
 from rich.console import Console
 
 from rdgraph.errors import InvalidArgument
-from studies.cli.options import LOADING
-from studies.cli.train_commands import Device, Root, choose_device
+from studies.cli.options import LOADING, Device, Root, choose_device
 from studies.cli.train_display import Display
 from studies.runs.boundary import resumable, say
 from studies.runs.libraries import require

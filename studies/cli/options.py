@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -30,6 +32,19 @@ EngineName = Annotated[
 Address = Annotated[
     str | None,
     typer.Option("--address", help="Of the Ray cluster, such as auto.", show_default="RAY_ADDRESS, else this machine"),
+]
+Dataset = Annotated[
+    str | None, typer.Option("--dataset", help="A name of `rdgraph data list`; digits and karate need no files.")
+]
+Seeds = Annotated[int, typer.Option("--seeds", help="How many seeds every split is trained with.")]
+FirstSeed = Annotated[int, typer.Option("--seed", help="The first of them.")]
+Small = Annotated[
+    bool, typer.Option("--small", help="Seconds: three splits, 20 epochs, and karate if no data set is named.")
+]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")]
+Root = Annotated[
+    Path | None,
+    typer.Option("--root", help="Folder of the data files.", show_default="RDGRAPH_DATA, else the user's cache"),
 ]
 #: Arguments of functions, by which errors name them, with the parameters of commands that stand for them.
 PYTHON_NAMES = {
@@ -114,4 +129,47 @@ def read_numbers(texts: list[str] | None) -> dict[str, float]:
             raise InvalidArgument(f"expected NAME=VALUE with a number, got {text!r}; write --set alpha=0.5") from None
         if not sign:
             raise InvalidArgument(f"expected NAME=VALUE, got {text!r}; write --set alpha=0.5")
+    return found
+
+
+# ---------------------------------------------------------------------- trainings
+@dataclass(frozen=True)
+class DataOptions:
+    """What commands that train on a data set share, beside the files of your own graph."""
+
+    splits: Annotated[str | None, typer.Option("--splits", help="all, 0,1,2 or 0-4.", show_default="all")] = None
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="One setting of the network or the training; any number of them."
+        ),
+    ] = None
+    epochs: Annotated[int | None, typer.Option("--epochs", help="As --set epochs=...")] = None
+    device: Device = "auto"
+    root: Root = None
+
+    def pairs(self, **options: object) -> dict[str, str]:
+        """The settings by name: those of --set, --epochs, and of other options that say the same."""
+        from studies.training.choices import read_pairs
+
+        return read_pairs(given_settings(self.settings, epochs=self.epochs, **options))
+
+
+def choose_device(device: str) -> str:
+    """cpu, or the device named; auto is the first CUDA device where there is one."""
+    from gread.training.trainer import choose_device as choose
+
+    return choose(device)
+
+
+def given_settings(settings: list[str] | None, **options: object) -> list[str]:
+    """The texts NAME=VALUE of --set, with those of options that say the same.
+
+    >>> given_settings(["hidden=8"], epochs=20, method=None)
+    ['hidden=8', 'epochs=20']
+    """
+    found = [*(settings or []), *(f"{name}={value}" for name, value in options.items() if value is not None)]
+    reaction = next((text.partition("=")[2] for text in found if text.partition("=")[0].strip() == "reaction"), None)
+    if reaction is not None:
+        raise InvalidArgument(f"expected the reaction as --reaction {reaction}, got it with --set")
     return found

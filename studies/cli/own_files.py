@@ -5,12 +5,15 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
+from studies.cli.options import DataOptions, choose_device
+
+T = TypeVar("T")
 Edges = Annotated[
     Path | None,
     typer.Option(
@@ -77,44 +80,62 @@ class OwnFiles:
     directed: Directed = None
     duplicates: Duplicates = "once"
 
-    def request(self, root: Path | None) -> dict[str, Any]:
-        """What a `DataRequest` has beside the name of a data set."""
+    def request(self, kind: type[T], given: DataOptions, **chosen: Any) -> T:
+        """A `DataRequest` of some kind: its fields that are options `given`, these files, and what is `chosen`.
+
+        >>> from studies.training.data_source import DataRequest
+        >>> NONE.request(DataRequest, DataOptions(splits="0"), dataset="cora").dataset
+        'cora'
+        """
         from studies.training.data_source import TableReading, read_columns
 
         reading = TableReading(
             self.id_column, self.label_column, read_columns(self.features), read_columns(self.categories) or (),
             self.missing, self.standardise, self.weight_column, self.directed, self.duplicates,
         )  # fmt: skip
-        return {"edges": self.edges, "nodes": self.nodes, "reading": reading, "root": root}
+        read = {"edges": self.edges, "nodes": self.nodes, "reading": reading, **chosen}
+        for name in {field.name for field in fields(kind)} - read.keys():  # type: ignore[arg-type]
+            if name == "settings":
+                read[name] = given.pairs()
+            elif name == "device":
+                read[name] = choose_device(given.device)
+            elif hasattr(given, name):
+                read[name] = getattr(given, name)
+        return kind(**read)
 
 
 NONE = OwnFiles()
 
 
-def takes_own_files(command: Callable[..., None]) -> Callable[..., None]:
-    """A command with a parameter `own: OwnFiles`, as typer is to see it: with an option for each of its fields.
+def takes_records(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose parameters are records of options, as typer is to see it: with an option for each field.
 
-    >>> def count(size: int = 1, own: OwnFiles = NONE) -> None: ...
-    >>> list(inspect.signature(takes_own_files(count)).parameters)[:3]
-    ['size', 'edges', 'nodes']
+    >>> def count(own: OwnFiles, size: int = 1) -> None: ...
+    >>> list(inspect.signature(takes_records(count)).parameters)[::10]
+    ['edges', 'duplicates']
     """
-    hints = get_type_hints(OwnFiles, include_extras=True)
-    options = [
-        inspect.Parameter(
-            field.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=field.default, annotation=hints[field.name]
-        )
-        for field in fields(OwnFiles)
-    ]
+    records: dict[str, type[Any]] = {}
+    seen: list[inspect.Parameter] = []
     known = get_type_hints(command, include_extras=True)
+    for parameter in inspect.signature(command).parameters.values():
+        kind = known[parameter.name]
+        if not is_dataclass(kind):
+            seen.append(parameter.replace(annotation=kind))
+            continue
+        records[parameter.name] = kind  # type: ignore[assignment]
+        hints = get_type_hints(kind, include_extras=True)
+        seen += [
+            inspect.Parameter(
+                field.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=field.default, annotation=hints[field.name]
+            )
+            for field in fields(kind)
+        ]
 
     @functools.wraps(command)
     def call(**given: Any) -> None:
-        own = OwnFiles(**{option.name: given.pop(option.name) for option in options})
-        command(**given, own=own)
+        made = {n: kind(**{field.name: given.pop(field.name) for field in fields(kind)}) for n, kind in records.items()}
+        command(**given, **made)
 
-    seen: list[inspect.Parameter] = []
-    for parameter in inspect.signature(command).parameters.values():
-        seen += options if parameter.name == "own" else [parameter.replace(annotation=known[parameter.name])]
     call.__signature__ = inspect.Signature(seen)  # type: ignore[attr-defined]
     call.__annotations__ = {parameter.name: parameter.annotation for parameter in seen}
     return call

@@ -9,9 +9,8 @@ import typer
 from rich.console import Console
 
 from rdgraph.status_line import StatusLine
-from studies.cli.options import LOADING
+from studies.cli.options import LOADING, Root
 from studies.cli.own_files import Edges, Nodes
-from studies.cli.train_commands import Root
 from studies.runs.boundary import say
 from studies.runs.libraries import require
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,9 +12,17 @@ from rich.console import Console
 from rdgraph.errors import InvalidArgument
 from rdgraph.status_line import StatusLine
 from rdgraph.wording import counted
-from studies.cli.options import LOADING, Address, EngineName, chosen_engine, follow_alone
-from studies.cli.own_files import NONE, OwnFiles, takes_own_files
-from studies.cli.train_commands import Device, Epochs, Root, Settings, Splits, choose_device, given_settings
+from studies.cli.options import (
+    LOADING,
+    Address,
+    DataOptions,
+    Dataset,
+    EngineName,
+    choose_device,
+    chosen_engine,
+    follow_alone,
+)
+from studies.cli.own_files import NONE, OwnFiles, takes_records
 from studies.cli.train_display import SearchDisplay
 from studies.runs.boundary import resumable, say
 from studies.runs.libraries import require
@@ -25,88 +34,75 @@ if TYPE_CHECKING:
 console = Console()
 errors = Console(stderr=True)
 
-Dataset = Annotated[str | None, typer.Option("--dataset", help="A name of `rdgraph data list`.")]
-Reaction = Annotated[
-    str | None,
-    typer.Option("--reaction", "--equation", help="A name of the catalogue, or an equation.", show_default="BS"),
-]
-Model = Annotated[str | None, typer.Option("--model", help="Another network, such as gcn, in place of an equation.")]
-PresetName = Annotated[
-    str | None,
-    typer.Option(
-        "--preset", help="What is searched around: paper, authors, published or FILE.toml.", show_default="defaults"
-    ),
-]
-SpaceName = Annotated[
-    str | None,
-    typer.Option(
-        "--space", help="paper, wide, small, tuned or FILE.toml.", show_default="paper, and wide with --model"
-    ),
-]
-Trials = Annotated[int, typer.Option("--trials", help="How many settings are tried.")]
-Sampler = Annotated[str, typer.Option("--sampler", help="random, tpe or cmaes.")]
-Halving = Annotated[
-    bool, typer.Option("--halving", help="Drop the worse trials of a round after 10, 20 and 40 % of the epochs.")
-]
-Round = Annotated[
-    int | None,
-    typer.Option("--round", help="Trials drawn and trained together.", show_default="200 random ones, else 16"),
-]
-Seed = Annotated[int, typer.Option("--seed", help="Of the sampler and of the trainings.")]
-Out = Annotated[
-    Path | None, typer.Option("--out", help="Folder of the run.", show_default="runs/search/DATASET-REACTION-SPACE")
-]
-PlanFile = Annotated[
-    Path | None, typer.Option("--plan", metavar="FILE", help="Write the next trials to a file and stop.")
-]
-RunFile = Annotated[
-    Path | None,
-    typer.Option("--run", metavar="FILE", help="Train the trials of a file, without optuna; writes FILE.results.json."),
-]
-TellFile = Annotated[
-    Path | None,
-    typer.Option("--tell", metavar="FILE", help="Take up the results of trials that were trained elsewhere."),
-]
-Storage = Annotated[
-    str | None,
-    typer.Option(
-        "--storage", metavar="URL", help="A database for the trials: sqlite:///FILE, postgresql://USER@HOST/NAME, ...",
-        show_default="a journal file in the folder",
-    ),
-]  # fmt: skip
-Show = Annotated[
-    int | None, typer.Option("--show", metavar="N", help="Print the settings of trial N as toml and stop.")
-]
+
+@dataclass(frozen=True)
+class SearchOptions(DataOptions):
+    """The options of `rdgraph search` beside those of your own graph."""
+
+    dataset: Dataset = None
+    reaction: Annotated[
+        str | None,
+        typer.Option("--reaction", "--equation", help="A name of the catalogue, or an equation.", show_default="BS"),
+    ] = None
+    model: Annotated[
+        str | None, typer.Option("--model", help="Another network, such as gcn, in place of an equation.")
+    ] = None
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            "--preset", help="What is searched around: paper, authors, published or FILE.toml.", show_default="defaults"
+        ),
+    ] = None
+    space: Annotated[
+        str | None,
+        typer.Option(
+            "--space", help="paper, wide, small, tuned or FILE.toml.", show_default="paper, and wide with --model"
+        ),
+    ] = None
+    trials: Annotated[int, typer.Option("--trials", help="How many settings are tried.")] = 50
+    sampler: Annotated[str, typer.Option("--sampler", help="random, tpe or cmaes.")] = "random"
+    halving: Annotated[
+        bool, typer.Option("--halving", help="Drop the worse trials of a round after 10, 20 and 40 % of the epochs.")
+    ] = False
+    seed: Annotated[int, typer.Option("--seed", help="Of the sampler and of the trainings.")] = 0
+    round_size: Annotated[
+        int | None,
+        typer.Option("--round", help="Trials drawn and trained together.", show_default="200 random ones, else 16"),
+    ] = None
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder of the run.", show_default="runs/search/DATASET-REACTION-SPACE")
+    ] = None
+    storage: Annotated[
+        str | None,
+        typer.Option(
+            "--storage",
+            metavar="URL",
+            help="A database for the trials: sqlite:///FILE, postgresql://USER@HOST/NAME, ...",
+            show_default="a journal file in the folder",
+        ),
+    ] = None
+    engine: EngineName = "local"
+    address: Address = None
+    plan: Annotated[
+        Path | None, typer.Option("--plan", metavar="FILE", help="Write the next trials to a file and stop.")
+    ] = None
+    run: Annotated[
+        Path | None,
+        typer.Option(
+            "--run", metavar="FILE", help="Train the trials of a file, without optuna; writes FILE.results.json."
+        ),
+    ] = None
+    tell: Annotated[
+        Path | None,
+        typer.Option("--tell", metavar="FILE", help="Take up the results of trials that were trained elsewhere."),
+    ] = None
+    show: Annotated[
+        int | None, typer.Option("--show", metavar="N", help="Print the settings of trial N as toml and stop.")
+    ] = None
 
 
-@takes_own_files
-def search_command(
-    context: typer.Context,
-    dataset: Dataset = None,
-    reaction: Reaction = None,
-    model: Model = None,
-    preset: PresetName = None,
-    space: SpaceName = None,
-    trials: Trials = 50,
-    sampler: Sampler = "random",
-    halving: Halving = False,
-    settings: Settings = None,
-    epochs: Epochs = None,
-    splits: Splits = None,
-    seed: Seed = 0,
-    round_size: Round = None,
-    own: OwnFiles = NONE,
-    device: Device = "auto",
-    root: Root = None,
-    out: Out = None,
-    storage: Storage = None,
-    engine: EngineName = "local",
-    address: Address = None,
-    plan: PlanFile = None,
-    run: RunFile = None,
-    tell: TellFile = None,
-    show: Show = None,
-) -> None:
+@takes_records
+def search_command(context: typer.Context, given: SearchOptions, own: OwnFiles) -> None:
     """Search for settings by mean validation accuracy over the splits; test labels choose nothing.
 
     The folder of the run holds trials.csv, best.toml (a preset for `rdgraph train --preset`), the storage and a report
@@ -115,35 +111,30 @@ def search_command(
     many.
     """
     require("a search", "gread")
-    if sum(option is not None for option in (plan, run, tell, show)) > 1:
+    if sum(option is not None for option in (given.plan, given.run, given.tell, given.show)) > 1:
         raise InvalidArgument("expected one of --plan, --run, --tell and --show, got several")
-    if run is not None:
+    if given.run is not None:
         follow_alone(context, "--run", "device", "root", *vars(NONE))
-        train_planned(run, choose_device(device), root, own)
+        train_planned(given.run, given, own)
         return
     require("a search", "search")
-    if show is not None:
+    if given.show is not None:
         follow_alone(context, "--show", "out", "storage")
-        show_trial(out, show, storage)
+        show_trial(given.out, given.show, given.storage)
         return
-    chosen = space or ("wide" if model else "paper")
-    with chosen_engine(engine, address) as place:
+    space = given.space or ("wide" if given.model else "paper")
+    with chosen_engine(given.engine, given.address) as place:
         is_elsewhere = place.name != "local"
         with StatusLine(LOADING, console=errors):
             from studies.search.tasks import SearchRequest, make_task
-            from studies.training.choices import read_pairs
 
-            request = SearchRequest(
-                dataset, reaction, model, preset, chosen, trials, sampler, halving,
-                read_pairs(given_settings(settings, epochs=epochs)), splits, seed, round_size,
-                place.device(device) if is_elsewhere else choose_device(device), storage, is_elsewhere,
-                **own.request(root),
-            )  # fmt: skip
+            device = {"device": place.device(given.device)} if is_elsewhere else {}
+            request = own.request(SearchRequest, given, space=space, is_elsewhere=is_elsewhere, **device)
             task = make_task(request)
-        folder = out or task.default_folder()
-        if plan is not None:
-            write_plan(task, folder, plan)
-        elif tell is None or not hear(task, folder, tell):
+        folder = given.out or task.default_folder()
+        if given.plan is not None:
+            write_plan(task, folder, given.plan)
+        elif given.tell is None or not hear(task, folder, given.tell):
             search(task, folder, place)
 
 
@@ -182,15 +173,16 @@ def write_plan(task: SearchTask, folder: Path, path: Path) -> None:
     say(console, f"wrote {path} with {count}; train them with rdgraph search --run {path}")
 
 
-def train_planned(path: Path, device: str, root: Path | None, own: OwnFiles) -> None:
+def train_planned(path: Path, given: SearchOptions, own: OwnFiles) -> None:
     """Train the trials of a file and write what became of them beside it."""
     from studies.search.study import run_plan
     from studies.training.data_source import DataRequest
 
     with SearchDisplay(errors) as display:
         results = run_plan(
-            path, device=device, request=DataRequest(**own.request(root)), progress=display.hear, tell=display.note
-        )
+            path, device=choose_device(given.device), request=own.request(DataRequest, given), progress=display.hear,
+            tell=display.note,
+        )  # fmt: skip
     say(console, f"wrote {results}; tell of them with --tell {results} where the search lies")
 
 

@@ -4,28 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from analysis.figure_files import PALETTE, plain
 from gread.datasets.facts import COMPONENT, DIFFERS, Facts, alike_shares, degrees
 from gread.datasets.published_comparison import UNEXPLAINED, Comparison, compare, printed_for
 from studies.datasets.local_sets import LocalSets, all_names
 from studies.runs.cell_work import each_cell
+from studies.runs.chart import Chart, Line, Panel
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import Row
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 
 # ---------------------------------------------------------------------- figures
 # The gallery of data sets: how degrees are spread, and how many neighbours are of a node's own class.
 
-#: Sets side by side in the gallery, and bins of the histograms.
-ACROSS = 3
+#: Bins of the histograms.
 BINS = 20
 DEGREE, ALIKE = "degree", "alike"
 
@@ -56,57 +50,23 @@ def _row(name: str, measure: str, value: float, share: float) -> dict[str, Any]:
     return {"set": name, "measure": measure, "value": round(float(value), 9), "share": float(share)}
 
 
-def gallery(rows: Sequence[Mapping[str, Any]], facts: Mapping[str, Mapping[str, Any]]) -> Figure:
-    """Two panels a set: degrees on logarithmic axes, and the histogram of the share of neighbours of the same class."""
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
-    names = list(facts)
-    across = min(ACROSS, len(names))
-    down = -(-len(names) // across)
-    layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06)
-    figure = Figure(figsize=(5.0 * across, 2.25 * down + 0.4), layout=layout)
-    boxes = figure.subfigures(down, across, squeeze=False)
-    for box, name in zip(boxes.flat, names, strict=False):
-        own = facts[name]
-        box.suptitle(f"{plain(name)}: {own['nodes']:,} nodes, {own['edges']:,} edges", fontsize=10, fontweight="bold")
-        left, right = box.subplots(1, 2)
-        mine = [row for row in rows if row["set"] == name]
-        _draw_degrees(left, [row for row in mine if row["measure"] == DEGREE], own)
-        _draw_alike(right, [row for row in mine if row["measure"] == ALIKE], own)
-    return figure
-
-
-def _draw_degrees(panel: Axes, rows: Sequence[Mapping[str, Any]], own: Mapping[str, Any]) -> None:
-    values, shares = [row["value"] for row in rows], [row["share"] for row in rows]
-    panel.step(values, shares, where="pre", color=PALETTE[0], lw=1.4)
-    panel.plot(values, shares, ".", color=PALETTE[0], ms=3)
-    panel.axvline(own["average_degree"], color=PALETTE[1], lw=1.2, ls="--")
-    panel.set(xscale="log", yscale="log", ylim=(0.5 / own["nodes"], 1.6), xlim=(0.8, 1.6 * max(values, default=1.0)))
-    panel.set_xlabel(f"degree, mean {own['average_degree']:.1f}", fontsize=8)
-    panel.set_ylabel("share of nodes ≥ it", fontsize=8)
-    panel.tick_params(labelsize=7)
-    panel.minorticks_off()
-
-
-def _draw_alike(panel: Axes, rows: Sequence[Mapping[str, Any]], own: Mapping[str, Any]) -> None:
-    values, shares = [row["value"] for row in rows], [row["share"] for row in rows]
-    panel.bar(values, shares, width=1 / BINS, align="edge", color=PALETTE[2], edgecolor="white", lw=0.3)
-    panel.axvline(own["node_homophily"], color=PALETTE[1], lw=1.2, ls="--")
-    panel.set(xlim=(0, 1), ylim=(0, 1.08 * max(shares, default=1.0)))
-    panel.set_xlabel(f"same-class neighbours, mean {own['node_homophily']:.2f}", fontsize=8)
-    panel.set_ylabel("share of nodes", fontsize=8)
-    panel.tick_params(labelsize=7)
-
-
-def gallery_caption(names: Sequence[str]) -> str:
-    """What the panels show."""
-    return (
-        f"{len(names)} data sets, each as an undirected graph without self-loops. Left: the share of nodes with at "
-        "least a given degree, both axes logarithmic; a node without edges counts below every degree. Right: how the "
-        "share of neighbours that have a node's own class is spread over the nodes; its mean is the node homophily. "
-        "Dashed: the means."
-    )
+def gallery(rows: Sequence[Row], facts: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[Chart, str]]:
+    """Degrees on logarithmic axes, and the share of neighbours of the same class: charts with a panel a set."""
+    panels: dict[str, list[Panel]] = {DEGREE: [], ALIKE: []}
+    for name, own in facts.items():
+        means = {DEGREE: f"mean degree {own['average_degree']:.1f}", ALIKE: f"mean {own['node_homophily']:.2f}"}
+        for measure, mean in means.items():
+            mine = [row for row in rows if (row["set"], row["measure"]) == (name, measure)]
+            panels[measure].append(Panel(f"{name}, {mean}", [Line.of("share of nodes", mine, "value", "share")]))
+    which = f"{len(facts)} data sets, each as an undirected graph without self-loops"
+    degree = Chart(panels[DEGREE], "degree", "share of nodes with at least it", x_scale="log", y_scale="log")
+    alike = Chart(panels[ALIKE], "share of neighbours of the same class", "share of nodes")
+    return {
+        "degrees": (degree, f"{which}: the share of nodes with at least a given degree, both axes logarithmic; a node "
+                            "without edges counts below every degree."),
+        "alike": (alike, f"{which}: how the share of neighbours that have a node's own class is spread over the nodes, "
+                         f"in {BINS} bins by their left ends; its mean is the node homophily."),
+    }  # fmt: skip
 
 
 # ---------------------------------------------------------------------- verdicts
@@ -269,8 +229,8 @@ def run(run: StudyRun) -> None:
     if compared:
         run.answer(_paper_text(compared))
     run.say("Which sets", _about(names, missing))
-    panels = gallery(drawn, {row["set"]: row for row in counted})
-    run.figure("gallery", panels, gallery_caption(names), drawn)
+    for name, (chart, caption) in gallery(drawn, {row["set"]: row for row in counted}).items():
+        run.figure(name, chart, caption)
     run.table("facts", counted, FACTS_CAPTION)
     if shown := [paper_row(c) for c in compared if c.reason or not c.agrees]:
         run.table("paper", shown, PAPER_CAPTION)

@@ -168,6 +168,12 @@ class Answer:
     summary: str = ""
 
 
+def median(values: np.ndarray) -> float:
+    """The median of the finite numbers, to six digits; nan without any."""
+    there = values[np.isfinite(values)]
+    return float(f"{np.median(there):.6g}") if there.size else float("nan")
+
+
 def median_text(values: np.ndarray) -> str:
     """The median of the numbers that there are, to three digits."""
     there = values[~np.isnan(values)]

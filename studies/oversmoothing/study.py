@@ -39,6 +39,7 @@ from studies.oversmoothing.rows import (
     column,
     curve_rows,
     end_rows,
+    median,
     median_text,
     select,
     spectrum_rows,
@@ -198,16 +199,10 @@ def _end_table(ends: list[MutableRow]) -> list[MutableRow]:
     table: list[MutableRow] = []
     for key, rows in groups.items():
         kept = [row for row in rows if math.isnan(float(row["failed_at"]))]
-        medians: MutableRow = {label: _median(column(kept, name)) for label, name in shown.items()}
+        medians: MutableRow = {label: median(column(kept, name)) for label, name in shown.items()}
         named: MutableRow = dict(zip(names, key, strict=True))
         table.append({**named, "members": len(rows), "frozen": len(rows) - len(kept), **medians})
     return table
-
-
-def _median(values: np.ndarray) -> float:
-    """The median of the numbers that there are, to six digits; NaN without any."""
-    there = values[~np.isnan(values)]
-    return float(f"{np.median(there):.6g}") if there.size else math.nan
 
 
 def _say_settings(run: StudyRun, graphs: list[MutableRow]) -> None:

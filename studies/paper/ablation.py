@@ -19,7 +19,7 @@ from studies.cells.cell import (
     file_name,
     grouped_rows,
     published_config,
-    shrunk,
+    sized_config,
     uncompared,
 )
 from studies.paper.drawing import row_map
@@ -64,7 +64,7 @@ def make_cells(s: Settings) -> list[Cell]:
     cells = []
     for dataset in s["sets"]:
         for reaction in s["reactions"]:
-            config = shrunk(published_config("paper", reaction, dataset), s["epochs"], s["hidden"])
+            config = sized_config("paper", reaction, dataset, s)
             variations = tuple(
                 Variation(
                     {"reaction": reaction, "adjacency": a, "beta": b}, config.updated({**ADJACENCIES[a], **BETAS[b]})

@@ -40,7 +40,7 @@ from studies.paper.families import (
     searched_rows,
     standings,
 )
-from studies.paper.paired_rows import Printed, beside, gap_to, picked, share_of
+from studies.paper.paired_rows import Printed, beside, gap_to, picked, printed_accuracy, share_of
 from studies.paper.runner import Findings, Picture, Settings, Sheet, Table, make_run, trained
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, decide, interval
@@ -230,12 +230,6 @@ SHEET = Sheet("classification", lists={"readings": list(FAMILIES)})
 
 
 # ---------------------------------------------------------------------- numbers
-def printed_cell(method: str, dataset: str) -> Printed | None:
-    """What Table 8 prints for a method on a set."""
-    paper = find_published(method, dataset)
-    return Printed(paper.mean, paper.std, paper.source) if paper else None
-
-
 def measured(rows: Sequence[MutableRow], sets: tuple[str, ...]) -> Measured:
     """Means over splits, and their differences from the published ones."""
     estimates, gaps, each = {}, {}, {}
@@ -243,7 +237,7 @@ def measured(rows: Sequence[MutableRow], sets: tuple[str, ...]) -> Measured:
         family, method, dataset = map(str, key)
         estimates[family, method, dataset] = one = Estimate.of(own)
         each[family, method, dataset] = split_means(own)
-        if dataset in sets and (paper := printed_cell(method, dataset)):
+        if dataset in sets and (paper := printed_accuracy(method, dataset)):
             gaps[family, method, dataset] = gap_to(one, paper)
     return Measured(estimates, gaps, each, sets)
 
@@ -255,7 +249,7 @@ def cell_table(rows: Sequence[MutableRow], sets: Sequence[str]) -> list[MutableR
     for own in grouped_rows(rows, "family", "method", "dataset").values():
         labels = picked(own[0], "family method dataset")
         method, dataset = str(labels["method"]), str(labels["dataset"])
-        found = beside(own, printed_cell(method, dataset))
+        found = beside(own, printed_accuracy(method, dataset))
         if dataset not in sets:
             found |= {name: value for name, value in beside(own, None).items() if name in compared}
         columns = "mean std splits trials diverged paper paper_std difference error p verdict source"
@@ -339,7 +333,7 @@ def _beside(found: Measured, dataset: str) -> list[Beside]:
     points: list[Beside] = []
     for (family, method, place), one in found.estimates.items():
         if (family, place) == ("paper", dataset):
-            paper = printed_cell(method, dataset) or Printed(math.nan, math.nan, "")
+            paper = printed_accuracy(method, dataset) or Printed(math.nan, math.nan, "")
             errors = standard_error(one.std, one.count), standard_error(paper.std or math.nan, one.count)
             points.append((method.removeprefix("GREAD-"), one.mean, errors[0], paper.mean, errors[1]))
     return points

@@ -21,8 +21,7 @@ from studies.cells.cell import (
     departures,
     file_name,
     grouped_rows,
-    published_config,
-    shrunk,
+    sized_config,
     uncompared,
 )
 from studies.paper.drawing import panels_chart
@@ -49,7 +48,7 @@ def make_cells(s: Settings) -> list[Cell]:
         return Cell(name, (dataset,), (one,), s["splits"], s["seeds"])
 
     def best(dataset: str) -> Config:
-        return shrunk(published_config("paper", "ST", dataset), s["epochs"], s["hidden"])
+        return sized_config("paper", "ST", dataset, s)
 
     place = str(s["dataset"])
     base, cells = best(place), []

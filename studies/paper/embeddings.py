@@ -12,22 +12,18 @@ import numpy as np
 
 from gread.comparison import Comparison, standard_error
 from gread.datasets.node_data import NodeData
-from gread.settings.trials import make_trials
-from gread.training.trainer import Trained, train
+from gread.training.trainer import Trained
 from rdgraph.errors import RdgraphError
 from studies.cells.cell import (
-    ALL_TRAINED,
     cited,
     departures,
     file_name,
     grouped_rows,
-    load_set,
-    published_config,
-    shrunk,
+    train_first_splits,
 )
 from studies.paper.drawing import panels_chart
 from studies.paper.paired_rows import share_of, signed, with_holm
-from studies.paper.runner import Film, Findings, Picture, Settings, Sheet, Table, Verdict, make_run
+from studies.paper.runner import Film, Findings, Picture, Settings, Sheet, Table, Verdict, make_run, untrained_verdicts
 from studies.runs.chart import DotPanel, Line, MovingDots
 from studies.runs.chart_figures import class_colours, dot_area, write_frames
 from studies.runs.tables import MutableRow
@@ -57,7 +53,7 @@ def measure(run: StudyRun) -> Measured:
     """Look at the states of every set, from networks that are trained only where a part is missing."""
     s, measured = run.settings, Measured()
     for dataset in run.progress([str(name) for name in s["sets"]], "data sets"):
-        made = cache(partial(trained, dataset, s, run.device, run.seed))
+        made = cache(partial(train_first_splits, s["kind"], s["reaction"], dataset, s, run.device, run.seed))
         try:
             purities = run.part(file_name("purity", dataset), partial(_rows_of, made, purity_rows, dataset, s))
             points = run.part(file_name("map", dataset), partial(_rows_of, made, map_rows, dataset, s))
@@ -77,13 +73,6 @@ def _rows_of(
 
 
 # ---------------------------------------------------------------------- numbers
-def trained(dataset: str, s: Settings, device: str, seed: int) -> Trained:
-    """A network for every split."""
-    config = shrunk(published_config(s["kind"], s["reaction"], dataset), s["epochs"], s["hidden"])
-    data = load_set(dataset)
-    return train(data, make_trials(config, range(min(s["splits"], data.num_splits)), (seed,)), device=device)
-
-
 def states(done: Trained, k: int, shares: Sequence[float]) -> tuple[np.ndarray, list[float]]:
     """States (times, nodes, channels) of network k at these shares of its T, and the times."""
     network, data = done.network(k), done.data_of(k)
@@ -262,14 +251,13 @@ def about(s: Settings) -> str:
 def findings(measured: Measured, s: Settings) -> Findings:
     """How classes lie in the states from the start to T."""
     table, tests = purity_table(measured.purities), purity_tests(measured.purities)
-    missing = [(ALL_TRAINED, FAILS, "; ".join(measured.missing))] if measured.missing else []
     return Findings(
         results=table,
         items=[
             *pictures(table, measured.maps),
             Table("purities", table, SHEET.text("purity", neighbours=NEIGHBOURS)),
         ],
-        verdicts=[*missing, *verdicts(tests)],
+        verdicts=[*untrained_verdicts(measured.missing), *verdicts(tests)],
         answer=answer(tests),
         shows="maps",
         about=about(s),

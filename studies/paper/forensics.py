@@ -14,7 +14,7 @@ import numpy as np
 
 from gread.comparison import AGREES, EXPLAINED, Estimate, Gap
 from gread.settings.config import Config
-from gread.settings.presets import AuthorsCell, authors_cells, find_published
+from gread.settings.presets import AuthorsCell, authors_cells
 from gread.training.ensemble import METRICS
 from gread.training.trainer import Trained
 from studies.cells.cell import (
@@ -31,12 +31,13 @@ from studies.cells.cell import (
     published_config,
     released_reaction,
     shrunk,
+    sized_config,
     train_cells,
     training_rows,
     write_trials,
 )
 from studies.paper.drawing import row_map
-from studies.paper.paired_rows import Printed, beside, gap_to, picked
+from studies.paper.paired_rows import beside, gap_to, picked, printed_accuracy
 from studies.paper.runner import Findings, Picture, Settings, Sheet, Table, Verdict, make_run
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED
@@ -108,7 +109,7 @@ def _places(s: Settings) -> Iterator[tuple[str, str]]:
 
 
 def _base(reaction: str, dataset: str, s: Settings) -> Config:
-    return shrunk(published_config("paper", reaction, dataset), s["epochs"], s["hidden"])
+    return sized_config("paper", reaction, dataset, s)
 
 
 def _cell(completion: str, reaction: str, dataset: str, config: Config, s: Settings) -> Cell:
@@ -202,19 +203,13 @@ def measure(run: StudyRun) -> Measured:
 
 
 # ---------------------------------------------------------------------- numbers
-def printed_cell(reaction: str, dataset: str) -> Printed | None:
-    """What Table 8 prints for a reaction on a set."""
-    paper = find_published(f"GREAD-{reaction}", dataset)
-    return Printed(paper.mean, paper.std, paper.source) if paper else None
-
-
 def gaps_of(rows: Sequence[MutableRow]) -> Gaps:
     """The difference from Table 8 of every completion, where a number is printed."""
     groups = grouped_rows(rows, "completion", "reaction", "dataset")
     return {
         (str(completion), str(reaction), str(dataset)): gap_to(Estimate.of(own), paper)
         for (completion, reaction, dataset), own in groups.items()
-        if (paper := printed_cell(str(reaction), str(dataset)))
+        if (paper := printed_accuracy(f"GREAD-{reaction}", str(dataset)))
     }
 
 
@@ -267,8 +262,8 @@ def cell_table(rows: Sequence[MutableRow]) -> list[MutableRow]:
     columns = "mean std splits diverged other=paper difference error verdict"
     return [
         {**picked(own[0], "completion reaction dataset"),
-         **picked(beside(own, printed_cell(str(own[0]["reaction"]), str(own[0]["dataset"]))), columns)}
-        for own in grouped_rows(rows, "completion", "reaction", "dataset").values()
+         **picked(beside(own, printed_accuracy(f"GREAD-{reaction}", str(dataset))), columns)}
+        for (_, reaction, dataset), own in grouped_rows(rows, "completion", "reaction", "dataset").items()
     ]  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from gread.comparison import LEVEL, Comparison, Estimate, Gap, holm, share_ratio, split_means, standard_error
+from gread.settings.presets import find_published
 from studies.cells.cell import load_set
 from studies.runs.tables import MutableRow, Value
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED
@@ -21,6 +22,12 @@ class Printed(NamedTuple):
     mean: float
     std: float | None
     source: str
+
+
+def printed_accuracy(method: str, dataset: str) -> Printed | None:
+    """What Table 8 prints for a method on a set."""
+    paper = find_published(method, dataset)
+    return Printed(paper.mean, paper.std, paper.source) if paper else None
 
 
 def gap_to(own: Estimate, printed: Printed | None) -> Gap:

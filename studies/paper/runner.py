@@ -11,10 +11,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rdgraph.errors import RdgraphError
-from studies.cells.cell import BORROWS, LINEAR, REACTIONS, SETS, Cell, Load, load_set, train_cells, write_trials
+from studies.cells.cell import (
+    ALL_TRAINED,
+    BORROWS,
+    LINEAR,
+    REACTIONS,
+    SETS,
+    Cell,
+    Load,
+    load_set,
+    train_cells,
+    write_trials,
+)
 from studies.runs.report import Drawn
 from studies.runs.setting_limits import Limit
 from studies.runs.tables import MutableRow, Row
+from studies.runs.uncertainty import FAILS
 
 if TYPE_CHECKING:
     from studies.runs.study_run import StudyRun
@@ -210,6 +222,11 @@ def trained(
         return rows
 
     return measure
+
+
+def untrained_verdicts(missing: Sequence[str]) -> list[Verdict]:
+    """A verdict where something could not be trained, with the reasons."""
+    return [(ALL_TRAINED, FAILS, "; ".join(missing))] if missing else []
 
 
 def reaction_equations(s: Settings) -> dict[str, str]:

@@ -9,7 +9,7 @@ from itertools import chain
 import numpy as np
 
 from gread.comparison import LEVEL, ROUNDING, Comparison, all_pairs, at_most, none_beyond, reach, split_means
-from studies.cells.cell import LINEAR, Cell, Variation, departures, file_name, grouped_rows, published_config, shrunk
+from studies.cells.cell import LINEAR, Cell, Variation, departures, file_name, grouped_rows, sized_config
 from studies.paper.drawing import panels_chart, row_curves
 from studies.paper.paired_rows import all_positive, beside, compared, picked, share_of, signed, with_holm
 from studies.paper.runner import Findings, Picture, Settings, Sheet, Table, Verdict, make_run, trained
@@ -36,7 +36,7 @@ def make_cells(s: Settings) -> list[Cell]:
     cells = []
     for dataset in s["sets"]:
         for reaction in s["reactions"]:
-            config = shrunk(published_config("paper", reaction, dataset), s["epochs"], s["hidden"])
+            config = sized_config("paper", reaction, dataset, s)
             times = [(time, config.updated({"time": time})) for time in s["times"]]
             steps = [(step, config.updated({"method": STEPPED, "step": step})) for step in s["steps"]]
             if reaction in LINEAR:

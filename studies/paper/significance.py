@@ -21,8 +21,7 @@ from studies.cells.cell import (
     departures,
     file_name,
     grouped_rows,
-    published_config,
-    shrunk,
+    sized_config,
     uncompared,
 )
 from studies.paper.drawing import Beside, beside_chart
@@ -44,7 +43,7 @@ def make_cells(s: Settings) -> list[Cell]:
     """A cell for each of the two networks on every set."""
     cells = []
     for dataset in s["sets"]:
-        own = shrunk(published_config("authors", "BS", dataset), s["epochs"], s["hidden"])
+        own = sized_config("authors", "BS", dataset, s)
         for method, config in ((OWN, own), (OTHER, plain_diffusion(own))):
             one = Variation({"method": method}, config)
             cells.append(Cell(file_name(method, dataset), (dataset,), (one,), s["splits"], s["seeds"]))

@@ -11,24 +11,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gread.models.trained_network import Network
-from gread.settings.trials import make_trials
-from gread.training.trainer import Trained, train
+from gread.training.trainer import Trained
 from rdgraph import existence, lipschitz_global, lipschitz_local, parse
 from rdgraph.language.answer_symbols import R
 from rdgraph.theory.global_existence import GLOBAL
 from rdgraph.theory.rate_bounds import RateBound, rate_bound
 from studies.cells.cell import (
-    ALL_TRAINED,
     LINEAR,
     departures,
     file_name,
     grouped_rows,
-    load_set,
-    published_config,
-    shrunk,
+    train_first_splits,
 )
 from studies.paper.drawing import row_map
-from studies.paper.runner import Findings, Picture, Settings, Sheet, Table, Verdict, attempt, make_run
+from studies.paper.runner import (
+    Findings,
+    Picture,
+    Settings,
+    Sheet,
+    Table,
+    Verdict,
+    attempt,
+    make_run,
+    untrained_verdicts,
+)
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED
 
@@ -118,9 +124,7 @@ def fact_verdicts(facts: Sequence[MutableRow]) -> list[Verdict]:
 # ---------------------------------------------------------------------- what is proved of trained networks
 def network_rows(reaction: str, dataset: str, s: Settings, device: str, seed: int) -> list[MutableRow]:
     """A row for every split."""
-    data = load_set(dataset)
-    config = shrunk(published_config("paper", reaction, dataset), s["epochs"], s["hidden"])
-    done = train(data, make_trials(config, range(min(s["splits"], data.num_splits)), (seed,)), device=device)
+    done = train_first_splits("paper", reaction, dataset, s, device, seed)
     return [_network_row(done, k, reaction, dataset) for k in range(len(done.trials))]
 
 
@@ -238,7 +242,6 @@ def about(s: Settings) -> str:
 def findings(measured: Measured, s: Settings) -> Findings:
     """What is proved of the equations and of the networks."""
     table = summary_rows(measured.networks)
-    missing = [(ALL_TRAINED, FAILS, "; ".join(measured.missing))] if measured.missing else []
     return Findings(
         results=measured.networks,
         items=[
@@ -246,7 +249,11 @@ def findings(measured: Measured, s: Settings) -> Findings:
             Table("facts", measured.facts, SHEET.text("facts")),
             Table("networks", table, SHEET.text("networks")),
         ],
-        verdicts=[*missing, *fact_verdicts(measured.facts), *network_verdicts(measured.networks)],
+        verdicts=[
+            *untrained_verdicts(measured.missing),
+            *fact_verdicts(measured.facts),
+            *network_verdicts(measured.networks),
+        ],
         answer=answer(measured.networks),
         shows="proved",
         about=about(s),

@@ -24,6 +24,8 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 ENTRY_INCHES, LETTER_INCHES, MARKED = 0.75, 0.085, 30
 #: Columns of a map whose fields still carry numbers, and lines that it has room for.
 MOST_WRITTEN, MOST_LINES = 16, 60
+#: Values of a logarithmic axis that have a tick each.
+MOST_NAMED = 12
 #: A logarithmic axis across a smaller ratio has plain numbers.
 DECADES = 100.0
 
@@ -131,10 +133,12 @@ def _draw_line(axis: Axes, line: Line, k: int) -> None:
 
 
 def _name_values(axis: Axes, values: Sequence[float]) -> None:
-    """A logarithmic axis with a tick for every value that is drawn, as a plain number."""
+    """A logarithmic axis; with a tick for every value that is drawn, as a plain number, where they are few."""
     from matplotlib.ticker import NullLocator
 
     axis.set_xscale("log")
+    if len(values) > MOST_NAMED:
+        return
     axis.set_xticks(values, [short_number(x) for x in values], fontsize=9)
     axis.xaxis.set_minor_locator(NullLocator())
 

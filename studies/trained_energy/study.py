@@ -15,7 +15,7 @@ from gread.datasets.node_data import NodeData
 from gread.settings.model_records import find_model
 from rdgraph.errors import InvalidArgument
 from studies.oversmoothing.energy_figures import ENERGY, Curve, curves_chart
-from studies.oversmoothing.rows import GONE, Answer
+from studies.oversmoothing.rows import GONE, Answer, median
 from studies.runs.cell_work import each_cell
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, UNDECIDED, decide, interval
@@ -385,23 +385,17 @@ def summary_rows(table: EnergyTable) -> list[MutableRow]:
             fifth = min(5, len(energy) - 1)
             rows.append({
                 "network": subject.name, "beta": subject.kind, "stage": stage, "graphs": energy.shape[1],
-                "failed": failed, "left": int(np.isnan(energy[-1]).sum()), "E_0": _median(energy[0]),
-                "E_5": _median(energy[fifth]), "E_T": _median(energy[-1]), "E_T/E_0": _median(energy[-1] / energy[0]),
-                "normalised": _median(rough[-1] / rough[0]), "mad_T": _median(table.values(subject, stage, "mad")[-1]),
-                "rank_T": _median(table.values(subject, stage, "rank")[-1]),
+                "failed": failed, "left": int(np.isnan(energy[-1]).sum()), "E_0": median(energy[0]),
+                "E_5": median(energy[fifth]), "E_T": median(energy[-1]), "E_T/E_0": median(energy[-1] / energy[0]),
+                "normalised": median(rough[-1] / rough[0]), "mad_T": median(table.values(subject, stage, "mad")[-1]),
+                "rank_T": median(table.values(subject, stage, "rank")[-1]),
                 "accuracy": round(float(accuracy.mean()), 2) if accuracy.size else float("nan"),
                 "std": round(float(accuracy.std()), 2) if accuracy.size else float("nan"),
-                "alpha": _median(table.column(subject, "alpha")),
-                "beta_least": _median(table.column(subject, "beta_least")),
-                "beta_largest": _median(table.column(subject, "beta_largest")),
+                "alpha": median(table.column(subject, "alpha")),
+                "beta_least": median(table.column(subject, "beta_least")),
+                "beta_largest": median(table.column(subject, "beta_largest")),
             })  # fmt: skip
     return rows
-
-
-def _median(values: np.ndarray) -> float:
-    """The median of the numbers that there are, to six digits; nan without any."""
-    there = values[np.isfinite(values)]
-    return float(f"{np.median(there):.6g}") if there.size else float("nan")
 
 
 def _changes(table: EnergyTable) -> str:

@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analysis.figure_files import PALETTE, plain
 from gread.settings.gread_settings import GreadSettings
 from rdgraph.errors import Diverged, FileError
 from rdgraph.files import replacing
 from rdgraph.language.tree import Call, Kind, Name
 from rdgraph.vocabulary.learned_functions import LearnedFunction, LearnedValues, knots_of
 from rdgraph.wording import counted
-from studies.training.training_figures import Drawing, empty_figure
+from studies.runs.chart import Chart, Line, Panel
+from studies.training.training_figures import Drawing
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from gread.training.trainer import Trained
     from rdgraph.systems.system import System
 
@@ -71,36 +69,41 @@ def taken_of(system: System, name: str) -> list[str]:
 
 # ---------------------------------------------------------------------- figure
 def function_curves(done: Trained, sound: Sequence[int]) -> Drawing | None:
-    """phi of every trial thin, their mean thick, one standard deviation shaded; grey, where the states lie.
+    """phi of every trial and their mean with one standard deviation, its knots; and where the states lie.
 
-    With one function for each channel, the mean over the channels stands for a trial, and all of them are shaded. None
-    where the equation has no learned function.
+    With one function for each channel, the mean over the channels stands for a trial, and the deviation is that of all
+    of them. None where the equation has no learned function.
     """
     functions = functions_of(done, sound)
     if not functions:
         return None
-    figure = empty_figure(6.4 * len(functions) + 0.4, 4.2)
-    panels = figure.subplots(1, len(functions), squeeze=False)[0]
+    panels: list[Panel] = []
     rows: list[dict[str, Any]] = []
-    for panel, (name, values) in zip(panels, functions.items(), strict=True):
+    for name, values in functions.items():
         entries = states_seen(done, sound, name)
         x = _places(values[0].declaration, entries)
         lines = np.stack([own(x) for own in values])
-        _draw(panel, name, values[0].declaration, x, lines, entries)
         per_trial = lines if lines.ndim == 2 else lines.mean(1)
+        mean, spread = (of(lines.reshape(-1, x.size), axis=0) for of in (np.mean, np.std))
+        knots = knots_of(values[0].declaration)
+        drawn = [Line("mean", x, mean, low=mean - spread, high=mean + spread, look=0)]
+        drawn += [Line("each trial", x, line, look=1) for line in per_trial] if len(per_trial) > 1 else []
+        drawn.append(Line("knots", knots, np.interp(knots, x, mean), style="dots", look=6))
+        panels.append(Panel(name, drawn, y_label=name))
         for k, line in zip(sound, per_trial, strict=True):
             trial = {"function": name, "split": done.trials[k].split, "seed": done.trials[k].seed}
             rows += [{**trial, "x": float(a), "value": float(b)} for a, b in zip(x, line, strict=True)]
         middle, density = density_of(entries)
         rows += [{"function": name, "x": float(a), "density": float(b)} for a, b in zip(middle, density, strict=True)]
+        if density.size:
+            panels.append(Panel(f"states that {name} saw", [Line("density", middle, density)], y_label="density"))
     declared = "; ".join(str(values[0].declaration) for values in functions.values())
     caption = (
-        f"Learned functions at the best epochs ({declared}): a thin line a trial, thick their mean, shaded one "
-        f"standard deviation around it over {counted(len(sound), 'trial')}; ticks below, the knots. Grey: "
-        f"density of the entries "
-        "of the states that the function saw, at even times from 0 to T; where there are none, the curve says little."
+        f"Learned functions at the best epochs ({declared}): their mean, with a band of one standard deviation, over "
+        f"{counted(len(sound), 'trial')}; dots: the knots. Density: of the entries of the states that the function "
+        "saw, at even times from 0 to T; where there are none, the curve says little."
     )
-    return Drawing("functions", figure, caption, rows)
+    return Drawing("functions", Chart(panels, "entry of the state", columns=2), caption, rows)
 
 
 def _places(declared: LearnedFunction, entries: np.ndarray) -> np.ndarray:
@@ -122,28 +125,6 @@ def density_of(entries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         entries, bins=BARS, range=(lower, upper if upper > lower else lower + 1.0), density=True
     )
     return (edges[1:] + edges[:-1]) / 2, density
-
-
-def _draw(
-    panel: Axes, name: str, declared: LearnedFunction, x: np.ndarray, lines: np.ndarray, entries: np.ndarray
-) -> None:
-    flat = lines.reshape(-1, x.size)
-    mean, spread = flat.mean(0), flat.std(0)
-    thin = lines if lines.ndim == 2 else lines.mean(1)
-    panel.axhline(0, color="0.8", lw=0.8, zorder=0)
-    panel.plot(x, thin.T, color=PALETTE[0], lw=0.7, alpha=0.5)
-    panel.fill_between(x, mean - spread, mean + spread, color=PALETTE[1], alpha=0.2, lw=0)
-    panel.plot(x, mean, color=PALETTE[1], lw=2.4)
-    knots = knots_of(declared)
-    panel.plot(knots, np.full_like(knots, 0.02), "|", color="black", ms=7, transform=panel.get_xaxis_transform())
-    panel.set(xlabel="entry of the state", ylabel=plain(name), xlim=(x[0], x[-1]))
-    middle, density = density_of(entries)
-    if density.size:
-        behind = panel.twinx()
-        behind.fill_between(middle, density, step="mid", color="0.88", lw=0)
-        behind.set(yticks=[], ylim=(0, 1.8 * density.max()))
-        panel.set_zorder(behind.get_zorder() + 1)
-        panel.patch.set_visible(False)
 
 
 # ---------------------------------------------------------------------- file
