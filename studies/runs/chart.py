@@ -90,7 +90,7 @@ class Panel:
         lines: what is drawn.
         levels: horizontal dotted lines by their labels; one that has the label of a line has its colour.
         names: what stands at 0, 1, ... of the axis below, in place of numbers.
-        y_label, y_scale: of this panel, where they differ from those of the chart.
+        x_label, y_label, y_scale: of this panel, where they differ from those of the chart.
     """
 
     title: str
@@ -99,6 +99,7 @@ class Panel:
     names: Sequence[str] = ()
     y_label: str = ""
     y_scale: str = ""
+    x_label: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,11 +163,11 @@ class Chart:
         panels = [
             {"title": p.title, "lines": [line.spec() for line in p.lines], "names": list(p.names),
              "levels": {label: _number(value) for label, value in p.levels.items()}, "y_label": p.y_label,
-             "y_scale": p.y_scale or self.y_scale}
+             "y_scale": p.y_scale or self.y_scale, "x_label": p.x_label or self.x_label}
             for p in self.panels
         ]  # fmt: skip
         found = {
-            "panels": panels, "labels": self.labels, "looks": self.looks, "x_label": self.x_label,
+            "panels": panels, "labels": self.labels, "looks": self.looks,
             "y_label": self.y_label, "x_scale": self.x_scale, "columns": self.columns, "shared": self.is_shared,
         }  # fmt: skip
         return inlined(found)

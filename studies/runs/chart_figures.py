@@ -54,8 +54,8 @@ def chart_figure(chart: Chart) -> Figure:
         _draw_panel(axis, panel, chart)
         if k % wide == 0 or panel.y_label:
             axis.set_ylabel(panel.y_label or chart.y_label, fontsize=10)
-        if k >= len(chart.panels) - wide:
-            axis.set_xlabel(chart.x_label, fontsize=10)
+        if k >= len(chart.panels) - wide or panel.x_label:
+            axis.set_xlabel(plain(panel.x_label or chart.x_label), fontsize=10)
     for axis in axes.flat[len(chart.panels) :]:
         axis.set_axis_off()
     handles = {label: h for axis in axes.flat for h, label in zip(*axis.get_legend_handles_labels(), strict=True)}

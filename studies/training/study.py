@@ -256,7 +256,7 @@ def draw_all(done: Trained, stage: Stage = silent) -> tuple[list[Drawing], list[
         data, network = done.data_of(sound[0]), done.network(sound[0])
         if isinstance(network.config, GreadSettings):
             makers |= {
-                "Coefficients": lambda: training_figures.coefficient_bars(done, sound),
+                "Coefficients": lambda: training_figures.coefficient_values(done, sound),
                 "Learned functions": lambda: learned_tables.function_curves(done, sound),
                 "Filter response": lambda: training_figures.response_lines(done, sound, data),
             }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import sympy as sp
 
-from analysis.figure_files import PALETTE, plain
 from gread.models.resolution import TRUSTED
 from gread.settings.gread_settings import GreadSettings
 from gread.training.ensemble import METRICS
@@ -28,9 +26,7 @@ from studies.runs.chart import Chart, DotPanel, FieldMap, Line, MovingDots, Pane
 from studies.runs.report import Drawn
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.ticker import Locator
 
     from gread.datasets.node_data import NodeData
     from gread.models.trained_network import Network
@@ -40,6 +36,8 @@ if TYPE_CHECKING:
 
 # ---------------------------------------------------------------------- training figures
 GRID = np.linspace(0.0, 2.0, 201)
+#: Trials that are shown one by one.
+MOST_TRIALS = 40
 #: Gains beyond this are drawn on a logarithmic scale.
 LINEAR_GAIN = 20.0
 
@@ -63,13 +61,6 @@ def empty_figure(width: float, height: float) -> Figure:
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
-
-
-def whole_numbers() -> Locator:
-    """Ticks at whole numbers only."""
-    from matplotlib.ticker import MaxNLocator
-
-    return MaxNLocator(integer=True)
 
 
 # ---------------------------------------------------------------------- learning curves
@@ -112,11 +103,11 @@ def _mean(values: np.ndarray) -> np.ndarray:
 
 
 # ---------------------------------------------------------------------- coefficients
-def coefficient_bars(done: Trained, sound: Sequence[int]) -> Drawing | None:
-    """Learned coefficients: a bar per trial for scalars, else a histogram over the values of all trials.
+def coefficient_values(done: Trained, sound: Sequence[int]) -> Drawing | None:
+    """Learned coefficients, a panel each: a dot per trial for scalars, else how the values of all trials are spread.
 
-    A row of panels for the equation of each field; a coefficient of several equations stands in the first of them.
-    None where the equation has none: the trusted nodes M of a source are given, not learned.
+    A coefficient of several equations is shown with the first of them. None where the equation has none: the trusted
+    nodes M of a source are given, not learned.
     """
     system = done.network(sound[0]).system
     kinds = learned(system)
@@ -125,23 +116,18 @@ def coefficient_bars(done: Trained, sound: Sequence[int]) -> Drawing | None:
     lines = coefficient_lines(system)
     if not lines:
         return None
-    columns = max(map(len, lines.values()))
-    figure = empty_figure(4.6 * columns + 0.4, 3.4 * len(lines))
-    panels = figure.subplots(len(lines), columns, squeeze=False)
+    panels: list[Panel] = []
     rows: list[dict[str, Any]] = []
-    for line, (left, names) in zip(panels, lines.items(), strict=True):
-        for panel, name in itertools.zip_longest(line, names):
-            if name is None:
-                panel.set_axis_off()
-                continue
-            _draw_values(panel, name, str(kinds[name].value), values[name], f"{left}: " if len(lines) > 1 else "")
+    for left, names in lines.items():
+        for name in names:
+            lead = f"{left}: " if len(lines) > 1 else ""
+            panels.append(_value_panel(name, f"{lead}{name}, {kinds[name].value}", values[name]))
             rows += _value_rows(done, sound, name, kinds[name], values[name])
-    each = ", a row of panels for the equation of each field" if len(lines) > 1 else ""
     caption = (
-        f"Learned coefficients at the best epochs{each}: a bar per trial where there is one value, else how the values "
-        f"of all channels, nodes or matrix entries of all {len(sound)} trials are spread; dashed, their mean."
+        "Learned coefficients at the best epochs: a dot per trial where there is one value, and their mean; else how "
+        f"many values of all channels, nodes or matrix entries of all {len(sound)} trials lie where."
     )
-    return Drawing("coefficients", figure, caption, rows)
+    return Drawing("coefficients", Chart(panels, "trial", columns=max(map(len, lines.values()))), caption, rows)
 
 
 def coefficient_lines(system: System) -> dict[str, list[str]]:
@@ -183,24 +169,16 @@ def learned(system: System) -> dict[str, Kind]:
     return {n: kind for n, kind in valued_letters(system).items() if not (n == TRUSTED and kind is Kind.NODE)}
 
 
-def _draw_values(panel: Axes, letter: str, kind: str, values: Sequence[np.ndarray], lead: str = "") -> None:
-    name = plain(letter)
+def _value_panel(letter: str, title: str, values: Sequence[np.ndarray]) -> Panel:
+    """The values of a coefficient: trial by trial where each has one, else the counts of even parts of their range."""
     every = np.concatenate(values)
-    colour = PALETTE[0] if name == "alpha" else PALETTE[1]
-    if all(own.size == 1 for own in values) and len(values) <= 40:
-        panel.bar(np.arange(len(values)), every, color=colour, width=0.75)
-        panel.axhline(every.mean(), color="black", ls="--", lw=1.2)
-        panel.set_xlabel("trial", fontsize=9)
-        panel.set_ylabel(name, fontsize=9)
-        panel.xaxis.set_major_locator(whole_numbers())
-    else:
-        panel.hist(every, bins=min(40, max(5, every.size // 8)), color=colour, edgecolor="white", lw=0.4)
-        panel.axvline(every.mean(), color="black", ls="--", lw=1.2)
-        panel.set_xlabel(name, fontsize=9)
-        panel.set_ylabel("number of values", fontsize=9)
-    panel.set_title(
-        f"{lead}{name}, {kind}: mean {every.mean():.3g}, from {every.min():.3g} to {every.max():.3g}", fontsize=10
-    )
+    title += f": mean {every.mean():.3g}, from {every.min():.3g} to {every.max():.3g}"
+    if all(own.size == 1 for own in values) and len(values) <= MOST_TRIALS:
+        line = Line("value", np.arange(1.0, len(values) + 1), every, style="dots")
+        return Panel(title, [line], {"mean": float(every.mean())}, y_label=letter)
+    counts, ends = np.histogram(every, bins=min(40, max(5, every.size // 8)))
+    line = Line("number of values", (ends[1:] + ends[:-1]) / 2, counts.astype(float))
+    return Panel(title, [line], y_label=line.label, x_label=letter)
 
 
 # ---------------------------------------------------------------------- filter response

@@ -158,7 +158,7 @@
     const [top, right, bottom] = [28, 12, height - below];
     const x = axis(xlow, xhigh, left, width - right, chart.x_scale);
     const y = axis(ylow, yhigh, bottom, top, panel.y_scale);
-    const root = svg("svg", {viewBox: `0 0 ${width} ${height}`, height, tabindex: 0, role: "group", "aria-roledescription": "chart", "aria-label": `${panel.title}: ${panel.y_label || chart.y_label} against ${chart.x_label}. Arrow keys read values.`});
+    const root = svg("svg", {viewBox: `0 0 ${width} ${height}`, height, tabindex: 0, role: "group", "aria-roledescription": "chart", "aria-label": `${panel.title}: ${panel.y_label || chart.y_label} against ${panel.x_label}. Arrow keys read values.`});
     root.append(svg("text", {class: "title", x: width / 2, y: 18, "text-anchor": "middle", style: `font-size:${Math.max(9, Math.min(13, (width - 12) / (0.62 * panel.title.length)))}px`}, panel.title));
     for (const value of marks) {
       root.append(svg("line", {class: "grid", x1: left, x2: width - right, y1: y.at(value), y2: y.at(value)}));
@@ -173,7 +173,7 @@
     if (!panel.names.length)
       for (const value of named) root.append(svg("text", {x: x.at(value), y: bottom + 17, "text-anchor": "middle"}, shown(value)));
     root.append(svg("rect", {class: "frame", x: left, y: top, width: Math.max(0, width - right - left), height: bottom - top}));
-    if (!panel.names.length) root.append(svg("text", {x: (left + width - right) / 2, y: height - 8, "text-anchor": "middle"}, chart.x_label));
+    if (!panel.names.length) root.append(svg("text", {x: (left + width - right) / 2, y: height - 8, "text-anchor": "middle"}, panel.x_label));
     const middle = (top + bottom) / 2;
     root.append(svg("text", {x: 13, y: middle, "text-anchor": "middle", transform: `rotate(-90 13 ${middle})`}, panel.y_label || chart.y_label));
     for (const [label, value] of levels)
@@ -206,7 +206,7 @@
     }
     for (const [label, value] of drawn.levels) if (isNumber(value)) found.push([value, label, shown(value), false, true]);
     found.sort((a, b) => b[0] - a[0]);
-    const head = panel.names.length ? panel.names[at] : `${chart.x_label} ${shown(at)}`;
+    const head = panel.names.length ? panel.names[at] : `${panel.x_label} ${shown(at)}`;
     const lines = found.map(([, label, text, isDots, isLevel]) => html("span", {}, swatch(drawn.rank(label), isDots, isLevel), `${label}${isLevel ? " (dotted)" : ""}: ${text}`));
     return [html("b", {}, head ?? shown(at)), ...lines];
   }

@@ -336,7 +336,7 @@ def test_matrices_and_given_letters_in_the_figure_of_coefficients(tmp_path: Path
     for reaction, expected in kinds.items():
         plan = make_plan(Request("karate", splits="0", reaction=reaction, settings=settings))
         done = train(plan.data, plan.trials, device="cpu")
-        drawing = training_figures.coefficient_bars(done, [0])
+        drawing = training_figures.coefficient_values(done, [0])
         rows = [] if drawing is None else drawing.rows
         found = {row["coefficient"]: row["kind"] for row in rows}
         assert expected.items() <= found.items(), reaction

@@ -66,17 +66,13 @@ def test_plans_of_what_cannot_be_trained_are_refused() -> None:
 
 
 def test_coefficients_stand_in_the_row_of_their_equation(done: Trained) -> None:
-    drawing = training_figures.coefficient_bars(done, [0, 1])
+    drawing = training_figures.coefficient_values(done, [0, 1])
     assert drawing is not None
-    titles = [panel.get_title() for panel in drawing.drawn.axes]
-    assert [title.partition(",")[0] for title in titles] == [
-        "u': Du",
-        "u': beta",
-        "u': gamma",
-        "v': Dv",
-        "v': delta",
-        "",
-    ]
+    panels = drawing.drawn.panels
+    assert [p.title.partition(",")[0] for p in panels] == ["u': Du", "u': beta", "u': gamma", "v': Dv", "v': delta"]
+    assert [p.lines[0].style for p in panels] == ["dots", "line", "dots", "dots", "dots"]
+    counts = panels[1].lines[0].y
+    assert counts.sum() == sum(row["coefficient"] == "beta" for row in drawing.rows)
     beta = [row["value"] for row in drawing.rows if (row["coefficient"], row["split"]) == ("beta", 1)]
     assert beta == pytest.approx(done.network(1).coefficients()["beta"].tolist())
     shared = rd.parse("u' = c*u - Du*L@u; v' = c*v")

@@ -270,7 +270,7 @@ def test_scalar_coefficients_give_a_line_per_trial() -> None:
 
 
 def test_coefficients_are_those_of_the_networks(done: Trained) -> None:
-    drawing = training_figures.coefficient_bars(done, [0, 1])
+    drawing = training_figures.coefficient_values(done, [0, 1])
     assert drawing is not None
     rows = [r for r in drawing.rows if r["coefficient"] == "beta" and r["split"] == 1]
     assert [r["value"] for r in rows] == pytest.approx(done.network(1).coefficients()["beta"].tolist())
