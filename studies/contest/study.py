@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 import shutil
 import statistics
 import time
@@ -33,7 +32,7 @@ from rdgraph.wording import counted
 from studies.contest.contestants import REFERENCES, Contestant, read_contestants
 from studies.runs.cell_work import each_cell
 from studies.runs.chart import Chart, Line, Panel
-from studies.runs.run_config import RunConfig
+from studies.runs.run_config import RunConfig, command_line
 from studies.runs.run_folder import prepare
 from studies.runs.study import Study, perform
 from studies.runs.study_run import StudyRun
@@ -136,13 +135,12 @@ class ContestPlan:
 
     def command(self, folder: Path) -> str:
         """The line that makes the run again, which also resumes it."""
-        names = ",".join(one.name for one in self.contestants if not one.equation)
-        words = ["rdgraph", "compare", *self.source.words(), "--models", names]
-        words += [word for one in self.contestants if one.equation for word in ("--reaction", one.equation)]
-        words += ["--preset", self.preset, *(w for text in self.changes for w in ("--set", text))]
-        words += ["--splits", ",".join(map(str, self.splits)), "--seed", str(self.seed), "--seeds", str(self.seeds)]
-        words += ["--device", self.device, *(["--small"] if self.small else []), "--out", str(folder)]
-        return shlex.join(words)
+        return command_line(
+            "compare", *self.source.words(), models=tuple(one.name for one in self.contestants if not one.equation),
+            reaction=[one.equation for one in self.contestants if one.equation], preset=self.preset,
+            set=list(self.changes), splits=self.splits, seed=self.seed, seeds=self.seeds, device=self.device,
+            small=self.small, out=folder,
+        )  # fmt: skip
 
 
 def make_contest(
@@ -399,8 +397,8 @@ def best_network(
 
 def train_command(plan: ContestPlan, folder: Path) -> str:
     """The line that trains the best network of a comparison, which leaves it for `rdgraph predict`."""
-    words = ["rdgraph", "train", *plan.source.words(), "--preset", str(folder / BEST)]
-    return shlex.join([*words, "--splits", ",".join(map(str, plan.splits)), "--device", plan.device])
+    words = plan.source.words()
+    return command_line("train", *words, preset=folder / BEST, splits=plan.splits, device=plan.device)
 
 
 def _entered(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from gread.discovery.term_grammar import find_terms
 from gread.discovery.winner_checks import SEEDS
 from gread.settings.config import Config
 from rdgraph.errors import InvalidArgument
-from studies.runs.run_config import RunConfig
+from studies.runs.run_config import RunConfig, command_line
 from studies.training.choices import choose_preset, parse_splits
 from studies.training.data_source import DataRequest
 
@@ -68,16 +67,12 @@ class DiscoveryTask:
     def command(self, folder: Path) -> str:
         """The line that makes this search, and goes on with it."""
         request, plan = self.request, self.plan
-        words = ["rdgraph", "discover", *request.source.words(), "--terms", request.terms]
-        words += ["--size", str(plan.size), "--budget", str(plan.budget), "--sampler", plan.sampler]
-        words += ["--preset", request.preset] if request.preset is not None else []
-        for name, value in (request.settings or {}).items():
-            words += ["--set", f"{name}={value}"]
-        for name in request.transfer:
-            words += ["--transfer", name]
-        words += ["--splits", ",".join(map(str, plan.splits)), "--seed", str(plan.seed), "--fresh", str(request.fresh)]
-        words += ["--round", str(plan.round_size), "--device", request.device, "--out", str(folder)]
-        return shlex.join(words)
+        return command_line(
+            "discover", *request.source.words(), terms=request.terms, size=plan.size, budget=plan.budget,
+            sampler=plan.sampler, preset=request.preset, set=[f"{n}={v}" for n, v in (request.settings or {}).items()],
+            transfer=list(request.transfer), splits=plan.splits, seed=plan.seed, fresh=request.fresh,
+            round=plan.round_size, device=request.device, out=folder,
+        )  # fmt: skip
 
     def default_folder(self, base: Path = Path("runs/discover")) -> Path:
         """base/DATASET-TERMS-SIZE: the same search has the same folder."""

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib import metadata
 from pathlib import Path
+from shlex import join
 from typing import Any
 
 import tomli_w
@@ -25,6 +26,35 @@ LIBRARIES = (
     "numpy", "scipy", "sympy", "networkx", "torch", "torchdiffeq", "triton", "matplotlib", "pillow",
     "scikit-learn", "pyarrow", "safetensors", "pooch", "torch-geometric", "optuna", "ray",
 )  # fmt: skip
+
+
+def command_line(*words: object, **options: object) -> str:
+    """A line of `rdgraph` that can be pasted; see `option_words`.
+
+    >>> command_line("train", Path("my run"), seed=0, small=True)
+    "rdgraph train 'my run' --seed 0 --small"
+    """
+    return join(["rdgraph", *map(str, words), *option_words(options)])
+
+
+def option_words(options: Mapping[str, object]) -> list[str]:
+    """Options by name as words: a tuple with commas, a list as the option again and again, True as the option alone.
+
+    None and False are left out.
+
+    >>> option_words({"splits": (0, 1), "set": ["a=1", "b=2"], "batch": None})
+    ['--splits', '0,1', '--set', 'a=1', '--set', 'b=2']
+    """
+    words: list[str] = []
+    for name, value in options.items():
+        option = f"--{name.replace('_', '-')}"
+        if value is True:
+            words.append(option)
+        elif isinstance(value, tuple):
+            words += [option, ",".join(map(str, value))]
+        elif value is not None and value is not False:
+            words += [word for one in (value if isinstance(value, list) else [value]) for word in (option, str(one))]
+    return words
 
 
 @dataclass(frozen=True)

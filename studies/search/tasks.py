@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from gread.tuning.searching import JOURNAL, SearchPlan
 from gread.tuning.space import Choice, Searched
 from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.files import read_text
-from studies.runs.run_config import RunConfig
+from studies.runs.run_config import RunConfig, command_line
 from studies.runs.run_folder import prepare
 from studies.training.choices import folder_name, parse_splits
 from studies.training.data_source import DataRequest
@@ -94,18 +93,13 @@ class SearchTask:
     def command(self, folder: Path) -> str:
         """The line that makes this search, and goes on with it."""
         request, plan = self.request, self.plan
-        words = ["rdgraph", "search", *request.source.words()]
-        for name in ("reaction", "model", "preset"):
-            if getattr(request, name) is not None:
-                words += [f"--{name}", getattr(request, name)]
-        words += ["--space", request.space, "--trials", str(plan.trials), "--sampler", plan.sampler]
-        words += ["--halving"] if plan.halving else []
-        for name, value in (request.settings or {}).items():
-            words += ["--set", f"{name}={value}"]
-        words += ["--storage", told_url(request.storage)] if request.storage is not None else []
-        words += ["--splits", ",".join(map(str, plan.splits)), "--seed", str(plan.seed)]
-        words += ["--round", str(plan.round_size), "--device", request.device, "--out", str(folder)]
-        return shlex.join(words)
+        return command_line(
+            "search", *request.source.words(), reaction=request.reaction, model=request.model, preset=request.preset,
+            space=request.space, trials=plan.trials, sampler=plan.sampler, halving=plan.halving,
+            set=[f"{name}={value}" for name, value in (request.settings or {}).items()],
+            storage=None if request.storage is None else told_url(request.storage), splits=tuple(plan.splits),
+            seed=plan.seed, round=plan.round_size, device=request.device, out=folder,
+        )  # fmt: skip
 
     @property
     def published(self) -> Published | None:

@@ -17,6 +17,7 @@ from gread.models.problem import check_classes
 from rdgraph.errors import InvalidArgument, UnknownName
 from rdgraph.graphs.edges import DUPLICATES
 from rdgraph.graphs.graph_files import GRAPHS, is_graph_file
+from studies.runs.run_config import option_words
 
 # ---------------------------------------------------------------------- table reading
 # `TableReading`: how the files of your own graph are read, and how a config.toml and a command say it.
@@ -95,11 +96,8 @@ class TableReading:
 
     def words(self) -> list[str]:
         """The options of the command line that say the same."""
-        found: list[str] = []
-        for name, value in self.head().items():
-            found.append("--undirected" if value is False else f"--{name.replace('_', '-')}")
-            found += [] if isinstance(value, bool) else [",".join(value) if isinstance(value, list) else str(value)]
-        return found
+        values = {name: tuple(value) if isinstance(value, list) else value for name, value in self.head().items()}
+        return option_words(values | ({"undirected": True} if self.directed is False else {}))
 
 
 #: Columns by their usual names, features as they are.
@@ -181,9 +179,8 @@ class DataSource:
 
     def words(self) -> list[str]:
         """The options of the command line that say the same."""
-        files = {"--dataset": self.dataset, "--edges": self.edges, "--nodes": self.nodes}
-        named = [word for option, value in files.items() if value is not None for word in (option, str(value))]
-        return [*named, *self.reading.words()]
+        files = {"dataset": self.dataset, "edges": self.edges, "nodes": self.nodes}
+        return [*option_words(files), *self.reading.words()]
 
 
 def check_pair(edges: Path | None, nodes: Path | None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -24,7 +23,7 @@ from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.graphs.edges import read_whole
 from rdgraph.graphs.kernels.device_names import read_device
 from rdgraph.vocabulary.methods import find_method
-from studies.runs.run_config import RunConfig
+from studies.runs.run_config import RunConfig, command_line
 from studies.training.choices import GREAD, choose_preset, is_run, parse_splits, planned_epochs, read_toml, sections
 from studies.training.data_source import HEAD as READING_HEAD
 from studies.training.data_source import DataRequest, DataSource
@@ -196,11 +195,10 @@ class TrainingPlan:
 
     def command(self, folder: Path) -> str:
         """A line that trains the same, with every setting of the folder's config.toml."""
-        words = ["rdgraph", "train", *self.source.words(), "--preset", str(folder / "config.toml"),
-                 "--splits", ",".join(map(str, self.splits)), "--seed", str(self.seed), "--seeds", str(self.seeds),
-                 "--device", self.device, *(["--decoupled"] if self.decoupled else []),
-                 *(["--batch", str(self.batch)] if self.batch is not None else [])]  # fmt: skip
-        return shlex.join(words)
+        return command_line(
+            "train", *self.source.words(), preset=folder / "config.toml", splits=self.splits, seed=self.seed,
+            seeds=self.seeds, device=self.device, decoupled=self.decoupled, batch=self.batch,
+        )  # fmt: skip
 
 
 def make_plan(request: Request) -> TrainingPlan:

@@ -13,9 +13,10 @@ import pytest
 from rdgraph.errors import NotApplicable
 from studies.cells.cell import BORROWS, REACTIONS, SETS
 from studies.paper import paired_rows
-from studies.paper.drawing import panels_chart, row_curves, row_line, row_map
+from studies.paper.drawing import panels_chart, row_curves, row_map
 from studies.paper.paired_rows import Printed, beside, compared, picked, with_holm
 from studies.paper.runner import LIMITS, Findings, Passage, Picture, Sheet, Table, attempt, make_run
+from studies.runs.chart import Line
 from studies.runs.study import Study, execute
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import MutableRow, read_rows
@@ -68,7 +69,7 @@ def measure_two(run: StudyRun) -> tuple[list[MutableRow], list[str]]:
 
 def found_two(measured: tuple[list[MutableRow], list[str]], s: object) -> Findings:
     rows, missing = measured
-    chart = panels_chart({"p": [row_line("l", rows, "x", "x")]}, "x")
+    chart = panels_chart({"p": [Line.of("l", rows, "x", "x")]}, "x")
     return Findings(
         results=rows, items=[Picture("dots", chart, "Dots."), None, Table("all", rows, "All."),
                              Passage("Left out", "; ".join(missing))],
