@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from gread.training.ensemble import Ensemble
 from rdgraph.errors import InvalidArgument, RdgraphError
 from rdgraph.graphs.twin_quotient import Quotient
 from studies.benchmarks.result_files import ResultRow, head, read_json, say, write_json
-from studies.benchmarks.timing import SpeedRow, copy_bandwidth, wait
+from studies.benchmarks.timing import SpeedRow, clocked, copy_bandwidth, wait
 from studies.cells.cell import SETS
 
 # ---------------------------------------------------------------------- gather scatter network
@@ -355,22 +356,13 @@ def timed(epoch: Callable[[], object], epochs: int, device: str) -> float:
     """Seconds of a call on the clock, after three to warm up."""
     for _ in range(3):
         epoch()
-    wait(device)
-    began = time.perf_counter()
-    for _ in range(epochs):
-        epoch()
-    wait(device)
-    return (time.perf_counter() - began) / epochs
+    return clocked(lambda: [epoch() for _ in range(epochs)], device)[1] / epochs
 
 
 def ensemble_seconds(ensemble: Ensemble, device: str) -> float:
     """Seconds of an epoch of an ensemble, the first ones, which compile and record, left out."""
     ensemble.advance(5)
-    wait(device)
-    began = time.perf_counter()
-    ensemble.advance(EPOCHS)
-    wait(device)
-    return (time.perf_counter() - began) / EPOCHS
+    return clocked(lambda: ensemble.advance(EPOCHS), device)[1] / EPOCHS
 
 
 def epoch_rows(names: Iterable[str], device: str, dataset: str, epochs: int = SHORT) -> list[ResultRow]:
@@ -388,19 +380,18 @@ def epoch_rows(names: Iterable[str], device: str, dataset: str, epochs: int = SH
             ensemble = Ensemble(data, make_trials(config, range(data.num_splits)), device=device)
             ensemble.advance(5)
             wait(device)
-            ready = time.perf_counter()
-            ensemble.advance(epochs)
-            wait(device)
+            setup = time.perf_counter() - began
+            _, seconds = clocked(partial(ensemble.advance, epochs), device)
         except (RdgraphError, RuntimeError) as problem:
             say(f"{name}: {problem}")
             continue
-        each = (time.perf_counter() - ready) / epochs * 1e3
+        each = seconds / epochs * 1e3
         count = count_parameters(config.model, data.graph, features=data.num_features, classes=data.num_classes)
         found.append({
-            "model": name, "dataset": dataset, "milliseconds": each, "setup_seconds": ready - began,
+            "model": name, "dataset": dataset, "milliseconds": each, "setup_seconds": setup,
             "parameters": count, "settings": own[0].name if own else "defaults",
         })  # fmt: skip
-        say(f"{name} {dataset}: {each:.3f} ms per epoch, {ready - began:.1f} s before")
+        say(f"{name} {dataset}: {each:.3f} ms per epoch, {setup:.1f} s before")
     return found
 
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 import gc
 import os
 import tempfile
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,7 +30,7 @@ from gread.training.ensemble import Ensemble
 from rdgraph import Graph, Powers, propagate
 from rdgraph.errors import RdgraphError, UnknownName
 from studies.benchmarks.result_files import ResultRow, checked, head, read_json, say, write_json
-from studies.benchmarks.timing import wait
+from studies.benchmarks.timing import clocked
 
 #: Nodes, entries, features and classes.
 SIZES = {
@@ -83,19 +82,10 @@ class Case:
     def timed(self) -> tuple[NodeData, float, float]:
         """The data set, and the seconds of its graph and of the rest."""
         raw = self.raw
-        graph, first = timed(self.device, lambda: Graph.from_edges(raw.edges, len(raw.y), device=self.device))
+        graph, first = clocked(lambda: Graph.from_edges(raw.edges, len(raw.y), device=self.device), self.device)
         masks = Masks(raw.train, raw.val, raw.test)
-        data, second = timed(self.device, lambda: NodeData(graph, raw.x, raw.y, masks, Meta(self.size)))
+        data, second = clocked(lambda: NodeData(graph, raw.x, raw.y, masks, Meta(self.size)), self.device)
         return data, first, second
-
-
-def timed(device: str, call: Callable[[], Any]) -> tuple[Any, float]:
-    """What a call gives, and its seconds."""
-    wait(device)
-    started = time.perf_counter()
-    found = call()
-    wait(device)
-    return found, time.perf_counter() - started
 
 
 def release(device: str) -> None:
@@ -131,9 +121,9 @@ def network_row(case: Case, what: str, epochs: int) -> ResultRow:
     release(case.device)
     settings = {"hidden": HIDDEN, "time": TIME, "epochs": epochs + 1, "input_dropout": 0.2, "dropout": 0.2}
     config = Config().updated(settings | PARTS[what])
-    ensemble, seconds = timed(case.device, lambda: Ensemble(data, [Trial(config)], device=case.device))
-    _, first = timed(case.device, lambda: ensemble.advance(1))
-    _, rest = timed(case.device, lambda: ensemble.advance(epochs))
+    ensemble, seconds = clocked(lambda: Ensemble(data, [Trial(config)], device=case.device), case.device)
+    _, first = clocked(lambda: ensemble.advance(1), case.device)
+    _, rest = clocked(lambda: ensemble.advance(epochs), case.device)
     model = ensemble.model
     assert isinstance(model, GREAD)
     products = model.degree or model.chosen_flow.evaluations
@@ -163,7 +153,7 @@ def peer_row(case: Case, epochs: int) -> ResultRow:
         given = [torch.from_numpy(part).to(device) for part in (raw.x, raw.y, raw.train)]
         return matrix, layers, torch.optim.Adam(layers.parameters(), lr=0.01), *given
 
-    (matrix, layers, optimiser, x, y, mask), seconds = timed(device, prepare)
+    (matrix, layers, optimiser, x, y, mask), seconds = clocked(prepare, device)
 
     def step() -> None:
         h = x
@@ -174,13 +164,13 @@ def peer_row(case: Case, epochs: int) -> ResultRow:
         loss.backward()
         optimiser.step()
 
-    _, first = timed(device, step)
+    _, first = clocked(step, device)
 
     def steps() -> None:
         for _ in range(epochs):
             step()
 
-    _, rest = timed(device, steps)
+    _, rest = clocked(steps, device)
     return row_of(case, PEER, epochs, seconds=seconds, first=first, rest=rest, products=3)
 
 
@@ -205,14 +195,14 @@ def decoupled_row(case: Case, epochs: int) -> ResultRow:
                 extend=extend,
             )  # fmt: skip
 
-        training, seconds = timed(case.device, prepare)
+        training, seconds = clocked(prepare, case.device)
 
         def epoch() -> float:
             training.epoch()
             return float(training.scores()[0][1])
 
-        _, first = timed(case.device, epoch)
-        found, rest = timed(case.device, lambda: [epoch() for _ in range(epochs)])
+        _, first = clocked(epoch, case.device)
+        found, rest = clocked(lambda: [epoch() for _ in range(epochs)], case.device)
     return row_of(
         case, DECOUPLED, epochs, seconds=seconds, first=first, rest=rest, products=training.network.degree,
         accuracy=max(found),

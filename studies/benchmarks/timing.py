@@ -9,7 +9,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ from rdgraph.graphs.operator import Operator, Pattern
 #: Clock cycles the card waits while a call is queued: about a millisecond.
 QUEUE_CYCLES = 2_000_000
 Call = Callable[[], object]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -168,6 +169,15 @@ def wait(device: str) -> None:
     """Wait until a card has done what it was given."""
     if device.startswith("cuda"):
         torch.cuda.synchronize()
+
+
+def clocked(call: Callable[[], T], device: str) -> tuple[T, float]:
+    """What a call returns, and its seconds on the clock."""
+    wait(device)
+    started = time.perf_counter()
+    found = call()
+    wait(device)
+    return found, time.perf_counter() - started
 
 
 # ---------------------------------------------------------------------- sample operators

@@ -140,7 +140,7 @@ def answer_sentence(task: DiscoveryTask, found: Discovered, beside: Yardsticks, 
         text += f" BS with the same settings {has}."
     if (fresh := curse.parts.get("fresh_splits")) is not None and not all_diverged(fresh["BS"]):
         test = difference(fresh["chosen"], fresh["BS"], curse.ratio)
-        word = {"holds": "better than", "fails": "worse than"}.get(test.answer, "not told from")
+        word = {"holds": "better than", "fails": "worse than"}.get(test.answer, "not significantly different from")
         text += (
             f" On splits that the choice did not see it has {percent(fresh['chosen'].test):.2f} % and is {word} BS "
             f"({test.difference:+z.2f} points, p = {test.p:.2g})."
