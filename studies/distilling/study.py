@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from analysis.figure_files import PALETTE, plain
 from gread.comparison import Comparison, share_ratio
 from gread.formulas.distilled_network import (
     DistilledNetwork,
@@ -30,7 +29,8 @@ from gread.settings.trials import Trial
 from gread.training.trainer import Progress
 from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.files import read_text
-from rdgraph.infer.formulas.formula_finding import FormulaSearch, check_search, draw_front, range_words
+from rdgraph.infer.formulas.formula_finding import FormulaSearch, check_search, range_words
+from studies.runs.chart import Chart, Line, Panel
 from studies.runs.run_config import RunConfig
 from studies.runs.run_folder import prepare
 from studies.runs.study import Study, perform
@@ -39,39 +39,31 @@ from studies.runs.tables import Row
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED
 from studies.training.learned_tables import FILE, read_functions
 from studies.training.plan import TrainingPlan, read_plan
-from studies.training.training_figures import Drawing, empty_figure
 from studies.training.training_summary import read_results
 
 # ---------------------------------------------------------------------- distil figures
 # Pictures of a formula: the learned function with its spread beside it, and error against size.
 
 
-def formula_figure(curves: LearnedCurves, search: FormulaSearch) -> Drawing:
-    """The function of every trial thin, its spread shaded, the formula over it; beside it the front."""
-    figure = empty_figure(10.4, 4.2)
-    left, right = figure.subplots(1, 2)
+def formula_chart(curves: LearnedCurves, search: FormulaSearch) -> tuple[Chart, list[Row]]:
+    """The function with its spread and the formula over it, and the front; and the numbers of the first."""
     x, mean, spread = curves.x, curves.y.mean(0), curves.y.std(0)
-    left.axhline(0, color="0.85", lw=0.8)
-    left.plot(x, curves.y.T, color=PALETTE[0], lw=0.6, alpha=0.4)
-    left.fill_between(x, mean - spread, mean + spread, color=PALETTE[0], alpha=0.2, lw=0)
-    left.plot(x, mean, color=PALETTE[0], lw=2.2, label=f"{plain(curves.name)}, mean")
-    rows: list[dict[str, Any]] = [
-        {"x": float(a), "mean": float(b), "std": float(c)} for a, b, c in zip(x, mean, spread, strict=True)
+    lines = [Line("mean", x, mean, low=mean - spread, high=mean + spread)]
+    sizes, errors = np.array([(float(row.size), row.error / search.scale) for row in search.front]).reshape(-1, 2).T
+    front = [Line("best formula of its size", sizes, errors)]
+    columns = {"x": x, "mean": mean, "std": spread}
+    if (formula := search.formula) is not None:
+        columns["formula"] = np.atleast_2d(formula(x)).mean(0)
+        lines.append(Line(formula.text, x, columns["formula"], look=8))
+        front.append(Line("chosen", np.array([float(formula.size)]), np.array([formula.relative_error]), style="dots"))
+    panels = [
+        Panel(curves.name, lines, y_label=curves.name),
+        Panel("what formulas miss", front, x_label="size of the formula", y_label="error, relative", y_scale="log"),
     ]
-    if search.formula is not None:
-        made = np.atleast_2d(search.formula(x)).mean(0)
-        left.plot(x, made, color=PALETTE[1], lw=1.8, ls="--", label=search.formula.text)
-        rows = [{**row, "formula": float(value)} for row, value in zip(rows, made, strict=True)]
-    left.set(xlabel="entry of the state", ylabel=plain(curves.name))
-    left.legend(fontsize=8)
-    draw_front(right, search)
-    count = len(curves.y)
-    trials = f"of {count} trials (thin), their mean (thick) and one standard deviation (shaded)" if count > 1 else ""
-    caption = (
-        f"Left: the function {trials} where the states lie; dashed, the formula, with the mean of its values. Right: "
-        "the smallest error of a formula of every size, relative; the full dot is the one that was chosen."
-    )
-    return Drawing("formula", figure, " ".join(caption.split()), rows)
+    rows: list[Row] = [
+        dict(zip(columns, map(float, point), strict=True)) for point in zip(*columns.values(), strict=True)
+    ]
+    return Chart(panels, "entry of the state", columns=2), rows
 
 
 # ---------------------------------------------------------------------- distil plan
@@ -313,8 +305,13 @@ def front_rows(search: FormulaSearch) -> list[Row]:
 
 
 def _write_search(run: StudyRun, curves: LearnedCurves, search: FormulaSearch) -> None:
-    drawing = formula_figure(curves, search)
-    drawing.add_to(run)
+    chart, drawn = formula_chart(curves, search)
+    trials = f", the mean of {len(curves.y)} trials with one standard deviation," if len(curves.y) > 1 else ""
+    caption = (
+        f"The function{trials} where the states lie; dashed, the formula, with the mean of its values. Beside it the "
+        "smallest error of a formula of every size, and the formula that was chosen."
+    )
+    run.figure("formula", chart, caption, drawn)
     own = ", with constants of every trial" if len(curves.y) > 1 else ""
     run.table("front", front_rows(search), f"The best formula of every size{own}; chosen: {search.rule}.")
     if search.formula is None:

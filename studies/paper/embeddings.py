@@ -28,7 +28,7 @@ from studies.runs.chart import DotPanel, Line, MovingDots
 from studies.runs.chart_figures import class_colours, dot_area, write_frames
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS
-from studies.training.training_figures import empty_figure, flat_map
+from studies.training.training_figures import flat_map
 
 if TYPE_CHECKING:
     from studies.runs.study_run import StudyRun
@@ -217,9 +217,10 @@ def dot_panel(name: str, rows: Sequence[MutableRow]) -> DotPanel:
 
 def write_flow(path: Path, rows: Sequence[MutableRow]) -> None:
     """A gif of the dots of one set, moving from time to time."""
+    from matplotlib.figure import Figure
+
     times, places, labels = frames(rows)
-    figure = empty_figure(4.2, 4.4)
-    figure.set_dpi(80)
+    figure = Figure(figsize=(4.2, 4.4), dpi=80, layout="constrained")
     axis = figure.subplots()
     dots = axis.scatter(places[0, :, 0], places[0, :, 1], s=dot_area(len(labels)), c=class_colours(labels), lw=0)
     span = np.abs(places).max() * 1.05

@@ -26,8 +26,6 @@ from studies.runs.chart import Chart, DotPanel, FieldMap, Line, MovingDots, Pane
 from studies.runs.report import Drawn
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from gread.datasets.node_data import NodeData
     from gread.models.trained_network import Network
     from gread.training.trainer import Trained
@@ -44,23 +42,16 @@ LINEAR_GAIN = 20.0
 
 @dataclass(frozen=True)
 class Drawing:
-    """What is drawn, what it shows, and the numbers in it: a chart, or a figure where matplotlib alone draws it."""
+    """What is drawn, what it shows, and the numbers in it."""
 
     name: str
-    drawn: Drawn | Figure
+    drawn: Drawn
     caption: str
     rows: Sequence[dict[str, Any]]
 
     def add_to(self, run: StudyRun) -> None:
         """Put it into the report."""
         run.figure(self.name, self.drawn, self.caption, self.rows)
-
-
-def empty_figure(width: float, height: float) -> Figure:
-    """A figure of that size in inches whose parts make room for each other."""
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained")
 
 
 # ---------------------------------------------------------------------- learning curves

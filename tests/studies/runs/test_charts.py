@@ -52,6 +52,30 @@ def test_numbers_of_a_chart_are_those_that_went_in() -> None:
     assert CHART.labels == ["BS", EVIL, "here", "paper", "limit"]
 
 
+def test_a_line_is_read_from_rows_in_order() -> None:
+    rows = [{"t": 2.0, "mean": 5.0, "least": 4.0, "most": 6.0}, {"t": 1.0, "mean": 3.0, "least": 1.0, "most": 9.0}]
+    line = Line.of("energy", rows, "t", "mean", low="least", high="most", look=3)
+    assert (line.x.tolist(), line.y.tolist(), line.look, line.error) == ([1.0, 2.0], [3.0, 5.0], 3, None)
+    assert line.low is not None and line.high is not None
+    assert (line.low.tolist(), line.high.tolist()) == ([1.0, 4.0], [9.0, 6.0])
+
+
+def test_a_panel_may_have_axes_of_its_own() -> None:
+    own = Panel("own", [FIRST], x_label="size", y_label="error", y_scale="log")
+    chart = Chart([own, Panel("shared", [FIRST])], "time", "accuracy", columns=2)
+    assert [p["x_label"] for p in json.loads(chart.json())["panels"]] == ["size", "time"]
+    assert [p["y_scale"] for p in json.loads(chart.json())["panels"]] == ["log", "linear"]
+    first, second = chart_figure(chart).axes
+    assert (first.get_xlabel(), first.get_ylabel(), first.get_yscale()) == ("size", "error", "log")
+    assert (second.get_xlabel(), second.get_yscale()) == ("time", "linear")
+
+
+def test_large_maps_carry_no_numbers() -> None:
+    wide = FieldMap(["a"], [str(k) for k in range(40)], np.ones((1, 40)), np.ones((1, 40)), "")
+    assert not map_figure(wide).axes[0].texts
+    assert map_figure(wide).get_figwidth() < 20
+
+
 def test_a_line_may_choose_its_look() -> None:
     chart = Chart([Panel("", [FIRST, Line("dashed", X, X, look=7), Line("third", X, X)])], "x")
     assert chart.looks == {"BS": 0, "dashed": 7, "third": 2}
