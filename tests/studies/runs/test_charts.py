@@ -56,7 +56,8 @@ def test_a_line_is_read_from_rows_in_order() -> None:
     rows = [{"t": 2.0, "mean": 5.0, "least": 4.0, "most": 6.0}, {"t": 1.0, "mean": 3.0, "least": 1.0, "most": 9.0}]
     line = Line.of("energy", rows, "t", "mean", low="least", high="most", look=3)
     assert (line.x.tolist(), line.y.tolist(), line.look, line.error) == ([1.0, 2.0], [3.0, 5.0], 3, None)
-    assert line.low is not None and line.high is not None
+    assert line.low is not None
+    assert line.high is not None
     assert (line.low.tolist(), line.high.tolist()) == ([1.0, 4.0], [9.0, 6.0])
 
 
