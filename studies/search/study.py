@@ -80,13 +80,13 @@ def gap_rows(points: Sequence[GapPoint]) -> list[dict[str, float | int]]:
     ]
 
 
-def gap_chart(rows: Sequence[Mapping[str, float | int]], counted: str = "trials") -> Chart:
+def gap_chart(rows: Sequence[Mapping[str, float | int]], unit: str = "trials") -> Chart:
     """Two lines over the number of trials."""
     lines = [
         Line.of(label, rows, "trials", name)
         for name, label in (("by_test", "best by test"), ("by_validation", "chosen by validation"))
     ]
-    return Chart([Panel("selection gap", lines)], counted)
+    return Chart([Panel("selection gap", lines)], unit)
 
 
 def importance_bars(importance: Mapping[str, float]) -> Bars:

@@ -100,12 +100,13 @@ def _rates(panel: Axes, rows: Sequence[Row]) -> None:
 def dispersion_chart(case: PlaneCase, rows: Sequence[Row]) -> Chart:
     """Growth over lam, one curve per value of the first axis, the eigenvalues of the graph marked on it."""
     name = case.across.name
-    top = max(float(row["rate"]) for row in rows)
+    rates = [float(row["rate"]) for row in rows]
+    floor = min(-1.5 * abs(max(rates)), 0.2 * float(np.median(rates)))
     lines: list[Line] = []
     for k, value in enumerate(dict.fromkeys(float(row[name]) for row in rows)):
         own = [row for row in rows if float(row[name]) == value]
         for flag, style, words in ((0, "line", ""), (1, "dots", ", on the graph")):
-            chosen = [r for r in own if r["is_eigenvalue"] == flag and float(r["rate"]) >= -1.5 * abs(top)]
+            chosen = [r for r in own if r["is_eigenvalue"] == flag and float(r["rate"]) >= floor]
             lines.append(Line.of(f"{name} = {value:.4g}{words}", chosen, "lam", "rate", style=style, look=k + 7 * flag))
     title = f"{case.label} on {case.graph_text}"
     return Chart(
