@@ -64,30 +64,30 @@ def _leave_cases_for_later(items: list[pytest.Item]) -> None:
         if MEASURING in item.path.parents:
             item.add_marker(pytest.mark.deep if item.get_closest_marker("slow") else pytest.mark.slow)
     for many in cases.values():
-        for place in set(range(len(many))) - first_look(len(many)):
+        for place in set(range(len(many))) - spread(len(many), FIRST_LOOK):
             many[place].add_marker(pytest.mark.slow)
 
 
-def first_look(count: int) -> set[int]:
-    """Which of the cases of a test run in `make test`: the first, the last, and one between them.
+def spread(count: int, wanted: int) -> set[int]:
+    """Which of the cases of a test are chosen: all, or the first, the last and others evenly between them.
 
-    >>> sorted(first_look(3)), sorted(first_look(8))
-    ([0, 1, 2], [0, 3, 7])
+    >>> sorted(spread(3, 3)), sorted(spread(8, 3)), sorted(spread(8, 1))
+    ([0, 1, 2], [0, 3, 7], [0])
     """
-    return (
-        set(range(count)) if count <= FIRST_LOOK else {k * (count - 1) // (FIRST_LOOK - 1) for k in range(FIRST_LOOK)}
-    )
+    return set(range(count)) if count <= wanted else {k * (count - 1) // max(wanted - 1, 1) for k in range(wanted)}
 
 
 def _leave_cases_for_the_deep_run(items: list[pytest.Item]) -> None:
-    """Mark all but the first n cases of a test marked `slow_cases(n)` as deep."""
-    seen: dict[str, int] = {}
+    """Of a test marked `slow_cases(n)`, mark all slow cases but n spread over all as deep."""
+    cases: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if (mark := item.get_closest_marker("slow_cases")) is not None:
-            name = item.nodeid.partition("[")[0]
-            seen[name] = seen.get(name, 0) + 1
-            if seen[name] > mark.args[0]:
-                item.add_marker(pytest.mark.deep)
+        if item.get_closest_marker("slow_cases") is not None:
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for many in cases.values():
+        (wanted,) = many[0].get_closest_marker("slow_cases").args
+        for place in set(range(len(many))) - spread(len(many), wanted):
+            if many[place].get_closest_marker("slow") is not None:
+                many[place].add_marker(pytest.mark.deep)
 
 
 def _has_card() -> bool:

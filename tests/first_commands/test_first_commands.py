@@ -86,17 +86,17 @@ def test_a_theorist_draws_a_phase_diagram(tmp_path: Path) -> None:
     assert {"a", "b"} <= set(rows[0])
 
 
-@pytest.mark.slow_cases(2)
 # ---------------------------------------------------------------------- an inventor
 @needs_texas
+@pytest.mark.slow_cases(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "equation",
     [
+        "-alpha*L@H + beta*swish(H)",
         "-alpha*L@H + beta*H*tanh(1 - H)",
         "-alpha*L@H + tanh(H@W)",
         "u' = -alpha*L@u + tanh(u - v); v' = -beta*L@v + tanh(u) - v",
-        "-alpha*L@H + beta*swish(H)",
     ],
 )
 def test_an_inventor_trains_a_reaction(tmp_path: Path, equation: str) -> None:

@@ -146,6 +146,7 @@ class Apart(GNNClassifier):
         return super()._log_probabilities(X, edgeless(X), nodes)
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_what_scikit_learn_asks_of_an_estimator() -> None:
     model = Apart("mlp", hidden=8, epochs=20, learning_rate=0.1, device="cpu", dropout=0.0, input_dropout=0.0)

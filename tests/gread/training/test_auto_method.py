@@ -144,6 +144,7 @@ def test_layers_of_any_adjacency_choose_for_themselves(adjacency: str) -> None:
     assert layer.reason
 
 
+@pytest.mark.slow_cases(16)
 @pytest.mark.slow
 @pytest.mark.parametrize("reaction", [*catalogue, *LINES])
 def test_any_equation_trains_with_the_defaults(reaction: str) -> None:

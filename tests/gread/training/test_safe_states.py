@@ -72,6 +72,7 @@ def test_every_entry_of_the_catalogue_trains_with_the_defaults(name: str) -> Non
         assert status(data, name) == "ok"
 
 
+@pytest.mark.slow_cases(6)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(catalogue))
 def test_every_entry_of_the_catalogue_trains_on_digits(name: str) -> None:
@@ -105,15 +106,17 @@ def test_lines_with_poles_train_with_the_defaults() -> None:
     assert [line for line, data in zip(lines, graphs * 2, strict=True) if status(data, line, epochs=2) != "ok"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reaction", ["H/(1 - H)", "1/(H**2 - 0.25)", "sqrt(relu(H))", "1/(a - H)"])
 def test_a_line_with_poles_trains_with_the_defaults(reaction: str) -> None:
     assert status(own_graph("homophilic", 30), f"-alpha*L@H + beta*({reaction}) + gamma*(-H**3)", epochs=2) == "ok"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["F", "AC", "Z", "Nagumo", "Lotka-Volterra", "Mimura-Murray"])
 def test_what_is_learned_is_better_than_the_majority(name: str) -> None:
     data = own_graph("homophilic", 150)
-    trials = make_trials(own_config(name, hidden=16, epochs=40), [0])
+    trials = make_trials(own_config(name, hidden=16, epochs=20), [0])
     done = train(data, trials, device="cpu", keep_best=False)
     assert done.test_accuracy[0] > 0.6 > np.bincount(data.y).max() / data.num_nodes
 
@@ -166,10 +169,11 @@ REACHED = ("-alpha*L@H + beta/(H0 - H)", "-alpha*L@H + 1/(1 + phi(H)) where phi 
            "-alpha*L@H + 1/(A@H - H)")  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reaction", REACHED)
 def test_trainings_pass_over_poles_that_no_region_is_proved_to_avoid(reaction: str) -> None:
     data, said = own_graph("homophilic", 30), []
-    trials = make_trials(own_config(reaction, epochs=6), [0])
+    trials = make_trials(own_config(reaction, epochs=3), [0])
     done = train(data, trials, device="cpu", keep_best=False, tell=said.append)
     assert said == [pole_warning(resolve_method(trials[0].config.gread)[1])] != [""]
     assert done.status == ("ok",)
@@ -185,14 +189,16 @@ def test_trainings_pass_over_poles_that_no_region_is_proved_to_avoid(reaction: s
     assert all(p.grad is None or p.grad.isfinite().all() for p in layer.parameters())
 
 
+@pytest.mark.slow_cases(8)
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:no states are proved")
 @pytest.mark.parametrize("reaction", REACHED)
 @pytest.mark.parametrize("values", [{"adjacency": "soft"}, {"adjacency": "live"}, {"beta": "scalar", "time": 12.0}])
 def test_poles_are_passed_over_whatever_the_operator(reaction: str, values: dict[str, object]) -> None:
-    assert status(own_graph("directed", 30), reaction, epochs=6, **values) == "ok"
+    assert status(own_graph("directed", 30), reaction, epochs=3, **values) == "ok"
 
 
+@pytest.mark.slow
 def test_what_is_not_finite_changes_nothing_of_other_members() -> None:
     data, reaction = own_graph("homophilic", 30), REACHED[0]
     trials, said = make_trials(own_config(reaction, epochs=4), [0], range(2)), []

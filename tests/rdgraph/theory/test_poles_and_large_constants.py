@@ -50,7 +50,7 @@ def test_a_state_at_which_the_equation_as_written_has_no_value_is_none() -> None
     ("line", "kind"),
     [
         ("-L@H + H**2 + H0", "symmetric"),
-        ("0.3*H*(A@H) + 0.2*H0 + 0.45*tanh((A@H)**2) - 0.75*L@H", "row"),
+        pytest.param("0.3*H*(A@H) + 0.2*H0 + 0.45*tanh((A@H)**2) - 0.75*L@H", "row", marks=pytest.mark.slow),
     ],
 )
 def test_boxes_without_positive_states_are_not_ruled_out_by_a_positive_source(line: str, kind: str) -> None:

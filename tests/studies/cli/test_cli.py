@@ -53,6 +53,11 @@ def process(*words: str) -> Run:
     return Run(done.returncode, done.stdout, done.stderr)
 
 
+def said(run: Run) -> list[str]:
+    """The words on standard error, without the lines that a slow machine adds about what is under way."""
+    return " ".join(line for line in run.stderr.splitlines() if not re.search(r" \(\d+ s\)$", line)).split()
+
+
 @pytest.fixture
 def rdgraph(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     """The command in this process: the same entry point, exit code and streams."""
@@ -137,8 +142,7 @@ def test_a_process_ends_as_the_entry_point_does(words: tuple[str, ...], rdgraph:
     alone, here = process(*words), rdgraph(*words)
     assert alone.returncode == here.returncode
     assert "Traceback" not in alone.stderr
-    said = [line for line in alone.stderr.splitlines() if not re.fullmatch(r"reading the equation \(\d+ s\)", line)]
-    assert " ".join(said).split() == here.stderr.split()
+    assert said(alone) == said(here)
 
 
 def test_verify_exit_codes_and_formats(rdgraph: Command) -> None:
@@ -214,7 +218,7 @@ def test_several_fields_are_listed_and_shown(rdgraph: Command) -> None:
         assert words in table
     page = rdgraph("show", "schnakenberg")
     assert page.returncode == 0
-    assert page.stderr == ""
+    assert said(page) == []
     for words in (
         "u' = a - u + u**2*v - Du*L@u", "fields: u, v", "parameters: a = 0.1, b = 0.9, Du = 1, Dv = 10 (Madzvamuse",
         r"\begin{aligned} \dot{\mathbf{u}} &= a", "no symbol because the reaction", "reaction u**2*v", "constant a",

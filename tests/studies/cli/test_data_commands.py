@@ -137,7 +137,7 @@ def test_a_variable_that_names_no_folder_is_an_error(monkeypatch: pytest.MonkeyP
 
 def test_fetch_of_an_embedded_set_needs_nothing(tmp_path: Path) -> None:
     run = rdgraph("fetch", "karate", "--root", tmp_path)
-    assert (run.exit_code, run.output) == (0, "karate: needs no files\n")
+    assert (run.exit_code, run.stdout) == (0, "karate: needs no files\n")
     assert list(tmp_path.iterdir()) == []
 
 

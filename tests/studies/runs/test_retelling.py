@@ -63,7 +63,7 @@ def test_a_run_of_a_card_is_told_again_without_one(
         monkeypatch.setattr(cells, name, lambda *_: pytest.fail("something was trained"))
     before = contents(folder)
     done = invoke("homophily", "--retell", "--out", str(folder))
-    assert (done.exit_code, done.output) == (0, f"wrote {folder / 'report.html'}\n")
+    assert (done.exit_code, done.stdout) == (0, f"wrote {folder / 'report.html'}\n")
     after = contents(folder)
     for name in ("results.csv", "levels.csv", "metrics.csv", "report.json"):
         assert after[name] == (measured / name).read_bytes()

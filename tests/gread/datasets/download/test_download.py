@@ -179,7 +179,7 @@ def test_two_processes_at_once_both_succeed_with_one_download(server: Server, tm
 
 
 def test_a_killed_process_leaves_a_beginning_that_is_continued(server: Server, tmp_path: Path) -> None:
-    server.pause = 0.1
+    server.pause = 0.5
     process = start(server, tmp_path)
     part = tmp_path / "there/data/file.npz.part"
     wait_for(lambda: part.exists() and part.stat().st_size > 0, process)

@@ -105,6 +105,7 @@ GRAPHS = {
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("normalisation", ["symmetric", "row", "column", "none"])
 @pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.slow_cases(20)
 @pytest.mark.slow
 def test_graphs_normalisations_and_precisions(graph, normalisation, dtype):
     if not GRAPHS[graph].is_undirected and normalisation == "symmetric":

