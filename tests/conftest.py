@@ -41,6 +41,8 @@ settings.load_profile(PROFILE)
 
 #: Of a test with more cases than this, so many belong to the first look, spread over all; the others are marked slow.
 FIRST_LOOK = 3
+#: Examples of docstrings that fit and search for many seconds.
+LONG_EXAMPLES = {"rdgraph.infer.fit.fitting.fit", "rdgraph.infer.formulas.state_distillation.distil"}
 #: Programs that measure, and nothing that a user imports: their tests run one command later than others.
 MEASURING = ROOT / "tests" / "studies" / "benchmarks"
 
@@ -57,12 +59,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _leave_cases_for_later(items: list[pytest.Item]) -> None:
-    """Mark all but the first look at tests of many cases as slow, and tests of what measures as slow or deep."""
+    """Mark all but the first look at tests of many cases as slow, long examples too; what measures is slow or deep."""
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
         cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
         if MEASURING in item.path.parents:
             item.add_marker(pytest.mark.deep if item.get_closest_marker("slow") else pytest.mark.slow)
+        if item.name in LONG_EXAMPLES:
+            item.add_marker(pytest.mark.slow)
     for many in cases.values():
         for place in set(range(len(many))) - spread(len(many), FIRST_LOOK):
             many[place].add_marker(pytest.mark.slow)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ast
-
 from studies.ledger.assessment import FORENSICS, NOTES
 from studies.ledger.kept_results import READERS
 from tests.paths import ROOT
 from tests.repository.installed_wheel import content_faults, shipped
-from tests.repository.test_architecture import imported_names
+from tests.repository.test_architecture import imports_of
 
 #: Endings of files that are no program: records, tables, templates, pages and the mark of typed packages.
 DATA = {".toml", ".csv", ".json", ".html", ".css", ".js", ".md", ".c", ".typed"}
@@ -35,8 +33,7 @@ def test_its_modules_import_nothing_that_it_leaves_out() -> None:
     files = shipped()
     modules = {path.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for path in files}
     for path in sorted(path for path in files if path.endswith(".py")):
-        tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
-        for line, name in imported_names(tree, ROOT / path):
+        for line, name in imports_of(ROOT / path):
             if name.partition(".")[0] in PACKAGES:
                 assert name in modules or name.rpartition(".")[0] in modules, (path, line, name)
 

@@ -58,6 +58,7 @@ def plugin(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_study_from_outside_runs_on_the_command_line(plugin: Path) -> None:
     """In a process of its own, which imports the module and then is the command line."""
     program = "import decay_plugin; from studies.cli.app import main; main()"

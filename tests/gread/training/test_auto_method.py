@@ -109,6 +109,7 @@ def network_config(network: Network) -> Config:
     return config(reaction=network.config.reaction, method=network.config.method, step=network.config.step)
 
 
+@pytest.mark.slow
 def test_the_promise_of_the_readme(tmp_path: Path) -> None:
     data = karate()
     clf = GREADClassifier(reaction="-alpha*L@H + beta*tanh(H)", epochs=30, device="cpu")

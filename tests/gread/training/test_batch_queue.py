@@ -67,6 +67,7 @@ def run(batches: list[Batch]) -> tuple[list[tuple[int, int]], list[int]]:
     return looks, ended
 
 
+@pytest.mark.slow
 def test_a_batch_with_long_epochs_does_not_hold_up_the_others(streams: list[Stream]) -> None:
     streams += [Stream(0), Stream(100)]
     looks, ended = run([batch(40), batch(60)])
@@ -75,6 +76,7 @@ def test_a_batch_with_long_epochs_does_not_hold_up_the_others(streams: list[Stre
     assert [epoch for number, epoch in looks if number == 0] == [1, 20, 40]
 
 
+@pytest.mark.slow
 def test_batches_are_set_up_while_others_are_under_way(streams: list[Stream]) -> None:
     streams += [Stream(10) for _ in range(3)]
     looks, ended = run([batch(20) for _ in range(5)])

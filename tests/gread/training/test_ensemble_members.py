@@ -178,6 +178,7 @@ def test_the_least_validation_loss_chooses_the_epoch():
     assert float(ensemble.state["merit"][0]) == pytest.approx(-min(losses))
 
 
+@pytest.mark.slow
 def test_patience_ends_a_training_as_if_it_were_alone():
     """A member that waits no longer keeps what it had, whatever the others do; the training ends with the last."""
     shape = {"epochs": 60, "patience": 4, "learning_rate": 0.2}

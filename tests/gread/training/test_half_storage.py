@@ -57,6 +57,7 @@ def test_the_network_is_the_same_to_the_precision_of_the_storage(settings: dict[
     assert float(torch.cosine_similarity(near, slopes, dim=0)) > 0.99
 
 
+@pytest.mark.slow
 def test_it_is_trained_with_parameters_in_full() -> None:
     ensemble = made("bfloat16")
     ensemble.advance(60)

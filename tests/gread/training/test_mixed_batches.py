@@ -88,6 +88,7 @@ def test_linear_members_of_any_method_step_time_and_kind_share_a_batch(adjacency
     assert isinstance(together.model.chosen_flow.schedule, Schedules)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("reaction", "adjacency", "method"),
     [

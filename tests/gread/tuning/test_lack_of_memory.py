@@ -94,6 +94,7 @@ def planned_round(trials: int = 2, **options: Any) -> PlannedRound:
     return planned
 
 
+@pytest.mark.slow
 def test_a_round_that_does_not_fit_after_all_is_trained_in_smaller_batches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,6 +153,7 @@ def test_what_did_not_fit_is_gone_before_trials_are_refused(monkeypatch: pytest.
     assert len(said) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("halving", [False, True])
 def test_a_round_without_some_trials_goes_on_where_it_was_cut_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, halving: bool

@@ -192,6 +192,7 @@ def test_epochs_that_are_searched_have_a_column_beside_those_that_were_trained()
     assert all(row["epochs"] == 20 and row["epochs_setting"] in (40, 60) for row in pruned)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("halving", [False, True])
 def test_epochs_are_those_that_patience_left_whenever_somebody_looks(
     monkeypatch: pytest.MonkeyPatch, halving: bool

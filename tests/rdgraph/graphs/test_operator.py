@@ -86,6 +86,7 @@ def test_a_symmetric_operator_is_its_own_transpose_in_the_gradient():
     assert gradcheck(lambda w, x: Operator(op.pattern, w, "symmetric") @ x, (free.weights, random(3, 2, grad=True)))
 
 
+@pytest.mark.slow
 def test_torch_accepts_the_operations():
     op = arrow(random(4).requires_grad_(True))
     pattern, x = op.pattern.tensors, random(1, 3, 2, grad=True)

@@ -93,6 +93,7 @@ def graph_named(name: str) -> NodeData:
     return {"x": karate, "y": lambda: csbm(n=30, features=5)}[name]()
 
 
+@pytest.mark.slow
 def test_cells_are_trained_beside_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a card: the same numbers as cell by cell, on whatever graphs; one that cannot be trained takes no other
     with it."""

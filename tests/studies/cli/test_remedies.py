@@ -63,6 +63,7 @@ def test_there_are_commands_with_options() -> None:
     assert named("pass --edges, as rdgraph train --nodes FILE does") == ["--edges"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", ["rdgraph", "analysis", "gread"])
 def test_libraries_name_arguments_and_no_options(package: str) -> None:
     """A function does not know which command called it, so that only `with_options` may name an option for it."""

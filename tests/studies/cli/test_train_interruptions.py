@@ -167,6 +167,7 @@ def test_resuming_where_nothing_was_begun(tmp_path: Path, monkeypatch: pytest.Mo
     assert (tmp_path / "run/state").read_text() == "done\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("later", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_twice_and_more_leaves_a_folder_that_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: signal.Signals

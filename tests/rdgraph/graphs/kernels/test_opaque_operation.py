@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -41,6 +42,7 @@ def test_derivatives_of_first_and_second_order():
     torch.library.opcheck(scaled_cube.overload, (x.detach(), [factor.detach()], 2))
 
 
+@pytest.mark.slow
 def test_a_training_loads_nothing_of_the_compiler():
     lines = [
         "import sys",

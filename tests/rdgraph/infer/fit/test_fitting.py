@@ -180,7 +180,8 @@ def fisher(alpha: float, beta: float, start: np.ndarray, times: np.ndarray) -> n
     return done.y.T
 
 
-@pytest.mark.parametrize("known", [pytest.param(True, marks=pytest.mark.slow), False])
+@pytest.mark.slow
+@pytest.mark.parametrize("known", [True, False])
 def test_without_noise_intervals_hold_the_truth_beside_the_errors_of_runs(known: bool) -> None:
     start, times = np.linspace(0.1, 0.9, 5), np.linspace(0, 1.5, 9)
     seen = fisher(0.5, 0.8, start, times)
@@ -199,7 +200,8 @@ def test_a_state_that_stays_is_refused(state: float) -> None:
         rd.fit(FISHER, np.full((4, 5), state), times, initial=np.full(5, state), **given)
 
 
-@pytest.mark.parametrize("alpha", [0.0, pytest.param(-0.05, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("alpha", [0.0, -0.05])
 def test_a_coefficient_at_the_end_of_its_sign_is_bounded_on_the_other_side(alpha: float) -> None:
     """The border is that of a scan over alpha, with beta fitted by an optimiser that shares no code."""
     start, times = np.linspace(0.1, 0.9, 5), np.linspace(0, 1.5, 9)
@@ -327,6 +329,7 @@ def test_arguments_that_make_no_sense_are_refused(change: dict[str, Any], messag
         rd.fit("BS", given.pop("states"), given.pop("times"), **given)
 
 
+@pytest.mark.slow
 def test_masks_are_fixed_and_matrices_fixed_or_fitted() -> None:
     mask = np.array([1.0, 0.0, 1.0, 0.0, 1.0])
     masked, mixed = "-alpha*L@H - beta*M*H", "-alpha*L@H + H@W"

@@ -38,11 +38,9 @@ print(found.identifiable, *found.intervals["alpha"], *found.intervals["beta"], s
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.parametrize(
-    ("noise", "known"),
-    [("0.0", "known"), pytest.param("0.01", "known", marks=pytest.mark.slow),
-     pytest.param("0.0", "unknown", marks=pytest.mark.slow), pytest.param("0.01", "unknown", marks=pytest.mark.slow)],
-)  # fmt: skip
+@pytest.mark.slow
+@pytest.mark.parametrize("known", ["known", "unknown"])
+@pytest.mark.parametrize("noise", ["0.0", "0.01"])
 def test_a_hidden_coefficient_costs_no_memory(noise: str, known: str) -> None:
     done = subprocess.run([sys.executable, "-c", LIMITED, noise, known], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -194,6 +192,7 @@ def test_an_exact_flow_beyond_its_products_is_refused(normalisation: str) -> Non
         rd.solve(rd.lower("-alpha*L@H", operator, {"alpha": 1e7 * rate}), start, [0.0, 1.0], "exact")
 
 
+@pytest.mark.slow
 def test_the_gradient_of_a_long_series_takes_memory_in_proportion() -> None:
     """No saved tensor is as large as the series for each of its terms."""
     operator = rd.generators.ring(6).operator(dtype=torch.float64)

@@ -34,6 +34,7 @@ def plain_laplacian(H: Tensor, A: Tensor) -> Tensor:
     return -0.7 * (H - A @ H) + 0.3 * torch.sigmoid(A @ H) * (A @ H - H)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("alpha", "beta"), [("alpha", "beta"), ("0.7", "0.3")])
 def test_identity_minus_adjacency_is_no_laplacian_without_a_normalisation(alpha: str, beta: str) -> None:
     found = rd.conform(plain_laplacian, f"-{alpha}*L@H + {beta}*sigmoid(A@H)*(A@H - H)")
@@ -49,6 +50,7 @@ def test_identity_minus_adjacency_is_no_laplacian_without_a_normalisation(alpha:
     assert np.allclose(witness.equation, -0.7 * laplacian @ H + 0.3 * gate * (A @ H - H))
 
 
+@pytest.mark.slow
 def test_the_witness_belongs_to_the_reading_of_the_line_that_the_layer_computes() -> None:
     def layer(H: Tensor, A: Tensor) -> Tensor:
         return 2 * torch.tanh(A @ H) - H
@@ -105,6 +107,7 @@ def test_a_parameter_of_the_same_name_comes_before_one_minus_another(first: str,
     assert "alpha = alpha of the layer, beta = beta of the layer" in found.reading
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("equation", ["0.5*(A@H - H) + 0.7*H*(1 - H)", "alpha*(A@H - H) + beta*H*(1 - H)"])
 def test_a_layer_that_is_right_on_undirected_graphs_has_a_directed_witness(equation: str) -> None:
     def layer(x: Tensor, edge_index: Tensor) -> Tensor:

@@ -151,9 +151,8 @@ def test_a_start_that_the_state_is_made_of(graph, arranged):
     agree(found[1], found[0])
 
 
-@pytest.mark.parametrize(
-    "equation", ["F", pytest.param("-alpha*L@H + beta*tanh(H)*(1 - H) + H0", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("equation", ["F", "-alpha*L@H + beta*tanh(H)*(1 - H) + H0"])
 def test_derivatives_of_both_orders(arranged, equation):
     problem = Problem(rd.generators.path(NODES), equation, width=1)
     fuse(arranged, True)
