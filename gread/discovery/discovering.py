@@ -149,6 +149,8 @@ def discover(
     Equations that behave alike are trained once. Those whose solutions may blow up get tanh around the terms that may
     outgrow the state, or are left out. The worse part of a round is dropped on the way. No test label chooses anything.
 
+    docs/guides/finding.md compares the functions that find equations.
+
     Args:
         data: One data set.
         terms: The grammar: "default", "small", a toml file, or a `TermGrammar`.

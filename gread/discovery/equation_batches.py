@@ -62,8 +62,8 @@ class EquationResult(TrialResult):
 
     @classmethod
     def read(cls, record: Mapping[str, Any]) -> EquationResult:
-        own = {"equation": str(record.get("equation", "")), "coefficients": dict(record["coefficients"])}
-        return cls(**vars(TrialResult.read(record)), **own)
+        known = vars(TrialResult.read(record))
+        return cls(**known, equation=str(record.get("equation", "")), coefficients=dict(record["coefficients"]))
 
 
 class EquationProgress(NamedTuple):

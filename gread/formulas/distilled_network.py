@@ -285,6 +285,8 @@ def distil_network(
     All trials have the formula in common, each its own constants. The formula is the smallest whose error, weighted
     by the density of the states, is within the tolerance.
 
+    docs/guides/finding.md compares the functions that find equations.
+
     Args:
         run: what `train` returned for an equation with a learned function, as in "-alpha*L@H + phi(H)".
         function: its name, where the equation has several.

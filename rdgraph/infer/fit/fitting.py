@@ -258,6 +258,8 @@ def fit(
     reveals at all; one that it does not is refused, with the combination that it does reveal. Coefficients that no run
     from the given start reveals are not fitted: their values are NaN, and `found.reasons` says why.
 
+    docs/guides/finding.md compares the functions that find equations.
+
     Args:
         system: whose coefficients are looked for; positive ones are looked for on the scale of their logarithm.
         states: observed states (K, n) or (K, n, d), NaN where nothing was observed; of several fields a dictionary by
@@ -530,7 +532,7 @@ class _Search:
             held = torch.zeros(residuals.unknowns.total, dtype=torch.bool)
             held[: len(hidden)] = hidden
             found = self._minimum(replace(self.problems, held=held), torch.where(held, 0.0, rows))
-            if self.problems.is_spent or not bool((hidden & ~found.flat.hidden).any()):
+            if self.problems.is_spent() or not bool((hidden & ~found.flat.hidden).any()):
                 return found
             hidden = hidden & found.flat.hidden
 
@@ -558,7 +560,7 @@ class _Search:
             border: Border = border_of(best.squares, freedom, level, sigma, resolution)
             problems = self._telling(best.problems, "intervals", PROFILE_STEPS)
             found = profile(problems, best.row, best.squares, border, best.flat.hidden)
-            if self.problems.is_spent or bool(torch.isnan(found.better).any()) or turn == _MAX_REFITS - 1:
+            if self.problems.is_spent() or bool(torch.isnan(found.better).any()) or turn == _MAX_REFITS - 1:
                 break
             again = best.problems.minimise(found.better, torch.zeros(1, dtype=torch.long))
             best = replace(best, row=again.rows, squares=again.squares, settled=bool(again.settled))

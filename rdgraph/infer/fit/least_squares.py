@@ -298,7 +298,6 @@ class Problems:
         """The share of a sum of squares that is far below what its noise leaves open."""
         return _NEGLIGIBLE / self.residuals.observed.count
 
-    @property
     def is_spent(self) -> bool:
         """Whether the runs took as many evaluations as they may."""
         return self.residuals.effort.is_spent
@@ -326,7 +325,7 @@ class Problems:
         free = free if self.held is None else free & ~self.held
         end = minimise(
             left, slopes, rows.numpy(), free.numpy(), max_steps=max_steps, damping=_DAMPING, longest=_LONGEST,
-            rtol=_SHORT, gain=self.gain, after=self.after, stop=lambda: self.is_spent,
+            rtol=_SHORT, gain=self.gain, after=self.after, stop=self.is_spent,
         )  # fmt: skip
         return Minimum(*map(torch.from_numpy, (end.rows, end.squares, end.settled)))
 
@@ -401,7 +400,7 @@ def profile(problems: Problems, best: Tensor, squares: Tensor, border: Border, f
     is_costly = torch.zeros_like(found, dtype=torch.bool)
     for _ in range(_MAX_TURNS):
         open_ = torch.nonzero(torch.isnan(found)).ravel()
-        if not len(open_) or problems.is_spent:
+        if not len(open_) or problems.is_spent():
             break
         tried = rows[open_].clone()
         at = torch.arange(len(open_))
@@ -409,7 +408,7 @@ def profile(problems: Problems, best: Tensor, squares: Tensor, border: Border, f
         free = torch.ones_like(tried, dtype=torch.bool)
         free[at, position[open_]] = False
         end = problems.minimise(tried, fit[open_], free, max_steps=PROFILE_STEPS)
-        if problems.is_spent:  # the others did not follow to their minimum: the rise says nothing
+        if problems.is_spent():  # the others did not follow to their minimum: the rise says nothing
             break
         for row, number, value in zip(end.rows, fit[open_].tolist(), end.squares.tolist(), strict=True):
             if value < float(squares[number]) - 0.01 * float(border.variance[number]):
@@ -433,7 +432,7 @@ def profile(problems: Problems, best: Tensor, squares: Tensor, border: Border, f
         creeps = (high - low)[open_] > width / 2
         tried_next = _next(low[open_], low_rise[open_], high[open_], high_rise[open_], creeps)
         distance[open_] = tried_next.minimum(farthest[open_])
-    if not problems.is_spent:
+    if not problems.is_spent():
         found = torch.where(torch.isnan(found), torch.where(torch.isfinite(high), high, torch.inf), found)
     found = torch.where(is_costly & (found >= high), torch.inf, found)
     ends = best[fit, position] + side * found

@@ -320,6 +320,8 @@ def find_formula(
 
     Size counts signs: a letter, a number or an operation 1, a division, a power, a function or a fitted constant 2.
 
+    docs/guides/finding.md compares the functions that find equations.
+
     Args:
         x: where the function was sampled, (points,) or (sets, points).
         y: its values; several sets have the formula in common and constants of their own. Or a function of x.

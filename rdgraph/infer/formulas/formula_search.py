@@ -314,13 +314,12 @@ def search_shapes(target: Target, functions: Sequence[str], archive: Archive) ->
     for shape in shapes(functions):
         points, columns = _grid_columns(target, shape)
         count, products = len(points), products_of(target, np.concatenate([columns, beside], 1))
-        for others in ((), *enumerate(BESIDE)) if count else ():
-            places = [count + k for k in others[:1]]
+        for places in ([], [count], [count + 1]) if count else ():
             factors, squares = solve_subsets(*products, np.array([[point, *places] for point in range(count)]))
             best = int(squares.sum(-1).argmin())
             inner = np.repeat(points[best : best + 1], target.sets, 0)
             constants = np.concatenate([factors[best, :, :1], inner, factors[best, :, 1:]], 1)
-            word = weighted_sum([shape, *others[1:]])
+            word = weighted_sum([shape, *(BESIDE[place - count] for place in places)])
             end = polished(target, word, constants, _SHAPE_STEPS, 1e-6)
             archive.add(Candidate(word, end.constants, end.total))
 

@@ -248,6 +248,8 @@ def distil(
     made: the smallest formula whose criterion, K log(squares/K) + coefficients*log(K) + 2*log(4)*size for K observed
     numbers, is at most 6 above the lowest.
 
+    docs/guides/finding.md compares the functions that find equations.
+
     Args:
         states: observed states (K, n) or (K, n, d), NaN where nothing was observed.
         times: of the observations, rising.

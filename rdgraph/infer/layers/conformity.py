@@ -341,6 +341,8 @@ def conform(
 ) -> Conformity:
     """Does a layer compute an equation?
 
+    docs/guides/finding.md compares the functions that find equations.
+
     Args:
         layer: f(x, edge_index), f(x, edge_index, edge_weight), with x_0 after x where there is a start, f(x, adj), or
             f(t, x) with `graph`; a function or an nn.Module, which is copied and asked in double precision.

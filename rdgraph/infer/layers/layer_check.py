@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
+from rdgraph.infer.fit.damped_steps import Effort
 from rdgraph.infer.formulas.slopes_and_inverses import OF_PARAMETERS
 from rdgraph.infer.layers.equation_target import Target
 from rdgraph.infer.layers.layer_call import LayerCall
 from rdgraph.infer.layers.letter_fit import (
     FREED,
     STARTS,
-    Effort,
     Fit,
     Search,
     Shape,

@@ -17,7 +17,8 @@ from rdgraph.infer.fit.least_squares import Border, profile
 class KnownProfile:
     """Problems of one unknown whose sum of squares rises by rise(|x|)**2; the first guess is one over `slope`."""
 
-    is_spent = False
+    def is_spent(self) -> bool:
+        return False
 
     def __init__(self, rise: Callable[[Tensor], Tensor], slope: float) -> None:
         self.rise, self.slope, self.turns = rise, slope, 0
