@@ -17,8 +17,8 @@ import sympy as sp
 from rdgraph.answers import Answer, Status, certainty, shown
 from rdgraph.errors import NotApplicable, Undecided, UnknownSign
 from rdgraph.language.answer_symbols import R, T, h, h0, lam, public, s
-from rdgraph.language.normal_form import Act, H, Mix, State
-from rdgraph.reals.branches import is_at_least, is_defined
+from rdgraph.language.normal_form import H
+from rdgraph.reals.branches import is_at_least
 from rdgraph.reals.budget import within_budget
 from rdgraph.reals.condition_words import factored
 from rdgraph.reals.domain import NEGATIVE, NONNEGATIVE, NONPOSITIVE, POSITIVE, ZERO, Domain
@@ -26,7 +26,6 @@ from rdgraph.reals.judge import BOUNDED, rest_on_enclosures, watched
 from rdgraph.reals.line_extents import in_decimals
 from rdgraph.reals.maxima import Candidate, interval_candidates, maximum, plus
 from rdgraph.reals.regions import Split, cases, strict_sign
-from rdgraph.reals.rewriting import outermost
 from rdgraph.systems.canonical.cancelled_parts import Nought
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
@@ -35,10 +34,7 @@ from rdgraph.theory.several_fields.magnitudes import Magnitudes
 from rdgraph.theory.several_fields.slope_sums import SlopeSum, slope_sum
 from rdgraph.theory.slope_bounds import (
     is_kinked,
-    largest_slope,
-    largest_value,
     slopes,
-    steepest,
     sup_magnitude,
 )
 from rdgraph.vocabulary.exact_numbers import exact_number
@@ -361,6 +357,12 @@ def raw_constant(
         raise
 
 
+def own_norm(system: System, normalisation: str, *, local: bool) -> Magnitudes:
+    """Bounds in the norm of a normalisation, in which |A| <= 1."""
+    record = find_normalisation(normalisation)
+    return Magnitudes(system, record, local, record.norm or "inf")
+
+
 def _value(system: System, normalisation: str, domain: Domain, *, local: bool, one_sided: bool) -> tuple[sp.Expr, bool]:
     structure = system.structure
     if structure.coupled.has(Nought):  # it has no value at some states, starts or nodes
@@ -368,29 +370,14 @@ def _value(system: System, normalisation: str, domain: Domain, *, local: bool, o
     found = slopes(structure.reaction, domain, local=local)
     candidates = _candidates(system, domain, normalisation, list(found.candidates), one_sided)
     value = found.restore(maximum(candidates, found.domain(domain)))
-    measure = Magnitudes(system, find_normalisation(normalisation), local)
+    measure = own_norm(system, normalisation, local=local)
     if structure.coupled.has(H) and measure.is_spread(sp.Tuple(*structure.generator.values(), structure.reaction)):
         terms = sp.Add.make_args(system.normal)  # of a channel, beside a matrix that collects from all of them
         damped = [t for t in terms if one_sided and t.coeff(H) * H == t and domain.sign(t.coeff(H)).is_nonpositive]
-        return spread_bound(sp.Add(*(t for t in terms if t not in damped)), measure), False
+        return measure.slope(sp.Add(*(t for t in terms if t not in damped))), False
     if structure.coupled.has(H):
-        return value + spread_bound(structure.coupled, measure), False
+        return value + measure.slope(structure.coupled), False
     return value, found.exact and find_normalisation(normalisation).is_sharp
-
-
-def spread_bound(expression: sp.Expr, measure: Magnitudes) -> sp.Expr:
-    """`coupled_bound` in which letters that differ between nodes, or between channels that a matrix mixes, are sizes.
-
-    It never falls where the modulus of such a letter grows, so that its largest modulus may be put in.
-    """
-    powers = (p for p in expression.atoms(sp.Pow) if p.exp.is_negative and p.has(H))
-    if any(measure.is_spread(power) for power in powers):
-        return sp.oo
-    parts = [p for p in expression.atoms(sp.Pow, sp.Function) if not p.has(State, Act, Mix) and measure.is_spread(p)]
-    held = {part: sp.Dummy("size", nonnegative=True) for part in outermost(parts)}
-    bound = coupled_bound(expression.xreplace(held), measure.record.name, measure.is_local)
-    sizes = {letter: measure.size(part) for part, letter in held.items() if bound.has(letter)}
-    return sp.oo if any(size.has(sp.oo) for size in sizes.values()) else bound.xreplace(sizes)
 
 
 def _absence_of_lipschitz(system: System, exact: bool, *, local: bool, one_sided: bool) -> str:
@@ -453,91 +440,3 @@ def _absolute_sums(generator: dict[int, sp.Expr], domain: Domain) -> list[sp.Exp
     if sum(len(c) > 1 for c in choices) > MAX_SIGN_CHOICES:
         return [sp.Add(*(sp.Abs(c[0]) for c in choices))]
     return [sp.Add(*combination) for combination in itertools.product(*choices)]
-
-
-def coupled_bound(expression: sp.Expr, normalisation: str, local: bool) -> sp.Expr:
-    """An upper bound for terms outside the exact class, by the chain rule over the expression.
-
-    Where that has none for all states, functions of one operand alone, such as tanh((A@H)**2), are taken as a whole.
-    """
-    bound = _by_parts(expression, normalisation, local)
-    return bound if local or not bound.has(sp.oo) else _through_one_operand(expression, normalisation)
-
-
-def _through_one_operand(expression: sp.Expr, normalisation: str) -> sp.Expr:
-    """sup |g'| times the bound of the operand, for entrywise functions g of it; infinite where that is not known."""
-    front, moving = expression.as_independent(H, as_Add=False)
-    operand, *_ = [*outermost(moving.atoms(Act, Mix)), H]
-    if operand != H and moving.xreplace({operand: sp.S.One}).has(H):  # there are others
-        return sp.oo
-    function = moving.xreplace({operand: H})
-    if function.free_symbols != {H} or function.is_polynomial(H) or not is_defined(function, Domain(), smooth=True):
-        return sp.oo
-    try:
-        largest = steepest(function, Domain(), local=False)
-    except (Undecided, UnknownSign, NotApplicable):
-        return sp.oo
-    return magnitude(front, normalisation, local=False) * largest * coupled_bound(operand, normalisation, local=False)
-
-
-def _by_parts(expression: sp.Expr, normalisation: str, local: bool) -> sp.Expr:
-    if not expression.has(H):
-        return sp.S.Zero
-    if expression == H:
-        return sp.S.One
-    match expression:
-        case sp.Add():
-            return sp.Add(*(coupled_bound(a, normalisation, local) for a in expression.args))
-        case Act():
-            return coupled_bound(expression.inner, normalisation, local)
-        case Mix():
-            return _norms(expression) * coupled_bound(expression.inner, normalisation, local)
-        case sp.Mul():
-            total = sp.S.Zero
-            for i, factor in enumerate(expression.args):
-                if factor.has(H):
-                    others = [magnitude(a, normalisation, local) for j, a in enumerate(expression.args) if j != i]
-                    total += coupled_bound(factor, normalisation, local) * sp.Mul(*others)
-            return total
-        case sp.Pow() if expression.exp.is_Integer and expression.exp > 0:
-            size = magnitude(expression.base, normalisation, local) ** (expression.exp - 1)
-            return expression.exp * size * coupled_bound(expression.base, normalisation, local)
-    if (largest := largest_slope(expression)).is_finite:
-        return largest * coupled_bound(expression.args[0], normalisation, local)
-    if isinstance(expression, sp.exp) and local:
-        return sp.exp(magnitude(expression.args[0], normalisation, local)) * coupled_bound(
-            expression.args[0], normalisation, local
-        )
-    return sp.oo
-
-
-def magnitude(expression: sp.Expr, normalisation: str, local: bool) -> sp.Expr:
-    """sup |entry| of an expression on |h| <= R (H0 in the same box), or over all states."""
-    if isinstance(expression, sp.Symbol):
-        if isinstance(expression, State):
-            return R if local else sp.oo
-        return sp.S.One if expression.name == "M" else sp.Abs(expression)
-    match expression:
-        case sp.Number():
-            return sp.Abs(expression)
-        case Act():
-            norm = find_normalisation(normalisation).norm
-            if norm == "1":  # says nothing of single entries
-                return sp.oo
-            growth = s ** len(expression.word) if norm == "2" else sp.S.One
-            return growth * magnitude(expression.inner, normalisation, local)
-        case Mix():
-            return sp.oo
-        case sp.Add():
-            return sp.Add(*(magnitude(a, normalisation, local) for a in expression.args))
-        case sp.Mul():
-            return sp.Mul(*(magnitude(a, normalisation, local) for a in expression.args))
-        case sp.Pow() if expression.exp.is_nonnegative:
-            return magnitude(expression.base, normalisation, local) ** expression.exp
-    if not expression.has(Act, Mix):
-        return sup_magnitude(expression, local)
-    return largest_value(expression)
-
-
-def _norms(mixed: Mix) -> sp.Expr:
-    return sp.Mul(*(sp.Symbol(f"norm_{w.name}", nonnegative=True) for w in mixed.word))

@@ -23,10 +23,11 @@ from rdgraph.reals.regions import cases
 from rdgraph.systems.canonical.cancelled_parts import with_cancelled
 from rdgraph.systems.structure import structure_of
 from rdgraph.systems.system import System
-from rdgraph.theory.lipschitz import coupled_bound, spread_bound
+from rdgraph.theory.lipschitz import own_norm
 from rdgraph.theory.several_fields.magnitudes import Magnitudes
 from rdgraph.theory.several_fields.slope_sums import own_rate, slope_sum
 from rdgraph.theory.slope_bounds import steepest, sup_magnitude
+from rdgraph.vocabulary.functions import in_exponentials
 from rdgraph.vocabulary.normalisations import Normalisation, find_normalisation
 
 
@@ -107,7 +108,7 @@ def _largest(values: np.ndarray, axis: int) -> np.ndarray:
 
 @lru_cache(maxsize=1024)
 def _function(expression: sp.Expr, letters: tuple[sp.Symbol, ...]) -> Callable[..., Any]:
-    made: Callable[..., Any] = sp.lambdify(letters, expression, "numpy")
+    made: Callable[..., Any] = sp.lambdify(letters, in_exponentials(expression), "numpy")
     return made
 
 
@@ -191,13 +192,13 @@ def _chain_rule(system: System, record: Normalisation, local: bool) -> sp.Expr:
         algebra = replace(system.algebra, definitions={})
         structure = structure_of(with_cancelled(system.expression, algebra, lambda: system.domain), algebra.kinds)
     loose = {x: sp.Symbol(x.name, real=True) for x in system.algebra.symbols.values() if x != H}
-    measure = Magnitudes(system, find_normalisation(kind), local)
+    measure = own_norm(system, kind, local=local)
     total = sp.Add(*(_modulus(c.xreplace(loose), measure) * size**k for k, c in structure.generator.items()))
     total += _reaction_slope(structure.reaction, measure, loose)
     coupled = structure.coupled.xreplace(loose).replace(
         lambda e: isinstance(e, Act), lambda e: sp.Mul(*(2 * size if w.name == "L" else size for w in e.word)) * e
     )
-    return sp.expand(total + spread_bound(coupled, measure))
+    return sp.expand(total + measure.slope(coupled))
 
 
 def _modulus(coefficient: sp.Expr, measure: Magnitudes) -> sp.Expr:
@@ -210,8 +211,11 @@ def _reaction_slope(reaction: sp.Expr, measure: Magnitudes, loose: Mapping[sp.Sy
         return sp.S.Zero
     loosened, local = reaction.xreplace(loose), measure.is_local
     if measure.is_spread(loosened):
-        return spread_bound(loosened, measure)
-    for bound in (coupled_bound(loosened, "row", local), sup_magnitude(sp.expand(sp.diff(loosened, H)), local)):
+        return measure.slope(loosened)
+    for bound in (
+        own_norm(measure.system, "row", local=local).slope(loosened),
+        sup_magnitude(sp.expand(sp.diff(loosened, H)), local),
+    ):
         if not bound.has(sp.oo):
             return bound
     return sp.oo if reaction.is_polynomial(H) else _largest_slope(loosened, Domain(), local)

@@ -36,7 +36,7 @@ from rdgraph.theory.box_faces import STOCHASTIC, STRETCHED, SUBSTOCHASTIC, Faces
 from rdgraph.theory.field_step_limits import several_fields_limit
 from rdgraph.theory.gradient_flow import gradient_flow
 from rdgraph.theory.invariant_boxes import check_averages, kept_box
-from rdgraph.theory.lipschitz import magnitude, raw_constant, spread_bound
+from rdgraph.theory.lipschitz import own_norm, raw_constant
 from rdgraph.theory.several_fields.magnitudes import Magnitudes
 from rdgraph.theory.several_fields.rectangles import NO_ISOLATED_NODES
 from rdgraph.theory.slope_bounds import extremes, is_kinked, slopes
@@ -92,7 +92,7 @@ def at_every_state(system: System, domain: Domain) -> Damping:
         reached.append(steep.exact and structure.coupled == 0)
         sums = [Candidate(-plus(g.value, r.value), g.valid + r.valid) for g in modes for r in steep.candidates]
         alike = steep.restore(maximum([*sums, Candidate(sp.S.Zero)], steep.domain(domain)))
-        return alike + _from_above(by_node, domain, local)
+        return alike + _from_above(by_node, own_norm(system, "row", local=local))
 
     found = _smallest(strongest)
     return replace(found, exact=reached[-1])
@@ -110,18 +110,15 @@ def _check_defined(system: System, domain: Domain) -> None:
 
 
 def _from_above(
-    expression: sp.Expr,
-    domain: Domain,
-    local: bool,
-    normalisation: str = "row",
-    neighbours: Mapping[sp.Symbol, sp.Expr] = MappingProxyType({}),
+    expression: sp.Expr, measure: Magnitudes, neighbours: Mapping[sp.Symbol, sp.Expr] = MappingProxyType({})
 ) -> sp.Expr:
     """A bound for a sum whose terms hold coefficients of nodes; those that are never positive are left out.
 
     `neighbours` are the operators and matrices that letters stand for: their values are any real numbers to the judge.
     """
+    domain = measure.system.domain
     terms = [t for t in sp.Add.make_args(expression) if t != 0 and not domain.sign(t).is_nonpositive]
-    return sp.Add(*(magnitude(t.xreplace(dict(neighbours)), normalisation, local) for t in terms))
+    return sp.Add(*(measure.size(t.xreplace(dict(neighbours))) for t in terms))
 
 
 def at_equal_states(system: System, domain: Domain) -> Damping:
@@ -172,16 +169,14 @@ def apart(system: System, domain: Domain, normalisation: str) -> Apart:
     slope = sp.expand(sp.diff(flat, H))
     elsewhere = flat.xreplace({H: State("own")}).xreplace(back)
 
-    def size(expression: sp.Expr, local: bool) -> sp.Expr:
-        return _from_above(expression, domain, local, normalisation, back)
-
-    damping = _smallest(lambda local: size(sp.expand(-slope), local))
-
+    damping = _smallest(
+        lambda local: _from_above(sp.expand(-slope), own_norm(system, normalisation, local=local), back)
+    )
     alike = sp.Add(*(t for t in sp.Add.make_args(slope) if _is_alike(t, system)))
 
     def rate(local: bool) -> sp.Expr:
-        measure = Magnitudes(system, find_normalisation(normalisation), local)
-        return alike + size(slope - alike, local) + spread_bound(elsewhere, measure)
+        measure = own_norm(system, normalisation, local=local)
+        return alike + _from_above(slope - alike, measure, back) + measure.slope(elsewhere)
 
     growth = _smallest(rate)
     local = damping.local or growth.local

@@ -14,29 +14,37 @@ from rdgraph.language.normal_form import MASKS, TIME, Act, H, Mix, State
 from rdgraph.language.tree import Kind
 from rdgraph.reals.branches import is_defined
 from rdgraph.reals.domain import POSITIVE, Domain
-from rdgraph.reals.regions import cases
+from rdgraph.reals.regions import Split, cases
 from rdgraph.systems.system import System
 from rdgraph.theory.growth_at_infinity import order
-from rdgraph.theory.several_fields.node_speeds import has_gap, row_size, starts_of, states_of, timely
-from rdgraph.theory.slope_bounds import largest_slope, largest_value, steepest
+from rdgraph.theory.several_fields.node_speeds import has_gap, row_size, states_of, timely
+from rdgraph.theory.slope_bounds import largest_slope, largest_value, steepest, sup_magnitude
 from rdgraph.vocabulary.functions import record_of
 from rdgraph.vocabulary.normalisations import Normalisation
 
 
 @dataclass(frozen=True)
 class Magnitudes:
-    """Bounds on states with entries |u| <= R if `is_local`, else on all states; at times 0 <= t <= T.
+    """Bounds on states with entries |u| <= R if `is_local`, else on all states, starts too; at times 0 <= t <= T.
 
-    A letter of `spread` stands for the largest modulus that it has anywhere, and no bound falls with it.
+    A letter of `spread` stands for the largest modulus that it has anywhere, and no bound falls with it. Slopes are
+    those of the `norm`: of another one than inf, |A| <= 1 in it, and nothing bounds single entries of what a matrix
+    mixes.
     """
 
     system: System
     record: Normalisation
     is_local: bool
+    norm: str = "inf"
 
     @property
     def domain(self) -> Domain:
         return timely(self.system.domain)
+
+    @cached_property
+    def states(self) -> frozenset[State]:
+        """The states; that of a single field is called H in its structure."""
+        return frozenset({*states_of(self.system).values(), H})
 
     @cached_property
     def spread(self) -> frozenset[str]:
@@ -63,11 +71,13 @@ class Magnitudes:
             case Act():
                 return row_size(_names(expression), self.system, self.record) * self.size(expression.inner)
             case Mix():
-                return _norms(expression) * self.size(expression.inner)
+                return _norms(expression) * self.size(expression.inner) if self.norm == "inf" else sp.oo
             case sp.Add():
                 return _sum(self.size(part) for part in expression.args)
             case sp.Mul():
-                return _product(self.size(part) for part in expression.args)
+                found = _product(self.size(part) for part in expression.args)
+                is_entry = found.has(sp.oo) and not expression.has(Act, Mix, TIME) and not self.is_spread(expression)
+                return sup_magnitude(expression, self.is_local) if is_entry else found
             case sp.Pow(exp=sp.Rational()):
                 return self._power(expression)
         return self._function(expression)
@@ -87,12 +97,12 @@ class Magnitudes:
     def floor(self, base: sp.Expr, *, by_node: bool = False) -> sp.Expr | None:
         """A positive number that an expression keeps above in modulus: one part of it, the rest being never negative.
 
-        An expression without states, times and spread letters is its own. With `by_node` every node may have a floor
-        of its own, in its own coefficients.
+        An expression without states, times and spread letters is its own: where it is 0, f has no value. With `by_node`
+        every node may have a floor of its own, in its own coefficients.
         """
         spread = frozenset(MASKS) if by_node else self.spread
         if not base.has(State, TIME) and not any(x.name in spread for x in base.free_symbols):
-            return sp.Abs(base) if self.domain.proves(sp.Ne(base, 0, evaluate=False)) else None
+            return sp.Abs(base)
         plain = base.xreplace({atom: sp.Dummy("z", real=True) for atom in base.atoms(Act, Mix)})
         moving = [x for x in plain.free_symbols if isinstance(x, State | sp.Dummy) or x == TIME or x.name in spread]
         constant, rest = plain.as_independent(*moving, as_Add=True)
@@ -121,8 +131,11 @@ class Magnitudes:
 
     # ------------------------------------------------------------------ slopes
     def slope(self, expression: sp.Expr) -> sp.Expr:
-        """A bound of the sum of |derivatives| in all entries of all states."""
-        if not expression.has(*states_of(self.system).values()):
+        """A bound of |f(X) - f(Y)|/|X - Y|; in the inf-norm of the sum of |derivatives| in all entries of all states.
+
+        Functions of one operand alone, such as tanh((A@H)**2), are taken as a whole where that says more.
+        """
+        if not expression.has(*self.states):
             return sp.S.Zero
         if isinstance(expression, State):
             return sp.S.One
@@ -130,15 +143,28 @@ class Magnitudes:
             case sp.Add():
                 return _sum(self.slope(part) for part in expression.args)
             case Act():
-                return _product((row_size(_names(expression), self.system, self.record), self.slope(expression.inner)))
+                growth = row_size(_names(expression), self.system, self.record) if self.norm == "inf" else sp.S.One
+                return _product((growth, self.slope(expression.inner)))
             case Mix():
                 return _product((_norms(expression), self.slope(expression.inner)))
-        own = self._of_one(expression)
-        if own is not None:
-            return own
+        atoms = self._atoms(expression)
+        whole = self._of_one(expression, atoms[0]) if len(atoms) == 1 and self._is_taken_whole(expression) else None
+        return self._by_chain(expression) if whole is None else _product((whole, self.slope(atoms[0])))
+
+    def _is_taken_whole(self, expression: sp.Expr) -> bool:
+        """Whether a function of one operand is not left to the chain rule: of an entry, or where that has no bound.
+
+        On |u| <= R nothing is known of the values of other operands.
+        """
+        if not expression.has(Act, Mix):
+            return True
+        divides = any(p.exp.is_negative and p.has(*self.states) for p in expression.atoms(sp.Pow))
+        return not self.is_local and (divides or self._by_chain(expression).has(sp.oo))
+
+    def _by_chain(self, expression: sp.Expr) -> sp.Expr:
         match expression:
             case sp.Mul():
-                return _sum(self._beside(expression, k) for k in range(len(expression.args)))
+                return _sum(self._of_factor(expression, k) for k in range(len(expression.args)))
             case sp.Pow(exp=sp.Rational()):
                 outer = _product((sp.Abs(expression.exp), self.size(expression.base ** (expression.exp - 1))))
                 return _product((outer, self.slope(expression.base)))
@@ -148,32 +174,30 @@ class Magnitudes:
             return _product((self.size(expression), self.slope(expression.args[0])))
         return sp.oo
 
-    def _beside(self, product: sp.Mul, k: int) -> sp.Expr:
+    def _of_factor(self, product: sp.Mul, k: int) -> sp.Expr:
         """What one factor adds to the slope of a product."""
         own = self.slope(product.args[k])
         if own == 0:
             return sp.S.Zero
         return _product((own, *(self.size(a) for j, a in enumerate(product.args) if j != k)))
 
-    def _of_one(self, expression: sp.Expr) -> sp.Expr | None:
-        """The largest slope of a quotient, or of another nonlinear function, of one state alone; None for others."""
-        letters = [x for x in states_of(self.system).values() if expression.has(x)]
-        if len(letters) != 1 or expression.has(Act, Mix, TIME, *starts_of(self.system).values()):
+    def _of_one(self, expression: sp.Expr, atom: sp.Expr) -> sp.Expr | None:
+        """The largest slope of a quotient, or of another nonlinear function, in one operand; None for others."""
+        function = expression.xreplace({atom: H})
+        if expression.xreplace({atom: sp.S.Zero}).has(State, Act, Mix, TIME) or self.is_spread(function):
             return None
-        if self.is_spread(expression):
-            return None
-        if expression.is_polynomial(*letters) or not is_defined(expression, self.domain, smooth=True):
+        if function.is_polynomial(H) or not is_defined(function, self.domain, smooth=True):
             return None
         try:
-            largest = steepest(expression.xreplace({letters[0]: H}), self.system.domain, local=self.is_local)
-        except (Undecided, UnknownSign, NotApplicable):
+            largest = steepest(function, self.system.domain, local=self.is_local)
+        except (Undecided, UnknownSign, NotApplicable, Split):
             return None
         return None if largest.has(sp.oo, -sp.oo, sp.nan, sp.zoo) else largest
 
     # ------------------------------------------------------------------ growth
     def order(self, expression: sp.Expr) -> sp.Expr:
         """A power q with |expression| <= c (1 + |state|^q) on a fixed graph; infinite where none is known."""
-        if not expression.has(*states_of(self.system).values()):
+        if not expression.has(*self.states):
             return (
                 sp.oo if expression.has(TIME) and self.size(self._settled(expression)).is_finite is False else sp.S.Zero
             )
@@ -205,8 +229,7 @@ class Magnitudes:
 
     def _atoms(self, expression: sp.Expr) -> list[sp.Expr]:
         """The largest parts through which an expression sees the states: u itself, A@(...), (...)@W."""
-        states = states_of(self.system).values()
-        if expression in states or (isinstance(expression, Act | Mix) and expression.has(*states)):
+        if expression in self.states or (isinstance(expression, Act | Mix) and expression.has(*self.states)):
             return [expression]
         return list(dict.fromkeys(atom for part in expression.args for atom in self._atoms(part)))
 

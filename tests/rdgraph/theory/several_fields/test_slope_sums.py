@@ -119,3 +119,9 @@ def test_rates_put_in_the_largest_values_of_all_nodes(text: str) -> None:
 def test_masks_of_other_nodes_do_not_enter_a_bound_as_letters() -> None:
     found = rd.one_sided("u' = M*tanh(u) + A@(u/(1 + M)); v' = -v", "row")
     assert found.value == 2
+
+
+@pytest.mark.parametrize("text", ["-L@H + beta*softplus(H) - H**3", "u' = 2*softplus(u) - u**3 + v; v' = -v"])
+def test_bounds_with_functions_that_numpy_lacks_have_a_number(text: str) -> None:
+    bound = rate_bound(rd.parse(text, {"beta": "node"} if "beta" in text else None), "row")
+    assert 12 < float(bound.at(radius=2.0)) < 15.01
