@@ -512,12 +512,17 @@ def _ray_limits(weights: list[float], values: Any) -> Any:
 _MEANS = "every mode that the flow damps or leaves oscillating is not amplified"
 
 
+def spectrum_of(normalisation: str) -> str:
+    """What a graph must be like for the eigenvalues of L to be real."""
+    return "" if find_normalisation(normalisation).is_symmetric else REAL_SPECTRUM
+
+
 def several_fields_limit(system: System, weights: Tableau, normalisation: str) -> StepLimit:
     """The limit of a linear system of several fields; raises Undecided, or NotApplicable where there is no symbol."""
     if system.is_noisy:
         raise NotApplicable(f"expected a system without noise for a step limit, got {system.text}; drop the noise xi")
     P, domain = system.generator_matrix, system.domain
-    assumes = "" if find_normalisation(normalisation).is_symmetric else REAL_SPECTRUM
+    assumes = spectrum_of(normalisation)
     if P.free_symbols <= {lam} and all(sp.Poly(x, lam).domain in (sp.ZZ, sp.QQ) for x in P):
         found = joint_limit(P, weights)
         means = f"{found.why}; no step will do" if found.value == 0 else found.why or _MEANS
@@ -536,7 +541,7 @@ def several_fields_limit(system: System, weights: Tableau, normalisation: str) -
 def _symbolic_limit(block: sp.Matrix, weights: Tableau, domain: Domain) -> tuple[sp.Expr, str]:
     """The limit of fields that act on each other, and what else is to be said."""
     if block.rows == 1:
-        return _real(block[0, 0], weights, domain)
+        return real_limit(block[0, 0], weights, domain)
     if block.rows > 2:
         raise Undecided(f"{block.rows} fields act on each other; with numbers for all coefficients the limit is found")
     trace, product = sp.expand(block.trace()), sp.expand(block.det())
@@ -551,7 +556,8 @@ def _symbolic_limit(block: sp.Matrix, weights: Tableau, domain: Domain) -> tuple
     )
 
 
-def _real(p: sp.Expr, weights: Tableau, domain: Domain) -> tuple[sp.Expr, str]:
+def real_limit(p: sp.Expr, weights: Tableau, domain: Domain) -> tuple[sp.Expr, str]:
+    """The limit of one field, which no other acts on in return, and what else is to be said."""
     values = interval_candidates(p, lam, sp.S.Zero, sp.Integer(2), domain)
     strongest = maximum([*(Candidate(-c.value, c.valid) for c in values), Candidate(sp.S.Zero)], domain)
     spectrum = domain.where(*between(lam, (sp.S.Zero, sp.Integer(2))))

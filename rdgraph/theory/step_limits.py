@@ -33,7 +33,7 @@ from rdgraph.systems.canonical.cancelled_parts import Nought
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
 from rdgraph.theory.box_faces import STOCHASTIC, STRETCHED, SUBSTOCHASTIC, Faces, Interval, LocalField, between
-from rdgraph.theory.field_step_limits import several_fields_limit
+from rdgraph.theory.field_step_limits import real_limit, several_fields_limit, spectrum_of
 from rdgraph.theory.gradient_flow import gradient_flow
 from rdgraph.theory.invariant_boxes import check_averages, kept_box
 from rdgraph.theory.lipschitz import own_norm, raw_constant
@@ -295,24 +295,16 @@ def _routes(
 
 # ---------------------------------------------------------------------- linear systems
 def _linear(system: System, weights: Tableau, normalisation: str) -> StepLimit:
-    p, domain = system.generator_symbol, system.domain
-    values = interval_candidates(p, lam, sp.S.Zero, sp.Integer(2), domain)
-    strongest = maximum([*(Candidate(-c.value, c.valid) for c in values), Candidate(sp.S.Zero)], domain)
-    spectrum = domain.where(*between(lam, (sp.S.Zero, sp.Integer(2))))
-    if is_at_least(strongest, -p, spectrum) is False:
-        raise Undecided(f"the largest damping of {p} was not found")
-    means = "every frequency that the flow damps is damped"
-    growth = maximum(values, domain)
-    if is_at_least(sp.S.Zero, growth, domain) is not True:
-        means += f"; the flow itself grows at rate {in_words(public(growth))}, whatever the step"
-    limit = shown(divide(decimal(weights.real_limit), strongest, domain))
-    if find_normalisation(normalisation).is_symmetric:
+    value, note = real_limit(system.generator_symbol, weights, system.domain)
+    limit, assumes = shown(value), spectrum_of(normalisation)
+    means = "; ".join(filter(None, ["every frequency that the flow damps is damped", note]))
+    if not assumes:
         return StepLimit(limit, means, "stability")
     try:
-        directed = limited(DIRECTED_SECONDS, _directed_limit, system, weights, domain)
+        directed = limited(DIRECTED_SECONDS, _directed_limit, system, weights, system.domain)
     except Undecided:
         directed = None
-    return StepLimit(limit, means, "stability", REAL_SPECTRUM, directed)
+    return StepLimit(limit, means, "stability", assumes, directed)
 
 
 def _directed_limit(system: System, weights: Tableau, domain: Domain) -> sp.Expr | None:
@@ -439,6 +431,13 @@ def _leaves(rate: sp.Expr, faces: Faces, lower: sp.Expr, upper: sp.Expr) -> bool
 
 
 # ---------------------------------------------------------------------- constant states
+def _equal_states(regular: bool) -> tuple[str, str]:
+    """The graphs on which states stay equal in all nodes: in words, and what they must be like."""
+    if regular:
+        return "regular graphs", "the graph is regular"
+    return "row-stochastic A with real spectrum", f"{NO_ISOLATED_NODES}; {REAL_SPECTRUM}"
+
+
 def _at_equilibria(system: System, weights: Tableau, normalisation: str) -> StepLimit:
     """The linear limit at all constant states that are not proved to be repelling; each counts where it is real."""
     structure, domain = system.structure, system.domain
@@ -465,13 +464,11 @@ def _at_equilibria(system: System, weights: Tableau, normalisation: str) -> Step
         raise Undecided("no attracting or neutral constant state was found")
     strongest = maximum(damping, domain)
     limit = shown(divide(decimal(weights.real_limit), strongest, domain))
-    regular = find_normalisation(normalisation).is_symmetric
-    where_text = "regular graphs" if regular else "row-stochastic A with real spectrum"
+    where_text, assumes = _equal_states(find_normalisation(normalisation).is_symmetric)
     means = (
         f"linear stability at the constant states {', '.join(sorted(places))} ({where_text}), where they are real; "
         "the box is not guaranteed"
     )
-    assumes = "the graph is regular" if regular else f"{NO_ISOLATED_NODES}; {REAL_SPECTRUM}"
     return StepLimit(limit, means, "linearised", assumes)
 
 
@@ -483,7 +480,7 @@ def _at_every_state(system: System, weights: Tableau, normalisation: str) -> Ste
     means = (
         f"at every state {found.states}, each mode that the linearised flow damps is damped; the box is not guaranteed"
     )
-    assumes = "" if find_normalisation(normalisation).is_symmetric else REAL_SPECTRUM
+    assumes = spectrum_of(normalisation)
     return StepLimit(limit, means, "slopes", assumes, is_sharp=found.exact and not found.local)
 
 
@@ -492,16 +489,13 @@ def _at_equal_states(system: System, weights: Tableau, normalisation: str) -> St
     found = at_equal_states(system, domain)
     limit = shown(divide(decimal(weights.real_limit), found.value, domain))
     if system.structure.is_polynomial_in_operator:  # the same Jacobian at all states
-        is_symmetric = find_normalisation(normalisation).is_symmetric
         means = "at every state, each mode that the flow damps is damped"
-        return StepLimit(limit, means, "slopes", "" if is_symmetric else REAL_SPECTRUM)
-    regular = find_normalisation(normalisation).averages == "stretched"
-    where_text = "regular graphs" if regular else "row-stochastic A with real spectrum"
+        return StepLimit(limit, means, "slopes", spectrum_of(normalisation))
+    where_text, assumes = _equal_states(find_normalisation(normalisation).averages == "stretched")
     means = (
         f"at every state that is the same in all nodes ({where_text}), {found.states}, each mode that the linearised "
         "flow damps is damped; the box is not guaranteed"
     )
-    assumes = "the graph is regular" if regular else f"{NO_ISOLATED_NODES}; {REAL_SPECTRUM}"
     return StepLimit(limit, means, "equal slopes", assumes)
 
 
@@ -511,7 +505,7 @@ def _self_adjoint(system: System, weights: Tableau, normalisation: str) -> StepL
         raise Undecided("the linear terms are not self-adjoint")
     found = lipschitz_size(system, normalisation)
     limit = shown(divide(decimal(weights.real_limit), found.value, system.domain))
-    assumes = "" if find_normalisation(normalisation).is_symmetric else REAL_SPECTRUM
+    assumes = spectrum_of(normalisation)
     return StepLimit(limit, "at every state, each mode that the flow damps is damped", "slopes", assumes)
 
 
