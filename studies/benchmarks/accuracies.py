@@ -115,8 +115,8 @@ def accuracy(
         preset, data = RELEASED[dataset], load_dataset(dataset)
         trials = make_trials(preset.config, range(data.num_splits), range(seeds))
         row = row_of(preset, train(data, trials, device=device, keep_best=False), data.num_splits)
-        told = f"{row['mean']:.2f} ± {row['std']:.2f}  ({row['seconds']:.1f} s)"
-        say(f"{row['preset']} {row['reaction']} {row['dataset']}: {told}")
+        score = f"{row['mean']:.2f} ± {row['std']:.2f}  ({row['seconds']:.1f} s)"
+        say(f"{row['preset']} {row['reaction']} {row['dataset']}: {score}")
         found = read_json(out, {})
         rows = [old for old in found.get(row["preset"], {}).get("rows", []) if old["dataset"] != dataset]
         found[row["preset"]] = head(command, device) | {"seeds": seeds, "rows": [*rows, row]}

@@ -41,7 +41,7 @@ errors = Console(stderr=True)
 
 @dataclass(frozen=True)
 class CompareOptions(DataOptions):
-    """The options of `rdgraph compare` beside those of your own graph."""
+    """The options of `rdgraph compare`; those of your own graph are in `OwnFiles`."""
 
     settings: Annotated[
         list[str] | None,

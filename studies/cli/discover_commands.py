@@ -27,14 +27,14 @@ errors = Console(stderr=True)
 
 @dataclass(frozen=True)
 class DiscoverOptions(DataOptions):
-    """The options of `rdgraph discover` beside those of your own graph; several data sets may be named."""
+    """The options of `rdgraph discover`; those of your own graph are in `OwnFiles`; several data sets may be named."""
 
     dataset: Annotated[
         list[str] | None,
         typer.Option("--dataset", metavar="NAME", help="A name of `rdgraph data list`; each of several is searched."),
     ] = None
     terms: Annotated[str, typer.Option("--terms", help="The grammar: default, small or FILE.toml.")] = "default"
-    size: Annotated[int, typer.Option("--size", help="All equations of up to so many terms are enumerated.")] = 3
+    size: Annotated[int, typer.Option("--size", help="All equations of up to this many terms are enumerated.")] = 3
     budget: Annotated[int, typer.Option("--budget", help="How many equations are trained.")] = 2000
     sampler: Annotated[
         str,
@@ -54,7 +54,7 @@ class DiscoverOptions(DataOptions):
     )
     fresh: Annotated[
         int,
-        typer.Option("--fresh", help="Seeds that the choice is trained with anew; 0 leaves that and fresh splits out."),
+        typer.Option("--fresh", help="Seeds that the choice is retrained with; 0 leaves that and fresh splits out."),
     ] = 3
     transfer: Annotated[
         list[str] | None,

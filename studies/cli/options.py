@@ -135,7 +135,7 @@ def read_numbers(texts: list[str] | None) -> dict[str, float]:
 # ---------------------------------------------------------------------- trainings
 @dataclass(frozen=True)
 class DataOptions:
-    """What commands that train on a data set share, beside the files of your own graph."""
+    """What commands that train on a data set share."""
 
     splits: Annotated[str | None, typer.Option("--splits", help="all, 0,1,2 or 0-4.", show_default="all")] = None
     settings: Annotated[

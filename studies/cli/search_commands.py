@@ -37,7 +37,7 @@ errors = Console(stderr=True)
 
 @dataclass(frozen=True)
 class SearchOptions(DataOptions):
-    """The options of `rdgraph search` beside those of your own graph."""
+    """The options of `rdgraph search`; those of your own graph are in `OwnFiles`."""
 
     dataset: Dataset = None
     reaction: Annotated[

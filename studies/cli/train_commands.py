@@ -35,7 +35,7 @@ errors = Console(stderr=True)
 
 @dataclass(frozen=True)
 class TrainOptions(DataOptions):
-    """The options of `rdgraph train` beside those of your own graph."""
+    """The options of `rdgraph train`; those of your own graph are in `OwnFiles`."""
 
     dataset: Dataset = None
     model: Annotated[

@@ -308,7 +308,7 @@ def _write_search(run: StudyRun, curves: LearnedCurves, search: FormulaSearch) -
     chart, drawn = formula_chart(curves, search)
     trials = f", the mean of {len(curves.y)} trials with one standard deviation," if len(curves.y) > 1 else ""
     caption = (
-        f"The function{trials} where the states lie; dashed, the formula, with the mean of its values. Beside it the "
+        f"The function{trials} where the states lie; dashed, the formula, with the mean of its values. Right: the "
         "smallest error of a formula of every size, and the formula that was chosen."
     )
     run.figure("formula", chart, caption, drawn)

@@ -61,9 +61,9 @@ class Curve:
         for k, row in enumerate(values):
             if (there := row[np.isfinite(row)]).size:
                 summary[:, k] = np.quantile(there, (0.5, *BAND))
-        kept = np.isfinite(values).sum(1) if alive is None else alive
+        counts = np.isfinite(values).sum(1) if alive is None else alive
         median, low, high = summary
-        return cls(name, group, times, median, low, high, kept, values.shape[1], colour, dash)
+        return cls(name, group, times, median, low, high, counts, values.shape[1], colour, dash)
 
 
 def make_curve(rows: Sequence[MutableRow], name: str, group: str, colour: int = 0, dash: int = 0) -> Curve:

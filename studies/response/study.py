@@ -112,11 +112,11 @@ def settings_chart(own: Sequence[PublishedSetting], curves: Sequence[Sequence[Re
     panels = []
     for setting, group in zip(own, curves, strict=True):
         lines = []
-        for curve in group:
+        for k, curve in enumerate(group):
             stride = max(1, len(curve.lam) // POINTS)
             gain = np.abs(curve.gain[::stride])
             kept = np.where((gain >= low) & (gain <= high), gain, np.nan)
-            lines.append(Line(TITLES[curve.method], curve.lam[::stride], kept))
+            lines.append(Line(TITLES[curve.method], curve.lam[::stride], kept, look=8 * k))
         title = f"{setting.dataset}: {setting.solver}, T = {setting.time:g}, τ = {setting.step:g}"
         panels.append(Panel(title, lines, {"unchanged": 1.0}))
     return Chart(panels, "λ, eigenvalue of L", "|gain|", y_scale="log", is_shared=True)
