@@ -25,7 +25,7 @@ ENTRY_INCHES, LETTER_INCHES, MARKED = 0.75, 0.085, 30
 #: Columns of a map whose fields still carry numbers, and lines that it has room for.
 MOST_WRITTEN, MOST_LINES = 16, 60
 #: Values of a logarithmic axis that have a tick each.
-MOST_NAMED = 12
+MOST_NAMED = 10
 #: A logarithmic axis across a smaller ratio has plain numbers.
 DECADES = 100.0
 
@@ -138,6 +138,8 @@ def _name_values(axis: Axes, values: Sequence[float]) -> None:
 
     axis.set_xscale("log")
     if len(values) > MOST_NAMED:
+        if values[-1] < DECADES * values[0]:
+            _name_decades(axis.xaxis)
         return
     axis.set_xticks(values, [short_number(x) for x in values], fontsize=9)
     axis.xaxis.set_minor_locator(NullLocator())
