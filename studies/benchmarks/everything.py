@@ -92,9 +92,8 @@ class Measurement:
 
 def of_study(name: str, *, alone: bool = False) -> Measurement:
     """A study, whose page is made of its run folder."""
-    page = "studies.trained_energy.page" if name == "trained-energy" else "studies.runs.kept_page"
     words = (*STUDY, name, "--device", "{device}", "--out", "{out}")
-    return Measurement(name, words, name, pages=((page, "{out}"),), alone=alone)
+    return Measurement(name, words, name, pages=(("studies.runs.kept_page", "{out}"),), alone=alone)
 
 
 def _benchmark(

@@ -23,6 +23,17 @@ from studies.runs.tables import Value, read_rows
 
 #: Digits of a number that is kept.
 DIGITS = 6
+#: Where a page says more about what is measured, and how a verdict is reached.
+EXPLAINED = {"trained_energy": "../guides/laboratory.md#trained-networks"}
+
+
+def file_name(study: str) -> str:
+    """The name of a study's page and results.
+
+    >>> file_name("trained-energy")
+    'trained_energy'
+    """
+    return study.replace("-", "_")
 
 
 def collected(folder: Path) -> dict[str, Any]:
@@ -63,7 +74,7 @@ def _short(value: Value) -> Value | None:
 
 def page(found: dict[str, Any]) -> str:
     """The page as Markdown: answer first, then how it was reached, the figure and the verdicts."""
-    environment, name = found["environment"], found["study"]
+    environment, name = found["environment"], file_name(found["study"])
     libraries = environment.get("libraries", {})
     where = ", ".join(f"{k} {libraries[k]}" for k in ("torch", "numpy") if k in libraries)
     retold = environment.get("retold", {}).get("code")
@@ -71,13 +82,16 @@ def page(found: dict[str, Any]) -> str:
     card = f" on one {environment['gpu']}" if "gpu" in environment else ""
     answers = [verdict["answer"] for verdict in found["verdicts"]]
     tally = ", ".join(f"{answers.count(a)} {a}" for a in dict.fromkeys(answers))
+    explained = f" How a verdict is reached: [the laboratory]({EXPLAINED[name]})." if name in EXPLAINED else ""
+    has_figure = found.get("figure", (pages_folder() / "figures" / f"{name}.png").is_file())
     lines = [
         f"# {found['title']}", "", f"**{found['answer']}**" if found["answer"] else "", "",
         f"{found['question']} {len(answers)} verdicts: {tally}.", "",
         f"`{found['command']}`{card}, {environment.get('seconds', 0):g} s in its last call, code "
         f"{environment.get('code', 'unknown')}{told}, {where}; the numbers in "
-        f"{result_link(name)}, this page by `python -m studies.runs.kept_page FOLDER`.", "",
-        *([f"![{found['title']}](figures/{name}.png)", ""] if found.get("figure") else []),
+        f"{result_link(name)}, this page by `python -m studies.runs.kept_page FOLDER`.{explained}", "",
+        *([found["note"], ""] if "note" in found else []),
+        *([f"![{found['title']}](figures/{name}.png)", ""] if has_figure else []),
         "| statement | verdict | evidence |", "|---|---|---|",
     ]  # fmt: skip
     lines += [f"| {_cell(v['statement'])} | **{v['answer']}** | {_cell(v['evidence'])} |" for v in found["verdicts"]]
@@ -91,7 +105,7 @@ def _cell(text: str) -> str:
 def keep(folder: Path, results: Path, docs: Path) -> Path:
     """Write a run's numbers into `results`, its page and main figure into `docs`; returns the path of the page."""
     found = collected(folder)
-    name = str(found["study"])
+    name = file_name(found["study"])
     outline = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     figure = next((folder / f for f in outline["figures"] if f.endswith(".png")), None)
     if figure is not None:

@@ -60,8 +60,8 @@ FOLDER_ORDER = {
 }  # fmt: skip
 
 #: Modules, and lines of Python, of the four packages.
-MOST_MODULES = 500
-MOST_LINES = 117_903
+MOST_MODULES = 499
+MOST_LINES = 117_860
 
 RUNNING_LIBRARIES = {"torch", "torchdiffeq", "triton"}
 

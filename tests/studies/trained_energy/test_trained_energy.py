@@ -25,10 +25,10 @@ from rdgraph.errors import InvalidArgument, RdgraphError
 from rdgraph.graphs.generators import ring
 from studies.oversmoothing.networks_part import dense_features, layer_states
 from studies.registered_studies import find_study
-from studies.results import pages_folder
+from studies.results import pages_folder, read_result
+from studies.runs.kept_page import collected, page
 from studies.runs.study import execute
 from studies.runs.tables import read_rows
-from studies.trained_energy import page as trained_energy_page
 from studies.trained_energy import study as trained_energy
 from studies.trained_energy.energy_rows import MEASURES, layer_rows
 from studies.trained_energy.networks import (
@@ -303,9 +303,11 @@ def test_a_run_needs_a_network(tmp_path: Path) -> None:
 
 # ---------------------------------------------------------------------- the page
 def test_the_page_is_made_from_the_run_that_is_kept() -> None:
-    found = json.loads(trained_energy_page.SOURCE.read_text(encoding="utf-8"))
-    assert (pages_folder() / "trained_energy.md").read_text(encoding="utf-8") == trained_energy_page.page(found)
-    assert (pages_folder() / trained_energy_page.FIGURE).stat().st_size > 10_000
+    found = read_result("trained_energy")
+    text = (pages_folder() / "trained_energy.md").read_text(encoding="utf-8")
+    assert text == page(found)
+    assert "](figures/trained_energy.png)" in text
+    assert (pages_folder() / "figures/trained_energy.png").stat().st_size > 10_000
     is_current = found["settings"] == find_study("trained-energy").settings(False)
     assert is_current != ("note" in found)  # a run of other settings says so on the page, one of these does not
     assert {v["answer"] for v in found["verdicts"]} <= {"holds", "fails", "undecided"}
@@ -314,4 +316,4 @@ def test_the_page_is_made_from_the_run_that_is_kept() -> None:
 def test_an_unfinished_run_makes_no_page(tmp_path: Path) -> None:
     (tmp_path / "report.json").write_text('{"state": "interrupted"}', encoding="utf-8")
     with pytest.raises(RdgraphError, match="got one that is interrupted; resume it first"):
-        trained_energy_page.collected(tmp_path)
+        collected(tmp_path)
