@@ -156,7 +156,7 @@ def test_lines_are_medians_of_the_networks_that_are_left() -> None:
     assert line.mean[5] == 60.0
     assert line.alive.tolist() == 5 * [20] + 4 * [19]
     assert (line.low[0], line.high[0]) == pytest.approx((1.9, 17.1))
-    assert line.label == "BS (×1/20)"
+    assert line.members - line.alive[-1] == 1
 
 
 def test_figures_compare_what_they_say() -> None:
