@@ -102,6 +102,7 @@ def verdicts() -> dict[tuple[str, str], tuple[str, float]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("question", ["normal", "sympy", "latex"])
 @pytest.mark.parametrize("text", BOMBS, ids=lambda text: text[:32])
 def test_exhausting_systems_are_answered_or_declined_at_once(

@@ -38,6 +38,7 @@ print(found.identifiable, *found.intervals["alpha"], *found.intervals["beta"], s
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.slow_cases(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("known", ["known", "unknown"])
 @pytest.mark.parametrize("noise", ["0.0", "0.01"])
