@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import socket
 import sys
 import tempfile
@@ -20,6 +21,9 @@ from tests.property_examples import PROFILE, USUAL, examples
 SEED = 20230723
 
 matplotlib.use("Agg")
+
+# Ctrl-C is heard also where the tests run in the background, which a shell starts deaf to it; so are their processes.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # What tests compile is not left in the user's caches.
 _COMPILED = tempfile.TemporaryDirectory(prefix="rdgraph-tests-")

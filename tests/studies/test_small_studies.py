@@ -34,10 +34,8 @@ SIDE = 5
 
 
 def start(*words: str) -> subprocess.Popen[str]:
-    """The command line as a process that hears Ctrl-C, even where the tests run in the background, deaf to it."""
-    hears = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-    program = f"{hears}; from studies.cli.app import main; main()"
-    command = [sys.executable, "-c", program, *words]
+    """The command line as a process."""
+    command = [sys.executable, "-m", "studies.cli.app", *words]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
