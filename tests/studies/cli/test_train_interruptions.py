@@ -94,7 +94,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(training, "execute", interrupt)
     run = rdgraph("train", "--small", "--out", tmp_path / "x")
     assert run.exit_code == 130
-    assert f"rdgraph train --resume --out {tmp_path / 'x'}" in run.stdout.replace("\n", " ")
+    assert f"rdgraph train --resume --out {tmp_path / 'x'}" in run.stderr.replace("\n", " ")
 
 
 def test_the_display_on_a_terminal_is_a_table() -> None:
