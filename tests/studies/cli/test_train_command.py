@@ -318,7 +318,7 @@ def test_labels_of_any_kind_are_drawn_and_written_as_they_are(tmp_path: Path) ->
     words = ["--edges", tmp_path / "e.csv", "--nodes", tmp_path / "[bold]x.csv", "--splits", "0", "--epochs", "2"]
     run = rdgraph("train", *words, "--set", "hidden=4", "--device", "cpu", "--out", tmp_path / "[red]run")
     assert run.exit_code == 0, run.exception
-    assert "on [bold]x:" in run.stdout
+    assert "on [bold]x:" in run.stderr
     assert f"wrote {tmp_path / '[red]run' / 'report.html'}" in run.stdout.replace("\n", "")
     page = (tmp_path / "[red]run/report.html").read_text(encoding="utf-8")
     assert "<b>&amp;</b>" not in page
