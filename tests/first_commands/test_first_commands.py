@@ -195,6 +195,7 @@ def test_a_reviewer_reads_the_ledger(tmp_path: Path) -> None:
 
 
 @needs_texas
+@pytest.mark.deep
 @pytest.mark.slow
 def test_a_reviewer_does_a_study_again(tmp_path: Path) -> None:
     try:

@@ -241,12 +241,9 @@ def test_a_linear_equation_is_prepared_as_it_is_resolved() -> None:
 
 
 # ---------------------------------------------------------------------- rungs
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("epochs", "rungs", "lengths"),
-    [
-        (40, [20], [20] * 3 + [40] * 3),
-        pytest.param(60, [20, 40], [20] * 3 + [40] + [60] * 2, marks=pytest.mark.slow),
-    ],
+    ("epochs", "rungs", "lengths"), [(40, [20], [20] * 3 + [40] * 3), (60, [20, 40], [20] * 3 + [40] + [60] * 2)]
 )
 def test_the_worse_part_is_dropped_and_the_rest_goes_on_as_if_nothing_had_been(
     epochs: int, rungs: list[int], lengths: list[int]

@@ -52,10 +52,10 @@ def test_a_layer_whose_flow_has_no_end_says_so() -> None:
 @pytest.mark.slow
 def test_a_training_whose_flow_has_no_end_has_diverged() -> None:
     config = Config().updated({
-        "reaction": "AC", "method": "dopri5", "hidden": 8, "epochs": 20, "beta_link": "free", "time": 8.0,
+        "reaction": "AC", "method": "dopri5", "hidden": 8, "epochs": 4, "beta_link": "free", "time": 8.0,
         "learning_rate": 2.0, "adjacency": "original",
     })  # fmt: skip
     ensemble = Ensemble(karate(), [Trial(config, seed=seed) for seed in range(2)], keep_best=False)
-    ensemble.advance(20)
+    ensemble.advance(4)
     outcome = ensemble.outcome()
     assert [outcome.status(k).split()[0] for k in range(2)] == ["diverged", "diverged"]

@@ -162,8 +162,9 @@ def test_any_equation_trains_with_the_defaults(reaction: str) -> None:
     assert Ensemble(karate(), [Trial(config(reaction=reaction, adjacency="live"))]).model.config.method == "rk4"
 
 
+@pytest.mark.slow_cases(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("reaction", ["BS", "AC", "-alpha*L@H + beta*tanh(H)"])
+@pytest.mark.parametrize("reaction", ["-alpha*L@H + beta*tanh(H)", "BS", "AC"])
 def test_the_command_trains_it_to_a_written_report(reaction: str, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     words = [
