@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from analysis.figure_files import PALETTE, plain
 from gread.discovery.discovering import JOURNAL, ROUNDS, Discovery, usual_jobs
-from gread.discovery.discovery_plan import Discovered
-from gread.discovery.equation_batches import FINISHED
+from gread.discovery.discovery_plan import STATE_WORDS, Discovered
+from gread.tuning.candidates import COMPLETE
 from gread.tuning.selection import chosen, gap_curve
 from rdgraph.files import write_text
 from studies.discovery import discovery_rows as rows_of
@@ -189,4 +189,4 @@ def _counted_parts(run: StudyRun, found: Discovered) -> None:
 
 def told_best(folder: Path) -> str:
     """The chosen equation of a finished folder, in words."""
-    return best_in_words(folder, EQUATIONS, "number", FINISHED, lambda row: str(row["trained"]))
+    return best_in_words(folder, EQUATIONS, "number", STATE_WORDS[COMPLETE], lambda row: str(row["trained"]))
