@@ -43,7 +43,7 @@ def trained_equation(equation: str, function: str, formula: Formula) -> str:
 
     >>> import numpy as np, rdgraph as rd
     >>> x = np.linspace(-2, 2, 50)
-    >>> found = rd.find_formula(x, [1.5*x, 2.5*x], taken=TAKEN, functions=[])
+    >>> found = rd.infer.find_formula(x, [1.5*x, 2.5*x], taken=TAKEN, functions=[])
     >>> trained_equation("-alpha*L@H + phi(H) where phi learned knots=12", "phi", found.formula)
     '-alpha*L@H + phi(H) where phi = 4*gamma*H'
     """
@@ -210,7 +210,7 @@ def distil(
         run: what `train` returned for an equation with a learned function, as in "-alpha*L@H + phi(H)".
         function: its name, where the equation has several.
         tolerance: the error that a formula may have, as a share of the root mean square of the function.
-        max_size: of the formula, in the units of `rdgraph.find_formula`.
+        max_size: of the formula, in the units of `rdgraph.infer.find_formula`.
         functions: of the language that may occur in it.
         effort: of the genetic search.
         seed: of the search.

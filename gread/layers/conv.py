@@ -16,11 +16,12 @@ from gread.models.resolution import DRAWN, link_of, linked, pole_warning, resolv
 from gread.models.state_layout import StateLayout
 from gread.settings.gread_settings import AUTO, GreadSettings
 from gread.settings.state_region import SAFE
-from rdgraph import VectorField, lower
+from rdgraph import lower
 from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.graphs.normalisation import SYMMETRY_TOLERANCE
 from rdgraph.graphs.operator import Operator, Pattern
 from rdgraph.language.tree import Kind
+from rdgraph.run import VectorField
 from rdgraph.run.lowering.coefficients import valued_letters
 from rdgraph.run.lowering.splines import make_controls, start_parameters
 from rdgraph.run.solvers.polynomial_flow import TOLERANCE

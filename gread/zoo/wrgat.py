@@ -18,7 +18,8 @@ from gread.models.batched_model import BatchedModel
 from gread.models.features import Features
 from gread.models.randomness import Dropper
 from gread.settings.model_records import ModelRecord, ModelSettings
-from rdgraph import Graph, stack
+from rdgraph import Graph
+from rdgraph.graphs import stack
 from rdgraph.graphs.operator import Operator
 
 # ---------------------------------------------------------------------- structural roles

@@ -29,8 +29,9 @@ from gread.settings.config import Config
 from gread.settings.trials import Trial
 from gread.training.decoupled import DecoupledTraining
 from gread.training.ensemble import Ensemble
-from rdgraph import Graph, Powers, propagate
+from rdgraph import Graph
 from rdgraph.errors import RdgraphError, UnknownName
+from rdgraph.run import Powers, propagate
 from studies.benchmarks.result_files import checked, head, read_json, say, write_json
 from studies.benchmarks.timing import wait
 

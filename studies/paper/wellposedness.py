@@ -13,8 +13,9 @@ import numpy as np
 from gread.models.trained_network import Network
 from gread.settings.trials import make_trials
 from gread.training.trainer import Trained, train
-from rdgraph import existence, lipschitz_global, lipschitz_local, parse
+from rdgraph import existence, lipschitz_global, parse
 from rdgraph.language.answer_symbols import R
+from rdgraph.theory import lipschitz_local
 from rdgraph.theory.global_existence import GLOBAL
 from rdgraph.theory.rate_bounds import RateBound, rate_bound
 from studies.cells.cell import (

@@ -42,7 +42,7 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield tmp_path
     sys.modules.pop("gelu_plugin", None)
     if "gelu_outside" in FUNCTIONS:
-        rd.unregister_function("gelu_outside")
+        rd.vocabulary.unregister_function("gelu_outside")
 
 
 @pytest.mark.slow
@@ -126,10 +126,10 @@ def test_entry_points_are_loaded_and_called(tmp_path: Path, monkeypatch: pytest.
         with pytest.raises(MissingDependency, match="expected the plugin cube at cube_package:nobody"):
             load_plugins()
     finally:
-        rd.unregister_function("cube_of_package")
+        rd.vocabulary.unregister_function("cube_of_package")
 
 
 def test_equations_import_nothing(plugin: Path) -> None:
-    with pytest.raises(rd.LanguageError):
+    with pytest.raises(rd.errors.LanguageError):
         rd.parse("gelu_plugin(H)")
     assert "gelu_plugin" not in sys.modules

@@ -12,19 +12,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from gread import (
-    GREAD,
-    BatchedModel,
-    Config,
-    ModelRecord,
-    ModelSettings,
-    Network,
-    Place,
-    Trial,
-    karate,
-    register_model,
-    train,
-)
+from gread import Config, Network, Trial, karate, register_model, train
+from gread.models import GREAD, BatchedModel, ModelRecord, ModelSettings, Place
 from gread.models.features import Features
 from gread.models.randomness import Dropper, Randomness, make_rates
 from gread.settings.model_records import models, unregister_model

@@ -180,7 +180,7 @@ def test_the_contextual_graphs_of_a_study_run_as_one_batch() -> None:
     ],
 )
 def test_what_does_not_fit_is_refused(members, words: str) -> None:
-    with pytest.raises(rd.InvalidArgument, match=words):
+    with pytest.raises(rd.errors.InvalidArgument, match=words):
         stack(members())
 
 

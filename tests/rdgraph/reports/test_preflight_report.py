@@ -118,7 +118,7 @@ def test_graph_refines_the_bounds() -> None:
     ],
 )
 def test_bad_settings(settings: dict[str, object], text: str) -> None:
-    with pytest.raises(rd.RdgraphError, match=text):
+    with pytest.raises(rd.errors.RdgraphError, match=text):
         rd.preflight("diffusion", **settings)  # type: ignore[arg-type]
 
 
@@ -141,7 +141,7 @@ def test_page_has_everything() -> None:
     assert page.splitlines()[-1].startswith("verdict: ")
 
 
-def finding(report: rd.Report, topic: str) -> Finding:
+def finding(report: rd.reports.Report, topic: str) -> Finding:
     return next(f for f in report.findings if f.topic == topic)
 
 

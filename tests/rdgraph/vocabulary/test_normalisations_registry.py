@@ -31,7 +31,7 @@ def lazy_walk() -> Iterator[None]:
     facts: dict[str, Any] = {"is_symmetric": True, "norm": "2", "spectrum": (0, 1)}
     rd.register_normalisation("lazy", lazy, identity=0.5, formula="(I + D^-1/2 A D^-1/2)/2", **facts)
     yield
-    rd.unregister_normalisation("lazy")
+    rd.vocabulary.unregister_normalisation("lazy")
 
 
 # ---------------------------------------------------------------------- the records
@@ -180,4 +180,4 @@ def test_the_command_line_knows_it() -> None:
     done = CliRunner().invoke(app, ["analyse", "BS", "--normalisation", "lazy", "--json"])
     bound = json.loads(done.stdout)["lipschitz_global"]["lazy"]
     values = {sp.Symbol("alpha"): 1, sp.Symbol("beta"): sp.Rational(1, 2)}
-    assert rd.read_expression(bound).subs(values) == 1  # |p| on lam in [0, 1]
+    assert rd.theory.read_expression(bound).subs(values) == 1  # |p| on lam in [0, 1]

@@ -11,7 +11,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import analysis
-from gread import Config, csbm, make_trials, train
+from gread import Config, make_trials, train
+from gread.datasets import csbm
 
 config = Config().updated(
     {

@@ -30,4 +30,5 @@ for panel, time, state in zip(figure.subplots(1, 4), times, solution["u"], stric
 relation = rd.dispersion("Schnakenberg", values, to=8)
 print("kind:", relation.kind)
 print("growing λ:", *relation.unstable)
-print("ratio of diffusivities beyond which there are patterns:", rd.critical_ratio("Schnakenberg", values).value)
+ratio = rd.patterns.critical_ratio("Schnakenberg", values).value
+print("ratio of diffusivities beyond which there are patterns:", ratio)

@@ -189,9 +189,9 @@ def test_an_exact_flow_beyond_its_products_is_refused(normalisation: str) -> Non
     rate = torch.tensor(50.0, dtype=torch.float64, requires_grad=True)
     field = rd.lower("-alpha*L@H", operator, {"alpha": rate})
     rd.solve(field, start, [0.0, 1.0], "exact")
-    with pytest.raises(rd.NotApplicable, match="more than 16 products"):
+    with pytest.raises(rd.errors.NotApplicable, match="more than 16 products"):
         rd.solve(field, start, [0.0, 1.0], "exact", max_steps=16)
-    with pytest.raises(rd.NotApplicable, match="more than 4,096 products"):
+    with pytest.raises(rd.errors.NotApplicable, match="more than 4,096 products"):
         rd.solve(rd.lower("-alpha*L@H", operator, {"alpha": 1e7 * rate}), start, [0.0, 1.0], "exact")
 
 
