@@ -80,7 +80,7 @@ def proofs_of(equation: str, settings: GreadSettings, values: Mapping[str, float
     try:
         report = preflight(
             parse(equation), normalisation=normalisation, T=settings.time, method=settings.method, step=settings.step,
-            coefficients=dict(values) if values else None,
+            values=dict(values) if values else None,
         )  # fmt: skip
     except (NotApplicable, Undecided) as problem:
         return (Proof("preflight", "unknown", str(problem)),)

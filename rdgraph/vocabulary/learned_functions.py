@@ -339,7 +339,7 @@ def _latex(name: str, marks: str) -> str:
 def _no_values(name: str) -> Any:
     raise NotApplicable(
         f"expected a function with values, got {name}, which is learned; give its control values by name, as in "
-        f"coefficients={{{name!r}: ...}}"
+        f"values={{{name!r}: ...}}"
     )
 
 

@@ -85,13 +85,13 @@ NAMED = ("alpha", "beta")
 
 #: A call of every function of analysis that takes a system, with the name and the text of one, and a number of it.
 CALLS: dict[str, tuple[str, str, Callable[[Any], Any]]] = {
-    "gain_at": ("BS", TEXT, lambda s: analysis.gain_at(s, LAM, T=1.0, coefficients=NUMBERS)),
+    "gain_at": ("BS", TEXT, lambda s: analysis.gain_at(s, LAM, T=1.0, values=NUMBERS)),
     "response_curves": (
         "BS", TEXT,
-        lambda s: analysis.response_curves(s, T=1.0, coefficients=NUMBERS, methods=[("rk4", 0.5)], points=5)[0].gain,
+        lambda s: analysis.response_curves(s, T=1.0, values=NUMBERS, methods=[("rk4", 0.5)], points=5)[0].gain,
     ),
     "response_figure": (
-        "BS", TEXT, lambda s: analysis.response_figure([s], T=1.0, coefficients=NUMBERS)[1][1].gain,
+        "BS", TEXT, lambda s: analysis.response_figure([s], T=1.0, values=NUMBERS)[1][1].gain,
     ),
     "empirical_gains": ("BS", TEXT, lambda s: analysis.empirical_gains(s, OP, NUMBERS, T=1.0).gain),
     "stability_borders": ("BS", TEXT, lambda s: [b.y for b in stability_borders(s, LAM, NAMED, WINDOW, {})]),
@@ -109,11 +109,11 @@ CALLS: dict[str, tuple[str, str, Callable[[Any], Any]]] = {
     "oversmoothing": ("BS", TEXT, lambda s: analysis.oversmoothing(s, GRAPH, NUMBERS, START, T=5.0).lam2),
     "make_symbols": ("BS", TEXT, lambda s: make_symbols(s)(LAM, NUMBERS)[0]),
     "check_symbol": ("BS", TEXT, lambda s: [] if check_symbol(s, OP) is None else [1.0]),
-    "response": ("BS", TEXT, lambda s: plots.response(s, coefficients=NUMBERS).axes[0].lines[0].get_ydata()),
+    "response": ("BS", TEXT, lambda s: plots.response(s, values=NUMBERS).axes[0].lines[0].get_ydata()),
     "phase": ("BS", TEXT, lambda s: plots.phase(s, GRAPH, points=3).axes[0].get_xlim()),
     "energy": (
         "BS", TEXT,
-        lambda s: plots.energy(s, graph=GRAPH, T=1.0, coefficients=NUMBERS).axes[0].lines[0].get_ydata(),
+        lambda s: plots.energy(s, graph=GRAPH, T=1.0, values=NUMBERS).axes[0].lines[0].get_ydata(),
     ),
     "swept_names": ("BS", TEXT, lambda s: [len(name) for name in swept_names(s)]),
     "read": ("AC", AC, lambda s: Reaction.read(s, NUMBERS).f.coeffs),

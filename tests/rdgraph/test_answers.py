@@ -41,7 +41,7 @@ QUESTIONS: dict[str, tuple[Any, Status, Any]] = {
     "states": (lambda: rd.steady_states("F"), Status.PROVED, ...),
     "a dispersion": (lambda: rd.dispersion(PAIR, NUMBERS), ..., "turing"),
     "patterns": (lambda: rd.turing("F"), Status.PROVED, "impossible"),
-    "a preflight": (lambda: rd.preflight("BS", T=4, coefficients={"alpha": 1, "beta": 0.5}), ..., "safe"),
+    "a preflight": (lambda: rd.preflight("BS", T=4, values={"alpha": 1, "beta": 0.5}), ..., "safe"),
     "a claim": (lambda: rd.verify("M1.1")[0], Status.PROVED, True),
 }
 

@@ -55,7 +55,7 @@ def test_a_function_from_outside_goes_through_everything(plugin: Path) -> None:
     assert found.answers["existence"] == "global"
 
     graph = rd.generators.ring(8)
-    report = rd.preflight(system, graph=graph, coefficients={"alpha": 1, "beta": 0.5}, T=1, method="rk4", step=0.25)
+    report = rd.preflight(system, graph=graph, values={"alpha": 1, "beta": 0.5}, T=1, method="rk4", step=0.25)
     assert report.outcome in ("safe", "undecided")
     assert any("0.565" in str(f) or "113/200" in str(f) for f in report.findings), report.findings
 

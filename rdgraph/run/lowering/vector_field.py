@@ -575,7 +575,7 @@ class VectorField(nn.Module):
 def lower(
     system: System | str,
     operator: Operator | Any,
-    coefficients: Mapping[str, Any] | None = None,
+    values: Mapping[str, Any] | None = None,
     *,
     batch: tuple[int, ...] = (),
     operators: Mapping[str, Any] | None = None,
@@ -587,7 +587,7 @@ def lower(
     Args:
         system: a system, or a text or name that `parse` reads.
         operator: the A of a graph, from `graph.operator(...)`.
-        coefficients: numbers, tensors or parameters by name: a scalar (), a channel vector (d,), a node vector (n,), a
+        values: numbers, tensors or parameters by name: a scalar (), a channel vector (d,), a node vector (n,), a
             mixing matrix (d, d), each with or without the batch shape in front; for a learned function its control
             values (K,), or (d, K) per channel, `LearnedValues`, or a function of numpy that it shall be near.
         batch: the shape of the members that have edge weights or coefficients of their own; states that share all of
@@ -622,6 +622,6 @@ def lower(
             f"expected edge weights of batch {tuple(batch)}, got {operator.batch}; pass batch={operator.batch}"
         )
     shapes = coefficient_shapes(system, operator.num_nodes, tuple(batch))
-    values = read_coefficients(coefficients or {}, shapes, system, operator)
+    tensors = read_coefficients(values or {}, shapes, system, operator)
     further = read_operators(operators or {}, system.operators, operator, tuple(batch))
-    return VectorField(system, operator, values, tuple(batch), further)
+    return VectorField(system, operator, tensors, tuple(batch), further)

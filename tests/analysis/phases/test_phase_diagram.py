@@ -249,7 +249,7 @@ def test_only_excited_modes_count(random_op: Operator) -> None:
 def test_other_coefficients_are_fixed(random_op: Operator) -> None:
     found = phase_diagram(
         "-alpha*L@H + beta*(A@H - A@A@H) - gamma*H", random_op, np.array([0.5]), np.array([1.0, 2.0]),
-        coefficients={"gamma": 5.0}, method="exact", step=None, T=5.0,
+        values={"gamma": 5.0}, method="exact", step=None, T=5.0,
     )  # fmt: skip
     assert (found.simulated != GROWS).all()
     with pytest.raises(InvalidArgument, match="numbers for the others"):

@@ -185,7 +185,7 @@ def test_numpy_numbers_as_time_step_and_coefficients() -> None:
     assert system.replace(alpha=np.float64(0.5)) == system.replace(alpha=0.5)
     assert system.replace(alpha=np.int32(2), beta=np.array(1.5)) == system.replace(alpha=2, beta=1.5)
     runs = [
-        rd.preflight("BS", T=t(1), method="euler", step=t(0.25), coefficients={"alpha": t(1), "beta": t(1)}).to_dict()
+        rd.preflight("BS", T=t(1), method="euler", step=t(0.25), values={"alpha": t(1), "beta": t(1)}).to_dict()
         for t in (float, np.float64)
     ]
     assert runs[0] == runs[1]

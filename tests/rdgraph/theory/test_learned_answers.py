@@ -45,7 +45,7 @@ def test_a_bound_gives_a_box_and_slopes() -> None:
 
 
 def test_signs_follow_from_odd_and_monotone() -> None:
-    box = rd.invariant_box("-alpha*L@H - phi(H) where phi learned odd nondecreasing")
+    box = rd.invariant_box("-alpha*L@H - phi(H) where phi learned odd nondecreasing", "row")
     assert (str(box.lower), str(box.upper)) == ("-R", "R")
     assert rd.theory.one_sided("-alpha*L@H - phi(H) where phi learned nondecreasing").value == 0
     assert rd.parse("phi(H) + phi(-H) - H where phi learned odd").structure.linear

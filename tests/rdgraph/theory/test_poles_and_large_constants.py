@@ -20,7 +20,7 @@ def test_poles_of_waves_have_no_constants(line: str) -> None:
 
 
 def test_a_quotient_that_is_not_defined_at_zero_has_no_box() -> None:
-    assert not rd.invariant_box("H/sin(H)").exists
+    assert not rd.invariant_box("H/sin(H)", "row").exists
 
 
 @pytest.mark.parametrize("line", ["exp(-20000)*H", "exp(20000)*H", "exp(-99999999999)*H", "exp(2**30)*H"])

@@ -90,7 +90,7 @@ def test_a_registered_tableau_has_gains_and_limits() -> None:
     one = 1 - lam * alpha / 2 + lam**2 * alpha**2 / 8
     assert sp.expand(rd.theory.response(rd.catalogue["diffusion"], T=1, method="ralston", step=0.5) - one**2) == 0
     assert rd.step_limit(rd.parse("diffusion"), "ralston").value == rd.step_limit(rd.parse("diffusion"), "heun").value
-    page = rd.preflight("BS", T=4, method="ralston", step=0.25, coefficients={"alpha": 1, "beta": 0.5})
+    page = rd.preflight("BS", T=4, method="ralston", step=0.25, values={"alpha": 1, "beta": 0.5})
     assert page.outcome == "safe"
     assert page.settings["method"] == "ralston"
     op = rd.generators.path(5).operator("symmetric", dtype=F64)

@@ -132,14 +132,14 @@ def test_bounds_follow_from_its_spectrum() -> None:
 @pytest.mark.usefixtures("lazy_walk")
 def test_preflight_with_and_without_a_graph() -> None:
     values = {"alpha": 1, "beta": 0.5}
-    assert rd.preflight("BS", normalisation="lazy", coefficients=values).outcome == "safe"
-    page = rd.preflight("BS", normalisation="lazy", coefficients=values, graph=rd.generators.star(5))
+    assert rd.preflight("BS", normalisation="lazy", values=values).outcome == "safe"
+    page = rd.preflight("BS", normalisation="lazy", values=values, graph=rd.generators.star(5))
     assert page.outcome == "safe"
     assert "lam in [0, 1]" in next(f.text for f in page.findings if f.topic == "graph")
-    stepped = rd.preflight("F", normalisation="lazy", method="euler", step=0.1, coefficients=values)
+    stepped = rd.preflight("F", normalisation="lazy", method="euler", step=0.1, values=values)
     assert stepped.status == "undecided"
     # 1 <= 2/(alpha lam) on [0, 1], but not on [0, 2]: nothing false is said
-    long = rd.preflight("diffusion", normalisation="lazy", method="euler", step=1.5, coefficients={"alpha": 1})
+    long = rd.preflight("diffusion", normalisation="lazy", method="euler", step=1.5, values={"alpha": 1})
     assert long.status == "undecided"
 
 

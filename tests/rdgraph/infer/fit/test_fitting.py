@@ -141,7 +141,7 @@ def test_what_the_flow_does_not_reveal_is_refused_with_what_it_does() -> None:
     seen = states_of("BS", {"alpha": 0.7, "beta": 1.3})
     with pytest.raises(rd.errors.NotApplicable, match=r"reveals a - b, and not a, b"):
         rd.fit("-a*L@H + b*L@H", seen, TIMES, graph=GRAPH)
-    found = rd.fit("-a*L@H + b*L@H", seen, TIMES, graph=GRAPH, fixed={"b": 0.5}, initial=seen[0], level=None, starts=2)
+    found = rd.fit("-a*L@H + b*L@H", seen, TIMES, graph=GRAPH, values={"b": 0.5}, initial=seen[0], level=None, starts=2)
     assert set(found.values) == {"a"}
     triangle = nx.complete_graph(3)
     with pytest.raises(rd.errors.NotApplicable, match=r"reveals 2\*alpha \+ beta, and not alpha, beta \(.*eigenvalues"):
@@ -333,15 +333,15 @@ def test_masks_are_fixed_and_matrices_fixed_or_fitted() -> None:
     masked, mixed = "-alpha*L@H - beta*M*H", "-alpha*L@H + H@W"
     seen = states_of(masked, {"alpha": 0.7, "beta": 0.4, "M": torch.from_numpy(mask)})
     given = {"graph": GRAPH, "starts": 2, "level": None}
-    found = rd.fit(masked, seen, TIMES, initial=seen[0], fixed={"M": mask}, **given)
+    found = rd.fit(masked, seen, TIMES, initial=seen[0], values={"M": mask}, **given)
     assert found.values == pytest.approx({"alpha": 0.7, "beta": 0.4}, rel=1e-3)
     with pytest.raises(rd.errors.InvalidArgument, match="zeros and ones for the mask M"):
-        rd.fit(masked, seen, TIMES, initial=seen[0], fixed={"M": 0.5 * mask}, **given)
+        rd.fit(masked, seen, TIMES, initial=seen[0], values={"M": 0.5 * mask}, **given)
     matrix = np.array([[-0.3, 0.1], [0.2, -0.5]])
     seen = states_of(mixed, {"alpha": 0.7, "W": torch.from_numpy(matrix)}, width=2)
-    found = rd.fit(mixed, seen, TIMES, initial=seen[0], fixed={"W": matrix}, **given)
+    found = rd.fit(mixed, seen, TIMES, initial=seen[0], values={"W": matrix}, **given)
     assert found.values == pytest.approx({"alpha": 0.7}, rel=1e-3)
-    found = rd.fit(mixed, seen, TIMES, initial=seen[0], fixed={"alpha": 0.7}, **given)
+    found = rd.fit(mixed, seen, TIMES, initial=seen[0], values={"alpha": 0.7}, **given)
     np.testing.assert_allclose(found.values["W"], matrix, rtol=1e-3)
 
 

@@ -159,7 +159,7 @@ def test_others_are_fitted_with_their_intervals() -> None:
     seen = np.full((6, 5), np.nan)
     seen[:] = (0.3 * TIMES)[:, None]
     noisy = seen + 1e-3 * np.random.default_rng(0).standard_normal(seen.shape)
-    found = rd.fit("c - a*L@H - b*M*L@H", noisy, TIMES, graph=graph, initial=start, fixed={"M": mask}, starts=2)
+    found = rd.fit("c - a*L@H - b*M*L@H", noisy, TIMES, graph=graph, initial=start, values={"M": mask}, starts=2)
     assert set(found.reasons) == {"a", "b"}
     assert found.identifiable == {"a": False, "b": False, "c": True}
     assert found.intervals is not None

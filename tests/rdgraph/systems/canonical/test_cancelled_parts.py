@@ -41,7 +41,7 @@ def test_what_cancels_leaves_existence_and_bounds_undecided(text: str, part: str
     assert rd.lipschitz_global(text).value is None
     assert rd.theory.lipschitz_local(text).value is None
     assert rd.theory.one_sided(text).value is None
-    box = rd.invariant_box(text)
+    box = rd.invariant_box(text, "row")
     assert not box.exists
     assert not box.is_left
 

@@ -32,7 +32,7 @@ def test_densities_stay_non_negative(name: str, normalisation: str) -> None:
 
 
 def test_an_activator_over_its_inhibitor_stays_positive() -> None:
-    found = rd.invariant_box("u' = u**2/v - b*u + a - Du*L@u; v' = u**2 - v - Dv*L@v").nonnegative
+    found = rd.invariant_box("u' = u**2/v - b*u + a - Du*L@u; v' = u**2 - v - Dv*L@v", "row").nonnegative
     assert (found.outcome, found.is_closed) == ("proved", False)
 
 
@@ -41,7 +41,7 @@ def test_an_activator_over_its_inhibitor_stays_positive() -> None:
     ["u' = -v; v' = u", "u' = u - L@v; v' = -v", "H' = -L@H + B@H where B antisymmetric", FITZHUGH_NAGUMO],
 )
 def test_densities_that_become_negative_are_refuted_by_a_point(text: str) -> None:
-    found = rd.invariant_box(text).nonnegative
+    found = rd.invariant_box(text, "row").nonnegative
     assert found.outcome == "refuted"
     assert "falls below" in found.reason
 
