@@ -77,9 +77,7 @@ def response_curves(
     grid = np.linspace(0.0, 2.0, points)
     name = system.name or str(system)
     return [
-        ResponseCurve(
-            name, method, step, grid, gain_at(system, grid, T=T, values=values, method=method, step=step)
-        )
+        ResponseCurve(name, method, step, grid, gain_at(system, grid, T=T, values=values, method=method, step=step))
         for method, step in methods
     ]
 

@@ -141,6 +141,7 @@ def stability_borders(
     lams: np.ndarray,
     names: tuple[str, str],
     window: Window,
+    *,
     values: Mapping[str, float],
     method: str = "exact",
     step: float | None = None,
@@ -167,7 +168,7 @@ def stability_borders(
 
     Example:
         >>> window = ((0.0, 1.0), (0.0, 2.0))
-        >>> for b in stability_borders("BS", np.array([0.5, 2.0]), ("alpha", "beta"), window, {}): print(b)
+        >>> for b in stability_borders("BS", np.array([0.5, 2.0]), ("alpha", "beta"), window, values={}): print(b)
         beta = -alpha/(lam - 1) at lam = 0.5
     """
     system = parse(system)
@@ -176,7 +177,7 @@ def stability_borders(
 
 
 def roughness_borders(
-    system: System | str, lams: np.ndarray, names: tuple[str, str], window: Window, values: Mapping[str, float]
+    system: System | str, lams: np.ndarray, names: tuple[str, str], window: Window, *, values: Mapping[str, float]
 ) -> list[Border]:
     """Where the flow's fastest mode of `lams` grows as fast as the kernel of L, p(lam) = p(0); for systems without H0.
 
@@ -197,7 +198,7 @@ def roughness_borders(
 
     Example:
         >>> window = ((0.0, 1.0), (0.0, 2.0))
-        >>> for b in roughness_borders("FB*", np.array([0.5, 2.0]), ("alpha", "beta"), window, {}): print(b)
+        >>> for b in roughness_borders("FB*", np.array([0.5, 2.0]), ("alpha", "beta"), window, values={}): print(b)
         beta = alpha at lam = 0.5
     """
     system = parse(system)
@@ -236,9 +237,7 @@ class _Plane:
     parts: tuple[sp.Expr, sp.Expr, sp.Expr]
 
     @classmethod
-    def of(
-        cls, system: System, names: tuple[str, str], values: Mapping[str, float], relative: bool = False
-    ) -> _Plane:
+    def of(cls, system: System, names: tuple[str, str], values: Mapping[str, float], relative: bool = False) -> _Plane:
         system.require_single()
         x, y = (sp.Symbol(name) for name in names)
         p = sp.expand(symbol(system).subs({sp.Symbol(k): sp.Rational(repr(float(v))) for k, v in values.items()}))
@@ -423,8 +422,8 @@ def phase_diagram(
     simulated = simulated_classes(system, op, modes, H0, numbers, (len(y), len(x)), T, method, step, trackers)
     window = ((float(x.min()), float(x.max())), (float(y.min()), float(y.max())))
     rough = modes.values[excited & ~modes.kernel]
-    borders = stability_borders(system, rough, names, window, fixed, method, step)
-    ties = roughness_borders(system, rough, names, window, fixed) if is_exact_flow(method) else []
+    borders = stability_borders(system, rough, names, window, values=fixed, method=method, step=step)
+    ties = roughness_borders(system, rough, names, window, values=fixed) if is_exact_flow(method) else []
     around = {"size": 2 * MARGIN + 1, "mode": "nearest"}
     away = maximum_filter(predicted, **around) == minimum_filter(predicted, **around)
     return PhaseDiagram(

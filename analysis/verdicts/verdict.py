@@ -361,8 +361,7 @@ def _reaction(system: System, values: Mapping[str, Any]) -> Reaction | None:
             f"expected a number for every coefficient of {system.text}, got none for {missing[0]}; add it"
         )
     is_scalar = all(
-        kind is Kind.SCALAR and not torch.as_tensor(values[name]).ndim
-        for name, kind in system.coefficients.items()
+        kind is Kind.SCALAR and not torch.as_tensor(values[name]).ndim for name, kind in system.coefficients.items()
     )
     if not is_scalar:
         return None

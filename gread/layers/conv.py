@@ -100,7 +100,7 @@ class Layout:
         values = record.entry(values, own[rows], own[columns], column[columns])
         if record.identity and self.loops is not None:
             values = values.index_add(0, self.loops, weight.new_full((pattern.num_nodes,), record.identity))
-        return Operator(pattern, values, kind, config.self_loops, sums[:, None] if record.has_degrees else None)
+        return Operator(pattern, values, kind, config.self_loops, degree=sums[:, None] if record.has_degrees else None)
 
     def _check_symmetric(self, values: Tensor, kind: str) -> None:
         tolerance = max(SYMMETRY_TOLERANCE, ROUNDING * torch.finfo(values.dtype).eps)

@@ -482,7 +482,7 @@ class GREAD(BatchedModel):
 
 RECORDS = (
     ModelRecord(
-        "gread", "GREAD", "reaction-diffusion", "Choi et al., ICML 2023", "dH/dt = -alpha L H + beta r(H)",
-        GreadSettings, GREAD,
+        "gread", "GREAD", "reaction-diffusion", source="Choi et al., ICML 2023", rule="dH/dt = -alpha L H + beta r(H)",
+        settings=GreadSettings, network=GREAD,
     ),
 )  # fmt: skip

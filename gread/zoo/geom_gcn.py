@@ -204,7 +204,8 @@ def _quarters(edges: np.ndarray, positions: np.ndarray, nodes: int) -> list[Grap
 
 RECORDS = (
     ModelRecord(
-        "geomgcn", "Geom-GCN", "heterophily", "Pei et al., ICLR 2020",
-        "H' = relu([s A_r s H W_r] over nine kinds r of neighbours)", GeomGCNSettings, GeomGCN, published="Geom-GCN",
+        "geomgcn", "Geom-GCN", "heterophily", source="Pei et al., ICLR 2020",
+        rule="H' = relu([s A_r s H W_r] over nine kinds r of neighbours)",
+        settings=GeomGCNSettings, network=GeomGCN, published="Geom-GCN",
     ),
 )  # fmt: skip

@@ -191,7 +191,8 @@ def relations(graph: Graph, rings: int, neighbours: int) -> list[Graph]:
 
 RECORDS = (
     ModelRecord(
-        "wrgat", "WRGAT", "heterophily", "Suresh et al., KDD 2021",
-        "h' = relu(W_0 h + sum_r mean_j w_ij a_ij W_r h_j + b)", WRGATSettings, WRGAT, published="WRGAT",
+        "wrgat", "WRGAT", "heterophily", source="Suresh et al., KDD 2021",
+        rule="h' = relu(W_0 h + sum_r mean_j w_ij a_ij W_r h_j + b)",
+        settings=WRGATSettings, network=WRGAT, published="WRGAT",
     ),
 )  # fmt: skip

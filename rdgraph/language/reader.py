@@ -474,7 +474,16 @@ def learned(
     >>> forget_learned("gate_example")
     """
     check_new_name(name)
-    declared = LearnedFunction(name, knots, range, odd, monotone, bound, lipschitz, per_channel)
+    declared = LearnedFunction(
+        name,
+        knots,
+        range,
+        odd,
+        monotone=monotone,
+        bound=bound,
+        lipschitz=lipschitz,
+        per_channel=per_channel,
+    )
     LEARNED[name] = declared
     return declared
 

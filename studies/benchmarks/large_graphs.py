@@ -110,7 +110,7 @@ class Case:
         raw = self.raw
         graph, first = timed(self.device, lambda: Graph.from_edges(raw.edges, len(raw.y), device=self.device))
         masks = Masks(raw.train, raw.val, raw.test)
-        data, second = timed(self.device, lambda: NodeData(graph, raw.x, raw.y, masks, Meta(self.size)))
+        data, second = timed(self.device, lambda: NodeData(graph, raw.x, raw.y, masks, meta=Meta(self.size)))
         return data, first, second
 
 

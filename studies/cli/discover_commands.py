@@ -116,8 +116,9 @@ def discover_command(
         tasks = [
             make_discovery_task(
                 DiscoveryRequest(
-                    name, terms, size, budget, sampler, preset, given, splits, seed, round_size, tuple(transfer or ()),
-                    fresh, choose_device(device), **own.request(root),
+                    name, terms, nodes=size, reading=budget, root=sampler, terms=preset, size=given, budget=splits,
+                    sampler=seed, preset=round_size, settings=tuple(transfer or ()),
+                    splits=fresh, seed=choose_device(device), **own.request(root),
                 )
             )
             for name in names

@@ -35,7 +35,8 @@ Address = Annotated[
 PYTHON_NAMES = {
     "id": "id_column", "label": "label_column", "weight": "weight_column", "features": "features",
     "categories": "categories", "missing": "missing", "standardise": "standardise", "directed": "directed",
-    "duplicates": "duplicates", "edges": "edges", "nodes": "nodes", "values": "values", "kinds": "coefficient", "engine": "engine",
+    "duplicates": "duplicates", "edges": "edges", "nodes": "nodes", "values": "values", "kinds": "coefficient",
+    "engine": "engine",
 }  # fmt: skip
 #: What commands that train or predict begin with.
 LOADING = "loading the libraries and the data"

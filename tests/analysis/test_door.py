@@ -94,8 +94,8 @@ CALLS: dict[str, tuple[str, str, Callable[[Any], Any]]] = {
         "BS", TEXT, lambda s: analysis.response_figure([s], T=1.0, values=NUMBERS)[1][1].gain,
     ),
     "empirical_gains": ("BS", TEXT, lambda s: analysis.empirical_gains(s, OP, NUMBERS, T=1.0).gain),
-    "stability_borders": ("BS", TEXT, lambda s: [b.y for b in stability_borders(s, LAM, NAMED, WINDOW, {})]),
-    "roughness_borders": ("BS", TEXT, lambda s: [b.y for b in roughness_borders(s, LAM, NAMED, WINDOW, {})]),
+    "stability_borders": ("BS", TEXT, lambda s: [b.y for b in stability_borders(s, LAM, NAMED, WINDOW, values={})]),
+    "roughness_borders": ("BS", TEXT, lambda s: [b.y for b in roughness_borders(s, LAM, NAMED, WINDOW, values={})]),
     "phase_diagram": (
         "BS", TEXT, lambda s: analysis.phase_diagram(s, OP, np.array([0.5, 1.0]), np.array([0.75]), T=5.0).simulated,
     ),

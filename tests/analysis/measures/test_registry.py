@@ -34,7 +34,12 @@ def spread(H: Tensor, op: rd.graphs.Operator, labels: Any) -> Tensor:
 @pytest.fixture
 def outside() -> Iterator[analysis.Measure]:
     record = analysis.Measure(
-        "spread", spread, ("operator", "labels"), "spread", r"$(\max H - \min H)/N$", (0.0, math.inf)
+        "spread",
+        spread,
+        ("operator", "labels"),
+        label="spread",
+        formula=r"$(\max H - \min H)/N$",
+        range=(0.0, math.inf),
     )
     yield analysis.register_measure(record)
     analysis.measures.unregister_measure("spread")
@@ -112,10 +117,10 @@ def test_registration_is_checked(outside: analysis.Measure) -> None:
         analysis.register_measure(spread)  # type: ignore[arg-type]
     with pytest.raises(UnknownName, match="did you mean 'spread'"):
         analysis.measures.unregister_measure("spraed")
-    rest = ("", "$x$", (0.0, 1.0))
+    rest = {"label": "", "formula": "$x$", "range": (0.0, 1.0)}
     with pytest.raises(InvalidArgument, match="expected a Python name"):
-        analysis.Measure("two words", spread, (), *rest)
+        analysis.Measure("two words", spread, (), **rest)
     with pytest.raises(InvalidArgument, match="needs among plain, operator, labels, got 'classes'"):
-        analysis.Measure("x", spread, ("classes",), *rest)
+        analysis.Measure("x", spread, ("classes",), **rest)
     with pytest.raises(InvalidArgument, match="expected a range"):
-        analysis.Measure("x", spread, (), "", "$x$", (1.0, 0.0))
+        analysis.Measure("x", spread, (), label="", formula="$x$", range=(1.0, 0.0))

@@ -109,7 +109,7 @@ def test_a_set_of_files_is_read_from_a_checked_copy(tmp_path: Path) -> None:
         (tmp_path / "small-path" / name).write_bytes(content)
     files = [
         RemoteFile(
-            "small-path", name, len(content), hashlib.sha256(content).hexdigest(), ("https://example.org/" + name,)
+            "small-path", name, len(content), hashlib.sha256(content).hexdigest(), urls=("https://example.org/" + name,)
         )
         for name, content in contents.items()
     ]

@@ -50,7 +50,9 @@ class OwnNetwork(BatchedModel):
 
 @pytest.fixture
 def known() -> Iterator[str]:
-    record = ModelRecord("own-net", "own", "simple", "this test", "H' = drop(P H)", OwnSettings, OwnNetwork)
+    record = ModelRecord(
+        "own-net", "own", "simple", source="this test", rule="H' = drop(P H)", settings=OwnSettings, network=OwnNetwork
+    )
     register_model(record)
     yield record.name
     unregister_model(record.name)
@@ -102,9 +104,9 @@ def test_names_that_are_taken_or_unknown(known: str) -> None:
     with pytest.raises(UnknownName, match="expected a setting of own-net, got 'layers'"):
         Config.of(known, layers=3)
     with pytest.raises(InvalidArgument, match="whose `model` is"):
-        ModelRecord("other", "other", "simple", "here", "none", OwnSettings, OwnNetwork)
+        ModelRecord("other", "other", "simple", source="here", rule="none", settings=OwnSettings, network=OwnNetwork)
     with pytest.raises(InvalidArgument, match="expected a family among"):
-        ModelRecord("own-net", "other", "new", "here", "none", OwnSettings, OwnNetwork)
+        ModelRecord("own-net", "other", "new", source="here", rule="none", settings=OwnSettings, network=OwnNetwork)
 
 
 def test_a_network_without_an_equation_says_so(known: str) -> None:

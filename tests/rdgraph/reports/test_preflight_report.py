@@ -38,9 +38,7 @@ def test_verdicts() -> None:
 
 def test_nonlinear_runs_are_not_called_safe_for_all_states() -> None:
     """Euler on Allen-Cahn diverges from large states although the flow does not."""
-    report = rd.preflight(
-        "AC", normalisation="row", T=10, method="euler", step=0.25, values={"alpha": 1, "beta": 1}
-    )
+    report = rd.preflight("AC", normalisation="row", T=10, method="euler", step=0.25, values={"alpha": 1, "beta": 1})
     assert report.outcome == "safe if"
     a = dense_operator(nx.to_numpy_array(nx.path_graph(3)), "row")
     state = np.full((3, 1), 4.0)
@@ -211,9 +209,7 @@ DIRECTED = nx.DiGraph([(0, 1), (1, 2), (2, 0), (2, 3), (3, 0)])
 )
 def test_steps_on_a_directed_graph_need_no_real_spectrum(line: str, method: str, status: str, text: str) -> None:
     """What is said of undirected graphs makes no run on a directed one safe."""
-    found = rd.preflight(
-        line, T=5, method=method, step=0.4, normalisation="row", graph=DIRECTED, values={"alpha": 1}
-    )
+    found = rd.preflight(line, T=5, method=method, step=0.4, normalisation="row", graph=DIRECTED, values={"alpha": 1})
     step = finding(found, "step")
     assert (step.outcome, text in step.text) == (status, True)
     assert "undirected" not in found.verdict
@@ -221,9 +217,7 @@ def test_steps_on_a_directed_graph_need_no_real_spectrum(line: str, method: str,
 
 def test_small_steps_are_safe_at_every_state_where_others_are_at_equal_ones() -> None:
     for graph in (nx.star_graph(4), nx.cycle_graph(6), None):
-        found = rd.preflight(
-            "alpha*A@tanh(H) - 3*H", T=5, method="rk4", step=0.4, graph=graph, values={"alpha": 1}
-        )
+        found = rd.preflight("alpha*A@tanh(H) - 3*H", T=5, method="rk4", step=0.4, graph=graph, values={"alpha": 1})
         assert finding(found, "step").outcome == "ok"
         found = rd.preflight("alpha*A@tanh(H) - 3*H", T=5, method="rk4", step=0.68, values={"alpha": 1})
         assert finding(found, "step").outcome == "if"
@@ -232,9 +226,7 @@ def test_small_steps_are_safe_at_every_state_where_others_are_at_equal_ones() ->
 def test_a_linear_system_whose_damping_has_a_bound_alone_is_safe_on_every_graph() -> None:
     line = "-alpha*L@L@L@L@H + 3*alpha*L@L@H - beta*L@H"
     assert rd.step_limit(line, "euler").keeps == "slopes"
-    found = rd.preflight(
-        line, T=1, method="euler", step=0.05, graph=nx.star_graph(4), values={"alpha": 1, "beta": 0.2}
-    )
+    found = rd.preflight(line, T=1, method="euler", step=0.05, graph=nx.star_graph(4), values={"alpha": 1, "beta": 0.2})
     assert finding(found, "step").outcome == "ok"
 
 

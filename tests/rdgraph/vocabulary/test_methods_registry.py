@@ -17,7 +17,7 @@ from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
 from rdgraph.vocabulary.methods import FIXED, FOR_NOISE, METHODS, WITH_ADJOINT, find_method, make_tableau, records
 
 F64 = torch.float64
-RALSTON = make_tableau("ralston", [[], ["2/3"]], ["1/4", "3/4"], 2, "Ralston's method of order 2")
+RALSTON = make_tableau("ralston", [[], ["2/3"]], ["1/4", "3/4"], 2, note="Ralston's method of order 2")
 
 
 def shu_osher(f: Any, H: Any, dt: Any) -> Any:
