@@ -47,7 +47,7 @@ def response_curves(
     system: System | str,
     *,
     T: float,
-    coefficients: Mapping[str, float],
+    values: Mapping[str, float],
     methods: Sequence[tuple[str, float | None]],
     points: int = 401,
 ) -> list[ResponseCurve]:
@@ -56,7 +56,7 @@ def response_curves(
     Args:
         system: a `System`, a name of the catalogue, or a line of text.
         T: the end time.
-        coefficients: a number for every coefficient; others are left out.
+        values: a number for every coefficient; others are left out.
         methods: pairs of a method and its step, ("exact", None) for the flow.
         points: how many values of lam.
 
@@ -69,7 +69,7 @@ def response_curves(
 
     Example:
         >>> flow = [("exact", None)]
-        >>> curve, = response_curves("diffusion", T=1.0, coefficients={"alpha": 1.0}, methods=flow, points=3)
+        >>> curve, = response_curves("diffusion", T=1.0, values={"alpha": 1.0}, methods=flow, points=3)
         >>> curve.gain.round(4)  # exp(-lam)
         array([1.    , 0.3679, 0.1353])
     """
@@ -77,9 +77,7 @@ def response_curves(
     grid = np.linspace(0.0, 2.0, points)
     name = system.name or str(system)
     return [
-        ResponseCurve(
-            name, method, step, grid, gain_at(system, grid, T=T, coefficients=coefficients, method=method, step=step)
-        )
+        ResponseCurve(name, method, step, grid, gain_at(system, grid, T=T, values=values, method=method, step=step))
         for method, step in methods
     ]
 
@@ -89,7 +87,7 @@ def gain_at(
     lam: np.ndarray,
     *,
     T: float,
-    coefficients: Mapping[str, float],
+    values: Mapping[str, float],
     method: str = "exact",
     step: float | None = None,
 ) -> np.ndarray:
@@ -99,7 +97,7 @@ def gain_at(
         system: a `System`, a name of the catalogue, or a line of text.
         lam: eigenvalues of L, of any shape.
         T: the end time.
-        coefficients: a number for every coefficient; others are left out.
+        values: a number for every coefficient; others are left out.
         method: "exact" or a fixed-step method.
         step: its step.
 
@@ -111,16 +109,16 @@ def gain_at(
         InvalidArgument: for a coefficient without a number.
 
     Example:
-        >>> gain_at("-alpha*L@H", np.array([0.0, 1.0]), T=2, coefficients={"alpha": 0.5}, method="euler", step=1)
+        >>> gain_at("-alpha*L@H", np.array([0.0, 1.0]), T=2, values={"alpha": 0.5}, method="euler", step=1)
         array([1.  , 0.25])
     """
     system = parse(system)
-    used = {k: v for k, v in coefficients.items() if k in system.coefficients}
+    used = {k: v for k, v in values.items() if k in system.coefficients}
     missing = set(system.coefficients) - set(used)
     if missing:
         raise InvalidArgument(
             f"expected numbers for every coefficient, got none for {', '.join(sorted(missing))}; pass "
-            f"coefficients={{{min(missing)!r}: 1.0}}"
+            f"values={{{min(missing)!r}: 1.0}}"
         )
     return response_values(system.replace(**used), lam, T, method, step)
 
@@ -129,7 +127,7 @@ def response_figure(
     systems: Sequence[System | str],
     *,
     T: float,
-    coefficients: Mapping[str, float],
+    values: Mapping[str, float],
     methods: Sequence[tuple[str, float | None]] = (("exact", None), ("euler", 1.0), ("rk4", 1.0)),
 ) -> tuple[Figure, list[ResponseCurve]]:
     """One panel a system: the exact response |g(lam)| and what the methods make of it.
@@ -137,7 +135,7 @@ def response_figure(
     Args:
         systems: each a `System`, a name of the catalogue, or a line of text.
         T: the end time.
-        coefficients: a number for every coefficient.
+        values: a number for every coefficient.
         methods: pairs of a method and its step.
 
     Returns:
@@ -148,7 +146,7 @@ def response_figure(
         NotApplicable: for a system without a response.
 
     Example:
-        >>> figure, curves = response_figure(["BS", "-alpha*L@H"], T=1.0, coefficients={"alpha": 0.5, "beta": 1.0})
+        >>> figure, curves = response_figure(["BS", "-alpha*L@H"], T=1.0, values={"alpha": 0.5, "beta": 1.0})
         >>> [(curve.system, curve.method) for curve in curves[::3]]
         [('BS', 'exact'), ('-alpha*L@H', 'exact')]
     """
@@ -163,14 +161,14 @@ def response_figure(
     panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
     curves: list[ResponseCurve] = []
     for panel, system in zip(panels.flat, parsed, strict=False):
-        own = response_curves(system, T=T, coefficients=coefficients, methods=methods)
+        own = response_curves(system, T=T, values=values, methods=methods)
         curves += own
         for i, curve in enumerate(own):
             label = curve.method if curve.step is None else f"{curve.method}, step {curve.step:g}"
             gain = np.maximum(np.abs(curve.gain), np.finfo(float).tiny)
             panel.plot(curve.lam, gain, DASHES[i % 4], color=PALETTE[i % 7], label=label, lw=2.4 - 0.5 * i)
         panel.axhline(1, color="0.8", lw=0.8, zorder=0)
-        panel.set_title(f"{plain(_short(own[0].system))}\n{_class_at(system, coefficients)}", fontsize=9)
+        panel.set_title(f"{plain(_short(own[0].system))}\n{_class_at(system, values)}", fontsize=9)
         panel.set(yscale="log", ylim=GAIN_RANGE, xlim=(0, 2))
     for panel in panels.flat[len(systems) :]:
         panel.set_visible(False)
@@ -182,7 +180,7 @@ def response_figure(
         panels[row, 0].set_ylabel("|gain|", fontsize=9)
     handles, labels = panels.flat[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
-    settings = ", ".join(f"{plain(k)} = {v:g}" for k, v in coefficients.items())
+    settings = ", ".join(f"{plain(k)} = {v:g}" for k, v in values.items())
     figure.suptitle(f"Gain of frequency λ after T = {T:g} ({settings}); titles: class of the exact flow", fontsize=11)
     return figure, curves
 
@@ -191,8 +189,8 @@ def _short(text: str, width: int = 34) -> str:
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
-def _class_at(system: System, coefficients: Mapping[str, float]) -> str:
-    used = {k: v for k, v in coefficients.items() if k in system.coefficients}
+def _class_at(system: System, values: Mapping[str, float]) -> str:
+    used = {k: v for k, v in values.items() if k in system.coefficients}
     try:
         return classify(system.replace(**used))[0].kind
     except (NotApplicable, Undecided):
@@ -210,7 +208,7 @@ def curve_rows(curves: Sequence[ResponseCurve]) -> list[dict[str, float | str]]:
 
     Example:
         >>> flow = [("exact", None)]
-        >>> curves = response_curves("diffusion", T=1.0, coefficients={"alpha": 1.0}, methods=flow, points=2)
+        >>> curves = response_curves("diffusion", T=1.0, values={"alpha": 1.0}, methods=flow, points=2)
         >>> curve_rows(curves)[0]
         {'system': 'diffusion', 'method': 'exact', 'step': '', 'lam': 0.0, 'gain': 1.0}
     """

@@ -41,7 +41,7 @@ def response(
     *systems: System | str,
     T: float = 3.5,
     step: float = 0.75,
-    coefficients: Mapping[str, float] | None = None,
+    values: Mapping[str, float] | None = None,
 ) -> Figure:
     """Filter responses: the exact flow, and what Euler and RK4 make of it.
 
@@ -49,7 +49,7 @@ def response(
         systems: names of the catalogue, lines of text or `System`s, each with a response.
         T: the end time.
         step: the step of Euler and RK4.
-        coefficients: numbers; those without one are 1, alpha is 1/2.
+        values: numbers; those without one are 1, alpha is 1/2.
 
     Returns:
         A matplotlib figure.
@@ -64,9 +64,9 @@ def response(
     parsed = [parse(system) for system in systems]
     numbers: dict[str, float] = {}
     for system in parsed:
-        numbers |= _usual_numbers(system, coefficients)
+        numbers |= _usual_numbers(system, values)
     methods = (("exact", None), ("euler", step), ("rk4", step))
-    return response_figure(parsed, T=T, coefficients=numbers, methods=methods)[0]
+    return response_figure(parsed, T=T, values=numbers, methods=methods)[0]
 
 
 def phase(
@@ -74,7 +74,7 @@ def phase(
     graph: Graph | None = None,
     *,
     axes: tuple[str, str] | None = None,
-    coefficients: Mapping[str, float] | None = None,
+    values: Mapping[str, float] | None = None,
     end: float = 2.0,
     points: int = 60,
     **options: Any,
@@ -85,7 +85,7 @@ def phase(
         system: a name of the catalogue, a line of text or a `System` of one field.
         graph: a ring of nine nodes where None.
         axes: the two coefficients that are swept, the first in (0, end], the second in [-end, end].
-        coefficients: numbers for the others.
+        values: numbers for the others.
         end: of the axes.
         points: along each axis.
         options: of `analysis.phase_diagram`, or of `analysis.reaction_diagram` for a nonlinear reaction.
@@ -103,13 +103,13 @@ def phase(
         ('a', 'b')
     """
     system, place = parse(system), graph or generators.ring(9)
-    names = axes or swept_names(system, coefficients)
+    names = axes or swept_names(system, values)
     x, y = np.linspace(0, end, points + 1)[1:], np.linspace(-end, end, points)
     if system.is_single and not system.structure.linear:
         op = place.operator("row", dtype=torch.float64)
-        return reaction_figure(reaction_diagram(system, op, x, y, names=names, coefficients=coefficients, **options))
+        return reaction_figure(reaction_diagram(system, op, x, y, names=names, values=values, **options))
     op = place.operator("symmetric", dtype=torch.float64)
-    return phase_figure(phase_diagram(system, op, x, y, names=names, coefficients=coefficients, **options))
+    return phase_figure(phase_diagram(system, op, x, y, names=names, values=values, **options))
 
 
 def energy(
@@ -117,7 +117,7 @@ def energy(
     graph: Graph | None = None,
     H0: Any = None,
     T: float = 10.0,
-    coefficients: Mapping[str, float] | None = None,
+    values: Mapping[str, float] | None = None,
     normalised: bool = False,
     seed: int = 0,
 ) -> Figure:
@@ -128,7 +128,7 @@ def energy(
         graph: a grid of 8 x 8 nodes where None.
         H0: the start (n, channels), or (n,); random numbers in [0, 1] where None.
         T: the end time.
-        coefficients: numbers; those without one are 1, alpha is 1/2.
+        values: numbers; those without one are 1, alpha is 1/2.
         normalised: divide by the size of the state.
         seed: of the random start.
 
@@ -153,12 +153,12 @@ def energy(
     panel = figure.subplots()
     for k, source in enumerate(systems):
         system = parse(source)
-        field = lower(system, op, _usual_numbers(system, coefficients))
+        field = lower(system, op, _usual_numbers(system, values))
         run = solve(field, start, [0.0, T], save_at=times.tolist())
         measure = normalised_energy if normalised else dirichlet_energy
-        values = torch.stack([measure(state, op if normalised else plain_op) for state in run.states]).numpy()
+        energies = torch.stack([measure(state, op if normalised else plain_op) for state in run.states]).numpy()
         dashes, colour = DASHES[k // len(PALETTE) % len(DASHES)], PALETTE[k % len(PALETTE)]
-        shown = np.where(values > 0, values, np.nan)
+        shown = np.where(energies > 0, energies, np.nan)
         panel.plot(times, shown, ls=dashes, color=colour, label=plain(system.name or str(system)))
     what = "normalised energy" if normalised else "Dirichlet energy"
     panel.set(yscale="log", xlabel="t", ylabel=what, xlim=(0, T))

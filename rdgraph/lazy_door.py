@@ -1,36 +1,55 @@
-"""The door of a package: names that are loaded when they are first asked for."""
+"""The door of a package: names that are loaded when they are first used."""
 
 from __future__ import annotations
 
+import ast
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
 
 
-def lazy_door(package: str, places: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` for the `__init__` of a package.
+def lazy_door(package: str) -> tuple[list[str], Callable[[str], object], Callable[[], list[str]]]:
+    """`__all__`, `__getattr__` and `__dir__` for the `__init__` of a package, from its imports for type checkers.
+
+    A door lists every name once: as an import `from MODULE import NAME as NAME` below `if TYPE_CHECKING:`.
 
     Args:
         package: its name.
-        places: the module that every name comes from; a name that is the last part of its module is that module.
 
     Returns:
-        The two functions, as Python looks for them in a module.
+        The three of them, as Python looks for them in a module.
 
-    >>> find, _ = lazy_door("rdgraph", {"parse": "rdgraph.systems.parser"})
-    >>> find("parse").__name__
-    'parse'
+    >>> names, find, _ = lazy_door("rdgraph")
+    >>> "parse" in names, find("parse").__name__
+    (True, 'parse')
     """
+    places = typed_imports(sys.modules[package].__spec__.loader.get_source(package))
 
     def find(name: str) -> object:
         if name not in places:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module = import_module(places[name])
-        value = module if places[name].endswith(f".{name}") and not hasattr(module, name) else getattr(module, name)
+        value = vars(module)[name] if name in vars(module) else import_module(f"{places[name]}.{name}")
         setattr(sys.modules[package], name, value)
         return value
 
     def names() -> list[str]:
         return sorted({*vars(sys.modules[package]), *places})
 
-    return find, names
+    return sorted(places), find, names
+
+
+def typed_imports(source: str | bytes) -> dict[str, str]:
+    """The names that a module imports below `if TYPE_CHECKING:`, each with the module that it comes from.
+
+    >>> typed_imports("if TYPE_CHECKING:\\n    from rdgraph.systems.parser import parse as parse")
+    {'parse': 'rdgraph.systems.parser'}
+    """
+    return {
+        alias.name: str(node.module)
+        for block in ast.parse(source).body
+        if isinstance(block, ast.If) and isinstance(block.test, ast.Name) and block.test.id == "TYPE_CHECKING"
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }

@@ -140,15 +140,13 @@ _APPLIED = {_F: [(_O, _F), (_F, _M)], _N: [(_O, _N)], _O: [(_O, _O)], _M: [(_M, 
 
 
 @st.composite
-def expressions(
-    draw: Draw, kind: Kind | str = Kind.FIELD, coefficients: Letters | None = None, depth: int = 3
-) -> sp.Basic:
+def expressions(draw: Draw, kind: Kind | str = Kind.FIELD, kinds: Letters | None = None, depth: int = 3) -> sp.Basic:
     """A well-typed tree of the given kind, at most about 2*depth nodes deep, with every node type of the language.
 
-    `coefficients` are the letters it may use, drawn where None. What is divided by, or under a root, is nonzero for
-    positive coefficients: short of overflow the value is finite.
+    `kinds` are the letters it may use, with their kinds, drawn where None. What is divided by, or under a root, is
+    nonzero for positive coefficients: short of overflow the value is finite.
     """
-    known = dict(draw(letters()) if coefficients is None else coefficients)
+    known = dict(draw(letters()) if kinds is None else kinds)
     if kind == Kind.CHANNEL and Kind.CHANNEL not in known.values():
         known["omega"] = Kind.CHANNEL
     return _Grower(draw, known).grow(Kind(kind), depth)

@@ -11,20 +11,11 @@ from typing import TYPE_CHECKING
 from rdgraph.lazy_door import lazy_door
 
 if TYPE_CHECKING:
-    from studies.registered_studies import find_study, register_study, unregister_study
-    from studies.runs.study import Study, execute
-    from studies.runs.study_run import StudyRun
+    from studies.registered_studies import find_study as find_study
+    from studies.registered_studies import register_study as register_study
+    from studies.registered_studies import unregister_study as unregister_study
+    from studies.runs.study import Study as Study
+    from studies.runs.study import execute as execute
+    from studies.runs.study_run import StudyRun as StudyRun
 
-__all__ = ["Study", "StudyRun", "execute", "find_study", "register_study", "unregister_study"]
-
-#: Where every name comes from; it is loaded when it is first asked for.
-_ON_USE = {
-    "Study": "studies.runs.study",
-    "StudyRun": "studies.runs.study_run",
-    "execute": "studies.runs.study",
-    "find_study": "studies.registered_studies",
-    "register_study": "studies.registered_studies",
-    "unregister_study": "studies.registered_studies",
-}
-
-__getattr__, __dir__ = lazy_door(__name__, _ON_USE)
+__all__, __getattr__, __dir__ = lazy_door(__name__)

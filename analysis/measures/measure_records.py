@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from torch import Tensor
@@ -48,7 +48,7 @@ class Measure:
         InvalidArgument: for a name that is none, an unknown need, or an empty range.
 
     Example:
-        >>> size = Measure("size", lambda H: H.square().sum((-2, -1)), (), "size", r"$\|H\|_F^2$", (0, math.inf))
+        >>> size = Measure("size", lambda H: H.square().sum((-2, -1)), (), label="size", formula="$H^2$", range=(0, 9))
         >>> size.range[0], size.needs
         (0, ())
     """
@@ -56,6 +56,7 @@ class Measure:
     name: str
     function: Callable[..., Tensor]
     needs: tuple[str, ...]
+    _: KW_ONLY
     label: str
     formula: str
     range: tuple[float, float]
@@ -80,35 +81,41 @@ class Measure:
 
 def _built_in() -> tuple[Measure, ...]:
     return (
-        Measure("dirichlet_energy", dirichlet_energy, ("plain",), "Dirichlet energy", r"$E(H)$", (0.0, math.inf)),
         Measure(
-            "laplacian_energy", laplacian_energy, ("operator",), "Laplacian energy", r"$\mathrm{tr}(H^\top L H)$",
-            (-math.inf, math.inf),
+            "dirichlet_energy", dirichlet_energy, ("plain",), label="Dirichlet energy", formula=r"$E(H)$",
+            range=(0.0, math.inf),
         ),
         Measure(
-            "normalised_energy", normalised_energy, ("plain",), "normalised energy",
-            r"$\mathrm{tr}(H^\top (D-W) H)/\|H\|_F^2$", (0.0, math.inf),
+            "laplacian_energy", laplacian_energy, ("operator",), label="Laplacian energy",
+            formula=r"$\mathrm{tr}(H^\top L H)$", range=(-math.inf, math.inf),
         ),
         Measure(
-            "rayleigh", rayleigh, ("operator",), "Rayleigh quotient", r"$\langle H, L H\rangle/\langle H, H\rangle$",
-            (0.0, math.inf),
-        ),
-        Measure("mad", mad, ("plain",), "mean average distance (cosine)", r"$\mathrm{MAD}(H)$", (0.0, 2.0)),
-        Measure(
-            "kernel_distance", kernel_distance, ("operator",), "distance to the kernel of L", r"$\|H - PH\|_F/\|H\|_F$",
-            (0.0, 1.0),
+            "normalised_energy", normalised_energy, ("plain",), label="normalised energy",
+            formula=r"$\mathrm{tr}(H^\top (D-W) H)/\|H\|_F^2$", range=(0.0, math.inf),
         ),
         Measure(
-            "effective_rank", effective_rank, (), "effective rank", r"$\exp(-\sum_k p_k \log p_k)$", (1.0, math.inf),
-            is_log=False,
+            "rayleigh", rayleigh, ("operator",), label="Rayleigh quotient",
+            formula=r"$\langle H, L H\rangle/\langle H, H\rangle$", range=(0.0, math.inf),
         ),
         Measure(
-            "numerical_rank", numerical_rank, (), "numerical rank", r"$\#\{\sigma_k > \mathrm{tol}\,\sigma_1\}$",
-            (0.0, math.inf), is_log=False,
+            "mad", mad, ("plain",), label="mean average distance (cosine)", formula=r"$\mathrm{MAD}(H)$",
+            range=(0.0, 2.0),
         ),
         Measure(
-            "fisher_ratio", fisher_ratio, ("labels",), "Fisher ratio", r"$\mathrm{tr}\,S_B/\mathrm{tr}\,S_W$",
-            (0.0, math.inf),
+            "kernel_distance", kernel_distance, ("operator",), label="distance to the kernel of L",
+            formula=r"$\|H - PH\|_F/\|H\|_F$", range=(0.0, 1.0),
+        ),
+        Measure(
+            "effective_rank", effective_rank, (), label="effective rank", formula=r"$\exp(-\sum_k p_k \log p_k)$",
+            range=(1.0, math.inf), is_log=False,
+        ),
+        Measure(
+            "numerical_rank", numerical_rank, (), label="numerical rank",
+            formula=r"$\#\{\sigma_k > \mathrm{tol}\,\sigma_1\}$", range=(0.0, math.inf), is_log=False,
+        ),
+        Measure(
+            "fisher_ratio", fisher_ratio, ("labels",), label="Fisher ratio",
+            formula=r"$\mathrm{tr}\,S_B/\mathrm{tr}\,S_W$", range=(0.0, math.inf),
         ),
     )  # fmt: skip
 
@@ -132,8 +139,8 @@ def register_measure(measure: Measure) -> Measure:
     Example:
         >>> import torch
         >>> from rdgraph.graphs.generators import path
-        >>> spread = Measure("spread", lambda H: H.amax((-2, -1)) - H.amin((-2, -1)), (), "spread",
-        ...                  r"$\\max H - \\min H$", (0, math.inf))
+        >>> spread = Measure("spread", lambda H: H.amax((-2, -1)) - H.amin((-2, -1)), (), label="spread",
+        ...                  formula=r"$\\max H - \\min H$", range=(0, math.inf))
         >>> _ = register_measure(spread)
         >>> measure_all(torch.tensor([[0.0], [1.0], [3.0]]), plain=path(3).operator("none"))["spread"]
         tensor(3.)

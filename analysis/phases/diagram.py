@@ -141,7 +141,8 @@ def stability_borders(
     lams: np.ndarray,
     names: tuple[str, str],
     window: Window,
-    coefficients: Mapping[str, float],
+    *,
+    values: Mapping[str, float],
     method: str = "exact",
     step: float | None = None,
 ) -> list[Border]:
@@ -154,7 +155,7 @@ def stability_borders(
         lams: (k,) eigenvalues of L.
         names: the two coefficients.
         window: their least and largest values.
-        coefficients: numbers for the other coefficients.
+        values: numbers for the other coefficients.
         method: "exact" for the flow, or a Runge-Kutta method.
         step: its step.
 
@@ -167,16 +168,16 @@ def stability_borders(
 
     Example:
         >>> window = ((0.0, 1.0), (0.0, 2.0))
-        >>> for b in stability_borders("BS", np.array([0.5, 2.0]), ("alpha", "beta"), window, {}): print(b)
+        >>> for b in stability_borders("BS", np.array([0.5, 2.0]), ("alpha", "beta"), window, values={}): print(b)
         beta = -alpha/(lam - 1) at lam = 0.5
     """
     system = parse(system)
-    plane = _Plane.of(system, names, coefficients)
+    plane = _Plane.of(system, names, values)
     return _lines(plane, _distinct(lams), window, _levels(method, step), lambda p: growth(p, 0 * p, method, step).rate)
 
 
 def roughness_borders(
-    system: System | str, lams: np.ndarray, names: tuple[str, str], window: Window, coefficients: Mapping[str, float]
+    system: System | str, lams: np.ndarray, names: tuple[str, str], window: Window, *, values: Mapping[str, float]
 ) -> list[Border]:
     """Where the flow's fastest mode of `lams` grows as fast as the kernel of L, p(lam) = p(0); for systems without H0.
 
@@ -187,7 +188,7 @@ def roughness_borders(
         lams: (k,) eigenvalues of L.
         names: the two coefficients.
         window: their least and largest values.
-        coefficients: numbers for the other coefficients.
+        values: numbers for the other coefficients.
 
     Returns:
         The borders inside the window; none for a system with H0.
@@ -197,13 +198,13 @@ def roughness_borders(
 
     Example:
         >>> window = ((0.0, 1.0), (0.0, 2.0))
-        >>> for b in roughness_borders("FB*", np.array([0.5, 2.0]), ("alpha", "beta"), window, {}): print(b)
+        >>> for b in roughness_borders("FB*", np.array([0.5, 2.0]), ("alpha", "beta"), window, values={}): print(b)
         beta = alpha at lam = 0.5
     """
     system = parse(system)
     if system.source_symbol != 0:
         return []
-    return _lines(_Plane.of(system, names, coefficients, relative=True), _distinct(lams), window, [0.0], lambda p: p)
+    return _lines(_Plane.of(system, names, values, relative=True), _distinct(lams), window, [0.0], lambda p: p)
 
 
 def _lines(
@@ -236,12 +237,10 @@ class _Plane:
     parts: tuple[sp.Expr, sp.Expr, sp.Expr]
 
     @classmethod
-    def of(
-        cls, system: System, names: tuple[str, str], coefficients: Mapping[str, float], relative: bool = False
-    ) -> _Plane:
+    def of(cls, system: System, names: tuple[str, str], values: Mapping[str, float], relative: bool = False) -> _Plane:
         system.require_single()
         x, y = (sp.Symbol(name) for name in names)
-        p = sp.expand(symbol(system).subs({sp.Symbol(k): sp.Rational(repr(float(v))) for k, v in coefficients.items()}))
+        p = sp.expand(symbol(system).subs({sp.Symbol(k): sp.Rational(repr(float(v))) for k, v in values.items()}))
         p = sp.expand(p - p.subs(sp.Symbol("lam"), 0)) if relative else p
         parts = (p.subs({x: 0, y: 0}), sp.diff(p, x), sp.diff(p, y))
         if any(part.free_symbols - {sp.Symbol("lam")} for part in parts[1:]):
@@ -365,7 +364,7 @@ def phase_diagram(
     betas: np.ndarray,
     *,
     names: tuple[str, str] | None = None,
-    coefficients: Mapping[str, float] | None = None,
+    values: Mapping[str, float] | None = None,
     H0: Tensor | None = None,
     T: float = 40.0,
     method: str = "rk4",
@@ -384,7 +383,7 @@ def phase_diagram(
         alphas: (nx,) values of the first coefficient.
         betas: (ny,) values of the second one.
         names: the two coefficients; where None those of `swept_names`.
-        coefficients: numbers for the coefficients that are not swept.
+        values: numbers for the coefficients that are not swept.
         H0: the start (n, channels); where None every mode once, with random signs.
         T: the end time.
         method: "exact" or a Runge-Kutta method.
@@ -407,24 +406,24 @@ def phase_diagram(
         (['grows without bound', 'smooths'], ['grows without bound', 'smooths'])
     """
     system = parse(system)
-    fixed = dict(coefficients or {})
+    fixed = dict(values or {})
     names = names or swept_names(system, fixed)
     _check_names(system, names, fixed)
     check_symbol(system, op)
     op = op.to(dtype=torch.float64)
-    x, y = (_axis(values, name) for values, name in zip((alphas, betas), names, strict=True))
+    x, y = (_axis(numbers, name) for numbers, name in zip((alphas, betas), names, strict=True))
     modes = spectrum(op)
     H0 = _start(op, modes, H0, seed)
     excited = _excited(modes, H0)
     if not (excited & ~modes.kernel).any():
         raise InvalidArgument("expected a start outside the kernel of L, got one without energy; pass another H0")
-    values = {names[0]: x[None, :], names[1]: y[:, None], **fixed}
-    predicted, vanishing = _predict(system, modes, excited, values, method, step)
-    simulated = simulated_classes(system, op, modes, H0, values, (len(y), len(x)), T, method, step, trackers)
+    numbers = {names[0]: x[None, :], names[1]: y[:, None], **fixed}
+    predicted, vanishing = _predict(system, modes, excited, numbers, method, step)
+    simulated = simulated_classes(system, op, modes, H0, numbers, (len(y), len(x)), T, method, step, trackers)
     window = ((float(x.min()), float(x.max())), (float(y.min()), float(y.max())))
     rough = modes.values[excited & ~modes.kernel]
-    borders = stability_borders(system, rough, names, window, fixed, method, step)
-    ties = roughness_borders(system, rough, names, window, fixed) if is_exact_flow(method) else []
+    borders = stability_borders(system, rough, names, window, values=fixed, method=method, step=step)
+    ties = roughness_borders(system, rough, names, window, values=fixed) if is_exact_flow(method) else []
     around = {"size": 2 * MARGIN + 1, "mode": "nearest"}
     away = maximum_filter(predicted, **around) == minimum_filter(predicted, **around)
     return PhaseDiagram(
@@ -497,7 +496,7 @@ def _check_names(system: System, names: tuple[str, str], fixed: Mapping[str, flo
         raise InvalidArgument(
             f"expected two of the coefficients {', '.join(system.coefficients)} to sweep and numbers for the others, "
             f"got {' and '.join(names)} with numbers for {', '.join(sorted(fixed)) or 'none'}; give the others "
-            "numbers (coefficients=)"
+            "numbers (values=)"
         )
 
 

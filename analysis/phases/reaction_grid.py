@@ -71,7 +71,7 @@ def reaction_fates(
     names: tuple[str, str],
     alphas: np.ndarray,
     betas: np.ndarray,
-    coefficients: Mapping[str, float],
+    values: Mapping[str, float],
     start: tuple[float, float],
 ) -> list[list[Fate]]:
     """The fates (ny, nx) of starts with all entries in an interval, proved by comparison with two scalar equations.
@@ -82,7 +82,7 @@ def reaction_fates(
         names: the two coefficients.
         alphas: (nx,) values of the first one.
         betas: (ny,) values of the second one.
-        coefficients: numbers for the others.
+        values: numbers for the others.
         start: the interval of the entries of the start.
 
     Returns:
@@ -109,16 +109,16 @@ def reaction_fates(
     letters = {name: system.algebra.symbols[name] for name in system.coefficients}
     rate = structure.scalar_field(h, sp.S.Zero)
     averages = [c for k, c in structure.generator.items() if k > 0]
-    fixed = {letters[n]: _number(v) for n, v in coefficients.items()}
+    fixed = {letters[n]: _number(v) for n, v in values.items()}
     fates = []
     for beta in betas:
         row = []
         for alpha in alphas:
-            values = {**fixed, letters[names[0]]: _number(alpha), letters[names[1]]: _number(beta)}
-            if any(sp.sympify(c.xreplace(values)) < 0 for c in averages):
+            numbers = {**fixed, letters[names[0]]: _number(alpha), letters[names[1]]: _number(beta)}
+            if any(sp.sympify(c.xreplace(numbers)) < 0 for c in averages):
                 row.append(Fate(OPEN))
             else:
-                number, shape = sp.factor_terms(sp.expand(rate.xreplace(values))).as_coeff_Mul()
+                number, shape = sp.factor_terms(sp.expand(rate.xreplace(numbers))).as_coeff_Mul()
                 row.append(_fate(sp.sign(number) * shape, start))
         fates.append(row)
     return fates
@@ -250,7 +250,7 @@ def reaction_diagram(
     betas: np.ndarray,
     *,
     names: tuple[str, str] = ("alpha", "beta"),
-    coefficients: Mapping[str, float] | None = None,
+    values: Mapping[str, float] | None = None,
     start: tuple[float, float] = (0.1, 0.9),
     T: float = 40.0,
     step: float = 0.25,
@@ -264,7 +264,7 @@ def reaction_diagram(
         alphas: (nx,) values of the first coefficient.
         betas: (ny,) values of the second one.
         names: the two coefficients.
-        coefficients: numbers for the coefficients that are not swept.
+        values: numbers for the coefficients that are not swept.
         start: the interval of the entries of the start, which are drawn evenly from it.
         T: the end time.
         step: of RK4.
@@ -285,7 +285,7 @@ def reaction_diagram(
         >>> d.predicted[:, 0].tolist(), d.simulated[:, 0].tolist()
         (['settles at 0', 'settles at 1'], ['settles at 0', 'settles at 1'])
     """
-    system, fixed, ends = parse(system), dict(coefficients or {}), check_start(start)
+    system, fixed, ends = parse(system), dict(values or {}), check_start(start)
     left = sorted(set(system.coefficients) - {*names, *fixed})
     if left or not set(names) <= set(system.coefficients):
         raise InvalidArgument(

@@ -31,7 +31,7 @@ class Gains:
 
     Attributes:
         system: the equation.
-        coefficients: its numbers.
+        values: its numbers.
         T: the end time.
         method: the integrator.
         step: its step, None where it has none.
@@ -45,7 +45,7 @@ class Gains:
     """
 
     system: System
-    coefficients: Mapping[str, float]
+    values: Mapping[str, float]
     T: float
     method: str
     step: float | None
@@ -60,7 +60,7 @@ class Gains:
     def predicted(self, lam: np.ndarray) -> np.ndarray:
         """The symbolic response of the same method; of the exact flow for dopri5, which has none of its own."""
         method = "exact" if find_method(self.method).is_adaptive else self.method
-        return gain_at(self.system, lam, T=self.T, coefficients=self.coefficients, method=method, step=self.step)
+        return gain_at(self.system, lam, T=self.T, values=self.values, method=method, step=self.step)
 
     @property
     def error(self) -> np.ndarray:
@@ -90,7 +90,7 @@ class Gains:
 def empirical_gains(
     system: System | str,
     op: Operator,
-    coefficients: Mapping[str, float],
+    values: Mapping[str, float],
     *,
     T: float,
     method: str = "exact",
@@ -106,7 +106,7 @@ def empirical_gains(
     Args:
         system: a `System`, a name of the catalogue, or a line of text.
         op: an operator as `spectrum` takes it.
-        coefficients: a number for every coefficient.
+        values: a number for every coefficient.
         T: the end time.
         method: any method of `rdgraph.solve`.
         step: its step, where it takes one.
@@ -136,8 +136,8 @@ def empirical_gains(
         torch.as_tensor(x.T, dtype=op.dtype, device=op.device)[..., None] for x in (modes.vectors, modes.duals)
     )
     start = amplitude * start
-    values = {name: coefficients[name] for name in system.coefficients if name in coefficients}
-    field = lower(system, op, values, batch=(len(start),))
+    used = {name: values[name] for name in system.coefficients if name in values}
+    field = lower(system, op, used, batch=(len(start),))
     options: dict[str, Any] = {} if step is None else {"step": step}
     if is_exact_flow(method) and op.dtype == torch.float64:
         options["rtol"] = 1e-13
@@ -147,7 +147,7 @@ def empirical_gains(
     leak = rest / torch.linalg.vector_norm(start, dim=(-2, -1))
     gain = torch.where(solution.codes == 0, gain, torch.nan)
     numbers = [x.double().cpu().numpy() for x in (gain, leak)]
-    return Gains(system, dict(values), float(T), method, step, modes.values, *numbers)
+    return Gains(system, dict(used), float(T), method, step, modes.values, *numbers)
 
 
 def gains_figure(measured: Sequence[Gains]) -> tuple[Figure, list[dict[str, Any]]]:
@@ -190,7 +190,7 @@ def gains_figure(measured: Sequence[Gains]) -> tuple[Figure, list[dict[str, Any]
     panel.set(yscale="log", xlim=(0, top), ylim=(max(1e-6, sizes.min() / 2), max(2.0, 2 * sizes.max())))
     panel.set(xlabel="λ, eigenvalue of L", ylabel="|gain|")
     first = measured[0]
-    values = ", ".join(f"{plain(name)} = {value:g}" for name, value in first.coefficients.items())
+    values = ", ".join(f"{plain(name)} = {value:g}" for name, value in first.values.items())
     title = plain(first.system.name or str(first.system))
     panel.set_title(f"{title}: T = {first.T:g}, {values}; points measured, lines symbolic")
     panel.legend(frameon=False)

@@ -77,7 +77,7 @@ class Reaction:
     beta: float
 
     @classmethod
-    def read(cls, system: System | str, coefficients: Mapping[str, float]) -> Reaction:
+    def read(cls, system: System | str, values: Mapping[str, float]) -> Reaction:
         """The reaction of a system, a name of the catalogue or a line of text, with numbers for its coefficients.
 
         >>> r = Reaction.read("AC", {"alpha": 0.5, "beta": 3.0})
@@ -85,7 +85,7 @@ class Reaction:
         ('AC', 0.5, 3.0, 3.0)
         """
         system = parse(system)
-        numeric = system.replace(**{name: coefficients[name] for name in system.coefficients})
+        numeric = system.replace(**{name: values[name] for name in system.coefficients})
         structure = numeric.structure
         p = sp.Poly(sum((c * (1 - lam) ** k for k, c in structure.generator.items()), sp.S.Zero), lam)
         h = sp.Symbol("h")

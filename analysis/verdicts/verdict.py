@@ -197,7 +197,7 @@ class OversmoothingVerdict(Answer):
     Attributes:
         system: the equation.
         operator: that of the graph.
-        coefficients: its numbers.
+        values: its numbers.
         lam2: the spectral gap.
         times: (K,) of the measured trajectory, up to a blow-up.
         energies: (K,) values by name.
@@ -211,7 +211,7 @@ class OversmoothingVerdict(Answer):
 
     system: System
     operator: Operator
-    coefficients: Mapping[str, Any]
+    values: Mapping[str, Any]
     lam2: float
     times: np.ndarray
     energies: Mapping[str, np.ndarray]
@@ -274,7 +274,7 @@ class OversmoothingVerdict(Answer):
 def oversmoothing(
     system: System | str,
     graph: Graph,
-    coefficients: Mapping[str, Any],
+    values: Mapping[str, Any],
     H0: Tensor,
     *,
     T: float = 40.0,
@@ -291,7 +291,7 @@ def oversmoothing(
     Args:
         system: a `System`, a name of the catalogue, or a line of text.
         graph: undirected, with weights > 0.
-        coefficients: a number for every coefficient, or one per channel where the system is linear.
+        values: a number for every coefficient, or one per channel where the system is linear.
         H0: the start (n, channels).
         T: the end time.
         normalisation: of the operator, as `graph.operator` takes it.
@@ -325,10 +325,10 @@ def oversmoothing(
     plain = graph.operator("none", dtype=torch.float64)
     H0 = H0.detach().to("cpu", torch.float64)
     is_linear = system.structure.is_polynomial_in_operator
-    reaction = None if is_linear else _reaction(system, coefficients)
+    reaction = None if is_linear else _reaction(system, values)
     if is_linear or reaction is not None:
         check_symbol(system, op)
-    field = lower(system, op, coefficients)
+    field = lower(system, op, values)
     solution = _run(field, H0, float(T), is_linear)
     kept = solution.times.numpy() <= np.nan_to_num(solution.failed_at.numpy(), nan=np.inf)
     times, states = solution.times.numpy()[kept], solution.states[torch.as_tensor(kept)]
@@ -342,7 +342,7 @@ def oversmoothing(
     elif reaction is not None:
         run = EnergyTrajectory(times, states.numpy(), energies["dirichlet"], not solution.ok)
         found = statements(reaction, _setting(graph, op, gap), run)
-    return OversmoothingVerdict(system, op, dict(coefficients), gap, times, energies, fates, found, not solution.ok)
+    return OversmoothingVerdict(system, op, dict(values), gap, times, energies, fates, found, not solution.ok)
 
 
 def _run(field: VectorField, H0: Tensor, T: float, is_linear: bool) -> Solution:
@@ -353,21 +353,20 @@ def _run(field: VectorField, H0: Tensor, T: float, is_linear: bool) -> Solution:
 
 
 # ---------------------------------------------------------------------- reactions
-def _reaction(system: System, coefficients: Mapping[str, Any]) -> Reaction | None:
+def _reaction(system: System, values: Mapping[str, Any]) -> Reaction | None:
     """The form that the proven statements are about, None for another one."""
-    missing = [name for name in system.coefficients if name not in coefficients]
+    missing = [name for name in system.coefficients if name not in values]
     if missing:
         raise InvalidArgument(
             f"expected a number for every coefficient of {system.text}, got none for {missing[0]}; add it"
         )
     is_scalar = all(
-        kind is Kind.SCALAR and not torch.as_tensor(coefficients[name]).ndim
-        for name, kind in system.coefficients.items()
+        kind is Kind.SCALAR and not torch.as_tensor(values[name]).ndim for name, kind in system.coefficients.items()
     )
     if not is_scalar:
         return None
     try:
-        return Reaction.read(system, {name: float(coefficients[name]) for name in system.coefficients})
+        return Reaction.read(system, {name: float(values[name]) for name in system.coefficients})
     except NotApplicable:
         return None
 

@@ -10,9 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-#: Packages with a door, and modules that are documented whole.
-DOORS = ("rdgraph", "analysis", "gread", "studies")
-MODULES = ("rdgraph.testing",)
+#: Packages with a door, each before those behind it, and modules that are documented whole.
+DOORS = (
+    "rdgraph", "rdgraph.theory", "rdgraph.theory.patterns", "rdgraph.infer", "rdgraph.run", "rdgraph.graphs",
+    "rdgraph.vocabulary", "rdgraph.reports",
+    "analysis", "analysis.measures", "analysis.spectra", "analysis.phases", "analysis.verdicts",
+    "gread", "gread.datasets", "gread.models", "gread.training", "gread.formulas",
+    "studies",
+)  # fmt: skip
+MODULES = ("rdgraph.errors", "rdgraph.testing")
+NEW_PARAGRAPH = "\n\n"
 _GROUP = re.compile(r"^(\w[\w' ]*):\s+(\S.*)$")
 
 
@@ -26,7 +33,7 @@ class Group:
 
     @property
     def address(self) -> str:
-        return f"{self.package}_{re.sub(r'[^a-z]+', '_', self.title.lower())}"
+        return re.sub(r"[^a-z]+", "_", f"{self.package}_{self.title.lower()}")
 
 
 def groups(package: str) -> Iterator[Group]:
@@ -49,12 +56,15 @@ def groups(package: str) -> Iterator[Group]:
         words = [word.strip() for word in re.split(r"[,;]", text)]
         titled.setdefault(title, []).extend(word for word in words if word in door.__all__)
     for key, names in titled.items():
-        yield Group(package, key, tuple(names))
+        if names:
+            yield Group(package, key, tuple(names))
 
 
 def directive(package: str, name: str) -> str:
     """How Sphinx is asked for one name."""
     value = getattr(importlib.import_module(package), name)
+    if isinstance(value, ModuleType) and value.__name__ in (*DOORS, *MODULES):
+        return f"``{package}.{name}``: {inspect.getdoc(value).split(NEW_PARAGRAPH)[0]}\n"
     if isinstance(value, ModuleType):
         return f".. automodule:: {value.__name__}\n   :members:\n"
     if inspect.isclass(value):

@@ -211,4 +211,4 @@ class TrainingSet:
                 read_class_weight(class_weight, kept, np.bincount(y[masks[0]], minlength=len(kept))), 0
             )[y]
         meta = Meta("data", classes=tuple(map(str, kept.tolist())))
-        return cls(NodeData(graph, x, y, Masks(*masks), meta), kept, weights)
+        return cls(NodeData(graph, x, y, Masks(*masks), meta=meta), kept, weights)

@@ -51,7 +51,7 @@ def digits(neighbours: int = 10) -> NodeData:
             "nothing that the features do not.",
         ),
     )
-    return NodeData(graph, images / 16, labels, _fixed_splits(labels), meta)
+    return NodeData(graph, images / 16, labels, _fixed_splits(labels), meta=meta)
 
 
 def karate() -> NodeData:
@@ -84,7 +84,7 @@ def karate() -> NodeData:
         ),
     )
     features = eye_array(labels.size, dtype=np.float32, format="csr")
-    return NodeData(Graph.from_networkx(club, weight=None), features, labels, _fixed_splits(labels), meta)
+    return NodeData(Graph.from_networkx(club, weight=None), features, labels, _fixed_splits(labels), meta=meta)
 
 
 def nearest_neighbours(points: np.ndarray, neighbours: int) -> Graph:

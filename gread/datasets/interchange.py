@@ -134,7 +134,7 @@ def _is_number(text: str) -> bool:
 
 # ---------------------------------------------------------------------- interchange
 #: What `NodeData` is made of: graph, features, labels, masks, meta.
-Pieces = tuple[Graph, Any, Any, Masks, Meta]
+Pieces = dict[str, Any]
 #: The note of a set whose nodes came without features.
 WITHOUT_FEATURES = "No features were given: every node carries its own unit vector."
 
@@ -148,7 +148,7 @@ def pyg_pieces(data: Any, *, masks: Masks | None = None, directed: bool | None =
     """A `torch_geometric.data.Data` or anything with its attributes; masks (n,) or (n, k), a mask (n,) serves all k.
 
     >>> from types import SimpleNamespace
-    >>> pyg_pieces(SimpleNamespace(edge_index=[[0, 1], [1, 0]], num_nodes=2, x=[[1.0], [2.0]], y=[0, 1]))[2].tolist()
+    >>> pyg_pieces(SimpleNamespace(edge_index=[[0, 1], [1, 0]], num_nodes=2, x=[[1.0], [2.0]], y=[0, 1]))["y"].tolist()
     [0, 1]
     """
     graph = Graph.from_pyg(data).undirected() if directed is False else Graph.from_pyg(data)
@@ -181,8 +181,8 @@ def attribute_pieces(graph: Any, how: Reading) -> tuple[Pieces, Preparation]:
     >>> g = nx.Graph([("a", "b")])
     >>> nx.set_node_attributes(g, {"a": "red", "b": "blue"}, "colour")
     >>> how = Reading("colour", FeatureChoices(), None, "weight", None, "sum", None)
-    >>> (made, _, y, _, meta), _ = attribute_pieces(g, how)
-    >>> y.tolist(), meta.classes, made.names
+    >>> pieces, _ = attribute_pieces(g, how)
+    >>> pieces["y"].tolist(), pieces["meta"].classes, pieces["graph"].names
     ([1, 0], ('blue', 'red'), ('a', 'b'))
     """
     made = Graph.from_networkx(graph, weight=how.weight, directed=how.directed, duplicates=how.duplicates)
@@ -212,7 +212,8 @@ def assemble(graph: Graph, x: Any, y: Any, masks: Masks | None, meta: Meta) -> P
     if x is None:
         x = eye_array(n, dtype=np.float32, format="csr")
         meta = replace(meta, notes=(*meta.notes, WITHOUT_FEATURES))
-    return graph, x, np.full(n, -1) if y is None else y, Masks.none(n) if masks is None else masks, meta
+    labels, splits = np.full(n, -1) if y is None else y, Masks.none(n) if masks is None else masks
+    return {"graph": graph, "x": x, "y": labels, "masks": splits, "meta": meta}
 
 
 def encode_labels(values: Sequence[Any]) -> tuple[np.ndarray, tuple[str, ...]]:

@@ -162,7 +162,7 @@ def _read(
         notes=tuple(notes),
         metric=source.metric,
     )
-    return NodeData(graph, raw.x, raw.y, masks, meta)
+    return NodeData(graph, raw.x, raw.y, masks, meta=meta)
 
 
 def _labelled(masks: Masks, y: np.ndarray) -> Masks:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,7 @@ class NodeData:
     x: np.ndarray | csr_array
     y: np.ndarray
     masks: Masks
+    _: KW_ONLY
     meta: Meta = field(default_factory=lambda: Meta("data"))
     preparation: Preparation | None = None
 
@@ -140,7 +141,7 @@ class NodeData:
             is_array = array_files.is_array_file(edges) or array_files.is_array_file(nodes)
             read = array_files.read_array_files if is_array else node_tables.read_files
             pieces, made = read(edge_file, Path(nodes), id, how)
-        return cls(*pieces, preparation=made)._cautioned()
+        return cls(**pieces, preparation=made)._cautioned()
 
     @classmethod
     def from_networkx(
@@ -177,7 +178,7 @@ class NodeData:
         choices = own if preparation is None else preparation.choices
         how = interchange.Reading(label, choices, preparation, weight, directed, duplicates, masks)
         pieces, made = interchange.attribute_pieces(graph, how)
-        return cls(*pieces, preparation=made)._cautioned()
+        return cls(**pieces, preparation=made)._cautioned()
 
     @classmethod
     def from_pyg(cls, data: Any, *, masks: Masks | None = None, directed: bool | None = None) -> NodeData:
@@ -185,7 +186,7 @@ class NodeData:
 
         Edges are as edge_index has them; with directed=False each goes both ways, with the larger of two weights.
         """
-        return cls(*interchange.pyg_pieces(data, masks=masks, directed=directed))
+        return cls(**interchange.pyg_pieces(data, masks=masks, directed=directed))
 
     @classmethod
     def from_scipy(cls, adjacency: Any, x: Any, y: Any, *, masks: Masks | None = None) -> NodeData:
@@ -195,7 +196,7 @@ class NodeData:
         >>> data.graph.is_undirected, data.x.tolist(), data.num_splits
         (True, [[0.5], [1.5]], 0)
         """
-        return cls(*interchange.scipy_pieces(adjacency, x, y, masks=masks))
+        return cls(**interchange.scipy_pieces(adjacency, x, y, masks=masks))
 
     def _cautioned(self) -> NodeData:
         """The same, after Python's warnings about what the reading met."""

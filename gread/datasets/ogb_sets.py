@@ -77,7 +77,7 @@ def load_ogb(name: str, *, root: str | Path | None = None) -> NodeData:
         sources=((f"ogb {key} version {facts['version']}", "Hu et al., Open Graph Benchmark, NeurIPS 2020"),),
     )  # fmt: skip
     masks = _masks(place / "split" / facts["split"], y)
-    return NodeData(*assemble(graph, x if x.shape[1] else None, y, masks, meta))
+    return NodeData(**assemble(graph, x if x.shape[1] else None, y, masks, meta))
 
 
 def _plain(name: str) -> str:

@@ -6,7 +6,7 @@ import csv
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cache, partial
 from importlib import import_module, resources
 from pathlib import Path
@@ -46,6 +46,7 @@ class RemoteFile:
     path: str
     bytes: int | None = None
     sha256: str | None = None
+    _: KW_ONLY
     urls: tuple[str, ...] = ()
 
     @property

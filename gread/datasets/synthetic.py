@@ -87,7 +87,7 @@ def csbm(
         variant=tuple((name, f"{value:g}") for name, value in chosen.items()),
         split=describe_split(0.48, 0.32, seed),
     )
-    return NodeData(made.graph, made.features, made.labels, stratified_splits(made.labels, seed=seed), meta)
+    return NodeData(made.graph, made.features, made.labels, stratified_splits(made.labels, seed=seed), meta=meta)
 
 
 def synthetic_cora(
@@ -157,7 +157,7 @@ def synthetic_cora(
         ),
     )
     masks = stratified_splits(y, splits, train=train, val=val, seed=seed)
-    return NodeData(graph, source.x[taken], y, masks, meta)
+    return NodeData(graph, source.x[taken], y, masks, meta=meta)
 
 
 def synthetic_cora_levels(

@@ -122,7 +122,7 @@ def trained_equation(equation: str, function: str, formula: Formula) -> str:
 
     >>> import numpy as np, rdgraph as rd
     >>> x = np.linspace(-2, 2, 50)
-    >>> found = rd.find_formula(x, [1.5*x, 2.5*x], taken=TAKEN, functions=[])
+    >>> found = rd.infer.find_formula(x, [1.5*x, 2.5*x], taken=TAKEN, functions=[])
     >>> trained_equation("-alpha*L@H + phi(H) where phi learned knots=12", "phi", found.formula)
     '-alpha*L@H + phi(H) where phi = 4*gamma*H'
     """
@@ -159,7 +159,7 @@ def proofs_of(equation: str, settings: GreadSettings, values: Mapping[str, float
     try:
         report = preflight(
             parse(equation), normalisation=normalisation, T=settings.time, method=settings.method, step=settings.step,
-            coefficients=dict(values) if values else None,
+            values=dict(values) if values else None,
         )  # fmt: skip
     except (NotApplicable, Undecided) as problem:
         return (Proof("preflight", "unknown", str(problem)),)
@@ -291,7 +291,7 @@ def distil_network(
         run: what `train` returned for an equation with a learned function, as in "-alpha*L@H + phi(H)".
         function: its name, where the equation has several.
         tolerance: the error that a formula may have, as a share of the root mean square of the function.
-        max_size: of the formula, in the units of `rdgraph.find_formula`.
+        max_size: of the formula, in the units of `rdgraph.infer.find_formula`.
         functions: of the language that may occur in it.
         effort: of the genetic search.
         seed: of the search.

@@ -16,11 +16,12 @@ from gread.models.resolution import DRAWN, link_of, linked, pole_warning, resolv
 from gread.models.state_layout import StateLayout
 from gread.settings.gread_settings import AUTO, GreadSettings
 from gread.settings.state_region import SAFE
-from rdgraph import VectorField, lower
+from rdgraph import lower
 from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.graphs.normalisation import SYMMETRY_TOLERANCE
 from rdgraph.graphs.operator import Operator, Pattern
 from rdgraph.language.tree import Kind
+from rdgraph.run import VectorField
 from rdgraph.run.lowering.coefficients import valued_letters
 from rdgraph.run.lowering.splines import make_controls, start_parameters
 from rdgraph.run.solvers.polynomial_flow import TOLERANCE
@@ -99,7 +100,7 @@ class Layout:
         values = record.entry(values, own[rows], own[columns], column[columns])
         if record.identity and self.loops is not None:
             values = values.index_add(0, self.loops, weight.new_full((pattern.num_nodes,), record.identity))
-        return Operator(pattern, values, kind, config.self_loops, sums[:, None] if record.has_degrees else None)
+        return Operator(pattern, values, kind, config.self_loops, degree=sums[:, None] if record.has_degrees else None)
 
     def _check_symmetric(self, values: Tensor, kind: str) -> None:
         tolerance = max(SYMMETRY_TOLERANCE, ROUNDING * torch.finfo(values.dtype).eps)

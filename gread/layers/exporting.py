@@ -16,8 +16,9 @@ from gread.layers.conv import GREADConv
 from gread.models.flow import POLYNOMIAL, STEPS, Flow, bounding
 from gread.models.gread_model import GREAD
 from gread.models.trained_network import Network
-from rdgraph import Graph, VectorField, lower
+from rdgraph import Graph, lower
 from rdgraph.errors import InvalidArgument, NotApplicable
+from rdgraph.run import VectorField
 from rdgraph.run.lowering.splines import spline_pieces
 from rdgraph.run.solvers.linear_part import linear_part
 from rdgraph.run.solvers.polynomial_flow import LinearFlow

@@ -36,12 +36,13 @@ from gread.models.resolution import DRAWN, TRUSTED, link_of, linked, resolve_met
 from gread.models.state_layout import StateLayout
 from gread.settings.gread_settings import HALF, GreadSettings
 from gread.settings.model_records import ModelRecord, ModelSettings
-from rdgraph import VectorField, lower
+from rdgraph import lower
 from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.eigenbasis import Eigenbasis
 from rdgraph.graphs.operator import Operator
 from rdgraph.graphs.twin_quotient import Quotient
 from rdgraph.language.tree import Kind
+from rdgraph.run import VectorField
 from rdgraph.run.lowering.coefficients import valued_letters
 from rdgraph.run.lowering.splines import make_controls, start_parameters
 from rdgraph.run.solvers.polynomial_flow import LinearFlow, Piece, Shortcut
@@ -481,7 +482,7 @@ class GREAD(BatchedModel):
 
 RECORDS = (
     ModelRecord(
-        "gread", "GREAD", "reaction-diffusion", "Choi et al., ICML 2023", "dH/dt = -alpha L H + beta r(H)",
-        GreadSettings, GREAD,
+        "gread", "GREAD", "reaction-diffusion", source="Choi et al., ICML 2023", rule="dH/dt = -alpha L H + beta r(H)",
+        settings=GreadSettings, network=GREAD,
     ),
 )  # fmt: skip

@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from rdgraph import Graph, stack
+from rdgraph import Graph
 from rdgraph.errors import InvalidArgument
+from rdgraph.graphs import stack
 from rdgraph.graphs.operator import Operator
 
 V = TypeVar("V")

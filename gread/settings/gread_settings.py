@@ -25,7 +25,7 @@ from rdgraph.vocabulary.normalisations import NORMALISATIONS, find_normalisation
 
 
 def lasting_text(reaction: str) -> str:
-    """The text of an equation that reads to the same one elsewhere: with what `rdgraph.learned` declared here."""
+    """The text of an equation that reads to the same one elsewhere: with the learned functions declared here."""
     return str(parse(reaction)) if any(name in reaction for name in declared_names()) else reaction
 
 

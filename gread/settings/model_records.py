@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, fields
+from dataclasses import KW_ONLY, dataclass, fields
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -171,6 +171,7 @@ class ModelRecord:
     name: str
     title: str
     family: str
+    _: KW_ONLY
     source: str
     rule: str
     settings: type[ModelSettings]
@@ -235,7 +236,8 @@ def register_model(record: ModelRecord) -> ModelRecord:
     ... class DeepSettings(GCNSettings):
     ...     model: ClassVar[str] = "deep-gcn"
     ...     layers: int = 8
-    >>> _ = register_model(ModelRecord("deep-gcn", "deep GCN", "classical", "ours", "as GCN", DeepSettings, GCN))
+    >>> facts = {"source": "ours", "rule": "as GCN", "settings": DeepSettings, "network": GCN}
+    >>> _ = register_model(ModelRecord("deep-gcn", "deep GCN", "classical", **facts))
     >>> Config.of("deep-gcn").model.layers
     8
     >>> unregister_model("deep-gcn")

@@ -43,10 +43,11 @@ from gread.settings.model_records import ModelSettings
 from gread.settings.trials import Trial
 from gread.training.ensemble import BETAS, EPS, METRICS
 from gread.training.trainer import Progress, Trained, choose_device
-from rdgraph import Graph, propagate
+from rdgraph import Graph
 from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.graphs.kernels.devices import free_memory
 from rdgraph.language.tree import Kind
+from rdgraph.run import propagate
 from rdgraph.run.lowering.coefficients import valued_letters
 from rdgraph.run.solvers.feature_powers import Powers
 from rdgraph.run.solvers.flow_coefficients import AnySchedule

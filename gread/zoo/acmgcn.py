@@ -88,8 +88,8 @@ class ACMGCN(BatchedModel):
 
 RECORDS = (
     ModelRecord(
-        "acmgcn", "ACM-GCN", "heterophily", "Luan et al., NeurIPS 2022",
-        "H' = 3 (a_L o relu(A H W_L) + a_H o relu((1 - A) H W_H) + a_I o relu(H W_I)), a node by node",
-        ACMGCNSettings, ACMGCN, published="ACM-GCN",
+        "acmgcn", "ACM-GCN", "heterophily", source="Luan et al., NeurIPS 2022",
+        rule="H' = 3 (a_L o relu(A H W_L) + a_H o relu((1 - A) H W_H) + a_I o relu(H W_I)), a node by node",
+        settings=ACMGCNSettings, network=ACMGCN, published="ACM-GCN",
     ),
 )  # fmt: skip

@@ -44,7 +44,8 @@ class AcmpSettings(LineSettings):
 
 RECORDS = (
     ModelRecord(
-        "acmp", "ACMP", "continuous", "Wang et al., ICLR 2023", "dH/dt = alpha (S - b B - I) H + delta H (1 - H^2)",
-        AcmpSettings, LineModel, published="ACMP",
+        "acmp", "ACMP", "continuous", source="Wang et al., ICLR 2023",
+        rule="dH/dt = alpha (S - b B - I) H + delta H (1 - H^2)",
+        settings=AcmpSettings, network=LineModel, published="ACMP",
     ),
 )  # fmt: skip

@@ -159,7 +159,8 @@ class Blend(LineModel):
 
 RECORDS = (
     ModelRecord(
-        "blend", "BLEND", "continuous", "Chamberlain et al., NeurIPS 2021", "dZ/dt = (S(Z) - I) Z, Z = [X W, P V]",
-        BlendSettings, Blend, published="BLEND",
+        "blend", "BLEND", "continuous", source="Chamberlain et al., NeurIPS 2021",
+        rule="dZ/dt = (S(Z) - I) Z, Z = [X W, P V]",
+        settings=BlendSettings, network=Blend, published="BLEND",
     ),
 )  # fmt: skip

@@ -40,7 +40,8 @@ class CgnnSettings(LineSettings):
 
 RECORDS = (
     ModelRecord(
-        "cgnn", "CGNN", "continuous", "Xhonneux et al., ICML 2020", "dH/dt = a/2 (A - I) H + H (W - I) + H0",
-        CgnnSettings, LineModel, published="CGNN",
+        "cgnn", "CGNN", "continuous", source="Xhonneux et al., ICML 2020",
+        rule="dH/dt = a/2 (A - I) H + H (W - I) + H0",
+        settings=CgnnSettings, network=LineModel, published="CGNN",
     ),
 )  # fmt: skip

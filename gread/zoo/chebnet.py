@@ -76,7 +76,8 @@ def chebyshev_sum(adjacency: Operator, terms: list[Tensor]) -> Tensor:
 
 RECORDS = (
     ModelRecord(
-        "chebnet", "ChebNet", "classical", "Defferrard et al., NeurIPS 2016", "H' = relu(sum_k T_k(-A) H W_k + b)",
-        ChebNetSettings, ChebNet, published="ChebNet",
+        "chebnet", "ChebNet", "classical", source="Defferrard et al., NeurIPS 2016",
+        rule="H' = relu(sum_k T_k(-A) H W_k + b)",
+        settings=ChebNetSettings, network=ChebNet, published="ChebNet",
     ),
 )  # fmt: skip

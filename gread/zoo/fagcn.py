@@ -82,7 +82,8 @@ class FAGCN(BatchedModel):
 
 RECORDS = (
     ModelRecord(
-        "fagcn", "FA-GCN", "heterophily", "Bo et al., AAAI 2021", "H' = epsilon H_0 + (tanh(gate(H)) o A) H",
-        FAGCNSettings, FAGCN, published="FA-GCN",
+        "fagcn", "FA-GCN", "heterophily", source="Bo et al., AAAI 2021",
+        rule="H' = epsilon H_0 + (tanh(gate(H)) o A) H",
+        settings=FAGCNSettings, network=FAGCN, published="FA-GCN",
     ),
 )  # fmt: skip

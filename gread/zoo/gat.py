@@ -76,7 +76,8 @@ class GAT(BatchedModel):
 
 RECORDS = (
     ModelRecord(
-        "gat", "GAT", "classical", "Velickovic et al., ICLR 2018", "H' = elu(S(H) H W + b), S attention over the edges",
-        GATSettings, GAT, published="GAT",
+        "gat", "GAT", "classical", source="Velickovic et al., ICLR 2018",
+        rule="H' = elu(S(H) H W + b), S attention over the edges",
+        settings=GATSettings, network=GAT, published="GAT",
     ),
 )  # fmt: skip

@@ -51,7 +51,8 @@ class GCN(BatchedModel):
 
 RECORDS = (
     ModelRecord(
-        "gcn", "GCN", "classical", "Kipf and Welling, ICLR 2017", "H' = relu(A H W + b), A symmetric with self-loops",
-        GCNSettings, GCN, published="GCN",
+        "gcn", "GCN", "classical", source="Kipf and Welling, ICLR 2017",
+        rule="H' = relu(A H W + b), A symmetric with self-loops",
+        settings=GCNSettings, network=GCN, published="GCN",
     ),
 )  # fmt: skip

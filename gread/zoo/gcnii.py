@@ -79,8 +79,9 @@ class GCNII(BatchedModel):
 
 RECORDS = (
     ModelRecord(
-        "gcnii", "GCNII", "oversmoothing", "Chen et al., ICML 2020",
-        "H' = relu(((1 - a) A H + a H_0)((1 - b_k) I + b_k W_k))", GCNIISettings, GCNII, published="GCNII",
+        "gcnii", "GCNII", "oversmoothing", source="Chen et al., ICML 2020",
+        rule="H' = relu(((1 - a) A H + a H_0)((1 - b_k) I + b_k W_k))",
+        settings=GCNIISettings, network=GCNII, published="GCNII",
         line="-(1 - alpha)*L@H + alpha*(H0 - H)",
     ),
 )  # fmt: skip

@@ -84,7 +84,8 @@ class GDE(BatchedModel):
 
 RECORDS = (
     ModelRecord(
-        "gde", "GDE", "continuous", "Poli et al., AAAI workshop 2020", "dH/dt = A softplus(A H W + b) V + c",
-        GdeSettings, GDE, published="GDE",
+        "gde", "GDE", "continuous", source="Poli et al., AAAI workshop 2020",
+        rule="dH/dt = A softplus(A H W + b) V + c",
+        settings=GdeSettings, network=GDE, published="GDE",
     ),
 )  # fmt: skip

@@ -16,7 +16,8 @@ from gread.models.batched_model import BatchedModel
 from gread.models.features import Features
 from gread.models.randomness import Dropper
 from gread.settings.model_records import ModelRecord, ModelSettings
-from rdgraph import Graph, stack
+from rdgraph import Graph
+from rdgraph.graphs import stack
 from rdgraph.graphs.operator import Operator
 
 # ---------------------------------------------------------------------- plane positions
@@ -203,7 +204,8 @@ def _quarters(edges: np.ndarray, positions: np.ndarray, nodes: int) -> list[Grap
 
 RECORDS = (
     ModelRecord(
-        "geomgcn", "Geom-GCN", "heterophily", "Pei et al., ICLR 2020",
-        "H' = relu([s A_r s H W_r] over nine kinds r of neighbours)", GeomGCNSettings, GeomGCN, published="Geom-GCN",
+        "geomgcn", "Geom-GCN", "heterophily", source="Pei et al., ICLR 2020",
+        rule="H' = relu([s A_r s H W_r] over nine kinds r of neighbours)",
+        settings=GeomGCNSettings, network=GeomGCN, published="Geom-GCN",
     ),
 )  # fmt: skip

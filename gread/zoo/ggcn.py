@@ -109,7 +109,8 @@ class GGCN(BatchedModel):
 
 RECORDS = (
     ModelRecord(
-        "ggcn", "GGCN", "heterophily", "Yan et al., ICDM 2022", "H' = s (q_1 S+ U + q_2 S- U + q_3 U), U = H W + b",
-        GGCNSettings, GGCN, published="GGCN",
+        "ggcn", "GGCN", "heterophily", source="Yan et al., ICDM 2022",
+        rule="H' = s (q_1 S+ U + q_2 S- U + q_3 U), U = H W + b",
+        settings=GGCNSettings, network=GGCN, published="GGCN",
     ),
 )  # fmt: skip

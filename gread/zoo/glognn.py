@@ -145,8 +145,8 @@ def definite_inverse(matrix: Tensor) -> Tensor:
 
 RECORDS = (
     ModelRecord(
-        "glognn", "GloGNN", "heterophily", "Li et al., ICML 2022",
-        "H' = (1 - g) Z H + g H_0, Z the best coefficients of all pairs near sum_k l_k A^k",
-        GloGNNSettings, GloGNN, published="GloGNN",
+        "glognn", "GloGNN", "heterophily", source="Li et al., ICML 2022",
+        rule="H' = (1 - g) Z H + g H_0, Z the best coefficients of all pairs near sum_k l_k A^k",
+        settings=GloGNNSettings, network=GloGNN, published="GloGNN",
     ),
 )  # fmt: skip

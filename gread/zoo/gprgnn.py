@@ -69,7 +69,7 @@ class GPRGNN(BatchedModel):
 
 RECORDS = (
     ModelRecord(
-        "gprgnn", "GPR-GNN", "heterophily", "Chien et al., ICLR 2021", "Z = sum_k g_k A^k H_0, g learned",
-        GPRGNNSettings, GPRGNN, published="GPR-GNN",
+        "gprgnn", "GPR-GNN", "heterophily", source="Chien et al., ICLR 2021", rule="Z = sum_k g_k A^k H_0, g learned",
+        settings=GPRGNNSettings, network=GPRGNN, published="GPR-GNN",
     ),
 )  # fmt: skip

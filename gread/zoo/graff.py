@@ -41,7 +41,8 @@ class GraffSettings(LineSettings):
 
 RECORDS = (
     ModelRecord(
-        "graff", "GRAFF", "continuous", "Di Giovanni et al., TMLR 2023", "dH/dt = A H W - H Omega + beta H0, W = W'",
-        GraffSettings, LineModel, published="GRAFF",
+        "graff", "GRAFF", "continuous", source="Di Giovanni et al., TMLR 2023",
+        rule="dH/dt = A H W - H Omega + beta H0, W = W'",
+        settings=GraffSettings, network=LineModel, published="GRAFF",
     ),
 )  # fmt: skip

@@ -25,7 +25,7 @@ class GrandSettings(GreadSettings):
 
 RECORDS = (
     ModelRecord(
-        "grand", "GRAND", "continuous", "Chamberlain et al., ICML 2021", "dH/dt = sigmoid(alpha) (S - I) H",
-        GrandSettings, GREAD, published="GRAND",
+        "grand", "GRAND", "continuous", source="Chamberlain et al., ICML 2021", rule="dH/dt = sigmoid(alpha) (S - I) H",
+        settings=GrandSettings, network=GREAD, published="GRAND",
     ),
 )  # fmt: skip

@@ -31,7 +31,8 @@ class GrandPlusSettings(LineSettings):
 
 RECORDS = (
     ModelRecord(
-        "grand-pp", "GRAND++", "continuous", "Thorpe et al., ICLR 2022", "dH/dt = (S - I) H + M (H0 - mean H0)",
-        GrandPlusSettings, LineModel, published="GRAND++",
+        "grand-pp", "GRAND++", "continuous", source="Thorpe et al., ICLR 2022",
+        rule="dH/dt = (S - I) H + M (H0 - mean H0)",
+        settings=GrandPlusSettings, network=LineModel, published="GRAND++",
     ),
 )  # fmt: skip

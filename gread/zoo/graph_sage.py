@@ -54,7 +54,8 @@ class GraphSAGE(BatchedModel):
 
 RECORDS = (
     ModelRecord(
-        "graphsage", "GraphSAGE", "classical", "Hamilton et al., NeurIPS 2017", "H' = relu(H V + P H W + b)",
-        GraphSAGESettings, GraphSAGE, published="GraphSAGE",
+        "graphsage", "GraphSAGE", "classical", source="Hamilton et al., NeurIPS 2017",
+        rule="H' = relu(H V + P H W + b)",
+        settings=GraphSAGESettings, network=GraphSAGE, published="GraphSAGE",
     ),
 )  # fmt: skip

@@ -124,11 +124,13 @@ class GraphConGat(BatchedModel):
 
 RECORDS = (
     ModelRecord(
-        "gcon-gcn", "GCON-GCN", "oversmoothing", "Rusch et al., ICML 2022",
-        "H'' = relu(A H W + r(H)) - gamma H - alpha H'", GconGcnSettings, LineModel, published="GCON-GCN",
+        "gcon-gcn", "GCON-GCN", "oversmoothing", source="Rusch et al., ICML 2022",
+        rule="H'' = relu(A H W + r(H)) - gamma H - alpha H'",
+        settings=GconGcnSettings, network=LineModel, published="GCON-GCN",
     ),
     ModelRecord(
-        "gcon-gat", "GCON-GAT", "oversmoothing", "Rusch et al., ICML 2022",
-        "H'' = mean elu(S(H) H W + H R) - gamma H - alpha H'", GconGatSettings, GraphConGat, published="GCON-GAT",
+        "gcon-gat", "GCON-GAT", "oversmoothing", source="Rusch et al., ICML 2022",
+        rule="H'' = mean elu(S(H) H W + H R) - gamma H - alpha H'",
+        settings=GconGatSettings, network=GraphConGat, published="GCON-GAT",
     ),
 )  # fmt: skip

@@ -105,7 +105,8 @@ def _as_graph(matrix: csr_array) -> Graph:
 
 RECORDS = (
     ModelRecord(
-        "h2gcn", "H2GCN", "heterophily", "Zhu et al., NeurIPS 2020", "R' = [A1 R, A2 R], all rounds read out together",
-        H2GCNSettings, H2GCN, published="H2GCN",
+        "h2gcn", "H2GCN", "heterophily", source="Zhu et al., NeurIPS 2020",
+        rule="R' = [A1 R, A2 R], all rounds read out together",
+        settings=H2GCNSettings, network=H2GCN, published="H2GCN",
     ),
 )  # fmt: skip

@@ -117,7 +117,8 @@ class JKNet(BatchedModel):
 
 RECORDS = (
     ModelRecord(
-        "jknet", "JKNet", "oversmoothing", "Xu et al., ICML 2018", "H' = relu(A H W + b), all layers read out together",
-        JKNetSettings, JKNet, published="JKNet",
+        "jknet", "JKNet", "oversmoothing", source="Xu et al., ICML 2018",
+        rule="H' = relu(A H W + b), all layers read out together",
+        settings=JKNetSettings, network=JKNet, published="JKNet",
     ),
 )  # fmt: skip

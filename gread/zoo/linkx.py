@@ -88,8 +88,8 @@ class LINKX(BatchedModel):
 
 RECORDS = (
     ModelRecord(
-        "linkx", "LINKX", "heterophily", "Lim et al., NeurIPS 2021",
-        "Y = mlp(relu(W [mlp(A), mlp(X)] + mlp(A) + mlp(X)))",
-        LINKXSettings, LINKX, published="LINKX",
+        "linkx", "LINKX", "heterophily", source="Lim et al., NeurIPS 2021",
+        rule="Y = mlp(relu(W [mlp(A), mlp(X)] + mlp(A) + mlp(X)))",
+        settings=LINKXSettings, network=LINKX, published="LINKX",
     ),
 )  # fmt: skip

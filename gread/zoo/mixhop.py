@@ -94,7 +94,8 @@ class MixHop(BatchedModel):
 
 RECORDS = (
     ModelRecord(
-        "mixhop", "MixHop", "heterophily", "Abu-El-Haija et al., ICML 2019", "H' = relu([H W_0, A H W_1, A^2 H W_2])",
-        MixHopSettings, MixHop, published="MixHop",
+        "mixhop", "MixHop", "heterophily", source="Abu-El-Haija et al., ICML 2019",
+        rule="H' = relu([H W_0, A H W_1, A^2 H W_2])",
+        settings=MixHopSettings, network=MixHop, published="MixHop",
     ),
 )  # fmt: skip

@@ -46,6 +46,7 @@ class MLP(BatchedModel):
 
 RECORDS = (
     ModelRecord(
-        "mlp", "MLP", "simple", "textbook; no graph", "H' = relu(H W + b)", MLPSettings, MLP, published="MLP",
+        "mlp", "MLP", "simple", source="textbook; no graph",
+        rule="H' = relu(H W + b)", settings=MLPSettings, network=MLP, published="MLP",
     ),
 )  # fmt: skip

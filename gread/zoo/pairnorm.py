@@ -66,7 +66,7 @@ class PairNormGCN(BatchedModel):
 
 RECORDS = (
     ModelRecord(
-        "pairnorm", "PairNorm", "oversmoothing", "Zhao and Akoglu, ICLR 2020", "H' = relu(norm(A H W + b))",
-        PairNormSettings, PairNormGCN, published="PairNorm",
+        "pairnorm", "PairNorm", "oversmoothing", source="Zhao and Akoglu, ICLR 2020", rule="H' = relu(norm(A H W + b))",
+        settings=PairNormSettings, network=PairNormGCN, published="PairNorm",
     ),
 )  # fmt: skip

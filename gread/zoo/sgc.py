@@ -91,11 +91,12 @@ class Smoothed(BatchedModel):
 
 RECORDS = (
     ModelRecord(
-        "sgc", "SGC", "classical", "Wu et al., ICML 2019", "logits = A^K X W + b", SGCSettings, SGC, published="SGC",
+        "sgc", "SGC", "classical", source="Wu et al., ICML 2019", rule="logits = A^K X W + b", settings=SGCSettings,
+        network=SGC, published="SGC",
         line="-L@H",
     ),
     ModelRecord(
-        "smoothed", "smoothed features", "simple", "logistic regression on [X, A X, ..., A^K X]",
-        "logits = sum_k A^k X W_k + b", SmoothedSettings, Smoothed,
+        "smoothed", "smoothed features", "simple", source="logistic regression on [X, A X, ..., A^K X]",
+        rule="logits = sum_k A^k X W_k + b", settings=SmoothedSettings, network=Smoothed,
     ),
 )  # fmt: skip

@@ -324,15 +324,18 @@ class GeneralSheafSettings(SheafSettings):
 _SOURCE, _RULE = "Bodnar et al., NeurIPS 2022", "X' = (1 + tanh(e)) X - elu(D(X) (I x W1) X W2), {} maps"
 RECORDS = (
     ModelRecord(
-        "sheaf", "Sheaf, O(d)", "continuous", _SOURCE, _RULE.format("orthogonal"), OrthogonalSheafSettings,
-        OrthogonalSheaf, published="Sheaf",
+        "sheaf", "Sheaf, O(d)", "continuous", source=_SOURCE, rule=_RULE.format("orthogonal"),
+        settings=OrthogonalSheafSettings,
+        network=OrthogonalSheaf, published="Sheaf",
     ),
     ModelRecord(
-        "sheaf-diagonal", "Sheaf, diagonal", "continuous", _SOURCE, _RULE.format("diagonal"), DiagonalSheafSettings,
-        DiagonalSheaf,
+        "sheaf-diagonal", "Sheaf, diagonal", "continuous", source=_SOURCE, rule=_RULE.format("diagonal"),
+        settings=DiagonalSheafSettings,
+        network=DiagonalSheaf,
     ),
     ModelRecord(
-        "sheaf-general", "Sheaf, general", "continuous", _SOURCE, _RULE.format("any"), GeneralSheafSettings,
-        GeneralSheaf,
+        "sheaf-general", "Sheaf, general", "continuous", source=_SOURCE, rule=_RULE.format("any"),
+        settings=GeneralSheafSettings,
+        network=GeneralSheaf,
     ),
 )  # fmt: skip

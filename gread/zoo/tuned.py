@@ -171,15 +171,15 @@ class TunedGAT(TunedNetwork):
 _SOURCE = "Luo et al., NeurIPS 2024, layers of {}"
 RECORDS = (
     ModelRecord(
-        "gcn-tuned", "tuned GCN", "tuned", _SOURCE.format("Kipf and Welling 2017"),
-        "H' = relu(norm(A H W + H V + c))", TunedGCNSettings, TunedGCN,
+        "gcn-tuned", "tuned GCN", "tuned", source=_SOURCE.format("Kipf and Welling 2017"),
+        rule="H' = relu(norm(A H W + H V + c))", settings=TunedGCNSettings, network=TunedGCN,
     ),
     ModelRecord(
-        "sage-tuned", "tuned GraphSAGE", "tuned", _SOURCE.format("Hamilton et al. 2017"),
-        "H' = relu(norm(H V + P H W + H U + c))", TunedSAGESettings, TunedSAGE,
+        "sage-tuned", "tuned GraphSAGE", "tuned", source=_SOURCE.format("Hamilton et al. 2017"),
+        rule="H' = relu(norm(H V + P H W + H U + c))", settings=TunedSAGESettings, network=TunedSAGE,
     ),
     ModelRecord(
-        "gat-tuned", "tuned GAT", "tuned", _SOURCE.format("Velickovic et al. 2018"),
-        "H' = relu(norm(S(H) H W + H V + c))", TunedGATSettings, TunedGAT,
+        "gat-tuned", "tuned GAT", "tuned", source=_SOURCE.format("Velickovic et al. 2018"),
+        rule="H' = relu(norm(S(H) H W + H V + c))", settings=TunedGATSettings, network=TunedGAT,
     ),
 )  # fmt: skip

@@ -18,7 +18,8 @@ from gread.models.batched_model import BatchedModel
 from gread.models.features import Features
 from gread.models.randomness import Dropper
 from gread.settings.model_records import ModelRecord, ModelSettings
-from rdgraph import Graph, stack
+from rdgraph import Graph
+from rdgraph.graphs import stack
 from rdgraph.graphs.operator import Operator
 
 # ---------------------------------------------------------------------- structural roles
@@ -190,7 +191,8 @@ def relations(graph: Graph, rings: int, neighbours: int) -> list[Graph]:
 
 RECORDS = (
     ModelRecord(
-        "wrgat", "WRGAT", "heterophily", "Suresh et al., KDD 2021",
-        "h' = relu(W_0 h + sum_r mean_j w_ij a_ij W_r h_j + b)", WRGATSettings, WRGAT, published="WRGAT",
+        "wrgat", "WRGAT", "heterophily", source="Suresh et al., KDD 2021",
+        rule="h' = relu(W_0 h + sum_r mean_j w_ij a_ij W_r h_j + b)",
+        settings=WRGATSettings, network=WRGAT, published="WRGAT",
     ),
 )  # fmt: skip

@@ -474,7 +474,7 @@ class Graph:
                 f"expected weights and degrees that {weights.dtype} holds, got larger ones; scale them"
             )
         pattern = Pattern.from_csr(matrix.indptr, matrix.indices, weights.device)
-        return Operator(pattern, weights, normalisation, float(self_loops), degree)
+        return Operator(pattern, weights, normalisation, float(self_loops), degree=degree)
 
     def _operator_on(self, normalisation: str, self_loops: float, dtype: Any, device: Any) -> Operator | None:
         """The same, made on the device itself; None where something is wrong, which the host then tells."""
@@ -498,7 +498,7 @@ class Graph:
         if degree is not None and not bool(weights.isfinite().all() & degree.isfinite().all()):
             return None
         return Operator(
-            Pattern.sorted(entries.indptr, entries.columns), weights, normalisation, float(self_loops), degree
+            Pattern.sorted(entries.indptr, entries.columns), weights, normalisation, float(self_loops), degree=degree
         )
 
     def homophily(self, labels: Any, kind: str = "edge") -> float:

@@ -8,7 +8,7 @@ verified where they come from outside (`from_csr`, `with_weights`), and is forgo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -213,6 +213,7 @@ class Operator:
     weights: Tensor
     normalisation: str = "free"
     self_loops: float = 0.0
+    _: KW_ONLY
     degree: Tensor | None = field(default=None)
     #: what is known of the normalisation
     record: Normalisation = field(init=False, repr=False)
@@ -549,7 +550,7 @@ def stack(operators: Sequence[Operator]) -> Operator:
     if all(op.pattern is first.pattern for op in members):
         pattern, weights = first.pattern, torch.stack([op.weights for op in members])
         degree = _degrees(members)
-        return Operator(pattern, weights, first.normalisation, first.self_loops, degree)
+        return Operator(pattern, weights, first.normalisation, first.self_loops, degree=degree)
     nodes = first.num_nodes
     keys = [op.pattern.rows.long() * nodes + op.pattern.indices.long() for op in members]
     union = torch.unique(torch.cat(keys))
@@ -561,7 +562,7 @@ def stack(operators: Sequence[Operator]) -> Operator:
     indptr = torch.zeros(nodes + 1, dtype=torch.int64, device=union.device)
     indptr[1:] = torch.bincount(rows, minlength=nodes).cumsum(0)
     pattern = Pattern.from_csr(indptr, columns)
-    return Operator(pattern, weights, first.normalisation, first.self_loops, _degrees(members))
+    return Operator(pattern, weights, first.normalisation, first.self_loops, degree=_degrees(members))
 
 
 def _degrees(members: Sequence[Operator]) -> Tensor | None:

@@ -468,13 +468,22 @@ def learned(
     Whatever the parameters become in training, the function has what is declared; proofs use that and nothing else.
 
     >>> import rdgraph as rd
-    >>> _ = rd.learned("gate_example", knots=8, odd=True, lipschitz=2)
+    >>> _ = rd.vocabulary.learned("gate_example", knots=8, odd=True, lipschitz=2)
     >>> print(rd.parse("-alpha*L@H + gate_example(H)"))
     -alpha*L@H + gate_example(H) where gate_example learned knots=8 range=-3:3 odd lipschitz=2
     >>> forget_learned("gate_example")
     """
     check_new_name(name)
-    declared = LearnedFunction(name, knots, range, odd, monotone, bound, lipschitz, per_channel)
+    declared = LearnedFunction(
+        name,
+        knots,
+        range,
+        odd,
+        monotone=monotone,
+        bound=bound,
+        lipschitz=lipschitz,
+        per_channel=per_channel,
+    )
     LEARNED[name] = declared
     return declared
 

@@ -243,7 +243,7 @@ class _Importer:
     def letter(self, name: str) -> Name:
         kind = self.vocabulary.kinds.get(name)
         if kind is None:
-            raise self.refuse(name, f"unknown name {name!r}: declare it in coefficients=")
+            raise self.refuse(name, f"unknown name {name!r}: declare it in kinds=")
         return Name(name, kind)
 
     def spread(self, tree: sp.Basic, e: Any) -> sp.Basic:

@@ -41,7 +41,7 @@ def preflight(
     method: str = "auto",
     step: Any = None,
     graph: Any = None,
-    coefficients: Mapping[str, Any] | None = None,
+    values: Mapping[str, Any] | None = None,
     tell: Callable[[str], object] = silent,
 ) -> Report:
     """Everything that can be said before a run, within ten seconds.
@@ -55,7 +55,7 @@ def preflight(
         graph: a Graph, networkx graph, scipy sparse matrix or dense adjacency. It replaces the bounds over all graphs
             by the spectrum, the row sums and the isolated nodes of this one. Without a graph, what a statement assumes
             of it is part of the statement.
-        coefficients: numbers; for an automatic step the others count as 1.
+        values: numbers; for an automatic step the others count as 1.
         tell: called with the name of each part of the page before it is worked on.
 
     Returns:
@@ -67,12 +67,12 @@ def preflight(
 
     >>> preflight("BS", T=40, method="euler", step=1).outcome
     'safe if'
-    >>> preflight("BS", T=40, method="euler", step=1, coefficients={"alpha": 1, "beta": 1}).outcome
+    >>> preflight("BS", T=40, method="euler", step=1, values={"alpha": 1, "beta": 1}).outcome
     'unsafe'
-    >>> preflight("BS", T=4, coefficients={"alpha": 1, "beta": 1}).settings["method"]
+    >>> preflight("BS", T=4, values={"alpha": 1, "beta": 1}).settings["method"]
     'exact'
     """
-    run = read_run(system, normalisation, T, method, step, graph, coefficients)
+    run = read_run(system, normalisation, T, method, step, graph, values)
     findings = _within_time(run, PARTS if run.system.is_single else {**FIELD_PARTS, "graph": graph_findings}, tell)
     return Report(run.system, run.shown(), tuple(findings if run.operator_facts.is_sharp else _cautious(run, findings)))
 

@@ -167,14 +167,14 @@ class RunSettings:
 
 def read_run(
     system: System | str, normalisation: str, T: Any, method: str, step: Any, graph: Any,
-    coefficients: Mapping[str, Any] | None,
+    values: Mapping[str, Any] | None,
 ) -> RunSettings:  # fmt: skip
     """The settings of a run, checked; the method follows from the equation where it is "auto"."""
     subject = parse(system)
     if subject.is_single:
         check_normalisation(normalisation)
-    if coefficients:
-        subject = subject.replace(**coefficients)
+    if values:
+        subject = subject.replace(**values)
     end = exact_number(T, "T")
     if not (end.is_number and end.is_nonnegative):
         raise InvalidArgument(f"expected a number T >= 0, got {T}")

@@ -351,7 +351,7 @@ class Analysis(Mapping[str, Answer]):
 
 
 def analyse(
-    source: System | str,
+    system: System | str,
     normalisations: Sequence[str] = NORMALISATIONS,
     *,
     tell: Callable[[str], object] = silent,
@@ -359,7 +359,7 @@ def analyse(
     """Answer every question about a system, all together within forty seconds of computing.
 
     Args:
-        source: the system, a name of the catalogue or a line of text.
+        system: the system, a name of the catalogue or a line of text.
         normalisations: for which bounds, boxes and step limits are asked.
         tell: called with the name of each question before it is worked on.
 
@@ -379,7 +379,7 @@ def analyse(
     >>> print(analyse("BS")["lipschitz_global"]["row"])
     2*alpha + 2*beta in the inf-norm (proved)
     """
-    system = parse(source)
+    system = parse(system)
     kinds = tuple(find_normalisation(name).name for name in normalisations)
     return page(PAGE_SECONDS, _of_field if system.is_single else _of_fields, system, kinds, tell)
 

@@ -317,7 +317,7 @@ def _read_clause(text: str, start: int, stop: int, clause: _Clause) -> None:
     if stop - start > MAX_LENGTH:
         raise LanguageError(
             text, start, expected=f"at most {MAX_LENGTH} characters after 'where'", got=f"{stop - start}",
-            remedy="say less, or use coefficients= and assume=",
+            remedy="say less, or use kinds= and assume=",
         )  # fmt: skip
     at = start
     for item in text[start:stop].split(","):

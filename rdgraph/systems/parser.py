@@ -23,7 +23,7 @@ _Answer = TypeVar("_Answer")
 
 def parse(
     source: str | sp.Basic | System | Sequence[str] | Mapping[str, str],
-    coefficients: Mapping[str, str] | Iterable[str] | None = None,
+    kinds: Mapping[str, str] | Iterable[str] | None = None,
     *,
     assume: Iterable[str] | str = (),
     operators: Mapping[str, str] | None = None,
@@ -35,7 +35,7 @@ def parse(
             equations separated by `;`, a list of them, or right-hand sides by field, {"u": "-u"}, or by left-hand
             side, {"u''": "-u"}. After `where` a text declares kinds ("k channel"), further operators
             ("B antisymmetric"), assumptions ("k < 0") and functions ("g = H**2/(1 + H)").
-        coefficients: kinds of coefficients, `{"k": "channel"}`, or just `["k"]` for scalars.
+        kinds: kinds of coefficients, `{"k": "channel"}`, or just `["k"]` for scalars.
         assume: texts such as "beta<0", "beta real", "beta <= alpha".
         operators: what is known of operators beside A, `{"B": "antisymmetric"}`.
 
@@ -58,21 +58,21 @@ def parse(
     >>> parse("H'' = -gamma*H - alpha*H' + tanh(A@H)").fields
     ('H', "H'")
     """
-    kinds = declared_kinds(coefficients)
+    declared = declared_kinds(kinds)
     assumed = [assume] if isinstance(assume, str) else as_texts(assume, "assumptions")
     further = FurtherOperators.of(operators or {})
     if isinstance(source, System):
-        return source.declared(kinds, assumed, further)
+        return source.declared(declared, assumed, further)
     if isinstance(source, sp.Basic):
-        letters = {**kinds, **dict.fromkeys(further.names, Kind.OPERATOR)}
-        return System.build(from_sympy(source, Vocabulary.standard(letters)), kinds, assumed, operators=further)
+        letters = {**declared, **dict.fromkeys(further.names, Kind.OPERATOR)}
+        return System.build(from_sympy(source, Vocabulary.standard(letters)), declared, assumed, operators=further)
     text = _one_text(source)
     if text is None:
         raise InvalidArgument(
             f"expected text, a sympy expression or a System, got {type(source).__name__}; see rdgraph.parse"
         )
     try:
-        return read_system(text, kinds, assumed, catalogue, further)
+        return read_system(text, declared, assumed, catalogue, further)
     except LanguageError as problem:
         if (near := catalogue.near(text)) is None:
             raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -217,6 +217,7 @@ class System:
     equations: tuple[Equation, ...]
     kinds: tuple[tuple[str, Kind], ...] = ()
     assumptions: Assumptions = field(default_factory=Assumptions)
+    _: KW_ONLY
     name: str | None = field(default=None, compare=False)
     operators: FurtherOperators = field(default_factory=FurtherOperators)
 
@@ -479,7 +480,7 @@ class System:
         spelling: Spelling | None = None,
     ) -> System:
         """The system dH/dt = expression."""
-        return cls((Equation("H", 1, expression, spelling),), kinds, assumptions or Assumptions(), name)
+        return cls((Equation("H", 1, expression, spelling),), kinds, assumptions or Assumptions(), name=name)
 
     @classmethod
     def build(
@@ -502,7 +503,9 @@ class System:
         if stated.relations:
             check_consistency(stated, known)
         kept = {k: v for k, v in kinds.items() if k in letters and usual.get(k) is not v}
-        return cls(lines, tuple(sorted(kept.items())), stated.about(letters), name, further.about(letters))
+        return cls(
+            lines, tuple(sorted(kept.items())), stated.about(letters), name=name, operators=further.about(letters)
+        )
 
     def with_expression(self, expression: sp.Basic) -> System:
         """The same declarations around another right-hand side of dH/dt."""

@@ -136,7 +136,7 @@ __all__ = ["Box", "check_averages", "invariant_box", "kept_box", "raw_box", "sin
 
 @reads_system
 def invariant_box(
-    system: System, normalisation: str = "row", bounds: Mapping[str, Any] | None = None
+    system: System, normalisation: str = "symmetric", bounds: Mapping[str, Any] | None = None
 ) -> Box | Rectangle:
     """The box between the outermost zeros of the reaction, or one of any size R where any size is kept.
 
@@ -163,11 +163,11 @@ def invariant_box(
     >>> box = invariant_box(parse("F"), "row")
     >>> box.lower, box.upper
     (0, 1)
-    >>> invariant_box(parse("F"), "symmetric").upper
+    >>> invariant_box(parse("F")).upper
     (alpha*s - alpha + beta)/beta
     >>> invariant_box(parse("-L@H + (H - 1)*(3 - H)"), "row").assumes
     'no node is without incoming edges'
-    >>> invariant_box("u' = u*(1 - u - a*v) - Du*L@u; v' = v*(1 - v - b*u) - Dv*L@v").bounds
+    >>> invariant_box("u' = u*(1 - u - a*v) - Du*L@u; v' = v*(1 - v - b*u) - Dv*L@v", "row").bounds
     {'u': (0, 1), 'v': (0, 1)}
     """
     if bounds is not None or not system.is_single:

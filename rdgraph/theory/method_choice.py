@@ -136,12 +136,12 @@ def choose_field_method(
 
 
 def bounded_rates(
-    system: System, normalisation: str, coefficients: Mapping[str, Any], radius: float, row_sum: float, end: float
+    system: System, normalisation: str, values: Mapping[str, Any], radius: float, row_sum: float, end: float
 ) -> FieldRates:
     """Bounds of both rates from the equation alone: for all states, or on |u| <= radius."""
     linear, rest = rates_of_parts(system, normalisation)
     numbers = [
-        np.max(part.at(coefficients, radius=radius, row_sum=row_sum, end=end)) if part.is_finite else np.inf
+        np.max(part.at(values, radius=radius, row_sum=row_sum, end=end)) if part.is_finite else np.inf
         for part in (linear, rest)
     ]
     where = f" on |u| <= {radius:.4g}" if rest.is_local else ""
@@ -201,7 +201,7 @@ def choose_method(
     T: float | None = None,
     *,
     normalisation: str = "symmetric",
-    coefficients: Mapping[str, Any] | None = None,
+    values: Mapping[str, Any] | None = None,
     undirected: bool = True,
     radius: float | None = None,
     row_sum: float = 1.0,
@@ -219,7 +219,7 @@ def choose_method(
         system: the system, a name of the catalogue or a line of text.
         T: the time of the run; the step is then T divided by a whole number, which is at most 10000.
         normalisation: of the operator: symmetric, row, column, none (L = D - A) or free.
-        coefficients: numbers or arrays in their own shape, (channels,) or (nodes,); 1 for each that is not given.
+        values: numbers or arrays in their own shape, (channels,) or (nodes,); 1 for each that is not given.
         undirected: whether the spectrum of A is known to be real.
         radius: the largest modulus of an entry of the start, for reactions whose slope grows with the state; the
             constant states at which the reaction rests count as well, and 1.
@@ -239,18 +239,18 @@ def choose_method(
     0.4444444444444444
     """
     subject = parse(system)
-    _check(subject, T, coefficients or {}, radius, row_sum)
+    _check(subject, T, values or {}, radius, row_sum)
     if not subject.is_single:
-        return _of_fields(subject, T, normalisation, _shaped(subject, coefficients or {}), radius, row_sum, stepped)
+        return _of_fields(subject, T, normalisation, _shaped(subject, values or {}), radius, row_sum, stepped)
     method, why = family(subject, has_degrees=find_normalisation(normalisation).has_degrees)
     if stepped and method != "rk4":
         method, why = "rk4", f"{why}, but Runge-Kutta steps were asked for"
     if method == "exact":
         return MethodChoice(method, None, why)
     bound = rate_bound(subject, normalisation)
-    values = _shaped(subject, coefficients or {})
-    size = float(np.max(state_size(bound, values, radius or 0.0)))
-    rate = float(np.max(bound.at(values, radius=size, row_sum=row_sum))) if bound.is_finite else None
+    shaped = _shaped(subject, values or {})
+    size = float(np.max(state_size(bound, shaped, radius or 0.0)))
+    rate = float(np.max(bound.at(shaped, radius=size, row_sum=row_sum))) if bound.is_finite else None
     rate = None if rate == np.inf else rate
     step = float(step_for(method, rate, T, undirected=undirected))
     return MethodChoice(method, step, f"{why}; {step_reason(bound, rate, step, size)}")
@@ -336,9 +336,9 @@ def _two_digits(steps: np.ndarray) -> np.ndarray:
     return np.where(finite, np.floor(steps / unit + 1e-9) * unit, steps)
 
 
-def state_size(bound: RateBound, coefficients: Mapping[str, Any], start: Any) -> np.ndarray:
+def state_size(bound: RateBound, values: Mapping[str, Any], start: Any) -> np.ndarray:
     """R of a local bound: no less than the start, the constant states at which the reaction rests, and 1."""
-    rests = equilibrium_size(bound.system, coefficients) if bound.is_local else 0.0
+    rests = equilibrium_size(bound.system, values) if bound.is_local else 0.0
     return np.maximum(np.maximum(rests, start), DEFAULT_RADIUS)
 
 

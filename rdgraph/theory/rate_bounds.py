@@ -112,7 +112,7 @@ def _function(expression: sp.Expr, letters: tuple[sp.Symbol, ...]) -> Callable[.
     return made
 
 
-def equilibrium_size(system: System, coefficients: Mapping[str, Any] | None = None) -> np.ndarray:
+def equilibrium_size(system: System, values: Mapping[str, Any] | None = None) -> np.ndarray:
     """The largest modulus of a constant state at which a polynomial reaction rests; 0 where there is none.
 
     These are the faces of the boxes such systems keep. Coefficients are numbers or arrays that broadcast.
@@ -127,7 +127,7 @@ def equilibrium_size(system: System, coefficients: Mapping[str, Any] | None = No
     field = sp.S.Zero if structure.coupled != 0 or structure.has_source else structure.scalar_field(h, sp.S.Zero)
     if not field.is_polynomial(h) or sp.degree(field, h) < 1:
         return np.zeros(())
-    weights = [_evaluate(c, system, coefficients or {}) for c in sp.Poly(field, h).all_coeffs()]
+    weights = [_evaluate(c, system, values or {}) for c in sp.Poly(field, h).all_coeffs()]
     leading, *rest = np.broadcast_arrays(*weights)
     with np.errstate(all="ignore"):
         ratios = np.stack([-x / leading for x in rest], -1)

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cache, cached_property
 from typing import Any, ClassVar, cast
 
@@ -74,6 +74,7 @@ class LearnedFunction:
     knots: int = STANDARD_KNOTS
     range: tuple[Any, Any] = STANDARD_RANGE
     odd: bool = False
+    _: KW_ONLY
     monotone: str | None = None
     bound: Any = None
     lipschitz: Any = None
@@ -339,7 +340,7 @@ def _latex(name: str, marks: str) -> str:
 def _no_values(name: str) -> Any:
     raise NotApplicable(
         f"expected a function with values, got {name}, which is learned; give its control values by name, as in "
-        f"coefficients={{{name!r}: ...}}"
+        f"values={{{name!r}: ...}}"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -33,6 +33,7 @@ class Tableau:
     stages: tuple[tuple[sp.Rational, ...], ...]
     weights: tuple[sp.Rational, ...]
     order: int
+    _: KW_ONLY
     note: str = ""
 
     def __post_init__(self) -> None:
@@ -147,7 +148,7 @@ def _first_violation(polynomials: tuple[sp.Expr, ...]) -> sp.Expr:
 
 
 def make_tableau(
-    name: str, stages: Sequence[Sequence[object]], weights: Sequence[object], order: int, note: str = ""
+    name: str, stages: Sequence[Sequence[object]], weights: Sequence[object], order: int, *, note: str = ""
 ) -> Tableau:
     """A tableau of numbers, or of texts of fractions.
 
@@ -168,7 +169,7 @@ def make_tableau(
     (0, 2/3)
     """
     rows = tuple(tuple(sp.Rational(x) for x in row) for row in stages)
-    return Tableau(name, rows, tuple(sp.Rational(x) for x in weights), order, note)
+    return Tableau(name, rows, tuple(sp.Rational(x) for x in weights), order, note=note)
 
 
 # ---------------------------------------------------------------------- method
@@ -277,7 +278,7 @@ def built_in_methods() -> tuple[Method, ...]:
         Method("exact", "the flow of a linear system, evaluated", applies="linear", options=FLOW_OPTIONS),
         Method(
             "dopri5", "Dormand-Prince with steps that follow the error; formulas take its fifth-order weights", 5,
-            make_tableau("dopri5", _DOPRI_ROWS, _DOPRI_WEIGHTS, 5, "fifth-order weights, with a fixed step"),
+            make_tableau("dopri5", _DOPRI_ROWS, _DOPRI_WEIGHTS, 5, note="fifth-order weights, with a fixed step"),
             is_adaptive=True, options=ADAPTIVE_OPTIONS, adjoint="dopri5",
         ),
         Method("euler-maruyama", "explicit Euler with the noise of the step; strong order 1/2, additive noise 1", 1,
@@ -297,7 +298,7 @@ def _fixed(
     name: str, stages: Sequence[Sequence[object]], weights: Sequence[object], order: int, note: str,
     adjoint: str | None = None,
 ) -> Method:  # fmt: skip
-    return Method(name, note, order, make_tableau(name, stages, weights, order, note), adjoint=adjoint)
+    return Method(name, note, order, make_tableau(name, stages, weights, order, note=note), adjoint=adjoint)
 
 
 # ---------------------------------------------------------------------- registry

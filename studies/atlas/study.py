@@ -100,7 +100,7 @@ class PlaneRun:
         start = start_states(case, point, deviation, share)
         step = step_of(case, point, values) / finer
         solution = solve_members(case, start, values, times, step, limit=LIMIT * float(sizes_of(point).max()))
-        return solution.states.cpu().numpy(), solution.codes.cpu().numpy() != rd.Status.OK.code
+        return solution.states.cpu().numpy(), solution.codes.cpu().numpy() != rd.run.RunStatus.OK.code
 
     def seen(self) -> dict[str, np.ndarray]:
         """What shows at the end, (m,) each: differences between nodes and from the steady state, and lasting motion.

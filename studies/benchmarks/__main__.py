@@ -73,7 +73,7 @@ PROGRAMS = {
     "searched": Program("searched:searched", "reactions and tuned networks under one budget of trials"),
     "discovered": Program("discovered:discovered", "discovered equations, reactions and a tuned GCN"),
     "distilled": Program("formulas:distilled", "accuracy lost by a formula in place of a learned function"),
-    "distil-recovery": Program("formulas:distil_recovery", "how often `rd.distil` finds the true formula"),
+    "distil-recovery": Program("formulas:distil_recovery", "how often `rd.infer.distil` finds the true formula"),
     "fit-coverage": Program("coverage:fit_coverage", "how often intervals of `rd.fit` contain the truth"),
     "halving": Program("halving:halving", "does halving choose what a whole search chooses?"),
     "conform": Program("conforming:conform", "published layers against their formulas"),

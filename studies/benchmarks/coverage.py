@@ -69,7 +69,7 @@ def problems_of(case: Case, graph: rd.Graph, share: float, repeats: int, seed: i
     noise = torch.randn(repeats, *clean.shape, generator=generator, dtype=torch.float64)
     values = torch.where(seen, clean + NOISE * noise, 0.0)
     unknowns = Unknowns.of(system, list(case.truth), count, 1, 0)
-    linear = rd.choose_method(system).method == "exact"
+    linear = rd.theory.choose_method(system).method == "exact"
     settings = {"method": "exact"} if linear else {"method": "dopri5", "rtol": 1e-6, "atol": 1e-9}
     observed = Observations(times, values[0], seen)
     residuals = Residuals(system, operator, observed, unknowns, {}, start, settings)

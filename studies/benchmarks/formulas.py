@@ -174,7 +174,7 @@ def coefficients_of(expression: sp.Expr) -> dict[str, float] | None:
     return None if match is None else {str(name).strip("_"): float(value) for name, value in match.items()}
 
 
-def is_recovered(case: Case, truth: dict[str, float], found: rd.Distillation) -> tuple[bool, float]:
+def is_recovered(case: Case, truth: dict[str, float], found: rd.infer.Distillation) -> tuple[bool, float]:
     """Whether the formula is the true one up to 5 %, and its largest relative error (infinite where it is another)."""
     if found.letters is None:
         return False, np.inf
@@ -192,7 +192,7 @@ def recovery_row(case: Case, seed: int) -> dict[str, Any]:
     """One draw distilled."""
     draw = drawn(case, seed)
     began = time.process_time()
-    found = rd.distil(draw.states, draw.times, draw.graph, EQUATION, nested=True)
+    found = rd.infer.distil(draw.states, draw.times, draw.graph, EQUATION, nested=True)
     recovered, worst = is_recovered(case, draw.truth, found)
     inside = None
     if recovered and set(found.intervals) == set(draw.truth):
@@ -219,7 +219,7 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def distil_recovery(*, command: str, draws: int = 10, out: Path = RESULTS / "distil_recovery.json") -> None:
-    """Does `rd.distil` find the formula that made the states? Five reactions on random graphs, ten draws each.
+    """Does `rd.infer.distil` find the formula that made the states? Five reactions on random graphs, ten draws each.
 
     A draw has a random graph of 30 nodes, coefficients within a third of the usual ones, a random start, 41 times, and
     noise of 1 % of the root mean square of the states, the first ones too. A formula is recovered where it is the true

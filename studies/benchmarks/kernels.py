@@ -138,11 +138,11 @@ def field_cases(sizes: Sizes, graphs: Mapping[str, Operator]) -> Iterator[Case]:
             yield Case("field", f"{what} and edge weights", call, (Peer("one product", one),), with_gradients=True)
 
 
-def _gradients(field: rd.VectorField, state: Tensor, others: list[Tensor], g: Tensor) -> tuple[Tensor, ...]:
+def _gradients(field: rd.run.VectorField, state: Tensor, others: list[Tensor], g: Tensor) -> tuple[Tensor, ...]:
     return torch.autograd.grad(field(0.0, state), [state, *others], g)
 
 
-def _prepared(field: rd.VectorField) -> Callable[..., Tensor]:
+def _prepared(field: rd.run.VectorField) -> Callable[..., Tensor]:
     with torch.no_grad():
         return field.prepared()
 

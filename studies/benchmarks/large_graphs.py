@@ -27,8 +27,9 @@ from gread.settings.config import Config
 from gread.settings.trials import Trial
 from gread.training.decoupled import DecoupledTraining
 from gread.training.ensemble import Ensemble
-from rdgraph import Graph, Powers, propagate
+from rdgraph import Graph
 from rdgraph.errors import RdgraphError, UnknownName
+from rdgraph.run import Powers, propagate
 from studies.benchmarks.result_files import ResultRow, checked, head, read_json, say, write_json
 from studies.benchmarks.timing import clocked
 
@@ -84,7 +85,7 @@ class Case:
         raw = self.raw
         graph, first = clocked(lambda: Graph.from_edges(raw.edges, len(raw.y), device=self.device), self.device)
         masks = Masks(raw.train, raw.val, raw.test)
-        data, second = clocked(lambda: NodeData(graph, raw.x, raw.y, masks, Meta(self.size)), self.device)
+        data, second = clocked(lambda: NodeData(graph, raw.x, raw.y, masks, meta=Meta(self.size)), self.device)
         return data, first, second
 
 

@@ -177,7 +177,7 @@ def compare(problem: Problem, side: int, count: int) -> Row:
     with tempfile.TemporaryDirectory() as cache, mock.patch.dict("os.environ", {"RDGRAPH_CACHE": cache}):
         start = time.perf_counter()
         lowered = rd.lower(problem.ours, operator, problem.values)
-        ours = rd.compile_field(lowered)
+        ours = rd.run.compile_field(lowered)
         slope = ours(0.0, H)
         first = time.perf_counter() - start
     start = time.perf_counter()

@@ -226,7 +226,7 @@ def preflight_command(
 
         system = parse(equation, _declared(coefficient), assume=assume or [])
         report = preflight(
-            system, normalisation=normalisation, T=time, method=method, step=step, coefficients=read_numbers(values),
+            system, normalisation=normalisation, T=time, method=method, step=step, values=read_numbers(values),
             tell=status.say,
         )  # fmt: skip
     if as_json:

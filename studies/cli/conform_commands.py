@@ -78,7 +78,7 @@ def conform_command(
             found = conform(
                 loaded, equation, compared=compared, step=step, count=count, T=time, normalisation=normalisation,
                 self_loops=_opened(self_loops), transposed=_open(transposed, "--transposed"),
-                values=read_numbers(values), coefficients=_declared(coefficient), assume=assume or [],
+                values=read_numbers(values), kinds=_declared(coefficient), assume=assume or [],
                 channels=channels, graphs=graphs,
             )  # fmt: skip
     if as_json:

@@ -50,7 +50,8 @@ Root = Annotated[
 PYTHON_NAMES = {
     "id": "id_column", "label": "label_column", "weight": "weight_column", "features": "features",
     "categories": "categories", "missing": "missing", "standardise": "standardise", "directed": "directed",
-    "duplicates": "duplicates", "edges": "edges", "nodes": "nodes", "coefficients": "values", "engine": "engine",
+    "duplicates": "duplicates", "edges": "edges", "nodes": "nodes", "values": "values", "kinds": "coefficient",
+    "engine": "engine",
 }  # fmt: skip
 #: What commands that train or predict begin with.
 LOADING = "loading the libraries and the data"
@@ -74,7 +75,7 @@ def with_options(text: str, options: Mapping[str, str]) -> str:
 
     >>> with_options("write one, or pass missing='mean'", {"missing": "--missing"})
     'write one, or pass --missing mean'
-    >>> with_options("expected numbers; pass coefficients={'beta': 1.0}", {"values": "--set"})
+    >>> with_options("expected numbers; pass values={'beta': 1.0}", {"values": "--set"})
     'expected numbers; pass --set beta=1.0'
     >>> with_options("pass directed=True.", {"directed": "--directed"}), with_options("pass id=NAME", {})
     ('pass --directed.', 'pass id=NAME')

@@ -51,7 +51,7 @@ def plot_response(
         known = [s for s in catalogue.single.values() if s.has_response and set(s.coefficients) <= set(numbers)]
         systems = [parse(e) for e in equations] if equations else known
         methods = (("exact", None), ("euler", step), ("rk4", step))
-        figure, curves = response_figure(systems, T=time, coefficients=numbers, methods=methods)
+        figure, curves = response_figure(systems, T=time, values=numbers, methods=methods)
         paths = save_figure(figure, out, "response", curve_rows(curves))
     for path in paths:
         say(console, f"wrote {path}")
@@ -103,7 +103,7 @@ def plot_phase(
         return
     diagram = phase_diagram(
         equation, sweep.graph.operator("symmetric", dtype=torch.float64), *sweep.values(), names=names,
-        coefficients=numbers, method="rk4", step=step, seed=seed,
+        values=numbers, method="rk4", step=step, seed=seed,
         trackers=[ProgressBar("simulating", console=errors)],
     )  # fmt: skip
     share = f"{diagram.agreement:.2%} of the members away from a border"
@@ -153,7 +153,7 @@ def _plot_reaction(sweep: Sweep, start: tuple[float, float], out: Path) -> None:
 
     op = sweep.graph.operator("row", dtype=torch.float64)
     diagram = reaction_diagram(
-        sweep.equation, op, *sweep.values(), names=sweep.names, coefficients=sweep.numbers, start=start,
+        sweep.equation, op, *sweep.values(), names=sweep.names, values=sweep.numbers, start=start,
         step=sweep.step, seed=sweep.seed,
     )  # fmt: skip
     share = f"{diagram.is_predicted.mean():.2%} of the members have one fate for every start in {list(start)}"

@@ -88,8 +88,8 @@ def steps(setting: PublishedSetting) -> int:
 def gains(form: LinearForm, setting: PublishedSetting) -> tuple[Gain, Gain]:
     """Exact and computed gain as functions of lam, alpha, beta."""
     names = sp.symbols("lam alpha beta")
-    exact = rd.response(form.system, T=setting.time)
-    computed = rd.response(form.system, T=setting.time, method=setting.solver, step=setting.step)
+    exact = rd.theory.response(form.system, T=setting.time)
+    computed = rd.theory.response(form.system, T=setting.time, method=setting.solver, step=setting.step)
     return _function(names, exact), _function(names, computed)
 
 

@@ -78,7 +78,7 @@ def _preflight(words: dict[str, str]) -> dict[str, Any]:
     numbers = {name: value for name, value in numbers.items() if system.coefficients.get(name) != "matrix"}
     report = preflight(
         system, normalisation=words.get("normalisation", "symmetric"), method=words.get("method", "auto"),
-        coefficients={name: value for name, value in numbers.items() if name in system.coefficients}, T=end, step=step,
+        values={name: value for name, value in numbers.items() if name in system.coefficients}, T=end, step=step,
     )  # fmt: skip
     return {"report": report.to_dict()}
 

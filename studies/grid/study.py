@@ -176,7 +176,7 @@ MEASURED = ("dirichlet_energy", "laplacian_energy", "rayleigh", "kernel_distance
 
 
 def flow_states(
-    name: str, op: rd.Operator, H0: Tensor, times: Sequence[float], coefficients: Mapping[str, Any]
+    name: str, op: rd.graphs.Operator, H0: Tensor, times: Sequence[float], coefficients: Mapping[str, Any]
 ) -> Tensor:
     """States (times, *batch, n, 1) of the exact flow."""
     known = rd.catalogue[name].coefficients
@@ -185,7 +185,7 @@ def flow_states(
     return rd.solve(field, H0, list(times), method="exact").states
 
 
-def field_rows(op: rd.Operator, H0: Tensor, chosen: Mapping[str, Any]) -> list[Row]:
+def field_rows(op: rd.graphs.Operator, H0: Tensor, chosen: Mapping[str, Any]) -> list[Row]:
     """The values of both flows at every node and chosen time."""
     numbers = {"alpha": chosen["alpha"], "beta": chosen["beta"]}
     rows: list[Row] = []
@@ -199,7 +199,7 @@ def field_rows(op: rd.Operator, H0: Tensor, chosen: Mapping[str, Any]) -> list[R
     return rows
 
 
-def energy_rows(run: StudyRun, graph: rd.Graph, op: rd.Operator, H0: Tensor) -> list[Row]:
+def energy_rows(run: StudyRun, graph: rd.Graph, op: rd.graphs.Operator, H0: Tensor) -> list[Row]:
     """Every measure over time for all beta at once; beta = 0 is diffusion."""
     chosen = run.settings
     betas = torch.tensor(chosen["beta_sweep"], dtype=H0.dtype, device=H0.device)
@@ -226,7 +226,7 @@ def energy_rows(run: StudyRun, graph: rd.Graph, op: rd.Operator, H0: Tensor) -> 
     return rows
 
 
-def rate_rows(op: rd.Operator, chosen: Mapping[str, Any]) -> list[Row]:
+def rate_rows(op: rd.graphs.Operator, chosen: Mapping[str, Any]) -> list[Row]:
     """Per beta the frequency outside the kernel that grows fastest, or decays slowest; one row is the border."""
     lam = spectrum(op).values[1:]
     alpha = chosen["alpha"]
@@ -312,7 +312,7 @@ def run(run: StudyRun) -> None:
     run.results(at_times)
 
 
-def _animate(path: Path, op: rd.Operator, H0: Tensor, run: StudyRun) -> None:
+def _animate(path: Path, op: rd.graphs.Operator, H0: Tensor, run: StudyRun) -> None:
     """Both flows at evenly spaced times."""
     chosen = run.settings
     times = np.linspace(0.0, chosen["times"][-1], chosen["frames"]).tolist()

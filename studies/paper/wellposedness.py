@@ -12,8 +12,9 @@ import numpy as np
 
 from gread.models.trained_network import Network
 from gread.training.trainer import Trained
-from rdgraph import existence, lipschitz_global, lipschitz_local, parse
+from rdgraph import existence, lipschitz_global, parse
 from rdgraph.language.answer_symbols import R
+from rdgraph.theory import lipschitz_local
 from rdgraph.theory.global_existence import GLOBAL
 from rdgraph.theory.rate_bounds import RateBound, rate_bound
 from studies.cells.cell import (

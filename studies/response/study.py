@@ -28,7 +28,7 @@ def setting_curves(name: str, setting: PublishedSetting, beta: float, chosen: Ma
     return response_curves(
         catalogue[name],
         T=setting.time,
-        coefficients={"alpha": chosen["alpha"], "beta": beta},
+        values={"alpha": chosen["alpha"], "beta": beta},
         methods=(("exact", None), ("euler", setting.step), ("rk4", setting.step)),
         points=chosen["points"],
     )
@@ -140,7 +140,7 @@ def draw_others(run: StudyRun) -> None:
     ]
     numbers = {"alpha": chosen["alpha"], "beta": chosen["beta"]}
     methods = (("exact", None), ("euler", setting.step), ("rk4", setting.step))
-    figure, curves = response_figure(others, T=setting.time, coefficients=numbers, methods=methods)
+    figure, curves = response_figure(others, T=setting.time, values=numbers, methods=methods)
     rows = curve_rows([setting], [curves])
     run.figure("others", figure, f"The other linear systems of the catalogue, for which the paper prints no settings, "
                f"at those of {reaction} on {dataset}: T = {setting.time:g}, τ = {setting.step:g}.", rows)  # fmt: skip

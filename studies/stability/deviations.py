@@ -110,7 +110,7 @@ def solve_members(
     times: np.ndarray,
     step: float,
     **options: object,
-) -> rd.Solution:
+) -> rd.run.Solution:
     """RK4 for all members at once; times (K,), or (K, m) for members with times of their own."""
     count = len(start)
     numbers = {
@@ -155,5 +155,5 @@ def measure_deviations(case: PlaneCase, deviation: np.ndarray, time: float, save
     for name, filled in found.items():
         filled[:, known] = solution.measures[name].cpu().numpy()
     blown_up = np.zeros(count, dtype=bool)
-    blown_up[known] = solution.codes.cpu().numpy() != rd.Status.OK.code
+    blown_up[known] = solution.codes.cpu().numpy() != rd.run.RunStatus.OK.code
     return Deviations(np.linspace(0, time, saves), found["constant"], found["pattern"], blown_up)

@@ -10,7 +10,7 @@ import torch
 
 from analysis.measures.measure_records import make_measures
 from gread.datasets.node_data import NodeData
-from rdgraph import stack
+from rdgraph.graphs import stack
 from studies.runs.tables import MutableRow
 from studies.trained_energy.networks import STAGES, NetworkCourse, Subject, named
 

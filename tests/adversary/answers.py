@@ -205,9 +205,9 @@ def ask(text: str, question: Question) -> Any:
     """
     try:
         return _DOORS[question.name](text, **question.arguments)
-    except rd.Undecided as reason:
+    except rd.errors.Undecided as reason:
         raise Undecided(str(reason)) from None
-    except (rd.NotApplicable, rd.AssumptionError, rd.LanguageError) as reason:
+    except (rd.errors.NotApplicable, rd.errors.AssumptionError, rd.errors.LanguageError) as reason:
         raise Refused(str(reason)) from None
 
 
@@ -288,19 +288,19 @@ def _equivalent(text: str, other: str, given: tuple[str, ...] = (), rescale_time
 
 
 def _identify(text: str) -> Identifiability:
-    found = rd.identify(rd.parse(text))
+    found = rd.theory.identify(rd.parse(text))
     if found.status == "undecided":
         raise Undecided(found.reason)
     return Identifiability(tuple(map(str, found.combinations)), found.single, found.hidden, found.local, found.rank)
 
 
 def _conserved(text: str) -> Conservation:
-    found = rd.conserved(rd.parse(text))
+    found = rd.theory.conserved(rd.parse(text))
     return Conservation(tuple(sorted(found.weights.items())), tuple(sorted(found.assumes.items())))
 
 
 def _energy(text: str) -> Energy:
-    found = rd.energy_law(rd.parse(text))
+    found = rd.theory.energy_law(rd.parse(text))
     is_gradient = found.gradient.energy is not None
     if found.mode_rate is None and found.decays.startswith("undecided") and not is_gradient:
         raise Refused(found.decays)
@@ -317,7 +317,7 @@ def _energy(text: str) -> Energy:
 def _states(text: str, values: dict[str, float] | None) -> States:
     try:
         found = rd.steady_states(rd.parse(text), values)
-    except rd.InvalidArgument as reason:  # rounded numbers need not meet the assumptions
+    except rd.errors.InvalidArgument as reason:  # rounded numbers need not meet the assumptions
         raise Refused(str(reason)) from None
     if not found.is_complete and not found.states:
         raise Undecided(found.reason)
@@ -332,7 +332,7 @@ def _state(state: Any) -> State:
 
 
 def _response(text: str, T: float, method: str, step: float | None = None) -> Formula:
-    return Formula(str(rd.response(rd.parse(text), T, method, step)))
+    return Formula(str(rd.theory.response(rd.parse(text), T, method, step)))
 
 
 def _classify(text: str) -> Classes:
@@ -341,7 +341,7 @@ def _classify(text: str) -> Classes:
 
 
 def _flow(text: str) -> Flow:
-    return Flow(tuple((str(c), str(e)) for c, e in rd.reaction_flow(rd.parse(text)).branches))
+    return Flow(tuple((str(c), str(e)) for c, e in rd.theory.reaction_flow(rd.parse(text)).branches))
 
 
 def _preflight(text: str, graph: Any = None, **settings: Any) -> Preflight:
@@ -357,8 +357,8 @@ def _formula(question: Callable[..., Any]) -> Callable[[str], Formula]:
 
 _DOORS: dict[str, Callable[..., Any]] = {
     "lipschitz_global": _bound(rd.lipschitz_global),
-    "lipschitz_local": _bound(rd.lipschitz_local),
-    "one_sided": _bound(rd.one_sided),
+    "lipschitz_local": _bound(rd.theory.lipschitz_local),
+    "one_sided": _bound(rd.theory.one_sided),
     "invariant_box": _box,
     "step_limit": _step,
     "existence": _existence,
@@ -368,10 +368,10 @@ _DOORS: dict[str, Callable[..., Any]] = {
     "energy_law": _energy,
     "response": _response,
     "steady_states": _states,
-    "symbol": _formula(rd.symbol),
+    "symbol": _formula(rd.theory.symbol),
     "classify": _classify,
-    "fastest_frequency": _formula(rd.fastest_frequency),
-    "growth_rate": _formula(rd.growth_rate),
+    "fastest_frequency": _formula(rd.theory.fastest_frequency),
+    "growth_rate": _formula(rd.theory.growth_rate),
     "reaction_flow": _flow,
     "preflight": _preflight,
     "both": _both,
@@ -386,8 +386,10 @@ def ask_fields(text: str, question: str, *given: Any) -> Any:
             case "pages":
                 rd.preflight(text, normalisation=given[0], T=2)
                 return rd.analyse(text, [given[0]]).to_dict()
-            case "conserved" | "existence":
-                return getattr(rd, question)(text)
-        return getattr(rd, question)(text, *given)
-    except rd.Undecided as reason:
+            case "conserved":
+                return rd.theory.conserved(text)
+            case "existence":
+                return rd.existence(text)
+        return getattr(rd if question in rd.__all__ else rd.theory, question)(text, *given)
+    except rd.errors.Undecided as reason:
         raise Undecided(str(reason)) from None

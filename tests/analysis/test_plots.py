@@ -56,7 +56,7 @@ def test_an_energy_is_that_of_the_exact_flow() -> None:
 
 
 def test_a_phase_diagram_sweeps_what_has_no_number() -> None:
-    figure = plots.phase("-a*L@H + b*A@H - c*H", coefficients={"a": 1.0}, points=6, T=5.0)
+    figure = plots.phase("-a*L@H + b*A@H - c*H", values={"a": 1.0}, points=6, T=5.0)
     assert (figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()) == ("b", "c")
 
 

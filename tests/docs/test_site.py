@@ -11,9 +11,14 @@ import pytest
 from docs.building import made_pages
 from docs.building.built_site import faults
 from docs.building.reference_pages import DOORS, groups, plain_stars
+from tests import doors
 from tests.paths import ROOT
 
 CONTENTS = re.compile(r"```\{toctree\}\n(.*?)```", re.DOTALL)
+
+
+def test_the_reference_has_every_door() -> None:
+    assert sorted(DOORS) == sorted(doors.DOORS)
 
 
 @pytest.mark.parametrize("package", DOORS)
@@ -26,7 +31,8 @@ def test_the_reference_lists_every_group() -> None:
     listed = set(
         re.findall(r"^/generated/reference/(\w+)$", (ROOT / "docs/reference/reference.md").read_text(), re.MULTILINE)
     )
-    assert listed == {group.address for package in DOORS for group in groups(package)} | {"commands", "rdgraph_testing"}
+    pages = {group.address for package in DOORS for group in groups(package)}
+    assert listed == pages | {"commands", "rdgraph_errors", "rdgraph_testing"}
 
 
 @pytest.mark.parametrize("folder", ["start/tutorials", "howto", "mathematics", "measured"])

@@ -21,7 +21,7 @@ NUMBERS = {"a": 0.1, "b": 0.9, "Du": 0.01, "Dv": 1}
 QUESTIONS: dict[str, tuple[Any, Status, Any]] = {
     "a constant": (lambda: rd.lipschitz_global("BS"), Status.PROVED, 2 * ALPHA + 2 * BETA),
     "no constant": (lambda: rd.lipschitz_global("F"), Status.PROVED, None),
-    "an upper bound": (lambda: rd.lipschitz_local("-alpha*L@H + beta*(A@H)**2"), Status.BOUNDED, ...),
+    "an upper bound": (lambda: rd.theory.lipschitz_local("-alpha*L@H + beta*(A@H)**2"), Status.BOUNDED, ...),
     "a step": (lambda: rd.step_limit("BS"), Status.PROVED, 1 / (ALPHA + BETA)),
     "a life": (lambda: rd.existence("AC"), Status.PROVED, "global"),
     "a blow-up": (lambda: rd.existence("F"), Status.PROVED, "local"),
@@ -30,18 +30,18 @@ QUESTIONS: dict[str, tuple[Any, Status, Any]] = {
     "no box": (lambda: rd.invariant_box("BS", "row"), Status.PROVED, None),
     "a rectangle": (lambda: rd.invariant_box("u' = -u; v' = -v", "row", {"u": (0, 1)}), Status.PROVED, ...),
     "classes": (lambda: rd.classify("FB"), Status.PROVED, ...),
-    "weights": (lambda: rd.conserved("diffusion"), Status.PROVED, ...),
-    "no weights": (lambda: rd.conserved("F"), Status.PROVED, None),
-    "an energy law": (lambda: rd.energy_law("diffusion"), Status.PROVED, ...),
-    "a flow": (lambda: rd.reaction_flow("F"), Status.PROVED, ...),
-    "a method": (lambda: rd.choose_method("BS"), Status.PROVED, "exact"),
+    "weights": (lambda: rd.theory.conserved("diffusion"), Status.PROVED, ...),
+    "no weights": (lambda: rd.theory.conserved("F"), Status.PROVED, None),
+    "an energy law": (lambda: rd.theory.energy_law("diffusion"), Status.PROVED, ...),
+    "a flow": (lambda: rd.theory.reaction_flow("F"), Status.PROVED, ...),
+    "a method": (lambda: rd.theory.choose_method("BS"), Status.PROVED, "exact"),
     "equal": (lambda: rd.equivalent("L@H", "H - A@H"), Status.PROVED, True),
     "different": (lambda: rd.equivalent("A@H", "H"), Status.PROVED, False),
-    "identifiable": (lambda: rd.identify("FB"), Status.PROVED, ...),
+    "identifiable": (lambda: rd.theory.identify("FB"), Status.PROVED, ...),
     "states": (lambda: rd.steady_states("F"), Status.PROVED, ...),
     "a dispersion": (lambda: rd.dispersion(PAIR, NUMBERS), ..., "turing"),
     "patterns": (lambda: rd.turing("F"), Status.PROVED, "impossible"),
-    "a preflight": (lambda: rd.preflight("BS", T=4, coefficients={"alpha": 1, "beta": 0.5}), ..., "safe"),
+    "a preflight": (lambda: rd.preflight("BS", T=4, values={"alpha": 1, "beta": 0.5}), ..., "safe"),
     "a claim": (lambda: rd.verify("M1.1")[0], Status.PROVED, True),
 }
 
@@ -113,7 +113,7 @@ def test_an_analysis_maps_questions_to_answers() -> None:
     assert found["lipschitz_global"]["row"].value == 2 * ALPHA + 2 * BETA
     assert found["filter"].status is Status.PROVED
     assert {"invariant_box", "step_limit_euler", "conserved", "energy_law", "identifiable", "method"} <= set(found)
-    with pytest.raises(rd.UnknownName, match="existence"):
+    with pytest.raises(rd.errors.UnknownName, match="existence"):
         found["existense"]
 
 

@@ -42,7 +42,7 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield tmp_path
     sys.modules.pop("gelu_plugin", None)
     if "gelu_outside" in FUNCTIONS:
-        rd.unregister_function("gelu_outside")
+        rd.vocabulary.unregister_function("gelu_outside")
 
 
 @pytest.mark.slow
@@ -55,7 +55,7 @@ def test_a_function_from_outside_goes_through_everything(plugin: Path) -> None:
     assert found.answers["existence"] == "global"
 
     graph = rd.generators.ring(8)
-    report = rd.preflight(system, graph=graph, coefficients={"alpha": 1, "beta": 0.5}, T=1, method="rk4", step=0.25)
+    report = rd.preflight(system, graph=graph, values={"alpha": 1, "beta": 0.5}, T=1, method="rk4", step=0.25)
     assert report.outcome in ("safe", "undecided")
     assert any("0.565" in str(f) or "113/200" in str(f) for f in report.findings), report.findings
 
@@ -126,10 +126,10 @@ def test_entry_points_are_loaded_and_called(tmp_path: Path, monkeypatch: pytest.
         with pytest.raises(MissingDependency, match="expected the plugin cube at cube_package:nobody"):
             load_plugins()
     finally:
-        rd.unregister_function("cube_of_package")
+        rd.vocabulary.unregister_function("cube_of_package")
 
 
 def test_equations_import_nothing(plugin: Path) -> None:
-    with pytest.raises(rd.LanguageError):
+    with pytest.raises(rd.errors.LanguageError):
         rd.parse("gelu_plugin(H)")
     assert "gelu_plugin" not in sys.modules

@@ -159,7 +159,7 @@ def test_comparison_of_one_euler_step() -> None:
     setting = PublishedSetting("BS", "none", "OA", "SC", "SC", 1.0, 1.0, "euler", "this test")
     methods = (("exact", None), ("euler", 1.0), ("rk4", 1.0))
     curves = response_curves(
-        rd.catalogue["BS"], T=1.0, coefficients={"alpha": 1.0, "beta": 1.0}, methods=methods, points=2001
+        rd.catalogue["BS"], T=1.0, values={"alpha": 1.0, "beta": 1.0}, methods=methods, points=2001
     )
     row = response_rows.compare("BS", setting, 1.0, 1.0, curves)
     assert row["from"] == pytest.approx(np.sqrt(2), abs=1e-3)
@@ -171,7 +171,7 @@ def test_comparison_of_one_euler_step() -> None:
     assert row["euler_error"] == pytest.approx(np.abs(1 + z - np.exp(z)).max())
     quiet: dict[str, Any] = {"alpha": 0.1, "beta": 0.1}
     still = response_rows.compare(
-        "BS", setting, 0.1, 0.1, response_curves(rd.catalogue["BS"], T=1.0, coefficients=quiet, methods=methods)
+        "BS", setting, 0.1, 0.1, response_curves(rd.catalogue["BS"], T=1.0, values=quiet, methods=methods)
     )
     assert (still["euler_width"], still["rk4_width"]) == (0.0, 0.0)
     assert np.isnan(still["euler_gain"])

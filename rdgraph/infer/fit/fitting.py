@@ -241,7 +241,7 @@ def fit(
     graph: Any,
     normalisation: str = "symmetric",
     initial: Any = None,
-    fixed: Mapping[str, Any] | None = None,
+    values: Mapping[str, Any] | None = None,
     start: Mapping[str, Any] | None = None,
     starts: int = 8,
     sigma: float | None = None,
@@ -269,7 +269,7 @@ def fit(
         normalisation: of the graph.
         initial: the start (n,) or (n, d) where it is known; without it, it is estimated with the coefficients, which
             needs every node to be observed at some time.
-        fixed: coefficients that are known, by name; also masks and matrices.
+        values: coefficients that are known, by name; also masks and matrices.
         start: values to start from; the others are drawn.
         starts: how many starts.
         sigma: the standard deviation of the noise where it is known; without it, it is estimated.
@@ -302,15 +302,15 @@ def fit(
     >>> fit("-a*L@H + b*L@H", noisy, torch.linspace(0, 2, 9), graph=ring)
     Traceback (most recent call last):
     ...
-    rdgraph.errors.NotApplicable: the flow reveals a - b, and not a, b; fix some, as in fixed={'a': 1.0}
+    rdgraph.errors.NotApplicable: the flow reveals a - b, and not a, b; fix some, as in values={'a': 1.0}
     """
     _check_system(system)
     operator = operator_of(graph, normalisation)
     observed = read_observations(system, states, times, operator.num_nodes)
-    known = {name: _known(name, value, system) for name, value in (fixed or {}).items()}
+    known = {name: _known(name, value, system) for name, value in (values or {}).items()}
     names = [name for name in valued_letters(system) if name not in known]
     if not names:
-        raise InvalidArgument("expected a coefficient to look for, got all of them fixed; leave one out of fixed")
+        raise InvalidArgument("expected a coefficient to look for, got all of them fixed; leave one out of values")
     _check_settings(starts, level, sigma, seed, effort)
     for name in start or {}:
         if name not in names:
@@ -454,7 +454,7 @@ def _refuse_lost(found: Identifiability, names: list[str], note: str) -> None:
         return
     told = ", ".join(map(str, found.combinations)) or "none of them"
     raise NotApplicable(
-        f"the flow reveals {told}, and not {', '.join(lost)}{note}; fix some, as in fixed={{{lost[0]!r}: 1.0}}"
+        f"the flow reveals {told}, and not {', '.join(lost)}{note}; fix some, as in values={{{lost[0]!r}: 1.0}}"
     )
 
 

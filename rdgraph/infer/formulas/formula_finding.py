@@ -200,7 +200,7 @@ class Formula:
         >>> import numpy as np
         >>> x = np.linspace(0, 1, 30)
         >>> import rdgraph as rd
-        >>> rd.find_formula(x, 2.34*x, functions=[]).formula.with_numbers()
+        >>> rd.infer.find_formula(x, 2.34*x, functions=[]).formula.with_numbers()
         '2.34*H'
         """
         return to_text(self.lettered.word, [f"{value:.{digits}g}" for value in self.constants[number]])

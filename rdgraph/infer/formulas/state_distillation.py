@@ -281,7 +281,7 @@ def distil(
     >>> times = torch.linspace(0, 3, 31, dtype=torch.float64)
     >>> seen = rd.solve(field, start, times).states
     >>> seen = seen + 0.005 * torch.randn(seen.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    >>> found = rd.distil(seen, times, grid, "-alpha*L@H + phi(H)", initial=start, functions=[], level=None)
+    >>> found = rd.infer.distil(seen, times, grid, "-alpha*L@H + phi(H)", initial=start, functions=[], level=None)
     >>> found.formula
     'beta*H*(1 - H)'
     >>> {name: round(value, 1) for name, value in found.values.items()}

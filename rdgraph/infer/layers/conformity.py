@@ -326,7 +326,7 @@ def conform(
     self_loops: bool | str | None = None,
     transposed: bool | None = False,
     values: Mapping[str, Any] | None = None,
-    coefficients: Mapping[str, str] | Iterable[str] | None = None,
+    kinds: Mapping[str, str] | Iterable[str] | None = None,
     assume: Iterable[str] | str = (),
     functions: Mapping[str, Sequence[str]] | None = None,
     operators: Mapping[str, OperatorRule] | None = None,
@@ -353,7 +353,7 @@ def conform(
         self_loops: whether A has added self-loops; both are tried where it is None.
         transposed: whether messages flow against the arrows; both are tried where it is None.
         values: of letters that are known; the others are fitted.
-        coefficients: kinds of letters, as in `parse`.
+        kinds: kinds of letters, as in `parse`.
         assume: signs and relations, as in `parse`; scalars are positive unless said otherwise, channels where it is
             said.
         functions: for a letter such as phi, the functions that phi(...) may stand for.
@@ -384,7 +384,7 @@ def conform(
     """
     rules = dict(operators or {})
     texts = _chosen_functions(equation, functions or {})
-    systems = [parse(text, coefficients, assume=assume, operators=dict.fromkeys(rules, "operator")) for text in texts]
+    systems = [parse(text, kinds, assume=assume, operators=dict.fromkeys(rules, "operator")) for text in texts]
     targets = [Target(_mapped(right_hand_side(s), input_map, output_map), compared, count, step, T) for s in systems]
     bound = None if graph is None else read_graph(graph)
     free = Freedoms(declared_readings(normalisation, self_loops, transposed), read_values(values), rules, shapes or {})

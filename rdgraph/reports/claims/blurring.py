@@ -42,7 +42,7 @@ def blur(e: Evidence) -> ClaimVerdict:
 @decides("M1.2")
 def ten_lines(e: Evidence) -> ClaimVerdict:
     chain = derivation("bs-appendix")
-    closed = Derivation("closed", (chain.lines[0], "H - L@L@H"), chain.hypotheses, chain.letters)
+    closed = Derivation("closed", (chain.lines[0], "H - L@L@H"), chain.hypotheses, letters=chain.letters)
     e.check("every line equals (I - L^2) H", closed.check().holds)
     return _chain(e, "bs-appendix")
 

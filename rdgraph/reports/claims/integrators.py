@@ -132,10 +132,10 @@ def normalisations(e: Evidence) -> ClaimVerdict:
         "power 0": ("I", "Q@P"),
     }
     for text, lines in steps.items():
-        e.check(text, Derivation(text, lines, inverse, letters).check().holds)
+        e.check(text, Derivation(text, lines, inverse, letters=letters).check().holds)
     sums = ("a*(Q@X@P@H) + b*(Q@S@P@H)", "Q@((a*X + b*S)@(P@H))")
-    e.check("sums with scalar coefficients carry over", Derivation("sum", sums, inverse, letters).check().holds)
-    bare = Derivation("bare", steps["A_row = Q S P"], (), letters).check()
+    e.check("sums with scalar coefficients carry over", Derivation("sum", sums, inverse, letters=letters).check().holds)
+    bare = Derivation("bare", steps["A_row = Q S P"], (), letters=letters).check()
     e.check("only P Q = Q P = I was used, and it was needed", not bare.holds, bare.first_failure)
     return all_hold(e)
 

@@ -276,6 +276,7 @@ class VectorField(nn.Module):
         operator: Operator,
         coefficients: Mapping[str, Tensor],
         batch: tuple[int, ...],
+        *,
         further: HeldOperators | None = None,
     ) -> None:
         super().__init__()
@@ -440,7 +441,7 @@ class VectorField(nn.Module):
         """The field of another system in the same letters: its operators and coefficients are those of this one."""
         held = self._held
         values = {name: held[name] for name in (*valued_letters(system), *system.learned)}
-        return VectorField(system, self.operator, values, self.batch, self.further)
+        return VectorField(system, self.operator, values, self.batch, further=self.further)
 
     def prepared(self) -> VectorField:
         """The field with its coefficients computed once, for many evaluations between two backward passes."""
@@ -486,7 +487,7 @@ class VectorField(nn.Module):
             raise InvalidArgument("expected a batched field, got one without a batch; use the field itself")
         place = tuple(int(i) for i in torch.unravel_index(torch.tensor(index), self.batch))
         values = {name: self._shapes[name].member(value, place) for name, value in self._held.items()}
-        single = VectorField(self.system, self.operator.member(place), values, (), self.further.member(place))
+        single = VectorField(self.system, self.operator.member(place), values, (), further=self.further.member(place))
         single._initial = None if self._initial is None else self._initial[place]
         return single
 
@@ -497,7 +498,7 @@ class VectorField(nn.Module):
         """
         values = {name: self._shapes[name].members(value, index) for name, value in self._held.items()}
         operator, further = self.operator.members(index), self.further.members(index)
-        some = VectorField(self.system, operator, values, (len(index),), further)
+        some = VectorField(self.system, operator, values, (len(index),), further=further)
         if self._initial is not None:
             some._initial = self._initial.reshape(-1, *self._initial.shape[-2:]).index_select(0, index)
         return some
@@ -575,7 +576,7 @@ class VectorField(nn.Module):
 def lower(
     system: System | str,
     operator: Operator | Any,
-    coefficients: Mapping[str, Any] | None = None,
+    values: Mapping[str, Any] | None = None,
     *,
     batch: tuple[int, ...] = (),
     operators: Mapping[str, Any] | None = None,
@@ -587,7 +588,7 @@ def lower(
     Args:
         system: a system, or a text or name that `parse` reads.
         operator: the A of a graph, from `graph.operator(...)`.
-        coefficients: numbers, tensors or parameters by name: a scalar (), a channel vector (d,), a node vector (n,), a
+        values: numbers, tensors or parameters by name: a scalar (), a channel vector (d,), a node vector (n,), a
             mixing matrix (d, d), each with or without the batch shape in front; for a learned function its control
             values (K,), or (d, K) per channel, `LearnedValues`, or a function of numpy that it shall be near.
         batch: the shape of the members that have edge weights or coefficients of their own; states that share all of
@@ -622,6 +623,6 @@ def lower(
             f"expected edge weights of batch {tuple(batch)}, got {operator.batch}; pass batch={operator.batch}"
         )
     shapes = coefficient_shapes(system, operator.num_nodes, tuple(batch))
-    values = read_coefficients(coefficients or {}, shapes, system, operator)
+    tensors = read_coefficients(values or {}, shapes, system, operator)
     further = read_operators(operators or {}, system.operators, operator, tuple(batch))
-    return VectorField(system, operator, values, tuple(batch), further)
+    return VectorField(system, operator, tensors, tuple(batch), further=further)

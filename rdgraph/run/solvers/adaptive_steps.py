@@ -21,7 +21,7 @@ from torch import Tensor
 from rdgraph.errors import NotApplicable
 from rdgraph.run.solvers.compiled_steps import Compilation, CompiledMembers
 from rdgraph.run.solvers.fixed_steps import is_within
-from rdgraph.run.solvers.solution import Stats, Status
+from rdgraph.run.solvers.solution import RunStatus, Stats
 from rdgraph.run.solvers.steppers import combine, first_is_nan
 from rdgraph.vocabulary.methods import methods
 
@@ -223,7 +223,7 @@ class Tolerances:
 
 
 class AdaptiveIntegration(NamedTuple):
-    """States (K, B, n, d) at all times, `Status` codes (B,), when a member failed (B,), NaN where it did not."""
+    """States (K, B, n, d) at all times, `RunStatus` codes (B,), when a member failed (B,), NaN where it did not."""
 
     states: Tensor
     codes: Tensor
@@ -294,8 +294,8 @@ class _StepSearch:
         """The members that move from a state that is one, with their first step; the others are settled."""
         within = is_within(self.starts, self.tolerances.bound)
         undefined = first_is_nan([self.starts])
-        codes = torch.where(undefined, Status.NOT_A_NUMBER.code, Status.BLOW_UP.code)
-        self.codes = torch.where(within, Status.OK.code, codes).cpu().numpy()
+        codes = torch.where(undefined, RunStatus.NOT_A_NUMBER.code, RunStatus.BLOW_UP.code)
+        self.codes = torch.where(within, RunStatus.OK.code, codes).cpu().numpy()
         everyone = np.arange(len(self.codes))
         waiting = self.times == self.times[0]
         for k, row in enumerate(waiting):
@@ -364,7 +364,7 @@ class _StepSearch:
             peak[some] = host(last.abs().amax((-2, -1)).double())
         beyond = good & ~(peak <= self.tolerances.bound)
         failed = group.members[beyond]
-        self.codes[failed] = Status.BLOW_UP.code
+        self.codes[failed] = RunStatus.BLOW_UP.code
         self._leave(failed, group.state, np.flatnonzero(beyond))
         return good & ~beyond, ~beyond
 
@@ -398,14 +398,14 @@ class _StepSearch:
         time, step = self.time[who], self.step[who]
         unresolved = ~(time + step > time)
         short = unresolved | (step <= SHORTEST * (self.times[-1, who] - self.times[0, who]))
-        codes = np.where(self.tries[who] >= self.tolerances.max_steps, Status.TOO_MANY_STEPS.code, 0)
+        codes = np.where(self.tries[who] >= self.tolerances.max_steps, RunStatus.TOO_MANY_STEPS.code, 0)
         if short.any():
             rate = _growth(group)
             reach = np.fmax(step, np.spacing(np.abs(time)))
             faster = unresolved | (rate > _FASTER * np.maximum(self.rate[who], 0))
             runs_away = short & faster & (rate * reach > _GROWTH)
-            codes[unresolved] = Status.STEP_UNDERFLOW.code
-            codes[runs_away] = Status.BLOW_UP.code
+            codes[unresolved] = RunStatus.STEP_UNDERFLOW.code
+            codes[runs_away] = RunStatus.BLOW_UP.code
             codes = np.where(short & (self.broken[who] > 0), self.broken[who], codes)
         if not codes.any():
             return group
@@ -416,8 +416,8 @@ class _StepSearch:
     def _look_for_broken(self, who: np.ndarray, values: list[Tensor] | tuple[Tensor, ...]) -> None:
         """Note for whom one of the values is not finite, and whether NaN or infinity came first."""
         finite = torch.stack([torch.isfinite(value).all(-1).all(-1) for value in values]).all(0)
-        codes = torch.where(first_is_nan(values), Status.NOT_A_NUMBER.code, Status.BLOW_UP.code)
-        self.broken[who] = host(torch.where(finite, Status.OK.code, codes))
+        codes = torch.where(first_is_nan(values), RunStatus.NOT_A_NUMBER.code, RunStatus.BLOW_UP.code)
+        self.broken[who] = host(torch.where(finite, RunStatus.OK.code, codes))
 
     def _save(self, number: int, members: np.ndarray, states: Tensor) -> None:
         self.saves.add(np.full(len(members), number), members, states)

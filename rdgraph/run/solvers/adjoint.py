@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from rdgraph.errors import NotApplicable
 from rdgraph.run.solvers.adaptive_steps import Tolerances, integrate_adaptive
-from rdgraph.run.solvers.solution import Stats, Status
+from rdgraph.run.solvers.solution import RunStatus, Stats
 from rdgraph.run.solvers.steppers import first_is_nan
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Member(NamedTuple):
     """One member's states (K, n, d), its status and the time of its last state (NaN where ok)."""
 
     states: Tensor
-    status: Status
+    status: RunStatus
     failed_at: float
     stats: Stats
 
@@ -62,7 +62,7 @@ class Member(NamedTuple):
 class _Halt(Exception):
     """Integration of this member ends here: a way out of torchdiffeq, not an error."""
 
-    def __init__(self, status: Status) -> None:
+    def __init__(self, status: RunStatus) -> None:
         super().__init__(status)
         self.status = status
 
@@ -99,14 +99,14 @@ class _Watched(nn.Module):
             self.accepted += 1
             return
         if self.accepted + self.rejected >= self.settings.tolerances.max_steps:
-            raise _Halt(Status.TOO_MANY_STEPS)
+            raise _Halt(RunStatus.TOO_MANY_STEPS)
         if not bool(t0 + dt > t0):
             raise _Halt(self._broken(known) or self._underflow(known, float(t0)))
 
     def judge(self, H: Tensor) -> None:
         """Whether a state is one to go on from."""
         if not bool(H.abs().max() <= self.settings.tolerances.bound):
-            raise _Halt(self._broken(H) or Status.BLOW_UP)
+            raise _Halt(self._broken(H) or RunStatus.BLOW_UP)
 
     def _accept(self, t0: Tensor, H: Tensor, dt: Tensor) -> None:
         self.accepted += self.watching
@@ -114,20 +114,20 @@ class _Watched(nn.Module):
     def _reject(self, t0: Tensor, H: Tensor, dt: Tensor) -> None:
         self.rejected += self.watching
 
-    def _broken(self, H: Tensor) -> Status | None:
+    def _broken(self, H: Tensor) -> RunStatus | None:
         """What the first value says that is not finite, if there is one."""
         values = [H, *self._recent] if self.reached is None else [*self._recent, H]
         if all(bool(torch.isfinite(value).all()) for value in values):
             return None
-        return Status.NOT_A_NUMBER if bool(first_is_nan(values)) else Status.BLOW_UP
+        return RunStatus.NOT_A_NUMBER if bool(first_is_nan(values)) else RunStatus.BLOW_UP
 
-    def _underflow(self, H: Tensor, time: float) -> Status:
+    def _underflow(self, H: Tensor, time: float) -> RunStatus:
         """Time cannot be resolved finely enough: does the state run away, or is the equation too stiff or rough?"""
         with torch.no_grad():
             slope = self.field(time, H).double()
         size = float((H.double() ** 2).sum())
         growth = float((H.double() * slope).sum()) / size if size else 0.0
-        return Status.BLOW_UP if growth * float(np.spacing(abs(time))) > _GROWTH else Status.STEP_UNDERFLOW
+        return RunStatus.BLOW_UP if growth * float(np.spacing(abs(time))) > _GROWTH else RunStatus.STEP_UNDERFLOW
 
     def finish(self, H: Tensor) -> None:
         """The last state is there, and is judged like the others; the way back of the adjoint is not watched."""
@@ -163,7 +163,7 @@ def _failing(field: VectorField, H0: Tensor, times: Tensor, tolerances: Toleranc
     course = integrate_adaptive(field, H0, times, tolerances)
     failed: dict[int, Member] = {}
     for index in course.codes.nonzero().flatten().tolist():
-        status = tuple(Status)[int(course.codes[index])]
+        status = tuple(RunStatus)[int(course.codes[index])]
         cost = Stats() if failed else course.stats
         failed[index] = Member(course.states[:, index], status, float(course.failed_at[index]), cost)
     return failed
@@ -185,7 +185,7 @@ def _integrate(field: VectorField, H0: Tensor, times: Tensor, settings: AdjointS
     watched = _Watched(field, settings)
     try:
         watched.judge(H0.detach())
-        return Member(_run(watched, H0, times), Status.OK, float("nan"), watched.stats)
+        return Member(_run(watched, H0, times), RunStatus.OK, float("nan"), watched.stats)
     except _Halt as halt:
         status = halt.status
     reached = times[0].detach() if watched.reached is None else watched.reached

@@ -104,12 +104,12 @@ class Powers:
     """b_0(A) X, ..., b_K(A) X of features X (n, f) and, as a last column, of the ones; files that are read by rows.
 
     b_k is T_k, Chebyshev's polynomial, where A is symmetric (`kind` "chebyshev"), and the power A^k elsewhere
-    ("taylor"). Made by `rdgraph.propagate`, and opened again by `Powers(folder)`, which reads the files once through to
-    see that they are those that were written.
+    ("taylor"). Made by `rdgraph.run.propagate`, and opened again by `Powers(folder)`, which reads the files once
+    through to see that they are those that were written.
 
     >>> import rdgraph as rd, tempfile
     >>> folder = Path(tempfile.mkdtemp())
-    >>> made = rd.propagate(rd.generators.path(3), [[1.0], [0.0], [0.0]], degree=2, out=folder, normalisation="row")
+    >>> made = rd.run.propagate(rd.generators.path(3), [[1.0], [0.0], [0.0]], degree=2, out=folder, normalisation="row")
     >>> Powers(folder).rows([0, 2])[:, :, 0]
     array([[1. , 0. ],
            [0. , 0. ],
@@ -120,7 +120,7 @@ class Powers:
         self.folder = Path(folder)
         record = PowersRecord.read(self.folder)
         if record is None or record.degree < 0:
-            raise FileError(f"expected {WHAT} in {self.folder}, got none; make them with rdgraph.propagate")
+            raise FileError(f"expected {WHAT} in {self.folder}, got none; make them with rdgraph.run.propagate")
         check_powers(self.folder, record)
         self._open(record)
 
@@ -289,7 +289,7 @@ def propagate(
 
     >>> import rdgraph as rd, tempfile
     >>> out = Path(tempfile.mkdtemp())
-    >>> rd.propagate(rd.generators.ring(5), np.eye(5, 2), degree=3, out=out)
+    >>> rd.run.propagate(rd.generators.ring(5), np.eye(5, 2), degree=3, out=out)
     Powers(chebyshev: 5 nodes, 2 features, degree 3)
     """
     degree, device = read_whole(degree, 0, "degree"), read_device(device)

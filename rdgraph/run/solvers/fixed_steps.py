@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from rdgraph.errors import InvalidArgument
-from rdgraph.run.solvers.solution import Stats, Status
+from rdgraph.run.solvers.solution import RunStatus, Stats
 from rdgraph.run.solvers.steppers import Marching, Stepper, StepResult, Stretch
 from rdgraph.run.solvers.trackers import Recorder
 
@@ -241,12 +241,12 @@ def integrate_fixed(
     """Integrate all members; `make_stepper(H0)` gives the method for trajectories that start at H0."""
     stepper = make_stepper(H0)
     march = _march(stepper, H0, timetable, recorder, bound, cubic)
-    codes = torch.where(march.alive, Status.OK.code, Status.BLOW_UP.code)
+    codes = torch.where(march.alive, RunStatus.OK.code, RunStatus.BLOW_UP.code)
     failed_at = torch.where(march.alive, torch.nan, _pick(timetable.grid.detach(), march.survived))
     steppers = [stepper]
     if not bool(march.alive.all()):
         undefined = _is_undefined(stepper, march, timetable)
-        codes = torch.where(undefined & ~march.alive, Status.NOT_A_NUMBER.code, codes)
+        codes = torch.where(undefined & ~march.alive, RunStatus.NOT_A_NUMBER.code, codes)
         if march.state.requires_grad:
             recorder, rest = recorder.silent(), _rest(H0, march.survived)
             steppers.append(make_stepper(choose(march.survived > 0, H0, rest)))

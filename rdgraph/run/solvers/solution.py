@@ -14,10 +14,10 @@ from rdgraph.errors import UnknownName
 from rdgraph.wording import html_table
 
 
-class Status(StrEnum):
+class RunStatus(StrEnum):
     """How the integration of one member ended.
 
-    >>> Status.BLOW_UP == "blow-up"
+    >>> RunStatus.BLOW_UP == "blow-up"
     True
     """
 
@@ -33,8 +33,8 @@ class Status(StrEnum):
 
     @property
     def code(self) -> int:
-        """Position of this status in `tuple(Status)`, which is how tensors hold it; 0 is ok."""
-        return tuple(Status).index(self)
+        """Position of this status in `tuple(RunStatus)`, which is how tensors hold it; 0 is ok."""
+        return tuple(RunStatus).index(self)
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,8 @@ class Solution:
 
     times (K,) or (K, *batch); states (K, *batch, n, d), or (1, *batch, n, d) with the last one alone where states were
     not kept, with the channels of all `fields` side by side, of which `solution["u"]` cuts out one; measures name ->
-    (K, ...); codes (*batch) positions in `tuple(Status)`; failed_at (*batch), NaN where ok. A member that failed keeps
-    its last finite state from `failed_at` on, the time that state belongs to, and that frozen state carries no
+    (K, ...); codes (*batch) positions in `tuple(RunStatus)`; failed_at (*batch), NaN where ok. A member that failed
+    keeps its last finite state from `failed_at` on, the time that state belongs to, and that frozen state carries no
     gradient. `method` is the one that integrated, `reason` says why where it was chosen by `auto`.
 
     >>> import torch
@@ -102,9 +102,9 @@ class Solution:
 
     @cached_property
     def status(self) -> np.ndarray:
-        """`Status` of every member, an object array of shape batch (0-dimensional without a batch)."""
-        names = np.empty(len(Status), dtype=object)
-        names[:] = list(Status)
+        """`RunStatus` of every member, an object array of shape batch (0-dimensional without a batch)."""
+        names = np.empty(len(RunStatus), dtype=object)
+        names[:] = list(RunStatus)
         return np.asarray(names[self.codes.cpu().numpy()], dtype=object)
 
     @property

@@ -17,7 +17,7 @@ from rdgraph.run.solvers.automatic import Automatic, automatic
 from rdgraph.run.solvers.compiled_steps import ADAPTIVE_EVALUATIONS, Compilation, CompiledRungeKutta
 from rdgraph.run.solvers.fixed_steps import Integration, Timetable, choose, integrate_fixed, is_within, make_timetable
 from rdgraph.run.solvers.noise import BrownianPath, EulerMaruyama, read_seeds
-from rdgraph.run.solvers.solution import Solution, Stats, Status
+from rdgraph.run.solvers.solution import RunStatus, Solution, Stats
 from rdgraph.run.solvers.splitting import ExponentialEulerMaruyama, FieldStrang, Imex
 from rdgraph.run.solvers.steppers import Splitting, Stepper, first_is_nan, fixed_stepper
 from rdgraph.run.solvers.trackers import Measure, Recorder, Tracker
@@ -379,7 +379,7 @@ def _exact(
     states, stats = exact_states(_bound(field, start), start, times, **limits)
     good = (is_within(states, bound) & started).cumprod(0).bool()
     alive = good[-1]
-    codes = torch.where(alive, Status.OK.code, Status.BLOW_UP.code)
+    codes = torch.where(alive, RunStatus.OK.code, RunStatus.BLOW_UP.code)
     failed_at = alive.new_full(alive.shape, torch.nan, dtype=times.dtype)
     if not bool(alive.all()):
         last = (good.sum(0) - 1).clamp(min=0)
@@ -387,7 +387,7 @@ def _exact(
         failed_at = torch.where(alive, failed_at, every.gather(0, last[None])[0])
         with torch.no_grad():
             slope = _bound(field, H0)(None, H0)
-        codes = torch.where(~alive & first_is_nan([H0.detach(), slope]), Status.NOT_A_NUMBER.code, codes)
+        codes = torch.where(~alive & first_is_nan([H0.detach(), slope]), RunStatus.NOT_A_NUMBER.code, codes)
         if states.requires_grad:
             reached = torch.minimum(times if times.ndim > 1 else _spread(times, field.batch), _end(alive, failed_at))
             states, more = exact_states(_bound(field, start), start, reached, **limits)

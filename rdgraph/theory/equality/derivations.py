@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -77,6 +77,7 @@ class Derivation:
     name: str
     lines: tuple[str, ...]
     hypotheses: tuple[str, ...] = ("L = I - A",)
+    _: KW_ONLY
     letters: Mapping[str, str] = field(default_factory=dict)
     title: str = ""
     source: str = ""
@@ -131,9 +132,9 @@ def derivations() -> dict[str, Derivation]:
             item["name"],
             tuple(item["lines"]),
             tuple(item["hypotheses"]),
-            item.get("letters", {}),
-            item["title"],
-            item["source"],
+            letters=item.get("letters", {}),
+            title=item["title"],
+            source=item["source"],
         )
     return found
 

@@ -262,7 +262,7 @@ def register_function(
     Traceback (most recent call last):
         ...
     rdgraph.errors.InvalidArgument: expected f'(x) in [0, 1/4] for half_example, got 1/2 at x = -64; correct the fact
-    >>> rd.unregister_function("swish_example")
+    >>> rd.vocabulary.unregister_function("swish_example")
     """
     _check_name(name)
     facts = _Facts(

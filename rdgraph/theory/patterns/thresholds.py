@@ -22,7 +22,7 @@ from rdgraph.reals.budget import within_budget
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
 from rdgraph.theory.patterns.bands import between, characteristic, hurwitz_determinants, real_roots
-from rdgraph.theory.patterns.critical_ratio import check_slopes
+from rdgraph.theory.patterns.critical_ratios import check_slopes
 from rdgraph.theory.patterns.dispersion import (
     ANTI,
     END,

@@ -19,7 +19,7 @@ from rdgraph.reals.maxima import tidy
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
 from rdgraph.theory.patterns.bands import characteristic, hurwitz_determinants
-from rdgraph.theory.patterns.critical_ratio import check_slopes
+from rdgraph.theory.patterns.critical_ratios import check_slopes
 from rdgraph.theory.patterns.dispersion import END
 from rdgraph.theory.patterns.kinetics import Kinetics, system_kinetics
 from rdgraph.theory.patterns.linearisation import (

@@ -58,7 +58,7 @@ def test_soft_adjacency_has_a_kernel_and_no_inner_product() -> None:
     assert rayleigh(column(1, 1, 1, 1), soft).abs().max() < 1e-15
     turning = operator(ring(3), "row").with_weights(torch.tensor([0.9, 0.1, 0.1, 0.9, 0.9, 0.1], dtype=F64), "row")
     assert value(kernel_distance, column(1, 1, 1), turning) < 1e-15
-    with pytest.raises(rd.NotApplicable, match="undirected graph"):
+    with pytest.raises(rd.errors.NotApplicable, match="undirected graph"):
         rayleigh(column(1, 2, 3), turning)
 
 
@@ -265,7 +265,7 @@ def evenly(weight: float) -> Operator:
     ],
 )
 def test_what_a_measure_cannot_answer_is_refused(call, words: str) -> None:
-    with pytest.raises(rd.NotApplicable, match=words):
+    with pytest.raises(rd.errors.NotApplicable, match=words):
         call()
 
 
@@ -300,5 +300,5 @@ def test_arguments_that_do_not_fit_are_refused(call, words: str) -> None:
 
 
 def test_unknown_measures_are_named() -> None:
-    with pytest.raises(rd.UnknownName, match="did you mean 'rayleigh'"):
+    with pytest.raises(rd.errors.UnknownName, match="did you mean 'rayleigh'"):
         make_measures(plain=operator(path(3)), names=["raleigh"])

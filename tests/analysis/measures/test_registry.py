@@ -25,7 +25,7 @@ from studies.oversmoothing.rows import curve_rows
 F64 = torch.float64
 
 
-def spread(H: Tensor, op: rd.Operator, labels: Any) -> Tensor:
+def spread(H: Tensor, op: rd.graphs.Operator, labels: Any) -> Tensor:
     """Largest minus least entry, in units of the nodes: a measure that needs two things."""
     assert len(labels) == op.num_nodes
     return (H.amax((-2, -1)) - H.amin((-2, -1))) / op.num_nodes
@@ -34,10 +34,15 @@ def spread(H: Tensor, op: rd.Operator, labels: Any) -> Tensor:
 @pytest.fixture
 def outside() -> Iterator[analysis.Measure]:
     record = analysis.Measure(
-        "spread", spread, ("operator", "labels"), "spread", r"$(\max H - \min H)/N$", (0.0, math.inf)
+        "spread",
+        spread,
+        ("operator", "labels"),
+        label="spread",
+        formula=r"$(\max H - \min H)/N$",
+        range=(0.0, math.inf),
     )
     yield analysis.register_measure(record)
-    analysis.unregister_measure("spread")
+    analysis.measures.unregister_measure("spread")
 
 
 # ---------------------------------------------------------------------- what a record promises
@@ -76,15 +81,15 @@ def test_a_registered_measure_is_taken_with_the_others(outside: analysis.Measure
     assert list(found)[-1] == "spread"
     assert float(found["spread"]) == 1.0
     with pytest.raises(InvalidArgument, match="expected labels for spread"):
-        analysis.make_measures(plain=plain, names=["spread"])
-    assert analysis.find_measure("spread") is outside
+        analysis.measures.make_measures(plain=plain, names=["spread"])
+    assert analysis.measures.find_measure("spread") is outside
 
 
 def test_a_registered_measure_is_followed_by_solve(outside: analysis.Measure) -> None:
     graph = rd.generators.path(3)
     op = graph.operator("row", dtype=F64)
     H = torch.tensor([[0.0], [1.0], [3.0]], dtype=F64)
-    made = analysis.make_measures(
+    made = analysis.measures.make_measures(
         plain=graph.operator("none", dtype=F64), op=op, labels=[0, 1, 1], names=["spread", "dirichlet_energy"]
     )
     solution = rd.solve(rd.lower("diffusion", op, {"alpha": 1.0}), H, [0.0, 1.0], "exact", measures=made)
@@ -111,11 +116,11 @@ def test_registration_is_checked(outside: analysis.Measure) -> None:
     with pytest.raises(InvalidArgument, match="expected a Measure, got function"):
         analysis.register_measure(spread)  # type: ignore[arg-type]
     with pytest.raises(UnknownName, match="did you mean 'spread'"):
-        analysis.unregister_measure("spraed")
-    rest = ("", "$x$", (0.0, 1.0))
+        analysis.measures.unregister_measure("spraed")
+    rest = {"label": "", "formula": "$x$", "range": (0.0, 1.0)}
     with pytest.raises(InvalidArgument, match="expected a Python name"):
-        analysis.Measure("two words", spread, (), *rest)
+        analysis.Measure("two words", spread, (), **rest)
     with pytest.raises(InvalidArgument, match="needs among plain, operator, labels, got 'classes'"):
-        analysis.Measure("x", spread, ("classes",), *rest)
+        analysis.Measure("x", spread, ("classes",), **rest)
     with pytest.raises(InvalidArgument, match="expected a range"):
-        analysis.Measure("x", spread, (), "", "$x$", (1.0, 0.0))
+        analysis.Measure("x", spread, (), label="", formula="$x$", range=(1.0, 0.0))

@@ -86,7 +86,7 @@ def test_the_unnormalised_laplacian_does_not_commute_with_the_adjacency() -> Non
 def test_borders_of_blurring_sharpening_are_the_thresholds_of_the_extreme_modes() -> None:
     """p = (beta - alpha) lam - beta lam^2 = 0 where beta (1 - lam) = alpha: lam2 above, lam_max below."""
     lams, window = np.array([0.2, 0.6, 1.3, 1.8]), ((0.0, 1.0), (-2.0, 2.0))
-    found = stability_borders(catalogue["BS"], lams, ("alpha", "beta"), window, {})
+    found = stability_borders(catalogue["BS"], lams, ("alpha", "beta"), window, values={})
     assert [b.lam for b in found] == [0.2, 1.8]
     alpha, lam = sp.symbols("alpha lam")
     assert all(sp.simplify(b.formula.rhs - alpha / (1 - lam)) == 0 for b in found)
@@ -98,40 +98,42 @@ def test_borders_of_blurring_sharpening_are_the_thresholds_of_the_extreme_modes(
 
 def test_lines_of_all_modes_that_coincide_are_one_border() -> None:
     window = ((0.0, 1.0), (0.0, 1.0))
-    found = stability_borders(catalogue["FB"], np.array([0.3, 0.9, 1.6]), ("alpha", "beta"), window, {})
+    found = stability_borders(catalogue["FB"], np.array([0.3, 0.9, 1.6]), ("alpha", "beta"), window, values={})
     assert [str(b.formula.rhs) for b in found] == ["alpha"]
-    upright = stability_borders(catalogue["ST"], np.array([0.3, 0.9]), ("alpha", "beta"), ((-1, 1), (0, 1)), {})
+    upright = stability_borders(catalogue["ST"], np.array([0.3, 0.9]), ("alpha", "beta"), ((-1, 1), (0, 1)), values={})
     assert [str(b.formula.lhs) for b in upright] == ["alpha"]
     assert np.abs(upright[0].x).max() == 0
 
 
 def test_runge_kutta_methods_add_the_ends_of_their_stability() -> None:
     diffusion, window = parse("-alpha*L@H + beta*H"), ((0.0, 8.0), (-0.5, 0.5))
-    euler = stability_borders(diffusion, np.array([1.0, 2.0]), ("alpha", "beta"), window, {}, "euler", 0.5)
+    euler = stability_borders(
+        diffusion, np.array([1.0, 2.0]), ("alpha", "beta"), window, values={}, method="euler", step=0.5
+    )
     assert {b.level for b in euler} == {0.0, -4.0}
     end = next(b for b in euler if b.level == -4.0)
     assert end.lam == 2.0  # alpha lam - beta = 2/step
     assert np.interp(0.0, end.y[np.isfinite(end.y)], end.x[np.isfinite(end.x)]) == pytest.approx(2.0)
-    rk4 = stability_borders(diffusion, np.array([2.0]), ("alpha", "beta"), window, {}, "rk4", 1.0)
+    rk4 = stability_borders(diffusion, np.array([2.0]), ("alpha", "beta"), window, values={}, method="rk4", step=1.0)
     assert min(b.level for b in rk4) == pytest.approx(-2.785293563405282)
 
 
 def test_ties_with_the_kernel() -> None:
     """p(lam) = p(0): for BS beta (1 - lam) = alpha as well, since p(0) = 0; for FB* alpha = beta; ST has none."""
     lams, window = np.array([0.2, 0.6, 1.8]), ((0.0, 1.0), (0.0, 2.0))
-    ties = roughness_borders(catalogue["BS"], lams, ("alpha", "beta"), window, {})
+    ties = roughness_borders(catalogue["BS"], lams, ("alpha", "beta"), window, values={})
     assert [b.lam for b in ties] == [0.2]
     drawn = np.isfinite(ties[0].x)
     assert ties[0].y[drawn] == pytest.approx(ties[0].x[drawn] / 0.8)
-    assert [str(b.formula.rhs) for b in roughness_borders(catalogue["FB*"], lams, ("alpha", "beta"), window, {})] == [
-        "alpha"
-    ]
-    assert roughness_borders(catalogue["ST"], lams, ("alpha", "beta"), window, {}) == []
+    assert [
+        str(b.formula.rhs) for b in roughness_borders(catalogue["FB*"], lams, ("alpha", "beta"), window, values={})
+    ] == ["alpha"]
+    assert roughness_borders(catalogue["ST"], lams, ("alpha", "beta"), window, values={}) == []
 
 
 def test_borders_need_an_affine_symbol() -> None:
     with pytest.raises(NotApplicable, match="affine in alpha and beta"):
-        stability_borders(parse("-alpha*beta*L@H"), np.array([1.0]), ("alpha", "beta"), ((0, 1), (0, 1)), {})
+        stability_borders(parse("-alpha*beta*L@H"), np.array([1.0]), ("alpha", "beta"), ((0, 1), (0, 1)), values={})
 
 
 # ---------------------------------------------------------------------- diagrams
@@ -249,7 +251,7 @@ def test_only_excited_modes_count(random_op: Operator) -> None:
 def test_other_coefficients_are_fixed(random_op: Operator) -> None:
     found = phase_diagram(
         "-alpha*L@H + beta*(A@H - A@A@H) - gamma*H", random_op, np.array([0.5]), np.array([1.0, 2.0]),
-        coefficients={"gamma": 5.0}, method="exact", step=None, T=5.0,
+        values={"gamma": 5.0}, method="exact", step=None, T=5.0,
     )  # fmt: skip
     assert (found.simulated != GROWS).all()
     with pytest.raises(InvalidArgument, match="numbers for the others"):
@@ -303,4 +305,4 @@ def test_the_figure_shows_both_and_the_borders(random_op: Operator) -> None:
 def test_borders_are_those_of_one_equation(text: str) -> None:
     for borders in (stability_borders, roughness_borders):
         with pytest.raises(NotApplicable, match="expected one autonomous equation of first order"):
-            borders(text, np.array([0.5, 1.0]), ("alpha", "beta"), ((0.0, 1.0), (0.0, 1.0)), {})
+            borders(text, np.array([0.5, 1.0]), ("alpha", "beta"), ((0.0, 1.0), (0.0, 1.0)), values={})

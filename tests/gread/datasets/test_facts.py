@@ -56,7 +56,7 @@ def made(
     n = len(y)
     graph = Graph.from_edges(np.array(pairs).T.reshape(2, -1), n).undirected()
     features = np.eye(n, dtype=np.float32) if x is None else x
-    return NodeData(graph, features, np.array(y), masks(n=n) if splits is None else splits, Meta(name))  # type: ignore[arg-type]
+    return NodeData(graph, features, np.array(y), masks(n=n) if splits is None else splits, meta=Meta(name))  # type: ignore[arg-type]
 
 
 #: A triangle 0 1 2 with a loop at 0, a tail 2-3, a pair 4-5 with a loop at 4, and node 6 alone.
@@ -99,10 +99,10 @@ def test_directions_weights_and_order_of_nodes_do_not_matter() -> None:
     order = rng.permutation(20)
     number = np.argsort(order)
     one = NodeData(
-        Graph.from_edges(pairs, 20, rng.random(60) + 0.5), np.ones((20, 1), np.float32), y, masks(n=20), Meta("a")
+        Graph.from_edges(pairs, 20, rng.random(60) + 0.5), np.ones((20, 1), np.float32), y, masks(n=20), meta=Meta("a")
     )
     both = Graph.from_edges(np.concatenate([number[pairs], number[pairs[::-1]]], axis=1), 20)
-    other = NodeData(both, np.ones((20, 1), np.float32), y[order], masks(n=20), Meta("a"))
+    other = NodeData(both, np.ones((20, 1), np.float32), y[order], masks(n=20), meta=Meta("a"))
     first, second = count(one).to_dict(), count(other).to_dict()
     for key, value in first.items():
         assert second[key] == (pytest.approx(value, abs=1e-12) if isinstance(value, float) else value), key

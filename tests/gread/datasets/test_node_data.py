@@ -188,7 +188,7 @@ def test_warnings_tell_what_is_legal_but_odd() -> None:
     assert toy().warnings() == ()
     odd = NodeData(
         Graph.from_edges([[0, 1, 3], [1, 0, 3]], 5), np.diag([1.0, 1, 0, 1, 1]), [0, 0, 0, 3, -1],
-        Masks([1, 1, 0, 0, 0], [0, 0, 1, 0, 0], [0, 0, 0, 1, 0]), Meta("odd", classes=("a", "b", "c", "d")),
+        Masks([1, 1, 0, 0, 0], [0, 0, 1, 0, 0], [0, 0, 0, 1, 0]), meta=Meta("odd", classes=("a", "b", "c", "d")),
     )  # fmt: skip
     assert odd.warnings() == (
         "The graph has self-loops.",

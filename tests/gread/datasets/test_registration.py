@@ -13,7 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 import gread
-from gread import Masks, NodeData, RemoteFile, load_dataset, register_dataset
+from gread import Masks, NodeData, load_dataset, register_dataset
+from gread.datasets import RemoteFile
 from gread.datasets.download import DownloadError
 from gread.datasets.raw import RawData
 from gread.datasets.sources import datasets, entry, unregister_dataset
@@ -36,7 +37,7 @@ def two_rings(splits: bool = True) -> NodeData:
     """Forty nodes on a ring, a class on either half."""
     y = np.repeat([0, 1], 20)
     x = np.eye(40, 8, dtype=np.float32) + y[:, None]
-    masks = gread.stratified_splits(y, 3) if splits else Masks.none(40)
+    masks = gread.datasets.stratified_splits(y, 3) if splits else Masks.none(40)
     return NodeData(generators.ring(40), x, y, masks)
 
 
@@ -108,7 +109,7 @@ def test_a_set_of_files_is_read_from_a_checked_copy(tmp_path: Path) -> None:
         (tmp_path / "small-path" / name).write_bytes(content)
     files = [
         RemoteFile(
-            "small-path", name, len(content), hashlib.sha256(content).hexdigest(), ("https://example.org/" + name,)
+            "small-path", name, len(content), hashlib.sha256(content).hexdigest(), urls=("https://example.org/" + name,)
         )
         for name, content in contents.items()
     ]

@@ -32,7 +32,7 @@ def stand_in() -> NodeData:
     n = y.size
     return NodeData(
         generators.path(n), csr_array(np.arange(1.0, n + 1)[:, None]), y, Masks.none(n),
-        Meta("stand_in", sources=(("a file", "its hash"),), variant=(("features", "raw"),)),
+        meta=Meta("stand_in", sources=(("a file", "its hash"),), variant=(("features", "raw"),)),
     )  # fmt: skip
 
 

@@ -54,7 +54,7 @@ def test_trainings_of_a_formula_that_diverged_are_told(done: Trained) -> None:
 
 def test_the_formula_starts_where_the_function_ended() -> None:
     x = np.linspace(-2, 2, 60)
-    formula = rd.find_formula(x, [1.2 * x - 0.4 * x**3, 0.8 * x - 0.2 * x**3], functions=(), taken=TAKEN).formula
+    formula = rd.infer.find_formula(x, [1.2 * x - 0.4 * x**3, 0.8 * x - 0.2 * x**3], functions=(), taken=TAKEN).formula
     assert formula is not None
     line = trained_equation(EQUATION, "phi", formula)
     system = rd.parse(line)
@@ -71,7 +71,7 @@ def test_a_training_is_distilled_and_trained_again(done: Trained) -> None:
     curves = curves_of(done)
     assert curves.y.shape == (2, len(curves.x))
     np.testing.assert_allclose(curves.y[1], done.network(1).functions()["phi"](curves.x))
-    search = rd.find_formula(
+    search = rd.infer.find_formula(
         curves.x, curves.y, weights=curves.weights, tolerance=0.3, functions=(), taken=TAKEN, effort=QUICK
     )
     assert search.formula is not None

@@ -59,7 +59,9 @@ def test_sampled_stacks(shape, doubled):
     count, members, d = shape
     matrix = (np.random.default_rng(1).random((9, 9)) < 0.3).astype(float)
     matrix[0], matrix[4] = 1, 0
-    op = rd.Operator.from_csr(*(lambda m: (m.indptr, m.indices, torch.tensor(m.data)))(scipy.sparse.csr_array(matrix)))
+    op = rd.graphs.Operator.from_csr(
+        *(lambda m: (m.indptr, m.indices, torch.tensor(m.data)))(scipy.sparse.csr_array(matrix))
+    )
     left, right = random(count, members, 9, d), random(count, members, 9, d, seed=1)
     pattern = op.pattern
     found = stacks.sample_stacks(pattern.rows, pattern.indices, left, right, doubled)

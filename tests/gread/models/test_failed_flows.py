@@ -18,7 +18,7 @@ from gread.training.ensemble import Ensemble
 ALONE = rd.Graph.from_edges([[], []], num_nodes=2).operator("row", dtype=torch.float64)
 
 
-def cubic(beta: Any) -> rd.VectorField:
+def cubic(beta: Any) -> rd.run.VectorField:
     """dH/dt = beta H (1 - H^2), which from 4 with beta < 0 has an end at about 0.04."""
     batch = tuple(beta.shape) if isinstance(beta, torch.Tensor) else ()
     return rd.lower("AC", ALONE, {"alpha": 1.0, "beta": beta}, batch=batch)

@@ -40,7 +40,7 @@ def fuse(patch: pytest.MonkeyPatch, is_fused: bool) -> None:
     patch.setattr(kernel_route, "can_fuse", lambda device: is_fused)
 
 
-def made(equation: str) -> tuple[list[Tensor], rd.VectorField]:
+def made(equation: str) -> tuple[list[Tensor], rd.run.VectorField]:
     """Start, weights, alpha and beta, which want gradients, and their field."""
     operator = rd.generators.path(NODES).operator("row", dtype=torch.float64)
     inputs = [random(2, NODES, 3, seed=1), random(2, operator.num_edges, seed=2), *(random(2, seed=k) for k in (3, 4))]

@@ -89,7 +89,7 @@ def self_made(data: NodeData, config: Config, folder: Path | None = None, **opti
 
     out = folder or Path(tempfile.mkdtemp())
     settings = check_decoupled(config.model)
-    powers = rd.propagate(
+    powers = rd.run.propagate(
         data.graph, data.x, degree=30, out=out, normalisation=settings.normalisation, self_loops=settings.self_loops
     )
     return DecoupledTraining(powers, data.y, data.masks, Trial(config), classes=data.num_classes, **options)

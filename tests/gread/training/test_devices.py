@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from gread import Config, Ensemble, GREADClassifier, discover, karate, make_trials, search, train, train_decoupled
+from gread import Config, GREADClassifier, discover, karate, make_trials, search, train, train_decoupled
+from gread.training import Ensemble
 from gread.tuning.searching import Search, SearchPlan
 from rdgraph.errors import InvalidArgument
 from rdgraph.run.engines.engine import LocalEngine

@@ -10,8 +10,9 @@ import pytest
 import torch
 
 import rdgraph as rd
-from gread import Config, Ensemble, Trial, karate, train, train_decoupled
+from gread import Config, Trial, karate, train, train_decoupled
 from gread.datasets.community_graph import community_graph
+from gread.training import Ensemble
 
 pytestmark = pytest.mark.gpu
 

@@ -78,11 +78,11 @@ def test_a_training_goes_on_from_a_checkpoint_to_the_same_bits(tmp_path: Path) -
 
 def test_settings_keep_what_was_declared_in_the_process() -> None:
     text = "-alpha*L@H + gate_1(H)"
-    rd.learned("gate_1", knots=5, odd=True)
+    rd.vocabulary.learned("gate_1", knots=5, odd=True)
     try:
         settings = Config().updated(BASE | {"reaction": text})
     finally:
-        rd.forget_learned("gate_1")
+        rd.vocabulary.forget_learned("gate_1")
     assert settings.gread.reaction == f"{text} where gate_1 learned knots=5 range=-3:3 odd"
     assert settings.gread.system.learned["gate_1"].odd
     assert Config().updated({"reaction": "-alpha*L@H + phi(H)"}).gread.reaction == "-alpha*L@H + phi(H)"

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 import rdgraph as rd
-from gread import Config, Ensemble, Trial, karate, train
-from gread.training import ensemble, planner
+from gread import Config, Trial, karate, train
+from gread.training import Ensemble, ensemble, planner
 from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.operator import Operator
 from rdgraph.run.solvers.polynomial_flow import apply_polynomial

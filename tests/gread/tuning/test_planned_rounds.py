@@ -79,7 +79,7 @@ def test_results_and_plans_of_something_else_are_refused(tmp_path: Path) -> None
         load_plan(tmp_path / "broken.json")
     data = karate()
     with pytest.raises(InvalidArgument, match="other content"):
-        train_round(NodeData(data.graph, data.x, 1 - data.y, data.masks, data.meta), planned, device="cpu")
+        train_round(NodeData(data.graph, data.x, 1 - data.y, data.masks, meta=data.meta), planned, device="cpu")
     body = json.loads(planned.text())
     (tmp_path / "bare.json").write_text(json.dumps(body | {"splits": []}))
     with pytest.raises(FileError, match="splits that the trials are trained on, got none"):

@@ -91,7 +91,7 @@ def test_the_numbering_of_the_nodes_does_not_matter(name: str) -> None:
     place = np.argsort(order)
     moved = NodeData(
         Graph.from_edges(place[data.graph.edge_index], data.num_nodes), np.asarray(data.x)[order], data.y[order],
-        Masks(*(part[:, order] for part in (data.masks.train, data.masks.val, data.masks.test))), data.meta,
+        Masks(*(part[:, order] for part in (data.masks.train, data.masks.val, data.masks.test))), meta=data.meta,
     )  # fmt: skip
     model, other = make(name, data, [3]), make(name, moved, [3])
     for part, value in model.parts.items():  # numbers per node go with their nodes

@@ -12,19 +12,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from gread import (
-    GREAD,
-    BatchedModel,
-    Config,
-    ModelRecord,
-    ModelSettings,
-    Network,
-    Place,
-    Trial,
-    karate,
-    register_model,
-    train,
-)
+from gread import Config, Network, Trial, karate, register_model, train
+from gread.models import GREAD, BatchedModel, ModelRecord, ModelSettings, Place
 from gread.models.features import Features
 from gread.models.randomness import Dropper, Randomness, make_rates
 from gread.settings.model_records import models, unregister_model
@@ -61,7 +50,9 @@ class OwnNetwork(BatchedModel):
 
 @pytest.fixture
 def known() -> Iterator[str]:
-    record = ModelRecord("own-net", "own", "simple", "this test", "H' = drop(P H)", OwnSettings, OwnNetwork)
+    record = ModelRecord(
+        "own-net", "own", "simple", source="this test", rule="H' = drop(P H)", settings=OwnSettings, network=OwnNetwork
+    )
     register_model(record)
     yield record.name
     unregister_model(record.name)
@@ -113,9 +104,9 @@ def test_names_that_are_taken_or_unknown(known: str) -> None:
     with pytest.raises(UnknownName, match="expected a setting of own-net, got 'layers'"):
         Config.of(known, layers=3)
     with pytest.raises(InvalidArgument, match="whose `model` is"):
-        ModelRecord("other", "other", "simple", "here", "none", OwnSettings, OwnNetwork)
+        ModelRecord("other", "other", "simple", source="here", rule="none", settings=OwnSettings, network=OwnNetwork)
     with pytest.raises(InvalidArgument, match="expected a family among"):
-        ModelRecord("own-net", "other", "new", "here", "none", OwnSettings, OwnNetwork)
+        ModelRecord("own-net", "other", "new", source="here", rule="none", settings=OwnSettings, network=OwnNetwork)
 
 
 def test_a_network_without_an_equation_says_so(known: str) -> None:

@@ -221,5 +221,5 @@ def test_csbm_with_other_settings() -> None:
     ],
 )
 def test_bad_settings_are_refused(make: Any, text: str) -> None:
-    with pytest.raises(rd.InvalidArgument, match=re.escape(text)):
+    with pytest.raises(rd.errors.InvalidArgument, match=re.escape(text)):
         make()

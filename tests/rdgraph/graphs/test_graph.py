@@ -138,7 +138,7 @@ def test_edges_of_weight_zero_are_no_edges() -> None:
     ],
 )  # fmt: skip
 def test_bad_graphs_are_refused(make: Any, text: str) -> None:
-    with pytest.raises(rd.RdgraphError, match=re.escape(text)):
+    with pytest.raises(rd.errors.RdgraphError, match=re.escape(text)):
         make()
 
 
@@ -157,9 +157,9 @@ def test_a_graph_checks_itself() -> None:
         {"weight": np.array([1.0, np.inf])},
         {"weight": np.array([1, 1])},
     ):
-        with pytest.raises(rd.InvalidArgument, match=r"build the graph with Graph\.from_edges"):
+        with pytest.raises(rd.errors.InvalidArgument, match=r"build the graph with Graph\.from_edges"):
             Graph(**(ok | wrong))
-    with pytest.raises(rd.InvalidArgument, match="expected 3 names, one per node, got 2"):
+    with pytest.raises(rd.errors.InvalidArgument, match="expected 3 names, one per node, got 2"):
         Graph(**ok, names=("a", "b"))
 
 
@@ -321,7 +321,7 @@ def test_names_follow_their_nodes() -> None:
     ],
 )
 def test_bad_choices_of_nodes_are_refused(call: Any, text: str) -> None:
-    with pytest.raises(rd.InvalidArgument, match=re.escape(text)):
+    with pytest.raises(rd.errors.InvalidArgument, match=re.escape(text)):
         call(Graph.from_edges(TWO))
 
 

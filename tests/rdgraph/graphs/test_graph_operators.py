@@ -82,19 +82,19 @@ def test_tiny_weights_are_normalised_too() -> None:
 @pytest.mark.parametrize("make", [sparse_operator, dense_operator])
 def test_bad_operators_are_refused(make: Any) -> None:
     directed, square = csr_array([[0.0, 1.0], [0.0, 0.0]]), csr_array([[0.0, 1.0], [1.0, 0.0]])
-    with pytest.raises(rd.NotApplicable, match=r"undirected graph for the symmetric .*Graph\.undirected\(\)"):
+    with pytest.raises(rd.errors.NotApplicable, match=r"undirected graph for the symmetric .*Graph\.undirected\(\)"):
         make(directed, "symmetric")
-    with pytest.raises(rd.UnknownName, match="expected a normalisation, got 'rows'; did you mean 'row'"):
+    with pytest.raises(rd.errors.UnknownName, match="expected a normalisation, got 'rows'; did you mean 'row'"):
         make(square, "rows")
     for loops in (-1.0, np.nan, np.inf):
-        with pytest.raises(rd.InvalidArgument, match="finite self-loop weight >= 0, got"):
+        with pytest.raises(rd.errors.InvalidArgument, match="finite self-loop weight >= 0, got"):
             make(square, self_loops=loops)
-    with pytest.raises(rd.InvalidArgument, match="square"):
+    with pytest.raises(rd.errors.InvalidArgument, match="square"):
         make(csr_array((2, 3)))
 
 
 def test_sparse_operator_wants_a_sparse_matrix() -> None:
-    with pytest.raises(rd.InvalidArgument, match=r"got ndarray; pass Graph\.adjacency"):
+    with pytest.raises(rd.errors.InvalidArgument, match=r"got ndarray; pass Graph\.adjacency"):
         sparse_operator(np.eye(2))
 
 
@@ -108,7 +108,7 @@ def test_symmetry_of_matrices_with_stored_zeros_and_repeats() -> None:
 def test_dense_adjacency_keeps_the_direction() -> None:
     g = Graph.from_networkx(nx.DiGraph([(0, 1)]))
     assert dense_adjacency(g).tolist() == dense_adjacency(nx.DiGraph([(0, 1)])).tolist() == [[0, 0], [1, 0]]
-    with pytest.raises(rd.InvalidArgument, match="finite weights >= 0"):
+    with pytest.raises(rd.errors.InvalidArgument, match="finite weights >= 0"):
         dense_adjacency(Graph.from_edges([[0], [1]], weight=[-1.0], signed=True))
 
 
@@ -136,7 +136,7 @@ def test_operator_of_directed_and_signed_graphs_on_torch() -> None:
     assert g.operator("row", dtype=torch.float64).dense().tolist() == [[0, 1, 0], [0.75, 0, -0.25], [0, 0, 0]]
     assert g.operator("none").degree.tolist() == [[2.0], [4.0], [0.0]]  # type: ignore[union-attr]
     assert g.operator("column", self_loops=1).dense().tolist()[0] == [0.25, torch.tensor(2 / 3).item(), 0.0]
-    with pytest.raises(rd.NotApplicable, match=r"Graph\.undirected\(\)"):
+    with pytest.raises(rd.errors.NotApplicable, match=r"Graph\.undirected\(\)"):
         g.operator()
     assert g.operator("row").dtype == torch.get_default_dtype()
 
@@ -165,7 +165,7 @@ def test_preflight_accepts_a_graph(normalisation: str) -> None:
     assert "5 nodes, 4 edges, 1 components" in str(report)
     one_way = Graph.from_edges(TWO)
     if normalisation == "symmetric":
-        with pytest.raises(rd.NotApplicable, match=r"got a directed one; symmetrise it: Graph\.undirected\(\)"):
+        with pytest.raises(rd.errors.NotApplicable, match=r"got a directed one; symmetrise it: Graph\.undirected\(\)"):
             rd.preflight("BS", graph=one_way, **settings)
     else:
         assert "directed, |1 - lam| <= " in str(rd.preflight("BS", graph=one_way, **settings))
@@ -238,5 +238,5 @@ def test_homophily_ignores_direction_weight_loops_and_numbering(matrix: np.ndarr
     ],
 )
 def test_bad_labels_are_refused(labels: Any, kind: str, text: str) -> None:
-    with pytest.raises(rd.RdgraphError, match=re.escape(text)):
+    with pytest.raises(rd.errors.RdgraphError, match=re.escape(text)):
         Graph.from_edges(TWO).homophily(labels, kind)

@@ -127,5 +127,5 @@ def test_soft_weights_keep_the_sparsity():
     ],
 )
 def test_bad_operators_are_refused(make, words):
-    with pytest.raises((rd.InvalidArgument, rd.UnknownName), match=words):
+    with pytest.raises((rd.errors.InvalidArgument, rd.errors.UnknownName), match=words):
         make()

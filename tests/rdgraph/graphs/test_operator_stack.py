@@ -180,7 +180,7 @@ def test_the_contextual_graphs_of_a_study_run_as_one_batch() -> None:
     ],
 )
 def test_what_does_not_fit_is_refused(members, words: str) -> None:
-    with pytest.raises(rd.InvalidArgument, match=words):
+    with pytest.raises(rd.errors.InvalidArgument, match=words):
         stack(members())
 
 
@@ -189,7 +189,8 @@ def test_weights_that_repeat_in_memory_give_the_bits_of_copies(dtype):
     graphs = [rd.generators.erdos_renyi(12, 0.4, seed) for seed in range(3)]
     single = stack([g.operator("none", dtype=dtype) for g in graphs])
     spread = single.weights.expand(4, 3, -1)
-    thin, thick = (Operator(single.pattern, w, "none", 0.0, single.degree) for w in (spread, spread.contiguous()))
+    both = (spread, spread.contiguous())
+    thin, thick = (Operator(single.pattern, w, "none", 0.0, degree=single.degree) for w in both)
     x = torch.randn(4, 3, 12, 2, dtype=dtype, generator=torch.Generator().manual_seed(0))
     factor = torch.arange(1.0, 13.0, dtype=dtype).reshape(4, 3, 1, 1)
     for arguments in ((x,), (x, factor, [(factor, x), (factor, x + 1)])):

@@ -28,7 +28,7 @@ def operator(kind: str = "row", dtype: torch.dtype = F64) -> Operator:
     return GRAPH.operator(kind, dtype=dtype)
 
 
-def exact_error(field: rd.VectorField, H0: Tensor, time: float = 3.0) -> float:
+def exact_error(field: rd.run.VectorField, H0: Tensor, time: float = 3.0) -> float:
     """Of `exact` for diffusion at alpha = 1, against the matrix exponential of what L@H says."""
     generator = -field.operator.laplacian(torch.eye(9, dtype=F64)).detach()
     wanted = torch.linalg.matrix_exp(time * generator) @ H0

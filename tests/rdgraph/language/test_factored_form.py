@@ -79,7 +79,7 @@ def test_terms_have_one_coefficient_for_each_word_and_atom() -> None:
 def test_what_is_too_large_to_expand_has_a_factored_form(text: str, words: int) -> None:
     system = rd.parse(text)
     if "alpha)**12" not in text:
-        with pytest.raises(rd.NotApplicable):
+        with pytest.raises(rd.errors.NotApplicable):
             system.normal  # noqa: B018
     assert len(terms_of(form(text))) == words
 
@@ -89,7 +89,7 @@ def test_words_in_two_letters_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> N
     system = rd.parse("(A + L)**32@H")
     algebra = replace(system.algebra, definitions={})
     monkeypatch.setattr("rdgraph.language.factored_form.MAX_WORDS", 100)
-    with pytest.raises(rd.NotApplicable, match="at most 100 operator words, got 128"):
+    with pytest.raises(rd.errors.NotApplicable, match="at most 100 operator words, got 128"):
         factored_form(system.expression, algebra)
     five = rd.parse("(A + L)**5@H")
     assert len(terms_of(factored_form(five.expression, algebra))) == 32

@@ -48,7 +48,7 @@ def by_sympy(text: str) -> sp.Basic:
 
 
 def check(text: str) -> None:
-    expression = rd.read_expression(text)
+    expression = rd.theory.read_expression(text)
     renamed = expression.xreplace({s: sp.Symbol(s.name.replace("@", "_at_")) for s in expression.free_symbols})
     assert renamed == by_sympy(text), text
     assert all(s == sp.Symbol(s.name) for s in expression.free_symbols)
@@ -69,7 +69,7 @@ def test_every_answer_about_the_catalogue(name: str) -> None:
 def test_every_answer_about_random_systems(system: rd.System) -> None:
     try:
         answers = rd.analyse(system).to_dict()
-    except rd.RdgraphError:
+    except rd.errors.RdgraphError:
         return
     for key in FORMULAS:
         for text in texts(answers[key]):
@@ -100,7 +100,7 @@ def test_what_sympy_prints_is_read_back(expression: sp.Expr) -> None:
         return
     # sympy leaves Abs(Abs(2*alpha)) as 2*Abs(Abs(alpha)), and evaluates the rest when it is built anew
     rebuilt = expression.xreplace({real: plain for plain, real in REAL.items()}).xreplace(REAL)
-    read = rd.read_expression(str(expression)).xreplace(REAL)
+    read = rd.theory.read_expression(str(expression)).xreplace(REAL)
     assert read == rebuilt or sp.expand(read - rebuilt) == 0
 
 
@@ -117,12 +117,12 @@ def test_what_sympy_prints_is_read_back(expression: sp.Expr) -> None:
         ("2.78529356340528/(alpha + beta)", sp.Float("2.78529356340528") / (a + b)),
         ("W@V*alpha + I*beta", sp.Symbol("W@V") * a + sp.Symbol("I") * b),
         ("gamma*zeta + lam*N", sp.Symbol("gamma") * sp.Symbol("zeta") + sp.Symbol("lam") * sp.Symbol("N")),
-        ("relu(x)*sigmoid(x)", rd.read_expression("relu(x)") * rd.read_expression("sigmoid(x)")),
+        ("relu(x)*sigmoid(x)", rd.theory.read_expression("relu(x)") * rd.theory.read_expression("sigmoid(x)")),
         ("1e-3", sp.Float("1e-3")),
     ],
 )  # fmt: skip
 def test_known_texts(text: str, expected: sp.Basic) -> None:
-    assert rd.read_expression(text) == expected
+    assert rd.theory.read_expression(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -154,14 +154,14 @@ def test_known_texts(text: str, expected: sp.Basic) -> None:
     ],
 )  # fmt: skip
 def test_anything_else_is_refused_with_a_reason(text: str, needle: str) -> None:
-    with pytest.raises(rd.LanguageError) as problem:
-        rd.read_expression(text)
+    with pytest.raises(rd.errors.LanguageError) as problem:
+        rd.theory.read_expression(text)
     assert needle in str(problem.value)
 
 
 def test_only_texts_are_read() -> None:
-    with pytest.raises(rd.LanguageError, match="text of a formula"):
-        rd.read_expression(3)  # type: ignore[arg-type]
+    with pytest.raises(rd.errors.LanguageError, match="text of a formula"):
+        rd.theory.read_expression(3)  # type: ignore[arg-type]
 
 
 # ---------------------------------------------------------------------- numbers that are taken
@@ -185,7 +185,7 @@ def test_numpy_numbers_as_time_step_and_coefficients() -> None:
     assert system.replace(alpha=np.float64(0.5)) == system.replace(alpha=0.5)
     assert system.replace(alpha=np.int32(2), beta=np.array(1.5)) == system.replace(alpha=2, beta=1.5)
     runs = [
-        rd.preflight("BS", T=t(1), method="euler", step=t(0.25), coefficients={"alpha": t(1), "beta": t(1)}).to_dict()
+        rd.preflight("BS", T=t(1), method="euler", step=t(0.25), values={"alpha": t(1), "beta": t(1)}).to_dict()
         for t in (float, np.float64)
     ]
     assert runs[0] == runs[1]

@@ -66,9 +66,9 @@ def test_verdicts_of_known_systems() -> None:
 
 
 def test_the_step_follows_from_the_bound_of_the_slopes() -> None:
-    choice = rd.choose_method("u' = -L@u + tanh(v); v' = -u", T=4, normalisation="row", stepped=True)
+    choice = rd.theory.choose_method("u' = -L@u + tanh(v); v' = -u", T=4, normalisation="row", stepped=True)
     assert choice.method == "rk4"
     assert choice.step <= 1 / 3
     assert "K = 3" in choice.reason
-    timed = rd.choose_method("u' = t*u - v; v' = u", T=10, normalisation="row", stepped=True)
+    timed = rd.theory.choose_method("u' = t*u - v; v' = u", T=10, normalisation="row", stepped=True)
     assert timed.step <= 1 / 11

@@ -43,7 +43,7 @@ def test_a_system_prints_as_its_equation() -> None:
 
 
 def test_reports_analyses_claims_and_solutions_are_tables() -> None:
-    report = rd.preflight("BS", T=2, coefficients={"alpha": 1, "beta": 0.5})
+    report = rd.preflight("BS", T=2, values={"alpha": 1, "beta": 0.5})
     cells = Cells(report._repr_html_())
     assert cells.tags == TABLE
     assert f"verdict: {report.verdict}" in cells.texts

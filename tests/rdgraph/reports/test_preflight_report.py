@@ -20,27 +20,25 @@ from rdgraph.theory.equality.dense_oracle import evaluate
 
 def test_verdicts() -> None:
     one = {"alpha": 1, "beta": 1}
-    assert rd.preflight("BS", T=40, method="euler", step=1, coefficients=one).outcome == "unsafe"
-    assert rd.preflight("BS", T=4, method="rk4", step=0.25, coefficients={"alpha": 1, "beta": 0.5}).outcome == "safe"
-    assert rd.preflight("BS", T=4, method="exact", coefficients=one).outcome == "safe"
+    assert rd.preflight("BS", T=40, method="euler", step=1, values=one).outcome == "unsafe"
+    assert rd.preflight("BS", T=4, method="rk4", step=0.25, values={"alpha": 1, "beta": 0.5}).outcome == "safe"
+    assert rd.preflight("BS", T=4, method="exact", values=one).outcome == "safe"
     assert rd.preflight("diffusion", T=1, method="euler", step=1).outcome == "safe if"
-    fisher = rd.preflight("F", normalisation="row", T=4, method="euler", step=0.25, coefficients=one)
+    fisher = rd.preflight("F", normalisation="row", T=4, method="euler", step=0.25, values=one)
     assert fisher.outcome == "safe if"
     assert "H0 lies in [0, 1]" in fisher.verdict
     assert rd.preflight("-alpha*L@H + beta*(H**2 + 1)", T=1, method="exact").outcome == "unsafe"
     negative = rd.preflight("-alpha*L@H + beta*H**2", normalisation="row", T=1, method="exact")
     assert negative.verdict.startswith("safe if H0 lies in [-R, 0] for some R > 0")
     assert rd.preflight("CGNN", T=1, method="euler", step=0.1).outcome == "undecided"
-    growing = rd.preflight("FB", T=40, method="exact", coefficients={"alpha": 0.1, "beta": 1})
+    growing = rd.preflight("FB", T=40, method="exact", values={"alpha": 0.1, "beta": 1})
     assert growing.outcome == "unsafe"
     assert "grows" in growing.verdict
 
 
 def test_nonlinear_runs_are_not_called_safe_for_all_states() -> None:
     """Euler on Allen-Cahn diverges from large states although the flow does not."""
-    report = rd.preflight(
-        "AC", normalisation="row", T=10, method="euler", step=0.25, coefficients={"alpha": 1, "beta": 1}
-    )
+    report = rd.preflight("AC", normalisation="row", T=10, method="euler", step=0.25, values={"alpha": 1, "beta": 1})
     assert report.outcome == "safe if"
     a = dense_operator(nx.to_numpy_array(nx.path_graph(3)), "row")
     state = np.full((3, 1), 4.0)
@@ -49,7 +47,7 @@ def test_nonlinear_runs_are_not_called_safe_for_all_states() -> None:
         for _ in range(40):
             state = state + 0.25 * evaluate(rd.catalogue["AC"].expression, values | {"H": state})
     assert not np.isfinite(state).all()
-    stepped = rd.preflight("AC", normalisation="row", T=1, method="rk4", step=0.1, coefficients={"alpha": 1, "beta": 1})
+    stepped = rd.preflight("AC", normalisation="row", T=1, method="rk4", step=0.1, values={"alpha": 1, "beta": 1})
     assert stepped.verdict.startswith("safe if step 1/10 <= 2.7852/(3*R**2 + 1) as long as |h| <= R")
 
 
@@ -60,7 +58,7 @@ def test_functions_of_neighbours_are_judged_without_their_operators() -> None:
     assert report.outcome == "safe if"
     assert {"conserved", "energy"} <= {f.topic for f in report.findings}
     one = {"alpha": 1, "beta": 1}
-    report = rd.preflight("-alpha*L@H + beta*sigmoid(A@H - H)", T=2, method="euler", step=0.25, coefficients=one)
+    report = rd.preflight("-alpha*L@H + beta*sigmoid(A@H - H)", T=2, method="euler", step=0.25, values=one)
     assert finding(report, "step").text.startswith("step 1/4 <= 4/5 ")
 
 
@@ -72,7 +70,7 @@ def test_verdicts_say_a_condition_once_and_name_their_letters() -> None:
 
 def test_a_step_beyond_a_limit_that_is_not_sharp_is_open() -> None:
     one = {"alpha": 1, "beta": 1}
-    report = rd.preflight("-alpha*L@H + beta*sigmoid(H)*(A@H - H)", T=2, method="euler", step=1, coefficients=one)
+    report = rd.preflight("-alpha*L@H + beta*sigmoid(H)*(A@H - H)", T=2, method="euler", step=1, values=one)
     assert report.outcome == "undecided"
     assert "1/2" in finding(report, "step").text
     assert "exceeds the limit" not in report.verdict
@@ -89,9 +87,9 @@ def test_bounds_on_the_growth_of_errors_are_no_stability() -> None:
 
 def test_graph_refines_the_bounds() -> None:
     graph = nx.star_graph(5)
-    wide = rd.preflight("F", T=1, method="euler", step=0.25, coefficients={"alpha": 1, "beta": 1}, graph=graph)
+    wide = rd.preflight("F", T=1, method="euler", step=0.25, values={"alpha": 1, "beta": 1}, graph=graph)
     assert wide.outcome == "unsafe"  # s = sqrt(5): the limit is 1/(2 s - 1 + 1) = 0.2236
-    narrow = rd.preflight("F", T=1, method="euler", step=0.1, coefficients={"alpha": 1, "beta": 1}, graph=graph)
+    narrow = rd.preflight("F", T=1, method="euler", step=0.1, values={"alpha": 1, "beta": 1}, graph=graph)
     assert narrow.outcome == "safe if"
     text = next(f.text for f in narrow.findings if f.topic == "graph")
     assert "6 nodes, 5 edges" in text
@@ -114,11 +112,11 @@ def test_graph_refines_the_bounds() -> None:
         ({"method": "exact", "graph": "cora"}, "networkx graph"),
         ({"method": "exact", "graph": np.full((2, 2), np.nan)}, "finite weights"),
         ({"method": "exact", "graph": np.zeros((0, 0))}, "square"),
-        ({"method": "exact", "coefficients": {"omega": 1}}, "expected coefficients among"),
+        ({"method": "exact", "values": {"omega": 1}}, "expected coefficients among"),
     ],
 )
 def test_bad_settings(settings: dict[str, object], text: str) -> None:
-    with pytest.raises(rd.RdgraphError, match=text):
+    with pytest.raises(rd.errors.RdgraphError, match=text):
         rd.preflight("diffusion", **settings)  # type: ignore[arg-type]
 
 
@@ -141,13 +139,13 @@ def test_page_has_everything() -> None:
     assert page.splitlines()[-1].startswith("verdict: ")
 
 
-def finding(report: rd.Report, topic: str) -> Finding:
+def finding(report: rd.reports.Report, topic: str) -> Finding:
     return next(f for f in report.findings if f.topic == topic)
 
 
 @pytest.mark.slow
 def test_by_default_the_method_follows_from_the_equation() -> None:
-    linear = rd.preflight("BS", T=4, coefficients={"alpha": 1, "beta": 0.5})
+    linear = rd.preflight("BS", T=4, values={"alpha": 1, "beta": 0.5})
     assert linear.outcome == "safe"
     assert linear.settings == {"normalisation": "symmetric", "T": "4", "method": "exact"}
     assert "exact flow" in finding(linear, "method").reason
@@ -155,7 +153,7 @@ def test_by_default_the_method_follows_from_the_equation() -> None:
     assert tanh.settings["method"] == "rk4"
     assert (tanh.settings["step"], tanh.settings["steps"]) == ("1/3", "3")
     assert rd.preflight("-alpha*L@H + beta*tanh(H)", T=0).settings["step"] == "23/50"
-    given = rd.preflight("BS", T=4, step=0.25, coefficients={"alpha": 1, "beta": 0.5})
+    given = rd.preflight("BS", T=4, step=0.25, values={"alpha": 1, "beta": 0.5})
     assert (given.settings["method"], given.settings["step"]) == ("rk4", "1/4")
     assert all(f.topic != "method" for f in rd.preflight("BS", method="exact").findings)
 
@@ -190,7 +188,7 @@ def test_a_limit_at_states_that_are_equal_in_all_nodes_makes_no_run_safe(
     """Euler with step 10 multiplies a damped mode of the star by -3.7, and on rings it is far from the flow as well."""
     found = rd.preflight(
         "alpha*A@tanh(H) - beta*tanh(A@H)", T=100, method="euler", step=10, normalisation=normalisation, graph=graph,
-        coefficients={"alpha": 1, "beta": 0.9},
+        values={"alpha": 1, "beta": 0.9},
     )  # fmt: skip
     assert finding(found, "step").outcome == status
     assert not found.verdict.startswith("safe:")
@@ -211,9 +209,7 @@ DIRECTED = nx.DiGraph([(0, 1), (1, 2), (2, 0), (2, 3), (3, 0)])
 )
 def test_steps_on_a_directed_graph_need_no_real_spectrum(line: str, method: str, status: str, text: str) -> None:
     """What is said of undirected graphs makes no run on a directed one safe."""
-    found = rd.preflight(
-        line, T=5, method=method, step=0.4, normalisation="row", graph=DIRECTED, coefficients={"alpha": 1}
-    )
+    found = rd.preflight(line, T=5, method=method, step=0.4, normalisation="row", graph=DIRECTED, values={"alpha": 1})
     step = finding(found, "step")
     assert (step.outcome, text in step.text) == (status, True)
     assert "undirected" not in found.verdict
@@ -221,20 +217,16 @@ def test_steps_on_a_directed_graph_need_no_real_spectrum(line: str, method: str,
 
 def test_small_steps_are_safe_at_every_state_where_others_are_at_equal_ones() -> None:
     for graph in (nx.star_graph(4), nx.cycle_graph(6), None):
-        found = rd.preflight(
-            "alpha*A@tanh(H) - 3*H", T=5, method="rk4", step=0.4, graph=graph, coefficients={"alpha": 1}
-        )
+        found = rd.preflight("alpha*A@tanh(H) - 3*H", T=5, method="rk4", step=0.4, graph=graph, values={"alpha": 1})
         assert finding(found, "step").outcome == "ok"
-        found = rd.preflight("alpha*A@tanh(H) - 3*H", T=5, method="rk4", step=0.68, coefficients={"alpha": 1})
+        found = rd.preflight("alpha*A@tanh(H) - 3*H", T=5, method="rk4", step=0.68, values={"alpha": 1})
         assert finding(found, "step").outcome == "if"
 
 
 def test_a_linear_system_whose_damping_has_a_bound_alone_is_safe_on_every_graph() -> None:
     line = "-alpha*L@L@L@L@H + 3*alpha*L@L@H - beta*L@H"
     assert rd.step_limit(line, "euler").keeps == "slopes"
-    found = rd.preflight(
-        line, T=1, method="euler", step=0.05, graph=nx.star_graph(4), coefficients={"alpha": 1, "beta": 0.2}
-    )
+    found = rd.preflight(line, T=1, method="euler", step=0.05, graph=nx.star_graph(4), values={"alpha": 1, "beta": 0.2})
     assert finding(found, "step").outcome == "ok"
 
 

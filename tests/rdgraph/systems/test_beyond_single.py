@@ -69,7 +69,7 @@ def test_one_equation_is_answered_whatever_its_field_is_called(name: str, text: 
     def answer(given: str) -> object:
         try:
             return CALLS[name](given)
-        except rd.RdgraphError as problem:
+        except rd.errors.RdgraphError as problem:
             return type(problem), str(problem)
 
     assert answer(text) == answer(plain)

@@ -37,7 +37,7 @@ def test_lookup() -> None:
     assert rd.parse("blurring-sharpening") == rd.catalogue["bs"]
     assert rd.parse("BS", assume="beta<0").assumptions.sign("beta") == "negative"
     assert rd.parse("BS", {"beta": "channel"}).coefficients["beta"] == "channel"
-    with pytest.raises(rd.UnknownName, match="did you mean 'GRAND"):
+    with pytest.raises(rd.errors.UnknownName, match="did you mean 'GRAND"):
         rd.catalogue["GRAND-2"]
 
 
@@ -114,11 +114,11 @@ def test_linear_systems_of_several_fields() -> None:
     linear = {name for name, s in rd.catalogue.items() if not s.is_single and s.coupling.is_linear}
     assert linear == {"GraphCON-linear", "BLEND", "BS-inhibited"}
     lam, alpha, gamma = sp.symbols("lam alpha gamma")
-    assert rd.symbol("GraphCON-linear") == sp.Matrix([[0, 1], [1 - gamma - lam, -alpha]])
+    assert rd.theory.symbol("GraphCON-linear") == sp.Matrix([[0, 1], [1 - gamma - lam, -alpha]])
     beta, epsilon, Dv = sp.symbols("beta epsilon Dv")
-    expected = sp.Matrix([[rd.symbol("BS"), -gamma], [epsilon, -epsilon - Dv * lam]])
-    assert (rd.symbol("BS-inhibited") - expected).expand() == sp.zeros(2)
-    assert rd.symbol("BS").has(beta)
+    expected = sp.Matrix([[rd.theory.symbol("BS"), -gamma], [epsilon, -epsilon - Dv * lam]])
+    assert (rd.theory.symbol("BS-inhibited") - expected).expand() == sp.zeros(2)
+    assert rd.theory.symbol("BS").has(beta)
 
 
 def test_numbers_are_coefficients_with_a_source() -> None:
@@ -145,7 +145,7 @@ def test_numbers_that_follow_from_published_ones() -> None:
 
 def test_one_step_of_appnp_is_its_layer() -> None:
     numbers = rd.catalogue.entry("APPNP").parameters
-    step = rd.euler_map(rd.catalogue["APPNP"].replace(**numbers), step=1)
+    step = rd.theory.euler_map(rd.catalogue["APPNP"].replace(**numbers), step=1)
     assert rd.equivalent(step, "0.9*A@H + 0.1*H0")
 
 

@@ -221,7 +221,7 @@ def test_symbols_by_hand() -> None:
 )
 def test_what_has_no_symbol_says_why(text: str, reason: str) -> None:
     system = rd.parse(text)
-    for ask in (System.symbol, lambda s: s.generator_matrix, rd.symbol):
+    for ask in (System.symbol, lambda s: s.generator_matrix, rd.theory.symbol):
         with pytest.raises(NotApplicable, match=reason):
             ask(system)
 

@@ -74,7 +74,7 @@ def test_the_spelling_belongs_to_its_expression() -> None:
     system = rd.parse(HILL)
     with pytest.raises(InvalidArgument, match="spelling of the expression"):
         replace(system.equations[0], expression=rd.parse("H").expression)
-    assert str(rd.euler_map(system, step=1)) == "H + 1*(-alpha*L@H + beta*(H**3/(1 + H**2)))"
+    assert str(rd.theory.euler_map(system, step=1)) == "H + 1*(-alpha*L@H + beta*(H**3/(1 + H**2)))"
 
 
 @pytest.mark.parametrize(

@@ -44,19 +44,19 @@ def test_a_declaration_is_part_of_the_system() -> None:
 def test_registered_declarations_hold_for_what_is_read_after_them() -> None:
     before = rd.parse("phi(H) - H")
     try:
-        rd.learned("phi", knots=6, odd=True)
+        rd.vocabulary.learned("phi", knots=6, odd=True)
         after = rd.parse("phi(H) - H")
         assert after.learned["phi"].odd
         assert not before.learned["phi"].odd
         assert rd.parse("phi(H) where phi learned knots=5").learned["phi"].knots == 5
         assert rd.parse(str(before)) == before
     finally:
-        rd.forget_learned("phi")
+        rd.vocabulary.forget_learned("phi")
     assert rd.parse("phi(H) - H") == before
     with pytest.raises(UnknownName, match="gate_of_nobody"):
-        rd.forget_learned("gate_of_nobody")
+        rd.vocabulary.forget_learned("gate_of_nobody")
     with pytest.raises(LanguageError, match="reserved for an elementwise function"):
-        rd.learned("tanh")
+        rd.vocabulary.learned("tanh")
 
 
 @pytest.mark.parametrize(

@@ -107,8 +107,8 @@ def test_letters_for_time_and_step() -> None:
 
 def test_the_function_door_and_the_system_agree() -> None:
     text = "u' = -alpha*L@u + v + beta*u0; v' = -u"
-    assert rd.response(text, 1, "rk4", 0.5) == rd.parse(text).response(1, "rk4", 0.5)
-    assert rd.response(text, 0) == sp.eye(2)
+    assert rd.theory.response(text, 1, "rk4", 0.5) == rd.parse(text).response(1, "rk4", 0.5)
+    assert rd.theory.response(text, 0) == sp.eye(2)
 
 
 def test_what_has_no_closed_form_says_so() -> None:

@@ -81,7 +81,7 @@ def test_what_is_no_text_is_refused(wrong: object) -> None:
 )
 def test_one_line_is_what_it_was(text: str, plain: str | None) -> None:
     if plain is None:
-        with pytest.raises(rd.LanguageError, match="'BS'"):
+        with pytest.raises(rd.errors.LanguageError, match="'BS'"):
             rd.parse(text)
         return
     system = rd.parse(text)
@@ -148,9 +148,9 @@ def test_diffusivities_of_the_fields_are_usual_letters() -> None:
     assert [str(relation) for relation in system.assumptions.relations] == ["Du < D_v", "D_v <= 3"]
     assert rd.parse("u' = -Du*L@u where Du real").assumptions.sign("Du") == "real"
     assert rd.parse(rd.parse("u' = -Du*L@u"), assume="Du<=0").assumptions.sign("Du") == "nonpositive"
-    with pytest.raises(rd.AssumptionError, match=r"contradict|no values"):
+    with pytest.raises(rd.errors.AssumptionError, match=r"contradict|no values"):
         rd.parse("u' = -Du*L@u where Du < 1, 2 < Du")
-    with pytest.raises(rd.LanguageError, match="unknown name 'Du'"):
+    with pytest.raises(rd.errors.LanguageError, match="unknown name 'Du'"):
         rd.parse("-Du*L@H")
 
 
@@ -169,13 +169,13 @@ def test_a_function_may_be_called_by_a_greek_letter(name: str) -> None:
     assert rd.equivalent(system, "-L@H + H**2")
     assert rd.parse(str(system)) == system
     assert rd.parse(f"{name}*H").coefficients == {name: "scalar"}
-    with pytest.raises(rd.LanguageError, match="a letter of the equation"):
+    with pytest.raises(rd.errors.LanguageError, match="a letter of the equation"):
         rd.parse(f"{name}(H) where {name} = H**2, {name} scalar")
-    with pytest.raises(rd.LanguageError, match=f"{name} without brackets"):
+    with pytest.raises(rd.errors.LanguageError, match=f"{name} without brackets"):
         rd.parse(f"{name}*{name}(H) where {name} = H**2")
-    with pytest.raises(rd.LanguageError, match="unknown name"):
+    with pytest.raises(rd.errors.LanguageError, match="unknown name"):
         rd.parse(f"alpha*{name}(H) where {name} = H**2").replace(alpha=name)
-    with pytest.raises(rd.LanguageError, match=f"'{name}'"):
+    with pytest.raises(rd.errors.LanguageError, match=f"'{name}'"):
         rd.parse(f"g({name}(H)) where g = {name}*H, {name} = H**2")
 
 
@@ -254,7 +254,7 @@ def test_a_sympy_expression_with_a_further_operator() -> None:
     tree = sp.MatrixSymbol("B", 3, 3) * sp.MatrixSymbol("H", 3, 2)
     system = rd.parse(tree, operators={"B": "symmetric"})
     assert system == rd.parse("B@H where B symmetric")
-    with pytest.raises(rd.LanguageError, match="'B'"):
+    with pytest.raises(rd.errors.LanguageError, match="'B'"):
         rd.parse(tree)
 
 
@@ -306,16 +306,16 @@ def test_values_and_declarations() -> None:
 @pytest.mark.parametrize(
     ("text", "options", "words"),
     [
-        (SCHNAKENBERG, {"coefficients": ["u"]}, "'u', a field of"),
-        (SCHNAKENBERG, {"coefficients": {"v0": "channel"}}, "'v0', a field of"),
+        (SCHNAKENBERG, {"kinds": ["u"]}, "'u', a field of"),
+        (SCHNAKENBERG, {"kinds": {"v0": "channel"}}, "'v0', a field of"),
         (SCHNAKENBERG, {"operators": {"u": "symmetric"}}, "'u', a field of"),
         (SCHNAKENBERG, {"operators": {"a": "symmetric"}}, "'a', a coefficient of"),
-        ("B@H where B signed", {"coefficients": ["B"]}, "'B', an operator of"),
-        (SCHNAKENBERG, {"coefficients": ["B"], "operators": {"B": "signed"}}, "'B', an operator of"),
+        ("B@H where B signed", {"kinds": ["B"]}, "'B', an operator of"),
+        (SCHNAKENBERG, {"kinds": ["B"], "operators": {"B": "signed"}}, "'B', an operator of"),
     ],
 )
 def test_declarations_of_letters_that_are_taken(text: str, options: dict[str, object], words: str) -> None:
-    with pytest.raises(rd.LanguageError) as caught:
+    with pytest.raises(rd.errors.LanguageError) as caught:
         rd.parse(rd.parse(text), **options)  # type: ignore[arg-type]
     assert words in caught.value.got
 

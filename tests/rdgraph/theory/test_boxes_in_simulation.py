@@ -123,7 +123,7 @@ def test_blurring_sharpening_loses_positivity() -> None:
     start = np.array([[0.0], [0.0], [1.0]])
     values = {"alpha": 1.0, "beta": 1.0}
     assert leaves(catalogue["BS"], dense_operator(path, "row"), values, 0.0, 1.0, start) > 0.01
-    assert "maximum principle" in rd.invariant_box(catalogue["BS"]).reason
+    assert "maximum principle" in rd.invariant_box(catalogue["BS"], "row").reason
 
 
 def test_boxes_know_two_normalisations() -> None:

@@ -11,7 +11,7 @@ from tests.adversary.field_systems import DrawnFields
 
 
 def texts(system: str) -> list[str]:
-    return [one.text for one in rd.conserved(system).sums]
+    return [one.text for one in rd.theory.conserved(system).sums]
 
 
 @pytest.mark.parametrize(
@@ -31,18 +31,18 @@ def test_combinations(system: str, sums: list[str]) -> None:
 
 
 def test_weights_follow_the_normalisation_and_nodes_may_conserve_by_themselves() -> None:
-    diffusing = rd.conserved("u' = -u*v - L@u; v' = u*v - L@v").sums[0]
+    diffusing = rd.theory.conserved("u' = -u*v - L@u; v' = u*v - L@v").sums[0]
     assert dict(diffusing.weights) == {"symmetric": "sqrt(d)", "row": "d", "column": "1", "none": "1"}
     assert not diffusing.is_local
-    local = rd.conserved("u' = -u*v; v' = u*v").sums[0]
+    local = rd.theory.conserved("u' = -u*v; v' = u*v").sums[0]
     assert local.is_local
     assert set(local.weights.values()) == {"any"}
-    laplacian = rd.conserved("u' = -L@u; v' = A@u - u").sums[0]
+    laplacian = rd.theory.conserved("u' = -L@u; v' = A@u - u").sums[0]
     assert (laplacian.text, "none" in laplacian.weights) == ("u - v", False)
 
 
 def test_exchange_along_edges_is_conserved_on_undirected_graphs() -> None:
-    found = rd.conserved("u' = u*(A@v); v' = -v*(A@u)")
+    found = rd.theory.conserved("u' = u*(A@v); v' = -v*(A@u)")
     assert [one.text for one in found.sums] == ["u + v"]
     assert dict(found.sums[0].weights) == {"row": "d", "none": "1", "symmetric": "1"}
     drawn = DrawnFields((("u", "u*(A@v)"), ("v", "-v*(A@u)")))
@@ -50,4 +50,4 @@ def test_exchange_along_edges_is_conserved_on_undirected_graphs() -> None:
 
 
 def test_products_of_two_operators_are_not_claimed_to_be_complete() -> None:
-    assert not rd.conserved("u' = (A@u)*(A@v); v' = -u*(A@A@v)").is_complete
+    assert not rd.theory.conserved("u' = (A@u)*(A@v); v' = -u*(A@A@v)").is_complete

@@ -32,7 +32,7 @@ FROM_START = "along solutions from H(0) = H0"
     ],
 )
 def test_fates(text: str, decays: str) -> None:
-    law = rd.energy_law(text)
+    law = rd.theory.energy_law(text)
     assert law.mode_rate is None
     assert law.decays.split("; decided")[0] == decays
 
@@ -49,7 +49,7 @@ def test_fates(text: str, decays: str) -> None:
     ],
 )
 def test_fates_with_a_source(text: str, decays: str) -> None:
-    assert rd.energy_law(text).decays == decays
+    assert rd.theory.energy_law(text).decays == decays
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_fates_with_a_source(text: str, decays: str) -> None:
      "A@H@W - alpha*H", "GRAFF"],
 )  # fmt: skip
 def test_other_laws_are_undecided(text: str) -> None:
-    law = rd.energy_law(text)
+    law = rd.theory.energy_law(text)
     assert law.decays.startswith("undecided")
     assert "<= 0" not in law.decays
 
@@ -73,7 +73,7 @@ def test_other_laws_are_undecided(text: str) -> None:
 def test_the_energy_increases_at_the_witness(text: str) -> None:
     """dE/dt = 2 tr(H^T L f(H)) on the cycle that is named, by the dense interpreter, for admissible coefficients."""
     system = rd.parse(text)
-    law = rd.energy_law(system)
+    law = rd.theory.energy_law(system)
     witness = law.witness
     assert witness is not None
     n = witness.nodes
@@ -92,7 +92,7 @@ def test_the_energy_increases_at_the_witness(text: str) -> None:
 
 def test_a_symmetric_matrix_counts_by_its_eigenvalues() -> None:
     """A H W - H on random graphs: the energy never increases where |w| <= 1, and increases for W = 2."""
-    law = rd.energy_law("A@H@W - alpha*H where W symmetric")
+    law = rd.theory.energy_law("A@H@W - alpha*H where W symmetric")
     assert [float(law.threshold.subs({"alpha": 1, "w": w})) <= 0 for w in (-1.1, -0.9, 0.9, 1.1)] == [0, 1, 1, 0]
     rng = np.random.default_rng(3)
     B = np.triu((rng.random((9, 9)) < 0.4).astype(float), 1)

@@ -135,7 +135,12 @@ def test_source_response_at_rest_and_in_general() -> None:
 )
 def test_no_symbol_and_the_reason(text: str, declared: dict[str, str], why: str) -> None:
     system = rd.parse(text, declared)
-    for question in (system.symbol, system.response, lambda: rd.classify(system), lambda: rd.growth_rate(system)):
+    for question in (
+        system.symbol,
+        system.response,
+        lambda: rd.classify(system),
+        lambda: rd.theory.growth_rate(system),
+    ):
         with pytest.raises(NotApplicable, match="no symbol because") as caught:
             question()
         assert why in str(caught.value)

@@ -108,7 +108,7 @@ def test_the_field_is_minus_the_gradient_and_the_energy_falls(text: str) -> None
 
 @pytest.mark.parametrize("text", OTHERS)
 def test_what_is_no_gradient_says_why(text: str) -> None:
-    flow = rd.energy_law(text).gradient
+    flow = rd.theory.energy_law(text).gradient
     assert flow.energy is None
     assert OTHERS[text] in flow.reason
 

@@ -30,7 +30,7 @@ def test_a_lipschitz_constant_gives_constants_and_steps() -> None:
     text = f"{PLAIN} where phi learned lipschitz=2"
     alpha = sp.Symbol("alpha")
     assert rd.lipschitz_global(text).value == 2 * alpha + 2
-    assert rd.one_sided(text).value == 2
+    assert rd.theory.one_sided(text).value == 2
     assert rd.step_limit(text, "euler").value == 1 / (alpha + 1)
     assert not rd.lipschitz_global(text).is_sharp
     for open_text in (PLAIN, f"{PLAIN} where phi learned odd", f"{PLAIN} where phi learned nondecreasing"):
@@ -45,17 +45,17 @@ def test_a_bound_gives_a_box_and_slopes() -> None:
 
 
 def test_signs_follow_from_odd_and_monotone() -> None:
-    box = rd.invariant_box("-alpha*L@H - phi(H) where phi learned odd nondecreasing")
+    box = rd.invariant_box("-alpha*L@H - phi(H) where phi learned odd nondecreasing", "row")
     assert (str(box.lower), str(box.upper)) == ("-R", "R")
-    assert rd.one_sided("-alpha*L@H - phi(H) where phi learned nondecreasing").value == 0
+    assert rd.theory.one_sided("-alpha*L@H - phi(H) where phi learned nondecreasing").value == 0
     assert rd.parse("phi(H) + phi(-H) - H where phi learned odd").structure.linear
 
 
 def test_what_hangs_on_phi_is_undecided() -> None:
     with pytest.raises(Undecided, match="phi"):
-        rd.conserved(PLAIN)
-    assert rd.conserved("-alpha*L@phi(H)").exists
-    answer = rd.identify("-alpha*H + phi(H)")
+        rd.theory.conserved(PLAIN)
+    assert rd.theory.conserved("-alpha*L@phi(H)").exists
+    answer = rd.theory.identify("-alpha*H + phi(H)")
     assert (answer.status, answer.single) == ("undecided", ())
     assert rd.equivalent(PLAIN, "-alpha*L@H + psi(H)").outcome == "undecided"
     assert rd.equivalent(PLAIN, f"{PLAIN} where phi learned odd").outcome == "undecided"

@@ -26,7 +26,7 @@ def test_constants_bound_sampled_slopes_closely(reaction: str) -> None:
     """With p(lam) = -lam in [-2, 0]: m = sup r', K = max(sup r', 2 - inf r')."""
     values = CASES[reaction](GRID)
     slopes = np.diff(values) / np.diff(GRID)
-    one_sided, both = rd.one_sided(f"-L@H + {reaction}"), rd.lipschitz_global(f"-L@H + {reaction}")
+    one_sided, both = rd.theory.one_sided(f"-L@H + {reaction}"), rd.lipschitz_global(f"-L@H + {reaction}")
     for found, sampled in ((one_sided, slopes.max()), (both, max(slopes.max(), 2 - slopes.min()))):
         assert found.reason.endswith("bounded by interval arithmetic")
         assert sampled <= float(found.value) + 1e-9
@@ -34,7 +34,7 @@ def test_constants_bound_sampled_slopes_closely(reaction: str) -> None:
 
 
 def test_letters_stay_letters() -> None:
-    assert str(rd.one_sided("-alpha*L@H - delta*H*tanh(gamma*H)").value) == "1.1997*delta"
+    assert str(rd.theory.one_sided("-alpha*L@H - delta*H*tanh(gamma*H)").value) == "1.1997*delta"
     assert str(rd.lipschitz_global("-alpha*L@H + H*exp(-H**2)").value) == "Max(1, 2*alpha + 2*exp(-3/2))"
 
 
@@ -43,7 +43,7 @@ def test_letters_stay_letters() -> None:
     [("H*(1 - abs(H))", "1"), ("exp(-H) - exp(H)", "-2"), ("relu(H) - H**3", "1"), ("-delta*H**2*tanh(H)", "0")],
 )
 def test_slopes_that_are_bounded_on_one_side_alone(text: str, one_sided: str) -> None:
-    found = rd.one_sided(f"-alpha*L@H + {text}")
+    found = rd.theory.one_sided(f"-alpha*L@H + {text}")
     assert (str(found.value), found.is_sharp) == (one_sided, True)
     unbounded = rd.lipschitz_global(f"-alpha*L@H + {text}")
     assert unbounded.value is None

@@ -31,8 +31,8 @@ ORDER = {"symmetric": 2, "row": np.inf, "column": 1}
 MATRICES = ("W", "V")
 QUESTIONS: dict[str, Callable[[System, str], Constant]] = {
     "global": rd.lipschitz_global,
-    "local": rd.lipschitz_local,
-    "one-sided": rd.one_sided,
+    "local": rd.theory.lipschitz_local,
+    "one-sided": rd.theory.one_sided,
 }
 
 EQUATIONS: dict[str, tuple[str, list[str]]] = {
@@ -337,7 +337,7 @@ def test_random_polynomial_reactions(system: System, normalisation: str, questio
 @pytest.mark.parametrize("sign", ["0 >= delta", "delta >= 0", "delta real"])
 def test_bounds_that_may_be_infinite_are_no_bounds(sign: str) -> None:
     """-oo*delta is nan where delta can vanish."""
-    for question in (rd.one_sided, rd.lipschitz_global):
+    for question in (rd.theory.one_sided, rd.lipschitz_global):
         found = question(rd.parse(f"-delta*H*tanh(gamma*H)*sin(H) where {sign}"), "row")
         assert found.value is None
         assert found.reason.startswith("undecided")

@@ -14,7 +14,7 @@ from rdgraph.reals.judge import BOUNDED
 from rdgraph.reports.plain_words import plain_words
 from rdgraph.theory.lipschitz import MAX_SIGN_CHOICES
 
-QUESTIONS = {"global": rd.lipschitz_global, "local": rd.lipschitz_local, "one-sided": rd.one_sided}
+QUESTIONS = {"global": rd.lipschitz_global, "local": rd.theory.lipschitz_local, "one-sided": rd.theory.one_sided}
 UPPER = "upper bound, not claimed to be attained"
 alpha, beta, R, s, norm_W, k = sp.symbols("alpha beta R s norm_W k")
 
@@ -117,7 +117,7 @@ def test_many_open_signs_are_absolute_values() -> None:
 
 def test_bounds_that_rest_on_interval_arithmetic_say_so() -> None:
     """Whether e^2 exceeds the 2 of the diffusion is decided by an enclosure of e^2."""
-    plain, bounded = (rd.lipschitz_local(rd.parse(f"-L@H + {c}*tanh(H)"), "row") for c in ("7", "exp(2)"))
+    plain, bounded = (rd.theory.lipschitz_local(rd.parse(f"-L@H + {c}*tanh(H)"), "row") for c in ("7", "exp(2)"))
     assert (plain.value, plain.reason) == (7, "")
     assert (bounded.value, bounded.reason) == (sp.exp(2), BOUNDED)
 
@@ -134,7 +134,7 @@ def test_other_normalisations_are_refused(question: str) -> None:
 
 def test_formulas_that_are_not_defined_everywhere_are_no_answers() -> None:
     """At alpha = 1 the generator loses its highest power, and the formula for its extremum divides by zero."""
-    found = rd.lipschitz_local(rd.parse("-c*(A - A@A)@H - (1 - alpha)*A@L@A@H where c <= 2, c*alpha <= 1"))
+    found = rd.theory.lipschitz_local(rd.parse("-c*(A - A@A)@H - (1 - alpha)*A@L@A@H where c <= 2, c*alpha <= 1"))
     assert found.value is None
     assert found.reason == "undecided: a candidate for the maximum is not defined where 27*(alpha - 1)**2 = 0"
 

@@ -109,7 +109,7 @@ def test_constant_states_count_for_the_size_of_the_state() -> None:
     assert np.allclose(equilibrium_size(system, {"gamma": np.array([3.0, 0.5, 20.0])}), [3.0, 1.0, 20.0])
     assert float(equilibrium_size(parse("-L@H + tanh(H)"))) == 0
     assert float(equilibrium_size(parse("-L@H + beta*H"), {"beta": 0.0})) == 0
-    far, near = (choose_method(system, coefficients={"gamma": g}).step for g in (20.0, 0.5))
+    far, near = (choose_method(system, values={"gamma": g}).step for g in (20.0, 0.5))
     assert far is not None
     assert near is not None
     assert far < near / 50
@@ -129,7 +129,7 @@ def test_a_time_that_is_given_is_cut_into_equal_parts() -> None:
     choice = choose_method("-alpha*L@H + beta*tanh(H)", T=1.0)
     assert choice.step == 1.0 / 3
     assert choose_method("-alpha*L@H + beta*tanh(H)", T=0.2).step == 0.2
-    assert choose_method("-L@H + beta*tanh(H)", T=1.0, coefficients={"beta": 1e12}).step == 1.0 / MOST_STEPS
+    assert choose_method("-L@H + beta*tanh(H)", T=1.0, values={"beta": 1e12}).step == 1.0 / MOST_STEPS
     assert choose_method("-L@H + sqrt(H)").step == DEFAULT_STEP
     assert step_for("rk4", 0.0, 5.0) == 5.0
     assert step_for("rk4", 0.0) == 1.0
@@ -147,7 +147,7 @@ def test_a_time_that_is_given_is_cut_into_equal_parts() -> None:
     ],
 )  # fmt: skip
 def test_given_numbers_count_and_others_are_one(line: str, values: dict[str, Any], expected: float) -> None:
-    step = choose_method(line, coefficients=values).step
+    step = choose_method(line, values=values).step
     assert step is not None
     assert step == pytest.approx(float(tableau("rk4").real_limit) / 2 / expected, rel=0.09)
     assert step <= float(tableau("rk4").real_limit) / 2 / expected
@@ -171,7 +171,7 @@ def test_numbers_that_make_no_sense_are_refused(settings: dict[str, Any]) -> Non
 @pytest.mark.parametrize("name", ["gamma", "H", "A"])
 def test_coefficients_that_do_not_occur_are_refused(name: str) -> None:
     with pytest.raises(UnknownName, match="expected a coefficient of"):
-        choose_method("F", coefficients={name: 1.0})
+        choose_method("F", values={name: 1.0})
 
 
 @pytest.mark.parametrize("text", ["beta*H*(1 - tanh(H)**2)", "-alpha*L@H + beta*H/(1 + H**2)", "beta*H*exp(-H**2)"])

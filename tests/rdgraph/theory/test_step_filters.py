@@ -188,9 +188,9 @@ def test_observed_order_on_a_nonlinear_equation(method: Tableau) -> None:
 
 def test_declared_order_is_checked_when_a_tableau_is_made() -> None:
     half = sp.Rational(1, 2)
-    with pytest.raises(rd.RdgraphError, match="declares order 2"):
+    with pytest.raises(rd.errors.RdgraphError, match="declares order 2"):
         Tableau("wrong", ((), (half,)), (half, half), 2)
-    with pytest.raises(rd.RdgraphError, match="stage i"):
+    with pytest.raises(rd.errors.RdgraphError, match="stage i"):
         Tableau("implicit", ((half,),), (sp.S.One,), 1)
 
 

@@ -38,7 +38,7 @@ def random_graph(rng: np.random.Generator, kind: str, nodes: int = 7) -> np.ndar
     return weights
 
 
-def finding(report: rd.Report, topic: str) -> Any:
+def finding(report: rd.reports.Report, topic: str) -> Any:
     return next(f for f in report.findings if f.topic == topic)
 
 
@@ -50,7 +50,7 @@ LINEAR = ("-alpha*L@H", "-L@L@H", "-alpha*L@H + beta*(A@H - A@A@H)", "-alpha*H +
 def test_growth_over_the_disc_bounds_directed_graphs(text: str) -> None:
     system, rng = rd.parse(text), np.random.default_rng(3)
     values = {"alpha": 1.1, "beta": 0.8}
-    bounds = [float(rd.growth_rate(system, directed=d).subs(values)) for d in (False, True)]
+    bounds = [float(rd.theory.growth_rate(system, directed=d).subs(values)) for d in (False, True)]
     p = sp.lambdify("lam", system.symbol().subs(values))
     for kind in KINDS * 2:
         A = dense_operator(random_graph(rng, kind), "row")
@@ -62,7 +62,7 @@ def test_growth_over_the_disc_bounds_directed_graphs(text: str) -> None:
 
 def test_the_directed_cycle_grows_where_undirected_graphs_decay() -> None:
     system = rd.parse("-L@L@H")
-    assert (rd.growth_rate(system), rd.growth_rate(system, directed=True)) == (0, sp.Rational(1, 2))
+    assert (rd.theory.growth_rate(system), rd.theory.growth_rate(system, directed=True)) == (0, sp.Rational(1, 2))
     open_graph = rd.preflight(system, normalisation="row", method="euler", step=0.1)
     assert finding(open_graph, "growth").text == "no frequency grows where the graph is undirected (real spectrum)"
     assert "up to 1/2" in finding(open_graph, "growth, directed").text
@@ -211,7 +211,7 @@ def test_response_values_are_the_response(method: str) -> None:
     system = rd.parse("-L@H + 0.5*A@H0")
     step = None if method == "exact" else 0.3
     grid = np.array([0.3, 0.9, 1.7])
-    formula = rd.response(system, T=2, method=method, step=step)
+    formula = rd.theory.response(system, T=2, method=method, step=step)
     expected = [float(formula.subs(sp.Symbol("lam"), sp.Rational(str(x)))) for x in grid]
     np.testing.assert_allclose(response_values(system, grid, 2, method, step), expected, rtol=1e-13)
     tiny = np.array([0.0, 1e-17, -3e-16, 1e-9]) + 0j
@@ -220,7 +220,7 @@ def test_response_values_are_the_response(method: str) -> None:
 
 
 def test_response_values_ask_for_numbers() -> None:
-    with pytest.raises(rd.NotApplicable, match="got the letters alpha"):
+    with pytest.raises(rd.errors.NotApplicable, match="got the letters alpha"):
         response_values(rd.catalogue["diffusion"], [0.0], 1)
 
 
@@ -255,7 +255,7 @@ def test_a_source_on_a_complete_graph_is_safe() -> None:
 @pytest.mark.parametrize("normalisation", ["symmetric", "row", "column"])
 @pytest.mark.parametrize("text", ["-L@H", "-L@(H**3 - H) - L@L@H"])
 def test_conserved_weights_vanish_at_isolated_nodes(text: str, normalisation: str) -> None:
-    law, system = rd.conserved(rd.parse(text)), rd.parse(text)
+    law, system = rd.theory.conserved(rd.parse(text)), rd.parse(text)
     state = np.random.default_rng(2).normal(size=(6, 3))
     speed = dense.evaluate(system.expression, {"A": dense_operator(STAR, normalisation), "H": state})
     degree = STAR.sum(axis=1)
@@ -358,7 +358,7 @@ def test_a_slope_that_is_not_defined_for_all_values_gives_no_limit() -> None:
     line = "-L@H - c*H/(rho**2 + H**2) where rho {}"
     assert rd.step_limit(line.format("real"), "euler", "row").value is None  # at rho = 0 the constant state is a pole
     c, rho = sp.symbols("c rho")
-    found = rd.read_expression(str(rd.step_limit(line.format("> 0"), "euler", "row").value))
+    found = rd.theory.read_expression(str(rd.step_limit(line.format("> 0"), "euler", "row").value))
     assert sp.simplify(found - 2 * rho**2 / (c + 2 * rho**2)) == 0
 
 
@@ -372,7 +372,7 @@ def test_no_constant_holds_a_state(text: str) -> None:
     system = rd.parse(text)
     for kind in ("row", "symmetric"):
         rate = apart(system, system.domain, kind).rate
-        found = [q(system, kind).value for q in (rd.lipschitz_global, rd.lipschitz_local, rd.one_sided)]
+        found = [q(system, kind).value for q in (rd.lipschitz_global, rd.theory.lipschitz_local, rd.theory.one_sided)]
         for value in (rate, *(x for x in found if x is not None)):
             assert {x.name for x in value.free_symbols} <= {"R", "s", "alpha", "k"}
 

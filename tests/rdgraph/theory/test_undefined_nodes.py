@@ -19,8 +19,8 @@ def test_questions_are_undecided(text: str) -> None:
     system = rd.parse(text)
     assert rd.existence(system).outcome == "undecided"
     assert rd.preflight(system, T=1, method="euler", step=0.1).outcome == "undecided"
-    assert rd.energy_law(system).decays.startswith("undecided")
-    for bound in (rd.lipschitz_global(system), rd.lipschitz_local(system), rd.one_sided(system)):
+    assert rd.theory.energy_law(system).decays.startswith("undecided")
+    for bound in (rd.lipschitz_global(system), rd.theory.lipschitz_local(system), rd.theory.one_sided(system)):
         assert bound.value is None
         assert bound.reason.startswith("undecided")
     assert rd.step_limit(system, "euler").value is None

@@ -17,7 +17,7 @@ from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
 from rdgraph.vocabulary.methods import FIXED, FOR_NOISE, METHODS, WITH_ADJOINT, find_method, make_tableau, records
 
 F64 = torch.float64
-RALSTON = make_tableau("ralston", [[], ["2/3"]], ["1/4", "3/4"], 2, "Ralston's method of order 2")
+RALSTON = make_tableau("ralston", [[], ["2/3"]], ["1/4", "3/4"], 2, note="Ralston's method of order 2")
 
 
 def shu_osher(f: Any, H: Any, dt: Any) -> Any:
@@ -32,8 +32,8 @@ def own_methods() -> Iterator[None]:
     rd.register_method("ralston", RALSTON)
     rd.register_method("ssp3", shu_osher, order=3)
     yield
-    rd.unregister_method("ralston")
-    rd.unregister_method("ssp3")
+    rd.vocabulary.unregister_method("ralston")
+    rd.vocabulary.unregister_method("ssp3")
 
 
 # ---------------------------------------------------------------------- the records
@@ -80,7 +80,7 @@ def test_a_tableau_that_contradicts_its_order_is_refused() -> None:
 
 def test_only_what_was_registered_can_be_taken_out() -> None:
     with pytest.raises(UnknownName, match="registered method"):
-        rd.unregister_method("euler")
+        rd.vocabulary.unregister_method("euler")
 
 
 # ---------------------------------------------------------------------- Ralston's method from outside
@@ -88,9 +88,9 @@ def test_only_what_was_registered_can_be_taken_out() -> None:
 def test_a_registered_tableau_has_gains_and_limits() -> None:
     lam, alpha = sp.symbols("lam alpha")
     one = 1 - lam * alpha / 2 + lam**2 * alpha**2 / 8
-    assert sp.expand(rd.response(rd.catalogue["diffusion"], T=1, method="ralston", step=0.5) - one**2) == 0
+    assert sp.expand(rd.theory.response(rd.catalogue["diffusion"], T=1, method="ralston", step=0.5) - one**2) == 0
     assert rd.step_limit(rd.parse("diffusion"), "ralston").value == rd.step_limit(rd.parse("diffusion"), "heun").value
-    page = rd.preflight("BS", T=4, method="ralston", step=0.25, coefficients={"alpha": 1, "beta": 0.5})
+    page = rd.preflight("BS", T=4, method="ralston", step=0.25, values={"alpha": 1, "beta": 0.5})
     assert page.outcome == "safe"
     assert page.settings["method"] == "ralston"
     op = rd.generators.path(5).operator("symmetric", dtype=F64)
@@ -117,7 +117,7 @@ def test_registered_methods_solve_with_their_order(name: str, order: int) -> Non
 @pytest.mark.usefixtures("own_methods")
 def test_a_step_function_has_no_gains_and_says_so() -> None:
     with pytest.raises(NotApplicable, match="a step function without one"):
-        rd.response(rd.catalogue["diffusion"], T=1, method="ssp3", step=0.5)
+        rd.theory.response(rd.catalogue["diffusion"], T=1, method="ssp3", step=0.5)
     assert "a step function has no tableau" in str(rd.preflight("BS", method="ssp3", step=0.5))
 
 

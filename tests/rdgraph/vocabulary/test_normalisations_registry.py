@@ -31,7 +31,7 @@ def lazy_walk() -> Iterator[None]:
     facts: dict[str, Any] = {"is_symmetric": True, "norm": "2", "spectrum": (0, 1)}
     rd.register_normalisation("lazy", lazy, identity=0.5, formula="(I + D^-1/2 A D^-1/2)/2", **facts)
     yield
-    rd.unregister_normalisation("lazy")
+    rd.vocabulary.unregister_normalisation("lazy")
 
 
 # ---------------------------------------------------------------------- the records
@@ -132,14 +132,14 @@ def test_bounds_follow_from_its_spectrum() -> None:
 @pytest.mark.usefixtures("lazy_walk")
 def test_preflight_with_and_without_a_graph() -> None:
     values = {"alpha": 1, "beta": 0.5}
-    assert rd.preflight("BS", normalisation="lazy", coefficients=values).outcome == "safe"
-    page = rd.preflight("BS", normalisation="lazy", coefficients=values, graph=rd.generators.star(5))
+    assert rd.preflight("BS", normalisation="lazy", values=values).outcome == "safe"
+    page = rd.preflight("BS", normalisation="lazy", values=values, graph=rd.generators.star(5))
     assert page.outcome == "safe"
     assert "lam in [0, 1]" in next(f.text for f in page.findings if f.topic == "graph")
-    stepped = rd.preflight("F", normalisation="lazy", method="euler", step=0.1, coefficients=values)
+    stepped = rd.preflight("F", normalisation="lazy", method="euler", step=0.1, values=values)
     assert stepped.status == "undecided"
     # 1 <= 2/(alpha lam) on [0, 1], but not on [0, 2]: nothing false is said
-    long = rd.preflight("diffusion", normalisation="lazy", method="euler", step=1.5, coefficients={"alpha": 1})
+    long = rd.preflight("diffusion", normalisation="lazy", method="euler", step=1.5, values={"alpha": 1})
     assert long.status == "undecided"
 
 
@@ -180,4 +180,4 @@ def test_the_command_line_knows_it() -> None:
     done = CliRunner().invoke(app, ["analyse", "BS", "--normalisation", "lazy", "--json"])
     bound = json.loads(done.stdout)["lipschitz_global"]["lazy"]
     values = {sp.Symbol("alpha"): 1, sp.Symbol("beta"): sp.Rational(1, 2)}
-    assert rd.read_expression(bound).subs(values) == 1  # |p| on lam in [0, 1]
+    assert rd.theory.read_expression(bound).subs(values) == 1  # |p| on lam in [0, 1]

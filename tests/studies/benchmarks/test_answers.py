@@ -40,11 +40,11 @@ from studies.benchmarks.formulas import CASES, drawn, is_recovered
 from studies.benchmarks.halving import RULES, Curves, replay, whole_search
 from studies.results import read_result
 
-EMPTY = rd.Distillation("-alpha*L@H + phi(H)", "phi", None, None, (), 0.01, 1.25, 20, (np.zeros(1), np.zeros(1)))
+EMPTY = rd.infer.Distillation("-alpha*L@H + phi(H)", "phi", None, None, (), 0.01, 1.25, 20, (np.zeros(1), np.zeros(1)))
 
 
 # ---------------------------------------------------------------------- formulas
-def found(word: Word, constants: list[float], alpha: float) -> rd.Distillation:
+def found(word: Word, constants: list[float], alpha: float) -> rd.infer.Distillation:
     letters = lettered(word, np.array([constants]), ["alpha"])
     values = {"alpha": alpha, **letters.values(np.array(constants))}
     made = Fit.__new__(Fit)

@@ -57,7 +57,9 @@ def test_a_registered_network_is_listed() -> None:
     class OwnSettings(MLPSettings):
         model = "own-mlp"
 
-    record = ModelRecord("own-mlp", "Own | MLP", "simple", "nobody", "H' = |H|", OwnSettings, MLP)
+    record = ModelRecord(
+        "own-mlp", "Own | MLP", "simple", source="nobody", rule="H' = |H|", settings=OwnSettings, network=MLP
+    )
     register_model(record)
     try:
         assert cells(model_row(record))[:2] == ["own-mlp", "Own | MLP"]

@@ -102,7 +102,7 @@ def test_texts_are_drawn_letter_by_letter(text: str) -> None:
 
 
 def test_names_of_coefficients_from_the_command_line_are_no_formulas() -> None:
-    figure, _ = response_figure([parse("-alpha*L@H")], T=1.0, coefficients={"alpha": 1.0, r"$\frac{$": 2.0})
+    figure, _ = response_figure([parse("-alpha*L@H")], T=1.0, values={"alpha": 1.0, r"$\frac{$": 2.0})
     figure.draw_without_rendering()
 
 

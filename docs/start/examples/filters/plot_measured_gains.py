@@ -17,7 +17,7 @@ measured = [
     analysis.empirical_gains("BS", op, values, T=2.0, method=method, step=step)
     for method, step in [("exact", None), ("euler", 0.5), ("rk4", 0.5)]
 ]
-figure, rows = analysis.gains_figure(measured)
+figure, rows = analysis.spectra.gains_figure(measured)
 
 # %%
 # How far points and lines are apart, over all modes, and how much of a mode is found in others:

@@ -12,7 +12,7 @@ import analysis
 figure, curves = analysis.response_figure(
     ["diffusion", "BS", "FB", "FB*"],
     T=4.0,
-    coefficients={"alpha": 1.0, "beta": 0.8},
+    values={"alpha": 1.0, "beta": 0.8},
     methods=[("exact", None), ("euler", 1.0), ("rk4", 1.0)],
 )
 

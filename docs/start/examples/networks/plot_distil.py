@@ -23,6 +23,6 @@ seen = clean + noise * np.random.default_rng(0).standard_normal(clean.shape)
 
 # %%
 
-found = rd.distil(seen, times, graph, "-alpha*L@H + phi(H)", initial=start, functions=("sin",), level=None)
+found = rd.infer.distil(seen, times, graph, "-alpha*L@H + phi(H)", initial=start, functions=("sin",), level=None)
 print(found)
 figure = found.plot()

@@ -10,7 +10,8 @@ trained as one program.
 import numpy as np
 from matplotlib.figure import Figure
 
-from gread import Config, csbm, make_trials, train
+from gread import Config, make_trials, train
+from gread.datasets import csbm
 from gread.models.label_propagation import accuracies, best_propagation
 
 levels, splits = (0.1, 0.5, 0.9), range(2)

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 import rdgraph as rd
 
 system = rd.parse("-alpha*L@H + beta*H*(1 - H)")
-print("determined by the flow:", rd.identify(system).combinations)
+print("determined by the flow:", rd.theory.identify(system).combinations)
 
 # %%
 

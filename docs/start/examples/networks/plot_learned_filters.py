@@ -11,7 +11,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import analysis
-from gread import Config, csbm, make_trials, train
+from gread import Config, make_trials, train
+from gread.datasets import csbm
 
 config = Config().updated(
     {
@@ -32,6 +33,6 @@ for panel, homophily in zip(figure.subplots(1, 2, sharey=True), (0.9, 0.1), stri
     values = done.network(0).coefficients()
     for beta in values["beta"].detach().tolist():
         coefficients = {"alpha": float(values["alpha"]), "beta": beta}
-        panel.plot(lam, analysis.gain_at("BS", lam, T=2.0, coefficients=coefficients), color="#0072B2", alpha=0.7)
+        panel.plot(lam, analysis.gain_at("BS", lam, T=2.0, values=coefficients), color="#0072B2", alpha=0.7)
     panel.set(title=f"homophily {homophily:g}: {done.mean:.0f} % right", xlabel="λ, eigenvalue of L")
 figure.axes[0].set(ylabel="gain after T", yscale="log")

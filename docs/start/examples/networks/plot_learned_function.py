@@ -37,7 +37,7 @@ for _ in range(40):
     loss.backward()
     optimiser.step()
 
-found = rd.LearnedValues(phi, make_controls(phi, theta).detach().numpy())
+found = rd.vocabulary.LearnedValues(phi, make_controls(phi, theta).detach().numpy())
 x = np.linspace(-1.5, 1.5, 201)
 figure = Figure(figsize=(6.4, 4.0), layout="constrained")
 panel = figure.subplots()

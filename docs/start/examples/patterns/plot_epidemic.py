@@ -13,7 +13,7 @@ import rdgraph as rd
 
 sir = rd.catalogue["SIR"]
 print(sir)
-print("conserved:", *rd.conserved(sir).sums)
+print("conserved:", *rd.theory.conserved(sir).sums)
 
 # %%
 

@@ -31,4 +31,5 @@ figure.colorbar(picture, ax=panels, shrink=0.8, label="u")  # the picture of the
 relation = rd.dispersion("Schnakenberg", values, to=8)
 print("kind:", relation.kind)
 print("growing λ:", *relation.unstable)
-print("ratio of diffusivities beyond which there are patterns:", rd.critical_ratio("Schnakenberg", values).value)
+ratio = rd.patterns.critical_ratio("Schnakenberg", values).value
+print("ratio of diffusivities beyond which there are patterns:", ratio)

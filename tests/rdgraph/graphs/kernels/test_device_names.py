@@ -40,7 +40,7 @@ def test_other_devices_are_refused(device: Any, message: str, tmp_path: Path) ->
         lambda: operator.to(device),
         lambda: rd.lower("-L@H", operator, device=device),
         lambda: rd.Graph.from_edges([[0], [1]], 2, device=device),
-        lambda: rd.propagate(RING, np.eye(5), degree=1, out=tmp_path / "powers", device=device),
+        lambda: rd.run.propagate(RING, np.eye(5), degree=1, out=tmp_path / "powers", device=device),
     ):
         with pytest.raises(InvalidArgument, match=message):
             work()

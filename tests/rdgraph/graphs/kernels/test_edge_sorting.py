@@ -94,7 +94,7 @@ def test_a_registered_normalisation_with_an_identity_is_made_on_the_device_too()
         assert made is not None
         torch.testing.assert_close(made.dense(), graph.operator("lazy-on-device", dtype=torch.float64).dense())
     finally:
-        rd.unregister_normalisation("lazy-on-device")
+        rd.vocabulary.unregister_normalisation("lazy-on-device")
 
 
 def test_what_is_wrong_is_told_as_by_the_host() -> None:

@@ -115,7 +115,7 @@ def test_the_start_is_estimated_where_it_is_not_given() -> None:
     assert np.square(found.states - noisy).sum() < np.square(seen - noisy).sum()
     hidden = noisy.copy()
     hidden[:, 2] = np.nan
-    with pytest.raises(rd.InvalidArgument, match="1 that never are"):
+    with pytest.raises(rd.errors.InvalidArgument, match="1 that never are"):
         rd.fit("BS", hidden, TIMES, graph=GRAPH)
     again = rd.fit("BS", hidden, TIMES, graph=GRAPH, initial=seen[0], starts=3, level=None)
     assert again.values == pytest.approx({"alpha": 0.7, "beta": 1.3}, rel=0.1)
@@ -138,12 +138,12 @@ def test_coefficients_of_channels_and_two_fields() -> None:
 
 def test_what_the_flow_does_not_reveal_is_refused_with_what_it_does() -> None:
     seen = states_of("BS", {"alpha": 0.7, "beta": 1.3})
-    with pytest.raises(rd.NotApplicable, match=r"reveals a - b, and not a, b"):
+    with pytest.raises(rd.errors.NotApplicable, match=r"reveals a - b, and not a, b"):
         rd.fit("-a*L@H + b*L@H", seen, TIMES, graph=GRAPH)
-    found = rd.fit("-a*L@H + b*L@H", seen, TIMES, graph=GRAPH, fixed={"b": 0.5}, initial=seen[0], level=None, starts=2)
+    found = rd.fit("-a*L@H + b*L@H", seen, TIMES, graph=GRAPH, values={"b": 0.5}, initial=seen[0], level=None, starts=2)
     assert set(found.values) == {"a"}
     triangle = nx.complete_graph(3)
-    with pytest.raises(rd.NotApplicable, match=r"reveals 2\*alpha \+ beta, and not alpha, beta \(.*eigenvalues"):
+    with pytest.raises(rd.errors.NotApplicable, match=r"reveals 2\*alpha \+ beta, and not alpha, beta \(.*eigenvalues"):
         rd.fit("BS", np.zeros((2, 3)), [0, 1], graph=triangle)
 
 
@@ -265,7 +265,7 @@ def test_a_coefficient_that_others_make_up_for_is_not_identifiable_where_signs_b
     for level in (None, 0.95):
         found = rd.fit(text, runs[0], times, graph=operator, initial=start, start=truth, starts=1, level=level)
         assert found.identifiable == {"a": False, "b": False, "c": False}
-    with pytest.raises(rd.NotApplicable, match=r"reveals a \+ b \+ c, a - 3\*b \+ 9\*c, and not a, b, c"):
+    with pytest.raises(rd.errors.NotApplicable, match=r"reveals a \+ b \+ c, a - 3\*b \+ 9\*c, and not a, b, c"):
         rd.fit(text, runs[0], times, graph=nx.complete_graph(4), normalisation="none", initial=start)
 
 
@@ -278,7 +278,7 @@ def test_the_laplacian_with_degrees_is_no_sum_of_the_identity_and_the_adjacency(
     found = rd.fit(text, seen, TIMES, normalisation="none", **given)
     assert found.values == pytest.approx(truth, rel=1e-3)
     assert found.identifiable == dict.fromkeys(truth, True)
-    with pytest.raises(rd.NotApplicable, match=r"alpha \+ beta, alpha \+ gamma, and not alpha, beta, gamma"):
+    with pytest.raises(rd.errors.NotApplicable, match=r"alpha \+ beta, alpha \+ gamma, and not alpha, beta, gamma"):
         rd.fit(text, seen, TIMES, normalisation="row", **given)
 
 
@@ -307,16 +307,16 @@ def test_the_answer_is_printed_and_drawn() -> None:
         ({"level": "high"}, "between 0 and 1"),
         ({"starts": 1.5}, "a whole number"),
         ({"initial": "zero"}, "numbers for initial"),
-        ({"fixed": {"alpha": "one"}}, "numbers for alpha"),
+        ({"values": {"alpha": "one"}}, "numbers for alpha"),
         ({"start": {"alpha": "one"}}, "numbers for the start of alpha"),
         ({"start": {"alpha": [1.0, 2.0]}}, r"of shape \(\), got \(2,\)"),
         ({"sigma": 0.0}, "positive sigma"),
         ({"sigma": float("inf")}, "finite, positive sigma"),
         ({"states": np.zeros((5, 5), dtype=complex)}, "real numbers for states, got complex ones"),
-        ({"fixed": {"alpha": 1.0, "beta": 1.0}}, "all of them fixed"),
-        ({"fixed": {"alpha": -1}}, "expected a positive value for alpha, got -1.0; say 'where alpha real'"),
-        ({"fixed": {"alpha": 0.0}}, "expected a positive value for alpha"),
-        ({"fixed": {"alpha": float("nan")}}, "expected a positive value for alpha"),
+        ({"values": {"alpha": 1.0, "beta": 1.0}}, "all of them fixed"),
+        ({"values": {"alpha": -1}}, "expected a positive value for alpha, got -1.0; say 'where alpha real'"),
+        ({"values": {"alpha": 0.0}}, "expected a positive value for alpha"),
+        ({"values": {"alpha": float("nan")}}, "expected a positive value for alpha"),
         ({"seed": "one"}, "a whole number from 0 as seed, got 'one'"),
         ({"seed": -1}, "a whole number from 0 as seed, got -1"),
         ({"start": {"alpha": -1.0}}, "expected positive values to start alpha from"),
@@ -325,7 +325,7 @@ def test_the_answer_is_printed_and_drawn() -> None:
 def test_arguments_that_make_no_sense_are_refused(change: dict[str, Any], message: str) -> None:
     seen = states_of("BS", {"alpha": 0.7, "beta": 1.3})
     given = {"states": seen, "times": TIMES, "graph": GRAPH, "initial": seen[0], **change}
-    with pytest.raises(rd.InvalidArgument, match=message):
+    with pytest.raises(rd.errors.InvalidArgument, match=message):
         rd.fit("BS", given.pop("states"), given.pop("times"), **given)
 
 
@@ -335,27 +335,27 @@ def test_masks_are_fixed_and_matrices_fixed_or_fitted() -> None:
     masked, mixed = "-alpha*L@H - beta*M*H", "-alpha*L@H + H@W"
     seen = states_of(masked, {"alpha": 0.7, "beta": 0.4, "M": torch.from_numpy(mask)})
     given = {"graph": GRAPH, "starts": 2, "level": None}
-    found = rd.fit(masked, seen, TIMES, initial=seen[0], fixed={"M": mask}, **given)
+    found = rd.fit(masked, seen, TIMES, initial=seen[0], values={"M": mask}, **given)
     assert found.values == pytest.approx({"alpha": 0.7, "beta": 0.4}, rel=1e-3)
-    with pytest.raises(rd.InvalidArgument, match="zeros and ones for the mask M"):
-        rd.fit(masked, seen, TIMES, initial=seen[0], fixed={"M": 0.5 * mask}, **given)
+    with pytest.raises(rd.errors.InvalidArgument, match="zeros and ones for the mask M"):
+        rd.fit(masked, seen, TIMES, initial=seen[0], values={"M": 0.5 * mask}, **given)
     matrix = np.array([[-0.3, 0.1], [0.2, -0.5]])
     seen = states_of(mixed, {"alpha": 0.7, "W": torch.from_numpy(matrix)}, width=2)
-    found = rd.fit(mixed, seen, TIMES, initial=seen[0], fixed={"W": matrix}, **given)
+    found = rd.fit(mixed, seen, TIMES, initial=seen[0], values={"W": matrix}, **given)
     assert found.values == pytest.approx({"alpha": 0.7}, rel=1e-3)
-    found = rd.fit(mixed, seen, TIMES, initial=seen[0], fixed={"alpha": 0.7}, **given)
+    found = rd.fit(mixed, seen, TIMES, initial=seen[0], values={"alpha": 0.7}, **given)
     np.testing.assert_allclose(found.values["W"], matrix, rtol=1e-3)
 
 
-@pytest.mark.parametrize("name", ["fixed", "start"])
+@pytest.mark.parametrize("name", ["values", "start"])
 def test_unknown_names_are_told(name: str) -> None:
     seen = states_of("BS", {"alpha": 0.7, "beta": 1.3})
-    with pytest.raises(rd.UnknownName, match="alpha"):
+    with pytest.raises(rd.errors.UnknownName, match="alpha"):
         rd.fit("BS", seen, TIMES, graph=GRAPH, **{name: {"alpa": 1.0}})
 
 
 def test_a_system_with_noise_of_its_own_is_refused() -> None:
-    with pytest.raises(rd.NotApplicable, match="noise"):
+    with pytest.raises(rd.errors.NotApplicable, match="noise"):
         rd.fit("H' = -H + sigma*xi", np.zeros((2, 5)), [0, 1], graph=GRAPH)
 
 
@@ -368,7 +368,7 @@ def test_a_fit_ends_when_its_effort_is_spent_and_says_what_is_missing() -> None:
     both = rd.solve(rd.lower(pair, operator, {"a": 0.3, "b": 0.6}), start, torch.from_numpy(TIMES), "rk4", step=0.01)
     told: list[str] = []
 
-    def fitted(effort: float) -> rd.Fit:
+    def fitted(effort: float) -> rd.infer.Fit:
         return rd.fit(
             pair, {"u": both["u"]}, TIMES, graph=GRAPH, initial=start, starts=2, effort=effort, progress=told.append
         )
@@ -390,5 +390,5 @@ def test_a_fit_ends_when_its_effort_is_spent_and_says_what_is_missing() -> None:
     assert late.settled
     assert late.values == whole.values
     assert any(text.startswith("intervals") for text in told)
-    with pytest.raises(rd.InvalidArgument, match="effort"):
+    with pytest.raises(rd.errors.InvalidArgument, match="effort"):
         fitted(0)

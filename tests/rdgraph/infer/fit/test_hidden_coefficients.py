@@ -157,7 +157,7 @@ def test_others_are_fitted_with_their_intervals() -> None:
     seen = np.full((6, 5), np.nan)
     seen[:] = (0.3 * TIMES)[:, None]
     noisy = seen + 1e-3 * np.random.default_rng(0).standard_normal(seen.shape)
-    found = rd.fit("c - a*L@H - b*M*L@H", noisy, TIMES, graph=graph, initial=start, fixed={"M": mask}, starts=2)
+    found = rd.fit("c - a*L@H - b*M*L@H", noisy, TIMES, graph=graph, initial=start, values={"M": mask}, starts=2)
     assert set(found.reasons) == {"a", "b"}
     assert found.identifiable == {"a": False, "b": False, "c": True}
     assert found.intervals is not None
@@ -187,9 +187,9 @@ def test_an_exact_flow_beyond_its_products_is_refused(normalisation: str) -> Non
     rate = torch.tensor(50.0, dtype=torch.float64, requires_grad=True)
     field = rd.lower("-alpha*L@H", operator, {"alpha": rate})
     rd.solve(field, start, [0.0, 1.0], "exact")
-    with pytest.raises(rd.NotApplicable, match="more than 16 products"):
+    with pytest.raises(rd.errors.NotApplicable, match="more than 16 products"):
         rd.solve(field, start, [0.0, 1.0], "exact", max_steps=16)
-    with pytest.raises(rd.NotApplicable, match="more than 4,096 products"):
+    with pytest.raises(rd.errors.NotApplicable, match="more than 4,096 products"):
         rd.solve(rd.lower("-alpha*L@H", operator, {"alpha": 1e7 * rate}), start, [0.0, 1.0], "exact")
 
 

@@ -39,7 +39,7 @@ def noisy(values: np.ndarray, share: float = 0.01, seed: int = 0) -> tuple[np.nd
 )
 def test_what_made_the_samples_is_found(values: np.ndarray, text: str, constants: dict[str, float]) -> None:
     seen, noise = noisy(values)
-    formula = rd.find_formula(X, seen, noise=noise, effort=QUICK, functions=SOME, seed=1).formula
+    formula = rd.infer.find_formula(X, seen, noise=noise, effort=QUICK, functions=SOME, seed=1).formula
     assert formula is not None
     assert formula.text == text
     assert formula.values() == pytest.approx(constants, rel=0.02)
@@ -51,7 +51,7 @@ def test_what_made_the_samples_is_found(values: np.ndarray, text: str, constants
 
 def test_intervals_are_those_of_scipy() -> None:
     seen, noise = noisy(0.7 * np.tanh(2.23 * X), seed=4)
-    formula = rd.find_formula(X, seen, noise=noise, effort=QUICK, functions=("tanh",)).formula
+    formula = rd.infer.find_formula(X, seen, noise=noise, effort=QUICK, functions=("tanh",)).formula
     assert formula is not None
     values, matrix = curve_fit(
         lambda x, a, b: a * np.tanh(b * x), X, seen, p0=[1, 2], sigma=np.full(X.size, noise), absolute_sigma=True
@@ -63,7 +63,7 @@ def test_intervals_are_those_of_scipy() -> None:
 
 def test_sets_share_the_formula_and_not_its_constants() -> None:
     values = np.stack([1.3 * np.sin(1.9 * X), -0.4 * np.sin(2.3 * X), 0.8 * np.sin(1.6 * X)])
-    formula = rd.find_formula(X, values, tolerance=1e-3, effort=QUICK, functions=("sin",)).formula
+    formula = rd.infer.find_formula(X, values, tolerance=1e-3, effort=QUICK, functions=("sin",)).formula
     assert formula is not None
     assert formula.text == "beta*sin(gamma*H)"
     assert formula.lettered.statements == ["beta real"]
@@ -73,7 +73,7 @@ def test_sets_share_the_formula_and_not_its_constants() -> None:
 
 def test_that_no_formula_is_near_is_said() -> None:
     wild = np.sign(np.sin(9 * X)) * np.abs(X)
-    found = rd.find_formula(X, wild, max_size=8, effort=QUICK, functions=())
+    found = rd.infer.find_formula(X, wild, max_size=8, effort=QUICK, functions=())
     assert found.formula is None
     assert found.answer.startswith("no formula of size <= 8 within 1 %; the nearest leaves")
     errors = [row.error for row in found.front]
@@ -88,7 +88,7 @@ def two_lines() -> np.ndarray:
 
 def test_an_error_over_several_sets_is_told_with_letters() -> None:
     values = two_lines()
-    found = rd.find_formula(X, values, max_size=7, effort=QUICK, functions=())
+    found = rd.infer.find_formula(X, values, max_size=7, effort=QUICK, functions=())
     assert found.formula is None
     best = found.front[-1]
     assert best.text == "beta + gamma*H"
@@ -106,7 +106,7 @@ def test_an_error_over_several_sets_is_told_with_letters() -> None:
 
 def test_an_error_over_one_set_is_told_with_numbers() -> None:
     values = two_lines()[1]
-    found = rd.find_formula(X, values, max_size=7, effort=QUICK, functions=())
+    found = rd.infer.find_formula(X, values, max_size=7, effort=QUICK, functions=())
     slope, level = np.polyfit(X, values, 1)
     assert found.answer.endswith(f" %: {level:.4g} - {-slope:.4g}*H")
     assert not any(row.ranges for row in found.front)
@@ -115,7 +115,7 @@ def test_an_error_over_one_set_is_told_with_numbers() -> None:
 
 def test_a_found_formula_of_several_sets_is_printed_with_ranges() -> None:
     values = np.stack([-1.5 * X + 0.5 * X**3, -2.5 * X - 0.25 * X**3])
-    found = rd.find_formula(X, values, effort=QUICK, functions=())
+    found = rd.infer.find_formula(X, values, effort=QUICK, functions=())
     assert found.formula is not None
     assert str(found.formula).splitlines() == [
         "-beta*H + gamma*H**3",
@@ -126,15 +126,15 @@ def test_a_found_formula_of_several_sets_is_printed_with_ranges() -> None:
 
 @pytest.mark.slow
 def test_the_same_seed_finds_the_same_and_a_function_is_sampled() -> None:
-    both = [rd.find_formula(X, lambda x: x / (2 + x**2), effort=QUICK, functions=(), seed=2) for _ in range(2)]
+    both = [rd.infer.find_formula(X, lambda x: x / (2 + x**2), effort=QUICK, functions=(), seed=2) for _ in range(2)]
     assert str(both[0]) == str(both[1])
-    assert rd.find_formula(X, 0 * X).formula is not None
+    assert rd.infer.find_formula(X, 0 * X).formula is not None
 
 
 @pytest.mark.slow
 def test_weights_say_where_a_formula_must_be_good() -> None:
     values = np.where(X > 0, X, 5 * np.sin(7 * X))
-    formula = rd.find_formula(X, values, weights=np.where(X > 0, 1.0, 0.0), effort=QUICK, functions=()).formula
+    formula = rd.infer.find_formula(X, values, weights=np.where(X > 0, 1.0, 0.0), effort=QUICK, functions=()).formula
     assert formula is not None
     np.testing.assert_allclose(formula(X)[X > 0], X[X > 0], atol=0.02)
 
@@ -147,27 +147,27 @@ def test_constants_come_down_from_afar() -> None:
 
 def test_what_makes_no_sense_is_refused() -> None:
     with pytest.raises(InvalidArgument, match="same shape"):
-        rd.find_formula(X, X[:-1])
+        rd.infer.find_formula(X, X[:-1])
     with pytest.raises(InvalidArgument, match="expected numbers for x and y"):
-        rd.find_formula("x", "y")
+        rd.infer.find_formula("x", "y")
     with pytest.raises(InvalidArgument, match="finite"):
-        rd.find_formula(X, np.where(X > 0, np.nan, X))
+        rd.infer.find_formula(X, np.where(X > 0, np.nan, X))
     with pytest.raises(InvalidArgument, match="weights >= 0"):
-        rd.find_formula(X, X, weights=-np.ones_like(X))
+        rd.infer.find_formula(X, X, weights=-np.ones_like(X))
     with pytest.raises(InvalidArgument, match="tolerance > 0"):
-        rd.find_formula(X, X, tolerance=0)
+        rd.infer.find_formula(X, X, tolerance=0)
     with pytest.raises(InvalidArgument, match="a whole number from 0 as seed, got 'one'"):
-        rd.find_formula(X, X, seed="one")
+        rd.infer.find_formula(X, X, seed="one")
     with pytest.raises(InvalidArgument, match="positive noise"):
-        rd.find_formula(X, X, noise=-1.0)
+        rd.infer.find_formula(X, X, noise=-1.0)
     with pytest.raises(UnknownName, match="gelu"):
-        rd.find_formula(X, X, functions=["gelu"])
+        rd.infer.find_formula(X, X, functions=["gelu"])
 
 
 def test_a_term_may_vanish_on_one_set_of_points() -> None:
     x = np.stack([np.linspace(-2, -0.1, 60), np.linspace(0.1, 2, 60)])
     made = np.maximum(x, 0) - 0.5 * x**3
-    formula = rd.find_formula(x, made, functions=("relu",), effort=QUICK).formula
+    formula = rd.infer.find_formula(x, made, functions=("relu",), effort=QUICK).formula
     assert formula is not None
     assert formula.relative_error < 1e-6
     for k, points in enumerate(x):

@@ -83,7 +83,7 @@ def test_the_quick_flow_is_that_of_solve_and_its_slopes_are_differences(width: i
 @pytest.mark.slow
 def test_a_reaction_is_recovered_from_noisy_states() -> None:
     seen = states_of("beta*H*(1 - H**2)", {"alpha": 0.3, "beta": 1.2}, noise=0.008)
-    found = rd.distil(seen, TIMES, GRAPH, EQUATION, effort=QUICK, functions=("sin",), level=None)
+    found = rd.infer.distil(seen, TIMES, GRAPH, EQUATION, effort=QUICK, functions=("sin",), level=None)
     assert found.formula in ("beta*(H - H**3)", "beta*H*(1 - H**2)")
     assert found.values == pytest.approx({"alpha": 0.3, "beta": 1.2}, rel=0.05)
     assert found.noise == pytest.approx(0.008, rel=0.15)
@@ -97,7 +97,7 @@ def test_a_reaction_is_recovered_from_noisy_states() -> None:
 @pytest.mark.slow
 def test_that_no_small_formula_leaves_the_noise_is_said() -> None:
     seen = states_of("beta*sin(4*H)*H + beta*H**2", {"alpha": 0.3, "beta": 0.8}, noise=0.004)
-    found = rd.distil(seen, TIMES, GRAPH, EQUATION, max_size=5, effort=QUICK, functions=())
+    found = rd.infer.distil(seen, TIMES, GRAPH, EQUATION, max_size=5, effort=QUICK, functions=())
     assert found.formula is None
     assert found.values == {}
     assert found.answer.startswith("no formula of size <= 5 within 1.25 times the noise")
@@ -128,18 +128,18 @@ def test_equations_of_another_form_are_refused(equation: str, message: str) -> N
 def test_searches_that_make_no_sense_are_refused(words: dict[str, Any], message: str) -> None:
     states, times = np.random.default_rng(0).random((12, 4)), np.linspace(0, 1, 12)
     with pytest.raises((InvalidArgument, UnknownName), match=message):
-        rd.distil(states, times, nx.path_graph(4), "-alpha*L@H + phi(H)", **words)
+        rd.infer.distil(states, times, nx.path_graph(4), "-alpha*L@H + phi(H)", **words)
 
 
 def test_too_little_to_smooth_is_refused() -> None:
     seen = states_of("beta*H", {"alpha": 0.4, "beta": 0.1})
     seen[5:, 3] = np.nan
     with pytest.raises(InvalidArgument, match="at least 8 times, got 5"):
-        rd.distil(seen, TIMES, GRAPH, EQUATION)
+        rd.infer.distil(seen, TIMES, GRAPH, EQUATION)
     with pytest.raises(InvalidArgument, match="rising times"):
-        rd.distil(seen[:, :4], TIMES, GRAPH, EQUATION)
+        rd.infer.distil(seen[:, :4], TIMES, GRAPH, EQUATION)
     with pytest.raises(NotApplicable, match="linear in alpha"):
-        rd.distil(states_of("beta*H", {"alpha": 0.4, "beta": 0.1}), TIMES, GRAPH, "-alpha**2*L@H + phi(H)")
+        rd.infer.distil(states_of("beta*H", {"alpha": 0.4, "beta": 0.1}), TIMES, GRAPH, "-alpha**2*L@H + phi(H)")
 
 
 @pytest.mark.deep
@@ -149,6 +149,6 @@ def test_terms_that_are_not_affine_are_fitted_the_slow_way() -> None:
     field = rd.lower("alpha*H*(A@H) + beta*H*(1 - H)*0 - beta*H**2", OPERATOR, {"alpha": 0.4, "beta": 1.2})
     clean = rd.solve(field, start, torch.as_tensor(TIMES), "dopri5", rtol=1e-9, atol=1e-11).states.numpy()
     seen = clean + 0.003 * np.random.default_rng(3).standard_normal(clean.shape)
-    found = rd.distil(seen, TIMES, GRAPH, "alpha*H*(A@H) + phi(H)", effort=QUICK, functions=(), level=None)
+    found = rd.infer.distil(seen, TIMES, GRAPH, "alpha*H*(A@H) + phi(H)", effort=QUICK, functions=(), level=None)
     assert found.formula == "-beta*H**2"
     assert found.values == pytest.approx({"alpha": 0.4, "beta": 1.2}, rel=0.1)

@@ -82,7 +82,7 @@ def test_parameters_of_the_layer_are_named() -> None:
     assert found
     assert "alpha = sigmoid(gate of the layer)" in found.reading
     layer = Mixed()
-    found = rd.conform(layer, "tanh(H@V + A@H@W + b)", coefficients={"V": "matrix", "b": "channel"})
+    found = rd.conform(layer, "tanh(H@V + A@H@W + b)", kinds={"V": "matrix", "b": "channel"})
     assert found
     assert "V = V of the layer, W = W of the layer, b = b of the layer" in found.reading
     assert found.certificate is not None
@@ -148,11 +148,11 @@ def test_a_gate_of_the_neighbours_is_named(values: dict[str, float]) -> None:
 def test_a_function_of_a_list_and_affine_maps_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     layer = Mixed()
     kinds = {"V": "matrix", "b": "channel"}
-    found = rd.conform(layer, "phi(H@V + A@H@W + b)", coefficients=kinds, functions={"phi": ("relu", "tanh")})
+    found = rd.conform(layer, "phi(H@V + A@H@W + b)", kinds=kinds, functions={"phi": ("relu", "tanh")})
     assert found
     assert found.equation == "tanh(H@V + A@H@W + b)"
     monkeypatch.setattr(layer_check, "AGREEMENT_EFFORT", 10 * LEAST)
-    found = rd.conform(layer, "phi(H@V + A@H@W + b)", coefficients=kinds, functions={"phi": ("relu", "tanh")})
+    found = rd.conform(layer, "phi(H@V + A@H@W + b)", kinds=kinds, functions={"phi": ("relu", "tanh")})
     assert (found.conforms, found.outcome) == (False, "undecided"), "searches that were not begun rule nothing out"
     monkeypatch.undo()
 
@@ -260,8 +260,8 @@ def test_a_sign_that_is_assumed_is_held() -> None:
 
     assert not rd.conform(grows, "-alpha*L@H")
     assert rd.conform(grows, "-alpha*L@H", assume="alpha real").reading.endswith("alpha = -0.5")
-    assert rd.conform(grows, "-alpha*L@H", coefficients={"alpha": "channel"})
-    assert not rd.conform(grows, "-alpha*L@H", coefficients={"alpha": "channel"}, assume="alpha > 0")
+    assert rd.conform(grows, "-alpha*L@H", kinds={"alpha": "channel"})
+    assert not rd.conform(grows, "-alpha*L@H", kinds={"alpha": "channel"}, assume="alpha > 0")
 
 
 @pytest.mark.slow
@@ -280,12 +280,12 @@ def test_attention_that_does_not_sum_to_one() -> None:
 def test_dropout_that_was_left_on() -> None:
     layer = Mixed(rate=0.5)
     kinds = {"V": "matrix", "b": "channel"}
-    found = rd.conform(layer, "tanh(H@V + A@H@W + b)", coefficients=kinds)
+    found = rd.conform(layer, "tanh(H@V + A@H@W + b)", kinds=kinds)
     assert not found
     assert found.hints[0].kind == "dropout"
     assert "layer.eval()" in found.hints[0].text
     assert layer.training
-    assert rd.conform(layer.eval(), "tanh(H@V + A@H@W + b)", coefficients=kinds)
+    assert rd.conform(layer.eval(), "tanh(H@V + A@H@W + b)", kinds=kinds)
 
 
 def test_caches_changed_inputs_and_several_outputs_are_noted() -> None:

@@ -40,7 +40,7 @@ def test_selection() -> None:
     assert [s.id for s in claim_records.select("m1.4")] == ["M1.4"]
     assert {s.id for s in claim_records.select("fisher")} == {s.id for s in claim_records.select("F")}
     assert all("BS" in s.systems for s in claim_records.select("BS"))
-    with pytest.raises(rd.UnknownName, match="expected a claim"):
+    with pytest.raises(rd.errors.UnknownName, match="expected a claim"):
         claim_records.select("nothing")
 
 

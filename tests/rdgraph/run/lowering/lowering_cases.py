@@ -16,7 +16,7 @@ def random(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-def operator(normalisation: str = "symmetric") -> rd.Operator:
+def operator(normalisation: str = "symmetric") -> rd.graphs.Operator:
     edges = [[0, 1, 1, 2, 2, 3, 0, 2], [1, 0, 2, 1, 3, 2, 2, 0]]
     return rd.Graph.from_edges(edges).operator(normalisation, dtype=torch.float64)
 

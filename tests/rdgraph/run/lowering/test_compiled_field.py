@@ -34,7 +34,9 @@ def values_for(system: rd.System, nodes: int, channels: int, batch: tuple[int, .
     return {n: random(*batch, *own[k], seed=i).abs() + 0.1 for i, (n, k) in enumerate(kinds.items())}
 
 
-def dense(system: rd.System, op: rd.Operator, values: dict, H: torch.Tensor, start: torch.Tensor, t: float = 0.0):
+def dense(
+    system: rd.System, op: rd.graphs.Operator, values: dict, H: torch.Tensor, start: torch.Tensor, t: float = 0.0
+):
     """All fields by the dense interpreter, from the trees of the equations, side by side."""
     matrix, kinds, width = op.dense().numpy(), system.letters, H.shape[-1] // len(system.fields)
     plain = {n: v.numpy()[:, None] if str(kinds[n]) == "node" else v.numpy() for n, v in values.items()}
@@ -241,7 +243,9 @@ def test_members_may_have_times_of_their_own():
 def test_a_second_operator_has_rows_of_its_own():
     system = rd.parse("H' = -alpha*L@H + beta*B@tanh(H) + B@A@H where B operator")
     op = rd.generators.ring(8).operator("row", dtype=F64)
-    other = rd.Operator.from_csr([0, 1, 2, 2, 2, 2, 2, 2, 3], [3, 0, 7], torch.tensor([2.0, -1.0, 0.5], dtype=F64))
+    other = rd.graphs.Operator.from_csr(
+        [0, 1, 2, 2, 2, 2, 2, 2, 3], [3, 0, 7], torch.tensor([2.0, -1.0, 0.5], dtype=F64)
+    )
     made = compile_field(rd.lower(system, op, {"alpha": 0.3, "beta": 0.9}, operators={"B": other}), 2)
     H, A, B = random(8, 2), op.dense(), other.dense()
     torch.testing.assert_close(made(0.0, H), -0.3 * (H - A @ H) + 0.9 * B @ torch.tanh(H) + B @ A @ H)
@@ -283,8 +287,8 @@ def test_registered_functions():
             field = rd.lower(f"{name}(H) - L@H", op, {})
             torch.testing.assert_close(compile_field(field)(0.0, H), field(0.0, H), rtol=1e-13, atol=1e-13)
     finally:
-        rd.unregister_function("swish_in_c")
-        rd.unregister_function("gelu_in_c")
+        rd.vocabulary.unregister_function("swish_in_c")
+        rd.vocabulary.unregister_function("gelu_in_c")
 
 
 def test_weights_that_are_changed_in_place_are_seen():
@@ -346,7 +350,7 @@ def test_states_that_do_not_fit_are_refused():
         compile_field(made_field(), 0)
 
 
-def made_field() -> rd.VectorField:
+def made_field() -> rd.run.VectorField:
     return rd.lower("diffusion", rd.generators.path(4).operator("row", dtype=F64), {"alpha": 1.0})
 
 

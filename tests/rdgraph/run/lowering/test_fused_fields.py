@@ -81,7 +81,7 @@ class Problem:
     def fresh(self) -> list[Tensor]:
         return [x.clone().requires_grad_(True) for x in self.inputs]
 
-    def field(self, inputs: list[Tensor]) -> rd.VectorField:
+    def field(self, inputs: list[Tensor]) -> rd.run.VectorField:
         _, H0, weights, *values = inputs
         operator = self.operator.with_weights(weights)
         field = rd.lower(self.system, operator, dict(zip(self.names, values, strict=True)), batch=(MEMBERS,))

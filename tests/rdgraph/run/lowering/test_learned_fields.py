@@ -127,7 +127,7 @@ def test_what_may_be_given() -> None:
         (np.linspace(-9, 9, 7), "the slope 3"),
         (np.arange(7.0) / 9, "not odd"),
         ("tanh", "control values or a function"),
-        (LearnedValues.near(rd.LearnedFunction("phi", knots=7), np.sin), "declare both alike"),
+        (LearnedValues.near(rd.vocabulary.LearnedFunction("phi", knots=7), np.sin), "declare both alike"),
     ],
 )
 def test_what_does_not_fit_is_refused(given: object, words: str) -> None:

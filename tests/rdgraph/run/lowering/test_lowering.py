@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 import rdgraph as rd
-from rdgraph.errors import InvalidArgument
+from rdgraph.errors import InvalidArgument, UnknownName
 from rdgraph.testing import adjacency, systems
 from tests.property_examples import examples
 from tests.rdgraph.run.lowering.lowering_cases import CHANNELS, NODES, operator, oracle, random, values_for
@@ -81,7 +81,7 @@ def test_the_laplacian_of_an_unnormalised_operator_is_degree_minus_adjacency():
 def test_stacked_graphs_keep_their_own_degrees():
     graphs = [rd.generators.path(NODES), rd.generators.star(NODES)]
     ops = [g.operator("none", dtype=torch.float64) for g in graphs]
-    field = rd.lower("-alpha*L@H", rd.stack(ops), {"alpha": 1.0}, batch=(2,))
+    field = rd.lower("-alpha*L@H", rd.graphs.stack(ops), {"alpha": 1.0}, batch=(2,))
     H = random(2, NODES, 1)
     for k, op in enumerate(ops):
         torch.testing.assert_close(field(0.0, H)[k], -op.laplacian(H[k]))
@@ -129,7 +129,7 @@ def test_mixing_and_products_of_functions_in_half_precision(text, normalisation,
 
 def test_adaptive_steps_need_single_precision():
     field = rd.lower("AC", operator().to(dtype=torch.bfloat16), {"alpha": 1.0, "beta": 1.0})
-    with pytest.raises(rd.InvalidArgument, match="float32 or float64 for dopri5"):
+    with pytest.raises(rd.errors.InvalidArgument, match="float32 or float64 for dopri5"):
         rd.solve(field, random(NODES, 2).bfloat16(), [0.0, 1.0], "dopri5")
 
 
@@ -149,7 +149,7 @@ def test_value_evaluates_coefficient_expressions():
     found = field.value(2 * alpha - beta**2 / 4)
     torch.testing.assert_close(found, torch.tensor([3.75, 1.75], dtype=torch.float64))
     assert field.value(3).item() == 3.0
-    with pytest.raises(rd.UnknownName, match="coefficient of this field"):
+    with pytest.raises(rd.errors.UnknownName, match="coefficient of this field"):
         field.value(sp.Symbol("gamma"))
 
 
@@ -161,7 +161,7 @@ CHANNEL_BETA = ("-alpha*L@H + beta*H", {"beta": "channel"})
     ("make", "error", "words"),
     [
         (lambda: rd.lower("BS", operator(), {"alpha": 1.0}), InvalidArgument, "got none for beta"),
-        (lambda: rd.lower("BS", operator(), {"alpha": 1, "beta": 1, "bta": 1}), rd.UnknownName, "did you mean 'beta'"),
+        (lambda: rd.lower("BS", operator(), {"alpha": 1, "beta": 1, "bta": 1}), UnknownName, "did you mean 'beta'"),
         (lambda: rd.lower("BS", rd.generators.path(3), {}), InvalidArgument, "graph.operator"),
         (lambda: rd.lower("diffusion", operator(), {"alpha": "fast"}), InvalidArgument, "number or a tensor"),
         (lambda: rd.lower("diffusion", operator(), {"alpha": [1.0, 2.0]}), InvalidArgument, "scalar coefficient"),

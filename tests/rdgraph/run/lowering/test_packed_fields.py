@@ -87,7 +87,7 @@ def made(text: str, normalisation: str = "row", batch: tuple[int, ...] = ()) -> 
 
 
 def oracle(
-    system: rd.System, op: rd.Operator, values: dict[str, Tensor], t: float, H: Tensor, start: Tensor
+    system: rd.System, op: rd.graphs.Operator, values: dict[str, Tensor], t: float, H: Tensor, start: Tensor
 ) -> np.ndarray:
     """The dense interpreter, equation by equation, side by side."""
     kinds = system.letters
@@ -223,13 +223,13 @@ def test_products_are_counted_and_shared(
     field = rd.lower(system, GRAPH.operator("row", dtype=F64), values_for(system))
     assert field.plan.products == products
     seen: list[int] = []
-    product = rd.Operator.product
+    product = rd.graphs.Operator.product
 
-    def counted(self: rd.Operator, x: Tensor, *rest: Any) -> Tensor:
+    def counted(self: rd.graphs.Operator, x: Tensor, *rest: Any) -> Tensor:
         seen.append(x.shape[-1])
         return product(self, x, *rest)
 
-    monkeypatch.setattr(rd.Operator, "product", counted)
+    monkeypatch.setattr(rd.graphs.Operator, "product", counted)
     field(0.5, random(NODES, len(system.fields)))
     assert len(seen) == products
     assert widths is None or seen == widths

@@ -36,7 +36,7 @@ def field_of(name: str, normalisation: str = "row") -> VectorField:
     return rd.lower(system, operator.with_weights(weights, normalisation), values)
 
 
-def run(field: VectorField, H0: Tensor, method: str) -> rd.Solution:
+def run(field: VectorField, H0: Tensor, method: str) -> rd.run.Solution:
     step = None if method in ("exact", "dopri5") else 0.45
     return rd.solve(field, H0, [0.0, 0.9], method, step=step)
 

@@ -10,7 +10,7 @@ import torchdiffeq
 
 from rdgraph.graphs.graph import Graph
 from rdgraph.run.lowering.vector_field import lower
-from rdgraph.run.solvers.solution import Status
+from rdgraph.run.solvers.solution import RunStatus
 from tests.rdgraph.run.solvers.adaptive_runs import solve, state
 from tests.rdgraph.run.solvers.ring_fields import F64, field_of
 
@@ -82,7 +82,7 @@ def test_an_attempt_that_is_undefined_is_repeated_with_a_shorter_step() -> None:
 
 def test_a_tolerance_below_the_resolution_of_time_is_a_step_underflow() -> None:
     sol = solve(field_of("diffusion", alpha=1.0), state(), [1.0, 2.0], rtol=0.0, atol=1e-40)
-    assert sol.status == Status.STEP_UNDERFLOW
+    assert sol.status == RunStatus.STEP_UNDERFLOW
     assert float(sol.failed_at) == 1.0
     assert torch.equal(sol.final, state())
 
@@ -90,7 +90,7 @@ def test_a_tolerance_below_the_resolution_of_time_is_a_step_underflow() -> None:
 def test_chattering_around_a_singularity_ends() -> None:
     H0 = torch.ones(4, 1, dtype=F64)  # h = sqrt(1 - 2t) ends at 1/2, dopri5 steps over it and back
     sol = solve(field_of("-1/H"), H0, [0.0, 1.0], rtol=1e-3, atol=1e-6, max_steps=100)
-    assert sol.status == Status.TOO_MANY_STEPS
+    assert sol.status == RunStatus.TOO_MANY_STEPS
     assert float(sol.failed_at) == pytest.approx(0.5, rel=1e-2)
     assert bool(torch.isfinite(sol.final).all())
 

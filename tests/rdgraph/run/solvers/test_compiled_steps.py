@@ -23,12 +23,12 @@ def random(*shape: int, seed: int = 0, dtype: torch.dtype = F64) -> torch.Tensor
     return torch.rand(shape, generator=torch.Generator().manual_seed(seed), dtype=F64).to(dtype)
 
 
-def grid_field(dtype: torch.dtype = F64, batch: tuple[int, ...] = (), **values) -> rd.VectorField:
+def grid_field(dtype: torch.dtype = F64, batch: tuple[int, ...] = (), **values) -> rd.run.VectorField:
     op = rd.generators.grid(5, 6, periodic=True).operator("symmetric", dtype=dtype)
     return rd.lower("-alpha*L@H + beta*H*(1 - H) + 0.1*H0", op, {"alpha": 1.0, "beta": 2.0} | values, batch=batch)
 
 
-def both(field, H0, t, method, **settings) -> tuple[rd.Solution, rd.Solution]:
+def both(field, H0, t, method, **settings) -> tuple[rd.run.Solution, rd.run.Solution]:
     return tuple(solve(field, H0, t, method, compiled=wanted, **settings) for wanted in (True, False))
 
 
@@ -209,7 +209,7 @@ def test_a_step_function_of_ones_own_takes_the_torch_path(steppers):
     try:
         solve(grid_field(), random(30, 1), [0.0, 1.0], "midpoint-here", step=0.02)
     finally:
-        rd.unregister_method("midpoint-here")
+        rd.vocabulary.unregister_method("midpoint-here")
     assert steppers == []
 
 

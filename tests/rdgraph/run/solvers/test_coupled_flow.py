@@ -235,8 +235,8 @@ def test_further_operators_and_two_letters_without_normalisation_are_refused() -
 
 
 def test_the_method_is_chosen_with_its_reason() -> None:
-    assert rd.choose_method(WAVE).method == "exact"
-    assert "P(lam) = [[0, 1], [-gamma - lam, -alpha]]" in rd.choose_method(WAVE).reason
-    assert rd.choose_method("u' = -L@u + u*v; v' = -u").method == "dopri5"
-    assert rd.choose_method("u' = -L@u + u*v; v' = -u", stepped=True).method == "rk4"
-    assert rd.choose_method(WAVE, 1.0, stepped=True).method == "rk4"
+    assert rd.theory.choose_method(WAVE).method == "exact"
+    assert "P(lam) = [[0, 1], [-gamma - lam, -alpha]]" in rd.theory.choose_method(WAVE).reason
+    assert rd.theory.choose_method("u' = -L@u + u*v; v' = -u").method == "dopri5"
+    assert rd.theory.choose_method("u' = -L@u + u*v; v' = -u", stepped=True).method == "rk4"
+    assert rd.theory.choose_method(WAVE, 1.0, stepped=True).method == "rk4"

@@ -45,7 +45,7 @@ def letters_for(texts: Sequence[str]) -> Tensor:
     return random_numbers(len(texts), SLOTS, WIDTH, seed=4).requires_grad_()
 
 
-def alone(text: str, op: Operator, member: int, letters: Tensor) -> rd.VectorField:
+def alone(text: str, op: Operator, member: int, letters: Tensor) -> rd.run.VectorField:
     """The field of one equation, with its letters from their places and kinds that take channels."""
     names = list(valued_letters(rd.parse(text)))
     system = rd.parse(text, dict.fromkeys(names, "channel"))

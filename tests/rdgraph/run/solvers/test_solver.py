@@ -13,7 +13,7 @@ from torch import Tensor
 
 from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
 from rdgraph.run.lowering.vector_field import VectorField, lower
-from rdgraph.run.solvers.solution import Solution, Stats, Status
+from rdgraph.run.solvers.solution import RunStatus, Solution, Stats
 from rdgraph.run.solvers.solver import solve
 from rdgraph.systems.parser import parse
 from rdgraph.vocabulary.methods import METHODS, methods
@@ -96,7 +96,7 @@ def test_a_solution_reads_well() -> None:
     assert sol.status.shape == (2, 2)
     assert (sol.status == "ok").all()
     assert sol.stats == Stats(1, 1, 1, 0)
-    assert [status.code for status in Status] == [0, 1, 2, 3, 4]
+    assert [status.code for status in RunStatus] == [0, 1, 2, 3, 4]
 
 
 # ---------------------------------------------------------------------- what is refused

@@ -287,13 +287,13 @@ def test_what_is_chosen_beforehand_is_what_is_run(
 ) -> None:
     """One decision: from bounds before the run, from the rates at its start within it, in the same words."""
     field = rd.lower(text, GRAPH.operator(normalisation, dtype=F64), values)
-    before = rd.choose_method(text, T, coefficients=values, normalisation=normalisation, radius=1.0, row_sum=2.0)
+    before = rd.theory.choose_method(text, T, values=values, normalisation=normalisation, radius=1.0, row_sum=2.0)
     run = solve(field, start_for(field), [0.0, T])
     assert before.method == run.method == method
     words = [re.sub(r"step [0-9.e-]+", "step", r.partition("rates")[0].replace("bounds of the ", "")) for r in
              (before.reason, run.reason)]  # fmt: skip
     assert words[0] == words[1]
-    asked = rd.choose_method(text, T, coefficients=values, normalisation=normalisation, stepped=True)
+    asked = rd.theory.choose_method(text, T, values=values, normalisation=normalisation, stepped=True)
     assert asked.method == ("euler-maruyama" if "xi" in text else "rk4")
 
 

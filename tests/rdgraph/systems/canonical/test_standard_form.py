@@ -87,10 +87,16 @@ PAIRS = (
 
 @pytest.mark.parametrize("pair", PAIRS)
 def test_two_forms_get_the_same_answers(pair: tuple[str, str]) -> None:
-    for question in (rd.lipschitz_global, rd.lipschitz_local, rd.one_sided, rd.steady_states, rd.invariant_box):
+    for question in (
+        rd.lipschitz_global,
+        rd.theory.lipschitz_local,
+        rd.theory.one_sided,
+        rd.steady_states,
+        rd.invariant_box,
+    ):
         first, second = map(question, pair)
         assert first == second
-    assert rd.energy_law(pair[0]).decays == rd.energy_law(pair[1]).decays
+    assert rd.theory.energy_law(pair[0]).decays == rd.theory.energy_law(pair[1]).decays
 
 
 def test_all_zeros_of_a_squared_cosine_are_found_in_either_form() -> None:

@@ -29,7 +29,7 @@ CONSERVED = {
 @pytest.mark.parametrize("text", CONSERVED)
 def test_conserved_means_are_constant_in_simulation(text: str, normalisation: str) -> None:
     system = rd.parse(text)
-    found = rd.conserved(system)
+    found = rd.theory.conserved(system)
     assert found.exists == CONSERVED[text]
     generator = np.random.default_rng(4)
     A, degree = dense_operator(GRAPH, normalisation), GRAPH.sum(axis=1)
@@ -61,7 +61,7 @@ def test_conserved_means_are_constant_in_simulation(text: str, normalisation: st
 @pytest.mark.parametrize("name", ["diffusion", "BS", "ST", "FB", "FB*", "FB-released", "APPNP", "SGC"])
 def test_energy_law_is_the_derivative_of_the_energy(name: str) -> None:
     system = catalogue[name]
-    law = rd.energy_law(system)
+    law = rd.theory.energy_law(system)
     A = dense_operator(GRAPH, "symmetric")
     L = np.eye(7) - A
     lam, V = np.linalg.eigh(L)
@@ -91,18 +91,18 @@ def test_energy_law_is_the_derivative_of_the_energy(name: str) -> None:
     ],
 )
 def test_energy_verdicts(text: str, assume: tuple[str, ...], decays: str) -> None:
-    assert rd.energy_law(rd.parse(text, assume=assume)).decays == decays
+    assert rd.theory.energy_law(rd.parse(text, assume=assume)).decays == decays
 
 
 @pytest.mark.parametrize(("name", "threshold"), [("BS", 1.0), ("FB", 1.0)])
 def test_energy_threshold(name: str, threshold: float) -> None:
-    law = rd.energy_law(catalogue[name])
+    law = rd.theory.energy_law(catalogue[name])
     assert law.decays.startswith("never increases, on every graph, iff")
     for ratio in (0.5, 0.99, 1.01, 2.0):
         assert bool(law.threshold.subs({"alpha": 1, "beta": ratio}) <= 0) == (ratio <= threshold)
 
 
 def test_nonlinear_systems_have_no_mode_rate() -> None:
-    law = rd.energy_law(catalogue["AC"])
+    law = rd.theory.energy_law(catalogue["AC"])
     assert law.mode_rate is None
     assert law.decays.startswith("increases on some undirected regular graph")

@@ -181,19 +181,19 @@ def test_kinds_must_agree() -> None:
 
 # ---------------------------------------------------------------------- layers as maps
 def test_graph_convolution_is_an_euler_step() -> None:
-    assert rd.equivalent(rd.euler_map(rd.parse("diffusion").replace(alpha=1), 1), "A@H")
-    assert not rd.equivalent(rd.euler_map(rd.parse("diffusion").replace(alpha=1), 1), "A@H@W")
+    assert rd.equivalent(rd.theory.euler_map(rd.parse("diffusion").replace(alpha=1), 1), "A@H")
+    assert not rd.equivalent(rd.theory.euler_map(rd.parse("diffusion").replace(alpha=1), 1), "A@H@W")
 
 
 def test_blur_then_sharpen_is_an_euler_step() -> None:
     blur, sharpen = rd.parse("H - L@H"), rd.parse("H + L@H")
-    assert rd.equivalent(compose(sharpen, blur), rd.euler_map(rd.parse("BS").replace(alpha=1, beta=1), 1))
+    assert rd.equivalent(compose(sharpen, blur), rd.theory.euler_map(rd.parse("BS").replace(alpha=1, beta=1), 1))
 
 
 def test_gcnii_needs_the_leak() -> None:
     layer = rd.parse("(1 - a)*A@H + a*H0")
-    source = rd.euler_map(rd.parse("ST"))
-    appnp = rd.euler_map(rd.parse("APPNP"))
+    source = rd.theory.euler_map(rd.parse("ST"))
+    appnp = rd.theory.euler_map(rd.parse("APPNP"))
     conditional = rd.equivalent(appnp, layer)
     assert conditional.outcome == CONDITIONAL
     assert rd.equivalent(appnp.replace(alpha="1 - a", beta="a", epsilon=1), layer)
@@ -204,7 +204,7 @@ def test_gcnii_needs_the_leak() -> None:
 def test_euler_steps_are_polynomial_filters(name: str, degree: int) -> None:
     """n steps are a GPR polynomial of degree n (2n for BS), the same one that the numbers give."""
     steps = 3
-    repeated = iterate(rd.euler_map(rd.parse(name), sp.Rational(1, 2)), steps)
+    repeated = iterate(rd.theory.euler_map(rd.parse(name), sp.Rational(1, 2)), steps)
     assert max(repeated.structure.generator) == degree * steps
     A, H = dense_operator(GRAPH, "row"), np.random.default_rng(1).normal(size=(7, 2))
     values = {"alpha": 0.7, "beta": 1.1}

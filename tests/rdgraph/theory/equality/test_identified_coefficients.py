@@ -38,7 +38,7 @@ IDENTIFIED: dict[str, tuple[str, set[str], set[str], set[str]]] = {
 
 @cache
 def identified(name: str) -> Any:
-    return rd.identify(rd.parse(IDENTIFIED[name][0]))
+    return rd.theory.identify(rd.parse(IDENTIFIED[name][0]))
 
 
 @pytest.mark.parametrize("name", IDENTIFIED)

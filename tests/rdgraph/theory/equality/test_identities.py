@@ -25,7 +25,7 @@ from rdgraph.vocabulary.functions import FUNCTIONS
 from tests.property_examples import examples
 
 
-def verdict(first: str, second: str, *given: str, **options: Any) -> rd.Equivalence:
+def verdict(first: str, second: str, *given: str, **options: Any) -> rd.theory.Equivalence:
     return rd.equivalent(first, second, given, **options)
 
 

@@ -69,7 +69,7 @@ ANSWERS: dict[str, tuple[set[str], set[str], set[str], set[str]]] = {
 
 
 def plain(formula: str) -> sp.Expr:
-    expression = rd.read_expression(formula)
+    expression = rd.theory.read_expression(formula)
     assert isinstance(expression, sp.Expr)
     return sp.expand(expression)
 
@@ -277,9 +277,9 @@ def test_a_directed_graph_is_measured_with_its_own_operator() -> None:
     ring = np.roll(np.eye(3), 1, axis=0)
     found = identify(rd.parse("BS"), ring, "row")
     assert (found.status, set(found.single)) == (Status.MEASURED, {"alpha", "beta"})
-    with pytest.raises(rd.NotApplicable, match="undirected"):
+    with pytest.raises(rd.errors.NotApplicable, match="undirected"):
         identify(rd.parse("BS"), ring, "symmetric")
-    with pytest.raises(rd.NotApplicable, match="in A alone or in L alone for the normalisation none"):
+    with pytest.raises(rd.errors.NotApplicable, match="in A alone or in L alone for the normalisation none"):
         identify(rd.parse("BS"), ring, "none")
 
 
@@ -311,7 +311,7 @@ def test_what_one_graph_reveals_follows_from_its_own_operator(text: str, normali
             slopes = [float(sp.diff(formula, sp.Symbol(name))) for name in "abc"]
             assert np.dot(slopes, hidden) == pytest.approx(0, abs=1e-9)
     finally:
-        rd.unregister_normalisation("lazy")
+        rd.vocabulary.unregister_normalisation("lazy")
 
 
 def test_on_a_graph_what_is_measured_is_known_nearby_only() -> None:

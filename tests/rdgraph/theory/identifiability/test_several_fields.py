@@ -24,7 +24,7 @@ import rdgraph as rd
     ],
 )
 def test_combinations(text: str, combinations: set[str]) -> None:
-    found = rd.identify(text)
+    found = rd.theory.identify(text)
     assert found.status == "proved"
     assert {str(c) for c in found.combinations} == combinations
     assert found.rank == len(combinations)
@@ -33,10 +33,10 @@ def test_combinations(text: str, combinations: set[str]) -> None:
 
 @pytest.mark.parametrize("text", ["u' = B@u - a*u where B signed", "u' = -a*u + sigma*xi"])
 def test_what_is_not_examined_is_undecided_with_its_reason(text: str) -> None:
-    found = rd.identify(text)
+    found = rd.theory.identify(text)
     assert found.status == "undecided"
     assert "not examined" in found.reason
 
 
 def test_one_graph_is_undecided() -> None:
-    assert rd.identify("u' = -a*u; v' = u", graph=[[0, 1], [1, 0]]).status == "undecided"
+    assert rd.theory.identify("u' = -a*u; v' = u", graph=[[0, 1], [1, 0]]).status == "undecided"

@@ -26,7 +26,7 @@ def test_growing_oscillations_with_vanishing_determinants_are_not_called_impossi
     answer = rd.turing(UNDAMPED)
     assert answer.hopf.outcome == "undecided"
     assert "vanish" in answer.hopf.reason
-    with pytest.raises(rd.Undecided, match="vanishes"):
+    with pytest.raises(rd.errors.Undecided, match="vanishes"):
         answer.holds({"a": 1, "b": 1}, "hopf")
 
 

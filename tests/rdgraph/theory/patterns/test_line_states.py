@@ -64,5 +64,5 @@ def test_a_box_that_is_asked_for_is_kept_to() -> None:
 def test_what_jumps_times_zero_has_a_linearisation() -> None:
     relation = rd.dispersion("-alpha*L@H + H*(1 - abs(H))", {"alpha": 1}, state={"H": 0})
     assert relation.kind == "unstable at 0"
-    with pytest.raises(rd.NotApplicable, match="jumps there"):
+    with pytest.raises(rd.errors.NotApplicable, match="jumps there"):
         rd.dispersion("-alpha*L@H + abs(H) - H**2", {"alpha": 1}, state={"H": 0})

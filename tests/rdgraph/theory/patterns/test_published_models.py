@@ -75,7 +75,7 @@ def test_mimura_murray_on_networks() -> None:
     assert states.is_complete
     assert len(states) == 6
     assert states[0].values == {"u": 5, "v": 10}
-    ratio = rd.critical_ratio(MIMURA_MURRAY, MIMURA)
+    ratio = rd.patterns.critical_ratio(MIMURA_MURRAY, MIMURA)
     assert (ratio.activator, ratio.inhibitor) == ("u", "v")
     assert float(ratio) == pytest.approx(15.5, abs=0.02)
     found = rd.turing_threshold(MIMURA_MURRAY, "Dv", {**MIMURA, "Du": sp.Rational(12, 100)}, to=sp.oo)
@@ -97,7 +97,7 @@ def test_on_a_graph_the_threshold_is_the_best_of_its_modes() -> None:
     assert found[0].unstable_side == "above"
     value = float(found[0].value)
     assert largest(value * (1 - 1e-6)) < 0 < largest(value * (1 + 1e-6))
-    assert value > 0.12 * float(rd.critical_ratio(MIMURA_MURRAY, MIMURA))
+    assert value > 0.12 * float(rd.patterns.critical_ratio(MIMURA_MURRAY, MIMURA))
 
 
 # A. Gierer, H. Meinhardt, Kybernetik 12, 30 (1972), in the dimensionless form of Murray II, section 2.2, without
@@ -114,7 +114,7 @@ def test_gierer_meinhardt() -> None:
     assert sp.simplify(jacobian.det() - b) == 0
     assert answer.outcome == "possible"
     # f_u = 9/11, det J = 1: the larger root of (9 d/11 - 1)^2 = 4 d
-    ratio = rd.critical_ratio(GIERER_MEINHARDT, {"a": 0.1, "b": 1})
+    ratio = rd.patterns.critical_ratio(GIERER_MEINHARDT, {"a": 0.1, "b": 1})
     assert float(ratio) == pytest.approx(max(np.roots([81 / 121, -18 / 11 - 4, 1]).real), rel=1e-12)
 
 
@@ -141,12 +141,12 @@ def test_equal_diffusivities_make_no_patterns() -> None:
 @pytest.mark.parametrize("text", ["+ Du*L@u; v' = b*u - u**2*v - Dv*L@v", "- Du*L@u; v' = b*u - u**2*v"])
 def test_fields_that_do_not_diffuse_have_no_critical_ratio(text: str) -> None:
     with pytest.raises(NotApplicable, match="expected two fields"):
-        rd.critical_ratio(f"u' = a - (b + 1)*u + u**2*v {text}", {"a": 2, "b": 2.25})
+        rd.patterns.critical_ratio(f"u' = a - (b + 1)*u + u**2*v {text}", {"a": 2, "b": 2.25})
 
 
 def test_two_inhibitors_have_no_critical_ratio() -> None:
     with pytest.raises(NotApplicable, match="no field activates itself"):
-        rd.critical_ratio("u' = -u + v - Du*L@u; v' = -u - v - Dv*L@v")
+        rd.patterns.critical_ratio("u' = -u + v - Du*L@u; v' = -u - v - Dv*L@v")
 
 
 @pytest.mark.parametrize("name", ["F", "AC", "Z", "ST"])

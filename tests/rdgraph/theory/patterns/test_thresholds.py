@@ -200,7 +200,7 @@ def test_wrong_arguments_are_refused() -> None:
     with pytest.raises(InvalidArgument, match="none for"):
         rd.turing(LINEAR).holds({"a": 1})
     with pytest.raises(NotApplicable, match="two fields"):
-        rd.critical_ratio("u' = -u - L@u", {})
+        rd.patterns.critical_ratio("u' = -u - L@u", {})
 
 
 def test_answers_can_be_read_and_written() -> None:
@@ -213,7 +213,7 @@ def test_answers_can_be_read_and_written() -> None:
     assert "steady state: u = a + b" in str(answer)
     assert "<table>" in answer._repr_html_()
     assert answer.to_dict()["sets"]["turing"]["outcome"] == "possible"
-    ratio = rd.critical_ratio(SCHNAKENBERG, {"a": 0.1, "b": 0.9})
+    ratio = rd.patterns.critical_ratio(SCHNAKENBERG, {"a": 0.1, "b": 0.9})
     assert ratio.to_dict()["activator"] == "u"
     assert "times as fast" in str(ratio)
     assert "<table>" in ratio._repr_html_()

@@ -33,7 +33,7 @@ Du, Dv, alpha, beta, gamma = sp.symbols("Du Dv alpha beta gamma")
     ],
 )
 def test_local_constants(text: str, normalisation: str, expected: sp.Expr, exact: bool) -> None:
-    found = rd.lipschitz_local(text, normalisation)
+    found = rd.theory.lipschitz_local(text, normalisation)
     assert found.norm == "inf-norm"
     assert found.is_sharp is exact
     for numbers in ((0.5, 1.3, 0.7, 2.0, 1.1, 0.4, 3.0, 1.7), (2.5, 0.2, 1.9, 0.3, 0.6, 2.1, 1.2, 0.8)):
@@ -55,7 +55,7 @@ def test_a_constant_for_all_states_exists_for_bounded_slopes_and_not_for_product
 @pytest.mark.parametrize("normalisation", ["symmetric", "row", "column", "none"])
 def test_sampled_jacobians_respect_the_constant_and_reach_an_exact_one(normalisation: str) -> None:
     drawn = DrawnFields((("u", "a - u + u**2*v - 0.5*L@u"), ("v", "2 - u**2*v - 3*L@v")))
-    found = rd.lipschitz_local(drawn.text, normalisation)
+    found = rd.theory.lipschitz_local(drawn.text, normalisation)
     rng = np.random.default_rng(7)
     for graph in (graphs.star(5), graphs.cycle(6), graphs.with_isolated(graphs.pair())):
         run = FieldRun(drawn, graph, normalisation, {"a": 1.0})
@@ -68,7 +68,7 @@ def test_sampled_jacobians_respect_the_constant_and_reach_an_exact_one(normalisa
 
 
 def test_one_sided_constants_keep_the_sign_of_damping() -> None:
-    assert rd.one_sided("u' = -2*u + v; v' = -u - 3*v", "row").value == -1
+    assert rd.theory.one_sided("u' = -2*u + v; v' = -u - 3*v", "row").value == -1
 
 
 def _measure(matrix: np.ndarray) -> float:
@@ -83,7 +83,7 @@ def test_a_node_coefficient_of_a_neighbour_may_be_larger_than_the_own_one(text: 
     b = np.array([1.0, 10.0])
     jacobian = np.array([[0.0, 1.0], [1.0, 0.0]]) * b - np.diag(b)
     assert _measure(jacobian) == 9
-    assert float(rd.one_sided(text, "row").value.subs("b", b.max())) >= 9
+    assert float(rd.theory.one_sided(text, "row").value.subs("b", b.max())) >= 9
 
 
 @pytest.mark.parametrize("text", ["u' = b*u + A@(u/(1 + b)); v' = -v where b node", "b*H + A@(H/(1 + b)) where b node"])
@@ -100,9 +100,9 @@ def test_a_matrix_brings_the_coefficients_of_other_channels(text: str) -> None:
     c, W = np.array([1.0, 100.0]), np.array([[0.0, 0.0], [0.5, 0.0]])
     jacobian = (c[:, None] * W).T - np.diag(c)  # of an entry's channels, u @ W read as W.T @ u
     assert _measure(jacobian) == 49
-    bound = rd.one_sided(text, "row").value
+    bound = rd.theory.one_sided(text, "row").value
     assert float(bound.subs({"c": c.max(), "norm_W": np.abs(W).sum(0).max()})) >= 49
-    alone = rd.one_sided("tanh(H@W) - c*H where c channel", "row").value
+    alone = rd.theory.one_sided("tanh(H@W) - c*H where c channel", "row").value
     assert alone == sp.Symbol("norm_W") - sp.Symbol("c")
 
 
@@ -117,7 +117,7 @@ def test_rates_put_in_the_largest_values_of_all_nodes(text: str) -> None:
 
 
 def test_masks_of_other_nodes_do_not_enter_a_bound_as_letters() -> None:
-    found = rd.one_sided("u' = M*tanh(u) + A@(u/(1 + M)); v' = -v", "row")
+    found = rd.theory.one_sided("u' = M*tanh(u) + A@(u/(1 + M)); v' = -v", "row")
     assert found.value == 2
 
 

@@ -106,7 +106,7 @@ def critical_ratio(
 
     >>> import rdgraph as rd
     >>> s = rd.parse("u' = a - (b + 1)*u + u**2*v - Du*L@u; v' = b*u - u**2*v - Dv*L@v")
-    >>> rd.critical_ratio(s, {"a": 2, "b": 2.25}).value
+    >>> rd.patterns.critical_ratio(s, {"a": 2, "b": 2.25}).value
     16
     """
     return ratio_of(system_kinetics(system).at(values), state)
