@@ -233,7 +233,7 @@ def options(recipe: Recipe, values: Mapping[str, Any] | None) -> dict[str, Any]:
         "normalisation": recipe.normalisation,
         "self_loops": "added" if recipe.self_loops else "none",
     }
-    found |= {"coefficients": recipe.kinds}
+    found |= {"kinds": recipe.kinds}
     return found | ({"values": dict(values)} if values is not None else {})
 
 
@@ -317,17 +317,17 @@ def antisymmetric(layer: Any) -> dict[str, Any]:
     """The part of an AntiSymmetricConv that is given: x (W - W^T)^T."""
     weight = layer.W.detach().double().numpy()
     kinds = {"V": "matrix", "b": "channel"}
-    return {"values": {"V": weight.T - weight}, "coefficients": kinds, **_LITERAL, "assume": "gamma real"}
+    return {"values": {"V": weight.T - weight}, "kinds": kinds, **_LITERAL, "assume": "gamma real"}
 
 
 #: A + I, as the formulas print it.
 _LITERAL: dict[str, Any] = {"normalisation": "symmetric", "self_loops": "added"}
 _PLAIN: dict[str, Any] = {"normalisation": "symmetric", "self_loops": "none"}
-_BIAS = {"coefficients": {"b": "channel"}}
+_BIAS = {"kinds": {"b": "channel"}}
 
 
 def _matrices(*names: str, **more: str) -> dict[str, Any]:
-    return {"coefficients": {**dict.fromkeys(names, "matrix"), **more}}
+    return {"kinds": {**dict.fromkeys(names, "matrix"), **more}}
 
 
 def torch_geometric_layers() -> tuple[PublishedLayer, ...]:

@@ -112,7 +112,7 @@ def test_graph_refines_the_bounds() -> None:
         ({"method": "exact", "graph": "cora"}, "networkx graph"),
         ({"method": "exact", "graph": np.full((2, 2), np.nan)}, "finite weights"),
         ({"method": "exact", "graph": np.zeros((0, 0))}, "square"),
-        ({"method": "exact", "coefficients": {"omega": 1}}, "expected coefficients among"),
+        ({"method": "exact", "values": {"omega": 1}}, "expected coefficients among"),
     ],
 )
 def test_bad_settings(settings: dict[str, object], text: str) -> None:

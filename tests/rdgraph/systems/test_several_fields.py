@@ -306,12 +306,12 @@ def test_values_and_declarations() -> None:
 @pytest.mark.parametrize(
     ("text", "options", "words"),
     [
-        (SCHNAKENBERG, {"coefficients": ["u"]}, "'u', a field of"),
-        (SCHNAKENBERG, {"coefficients": {"v0": "channel"}}, "'v0', a field of"),
+        (SCHNAKENBERG, {"kinds": ["u"]}, "'u', a field of"),
+        (SCHNAKENBERG, {"kinds": {"v0": "channel"}}, "'v0', a field of"),
         (SCHNAKENBERG, {"operators": {"u": "symmetric"}}, "'u', a field of"),
         (SCHNAKENBERG, {"operators": {"a": "symmetric"}}, "'a', a coefficient of"),
-        ("B@H where B signed", {"coefficients": ["B"]}, "'B', an operator of"),
-        (SCHNAKENBERG, {"coefficients": ["B"], "operators": {"B": "signed"}}, "'B', an operator of"),
+        ("B@H where B signed", {"kinds": ["B"]}, "'B', an operator of"),
+        (SCHNAKENBERG, {"kinds": ["B"], "operators": {"B": "signed"}}, "'B', an operator of"),
     ],
 )
 def test_declarations_of_letters_that_are_taken(text: str, options: dict[str, object], words: str) -> None:

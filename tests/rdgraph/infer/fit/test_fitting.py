@@ -306,16 +306,16 @@ def test_the_answer_is_printed_and_drawn() -> None:
         ({"level": "high"}, "between 0 and 1"),
         ({"starts": 1.5}, "a whole number"),
         ({"initial": "zero"}, "numbers for initial"),
-        ({"fixed": {"alpha": "one"}}, "numbers for alpha"),
+        ({"values": {"alpha": "one"}}, "numbers for alpha"),
         ({"start": {"alpha": "one"}}, "numbers for the start of alpha"),
         ({"start": {"alpha": [1.0, 2.0]}}, r"of shape \(\), got \(2,\)"),
         ({"sigma": 0.0}, "positive sigma"),
         ({"sigma": float("inf")}, "finite, positive sigma"),
         ({"states": np.zeros((5, 5), dtype=complex)}, "real numbers for states, got complex ones"),
-        ({"fixed": {"alpha": 1.0, "beta": 1.0}}, "all of them fixed"),
-        ({"fixed": {"alpha": -1}}, "expected a positive value for alpha, got -1.0; say 'where alpha real'"),
-        ({"fixed": {"alpha": 0.0}}, "expected a positive value for alpha"),
-        ({"fixed": {"alpha": float("nan")}}, "expected a positive value for alpha"),
+        ({"values": {"alpha": 1.0, "beta": 1.0}}, "all of them fixed"),
+        ({"values": {"alpha": -1}}, "expected a positive value for alpha, got -1.0; say 'where alpha real'"),
+        ({"values": {"alpha": 0.0}}, "expected a positive value for alpha"),
+        ({"values": {"alpha": float("nan")}}, "expected a positive value for alpha"),
         ({"seed": "one"}, "a whole number from 0 as seed, got 'one'"),
         ({"seed": -1}, "a whole number from 0 as seed, got -1"),
         ({"start": {"alpha": -1.0}}, "expected positive values to start alpha from"),
@@ -345,7 +345,7 @@ def test_masks_are_fixed_and_matrices_fixed_or_fitted() -> None:
     np.testing.assert_allclose(found.values["W"], matrix, rtol=1e-3)
 
 
-@pytest.mark.parametrize("name", ["fixed", "start"])
+@pytest.mark.parametrize("name", ["values", "start"])
 def test_unknown_names_are_told(name: str) -> None:
     seen = states_of("BS", {"alpha": 0.7, "beta": 1.3})
     with pytest.raises(rd.errors.UnknownName, match="alpha"):
