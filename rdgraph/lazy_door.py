@@ -6,6 +6,7 @@ import ast
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from typing import Any
 
 
 def lazy_door(package: str) -> tuple[list[str], Callable[[str], object], Callable[[], list[str]]]:
@@ -23,7 +24,8 @@ def lazy_door(package: str) -> tuple[list[str], Callable[[str], object], Callabl
     >>> "parse" in names, find("parse").__name__
     (True, 'parse')
     """
-    places = typed_imports(sys.modules[package].__spec__.loader.get_source(package))
+    spec: Any = sys.modules[package].__spec__
+    places = typed_imports(spec.loader.get_data(spec.origin))
 
     def find(name: str) -> object:
         if name not in places:
