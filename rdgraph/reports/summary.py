@@ -15,7 +15,7 @@ from rdgraph.reals.condition_words import in_words
 from rdgraph.run.engines.engine import silent
 from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
-from rdgraph.theory.conservation import ConservedSums, conserved, energy_law, single_mean
+from rdgraph.theory.conservation import ConservedSums, conserved, energy_law
 from rdgraph.theory.filters import classify, fastest_frequency, response, symbol
 from rdgraph.theory.global_existence import Existence, existence
 from rdgraph.theory.identifiability.question import identify
@@ -151,39 +151,8 @@ def steps(
     return {n: found[n].value if n in found else None for n in kinds}
 
 
-# ---------------------------------------------------------------------- field regularity
-# What an analysis says of the regularity of several fields: constants, existence, rectangles, sums, coefficients.
-
-
-def regularity_answers(system: System, kinds: Sequence[str], into: Collected) -> dict[str, Any]:
-    """Answers by key, with notes on what is missing or conditional.
-
-    >>> from rdgraph.systems.parser import parse
-    >>> found = regularity_answers(parse("u' = -beta*u*(A@v); v' = beta*u*(A@v) - v"), ["row"], Collected())
-    >>> found["existence"], found["starts"], found["nonnegative"]
-    ('global', 'u, v >= 0', {'row': 'proved'})
-    """
-    lives, notes = existence(system), into.notes
-    notes["existence"] = existence_note(lives)
-    known = identify(system)
-    notes["identifiable"] = known.remark
-    notes["response_exact"] = "a gain of one number is that of one field; the symbol is a matrix here"
-    into.results |= {"existence": lives, "identifiable": known, "response_exact": refused(notes["response_exact"])}
-    boxes = _rectangles(system, kinds, into)
-    return {
-        "response_exact": None,
-        "lipschitz_global": constants("lipschitz_global", lipschitz_global, system, kinds, into),
-        "lipschitz_local": constants("lipschitz_local", lipschitz_local, system, kinds, into),
-        "one_sided": constants("one_sided", one_sided, system, kinds, into),
-        "existence": lives.outcome,
-        "starts": lives.starts,
-        "invariant_box": {n: dict(b.bounds) if b.exists and b.bounds else None for n, b in boxes.items()},
-        "nonnegative": {n: b.nonnegative.outcome for n, b in boxes.items()},
-        "step_limit_euler": steps("step_limit_euler", "euler", system, kinds, into),
-        "step_limit_rk4": steps("step_limit_rk4", "rk4", system, kinds, into),
-        "identifiable": list(known.combinations),
-        "conserved": _sums(system, into),
-    }
+# ---------------------------------------------------------------------- questions
+# What a field and several fields are asked in different words.
 
 
 def existence_note(lives: Existence) -> str:
@@ -192,73 +161,50 @@ def existence_note(lives: Existence) -> str:
     return "; ".join([lives.reason, *starts, *map(str, lives.blow_ups)])
 
 
-def _rectangles(system: System, kinds: Sequence[str], into: Collected) -> dict[str, Rectangle]:
+def _rectangles(system: System, kinds: Sequence[str], into: Collected) -> dict[str, Any]:
+    """What several fields stay in, and whether they stay non-negative, by normalisation."""
     found = {n: box for n in kinds if isinstance(box := invariant_box(system, n), Rectangle)}
     into.notes["invariant_box"] = remarks({n: with_assumption(b.remark, b.assumes) for n, b in found.items()})
     into.notes["nonnegative"] = remarks({n: b.nonnegative.reason for n, b in found.items()})
     into.results["invariant_box"] = AnswersByName(found)
     into.results["nonnegative"] = AnswersByName({n: b.nonnegative for n, b in found.items()})
-    return found
+    return {
+        "invariant_box": {n: dict(b.bounds) if b.exists and b.bounds else None for n, b in found.items()},
+        "nonnegative": {n: b.nonnegative.outcome for n, b in found.items()},
+    }
 
 
-def _sums(system: System, into: Collected) -> list[dict[str, Any]] | None:
-    """Conserved sums with their weights by normalisation; None where there are none, or where it is undecided."""
+def _boxes(system: System, kinds: Sequence[str], into: Collected) -> dict[str, Any]:
+    """The box of one field by normalisation; None where there is none."""
+    found, reasons = where_known("invariant_box", kinds, lambda n: single_box(system, n), into)
+    reasons |= {n: with_assumption(b.remark, b.assumes) for n, b in found.items()}
+    into.notes["invariant_box"] = remarks({n: reasons[n] for n in kinds})
+    ends = {n: [found[n].lower, found[n].upper] if n in found and found[n].exists else None for n in kinds}
+    return {"invariant_box": ends if any(ends.values()) else None}
+
+
+def _conserved(system: System, into: Collected) -> dict[str, str] | list[dict[str, Any]] | None:
+    """The weights of the conserved mean, or of every sum of several fields, by normalisation; None without any."""
     try:
         found = conserved(system)
     except Undecided as problem:
         into.notes["conserved"], into.results["conserved"] = f"undecided: {problem}", undecided(problem)
         return None
     into.results["conserved"] = found
-    if not isinstance(found, ConservedSums) or not found.exists:
-        into.notes["conserved"] = getattr(found, "reason", "")
+    if isinstance(found, ConservedSums):
+        into.notes["conserved"] = "; ".join([*map(str, found.sums), *([found.reason] if found.reason else [])])
+        sums = [{"sum": one.text, "weights": dict(one.weights), "assumes": dict(one.assumes)} for one in found.sums]
+        return sums or None
+    if not found.exists:
+        into.notes["conserved"] = f"no weighted mean is constant: its rate is the mean of {found.rate}"
         return None
-    into.notes["conserved"] = "; ".join([*map(str, found.sums), *([found.reason] if found.reason else [])])
-    return [{"sum": one.text, "weights": dict(one.weights), "assumes": dict(one.assumes)} for one in found.sums]
+    into.notes["conserved"] = "sum_i w_i H_i is constant, w in terms of the degree d; " + "; ".join(
+        f"{n}: {assumed}" for n, assumed in found.assumes.items()
+    )
+    return found.weights
 
 
-# ---------------------------------------------------------------------- field summary
-# The analysis of systems beyond one equation dH/dt = f(H): what they are, and what is proved of them.
-#
-# Every key is answered, or None with the reason among the notes. Further groups of questions are further entries of
-# `GROUPS`.
-
-#: A group of questions: a system, normalisations and what is collected, to which it adds, to answers by key.
-Group = Callable[[System, Sequence[str], Collected], dict[str, Any]]
-
-
-def field_answers(
-    system: System, kinds: Sequence[str], tell: Callable[[str], object] = silent
-) -> tuple[dict[str, Any], dict[str, Any], Collected]:
-    """Answers as strings for sympy and in words, by key, and what was collected; `tell` is called with each group.
-
-    >>> from rdgraph.systems.parser import parse
-    >>> answers, _, _ = field_answers(parse("u' = -L@u + 2*v; v' = -u"), ["row"])
-    >>> answers["symbol"], answers["existence"], answers["lipschitz_global"]
-    ([['-lam', '2'], ['-1', '0']], 'global', {'row': '4'})
-    """
-    into = Collected()
-    found: dict[str, Any] = {}
-    for words, group in GROUPS.items():
-        tell(words)
-        found |= group(system, kinds, into)
-    into.notes = {key: text for key, text in into.notes.items() if text}
-    return rendered(found, as_text), rendered(found, as_words), into
-
-
-def _nature(system: System, kinds: Sequence[str], into: Collected) -> dict[str, Any]:
-    """What kind of system it is, and its matrix symbol by rows."""
-    limited(ANSWER_SECONDS, getattr, system, "coupling")
-    return {
-        "text": str(system),
-        "latex": system.latex(),
-        "fields": list(system.fields),
-        "linear": system.coupling.is_linear,
-        "has_source": bool(system.coupling.source),
-        "symbol": attempted("symbol", lambda: system.symbol().tolist(), into),
-    }
-
-
-def _patterns(system: System, kinds: Sequence[str], into: Collected) -> dict[str, Any]:
+def _patterns(system: System, into: Collected) -> dict[str, Any]:
     """Homogeneous steady states, and the conditions under which transport makes one of them unstable."""
     from rdgraph.theory.patterns.steady_states import steady_states  # these load numpy, which one field does not need
     from rdgraph.theory.patterns.turing_analysis import turing
@@ -280,13 +226,6 @@ def _patterns(system: System, kinds: Sequence[str], into: Collected) -> dict[str
         "steady_states": str(Status.UNDECIDED) if states is None else states.to_dict(),
         "turing": str(Status.UNDECIDED) if found is None else found.to_dict(),
     }
-
-
-GROUPS: dict[str, Group] = {
-    "symbol": _nature,
-    "steady states and Turing's conditions": _patterns,
-    "existence, bounds and step limits": regularity_answers,
-}
 
 
 def suggested_method(system: System, normalisation: str) -> MethodChoice:
@@ -381,42 +320,49 @@ def analyse(
     """
     system = parse(system)
     kinds = tuple(find_normalisation(name).name for name in normalisations)
-    return page(PAGE_SECONDS, _of_field if system.is_single else _of_fields, system, kinds, tell)
+    return page(PAGE_SECONDS, _answers, system, kinds, tell)
 
 
-def _of_field(system: System, kinds: Sequence[str], tell: Callable[[str], object]) -> Analysis:
-    """The analysis of one equation dH/dt = f(H)."""
-    into = Collected()
+def _answers(system: System, kinds: Sequence[str], tell: Callable[[str], object]) -> Analysis:
+    """The analysis of one equation dH/dt = f(H), of several fields, or of one beyond that."""
+    into, one = Collected(), system.is_single
     notes = into.notes
     tell("normal form")
-    limited(ANSWER_SECONDS, getattr, system, "structure")
+    limited(ANSWER_SECONDS, getattr, system, "coupling")
     tell("method")
     method = suggested_method(system, kinds[0] if kinds else NORMALISATIONS[0])
     tell("existence")
     lives = existence(system)
     tell("identifiable")
     known = identify(system)
+    found: dict[str, Any] = {"text": str(system), "latex": system.latex()}
+    found |= {} if one else {"fields": list(system.fields)}
+    found |= {
+        "linear": system.coupling.is_linear,
+        "has_source": system.structure.has_source if one else bool(system.coupling.source),
+        "symbol": attempted("symbol", lambda: symbol(system) if one else system.symbol().tolist(), into),
+    }
+    if not one:
+        tell("steady states and Turing's conditions")
+        found |= _patterns(system, into)
     questions: dict[str, Callable[[], Any]] = {
-        "text": lambda: str(system),
-        "latex": system.latex,
-        "linear": lambda: system.structure.linear,
-        "has_source": lambda: system.structure.has_source,
-        "symbol": lambda: attempted("symbol", lambda: symbol(system), into),
-        "response_exact": lambda: attempted("response_exact", lambda: response(system), into),
+        "response_exact": lambda: attempted("response_exact", lambda: _gain(system), into),
         "lipschitz_global": lambda: constants("lipschitz_global", lipschitz_global, system, kinds, into),
         "lipschitz_local": lambda: constants("lipschitz_local", lipschitz_local, system, kinds, into),
         "one_sided": lambda: constants("one_sided", one_sided, system, kinds, into),
-        "existence": lambda: lives.outcome,
-        "invariant_box": lambda: _boxes(system, kinds, into),
+    }
+    found |= answered(questions, tell) | {"existence": lives.outcome} | ({} if one else {"starts": lives.starts})
+    tell("invariant box")
+    found |= (_boxes if one else _rectangles)(system, kinds, into)
+    questions = {
         "step_limit_euler": lambda: steps("step_limit_euler", "euler", system, kinds, into),
         "step_limit_rk4": lambda: steps("step_limit_rk4", "rk4", system, kinds, into),
         "identifiable": lambda: list(known.combinations),
         "conserved": lambda: _conserved(system, into),
     }
-    found = answered(questions, tell)
-    notes["existence"] = existence_note(lives)
-    notes["identifiable"] = known.remark
-    if system.coefficients and any(k in ("channel", "node") for k in system.coefficients.values()):
+    found |= answered(questions, tell)
+    notes |= {"existence": existence_note(lives), "identifiable": known.remark}
+    if one and any(kind in ("channel", "node") for kind in system.coefficients.values()):
         notes["coefficients"] = "answers hold per channel; node coefficients enter bounds by their largest modulus"
     tell("filter and energy law")
     into.results |= {"existence": lives, "identifiable": known, "method": method}
@@ -427,60 +373,21 @@ def _of_field(system: System, kinds: Sequence[str], tell: Callable[[str], object
     )  # fmt: skip
 
 
-def _conserved(system: System, into: Collected) -> dict[str, str] | None:
-    """The weights of the conserved mean by normalisation, None where there is none or nothing is known."""
-    try:
-        found = single_mean(system)
-    except Undecided as problem:
-        into.notes["conserved"], into.results["conserved"] = f"undecided: {problem}", undecided(problem)
-        return None
-    into.results["conserved"] = found
-    if not found.exists:
-        into.notes["conserved"] = f"no weighted mean is constant: its rate is the mean of {found.rate}"
-        return None
-    into.notes["conserved"] = "sum_i w_i H_i is constant, w in terms of the degree d; " + "; ".join(
-        f"{n}: {assumed}" for n, assumed in found.assumes.items()
-    )
-    return found.weights
+def _gain(system: System) -> sp.Expr:
+    if not system.is_single:
+        raise NotApplicable("a gain of one number is that of one field; the symbol is a matrix here")
+    return response(system)
 
 
 def _energy(system: System, into: Collected) -> tuple[str, str]:
     """The law of the Dirichlet energy, and the energy whose gradient flow the system is."""
+    if not system.is_single:
+        reason = "the energy law is that of one field"
+        into.results["energy_law"] = refused(reason)
+        return f"not applicable: {reason}", f"not applicable: {reason}"
     law = energy_law(system)
     into.results |= {"energy_law": law, "gradient_flow": law.gradient}
     return f"{law.text}; {law.verdict}", str(law.gradient)
-
-
-def _of_fields(system: System, kinds: Sequence[str], tell: Callable[[str], object]) -> Analysis:
-    """The analysis of several fields, or of one beyond dH/dt = f(H)."""
-    answers, words, into = field_answers(system, kinds, tell)
-    lives, method = existence(system), suggested_method(system, kinds[0] if kinds else NORMALISATIONS[0])
-    reason = "the energy law is that of one field"
-    into.results |= {"method": method, "energy_law": refused(reason)}
-    energy = f"not applicable: {reason}"
-    return Analysis(
-        system,
-        answers,
-        words,
-        into.notes,
-        (),
-        None,
-        tuple(map(str, lives.blow_ups)),
-        energy,
-        energy,
-        lives.reason,
-        method,
-        into.results,
-    )
-
-
-def _boxes(system: System, kinds: Sequence[str], into: Collected) -> dict[str, list[sp.Expr | None] | None] | None:
-    found, reasons = where_known("invariant_box", kinds, lambda n: single_box(system, n), into)
-    reasons |= {n: with_assumption(b.remark, b.assumes) for n, b in found.items()}
-    into.notes["invariant_box"] = remarks({n: reasons[n] for n in kinds})
-    if not any(b.exists for b in found.values()):
-        return None
-    return {n: [found[n].lower, found[n].upper] if n in found and found[n].exists else None for n in kinds}
 
 
 def _classes(system: System, into: Collected) -> tuple[str, ...]:
