@@ -133,4 +133,4 @@ def _step(products: Array, slopes: Array, dampings: Array, free: Array) -> Array
         step = np.linalg.solve(matrix, right)
     except np.linalg.LinAlgError:
         step = np.linalg.pinv(matrix, hermitian=True) @ right
-    return -step[..., 0] / roots * free
+    return -step[..., 0] / roots
