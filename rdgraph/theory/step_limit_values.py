@@ -61,10 +61,8 @@ def shown(limit: sp.Expr) -> sp.Expr:
 def divide(top: sp.Expr, bottom: sp.Expr, domain: Domain) -> sp.Expr:
     """top / bottom branch by branch; where the bottom is zero there is no limit."""
     pieces: list[tuple[sp.Expr, sp.Basic]] = []
-    before: tuple[sp.Basic, ...] = ()
-    for value, condition in bottom.args if isinstance(bottom, sp.Piecewise) else ((bottom, sp.true),):
-        pieces += _quotient(top, value, condition, domain.where(*before))
-        before += (sp.Not(condition),)
+    for value, conditions in branches(bottom) if isinstance(bottom, sp.Piecewise) else ((bottom, (sp.true,)),):
+        pieces += _quotient(top, value, conditions[-1], domain.where(*conditions[:-1]))
     return pieces[0][0] if pieces[0][1] == sp.true else sp.Piecewise(*pieces)
 
 
@@ -75,25 +73,14 @@ def _quotient(top: sp.Expr, bottom: sp.Expr, condition: sp.Basic, domain: Domain
         bottom = sp.Max(*(part for part in bottom.args if part != 0))
     is_short = top.is_Rational and bottom.is_rational_function() and not is_decimal(bottom)
     value = sp.cancel(top / bottom) if is_short else _decimal_quotient(top, bottom)
-    positive = _is_positive(bottom)
+    # a branch is compared only where its own condition holds: elsewhere it need not be a real number
+    positive = sp.Or(*(sp.And(*where, rate > 0) for part in sp.Max.make_args(bottom) for rate, where in branches(part)))
     if domain.where(condition).proves(positive) is True:
         return [(value, condition)]
     strict = {sp.Ge: sp.Gt, sp.Le: sp.Lt}.get(type(condition))
     if strict is not None and domain.where(strict(*condition.args)).proves(positive) is True:
         return [(value, strict(*condition.args)), (sp.oo, condition)]
     return [(value, sp.And(condition, positive)), (sp.oo, condition)]
-
-
-def _is_positive(bottom: sp.Expr) -> sp.Basic:
-    """bottom > 0 branch by branch: a branch is compared only where its own condition says that it is a real number.
-
-    >>> b, c = sp.symbols("b c", real=True)
-    >>> _is_positive(sp.Max(c, sp.Piecewise((sp.sqrt(1 - b) - 2, b <= 1), (c, True)))).subs({b: 2, c: 1})
-    True
-    """
-    if isinstance(bottom, sp.Max):
-        return sp.Or(*(_is_positive(part) for part in bottom.args))
-    return sp.Or(*(sp.And(*conditions, value > 0) for value, conditions in branches(bottom)))
 
 
 def _decimal_quotient(top: sp.Expr, bottom: sp.Expr) -> sp.Expr:
