@@ -62,9 +62,8 @@ def read_graph_file(path: Path, how: Reading) -> tuple[Pieces, Preparation]:
         raise
     except InvalidArgument as problem:
         raise FileError(f"{path}: {problem}") from None
-    graph, x, y, masks, meta = pieces
-    meta = replace(meta, name=path.name.partition(".")[0], sources=((path.name, _digest(path)),))
-    return (graph, x, y, masks, meta), made
+    meta = replace(pieces["meta"], name=path.name.partition(".")[0], sources=((path.name, _digest(path)),))
+    return {**pieces, "meta": meta}, made
 
 
 def has_label(path: Path, name: str) -> bool:

@@ -116,9 +116,9 @@ def discover_command(
         tasks = [
             make_discovery_task(
                 DiscoveryRequest(
-                    name, terms, nodes=size, reading=budget, root=sampler, terms=preset, size=given, budget=splits,
-                    sampler=seed, preset=round_size, settings=tuple(transfer or ()),
-                    splits=fresh, seed=choose_device(device), **own.request(root),
+                    name, terms, size, budget, sampler=sampler, preset=preset, settings=given, splits=splits, seed=seed,
+                    round_size=round_size, transfer=tuple(transfer or ()), fresh=fresh, device=choose_device(device),
+                    **own.request(root),
                 )
             )
             for name in names
