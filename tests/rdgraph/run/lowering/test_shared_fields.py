@@ -49,6 +49,7 @@ def applies(name: str, method: str) -> bool:
 CASES = [(n, m) for n in rd.catalogue.single for m in METHODS if applies(n, m)]
 
 
+@pytest.mark.slow_cases(24)
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "method"), CASES)
 def test_members_of_a_shared_field_are_those_of_single_runs(name: str, method: str) -> None:

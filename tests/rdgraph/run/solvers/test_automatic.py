@@ -33,6 +33,7 @@ def state(*batch: int, seed: int = 0) -> Tensor:
 
 @pytest.mark.parametrize("normalisation", ["symmetric", "row", "column", "none"])
 @pytest.mark.parametrize("line", LINES)
+@pytest.mark.slow_cases(16)
 @pytest.mark.slow
 def test_the_default_is_near_the_flow(line: str, normalisation: str) -> None:
     field = rd.lower(line, GRAPH.operator(normalisation, dtype=F64), values_of(line))
