@@ -116,9 +116,10 @@ def _reading(path: Path) -> Iterator[None]:
     """What goes wrong with a file, in a line that names it."""
     try:
         yield
-    except FileError:  # which is told already
+    except FileError:  # which names the file already
         raise
-    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as reason:
+    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as problem:
+        reason = "pickled objects, which are never loaded" if "pickle" in str(problem) else problem
         expected = "an array of numbers" if is_npy(path) else "an npz file of plain arrays"
         remedy = "save it with numpy.save" if is_npy(path) else "save it again"
         raise FileError(f"expected {expected} in {path}, got {reason}; {remedy}") from None

@@ -11,7 +11,7 @@ import sympy as sp
 from rdgraph.answers import Answer, AnswersByName, Status, refused, undecided
 from rdgraph.errors import NotApplicable, Undecided, UnknownName
 from rdgraph.reals.budget import ANSWER_SECONDS, PAGE_SECONDS, limited, page
-from rdgraph.reals.condition_words import in_words
+from rdgraph.reals.condition_words import condition_in_words, in_words
 from rdgraph.run.engines.engine import silent
 from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
@@ -362,8 +362,11 @@ def _answers(system: System, kinds: Sequence[str], tell: Callable[[str], object]
     }
     found |= answered(questions, tell)
     notes |= {"existence": existence_note(lives), "identifiable": known.remark}
+    about = [f"the equation is defined where {' and '.join(map(condition_in_words, system.coefficient_needs))}"]
     if one and any(kind in ("channel", "node") for kind in system.coefficients.values()):
-        notes["coefficients"] = "answers hold per channel; node coefficients enter bounds by their largest modulus"
+        about.append("answers hold per channel; node coefficients enter bounds by their largest modulus")
+    if about := about[not system.coefficient_needs :]:
+        notes["coefficients"] = "; ".join(about)
     tell("filter and energy law")
     into.results |= {"existence": lives, "identifiable": known, "method": method}
     return Analysis(

@@ -31,6 +31,7 @@ from rdgraph.language.sympy_form import number_tree, to_sympy
 from rdgraph.language.tree import COEFFICIENT_KINDS, ELEMENTWISE, Call, Kind, Name, kind_of, names_in
 from rdgraph.language.tree import field as field_name
 from rdgraph.reals.domain import Domain
+from rdgraph.reals.regions import defining_conditions
 from rdgraph.systems import symbols
 from rdgraph.systems.canonical.cancelled_parts import with_cancelled
 from rdgraph.systems.coupling import Coupling, coupling_of
@@ -58,6 +59,20 @@ def coefficient_domain(assumptions: Assumptions, algebra: Algebra) -> Domain:
     domain = Domain(tuple(conditions))
     domain.check()
     return domain
+
+
+def coefficient_needs(trees: Iterable[sp.Basic], algebra: Algebra) -> tuple[sp.Basic, ...]:
+    """What the divisions by coefficients and the roots of coefficients in an equation require of them.
+
+    >>> from rdgraph.systems.parser import parse
+    >>> s = parse("sqrt(alpha - 1)*H - H/(alpha - beta)")
+    >>> coefficient_needs(s.flow.values(), s.algebra)
+    (Ne(alpha - beta, 0), alpha - 1 >= 0)
+    """
+    known = {name for name, kind in algebra.kinds.items() if kind in COEFFICIENT_KINDS} - set(MASKS)
+    parts = (part for tree in trees for part in algebra.normal(tree).atoms(sp.Pow, sp.Function))
+    needs = (defining_conditions(part) for part in parts if {letter.name for letter in part.free_symbols} <= known)
+    return tuple(sorted({c for found in needs for c in found}, key=lambda c: (c.count_ops(), str(c))))
 
 
 def check_consistency(assumptions: Assumptions, kinds: Mapping[str, Kind]) -> None:
@@ -367,8 +382,23 @@ class System:
 
     @cached_property
     def domain(self) -> Domain:
-        """The admissible values of the coefficients; contradictory assumptions raise `AssumptionError`."""
-        return coefficient_domain(self.assumptions, self.algebra)
+        """The admissible values of the coefficients: those assumed, where the equation is defined.
+
+        Contradictory assumptions raise `AssumptionError`.
+        """
+        domain = coefficient_domain(self.assumptions, self.algebra)
+        if self.coefficient_needs:
+            domain = domain.where(*self.coefficient_needs)
+            domain.check()
+        return domain
+
+    @cached_property
+    def coefficient_needs(self) -> tuple[sp.Basic, ...]:
+        """What the equation requires of its coefficients to be defined; nothing is known without a normal form."""
+        try:
+            return coefficient_needs(self.flow.values(), self.algebra)
+        except NotApplicable:
+            return ()
 
     @property
     def sympy(self) -> Any:

@@ -62,8 +62,8 @@ FOLDER_ORDER = {
 }  # fmt: skip
 
 #: Modules, and lines of Python, of the four packages.
-MOST_MODULES = 499
-MOST_LINES = 117_860
+MOST_MODULES = 486
+MOST_LINES = 117_355
 
 RUNNING_LIBRARIES = {"torch", "torchdiffeq", "triton"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -343,3 +344,11 @@ def test_a_large_graph_is_read_quickly_and_in_little_memory(
         found.append((float(seconds), int(peak) / size))
     assert min(seconds for seconds, _ in found) <= MOST_SECONDS
     assert min(share for _, share in found) <= MOST_MEMORY, f"{found}"
+
+
+def test_pickled_objects_are_refused_without_advice_to_load_them(tmp_path: Path) -> None:
+    np.savez(tmp_path / "e.npz", edge_index=EDGES)
+    (tmp_path / "n.npz").write_bytes(pickle.dumps({"x": X}))
+    with pytest.raises(FileError, match="pickled objects, which are never loaded") as refusal:
+        NodeData.from_files(tmp_path / "e.npz", tmp_path / "n.npz")
+    assert "unsafe" not in str(refusal.value)

@@ -101,7 +101,7 @@ def test_bounds_of_slopes_see_factors_that_cancel() -> None:
 def test_several_fields_and_noise() -> None:
     found = rd.existence("u' = u**2/u - L@u; v' = u - v")
     assert found.status == "undecided"
-    assert "0/u" in found.reason
+    assert "/u" in found.reason
     with pytest.raises(rd.errors.NotApplicable, match="1/u cancels"):
         rd.theory.symbol("u' = u**2/u - L@u; v' = u - v")
     assert rd.existence("-L@H + xi").outcome == "global"
