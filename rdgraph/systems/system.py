@@ -69,7 +69,7 @@ def coefficient_needs(trees: Iterable[sp.Basic], algebra: Algebra) -> tuple[sp.B
     >>> coefficient_needs(s.flow.values(), s.algebra)
     (Ne(alpha - beta, 0), alpha - 1 >= 0)
     """
-    known = {name for name, kind in algebra.kinds.items() if kind in COEFFICIENT_KINDS} - set(MASKS)
+    known = {name for name, kind in algebra.kinds.items() if kind in COEFFICIENT_KINDS} - {*MASKS, TIME_LETTER}
     parts = (part for tree in trees for part in algebra.normal(tree).atoms(sp.Pow, sp.Function))
     needs = (defining_conditions(part) for part in parts if {letter.name for letter in part.free_symbols} <= known)
     return tuple(sorted({c for found in needs for c in found}, key=lambda c: (c.count_ops(), str(c))))

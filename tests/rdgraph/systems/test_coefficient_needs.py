@@ -26,8 +26,10 @@ def test_the_domain_is_where_the_equation_is_defined(
         assert all(bool(c.subs(numbers)) for c in system.domain.conditions) is holds
 
 
-@pytest.mark.parametrize("text", ["H/alpha", "sqrt(beta)*H - H/(1 + alpha)", "H/(1 - H) + sqrt(H)", "M*H/M"])
-def test_signs_states_and_masks_need_no_condition(text: str) -> None:
+@pytest.mark.parametrize(
+    "text", ["H/alpha", "sqrt(beta)*H - H/(1 + alpha)", "H/(1 - H) + sqrt(H)", "M*H/M", "u' = u/(t - a)"]
+)
+def test_signs_states_masks_and_times_need_no_condition(text: str) -> None:
     assert rd.parse(text).coefficient_needs == ()
 
 
