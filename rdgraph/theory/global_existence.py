@@ -273,6 +273,8 @@ def _singularity(system: System, parts: Mapping[str, sp.Expr] | None = None) -> 
             continue
         if not domain.proves(sp.Ge(plain, 0, evaluate=False)):
             return _Singularity(f"{public(power)} need not be defined: {public(base)} may be negative", False)
+        if not base.has(*states_of(system).values()):  # a root of times and starts bends nothing in the states
+            continue
         reason = f"solutions need not be unique: {public(power)} is not Lipschitz where {public(base)} = 0"
         continuous = continuous or _Singularity(reason, True)
     return continuous

@@ -43,6 +43,8 @@ def test_blow_up_is_shown_on_a_field_that_is_alone() -> None:
         "u' = u**2*v; v' = u*v**2",
         "u' = u**2/v; v' = -v",
         "u' = sqrt(u); v' = -v",
+        "u' = u/(t - 1)",
+        "u' = abs(1 - t)*u**5/(1 + (1 - t)**2*u**4)",  # where u is large u' = u/|1 - t|: it is infinite at t = 1
     ],
 )
 def test_what_is_not_proved_is_not_global(text: str) -> None:
@@ -59,3 +61,9 @@ def test_noise_asks_for_lipschitz_drift_and_factors() -> None:
     assert "Ito" in rd.existence("u' = -L@u + sigma*u*xi").reason
     assert "drift of u" in rd.existence("u' = -u**3 + sigma*xi").reason
     assert "factor of xi in u" in rd.existence("u' = -u + u**2*xi").reason
+
+
+def test_a_root_of_the_time_bends_nothing_in_the_states() -> None:
+    assert rd.existence("u' = sqrt(t)*u - u**3").outcome == "global"
+    assert "unique" not in rd.existence("u' = sqrt(t)*u - u**3").reason
+    assert "unique" in rd.existence("u' = t*sqrt(abs(u)) - u**3").reason
