@@ -15,7 +15,7 @@ import numpy as np
 import sympy as sp
 
 from rdgraph.language.answer_symbols import R, h, s
-from rdgraph.language.normal_form import Act, H
+from rdgraph.language.normal_form import H, State
 from rdgraph.language.tree import Kind
 from rdgraph.reals.budget import within_budget
 from rdgraph.reals.domain import Domain
@@ -185,20 +185,16 @@ def _of_fields(system: System, record: Normalisation, local: bool) -> sp.Expr:
 
 
 def _chain_rule(system: System, record: Normalisation, local: bool) -> sp.Expr:
-    """sum_k |c_k| |A|^k + sup |r'| + what the coupled terms add; where nothing bounds A, it is s times a row A."""
+    """sum_k |c_k| |A|^k + sup |r'| + what the coupled terms add; where nothing else bounds A, its rows do: s."""
     structure, size = system.structure, s if record.norm is None else sp.S.One
-    kind = "row" if record.norm is None else record.name
     if record.has_degrees:  # L = D - A stays a letter; its rows hold a degree beside the entries that add up to it
         algebra = replace(system.algebra, definitions={})
         structure = structure_of(with_cancelled(system.expression, algebra, lambda: system.domain), algebra.kinds)
-    loose = {x: sp.Symbol(x.name, real=True) for x in system.algebra.symbols.values() if x != H}
-    measure = own_norm(system, kind, local=local)
+    loose = {x: sp.Symbol(x.name, real=True) for x in system.algebra.symbols.values() if not isinstance(x, State)}
+    measure = own_norm(system, record.name, local=local)
     total = sp.Add(*(_modulus(c.xreplace(loose), measure) * size**k for k, c in structure.generator.items()))
     total += _reaction_slope(structure.reaction, measure, loose)
-    coupled = structure.coupled.xreplace(loose).replace(
-        lambda e: isinstance(e, Act), lambda e: sp.Mul(*(2 * size if w.name == "L" else size for w in e.word)) * e
-    )
-    return sp.expand(total + measure.slope(coupled))
+    return sp.expand(total + measure.slope(structure.coupled.xreplace(loose)))
 
 
 def _modulus(coefficient: sp.Expr, measure: Magnitudes) -> sp.Expr:

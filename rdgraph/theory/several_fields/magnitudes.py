@@ -147,6 +147,9 @@ class Magnitudes:
                 return _product((growth, self.slope(expression.inner)))
             case Mix():
                 return _product((_norms(expression), self.slope(expression.inner)))
+        front, moving = expression.as_independent(*self.states, as_Add=False)
+        if front.has(State, Act, Mix, TIME) or self.is_spread(front):
+            return _product((self.size(front), self.slope(moving)))
         atoms = self._atoms(expression)
         whole = self._of_one(expression, atoms[0]) if len(atoms) == 1 and self._is_taken_whole(expression) else None
         return self._by_chain(expression) if whole is None else _product((whole, self.slope(atoms[0])))
@@ -184,7 +187,7 @@ class Magnitudes:
     def _of_one(self, expression: sp.Expr, atom: sp.Expr) -> sp.Expr | None:
         """The largest slope of a quotient, or of another nonlinear function, in one operand; None for others."""
         function = expression.xreplace({atom: H})
-        if expression.xreplace({atom: sp.S.Zero}).has(State, Act, Mix, TIME) or self.is_spread(function):
+        if _beside(expression, atom).has(State, Act, Mix, TIME) or self.is_spread(function):
             return None
         if function.is_polynomial(H) or not is_defined(function, self.domain, smooth=True):
             return None
@@ -209,7 +212,7 @@ class Magnitudes:
             case sp.Add():
                 return sp.Max(*(self.order(part) for part in expression.args))
         atoms = self._atoms(expression)
-        if len(atoms) == 1 and not expression.xreplace({atoms[0]: sp.S.Zero}).has(TIME):
+        if len(atoms) == 1 and not _beside(expression, atoms[0]).has(TIME):
             return self._order_in(expression, atoms[0])
         match expression:
             case sp.Mul():
@@ -255,6 +258,11 @@ class Magnitudes:
             key = (frozenset(self._atoms(factor)), factor.has(TIME))
             groups[key] = groups.get(key, sp.S.One) * factor
         return list(groups.values()) if len(groups) > 1 else list(product.args)
+
+
+def _beside(expression: sp.Expr, atom: sp.Expr) -> sp.Expr:
+    """The expression with a letter in place of one part: what else it holds is there to be seen."""
+    return expression.xreplace({atom: sp.Dummy("z", real=True)})
 
 
 def _names(word: Act | Mix) -> tuple[str, ...]:

@@ -28,6 +28,8 @@ Du, Dv, alpha, beta, gamma = sp.symbols("Du Dv alpha beta gamma")
         ("u' = M*u*v; v' = -v", "row", sp.Max(1, 2 * R), False),
         ("u' = -alpha*exp(-t)*L@u", "row", 2 * alpha, False),
         ("u' = t*u", "row", sp.Symbol("T"), False),
+        ("u' = t*tanh(u) - u", "row", sp.Symbol("T") + 1, False),
+        ("u' = u0*tanh(u) - u; v' = -v", "row", R + 1, False),
         ("u' = B@u - u where B antisymmetric", "row", 1 + sp.Symbol("s_B"), False),
         ("u' = B@u - u where B stochastic", "row", sp.Integer(2), False),
     ],
@@ -125,3 +127,22 @@ def test_masks_of_other_nodes_do_not_enter_a_bound_as_letters() -> None:
 def test_bounds_with_functions_that_numpy_lacks_have_a_number(text: str) -> None:
     bound = rate_bound(rd.parse(text, {"beta": "node"} if "beta" in text else None), "row")
     assert 12 < float(bound.at(radius=2.0)) < 15.01
+
+
+@pytest.mark.parametrize("text", ["H0*tanh(H) - H", "(A@H0)*tanh(A@H)", "u' = u0*tanh(A@u) - u; v' = -v"])
+def test_a_start_is_bounded_as_the_states_are(text: str) -> None:
+    assert rd.lipschitz_global(text, "row").value is None
+    found = rate_bound(rd.parse(text), "row")
+    assert float(found.at(radius=8.0)) - float(found.at(radius=1.0)) == pytest.approx(7)
+
+
+def test_a_mask_in_front_leaves_a_function_whole() -> None:
+    assert rd.lipschitz_global("H*exp(-H**2)*M - L@H", "row").value == 3
+    assert rd.lipschitz_global("c*H/(1 + H**2) + A@(c*H) where c node", "row").value == 2 * sp.Symbol("c")
+
+
+@pytest.mark.parametrize("text", ["-L@tanh(H)", "-tanh(L@H)", "u' = -L@tanh(u); v' = -v/100"])
+def test_the_rows_of_a_laplacian_with_degrees_count_once(text: str) -> None:
+    """Two nodes with one edge of weight w: the rows of D - A add up to 2w in modulus."""
+    for weight in (0.1, 3.0):
+        assert float(rate_bound(rd.parse(text), "none").at(row_sum=weight)) == pytest.approx(2 * weight)
