@@ -316,7 +316,7 @@ def _searched(residual: Callable[[Array], Array], begun: Array, unknowns: Unknow
     def after(_: int, squares: Array) -> None:
         nonlocal lowest, slow
         (now,) = squares.tolist()
-        slow += 0.5 if now == lowest else float(now > 0.99 * lowest)
+        slow = slow + 0.5 if now == lowest else slow + 1 if now > 0.99 * lowest else 0.0
         lowest = now
 
     end = minimise(

@@ -187,7 +187,7 @@ class Magnitudes:
     def _of_one(self, expression: sp.Expr, atom: sp.Expr) -> sp.Expr | None:
         """The largest slope of a quotient, or of another nonlinear function, in one operand; None for others."""
         function = expression.xreplace({atom: H})
-        if _beside(expression, atom).has(State, Act, Mix, TIME) or self.is_spread(function):
+        if function.has(Act, Mix, TIME) or function.atoms(State) != {H} or self.is_spread(function):
             return None
         if function.is_polynomial(H) or not is_defined(function, self.domain, smooth=True):
             return None
@@ -212,7 +212,7 @@ class Magnitudes:
             case sp.Add():
                 return sp.Max(*(self.order(part) for part in expression.args))
         atoms = self._atoms(expression)
-        if len(atoms) == 1 and not _beside(expression, atoms[0]).has(TIME):
+        if len(atoms) == 1 and not expression.xreplace({atoms[0]: H}).has(TIME):
             return self._order_in(expression, atoms[0])
         match expression:
             case sp.Mul():
@@ -258,11 +258,6 @@ class Magnitudes:
             key = (frozenset(self._atoms(factor)), factor.has(TIME))
             groups[key] = groups.get(key, sp.S.One) * factor
         return list(groups.values()) if len(groups) > 1 else list(product.args)
-
-
-def _beside(expression: sp.Expr, atom: sp.Expr) -> sp.Expr:
-    """The expression with a letter in place of one part: what else it holds is there to be seen."""
-    return expression.xreplace({atom: sp.Dummy("z", real=True)})
 
 
 def _names(word: Act | Mix) -> tuple[str, ...]:

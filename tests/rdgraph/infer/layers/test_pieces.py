@@ -13,7 +13,7 @@ from rdgraph.graphs.normalisation import dense_operator
 from rdgraph.infer.layers.equation_target import Target, degree_of, longest_word, right_hand_side
 from rdgraph.infer.layers.faults import single_faults
 from rdgraph.infer.layers.layer_properties import monomials
-from rdgraph.infer.layers.letter_fit import unknown_letters
+from rdgraph.infer.layers.letter_fit import Unknowns, _searched, unknown_letters
 from rdgraph.infer.layers.probe_graphs import (
     ProbeGraph,
     Reading,
@@ -120,3 +120,13 @@ def test_graphs_of_the_package_are_read() -> None:
     assert str(read_graph(graph)) == "3 nodes, edges 0->1, 1->2, weights 2, 3"
     with pytest.raises(InvalidArgument, match="expected a Graph"):
         read_graph("ring")
+
+
+@pytest.mark.parametrize("bend", [20.0, 30.0])
+def test_a_search_along_a_bent_valley_is_not_given_up(bend: float) -> None:
+    """Steps that gain and steps that are taken back alternate: what stood still once does not count for ever."""
+
+    def residual(x: np.ndarray) -> np.ndarray:
+        return np.array([bend * (x[1] - x[0] ** 2), 1 - x[0]])
+
+    assert _searched(residual, np.array([-1.2, 1.0]), Unknowns((("a", ()), ("b", ())))).error < 1e-9
