@@ -32,11 +32,7 @@ from rdgraph.systems.system import System
 from rdgraph.theory.box_faces import LocalField
 from rdgraph.theory.several_fields.magnitudes import Magnitudes
 from rdgraph.theory.several_fields.slope_sums import SlopeSum, slope_sum
-from rdgraph.theory.slope_bounds import (
-    is_kinked,
-    slopes,
-    sup_magnitude,
-)
+from rdgraph.theory.slope_bounds import is_kinked, slopes, sup_magnitude
 from rdgraph.vocabulary.exact_numbers import exact_number
 from rdgraph.vocabulary.normalisations import find_normalisation, records
 
