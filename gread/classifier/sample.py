@@ -137,7 +137,7 @@ def _set_aside(codes: np.ndarray, train: np.ndarray, share: Any, seed: int) -> n
 
 
 def read_class_weight(given: Any, classes: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The weights (k,) of classes that have so many training rows: "balanced", or numbers >= 0 by label.
+    """The class weights (k,) from `counts` training rows per class: "balanced", or numbers >= 0 by label.
 
     >>> read_class_weight("balanced", np.array(["a", "b"]), np.array([1, 3]))
     array([2.        , 0.66666667])

@@ -221,7 +221,7 @@ class BatchedModel(nn.Module):
         return value[member : member + 1]
 
     def kept(self, member: int) -> dict[str, Any]:
-        """What a trained member keeps beside its parts, such as the nodes whose labels it was trained with."""
+        """What a trained member keeps besides its parts, such as the nodes whose labels it was trained with."""
         return {}
 
 

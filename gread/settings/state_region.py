@@ -61,7 +61,7 @@ class StateRegion:
         return not self.intervals
 
     def of(self, states: int) -> tuple[tuple[float, float], ...]:
-        """An interval for each of so many states; another number of them is an error."""
+        """One interval for each of `states` states, none if free; raises for any other number of intervals."""
         if len(self.intervals) not in (0, 1, states):
             raise InvalidArgument(
                 f"expected one interval for all states or one for each of {states}, got states={str(self)!r}"

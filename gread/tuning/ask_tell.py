@@ -312,7 +312,7 @@ def quiet() -> Iterator[None]:
 
 
 class Ledger:
-    """The trials of one search.
+    """The trials of one search for settings: draws them, and keeps their results.
 
     Args:
         space: What is searched, for the network of `base`.
@@ -355,7 +355,7 @@ class Ledger:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Within the block nobody else searches here, and a database that does not answer is an error of its own."""
+        """Lock the search against other processes in the block; raise FileError if the database is unreachable."""
         with reached(self.place), held(self.place, self.study.study_name):
             yield
 
@@ -371,7 +371,7 @@ class Ledger:
         return len(self.study.get_trials(deepcopy=False))
 
     def ask(self, count: int) -> list[Candidate]:
-        """Draw so many new trials; all of them before any is told of."""
+        """Draw `count` new trials, all of them before any result is known."""
         first = len(self)
         return [self._drawn(self._new(number)) for number in range(first, first + count)]
 
@@ -399,7 +399,7 @@ class Ledger:
         return made
 
     def pending(self) -> list[Candidate]:
-        """Trials that were asked for and not told of; one that was cut off while it was drawn is drawn to its end."""
+        """Trials that were drawn and have no result yet; a draw that was interrupted is completed."""
         import optuna
 
         running = (optuna.trial.TrialState.RUNNING,)

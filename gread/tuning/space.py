@@ -127,7 +127,7 @@ class Searched:
 
 @dataclass(frozen=True)
 class Space:
-    """What a search tries.
+    """The settings that a search tries, with their ranges.
 
     Args:
         name: paper, wide, small, tuned, or the name of a file.
@@ -152,7 +152,7 @@ class Space:
     networks: Mapping[str, tuple[Searched, ...]]
 
     def of(self, base: Config) -> Space:
-        """The same space for the network of a configuration alone, checked: every setting is one of its own."""
+        """The space of settings for the network of `base` alone, checked: every setting is one of that network."""
         own = self.networks.get(base.model.model, ())
         names = {s.name for s in own}
         space = Space(
@@ -162,7 +162,7 @@ class Space:
         return space
 
     def restricted(self, name: str, values: Collection[Value]) -> Space:
-        """The same space with those choices of a setting alone that are among some values.
+        """The space with only those choices of a setting that are among `values`.
 
         >>> space = find_space("paper").restricted("method", ["rk4"])
         >>> next(s.distribution for s in space.searched if s.name == "method")

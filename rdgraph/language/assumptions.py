@@ -59,7 +59,7 @@ class Assumptions:
 
     @property
     def stated(self) -> set[str]:
-        """The letters whose sign was said."""
+        """The letters whose sign was declared."""
         return {*dict(self.signs), *self.stated_positive}
 
     def sign(self, name: str) -> str:

@@ -72,7 +72,7 @@ def rendered(value: Any, show: Callable[[sp.Basic | Constant], str]) -> Any:
 
 
 def answered(questions: Mapping[str, Callable[[], Any]], tell: Callable[[str], object]) -> dict[str, Any]:
-    """Every question by key, one after the other; `tell` is called with the words of each before it is asked.
+    """Answer every question by key, one after the other; `tell` is called with the words of each before it is asked.
 
     >>> answered({"step_limit": lambda: 2}, print)
     step limit
@@ -101,7 +101,7 @@ def _without(problem: NotApplicable | Undecided) -> Answer:
 
 
 def remarks(texts: Mapping[str, str]) -> str:
-    """Notes per normalisation, said once where they agree."""
+    """Notes per normalisation in one line, written once where they agree."""
     if len(set(texts.values())) == 1:
         return next(iter(texts.values()))
     return "; ".join(f"{n}: {text}" for n, text in texts.items() if text)

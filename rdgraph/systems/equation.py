@@ -61,7 +61,7 @@ class Spelling:
         return Spelling(self.expression.xreplace(dict(letters)), trees)
 
     def declarations(self) -> list[str]:
-        """What follows the word `where`."""
+        """The definitions of functions, as they follow the word `where`."""
         return [f"{name} = {to_text(definition)}" for name, definition in self.functions]
 
     def latex(self) -> str:
@@ -70,7 +70,7 @@ class Spelling:
         return to_latex(self.expression) + r",\quad " + r",\ ".join(texts)
 
     def mathml(self) -> str:
-        """The same in MathML."""
+        """The right-hand side in MathML, and the definitions after it."""
         parts = [to_mathml(self.expression)]
         for name, definition in self.functions:
             parts += [sign(","), '<mspace width="1em"/>', to_mathml(Call(name, ARGUMENT)), sign("=")]

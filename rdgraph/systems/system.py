@@ -86,7 +86,7 @@ def check_consistency(assumptions: Assumptions, kinds: Mapping[str, Kind]) -> No
 
 
 def learned_functions(equations: Sequence[Equation]) -> dict[str, LearnedFunction]:
-    """The functions that are learned, by name; a name that stands for two is refused, since no text tells them apart.
+    """The learned functions by name; raises if two declarations share a name, which no text could separate.
 
     >>> from rdgraph.language.reader import read_expression
     >>> list(learned_functions([Equation("H", 1, read_expression("phi(H) - tanh(psi(H))"))]))
@@ -109,7 +109,7 @@ def learned_functions(equations: Sequence[Equation]) -> dict[str, LearnedFunctio
 
 
 def is_plain(equations: Sequence[Equation]) -> bool:
-    """Whether they are written as a right-hand side alone."""
+    """Whether the equations are written as a right-hand side alone."""
     return len(equations) == 1 and equations[0].left == "H'"
 
 

@@ -68,7 +68,7 @@ class Conservation(Answer):
 
     @property
     def reason(self) -> str:
-        """The rate of the weighted mean."""
+        """The rate of change of the weighted mean, in words."""
         return f"its rate {'is' if self.exists else 'does not vanish:'} {public(self.rate)}"
 
     @property
@@ -444,7 +444,7 @@ class EnergyLaw(Answer):
 
     @property
     def status(self) -> Status:
-        """Whether it is decided that the energy decays, or can increase."""
+        """Whether the law decides that the energy must decay, or can increase."""
         return Status.UNDECIDED if self.decays.startswith(f"{Status.UNDECIDED}:") else certainty(self.decays)
 
     @property

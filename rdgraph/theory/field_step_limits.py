@@ -63,7 +63,7 @@ class Block:
 
     @property
     def size(self) -> int:
-        """F."""
+        """F, the number of fields in the block."""
         return len(self.rows)
 
     def amplified(self, method: Tableau, step: sp.Rational) -> Any | None:
@@ -235,7 +235,7 @@ def _weights(method: Tableau, step: sp.Rational) -> list[Any]:
 
 # ---------------------------------------------------------------------- matrices of polynomials
 def determinant(rows: Rows) -> Any:
-    """By the first row; the matrices are small."""
+    """Determinant of a small matrix, expanded along its first row."""
     if len(rows) == 1:
         return rows[0][0]
     total = rows[0][0] * 0

@@ -177,7 +177,7 @@ class LearnedFunction:
     # ------------------------------------------------------------------ facts
     @property
     def values(self) -> Span | None:
-        """All values, where they are bounded."""
+        """The interval that holds all values of the learned function; None if it is unbounded."""
         return None if self.bound is None else Span.of(-self.bound, self.bound, attained=True)
 
     @property

@@ -256,7 +256,7 @@ _DOPRI_WEIGHTS = ["35/384", 0, "500/1113", "125/192", "-2187/6784", "11/84", 0]
 
 
 def built_in_methods() -> tuple[Method, ...]:
-    """Their records, in the order in which they are listed."""
+    """Records of the built-in integration methods, in the order in which they are listed."""
     return (
         _fixed("euler", [[]], [1], 1, "explicit Euler", adjoint="euler"),
         _fixed("midpoint", [[], ["1/2"]], [0, 1], 2, "explicit midpoint", adjoint="midpoint"),

@@ -382,7 +382,7 @@ def searched(
     *,
     nested: bool,
 ) -> Archive:
-    """The best formulas of every size."""
+    """Search the best formulas of every size for a target; returns the archive of them."""
     archive = Archive(max_size)
     if not np.any(target.y):
         archive.add(Candidate(("0",), np.zeros((target.sets, 0)), 0.0))

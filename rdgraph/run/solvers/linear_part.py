@@ -37,7 +37,7 @@ class Linear:
         return max(len(self.generator), len(self.source or ())) - 1
 
     def of_members(self, first: int, last: int) -> Linear:
-        """That of the members of one batch (B,) from a first to before a last one."""
+        """The linear part of the members first..last-1 of one batch (B,)."""
 
         def cut(values: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
             return tuple(x[first:last] if x.ndim == 3 and len(x) > 1 else x for x in values)
@@ -86,7 +86,7 @@ def linear_part(field: VectorField | HasLinearPart) -> Linear | CoupledLinear:
 
 
 def single_part(field: VectorField) -> Linear:
-    """The same for one field of first order."""
+    """A linear field of one field and first order as p(X)H + forcing; raises NotApplicable for others."""
     system, base = _prepared(field)
     structure = system.structure
     if free := terms_beyond_generator(structure):

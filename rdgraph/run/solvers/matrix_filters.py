@@ -200,7 +200,7 @@ class MatrixFilters:
         return self.exponentials(), replace(self, flow=False)
 
     def rows(self, index: Tensor) -> MatrixFilters:
-        """Some of the functions."""
+        """The filters with the given indices."""
         return replace(
             self,
             generator=self.generator[..., index],
@@ -350,7 +350,7 @@ class CoupledLinear:
 
     @property
     def fields(self) -> int:
-        """F."""
+        """F, the number of fields."""
         return len(self.generator[0])
 
     @property

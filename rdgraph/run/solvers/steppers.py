@@ -311,7 +311,7 @@ class RungeKutta:
 
 
 class Slope:
-    """f(H) as step functions are given it, with `ahead`, for methods that tell fields from their velocities.
+    """f(H) as passed to step functions, with `ahead` for methods that separate fields from their velocities.
 
     >>> Slope(lambda H: H, ("u", "H", "H'")).ahead(torch.tensor([[1.0, 2.0, 3.0]]))
     tensor([[0., 3., 0.]])

@@ -112,7 +112,7 @@ class Dispersion(Answer):
 
     @property
     def reason(self) -> str:
-        """What the kind means."""
+        """The meaning of the kind of instability in words."""
         return MEANINGS[self.kind]
 
     @property

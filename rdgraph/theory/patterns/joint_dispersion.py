@@ -111,7 +111,7 @@ class OperatorMatrices:
 
     @cached_property
     def balanced(self) -> tuple[OperatorMatrices, float] | None:
-        """The same in the inner product in which L is symmetric, as D^-1 W is, and the condition of the change.
+        """The operators in the inner product that makes L symmetric, as D^-1 W is, and the change's condition number.
 
         With w > 0 and w_i L_ij = w_j L_ji the matrix T L T^-1 with T = diag(sqrt(w)) is symmetric; its w is the left
         null vector of L. None where there is no such w, and where L is symmetric already.
@@ -256,7 +256,7 @@ class GraphRates(NamedTuple):
 
     @property
     def growth(self) -> float:
-        """The largest real part."""
+        """The largest real part of the eigenvalues."""
         return float(self.eigenvalues[0].real)
 
 

@@ -106,11 +106,11 @@ class Kinetics:
 
     @property
     def transport(self) -> sp.ImmutableMatrix:
-        """What the graph adds to it, P(lam) - P(0)."""
+        """What the graph adds to the linearisation: P(lam) - P(0)."""
         return (self.matrix - self.jacobian).applyfunc(sp.expand)
 
     def at(self, values: Mapping[str, Any] | None) -> Kinetics:
-        """The same with coefficients set to numbers; decimals are taken as written."""
+        """The kinetics with coefficients set to numbers; decimals are taken as written."""
         if not values:
             return self
         known = self.coefficients

@@ -306,7 +306,7 @@ class Linearisation:
         )  # fmt: skip
 
     def shifted(self, rate: sp.Rational) -> Linearisation:
-        """The same with `rate` taken from every eigenvalue."""
+        """The linearisation with `rate` subtracted from every eigenvalue."""
         return Linearisation(sp.ImmutableMatrix(self.matrix - rate * sp.eye(self.size)), self.state)
 
     @property

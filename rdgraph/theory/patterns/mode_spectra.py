@@ -52,7 +52,7 @@ class ModeSpectrum:
 
     @property
     def largest(self) -> float:
-        """The largest real part."""
+        """The largest real part of the eigenvalues of all modes."""
         return float(self.eigenvalues.real.max())
 
 

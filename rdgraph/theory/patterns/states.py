@@ -98,7 +98,7 @@ class SteadyStates(Answer):
 
     @property
     def value(self) -> tuple[SteadyState, ...]:
-        """The states."""
+        """The steady states."""
         return self.states
 
     @property

@@ -154,7 +154,7 @@ class Positivity(Answer):
 
     @property
     def status(self) -> Status:
-        """proved or undecided."""
+        """The status of the answer on positivity: undecided, or as certain as its reason."""
         return Status.UNDECIDED if self.value is None else certainty(self.reason)
 
     @property

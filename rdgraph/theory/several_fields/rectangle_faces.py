@@ -98,7 +98,7 @@ class RectangleFaces:
         return tuple(c for name, interval in bounds.items() for c in within(State(name), interval))
 
     def starting(self, bounds: Bounds) -> tuple[sp.Basic, ...]:
-        """Starts lie in the same intervals."""
+        """The conditions that the starts lie in the intervals of their fields."""
         return tuple(c for name, interval in bounds.items() for c in within(State(start_of(name)), interval))
 
     # ------------------------------------------------------------------ what operators collect
