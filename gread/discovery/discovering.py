@@ -203,7 +203,7 @@ def usual_jobs(budget: int) -> int:
 
 
 class Discovery:
-    """A search under way; `run` brings it to its end.
+    """A search over equations under way; `run` completes it.
 
     `on_round` is for those who write down more than is written here; `jobs` processes examine equations, see
     `usual_jobs`.

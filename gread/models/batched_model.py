@@ -133,7 +133,7 @@ class BatchedModel(nn.Module):
         return []
 
     def memory(self, x: Features) -> int | None:
-        """Numbers that one member keeps for its gradient, where the network can tell; else they are counted."""
+        """Numbers that one member keeps for its gradient; None if unknown, and then they are counted."""
         return None
 
     # ------------------------------------------------------------------ parameters

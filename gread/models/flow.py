@@ -149,7 +149,7 @@ class Flow:
 
     @staticmethod
     def check(method: str, time: float, step: float | None, is_live: bool = False) -> None:
-        """What can be said of a method before any field is seen: its name, its step, attention that needs steps."""
+        """Raise for a wrong method, before any field is known: its name, its step, attention that needs steps."""
         record = find_method(method)
         if record.is_fixed:
             Schedule.make(method, time, step)

@@ -176,7 +176,7 @@ class GreadSettings(ModelSettings):
 
     @property
     def shape(self) -> Hashable:
-        """The settings that are neither free nor mixed, and what is left of the latter."""
+        """What members of a batch share: settings neither free nor mixed, and the shared part of mixed ones."""
         steps = step_count(self.method, self.time, self.step) if self.method in FIXED else 1
         if not self.mixed:
             return super().shape, steps

@@ -37,7 +37,7 @@ class StateRegion:
 
     @classmethod
     def read(cls, text: str) -> StateRegion:
-        """From free, tanh, intervals such as [0, 1] or [0, 1] x [-1, 1], or tanh on or within such intervals."""
+        """Read free, tanh, intervals such as [0, 1] or [0, 1] x [-1, 1], or tanh on or within such intervals."""
         if text == FREE:
             return cls()
         if text == TANH:

@@ -28,7 +28,7 @@ SHARE_OF_TIME = 0.25
 
 
 def fingerprint(datas: list[NodeData], trials: list[Trial], manner: str = "") -> str:
-    """Digest of data, trials and the manner of training; a checkpoint with another digest is refused."""
+    """Digest of data, trials, precision and `keep_best`; a checkpoint with another digest is refused."""
     digest = hashlib.sha256(manner.encode())
     for trial in trials:
         digest.update(f"{trial.split} {trial.seed}\n{trial.config.toml()}".encode())

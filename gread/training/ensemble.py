@@ -76,7 +76,7 @@ class MemberState:
     degrees: tuple[int, ...]
 
     def chosen(self, members: Sequence[int]) -> MemberState:
-        """A copy of that of some of them, in that order."""
+        """A copy of the state of the chosen members, in the given order."""
         first = next(iter(self.values.values()))
         index = torch.tensor(list(members), dtype=torch.int64, device=first.device)
         found = {

@@ -61,7 +61,7 @@ def parsed_url(url: str) -> Any:
 
 
 def told_url(url: str) -> str:
-    """A url as it may be written down: without the password, and with the driver that was named.
+    """A database url that may be shown: without the password, and with the driver that was named.
 
     >>> told_url("postgresql://ada:secret@localhost/trials")
     'postgresql://ada@localhost/trials'
@@ -299,7 +299,7 @@ def check_reach(sampler: str, place: Path | str | None) -> None:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without what optuna says of new studies and experimental parts."""
+    """Silence optuna's messages about new studies and experimental parts in the block."""
     optuna = import_optuna()
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -418,7 +418,7 @@ class Ledger:
 
     # ------------------------------------------------------------------ telling
     def tell(self, results: Sequence[TrialResult]) -> None:
-        """Note what became of trials; those that it is known of already are left as they are."""
+        """Record the results of trials; a trial that has a result already keeps it."""
         known = self._frozen()
         for result in results:
             if not 0 <= result.number < len(known):
@@ -456,7 +456,7 @@ class Ledger:
         return self._candidates[frozen.number]
 
     def results(self) -> list[TrialResult]:
-        """What became of the trials that it is known of, by their numbers."""
+        """The results of the trials that have one, by their numbers."""
         return [TrialResult.read(t.user_attrs[RESULT]) for t in self._frozen() if t.state.is_finished()]
 
     def _frozen(self) -> list[optuna.trial.FrozenTrial]:

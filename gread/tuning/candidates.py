@@ -93,7 +93,7 @@ class TrialResult(SplitAccuracies):
 
     @property
     def is_eligible(self) -> bool:
-        """Whether it was trained to its end, so that it may be chosen."""
+        """Whether the trial was trained to its end, so that it may be chosen."""
         return self.state in (COMPLETE, DIVERGED)
 
     def record(self) -> dict[str, Any]:

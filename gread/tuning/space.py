@@ -121,7 +121,7 @@ class Searched:
     when: tuple[tuple[str, tuple[Value, ...]], ...] = ()
 
     def counts(self, value_of: Callable[[str], Any]) -> bool:
-        """Whether it counts, where `value_of` gives the values of other settings."""
+        """Whether the setting counts, where `value_of` gives the values of other settings."""
         return all(value_of(name) in allowed for name, allowed in self.when)
 
 
@@ -216,7 +216,7 @@ class Space:
         return Space(self.name, self.source, fixed, kept, self.networks)
 
     def sections(self) -> dict[str, Any]:
-        """What is searched, as tables of the file that it was read from."""
+        """The searched settings as tables of the file that the space was read from."""
         return {"fixed": dict(self.fixed), "settings": {s.name: _written(s) for s in self.searched}}
 
 

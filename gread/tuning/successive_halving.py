@@ -59,7 +59,7 @@ class Piece(NamedTuple):
     state: MemberState
 
     def of(self, members: Collection[int]) -> Piece:
-        """The state of those members that are among these; the piece itself if nobody is left out."""
+        """The state of those members that are among `members`; the piece itself if it has no others."""
         places = [place for place, k in enumerate(self.members) if k in members]
         if len(places) == len(self.members):
             return self

@@ -49,7 +49,7 @@ class Assumptions:
 
     @classmethod
     def read(cls, texts: Iterable[str], kinds: Mapping[str, Kind] | None = None) -> Assumptions:
-        """From texts such as "beta<0", "beta real", "0 < beta <= alpha"."""
+        """Assumptions from texts such as "beta<0", "beta real", "0 < beta <= alpha"."""
         signs, relations = read_statements(texts, kinds)
         ordered = tuple(sorted(pair for pair in signs.items() if pair[1] not in ("positive", SYMMETRIC)))
         positive, symmetric = (

@@ -138,7 +138,7 @@ class Equation:
 
     @property
     def states(self) -> tuple[str, ...]:
-        """The states it stands for: the field, and its velocity where it is of second order."""
+        """The states of the equation: its field, and the field's velocity where it is of second order."""
         return tuple(self.field + PRIME * k for k in range(self.order))
 
     def replaced(self, letters: dict[sp.Basic, sp.Basic]) -> Equation:

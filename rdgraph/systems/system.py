@@ -318,7 +318,7 @@ class System:
 
     @property
     def is_single(self) -> bool:
-        """Whether it is one autonomous equation of first order in A alone, without noise."""
+        """Whether the system is one autonomous equation of first order in A alone, without noise."""
         return not self._beyond_single
 
     @property

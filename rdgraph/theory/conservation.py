@@ -439,7 +439,7 @@ class EnergyLaw(Answer):
 
     @property
     def value(self) -> str:
-        """The law: what dE/dt is, or by what it is bounded."""
+        """The law in words: what dE/dt is, or is bounded by."""
         return self.text
 
     @property

@@ -236,7 +236,7 @@ class Method:
 
     @property
     def is_stochastic(self) -> bool:
-        """Whether it is for systems with white noise, and for no others."""
+        """Whether the method is for systems with white noise, and for no others."""
         return self.applies == "noise"
 
 
@@ -459,7 +459,7 @@ methods = Tableaux()
 
 
 def tableau(name: str | Tableau) -> Tableau:
-    """A method by name, or one's own tableau as it is; unknown names get the closest one offered."""
+    """The tableau of a method by name, or your own as it is; an unknown name raises with the closest one offered."""
     if isinstance(name, Tableau):
         return name
     if name in records and records[name].step_function is not None:

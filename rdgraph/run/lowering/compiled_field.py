@@ -184,7 +184,7 @@ def why_not_compiled(field: VectorField, *tensors: Tensor) -> str:
 
 
 def is_lowered(field: object) -> bool:
-    """Whether it is what `lower` makes, and nothing that computes otherwise."""
+    """Whether a field is exactly what `lower` makes, and not of a subclass that computes otherwise."""
     return type(field) is VectorField
 
 

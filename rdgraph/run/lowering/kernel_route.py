@@ -39,7 +39,7 @@ class KernelRoute:
         return None if stages.fused is None else cls(stages.fused, stages.field, stages.code["field"])
 
     def is_open(self, H: Tensor, start: Callable[[], Tensor]) -> bool:
-        """Whether it is taken for a state like this; `start` gives the start of a field that has to know it."""
+        """Whether the kernels run for a state like this; `start` gives the start of a field that depends on it."""
         return use_fused(H) and not (self.terms.uses_start and start().shape != H.shape)
 
     def stacked(

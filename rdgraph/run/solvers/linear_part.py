@@ -45,7 +45,7 @@ class Linear:
         return replace(self, generator=cut(self.generator), source=None if self.source is None else cut(self.source))
 
     def filters(self, elapsed: Tensor, increment: bool = False) -> tuple[Filters, torch.Size]:
-        """What happens in the times `elapsed` (S, *batch, 1, 1): one function per row, and the shape of the rows.
+        """The filters of the flow over times `elapsed` (S, *batch, 1, 1): one function per row, and the rows' shape.
 
         The answer is g(X)H0, or with `increment` H0 + g(X)f(H0), where g = t phi1(t p) serves every constant forcing.
         """

@@ -205,7 +205,7 @@ class Spreading:
         return out
 
     def collect(self, parts: Tensor, onto: Tensor) -> Tensor:
-        """What lies at the members of all groups, added to what the members have."""
+        """Add the values at the members of all groups onto those of the members."""
         out: Tensor = _Collect.apply(self, parts, onto)  # type: ignore[no-untyped-call]
         return out
 

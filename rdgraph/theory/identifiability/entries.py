@@ -47,7 +47,7 @@ class FieldEntries:
 
     @cached_property
     def channels(self) -> int:
-        """Enough channels to tell scalars from coefficients that differ between channels."""
+        """Enough channels to separate scalars from coefficients that differ between channels."""
         kinds = list(self.form.letters.values())
         if Kind.MATRIX in kinds:
             return 2

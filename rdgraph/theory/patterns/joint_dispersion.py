@@ -466,7 +466,7 @@ def joint_dispersion(
     norms: Mapping[str, Any] | None,
     to: sp.Expr,
 ) -> JointDispersion:
-    """The dispersion relation of a system with operators beside A; see `dispersion`."""
+    """The dispersion relation of a system with further operators besides A; see `dispersion`."""
     written = {x for tree in system.flow.values() for x in (n.name for n in names_in(tree))}
     further = system.operators.about(written)
     used = [*(["L"] if written & {"A", "L"} else []), *further.names]

@@ -96,7 +96,7 @@ class Kinetics:
         return not self.matrix.has(sp.nan) and not self.matrix.free_symbols & set(self.letters)
 
     def on_real_modes(self, assumes: str) -> str:
-        """What an answer about real lam assumes of a graph, beside what a state does."""
+        """What an answer about real lam assumes of a graph, in addition to what a state assumes."""
         return f"{assumes}; {REAL_MODES}" if self.matrix.has(lam) else assumes
 
     @property
