@@ -340,8 +340,9 @@ def _answers(system: System, kinds: Sequence[str], tell: Callable[[str], object]
     found |= {
         "linear": system.coupling.is_linear,
         "has_source": system.structure.has_source if one else bool(system.coupling.source),
-        "symbol": attempted("symbol", lambda: symbol(system) if one else system.symbol().tolist(), into),
     }
+    tell("symbol")
+    found["symbol"] = attempted("symbol", lambda: symbol(system) if one else system.symbol().tolist(), into)
     if not one:
         tell("steady states and Turing's conditions")
         found |= _patterns(system, into)
@@ -362,11 +363,11 @@ def _answers(system: System, kinds: Sequence[str], tell: Callable[[str], object]
     }
     found |= answered(questions, tell)
     notes |= {"existence": existence_note(lives), "identifiable": known.remark}
-    about = [f"the equation is defined where {' and '.join(map(condition_in_words, system.coefficient_needs))}"]
+    where = " and ".join(map(condition_in_words, system.coefficient_needs))
+    about = [f"the equation is defined where {where}"] if where else []
     if one and any(kind in ("channel", "node") for kind in system.coefficients.values()):
         about.append("answers hold per channel; node coefficients enter bounds by their largest modulus")
-    if about := about[not system.coefficient_needs :]:
-        notes["coefficients"] = "; ".join(about)
+    notes["coefficients"] = "; ".join(about)
     tell("filter and energy law")
     into.results |= {"existence": lives, "identifiable": known, "method": method}
     return Analysis(

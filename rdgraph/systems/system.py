@@ -46,8 +46,8 @@ from rdgraph.vocabulary.methods import Tableau
 # The admissible values of a system's coefficients, out of its assumptions.
 
 
-def coefficient_domain(assumptions: Assumptions, algebra: Algebra) -> Domain:
-    """Where the assumed relations hold; signs live in the symbols, and a mask is 0 or 1.
+def coefficient_domain(assumptions: Assumptions, algebra: Algebra, needs: tuple[sp.Basic, ...] = ()) -> Domain:
+    """Where the assumed relations and the needs hold; signs live in the symbols, and a mask is 0 or 1.
 
     Contradictory assumptions raise `AssumptionError`.
     """
@@ -56,7 +56,7 @@ def coefficient_domain(assumptions: Assumptions, algebra: Algebra) -> Domain:
         gap = sp.expand(algebra.normal(relation.upper) - algebra.normal(relation.lower))
         conditions.append((sp.Gt if relation.strict else sp.Ge)(gap, 0, evaluate=False))
     conditions += [sp.Or(sp.Eq(mask, 0), sp.Eq(mask, 1)) for mask in algebra.masks if mask.name in algebra.kinds]
-    domain = Domain(tuple(conditions))
+    domain = Domain((*conditions, *needs))
     domain.check()
     return domain
 
@@ -386,11 +386,7 @@ class System:
 
         Contradictory assumptions raise `AssumptionError`.
         """
-        domain = coefficient_domain(self.assumptions, self.algebra)
-        if self.coefficient_needs:
-            domain = domain.where(*self.coefficient_needs)
-            domain.check()
-        return domain
+        return coefficient_domain(self.assumptions, self.algebra, self.coefficient_needs)
 
     @cached_property
     def coefficient_needs(self) -> tuple[sp.Basic, ...]:

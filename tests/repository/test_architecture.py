@@ -63,7 +63,7 @@ FOLDER_ORDER = {
 
 #: Modules, and lines of Python, of the four packages.
 MOST_MODULES = 486
-MOST_LINES = 117_355
+MOST_LINES = 117_354
 
 RUNNING_LIBRARIES = {"torch", "torchdiffeq", "triton"}
 

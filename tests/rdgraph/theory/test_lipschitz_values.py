@@ -188,6 +188,6 @@ def test_bounds_are_told_as_decimals_wherever_they_stand() -> None:
 
 def test_what_an_operator_makes_of_small_states_may_be_large() -> None:
     """On a star with 9 leaves the symmetric A has the row sum 3: |h| <= 0.1 leaves A@H up to 0.3 in the centre."""
-    found = rd.lipschitz_local(rd.parse("(A@H)**2/(1 + (A@H)**2)"), "symmetric").value
+    found = rd.theory.lipschitz_local(rd.parse("(A@H)**2/(1 + (A@H)**2)"), "symmetric").value
     assert found is not None
     assert float(found.subs({R: 0.1, s: 3})) >= 2 * 0.3 / (1 + 0.3**2) ** 2
