@@ -306,7 +306,7 @@ class Comparison:
 
     @property
     def test(self) -> str:
-        """What decided, in words.
+        """The test behind the comparison in words, with its p value and interval.
 
         >>> Comparison(2.0, 0.0, 3).test, Comparison(2.0, 0.5, 3).test
         ('sign test, p = 0.25', 'corrected resampled t-test, p = 0.057, 95 % interval -0.15 to 4.15')
@@ -370,7 +370,7 @@ class Estimate:
 
     @classmethod
     def of(cls, rows: Iterable[Mapping[str, Any]]) -> Estimate:
-        """Of the rows of trainings; a split with several seeds counts with their mean.
+        """Mean, deviation and number of splits from rows of trainings; a split with several seeds counts with its mean.
 
         >>> Estimate.of([dict(split=0, test_accuracy=0.5), dict(split=1, test_accuracy=0.7)])
         Estimate(mean=60.0, std=10.0, count=2)
@@ -506,7 +506,7 @@ def row_answer(gaps: Sequence[Gap]) -> str:
 
 
 def tally(words: Iterable[str]) -> str:
-    """How many of each word, in words.
+    """Count each word of a verdict and list the counts in one line.
 
     >>> tally(["below", "reproduced", "below"])
     '1 reproduced, 2 below'

@@ -62,7 +62,7 @@ class NotApplicable(RdgraphError, ValueError):
 
 
 class InvalidArgument(RdgraphError, ValueError):
-    """An argument of the wrong type, shape or size, whatever the system."""
+    """An argument of the wrong type, shape or size, independent of the system."""
 
 
 class MissingDependency(RdgraphError, ImportError):

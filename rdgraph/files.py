@@ -38,7 +38,7 @@ class Place:
 
 @contextmanager
 def drafting(path: Path) -> Iterator[Path]:
-    """A new empty file beside `path`, with the same ending; what is left of it is removed when the block ends.
+    """Yield a new empty file next to `path`, with the same ending; remove it if it is still there at the end.
 
     Its name cannot be guessed and it must not be there yet, so that nothing that lies in the folder, such as a link
     with that name, is ever written through. An OSError in the block becomes a FileError about `path`.
@@ -126,5 +126,5 @@ def unwritable(path: Path, problem: OSError) -> FileError:
 
 
 def reason_of(problem: OSError) -> str:
-    """What the system said, without the path."""
+    """The operating system's message of an OSError, without the path."""
     return problem.strerror or str(problem)

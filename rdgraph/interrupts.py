@@ -14,7 +14,7 @@ Handler = Callable[[int, FrameType | None], object]
 
 
 class Interruption:
-    """A signal that came and waits to be heard."""
+    """A Ctrl-C or SIGTERM that is held back until `hear` is called."""
 
     def __init__(self, tell: Callable[[], object] | None = None) -> None:
         self._tell = tell

@@ -84,7 +84,7 @@ class StatusLine:
 
     @property
     def seconds(self) -> float:
-        """Since the block began."""
+        """Seconds since the block began."""
         return time.monotonic() - self._started
 
     def line(self) -> str:
@@ -112,17 +112,17 @@ class StatusLine:
             self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def say(self, text: str, done: float = 0, total: float = 0) -> None:
-        """What is under way now, and how much of it is done where that is known."""
+        """Set the text of the current work, and how much of it is done where that is known."""
         self.text, self.done, self.total = text, done, total
 
     def stage(self, text: str) -> None:
-        """As `say`, where something else begins: written at once where the output is not a terminal."""
+        """Begin another stage, as `say` does; written at once where the output is not a terminal."""
         self.say(text)
         if self._ticker is not None:
             self.write()
 
     def write(self) -> None:
-        """The line as a line of its own; the next one follows after a pause."""
+        """Write the status as a line; the next one follows after a pause."""
         self._due = time.monotonic() + PAUSE
         self.note(self.line())
 

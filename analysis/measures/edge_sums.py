@@ -49,7 +49,7 @@ class OperatorEntries:
 
     @cached_property
     def is_two_way(self) -> bool:
-        """Every edge has its reverse, whatever the two weights."""
+        """True if every nonzero entry [i, j] has a nonzero reverse [j, i]; the two weights may differ."""
         return self.reverse is not None and bool(((self.weights != 0) == (self.weights[..., self.reverse] != 0)).all())
 
     @cached_property
@@ -63,7 +63,7 @@ class OperatorEntries:
 
     @cached_property
     def once(self) -> tuple[Tensor, Tensor | None]:
-        """Entries off the diagonal, of a pattern that has every reverse those above it beside their reverses."""
+        """Positions of the entries off the diagonal; one of each pair, and its reverse, if the pattern has reverses."""
         if self.reverse is None:
             return torch.nonzero(self.rows != self.columns)[:, 0], None
         above = torch.nonzero(self.rows < self.columns)[:, 0]

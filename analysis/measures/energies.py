@@ -78,7 +78,7 @@ def laplacian_energy(H: Tensor, op: Operator) -> Tensor:
 
 
 def normalised_energy(H: Tensor, op: Operator) -> Tensor:
-    """tr(H' L H)/|H|_F^2 for the operator's own L: how rough H is, whatever its size.
+    """tr(H' L H)/|H|_F^2 for the operator's own L: the roughness of H, independent of its size.
 
     For `none` it is (N/2) E(H)/|H|_F^2 with the paper's E; for `symmetric` it lies in [0, 2] and is the Rayleigh
     quotient. nan for the zero state.

@@ -168,7 +168,7 @@ def _goal(rate: sp.Expr, begin: float, places: tuple[float, ...]) -> float:
 
 
 def check_start(start: tuple[float, float]) -> tuple[float, float]:
-    """Two finite numbers, the smaller one first."""
+    """Return the interval of start values as two finite numbers, the smaller one first; raise if it is not one."""
     lower, upper = (float(end) for end in start)
     if not (np.isfinite([lower, upper]).all() and lower < upper):
         raise InvalidArgument(f"expected an interval of finite numbers for the start, got {start}; give (0.1, 0.9)")

@@ -222,7 +222,7 @@ def energy_measures(op: Operator, plain: Operator) -> dict[str, Callable[[Tensor
 def energy_fates_of(
     field: VectorField, op: Operator, plain: Operator, H0: Tensor, times: np.ndarray, energies: Mapping[str, np.ndarray]
 ) -> tuple[EnergyFate, ...]:
-    """What becomes of each energy: rate, power and factor of its leading modes, beside the measured slopes."""
+    """The fate of each energy: rate, power and factor of its leading modes, with the measured slopes for comparison."""
     modes = spectrum(op)
     values = {name: np.atleast_1d(v.numpy()) for name, v in field.coefficients.items()}
     symbols = make_symbols(field.system)

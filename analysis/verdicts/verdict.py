@@ -58,7 +58,7 @@ from rdgraph.systems.system import System
 
 
 def statements(reaction: Reaction, setting: StatementGraph, run: EnergyTrajectory) -> tuple[EnergyStatement, ...]:
-    """Every statement that is about this reaction, with its hypotheses checked and the run beside it."""
+    """Every energy statement that applies to this reaction, with its hypotheses checked and compared with the run."""
     found = [contraction(reaction, setting, run)]
     match reaction.name:
         case "AC":
@@ -226,7 +226,7 @@ class OversmoothingVerdict(Answer):
 
     @property
     def value(self) -> str | None:
-        """The answer; None if undecided."""
+        """The answer to "does it oversmooth?"; None if undecided."""
         return None if self.answer == Status.UNDECIDED else self.answer
 
     @property

@@ -234,7 +234,7 @@ class GNNClassifier(NodeClassifier):
 
     @classmethod
     def known_arguments(cls, given: Mapping[str, Any]) -> list[str]:
-        """Those of the classifier and, of the network that a file names, its settings."""
+        """Names of the arguments that a file may set: the classifier's, and the settings of its network."""
         return [*(name for name in (MODEL, *UNTUNED) if name not in DATA), *setting_names(str(given[MODEL]))]
 
 
@@ -248,7 +248,7 @@ def setting_names(model: str) -> list[str]:
 
 
 def check_settings(model: Any, settings: Iterable[str]) -> None:
-    """Refuse settings that a network does not have; a network that there is not is found out by `fit`."""
+    """Raise UnknownName for a setting the network does not have; an unknown network is left for `fit` to refuse."""
     if not _is_known(model):
         return
     known = setting_names(model)

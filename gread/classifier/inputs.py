@@ -99,7 +99,7 @@ def read_rows(nodes: Any, count: int) -> np.ndarray:
 
 
 def read_sample_weight(values: Any, count: int) -> np.ndarray:
-    """Weights >= 0 of so many rows, ones where none are given.
+    """Sample weights (count,) >= 0, one per row; ones where none are given.
 
     >>> read_sample_weight([2, 0.5], 2)
     array([2. , 0.5])
@@ -168,7 +168,7 @@ def _is_unknown(value: Any) -> bool:
 
 
 def check_alike(classes: np.ndarray, other: np.ndarray) -> None:
-    """Raise where labels are names beside numbers, of which none is ever equal to another."""
+    """Raise where one set of labels holds names and the other numbers, so that no two can be equal."""
     words = ["names" if labels.dtype.kind == "U" else "numbers" for labels in (classes, other)]
     if other.size and words[0] != words[1]:
         raise InvalidArgument(

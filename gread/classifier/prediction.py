@@ -38,7 +38,7 @@ MANIFEST = "classifier.json"
 
 @dataclass(frozen=True, eq=False)
 class FittedState:
-    """What a fit has found, and the graph and features (n, f) it was found on.
+    """The result of a fit, and the graph and features (n, f) it was fitted on.
 
     `classes` (k,) in the order of the logits, `names` of the columns of x where they had some; `networks`,
     `best_epochs`, `status` and `histories` (members, epochs, 4) have one entry per member. `by_node` says whether rows

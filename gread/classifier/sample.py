@@ -137,7 +137,7 @@ def _set_aside(codes: np.ndarray, train: np.ndarray, share: Any, seed: int) -> n
 
 
 def read_class_weight(given: Any, classes: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The weights (k,) of classes that have so many training rows: "balanced", or numbers >= 0 by label.
+    """The class weights (k,) from `counts` training rows per class: "balanced", or numbers >= 0 by label.
 
     >>> read_class_weight("balanced", np.array(["a", "b"]), np.array([1, 3]))
     array([2.        , 0.66666667])
@@ -159,7 +159,7 @@ def read_class_weight(given: Any, classes: np.ndarray, counts: np.ndarray) -> np
 
 @dataclass(frozen=True, eq=False)
 class TrainingSet:
-    """What is trained on: a data set with one split, the classes it tells apart (k,), and weights of the nodes (n,)."""
+    """The data of a fit: a data set with one split, the classes it separates (k,), and weights of the nodes (n,)."""
 
     data: NodeData
     classes: np.ndarray
@@ -170,7 +170,7 @@ class TrainingSet:
         cls, x: np.ndarray | csr_array, graph: Graph, rows: np.ndarray, y: Any, sample_weight: Any,
         masks: tuple[Any, Any], validation: Any, seed: int, class_weight: Any = None,
     ) -> TrainingSet:  # fmt: skip
-        """From labels and weights of rows that stand for nodes; `masks` are those of training and validation rows."""
+        """The training set of labelled, weighted rows that stand for nodes; `masks`: training and validation rows."""
         classes, codes = read_labels(y)
         if codes.size != rows.size:
             raise InvalidArgument(f"expected {rows.size} labels, one per row of X, got {codes.size}")

@@ -72,7 +72,7 @@ def edge_count(path: Path) -> int:
 
 
 def edge_blocks(path: Path) -> Iterator[Block]:
-    """The edges of such a file, a block after the other."""
+    """Yield the edges (2, E) of an npy file, or an npz file with edge_index, in blocks."""
     with _reading(path), _opened(path) as (file, _):
         (_, count), is_fortran, kind = _header(file)
         ends = (None,) if is_fortran else (0, 1)
@@ -226,7 +226,7 @@ class ParquetTable:
         return read
 
     def batches(self, name: str, rows: int = BATCH) -> Iterator[Any]:
-        """A column as arrow arrays of so many rows; what they took is not kept for later ones."""
+        """Yield a column as arrow arrays of `rows` rows; their memory is released at the end."""
         from pyarrow import default_memory_pool
 
         for batch in self.file.iter_batches(rows, columns=[name], use_threads=False):
@@ -245,7 +245,7 @@ class ParquetTable:
             yield values
 
     def numbers(self, name: str, may_miss: bool = False) -> np.ndarray:
-        """The same as one array."""
+        """All numbers of a column as one array."""
         found, done = None, 0
         for values in self.number_blocks(name, may_miss):
             if found is None or (found.dtype.kind != "f" and values.dtype.kind == "f"):

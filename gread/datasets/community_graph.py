@@ -34,7 +34,7 @@ def community_graph(
     nodes: int, entries: int, *, features: int = 100, classes: int = 47, inside: float = 0.7, seed: int = 0,
     device: Any = "cpu", shares: tuple[float, float] = (0.08, 0.02),
 ) -> Community:  # fmt: skip
-    """A graph of so many nodes and entries (edges count twice), and what a classifier needs.
+    """A random graph of given numbers of nodes and entries (edges count twice), with features, classes and masks.
 
     Every node has a class and a weight with a power law; an edge joins two nodes drawn by their weights, the second
     with the probability `inside` from the class of the first. No edge occurs twice, and none is a loop. Features are

@@ -65,7 +65,7 @@ class Facts:
 
     @property
     def used_edges(self) -> int:
-        """Edges of that graph."""
+        """Edges of the graph every split can be trained on; see `used_nodes`."""
         return self.component_edges if self.coverage == COMPONENT else self.edges
 
     @property
@@ -80,7 +80,7 @@ class Facts:
         return "/".join(f"{100 * part / totals.sum():.0f}" for part in totals) if totals.sum() else "-"
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as json has it; a number that is not defined is None."""
+        """All facts as a dictionary for JSON; an undefined number is None."""
         derived = {"edges_with_loops": self.edges_with_loops, "coverage": self.coverage,
                    "used_nodes": self.used_nodes, "used_edges": self.used_edges,
                    "split_shares": self.split_shares}  # fmt: skip
@@ -130,7 +130,7 @@ def count(data: NodeData) -> Facts:
 
 
 def degrees(graph: Graph) -> np.ndarray:
-    """The number of other nodes each node is joined to (n,), whatever directions, weights and self-loops.
+    """The number of other nodes each node is joined to (n,), ignoring directions, weights and self-loops.
 
     >>> degrees(Graph.from_edges([[0, 1, 1], [1, 1, 2]], weight=[5.0, 1.0, 1.0]))
     array([1, 2, 1])
@@ -209,7 +209,7 @@ class Twins:
     beyond_leaves: float
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as json has it; a share of nothing is None."""
+        """All counts of twins as a dictionary for JSON; a share of nothing is None."""
         return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in asdict(self).items()}
 
 

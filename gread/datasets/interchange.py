@@ -64,7 +64,7 @@ class FeatureCells:
         self._rows.append(row.astype(np.float32))
 
     def columns(self) -> FeatureColumns:
-        """What was read, checked."""
+        """The feature columns that were read, numbers and words, checked."""
         words = {name: self._read_words(name, self._texts[name], self._keys) for name in self._words}
         for name, odd in self._odd.items():
             if self._is_category(odd):

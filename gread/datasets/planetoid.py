@@ -42,7 +42,7 @@ def read_pickle(path: Path) -> Any:
 
 
 def loads(content: bytes, name: str = "pickle") -> Any:
-    """The same for bytes in memory; `name` is for the error.
+    """Unpickle bytes in memory that hold only numpy and scipy arrays; `name` is for the error.
 
     >>> loads(pickle.dumps({0: [1, 2]}, protocol=2))
     {0: [1, 2]}

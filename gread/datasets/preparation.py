@@ -193,12 +193,12 @@ class Preparation:
 
     # ------------------------------------------------------------------ in files
     def to_words(self) -> dict[str, Any]:
-        """The same as json holds it."""
+        """The preparation as a dictionary for JSON."""
         return asdict(self)
 
     @classmethod
     def from_words(cls, words: Any) -> Preparation:
-        """What `to_words` gave."""
+        """The preparation that `to_words` described, checked."""
         columns = tuple(
             Column(
                 str(c["name"]), None if c["categories"] is None else tuple(map(str, c["categories"])), float(c["mean"]),

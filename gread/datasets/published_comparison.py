@@ -64,7 +64,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Case:
-    """What a reason may look at."""
+    """One printed figure of a data set with our facts: the input of the reasons for a difference."""
 
     quantity: str
     printed: Printed
@@ -98,7 +98,7 @@ def counted(facts: Facts, quantity: str) -> float:
 
 
 def compare(facts: Facts, lookup: Lookup) -> list[Comparison]:
-    """Every printed figure of a set beside ours; [] for a set the paper does not list."""
+    """Compare every printed figure of a data set with ours; [] for a set the paper does not list."""
     found = []
     for quantity in QUANTITIES:
         printed = printed_for(facts.name).get(quantity)

@@ -194,7 +194,7 @@ class PublishedDegrees:
 
 
 def published_degrees() -> tuple[PublishedDegrees, ...]:
-    """The paper's Table 9.
+    """The degrees of the synthetic Cora graphs, as printed in the paper's Table 9.
 
     >>> row = published_degrees()[10]
     >>> row.homophily, row.average_degree, row.max_degree, row.min_degree

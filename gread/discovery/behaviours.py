@@ -93,7 +93,7 @@ class TermVectors:
         return found
 
     def reach(self, line: Line) -> Reach:
-        """What the coefficients of an equation reach."""
+        """The set of right-hand sides that the coefficients of an equation reach."""
         vectors = [(term.is_free, self.vector(term)) for term in line.terms]
         basis = echelon([v for is_free, v in vectors if is_free])
         bounded = [rest for is_free, v in vectors if not is_free and (rest := reduced(v, basis))]
@@ -194,7 +194,7 @@ def scaled(vector: Vector, factor: Fraction) -> Vector:
 
 
 def added(vector: Vector, other: Vector, factor: Fraction) -> Vector:
-    """vector + factor*other.
+    """The sparse vector vector + factor*other, without zeros.
 
     >>> added({0: Fraction(1)}, {0: Fraction(1), 1: Fraction(2)}, Fraction(-1))
     {1: Fraction(-2, 1)}
@@ -285,7 +285,7 @@ class Behaviours:
 
     @classmethod
     def under(cls, settings: GreadSettings) -> Behaviours:
-        """Nothing seen yet, with L as the network has it: I - A, or D - A where A is the graph's as it is.
+        """An empty record of behaviours, with L as the network has it: I - A, or D - A for the graph's unchanged A.
 
         >>> from gread.discovery.term_grammar import find_terms
         >>> seen = Behaviours.under(GreadSettings(adjacency="original", normalisation="none"))
@@ -343,7 +343,7 @@ class Behaviours:
 
 
 def told_sum(factors: tuple[Fraction, ...], names: tuple[str, ...]) -> str:
-    """A sum of multiples of names.
+    """Text of the sum of factors times coefficient names.
 
     >>> told_sum((Fraction(1), Fraction(-1, 2)), ("alpha", "beta"))
     'alpha - beta/2'

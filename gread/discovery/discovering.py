@@ -194,7 +194,7 @@ def discover(
 
 
 def usual_jobs(budget: int) -> int:
-    """How many processes examine so many equations: each takes seconds to begin.
+    """The default number of processes for examining `budget` equations: each takes seconds to start.
 
     >>> usual_jobs(10)
     1
@@ -203,7 +203,7 @@ def usual_jobs(budget: int) -> int:
 
 
 class Discovery:
-    """A search under way; `run` brings it to its end.
+    """A search over equations under way; `run` completes it.
 
     `on_round` is for those who write down more than is written here; `jobs` processes examine equations, see
     `usual_jobs`.
@@ -257,7 +257,7 @@ class Discovery:
         return self.found()
 
     def found(self) -> Discovered:
-        """What is known so far."""
+        """The results of the search so far."""
         results = tuple(self._results[k] for k in sorted(self._results))
         return Discovered(
             self.plan,

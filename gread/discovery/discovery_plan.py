@@ -96,7 +96,7 @@ class DiscoveryPlan:
 
     @property
     def mark(self) -> str:
-        """What tells this search from others."""
+        """The choices of this search as JSON text; two searches are the same where the texts are equal."""
         told = {
             "data": fingerprint([self.data], []), "base": self.base.sections(), "splits": list(self.splits),
             "terms": [[t.body, t.sign] for t in self.grammar.terms], "names": list(self.grammar.names),
@@ -121,7 +121,7 @@ class TriedLine:
     into: str = ""
 
     def record(self) -> dict[str, Any]:
-        """As json has it; `read` is the inverse."""
+        """The tried equation as a dictionary for JSON; `read` is the inverse."""
         return {
             "line": line_record(self.line), "state": self.safety.state, "trained": line_record(self.safety.line),
             "finding": self.safety.finding, "reason": self.safety.reason, "number": self.number, "draw": self.draw,

@@ -89,7 +89,7 @@ def train_equations(
     on_progress: Callable[[EquationProgress], None] | None = None,
     tell: Callable[[str], object] = warnings.warn,
 ) -> list[EquationResult]:
-    """Train every equation on every split, as few programs as there are manners to reach H(T).
+    """Train every equation on every split, in as few batched programs as there are ways to compute H(T).
 
     Equations are compared at rungs by their mean validation accuracy over the splits. Where the parameters of all do
     not fit the memory at once, they are trained in several rounds, each a like sample of them, and compared with those
@@ -144,7 +144,7 @@ def train_equations(
 
 
 def make_rungs(rungs: Sequence[int], keep: float, epochs: int) -> Rungs:
-    """Rungs after so many epochs, at each of which a share of the trials is left.
+    """Rungs after the given numbers of epochs; at each, the share `keep` of the trials goes on.
 
     >>> make_rungs([20, 80], 0.5, 200).stages
     ((0.1, 0.5), (0.4, 0.25))

@@ -150,7 +150,7 @@ Examine = Callable[[Line], Safety]
 
 
 def told_counts(found: Counter[tuple[str, str]]) -> list[dict[str, str | int]]:
-    """How many equations had which trouble, and what became of them; rows of a table."""
+    """Table rows: how many equations had which trouble, and what became of them."""
     return [
         {"finding": finding, "what became of them": state, "equations": count}
         for (state, finding), count in sorted(found.items(), key=lambda item: -item[1])

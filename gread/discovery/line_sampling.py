@@ -25,7 +25,7 @@ POPULATION = 32
 
 
 class LineSampler(Protocol):
-    """Draws equations, and hears what became of them."""
+    """Draws equations, and receives their validation accuracies."""
 
     def ask(self) -> tuple[int, Line]:
         """The next equation with its number."""
@@ -55,11 +55,11 @@ class RandomLines:
         return self.number - 1, line
 
     def tell(self, number: int, value: float | None) -> None:
-        """Nothing is learned from it."""
+        """Ignore the result: random draws do not depend on it."""
 
 
 class StudiedLines:
-    """Equations that a sampler of Optuna's draws, kept in a journal; those that were not told of are asked for again.
+    """Equations drawn by a sampler of Optuna's, kept in a journal; those without a result are asked for again.
 
     Args:
         grammar: The terms.

@@ -118,7 +118,7 @@ class Line:
 
     @property
     def coefficients(self) -> tuple[str, ...]:
-        """The names of those that occur, in the order of the terms."""
+        """Names of the coefficients that occur, in the order of the terms."""
         return self.names[: len(self.terms)]
 
     @cached_property

@@ -30,7 +30,7 @@ SPLIT_SEED = 7_919
 
 @dataclass(frozen=True)
 class Retrained:
-    """An equation trained anew: accuracies by split (the mean over seeds), as shares of 1, where it did not diverge.
+    """A retrained equation: accuracies by split (the mean over seeds), as shares of 1, where it did not diverge.
 
     `accuracies` are (validation, test) by the number of the split.
     """
@@ -92,7 +92,7 @@ def retrained(
 
 
 def fresh_splits(data: NodeData, count: int = SPLITS, seed: int = 0) -> NodeData:
-    """The same data with splits drawn anew, class by class, in the shares of its own splits.
+    """The same data with new random splits, drawn class by class in the proportions of the original splits.
 
     >>> from gread import karate
     >>> fresh_splits(karate(), 4).num_splits

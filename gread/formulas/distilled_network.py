@@ -347,7 +347,7 @@ def retrained(
     device: str = "auto",
     progress: Callable[[Progress], None] | None = None,
 ) -> DistilledNetwork:
-    """The trials once more with the formula of the search, their accuracies beside those of the learned function."""
+    """Retrain the trials with the formula of the search; compare their accuracies with the learned function's."""
     settings, splits = _settings(trials), tuple(trial.split for trial in trials)
     if search.formula is None:
         return DistilledNetwork(curves.name, curves, search, None, None, before, None, splits, {}, ())

@@ -57,7 +57,7 @@ class Layout:
 
     @classmethod
     def make(cls, edge_index: Tensor, nodes: int, has_loops: bool) -> Layout:
-        """Sort edges (2, E) between so many nodes, and self-loops where asked, by target and source."""
+        """Sort edges (2, E) between `nodes` nodes, and self-loops where asked, by target and source."""
         edges = edge_index.detach().clone()
         count = edges.shape[1]
         if count and not (int(edges.min()) >= 0 and int(edges.max()) < nodes):
@@ -233,7 +233,7 @@ class GREADConv(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw all parameters anew, from torch's own generator."""
+        """Redraw all parameters, from torch's own generator."""
         if self.config.adjacency != "original":
             for linear in (self.query, self.key):
                 linear.reset_parameters()
@@ -330,7 +330,7 @@ class GREADConv(nn.Module):
         return self.evolve(x, edge_index, edge_weight)
 
     def evolve(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
-        """The same as a call, whoever is looking."""
+        """Compute what a call returns for features x and edges, also while a compiler traces it."""
         if x.ndim != 2 or x.shape[1] != self.in_channels:
             several = f", the starts of {', '.join(self.layout.encoded)} side by side" if self.system.fields[1:] else ""
             raise InvalidArgument(f"expected x of shape (nodes, {self.in_channels}){several}, got {tuple(x.shape)}")

@@ -13,5 +13,5 @@ from torch import Tensor
 
 @torch.compiler.disable
 def opaque_call(function: Callable[..., Tensor], *arguments: Tensor | None) -> Tensor:
-    """What a function gives, out of the compiler's sight."""
+    """Call a function outside of the compiler's view, and return its result."""
     return function(*arguments)

@@ -133,7 +133,7 @@ class BatchedModel(nn.Module):
         return []
 
     def memory(self, x: Features) -> int | None:
-        """Numbers that one member keeps for its gradient, where the network can tell; else they are counted."""
+        """Numbers that one member keeps for its gradient; None if unknown, and then they are counted."""
         return None
 
     # ------------------------------------------------------------------ parameters
@@ -221,7 +221,7 @@ class BatchedModel(nn.Module):
         return value[member : member + 1]
 
     def kept(self, member: int) -> dict[str, Any]:
-        """What a trained member keeps beside its parts, such as the nodes whose labels it was trained with."""
+        """What a trained member keeps besides its parts, such as the nodes whose labels it was trained with."""
         return {}
 
 

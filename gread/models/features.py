@@ -36,7 +36,7 @@ class Features:
 
     @classmethod
     def make(cls, x: Any, device: Any = None, dtype: torch.dtype = torch.float32, members: int = 1) -> Features:
-        """From numpy (n, f), or (M, n, f) with features of its own for every member, or scipy sparse (n, f).
+        """Features from numpy (n, f), or (M, n, f) with separate features for every member, or scipy sparse (n, f).
 
         `members` says how many there will be: with few of them, nodes with many words are spread over more programs.
         """
@@ -57,7 +57,7 @@ class Features:
         )
 
     def dropped(self, seeds: Tensor, step: Tensor, rates: Tensor, stream: int) -> Features:
-        """With entries left out at random, for every member its own."""
+        """The features after dropout, drawn separately for every member."""
         return Features(dropout(self.values, seeds, step, rates, stream), self.shape, self.pattern)
 
     def __matmul__(self, weight: Tensor) -> Tensor:

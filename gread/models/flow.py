@@ -149,7 +149,7 @@ class Flow:
 
     @staticmethod
     def check(method: str, time: float, step: float | None, is_live: bool = False) -> None:
-        """What can be said of a method before any field is seen: its name, its step, attention that needs steps."""
+        """Raise for a wrong method, before any field is known: its name, its step, attention that needs steps."""
         record = find_method(method)
         if record.is_fixed:
             Schedule.make(method, time, step)
@@ -189,7 +189,7 @@ class Flow:
     def choose_each(
         cls, field: VectorField, manners: Sequence[Manner], is_live: bool = False, added: Additions = NONE
     ) -> Flow:
-        """The same for members that are integrated each in its own manner; one form has to be right for all."""
+        """The flow of members that each have their method, time and step; one form has to be right for all."""
         first = cls.choose(field, *manners[0], is_live, added)
         others = dict.fromkeys(manners)
         for manner in others:
@@ -234,11 +234,11 @@ class Flow:
         return LinearFlow.needed(field, H0, self.schedule, time, rtol, is_forced=self.is_forced)
 
     def degree(self, field: VectorField, H0: Tensor, time: Tensor) -> int:
-        """The same with some room to grow, as a training needs it; short polynomials are taken whole."""
+        """The largest degree that a member's polynomial needs, with room to grow in training; short ones are whole."""
         return max(self.degrees(field, H0, time), default=self.whole)
 
     def degrees(self, field: VectorField, H0: Tensor, time: Tensor) -> list[int]:
-        """The same of every member; none where all are taken whole."""
+        """The degree every member's polynomial needs, with room to grow; empty where all are taken whole."""
         if self.form != POLYNOMIAL or self.schedule is None or self.whole <= WHOLE:
             return []
         room = max(SPARE, linear_part(field).order)

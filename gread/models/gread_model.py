@@ -123,7 +123,7 @@ def soft_weights(operator: Operator, query: Tensor, key: Tensor, heads: int) -> 
 
 
 def head_weights(operator: Operator, query: Tensor, key: Tensor, heads: int) -> Tensor:
-    """The same for queries and keys (M*heads, n, width), with the heads among the members."""
+    """Edge weights (M, E), averaged over the heads, for queries and keys (M*heads, n, width)."""
     rows, _, width = query.shape
     logits = edge_products(operator.pattern, query, key) * width**-0.5
     return edge_softmax(operator, logits.view(rows // heads, heads, operator.num_edges)).mean(1)
@@ -217,7 +217,7 @@ class GREAD(BatchedModel):
 
     # ------------------------------------------------------------------ what other networks add
     def add_encoder(self, columns: int) -> None:
-        """The linear encoder, with so many columns."""
+        """Add the linear encoder from the features to `columns` columns."""
         self.add_linear("encoder", self.features, columns)
 
     def add_coefficients(self) -> None:
@@ -231,13 +231,13 @@ class GREAD(BatchedModel):
             self.add_parameter(f"coefficient_{name}", self.full(shape, 0.0) + own, is_decayed=is_decayed)
 
     def add_decoder(self, columns: int) -> None:
-        """The decoder of so many columns, with a hidden layer where it is asked for."""
+        """Add the decoder from `columns` columns to the classes, with a hidden layer if the settings ask for it."""
         if self.config.decoder_mlp:
             self.add_linear("decoder_hidden", columns, columns)
         self.add_linear("decoder", columns, self.classes)
 
     def first(self, x: Features, drop: Dropper) -> Tensor:
-        """What the linear encoder gives."""
+        """The output of the linear encoder."""
         return self.linear("encoder", drop.features(x))
 
     def begin(self, encoded: Tensor, drop: Dropper) -> Tensor:
@@ -249,7 +249,7 @@ class GREAD(BatchedModel):
         return self.layout.readout(H)
 
     def additions(self, H0: Tensor, drop: Dropper) -> Additions:
-        """What happens beside the equation on the way to H(T)."""
+        """What the network adds to the equation on the way to H(T), such as clamped states."""
         return bounding(self.config, self.layout)
 
     # ------------------------------------------------------------------ parameters
@@ -347,7 +347,7 @@ class GREAD(BatchedModel):
 
     @cached_property
     def shortcut(self) -> Shortcut | None:
-        """What saves products where A is the graph's own: its eigenvectors on a GPU if it is small, or its twins."""
+        """A cheaper form of the graph's fixed A: its eigenvectors on a GPU if it is small, else its merged twins."""
         if self.config.adjacency != "original":
             return None
         small = Eigenbasis.of(self.operator) if self.operator.device.type == "cuda" else None
@@ -355,7 +355,7 @@ class GREAD(BatchedModel):
 
     @property
     def beside(self) -> dict[str, Operator]:
-        """The operators beside A that the equation names; none unless a network has some."""
+        """The further operators, besides A, that the equation names; none unless a network has some."""
         return {}
 
     def field(self, H: Tensor) -> VectorField:
@@ -374,7 +374,7 @@ class GREAD(BatchedModel):
 
     # ------------------------------------------------------------------ the whole
     def flow(self, H: Tensor) -> Flow:
-        """How H(T) is reached, by every member in its own manner."""
+        """The flow from H to H(T), with each member's method, time and step."""
         manners = [(one.method, one.time, one.step) for one in self.each]
         with torch.no_grad():
             added = self.additions(H, Dropper())

@@ -30,7 +30,7 @@ _TYPES: dict[type, dict[str, Any]] = {}
 
 @dataclass(frozen=True)
 class Training:
-    """How it is trained: full batch, cross-entropy on the training nodes of the split.
+    """Settings of a training: full batch, cross-entropy on the training nodes of the split.
 
     Args:
         epochs: The most epochs.
@@ -127,7 +127,7 @@ class Config:
         return self.model
 
     def updated(self, values: Mapping[str, Any]) -> Config:
-        """With other values, by their plain names; an unknown one is an error."""
+        """The configuration with other values, by their plain names; an unknown one is an error."""
         if not isinstance(values, Mapping):
             raise InvalidArgument(f"expected settings by their names, such as {{'hidden': 8}}, got {values!r:.60}")
         parts: dict[str, ModelSettings | Training] = {"model": self.model, "training": self.training}
@@ -194,7 +194,7 @@ class Config:
 
     @classmethod
     def load(cls, path: str | Path, *, base: Config | None = None) -> Config:
-        """From a toml file."""
+        """Read a configuration from a toml file."""
         return cls.from_toml(read_text(Path(path), "a toml file"), base=base)
 
 

@@ -41,7 +41,7 @@ class EquationSettings(GreadSettings):
 
     @property
     def shape(self) -> Hashable:
-        """As for GREAD, but for the equation: of that the manner, and whether it has a coefficient per channel."""
+        """What equations of a batch share: fixed settings, the manner, and whether coefficients vary by channel."""
         apart = (*self.free, *self.mixed, "reaction")
         own = tuple((f.name, getattr(self, f.name)) for f in fields(self) if f.name not in apart)
         return "equations", own, self.manner, self.is_wide
@@ -67,7 +67,7 @@ class EquationSettings(GreadSettings):
 
     @cached_property
     def is_forced(self) -> bool:
-        """Whether the equation has terms beside polynomials of A applied to H and H0."""
+        """Whether the equation has terms other than polynomials of A applied to H and H0."""
         return self.system.structure.constant != 0 or self.system.structure.coupled != 0
 
     @property

@@ -176,7 +176,7 @@ class GreadSettings(ModelSettings):
 
     @property
     def shape(self) -> Hashable:
-        """The settings that are neither free nor mixed, and what is left of the latter."""
+        """What members of a batch share: settings neither free nor mixed, and the shared part of mixed ones."""
         steps = step_count(self.method, self.time, self.step) if self.method in FIXED else 1
         if not self.mixed:
             return super().shape, steps
@@ -272,7 +272,7 @@ class GreadSettings(ModelSettings):
     def resolved(
         self, method: str, step: float | None, beta_link: str, region: StateRegion | None = None
     ) -> GreadSettings:
-        """The same network with what was left open filled in; its equation is not read again."""
+        """The settings with open choices filled in; the equation is not parsed again."""
         states = self.states if region is None else str(region)
         made = replace(self, method=method, step=step, beta_link=beta_link, states=states)
         vars(made)["system"] = self.system
@@ -291,7 +291,7 @@ def step_count(method: str, time: float, step: float | None) -> int:
 
 
 def exponential_terms(z: float) -> int:
-    """How many terms of exp(z) count beside exp(z) itself.
+    """How many terms of the series of exp(z) matter relative to exp(z).
 
     >>> exponential_terms(0.0), exponential_terms(1.0), exponential_terms(12.0)
     (1, 11, 35)

@@ -22,7 +22,7 @@ STARTS = ("torch", "glorot", "fan_out")
 
 @dataclass(frozen=True, kw_only=True)
 class LineSettings(GreadSettings):
-    """Settings of a network around an equation, with what published networks have beside one.
+    """Settings of a network around an equation, with the further parts that published networks have.
 
     Args:
         values: Coefficients that are numbers and not trained, as in "alpha=0, gamma=1".
@@ -105,7 +105,7 @@ class LineSettings(GreadSettings):
         return None if link == "auto" else link
 
     def start_asked(self, name: str) -> float | None:
-        """Where the parameter of a coefficient starts, None where nothing is said."""
+        """The start of a coefficient's parameter by settings or network; None where they give none."""
         return read_numbers("starts", self.starts).get(name, self.usual_starts.get(name))
 
 

@@ -217,7 +217,7 @@ def find_model(name: str) -> ModelRecord:
 
 
 def register_model(record: ModelRecord) -> ModelRecord:
-    """Take up a network of one's own under a name that is free; `train`, presets and the command line then know it.
+    """Register your own network under a free name; `train`, presets and the command line then know it.
 
     Args:
         record: The network with its settings.

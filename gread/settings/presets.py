@@ -67,7 +67,7 @@ def data_name(printed: str) -> str:
 
 @cache
 def presets() -> tuple[Preset, ...]:
-    """All of them: 63 of the paper, nine of the authors, then those of the compared networks.
+    """All presets: 63 of the paper, nine of the authors, then those of the compared networks.
 
     >>> presets()[0].name, presets()[0].config.model.time, presets()[71].name
     ('paper/BS/texas', 1.46, 'authors/BS/pubmed')
@@ -76,7 +76,7 @@ def presets() -> tuple[Preset, ...]:
 
 
 def preset_names() -> tuple[str, ...]:
-    """The names of all of them, for which no setting is read.
+    """The names of all presets; their settings are not read.
 
     >>> preset_names()[0]
     'paper/BS/texas'

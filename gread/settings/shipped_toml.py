@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def read_toml(name: str | Path, read: Callable[[str, str], T], folder: str, shipped: Sequence[str], what: str) -> T:
-    """What a text in toml describes: `read` hears the text and how it is called.
+    """What `read` makes of a toml text: it is called with the text and its name.
 
     Args:
         name: One of the shipped names, or the path of a toml file.

@@ -37,7 +37,7 @@ class StateRegion:
 
     @classmethod
     def read(cls, text: str) -> StateRegion:
-        """From free, tanh, intervals such as [0, 1] or [0, 1] x [-1, 1], or tanh on or within such intervals."""
+        """Read free, tanh, intervals such as [0, 1] or [0, 1] x [-1, 1], or tanh on or within such intervals."""
         if text == FREE:
             return cls()
         if text == TANH:
@@ -61,7 +61,7 @@ class StateRegion:
         return not self.intervals
 
     def of(self, states: int) -> tuple[tuple[float, float], ...]:
-        """An interval for each of so many states; another number of them is an error."""
+        """One interval for each of `states` states, none if free; raises for any other number of intervals."""
         if len(self.intervals) not in (0, 1, states):
             raise InvalidArgument(
                 f"expected one interval for all states or one for each of {states}, got states={str(self)!r}"

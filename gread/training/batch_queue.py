@@ -198,7 +198,7 @@ def _begun(number: int, batches: Sequence[Batch], stream: Any) -> _Running:
 
 
 def epochs_within(seconds: float, each: float) -> int:
-    """How many epochs of so many seconds each go into some seconds: one at least, a chunk at most.
+    """How many epochs of `each` seconds fit into `seconds`: at least one, at most a chunk.
 
     >>> epochs_within(1.0, 26.0), epochs_within(1.0, 0.3), epochs_within(1.0, 0.0)
     (1, 3, 20)
@@ -291,7 +291,7 @@ def queued(
 
 
 def remembered(folder: Path | None, batches: list[list[int]], tell: Callable[[str], object]) -> list[list[int]]:
-    """The batches that a training in this folder began with, whatever fits the memory now; else these, written down."""
+    """The batches recorded when the training in this folder began, even if they no longer fit; else these, recorded."""
     if folder is None:
         return batches
     path = Path(folder) / "batches.json"

@@ -28,7 +28,7 @@ SHARE_OF_TIME = 0.25
 
 
 def fingerprint(datas: list[NodeData], trials: list[Trial], manner: str = "") -> str:
-    """A digest of what is trained on what, and in which manner; a checkpoint of something else is refused."""
+    """Digest of data, trials, precision and `keep_best`; a checkpoint with another digest is refused."""
     digest = hashlib.sha256(manner.encode())
     for trial in trials:
         digest.update(f"{trial.split} {trial.seed}\n{trial.config.toml()}".encode())
@@ -45,7 +45,7 @@ def fingerprint(datas: list[NodeData], trials: list[Trial], manner: str = "") ->
 
 
 def manner_of(dtype: torch.dtype, *, keep_best: bool) -> str:
-    """In which manner a training is done, for its fingerprint."""
+    """The precision and the option `keep_best` of a training as text, for its fingerprint."""
     return f"{dtype} keep_best={keep_best}"
 
 

@@ -395,7 +395,7 @@ class DecoupledTraining:
         return shares, float(merit), sound
 
     def run(self, progress: Callable[[int, float, float], object] | None = None) -> Fitted:
-        """All epochs; `progress` hears epoch, loss and validation accuracy."""
+        """Train all epochs; `progress` is called with epoch, loss and validation accuracy."""
         t = self.training
         history = np.full((t.epochs, len(METRICS)), np.nan, dtype=np.float32)
         book, status = _Book(t.select, t.patience), "ok"

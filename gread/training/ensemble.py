@@ -76,7 +76,7 @@ class MemberState:
     degrees: tuple[int, ...]
 
     def chosen(self, members: Sequence[int]) -> MemberState:
-        """A copy of that of some of them, in that order."""
+        """A copy of the state of the chosen members, in the given order."""
         first = next(iter(self.values.values()))
         index = torch.tensor(list(members), dtype=torch.int64, device=first.device)
         found = {
@@ -86,12 +86,12 @@ class MemberState:
         return MemberState(found, tuple(self.degrees[k] for k in members))
 
     def on(self, device: str) -> MemberState:
-        """The same on another device."""
+        """The state of the members on another device."""
         return MemberState({name: value.to(device) for name, value in self.values.items()}, self.degrees)
 
     @staticmethod
     def joined(pieces: Sequence[MemberState]) -> MemberState:
-        """That of all members of several pieces; they have to be at one epoch."""
+        """The state of all members of several pieces; the pieces have to be at one epoch."""
         epochs = {int(piece.values["step"]) for piece in pieces}
         if len(epochs) != 1:
             raise InvalidArgument(f"expected states after one number of epochs, got {sorted(epochs)}")
@@ -453,7 +453,7 @@ class Ensemble:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left to do: all epochs are done, or nobody waits for a better one any more."""
+        """True after the last epoch, or when every member has stopped early or diverged."""
         if self.epoch >= self.epochs:
             return True
         waits = (self.state["waited"] < self.training.patience) & self.state["alive"]

@@ -48,7 +48,7 @@ class Need:
         return self.parameters + self.states
 
     def times(self, factor: float) -> Need:
-        """The same where the states take so many times as much."""
+        """The same need with `factor` times the bytes for states."""
         return Need(self.parameters, int(factor * self.states))
 
 
@@ -85,7 +85,7 @@ def kept_bytes(ensemble: Ensemble) -> int:
 
 @contextmanager
 def planned_for(memory: int | None) -> Iterator[None]:
-    """Within the block batches are made for so many free bytes, wherever and whenever they are trained.
+    """Within the block, plan batches for `memory` free bytes, wherever and whenever they are trained.
 
     The rounding of a sum depends on the batch, so that results are the same to the bit only where batches are.
     """
@@ -104,7 +104,7 @@ def memory_to_plan_for(device: str) -> int:
 
 
 def planned_memory(device: str) -> int:
-    """Bytes that are free on a device, or on this machine; those that are planned for, if the device has so many."""
+    """Free bytes on the device or this machine; within `planned_for`, the planned bytes, at most the device's total."""
     planned = _PLANNED.get()
     return free_memory(device) if planned is None else min(planned, total_memory(device))
 
@@ -135,19 +135,19 @@ class Costs:
 
     @classmethod
     def of(cls, data: NodeData, device: str) -> Costs:
-        """Those of trainings on a data set."""
+        """The costs of trainings on a data set."""
         entries = data.x.nnz if data.is_sparse else data.x.size  # type: ignore[union-attr]
         batch = BATCH_ON_GPU if device.startswith("cuda") else BATCH_ON_CPU
         return cls(batch, data.num_nodes, data.graph.edge_index.shape[1], data.num_features, int(entries))
 
     @classmethod
     def each(cls, datas: Sequence[NodeData], device: str) -> list[Costs]:
-        """Those of trainings on a data set each."""
+        """The costs of trainings on each of several data sets."""
         known = {id(data): cls.of(data, device) for data in {id(data): data for data in datas}.values()}
         return [known[id(data)] for data in datas]
 
     def member(self, settings: ModelSettings) -> tuple[float, float]:
-        """Of a member: beside the products, and of each of them.
+        """The cost of a member: without the products, and for each product.
 
         Features and parameters go three times through the encoder and through the optimiser, states through the other
         layers; a product is taken in training, its gradient and evaluation, and twice more for the gradient of weights.

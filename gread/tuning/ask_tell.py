@@ -61,7 +61,7 @@ def parsed_url(url: str) -> Any:
 
 
 def told_url(url: str) -> str:
-    """A url as it may be written down: without the password, and with the driver that was named.
+    """A database url that may be shown: without the password, and with the driver that was named.
 
     >>> told_url("postgresql://ada:secret@localhost/trials")
     'postgresql://ada@localhost/trials'
@@ -299,7 +299,7 @@ def check_reach(sampler: str, place: Path | str | None) -> None:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without what optuna says of new studies and experimental parts."""
+    """Silence optuna's messages about new studies and experimental parts in the block."""
     optuna = import_optuna()
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -312,7 +312,7 @@ def quiet() -> Iterator[None]:
 
 
 class Ledger:
-    """The trials of one search.
+    """The trials of one search for settings: draws them, and keeps their results.
 
     Args:
         space: What is searched, for the network of `base`.
@@ -355,7 +355,7 @@ class Ledger:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Within the block nobody else searches here, and a database that does not answer is an error of its own."""
+        """Lock the search against other processes in the block; raise FileError if the database is unreachable."""
         with reached(self.place), held(self.place, self.study.study_name):
             yield
 
@@ -371,7 +371,7 @@ class Ledger:
         return len(self.study.get_trials(deepcopy=False))
 
     def ask(self, count: int) -> list[Candidate]:
-        """Draw so many new trials; all of them before any is told of."""
+        """Draw `count` new trials, all of them before any result is known."""
         first = len(self)
         return [self._drawn(self._new(number)) for number in range(first, first + count)]
 
@@ -399,7 +399,7 @@ class Ledger:
         return made
 
     def pending(self) -> list[Candidate]:
-        """Trials that were asked for and not told of; one that was cut off while it was drawn is drawn to its end."""
+        """Trials that were drawn and have no result yet; a draw that was interrupted is completed."""
         import optuna
 
         running = (optuna.trial.TrialState.RUNNING,)
@@ -418,7 +418,7 @@ class Ledger:
 
     # ------------------------------------------------------------------ telling
     def tell(self, results: Sequence[TrialResult]) -> None:
-        """Note what became of trials; those that it is known of already are left as they are."""
+        """Record the results of trials; a trial that has a result already keeps it."""
         known = self._frozen()
         for result in results:
             if not 0 <= result.number < len(known):
@@ -456,7 +456,7 @@ class Ledger:
         return self._candidates[frozen.number]
 
     def results(self) -> list[TrialResult]:
-        """What became of the trials that it is known of, by their numbers."""
+        """The results of the trials that have one, by their numbers."""
         return [TrialResult.read(t.user_attrs[RESULT]) for t in self._frozen() if t.state.is_finished()]
 
     def _frozen(self) -> list[optuna.trial.FrozenTrial]:

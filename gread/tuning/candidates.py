@@ -57,11 +57,11 @@ class Candidate:
     values: Mapping[str, Value] = field(default_factory=dict)
 
     def trainings(self, splits: Sequence[int], seed: int) -> list[Trial]:
-        """It on every split."""
+        """The trainings of this candidate's configuration, one for each split, all with the same seed."""
         return make_trials(self.config, splits, [seed])
 
     def record(self) -> dict[str, Any]:
-        """As json has it; `read` is the inverse."""
+        """The candidate as a dictionary for JSON; `read` is the inverse."""
         return {"number": self.number, "values": dict(self.values), "config": self.config.sections()}
 
     @classmethod
@@ -93,11 +93,11 @@ class TrialResult(SplitAccuracies):
 
     @property
     def is_eligible(self) -> bool:
-        """Whether it was trained to its end, so that it may be chosen."""
+        """Whether the trial was trained to its end, so that it may be chosen."""
         return self.state in (COMPLETE, DIVERGED)
 
     def record(self) -> dict[str, Any]:
-        """As json has it; `read` is the inverse."""
+        """The result of a trial as a dictionary for JSON; `read` is the inverse."""
         return asdict(self)
 
     @classmethod
@@ -144,7 +144,7 @@ class PlannedRound:
 
     @cached_property
     def digest(self) -> str:
-        """What tells this plan from others."""
+        """SHA-256 digest of the plan's text; it identifies the plan."""
         return hashlib.sha256(self.text().encode()).hexdigest()
 
     def save(self, path: Path) -> None:

@@ -13,7 +13,7 @@ from rdgraph.errors import RdgraphError
 
 
 def draw_candidates(space: Space, base: Config, count: int, seed: int = 0, first: int = 0) -> list[Candidate]:
-    """So many random trials; each follows from the seed and its number alone.
+    """`count` random trials; each follows from the seed and its number alone.
 
     Settings that do not go together are drawn again.
 

@@ -131,7 +131,7 @@ class _Round:
 
 
 def reason(problem: Exception) -> str:
-    """Why something could not be trained, in a line; what torch tells of a card's memory is of that moment alone.
+    """Why a training failed, in one line; every out-of-memory error of a GPU gives the same line.
 
     >>> reason(RuntimeError("expected a graph, got none\\nand more")), reason(torch.OutOfMemoryError("CUDA ..."))
     ('expected a graph, got none', 'out of memory on the card')

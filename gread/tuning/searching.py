@@ -58,7 +58,7 @@ class SearchProgress(NamedTuple):
 
 @dataclass(eq=False)
 class SearchMeter:
-    """Counts the trials of a search, and tells `listener` how far it is whenever that changes.
+    """Counts the trials of a search, and calls `listener` with the progress whenever it changes.
 
     `before` trials were known when this process took the search up; the time that is left follows from the others.
 
@@ -77,22 +77,22 @@ class SearchMeter:
     _started: float = field(default_factory=time.monotonic)
 
     def begin(self, known: Sequence[TrialResult]) -> int:
-        """Take note of the trials that were told of earlier; returns their number."""
+        """Record the trials that have results from earlier runs; returns their number."""
         self.known, self.before = known, len(known)
         return self.before
 
     def hear_share(self, planned: PlannedRound, share: float) -> None:
-        """A share of some trials under way is done."""
+        """Record that this share of a round's trials is done."""
         self._shares[planned.digest] = share * len(planned.candidates)
         self.tell()
 
     def hear_results(self, planned: PlannedRound, known: Sequence[TrialResult]) -> None:
-        """Some trials that were under way are told of, so that these are known now."""
+        """Record that a round has ended, and that these results are known now."""
         self._shares.pop(planned.digest, None)
         self.known = known
 
     def tell(self) -> None:
-        """Tell how far it is."""
+        """Call the listener with the progress of the search: trials done, the best so far, and the seconds left."""
         if self.listener is None:
             return
         best, passed = chosen(self.known), time.monotonic() - self._started
@@ -175,7 +175,7 @@ class SearchPlan:
 
     @cached_property
     def digest(self) -> str:
-        """What tells this search from others: a digest of all choices."""
+        """SHA-256 digest of all choices of the search; it identifies the search."""
         start = self.round_of([Candidate(0, self.base)]).text()
         choices = start + repr((self.space, self.trials, self.sampler, self.round_size))
         return hashlib.sha256(choices.encode()).hexdigest()
@@ -191,7 +191,7 @@ class SearchPlan:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What a search found: all trials with their results, and the importance of settings where it could be told.
+    """The result of a search: all trials with their results, and the importance of settings where it is known.
 
     `best` is the configuration with the best mean validation accuracy over the splits among trials that were trained
     to their ends; its test accuracy was not looked at.
@@ -222,7 +222,7 @@ class Found:
         return self.config(self.chosen.number)
 
     def config(self, number: int) -> Config:
-        """The configuration of a trial."""
+        """The configuration of the trial of a search with that number."""
         for candidate in self.candidates:
             if candidate.number == number:
                 return candidate.config
@@ -353,7 +353,7 @@ class Search:
             raise FileError(f"expected the folder of the same search, got {folder} with another one; choose another")
 
     def run(self) -> Found:
-        """Ask, train and tell, round by round; as many rounds at once as the engine and the sampler allow."""
+        """Draw, train and record trials round by round; as many rounds at once as the engine and the sampler allow."""
         with self.ledger.held():
             self._hear_untold()
             if self._meter.begin(self.ledger.results()) < self.plan.trials:
@@ -396,7 +396,7 @@ class Search:
         yield chain.from_iterable(in_pieces(planned) if to_come < slots else [planned] for planned in rounds)
 
     def found(self, *, importance: bool = True) -> Found:
-        """What is known so far, with or without the importance of settings."""
+        """The results of the search so far, with or without the importance of settings."""
         known = self.ledger.importance() if importance else {}
         return Found(self.plan, tuple(self.ledger.candidates()), tuple(self.ledger.results()), known)
 

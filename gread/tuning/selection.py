@@ -45,7 +45,7 @@ class GapPoint:
 
 
 def gap_curve(results: Sequence[TrialResult]) -> list[GapPoint]:
-    """The selection gap of 1, 2, ... of these trials: exact means over all ways to take so many of them.
+    """The selection gap after 1, 2, ... trials: exact means over all subsets of these trials of that size.
 
     The one with r others below it is the best of n out of N with probability C(r, n - 1)/C(N, n).
 

@@ -121,13 +121,13 @@ class Searched:
     when: tuple[tuple[str, tuple[Value, ...]], ...] = ()
 
     def counts(self, value_of: Callable[[str], Any]) -> bool:
-        """Whether it counts, where `value_of` gives the values of other settings."""
+        """Whether the setting counts, where `value_of` gives the values of other settings."""
         return all(value_of(name) in allowed for name, allowed in self.when)
 
 
 @dataclass(frozen=True)
 class Space:
-    """What a search tries.
+    """The settings that a search tries, with their ranges.
 
     Args:
         name: paper, wide, small, tuned, or the name of a file.
@@ -152,7 +152,7 @@ class Space:
     networks: Mapping[str, tuple[Searched, ...]]
 
     def of(self, base: Config) -> Space:
-        """The same space for the network of a configuration alone, checked: every setting is one of its own."""
+        """The space of settings for the network of `base` alone, checked: every setting is one of that network."""
         own = self.networks.get(base.model.model, ())
         names = {s.name for s in own}
         space = Space(
@@ -162,7 +162,7 @@ class Space:
         return space
 
     def restricted(self, name: str, values: Collection[Value]) -> Space:
-        """The same space with those choices of a setting alone that are among some values.
+        """The space with only those choices of a setting that are among `values`.
 
         >>> space = find_space("paper").restricted("method", ["rk4"])
         >>> next(s.distribution for s in space.searched if s.name == "method")
@@ -216,7 +216,7 @@ class Space:
         return Space(self.name, self.source, fixed, kept, self.networks)
 
     def sections(self) -> dict[str, Any]:
-        """What is searched, as tables of the file that it was read from."""
+        """The searched settings as tables of the file that the space was read from."""
         return {"fixed": dict(self.fixed), "settings": {s.name: _written(s) for s in self.searched}}
 
 

@@ -59,7 +59,7 @@ class Piece(NamedTuple):
     state: MemberState
 
     def of(self, members: Collection[int]) -> Piece:
-        """That of those among these; itself where nobody is left out."""
+        """The state of those members that are among `members`; the piece itself if it has no others."""
         places = [place for place, k in enumerate(self.members) if k in members]
         if len(places) == len(self.members):
             return self
@@ -297,7 +297,7 @@ class Rungs:
         return {end: left for end, left in ends.items() if end < epochs}
 
     def kept(self, count: int, end: int, epochs: int) -> int:
-        """How many of the `count` trials that a search of so many epochs began with go on after a rung."""
+        """How many of the `count` trials that began a search of `epochs` epochs go on after a rung."""
         return math.ceil(count * self._left(epochs)[end] - ROUNDING)
 
     def work(self, lengths: Sequence[int]) -> float:

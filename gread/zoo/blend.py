@@ -130,7 +130,7 @@ class Blend(LineModel):
 
     @staticmethod
     def nodes_of(config: Any, parameters: Mapping[str, Tensor]) -> int:
-        """As many as rows of PageRank have entries; eigenvectors fit any graph."""
+        """The number of nodes that trained parameters fit: the length of PageRank's rows; 1 for any number."""
         return int(parameters["positions_weight"].shape[1]) if config.positions == "pagerank" else 1
 
     def add_encoder(self, columns: int) -> None:

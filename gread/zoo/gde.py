@@ -59,7 +59,7 @@ class GDE(BatchedModel):
         return self.adjacency @ self.times(name, h) + self.shift(name)
 
     def slope(self, h: Tensor, drop: Dropper) -> Tensor:
-        """dH/dt, with entries left out anew."""
+        """The slope dH/dt of the network's equation, with newly drawn dropout."""
         return self.convolve("outer", drop(functional.softplus(self.convolve("inner", drop(h)))))
 
     def states(self, x: Features, drop: Dropper) -> list[Tensor]:

@@ -60,7 +60,7 @@ class GGCN(BatchedModel):
     settings: GGCNSettings
 
     def build(self) -> None:
-        """V, and W with the small coefficients for every layer."""
+        """Make the skip map V, and for every layer W with its degree, mixture and scale coefficients."""
         s = self.settings
         self.adjacency, self.ratios = self.place.once("ggcn", self.edges)
         self.add_linear("skip", self.features, s.hidden)

@@ -78,7 +78,7 @@ class LineModel(GREAD):
     # ------------------------------------------------------------------ the parts
     @property
     def beside(self) -> dict[str, Operator]:
-        """The operators beside A, on the edges of the graph and the self-loops that A has."""
+        """The further operators, besides A, on the edges of the graph and the self-loops that A has."""
         loops = self.operator.self_loops
         return {name: self.place.operator(self.config.beside, loops) for name in self.system.operators.names}
 

@@ -36,7 +36,7 @@ class EdgeKeys:
 
     @classmethod
     def of(cls, edge_index: np.ndarray, num_nodes: int, both_ways: bool = False) -> EdgeKeys:
-        """Those of edges (2, E) of whole numbers."""
+        """The keys of edges (2, E) of whole numbers."""
         made = cls(edge_index.shape[1], num_nodes, both_ways)
         for end, nodes in enumerate(edge_index):
             made.add(end, 0, nodes)
@@ -81,7 +81,7 @@ class EdgeKeys:
 
 
 def blocks(count: int) -> Iterator[slice]:
-    """Pieces of so many numbers, in order.
+    """Slices of `BLOCK` positions that cover the range 0..count-1, in order.
 
     >>> list(blocks(3))
     [slice(0, 262144, None)]
@@ -99,7 +99,7 @@ def is_sorted_once(edge_index: np.ndarray, num_nodes: int) -> bool:
 
 
 def check_range(pairs: np.ndarray, count: int, start: int = 0) -> None:
-    """Raise unless the ends (k, E) of the edges from `start` on are nodes of a graph of so many."""
+    """Raise unless all ends (k, E) of edges are nodes 0..count-1; the error numbers edges from `start`."""
     if not pairs.size or (pairs.min() >= 0 and pairs.max() < count):
         return
     edge = int(np.any((pairs < 0) | (pairs >= count), axis=0).argmax())
@@ -140,7 +140,7 @@ def read_edges(
 def coalesced(
     keys: EdgeKeys, weight: Any, *, duplicates: str, signed: bool = False
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """The same of edges whose keys are known, which are gone afterwards."""
+    """Checked, coalesced and sorted (edge_index, weight, num_nodes) of edges given by keys, which it consumes."""
     count = keys.num_nodes
     if duplicates not in DUPLICATES:
         raise UnknownName("treatment of duplicates", str(duplicates), DUPLICATES)

@@ -49,7 +49,7 @@ class Assumptions:
 
     @classmethod
     def read(cls, texts: Iterable[str], kinds: Mapping[str, Kind] | None = None) -> Assumptions:
-        """From texts such as "beta<0", "beta real", "0 < beta <= alpha"."""
+        """Assumptions from texts such as "beta<0", "beta real", "0 < beta <= alpha"."""
         signs, relations = read_statements(texts, kinds)
         ordered = tuple(sorted(pair for pair in signs.items() if pair[1] not in ("positive", SYMMETRIC)))
         positive, symmetric = (
@@ -59,7 +59,7 @@ class Assumptions:
 
     @property
     def stated(self) -> set[str]:
-        """The letters whose sign was said."""
+        """The letters whose sign was declared."""
         return {*dict(self.signs), *self.stated_positive}
 
     def sign(self, name: str) -> str:

@@ -49,7 +49,7 @@ class Entrywise(sp.Expr):
 
     @property
     def arguments(self) -> tuple[sp.Expr, ...]:
-        """What it is a function of; the exponent of a power is not among them."""
+        """The arguments of the function; the exponent of a power is not among them."""
         return self.args[1:2] if self.function == "**" else self.args[1:]
 
     @property

@@ -214,7 +214,7 @@ def to_mathml(node: sp.Basic) -> str:
 
 
 def math_element(inner: str, *, is_block: bool = True) -> str:
-    """The element that a browser draws; as a paragraph of its own, or within a line.
+    """The <math> element around MathML, as a paragraph or within a line.
 
     >>> math_element("<mi>β</mi>", is_block=False)
     '<math display="inline"><mi>β</mi></math>'
@@ -224,7 +224,7 @@ def math_element(inner: str, *, is_block: bool = True) -> str:
 
 
 def row(*parts: str) -> str:
-    """Parts beside each other."""
+    """Join MathML parts into one row."""
     return f"<mrow>{''.join(parts)}</mrow>"
 
 

@@ -162,7 +162,7 @@ def start_of(name: str) -> str:
 
 
 def usual_of_fields(names: Iterable[str]) -> tuple[str, ...]:
-    """Coefficients that need no declaration beside named fields: their diffusivities."""
+    """Coefficients of named fields that need no declaration: their diffusivities."""
     return tuple(f"{lead}{name}" for name in names if not name.endswith(PRIME) for lead in ("D", "D_"))
 
 

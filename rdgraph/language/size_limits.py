@@ -72,7 +72,7 @@ def _check_constants(node: sp.Basic) -> None:
 
 
 def products(node: sp.Basic) -> int:
-    """Bound on the number of operators that are applied one after the other, told from the tree alone."""
+    """Bound on the number of operators applied one after the other, computed from the tree alone."""
     return _PRODUCTS(node)
 
 

@@ -83,7 +83,7 @@ class Fold(Generic[T]):
         return cls._known[kind]
 
     def other(self, node: sp.Basic, *given: Any) -> T:
-        """What the fold says of a node without a rule."""
+        """The fold's value for a node without a rule; raises TypeMismatch unless a subclass defines it."""
         known = [name for name, rule in RULES.items() if hasattr(self, rule)]
         known += ["a rational number"] if hasattr(self, "number") else []
         raise TypeMismatch(

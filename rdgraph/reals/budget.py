@@ -55,7 +55,7 @@ class _Interrupt(BaseException):
 
 
 def limited(seconds: float, function: Callable[P, A], /, *args: P.args, **kwargs: P.kwargs) -> A:
-    """What a function returns within so many seconds; `Undecided` after them.
+    """What a function returns within `seconds` seconds; raises `Undecided` after them.
 
     Of nested limits the first to end counts, and none goes on when the time of `page` is up.
 

@@ -35,12 +35,12 @@ class Sign(Enum):
 
     @property
     def is_nonnegative(self) -> bool:
-        """Proved to be >= 0."""
+        """Whether an expression of this sign is proved to be >= 0."""
         return self in (Sign.POSITIVE, Sign.NONNEGATIVE, Sign.ZERO)
 
     @property
     def is_nonpositive(self) -> bool:
-        """Proved to be <= 0."""
+        """Whether an expression of this sign is proved to be <= 0."""
         return self in (Sign.NEGATIVE, Sign.NONPOSITIVE, Sign.ZERO)
 
 
@@ -77,7 +77,7 @@ class Domain:
         return self.where(*(sp.Ge(e, 0, evaluate=False) for e in nonnegative))
 
     def is_empty(self) -> bool:
-        """Proved to hold no point."""
+        """Whether the domain is proved to hold no point."""
         return possible(*self.conditions).outcome is Possibility.IMPOSSIBLE
 
     def proves(self, claim: sp.Basic) -> bool | None:

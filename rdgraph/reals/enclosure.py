@@ -27,7 +27,7 @@ class NotEnclosed(Undecided):
 
 
 def sign_of(expression: sp.Expr, point: Mapping[sp.Basic, sp.Expr] | None = None) -> int | None:
-    """Sign of a number, or of an expression at a point: proved, or None where it cannot be told or is undefined.
+    """Sign of a number, or of an expression at a point, proved; None if it is undecided or undefined.
 
     Rational values are compared exactly; of others only those that differ from zero have a sign here.
 
@@ -128,7 +128,7 @@ def _step_of(part: sp.Expr, letter: sp.Symbol, place_of: Callable[[sp.Expr], int
 
 @contextmanager
 def precision(bits: int) -> Iterator[None]:
-    """Compute with so many bits in the block."""
+    """Compute with `bits` bits of precision in the block."""
     try:
         from flint import ctx
     except ImportError:
@@ -245,7 +245,7 @@ def _branch(pieces: sp.Piecewise) -> Any:
 def holds(
     condition: sp.Basic, point: Mapping[sp.Basic, sp.Expr] | None = None, *, to_the_last_digit: bool = True
 ) -> bool | None:
-    """Whether a condition holds at a point: proved either way, or None where it cannot be told or is undefined.
+    """Whether a condition holds at a point, proved either way; None if it is undecided or undefined.
 
     Numbers that are equal without being rational are never told apart; with `to_the_last_digit` off, agreement in the
     last precision tried counts as equality.
@@ -277,7 +277,7 @@ def holds(
 
 
 def touches_zero(number: sp.Expr) -> bool:
-    """Whether a number cannot be told from zero by the finest enclosure that is tried."""
+    """Whether even the finest enclosure of a number contains zero."""
     try:
         return bool(enclose(number, PRECISIONS[-1]).contains(0))
     except NotEnclosed:

@@ -49,7 +49,7 @@ A = TypeVar("A")
 
 
 class Possibility(Enum):
-    """What the judge can say."""
+    """The judge's answer to whether conditions can hold together."""
 
     IMPOSSIBLE = "unsat"
     POSSIBLE = "sat"
@@ -171,7 +171,7 @@ def watched(*, counts: bool = True) -> Iterator[Watch]:
 
 
 def rest_on_enclosures() -> None:
-    """Tell whoever watches that an answer rests on interval arithmetic."""
+    """Record in the watch of the block that an answer rests on interval arithmetic."""
     watch = _watch.get()
     if watch is not None:
         watch.bounded = True
@@ -200,7 +200,7 @@ def within_effort(effort: int, search: Callable[P, A], /, *args: P.args, **kwarg
 
 @contextmanager
 def recorded() -> Iterator[list[Obligation]]:
-    """Collect every question of the block; answers that are remembered elsewhere are found anew."""
+    """Collect every question asked in the block; cached answers are recomputed."""
     found: list[Obligation] = []
     token = _record.set(found)
     try:
@@ -210,7 +210,7 @@ def recorded() -> Iterator[list[Obligation]]:
 
 
 def remembered(maxsize: int) -> Callable[[Callable[P, A]], Callable[P, A]]:
-    """`lru_cache` for answers, set aside while questions are recorded, and begun anew when functions come or go."""
+    """`lru_cache` for answers, bypassed while questions are recorded, and recomputed when functions come or go."""
 
     def decorate(question: Callable[P, A]) -> Callable[P, A]:
         cached = lru_cache(maxsize)(lambda functions, *args, **kwargs: question(*args, **kwargs))

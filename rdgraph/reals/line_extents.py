@@ -339,7 +339,7 @@ def _limit(far: Tail) -> sp.Rational | None:
 
 
 def is_long(number: sp.Expr) -> bool:
-    """Whether nobody would read a closed form: roots of large polynomials, or roots within roots.
+    """Whether a closed form is too long to read: roots of large polynomials, or roots within roots.
 
     >>> is_long(3 * sp.sqrt(3) / 8), is_long(sp.sqrt(2 + sp.sqrt(11)))
     (False, True)

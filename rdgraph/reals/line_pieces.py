@@ -175,7 +175,7 @@ class Tail:
         return Tail(_without_zeros(terms), self.start)
 
     def scaled(self, ball: Any) -> Tail:
-        """The same times a ball."""
+        """The tail times a ball."""
         return Tail(_without_zeros({scale: ball * c for scale, c in self.terms.items()}), self.start)
 
     # ------------------------------------------------------------------ what is known of it
@@ -457,7 +457,7 @@ class Piece:
         return (direct.intersection(mean) if direct.is_finite() else mean), slope
 
     def sign_at(self, place: sp.Expr) -> int | None:
-        """The sign at a number, None where it cannot be told."""
+        """The sign of the function at a number; None if undecided."""
         value = at_zero(self.formula.xreplace({self.letter: place}))
         return 0 if value == 0 else sign_of(value)
 

@@ -230,7 +230,7 @@ def _without_zeros(expression: sp.Expr, x: sp.Symbol, domain: Domain) -> sp.Expr
 def rational_candidates(
     expression: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr, domain: Domain
 ) -> list[Candidate]:
-    """The same for a rational function without poles on the interval."""
+    """Where a rational function without poles on [lower, upper] can be extreme: the ends and the critical points."""
     found = []
     for end in (lower, upper):
         finite = end not in (sp.oo, -sp.oo)

@@ -289,7 +289,7 @@ def _at_least(left: sp.Expr | int, right: sp.Expr | int) -> sp.Basic:
 
 
 def outermost(parts: Iterable[sp.Expr]) -> list[sp.Expr]:
-    """Those of several expressions that no other one of them contains.
+    """The expressions that no other one of them contains.
 
     >>> x = sp.Symbol("x")
     >>> outermost([sp.sin(x), sp.exp(sp.sin(x)), sp.cos(x)])

@@ -157,7 +157,7 @@ class LineZeros:
 
     @property
     def is_complete(self) -> bool:
-        """Proved to be all on the whole line."""
+        """Whether these are proved to be all zeros on the whole line."""
         return self.beyond and not self.gaps
 
 

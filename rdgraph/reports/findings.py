@@ -34,7 +34,7 @@ class Finding(Answer):
 
     @property
     def value(self) -> str | None:
-        """What was found."""
+        """The finding as text; None if unknown."""
         return None if self.outcome == UNKNOWN else self.text
 
     @property

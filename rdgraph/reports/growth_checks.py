@@ -21,7 +21,7 @@ MAX_MATRIX_NODES = 300
 
 
 def growth(run: RunSettings) -> list[Finding]:
-    """How much frequencies grow until T."""
+    """Findings on how much the fastest frequency grows until T."""
     try:
         rate: sp.Expr = growth_rate(run.system)
     except (NotApplicable, Undecided):

@@ -22,7 +22,7 @@ _LIFETIMES = {
 
 
 def plain_words(analysis: Analysis) -> tuple[str, ...]:
-    """The main answers, a sentence each; what is undecided is said to be.
+    """The main answers of an analysis, a sentence each, undecided ones included.
 
     >>> from rdgraph.reports.summary import analyse
     >>> for sentence in plain_words(analyse("FB*"))[:3]: print(sentence)

@@ -44,7 +44,7 @@ def preflight(
     values: Mapping[str, Any] | None = None,
     tell: Callable[[str], object] = silent,
 ) -> Report:
-    """Everything that can be said before a run, within ten seconds.
+    """Check a run before it starts, within ten seconds: everything that is known of its safety and its step.
 
     Args:
         system: the system, a name of the catalogue or a line of text.

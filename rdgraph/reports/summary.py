@@ -72,7 +72,7 @@ def rendered(value: Any, show: Callable[[sp.Basic | Constant], str]) -> Any:
 
 
 def answered(questions: Mapping[str, Callable[[], Any]], tell: Callable[[str], object]) -> dict[str, Any]:
-    """Every question by key, one after the other; `tell` is called with the words of each before it is asked.
+    """Answer every question by key, one after the other; `tell` is called with the words of each before it is asked.
 
     >>> answered({"step_limit": lambda: 2}, print)
     step limit
@@ -101,7 +101,7 @@ def _without(problem: NotApplicable | Undecided) -> Answer:
 
 
 def remarks(texts: Mapping[str, str]) -> str:
-    """Notes per normalisation, said once where they agree."""
+    """Notes per normalisation in one line, written once where they agree."""
     if len(set(texts.values())) == 1:
         return next(iter(texts.values()))
     return "; ".join(f"{n}: {text}" for n, text in texts.items() if text)
@@ -340,8 +340,9 @@ def _answers(system: System, kinds: Sequence[str], tell: Callable[[str], object]
     found |= {
         "linear": system.coupling.is_linear,
         "has_source": system.structure.has_source if one else bool(system.coupling.source),
-        "symbol": attempted("symbol", lambda: symbol(system) if one else system.symbol().tolist(), into),
     }
+    tell("symbol")
+    found["symbol"] = attempted("symbol", lambda: symbol(system) if one else system.symbol().tolist(), into)
     if not one:
         tell("steady states and Turing's conditions")
         found |= _patterns(system, into)
@@ -362,11 +363,11 @@ def _answers(system: System, kinds: Sequence[str], tell: Callable[[str], object]
     }
     found |= answered(questions, tell)
     notes |= {"existence": existence_note(lives), "identifiable": known.remark}
-    about = [f"the equation is defined where {' and '.join(map(condition_in_words, system.coefficient_needs))}"]
+    where = " and ".join(map(condition_in_words, system.coefficient_needs))
+    about = [f"the equation is defined where {where}"] if where else []
     if one and any(kind in ("channel", "node") for kind in system.coefficients.values()):
         about.append("answers hold per channel; node coefficients enter bounds by their largest modulus")
-    if about := about[not system.coefficient_needs :]:
-        notes["coefficients"] = "; ".join(about)
+    notes["coefficients"] = "; ".join(about)
     tell("filter and energy law")
     into.results |= {"existence": lives, "identifiable": known, "method": method}
     return Analysis(

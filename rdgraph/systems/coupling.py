@@ -48,7 +48,7 @@ class Coupling:
         return self.linear_symbol()
 
     def linear_symbol(self) -> sp.Matrix:
-        """The matrix of the linear terms, whatever else there is."""
+        """The matrix symbol of the linear terms alone."""
         return self._matrix(self.linear)
 
     def source_symbol(self) -> sp.Matrix:

@@ -61,7 +61,7 @@ class Spelling:
         return Spelling(self.expression.xreplace(dict(letters)), trees)
 
     def declarations(self) -> list[str]:
-        """What follows the word `where`."""
+        """The definitions of functions, as they follow the word `where`."""
         return [f"{name} = {to_text(definition)}" for name, definition in self.functions]
 
     def latex(self) -> str:
@@ -70,7 +70,7 @@ class Spelling:
         return to_latex(self.expression) + r",\quad " + r",\ ".join(texts)
 
     def mathml(self) -> str:
-        """The same in MathML."""
+        """The right-hand side in MathML, and the definitions after it."""
         parts = [to_mathml(self.expression)]
         for name, definition in self.functions:
             parts += [sign(","), '<mspace width="1em"/>', to_mathml(Call(name, ARGUMENT)), sign("=")]
@@ -138,7 +138,7 @@ class Equation:
 
     @property
     def states(self) -> tuple[str, ...]:
-        """The states it stands for: the field, and its velocity where it is of second order."""
+        """The states of the equation: its field, and the field's velocity where it is of second order."""
         return tuple(self.field + PRIME * k for k in range(self.order))
 
     def replaced(self, letters: dict[sp.Basic, sp.Basic]) -> Equation:

@@ -16,7 +16,7 @@ EXCLUSIVE_WORDS = (("symmetric", "antisymmetric"), ("stochastic", "antisymmetric
 
 @dataclass(frozen=True)
 class FurtherOperators:
-    """Letters of operators and the words said of them.
+    """The declared operators besides A, and the facts declared of each, such as symmetric.
 
     >>> print(FurtherOperators.of({"B": "antisymmetric"}).texts())
     ['B antisymmetric']
@@ -53,18 +53,18 @@ class FurtherOperators:
         return tuple(name for name, _ in self.entries)
 
     def facts(self, name: str) -> tuple[str, ...]:
-        """What is said of one of them."""
+        """The facts declared of an operator."""
         return dict(self.entries)[name]
 
     def about(self, letters: Iterable[str]) -> FurtherOperators:
-        """Those among the given letters."""
+        """The declared operators among the given letters."""
         wanted = set(letters)
         return FurtherOperators(tuple(entry for entry in self.entries if entry[0] in wanted))
 
     def joined(self, other: FurtherOperators) -> FurtherOperators:
-        """Both; what `other` says of a letter holds."""
+        """The operators of both declarations; where both declare a letter, `other` counts."""
         return FurtherOperators(tuple(sorted({**dict(self.entries), **dict(other.entries)}.items())))
 
     def texts(self) -> list[str]:
-        """What follows the word `where`."""
+        """The declarations of the operators, as they follow the word `where`."""
         return [f"{name} {' '.join(words)}" for name, words in self.entries]

@@ -46,8 +46,8 @@ from rdgraph.vocabulary.methods import Tableau
 # The admissible values of a system's coefficients, out of its assumptions.
 
 
-def coefficient_domain(assumptions: Assumptions, algebra: Algebra) -> Domain:
-    """Where the assumed relations hold; signs live in the symbols, and a mask is 0 or 1.
+def coefficient_domain(assumptions: Assumptions, algebra: Algebra, needs: tuple[sp.Basic, ...] = ()) -> Domain:
+    """Where the assumed relations and the needs hold; signs live in the symbols, and a mask is 0 or 1.
 
     Contradictory assumptions raise `AssumptionError`.
     """
@@ -56,7 +56,7 @@ def coefficient_domain(assumptions: Assumptions, algebra: Algebra) -> Domain:
         gap = sp.expand(algebra.normal(relation.upper) - algebra.normal(relation.lower))
         conditions.append((sp.Gt if relation.strict else sp.Ge)(gap, 0, evaluate=False))
     conditions += [sp.Or(sp.Eq(mask, 0), sp.Eq(mask, 1)) for mask in algebra.masks if mask.name in algebra.kinds]
-    domain = Domain(tuple(conditions))
+    domain = Domain((*conditions, *needs))
     domain.check()
     return domain
 
@@ -86,7 +86,7 @@ def check_consistency(assumptions: Assumptions, kinds: Mapping[str, Kind]) -> No
 
 
 def learned_functions(equations: Sequence[Equation]) -> dict[str, LearnedFunction]:
-    """The functions that are learned, by name; a name that stands for two is refused, since no text tells them apart.
+    """The learned functions by name; raises if two declarations share a name, which no text could separate.
 
     >>> from rdgraph.language.reader import read_expression
     >>> list(learned_functions([Equation("H", 1, read_expression("phi(H) - tanh(psi(H))"))]))
@@ -109,7 +109,7 @@ def learned_functions(equations: Sequence[Equation]) -> dict[str, LearnedFunctio
 
 
 def is_plain(equations: Sequence[Equation]) -> bool:
-    """Whether they are written as a right-hand side alone."""
+    """Whether the equations are written as a right-hand side alone."""
     return len(equations) == 1 and equations[0].left == "H'"
 
 
@@ -318,7 +318,7 @@ class System:
 
     @property
     def is_single(self) -> bool:
-        """Whether it is one autonomous equation of first order in A alone, without noise."""
+        """Whether the system is one autonomous equation of first order in A alone, without noise."""
         return not self._beyond_single
 
     @property
@@ -386,11 +386,7 @@ class System:
 
         Contradictory assumptions raise `AssumptionError`.
         """
-        domain = coefficient_domain(self.assumptions, self.algebra)
-        if self.coefficient_needs:
-            domain = domain.where(*self.coefficient_needs)
-            domain.check()
-        return domain
+        return coefficient_domain(self.assumptions, self.algebra, self.coefficient_needs)
 
     @cached_property
     def coefficient_needs(self) -> tuple[sp.Basic, ...]:

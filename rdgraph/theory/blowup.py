@@ -269,7 +269,7 @@ class ScalarFate:
 
     @property
     def is_bounded(self) -> bool:
-        """Proved never to reach infinity."""
+        """Whether solutions are proved never to reach infinity."""
         return not self.blow_ups and not self.open
 
 

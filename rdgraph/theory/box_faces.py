@@ -203,7 +203,7 @@ def _scaled(*arguments: sp.Basic) -> sp.Expr:
 
 
 def between(letter: sp.Symbol, ends: Interval) -> tuple[sp.Basic, ...]:
-    """The two conditions of an interval."""
+    """The two conditions that put a letter into an interval."""
     return sp.Ge(letter, ends[0], evaluate=False), sp.Le(letter, ends[1], evaluate=False)
 
 
@@ -260,7 +260,7 @@ class Box(Answer):
 
     @property
     def exists(self) -> bool:
-        """Kept for all admissible coefficients."""
+        """Whether the box is proved to be kept for all admissible coefficients."""
         return self.lower is not None and self.where == sp.true
 
     @property
@@ -269,7 +269,7 @@ class Box(Answer):
         return self.lower is not None or self.regular is not None or self.is_left
 
     def allowing_isolated(self) -> Box:
-        """What is left of it on graphs with isolated nodes."""
+        """The part of the answer that also holds on graphs with isolated nodes."""
         if self.with_isolated is None:
             return no_box(f"no box was found for graphs with isolated nodes; without them {self.reason}")
         if self.with_isolated == (self.lower, self.upper):

@@ -68,7 +68,7 @@ class Conservation(Answer):
 
     @property
     def reason(self) -> str:
-        """The rate of the weighted mean."""
+        """The rate of change of the weighted mean, in words."""
         return f"its rate {'is' if self.exists else 'does not vanish:'} {public(self.rate)}"
 
     @property
@@ -439,12 +439,12 @@ class EnergyLaw(Answer):
 
     @property
     def value(self) -> str:
-        """The law: what dE/dt is, or by what it is bounded."""
+        """The law in words: what dE/dt is, or is bounded by."""
         return self.text
 
     @property
     def status(self) -> Status:
-        """Whether it is decided that the energy decays, or can increase."""
+        """Whether the law decides that the energy must decay, or can increase."""
         return Status.UNDECIDED if self.decays.startswith(f"{Status.UNDECIDED}:") else certainty(self.decays)
 
     @property

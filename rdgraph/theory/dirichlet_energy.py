@@ -305,7 +305,7 @@ def _grows(graphs: str, names: Mapping[sp.Symbol, str], *, everywhere: bool, alo
 
 
 def linear_fate(p: sp.Expr, domain: Domain, names: Mapping[sp.Symbol, str]) -> Fate:
-    """Of the generator p(A).
+    """Whether the Dirichlet energy can increase under dH/dt = p(A)H.
 
     >>> a = sp.Symbol("alpha", positive=True)
     >>> linear_fate(-a * lam, Domain(), {a: "alpha"}).words
@@ -325,7 +325,7 @@ def linear_fate(p: sp.Expr, domain: Domain, names: Mapping[sp.Symbol, str]) -> F
 
 
 def source_fate(p: sp.Expr, q: sp.Expr, domain: Domain, names: Mapping[sp.Symbol, str]) -> Fate:
-    """Of the generator p(A) with the source q(A) H0, along solutions that start at H0.
+    """Whether the Dirichlet energy can increase under dH/dt = p(A)H + q(A)H0, along solutions from H0.
 
     >>> a, b = sp.symbols("alpha beta", positive=True)
     >>> source_fate(-a * lam - b, b, Domain(), {a: "alpha", b: "beta"}).words
@@ -351,7 +351,7 @@ def source_fate(p: sp.Expr, q: sp.Expr, domain: Domain, names: Mapping[sp.Symbol
 
 
 def reaction_fate(system: System) -> Fate | None:
-    """Of a generator plus an entrywise reaction, on undirected regular graphs; None for other systems.
+    """Whether the energy can increase under p(A)H + r(H), on undirected regular graphs; None for other systems.
 
     >>> from rdgraph.systems.parser import parse
     >>> reaction_fate(parse("-alpha*L@H + tanh(H) - beta*H")).words
@@ -425,7 +425,7 @@ def _bound(parts: list[tuple[sp.Basic, tuple[sp.Expr, bool]]]) -> str:
 
 
 def generator_polynomial(structure: Structure) -> sp.Expr:
-    """p(lam) of the linear terms, whatever else there is."""
+    """p(lam) of the linear terms, ignoring all other terms."""
     return sp.expand(sum((c * (1 - lam) ** k for k, c in structure.generator.items()), sp.S.Zero))
 
 

@@ -52,7 +52,7 @@ class Escapes:
     stars: bool = False
 
     def always(self) -> Escape | None:
-        """Every box is left, whatever the coefficients."""
+        """A proof that every box is left for all coefficients; None if none was found."""
         try:
             return limited(SECONDS, self._whatever_the_coefficients)
         except Undecided:
@@ -64,7 +64,7 @@ class Escapes:
         return self._runaway([uniform]) or (corners and corners()) or self._runaway(others)
 
     def somewhere(self) -> Escape | None:
-        """Every box is left for some coefficients, which are told."""
+        """A proof that every box is left at some coefficients, which it names; None if none was found."""
         try:
             return limited(SECONDS, lambda: next(filter(None, map(self._at, self._points())), None))
         except Undecided:

@@ -377,7 +377,7 @@ class FaceSearch:
         return Box(-size, size, note, with_isolated=(-size, size), start=faces.start, where=sp.And(*facts))
 
     def conditional(self, escapes: Escapes) -> Box | None:
-        """A box that is kept in a region of the coefficients, which is told; of two boxes that of the larger region."""
+        """A box that is kept in a region of the coefficients, and that region; of two boxes the larger region's."""
         large = self.absorbing()
         try:
             seconds = min(REGION_SECONDS, max(0.0, remaining() - RESERVED_SECONDS))

@@ -63,7 +63,7 @@ class Block:
 
     @property
     def size(self) -> int:
-        """F."""
+        """F, the number of fields in the block."""
         return len(self.rows)
 
     def amplified(self, method: Tableau, step: sp.Rational) -> Any | None:
@@ -235,7 +235,7 @@ def _weights(method: Tableau, step: sp.Rational) -> list[Any]:
 
 # ---------------------------------------------------------------------- matrices of polynomials
 def determinant(rows: Rows) -> Any:
-    """By the first row; the matrices are small."""
+    """Determinant of a small matrix, expanded along its first row."""
     if len(rows) == 1:
         return rows[0][0]
     total = rows[0][0] * 0
@@ -557,7 +557,7 @@ def _symbolic_limit(block: sp.Matrix, weights: Tableau, domain: Domain) -> tuple
 
 
 def real_limit(p: sp.Expr, weights: Tableau, domain: Domain) -> tuple[sp.Expr, str]:
-    """The limit of one field, which no other acts on in return, and what else is to be said."""
+    """The step limit of one field that no other acts on in return, and further remarks."""
     values = interval_candidates(p, lam, sp.S.Zero, sp.Integer(2), domain)
     strongest = maximum([*(Candidate(-c.value, c.valid) for c in values), Candidate(sp.S.Zero)], domain)
     spectrum = domain.where(*between(lam, (sp.S.Zero, sp.Integer(2))))

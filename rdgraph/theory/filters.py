@@ -424,7 +424,7 @@ def _after_steps(weights: Tableau, size: float, steps: int, rates: np.ndarray) -
 def run_maps(
     system: System, operator: np.ndarray, T: Any, method: str | Tableau = "exact", step: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Matrices that take H0 to the exact state at T and to the computed one, for a dense operator A (n, n).
+    """Matrices that take H0 to the exact response at T and to a method's, for a dense operator A (n, n).
 
     A need not be normal, so they say more than its eigenvalues do. Entries that overflow are not finite.
 

@@ -177,7 +177,7 @@ def invariant_box(
 
 @within_budget(lambda problem: no_box(f"undecided: {problem}"))
 def single_box(system: System, normalisation: str) -> Box:
-    """The box of one field."""
+    """The invariant box of a system of one field."""
     check_averages(normalisation)
     system.require_single()
     own = raw_box(system, normalisation)

@@ -47,7 +47,7 @@ class ReactionFlow(Answer):
 
     @property
     def reason(self) -> str:
-        """What was checked."""
+        """The check of the closed form: it satisfies the differential equation and its start."""
         return f"differentiated, it satisfies h' = {self.rate} with h(0) = h0"
 
     @property

@@ -171,18 +171,18 @@ class LearnedFunction:
 
     @property
     def parameters(self) -> int:
-        """How many numbers describe it: the free slopes, and the value in the middle where it is not odd."""
+        """How many numbers describe the function: free slopes, and the value in the middle where it is not odd."""
         return self.free_slopes + (0 if self.odd else 1)
 
     # ------------------------------------------------------------------ facts
     @property
     def values(self) -> Span | None:
-        """All values, where they are bounded."""
+        """The interval that holds all values of the learned function; None if it is unbounded."""
         return None if self.bound is None else Span.of(-self.bound, self.bound, attained=True)
 
     @property
     def slope(self) -> Span | None:
-        """All slopes, where a side of them is bounded; neighbours within [-b, b] are at most 2b apart."""
+        """The interval of all slopes, if it has a finite end; neighbours within [-b, b] are at most 2b apart."""
         limits = [] if self.lipschitz is None else [self.lipschitz]
         limits += [] if self.bound is None else [2 * self.bound / self.step]
         steepest = min(limits, default=sp.oo)
@@ -379,7 +379,7 @@ _POWERS = np.array([[1, 4, 1, 0], [-3, 0, 3, 0], [3, -6, 3, 0], [-1, 3, -3, 1]])
 
 @dataclass(frozen=True, eq=False)
 class LearnedValues:
-    """A learned function at given control values, of shape (..., K); those in front are functions beside each other.
+    """A learned function at control values (..., K); leading axes are separate functions.
 
     >>> phi = LearnedFunction("phi", knots=5, range=(-2, 2))
     >>> square = LearnedValues.through(phi, lambda x: x**2)

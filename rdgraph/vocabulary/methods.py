@@ -236,7 +236,7 @@ class Method:
 
     @property
     def is_stochastic(self) -> bool:
-        """Whether it is for systems with white noise, and for no others."""
+        """Whether the method is for systems with white noise, and for no others."""
         return self.applies == "noise"
 
 
@@ -256,7 +256,7 @@ _DOPRI_WEIGHTS = ["35/384", 0, "500/1113", "125/192", "-2187/6784", "11/84", 0]
 
 
 def built_in_methods() -> tuple[Method, ...]:
-    """Their records, in the order in which they are listed."""
+    """Records of the built-in integration methods, in the order in which they are listed."""
     return (
         _fixed("euler", [[]], [1], 1, "explicit Euler", adjoint="euler"),
         _fixed("midpoint", [[], ["1/2"]], [0, 1], 2, "explicit midpoint", adjoint="midpoint"),
@@ -459,7 +459,7 @@ methods = Tableaux()
 
 
 def tableau(name: str | Tableau) -> Tableau:
-    """A method by name, or one's own tableau as it is; unknown names get the closest one offered."""
+    """The tableau of a method by name, or your own as it is; an unknown name raises with the closest one offered."""
     if isinstance(name, Tableau):
         return name
     if name in records and records[name].step_function is not None:

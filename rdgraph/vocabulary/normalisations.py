@@ -175,7 +175,7 @@ def _as_is(w: Any, own: Any, other: Any, column: Any) -> Any:
 
 
 def built_in_normalisations() -> tuple[Normalisation, ...]:
-    """Their records, in the order in which they are listed."""
+    """Records of the built-in normalisations, in the order in which they are listed."""
     return (
         Normalisation(
             "symmetric", "D^-1/2 A D^-1/2",

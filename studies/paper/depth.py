@@ -70,6 +70,7 @@ def make_cells(s: Settings) -> list[Cell]:
 def layered(config: Config, reading: str, layers: int) -> Config:
     """Euler's method with so many steps: of 1, or of the share of T.
 
+    >>> from studies.cells.cell import published_config
     >>> config = published_config("paper", "ST", "cora")
     >>> [layered(config, reading, 4).model.time for reading in (UNIT, SHARE)]
     [4.0, 3.04]

@@ -53,6 +53,7 @@ def make_cells(s: Settings) -> list[Cell]:
 def plain_diffusion(config: Config) -> Config:
     """GRAND with the settings of a GREAD network: diffusion by attention in place of diffusion and reaction.
 
+    >>> from studies.cells.cell import published_config
     >>> found = plain_diffusion(published_config("authors", "BS", "texas"))
     >>> found.model.model, found.model.reaction, found.model.adjacency, found.model.hidden
     ('grand', 'diffusion', 'soft', 128)

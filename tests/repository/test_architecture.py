@@ -63,7 +63,7 @@ FOLDER_ORDER = {
 
 #: Modules, and lines of Python, of the four packages.
 MOST_MODULES = 486
-MOST_LINES = 117_352
+MOST_LINES = 117_351
 
 RUNNING_LIBRARIES = {"torch", "torchdiffeq", "triton"}
 

@@ -52,7 +52,7 @@ def can_fuse(device: torch.device) -> bool:
 
 
 def use_fused(x: Tensor) -> bool:
-    """Whether what is computed from such a state runs as generated kernels.
+    """Whether computations with such a state run as generated kernels.
 
     >>> use_fused(torch.ones(1024, 1024))
     False

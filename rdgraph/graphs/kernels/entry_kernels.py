@@ -119,7 +119,7 @@ class EntryKernels:
         return grad_state, grad_start, scaled
 
     def partial_sums(self, state: Tensor, count: int) -> Tensor:
-        """Room for what so many gradients send to the stack: (count, terms + 1, B, blocks of nodes, d)."""
+        """Room for the partial sums of `count` gradients of the stack: (count, terms + 1, B, blocks of nodes, d)."""
         members, nodes, d = state.shape
         shape = (count, self.count + 1, members, triton.cdiv(nodes, SPAN), d)
         return torch.empty(shape, dtype=accumulator(state.dtype), device=state.device)

@@ -45,7 +45,7 @@ class OpaqueOperation:
         return self.overload(*args, **kwargs)
 
     def register_fake(self, function: Callable[..., Any]) -> None:
-        """Say what the result looks like, from tensors without numbers."""
+        """Register a function that gives the result's shape and type from tensors without numbers."""
         torch.library.register_fake(self.name, function)
 
     def register_autograd(self, backward: Callable[..., Any], setup_context: Callable[..., Any] | None = None) -> None:

@@ -63,7 +63,7 @@ class Rows:
 
     @property
     def pieces(self) -> tuple[Tensor, Tensor, Tensor]:
-        """starts, ends, owners"""
+        """The pieces of the long rows: starts, ends, and the row that owns each."""
         return self.arrangement[4], self.arrangement[5], self.arrangement[6]
 
     @property

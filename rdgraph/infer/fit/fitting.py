@@ -151,7 +151,7 @@ class FlatDirections:
         return found
 
     def combinations(self, unknowns: Unknowns) -> tuple[str, ...]:
-        """Sums of scalar coefficients that the runs tell though they do not tell the coefficients.
+        """Sums of scalar coefficients that the runs determine, though not the coefficients themselves.
 
         >>> from rdgraph.infer.fit.least_squares import Unknown
         >>> pair = Unknowns((Unknown("a", (), 1.0), Unknown("b", (), 1.0)))
@@ -363,7 +363,7 @@ def _check_all_seen(observed: Observations) -> None:
 
 
 def operator_of(graph: Any, normalisation: str) -> Operator:
-    """The operator of whatever describes a graph, in double precision."""
+    """The operator of a graph, a matrix or an operator, in double precision."""
     if isinstance(graph, Operator):
         return graph.to(dtype=torch.float64)
     made = graph if isinstance(graph, Graph) else Graph.from_dense(dense_adjacency(graph))

@@ -46,7 +46,7 @@ class Unknown:
         return self.factor * (torch.exp(inner) if isinstance(inner, Tensor) else math.exp(inner))
 
     def to_inner(self, value: Tensor) -> Tensor:
-        """The number that is looked for."""
+        """The unconstrained number that is fitted for a value: its logarithm if the sign is known."""
         if not self.factor:
             return value
         if not bool((value * self.factor > 0).all()):
@@ -82,7 +82,7 @@ class Unknowns:
 
     @property
     def count(self) -> int:
-        """How many numbers the coefficients are."""
+        """How many numbers the coefficients have together."""
         return sum(c.size for c in self.coefficients)
 
     @property

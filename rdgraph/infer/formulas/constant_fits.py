@@ -41,7 +41,7 @@ class Target:
 
     @property
     def count(self) -> int:
-        """How many rows there are."""
+        """The number of rows that are fitted."""
         return int(self.y.size)
 
     @cached_property
@@ -162,7 +162,7 @@ class Archive:
     by_size: dict[int, list[Candidate]] = field(default_factory=dict)
 
     def takes(self, size: int, squares: float) -> bool:
-        """Whether a formula of this size and error would be kept."""
+        """Whether the archive would keep a formula of this size and sum of squares among the best of its size."""
         held = self.by_size.get(size, [])
         return size <= self.max_size and np.isfinite(squares) and (len(held) < self.keep or squares < held[-1].squares)
 

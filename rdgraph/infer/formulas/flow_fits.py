@@ -176,7 +176,7 @@ _STEPS, _SHORT, _GAIN = 40, 1e-9, 1e-5
 
 @dataclass(frozen=True)
 class AffineTerms:
-    """What stands beside the function: matrices (1 + count, n, n) and shifts (1 + count, n, d), the first without c."""
+    """Terms other than the function: matrices (1 + count, n, n) and shifts (1 + count, n, d), the first without c."""
 
     matrices: Array
     shifts: Array
@@ -339,7 +339,7 @@ class UnknownFunction:
         return cls(equation, name, names)
 
     def terms(self, operator: Operator, states: Array, start: Array) -> tuple[Array, Array]:
-        """What stands beside the function along states (points, n, d): without coefficients, and with each of them.
+        """The terms other than the function at states (points, n, d): without coefficients, and with each of them.
 
         The terms must be linear in the coefficients.
         """
@@ -367,7 +367,7 @@ class UnknownFunction:
 
 
 def affine_terms(unknown: UnknownFunction, operator: Operator, channels: int) -> AffineTerms | None:
-    """The terms beside the function as matrices and shifts; None where they are not affine in the state, or use H0."""
+    """The terms other than the function as matrices and shifts; None if they are not affine in the state or use H0."""
     system = parse(with_function(unknown.equation, unknown.name, "0*H"))
     n = operator.num_nodes
     if not system.is_autonomous or "H0" in system.letters or n > MOST_NODES:

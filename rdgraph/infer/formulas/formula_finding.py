@@ -243,7 +243,7 @@ class FormulaSearch:
         return self.answer_for("set")
 
     def answer_for(self, each: str) -> str:
-        """The same, where `each` says what every set is of, such as a trial."""
+        """The formula, or that there is none; `each` names what every set belongs to, such as a trial."""
         if self.formula is not None:
             return self.formula.text
         best = min(self.front, key=lambda row: row.error, default=None)
@@ -382,7 +382,7 @@ def searched(
     *,
     nested: bool,
 ) -> Archive:
-    """The best formulas of every size."""
+    """Search the best formulas of every size for a target; returns the archive of them."""
     archive = Archive(max_size)
     if not np.any(target.y):
         archive.add(Candidate(("0",), np.zeros((target.sets, 0)), 0.0))

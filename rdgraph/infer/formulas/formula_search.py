@@ -309,7 +309,7 @@ def shapes(functions: Sequence[str]) -> list[Word]:
 
 
 def search_shapes(target: Target, functions: Sequence[str], archive: Archive) -> None:
-    """Every shape alone, with the letter and with a constant beside it, each from the best point of the grid."""
+    """Fit every shape alone, plus a multiple of the letter, and plus a constant, from the grid's best point."""
     beside = columns_of(target, BESIDE)
     for shape in shapes(functions):
         points, columns = _grid_columns(target, shape)
@@ -356,7 +356,7 @@ class Gene:
 
     @property
     def plain(self) -> Gene:
-        """The same in the one spelling."""
+        """The term in its one canonical spelling, with its constants in the new order."""
         return Gene(*plain_form(self.word, self.constants))
 
     def part(self, start: int, stop: int) -> Gene:
@@ -383,7 +383,7 @@ class Breeder:
     nested: bool = False
 
     def new_genome(self) -> tuple[Gene, ...]:
-        """One to three drawn terms."""
+        """Draw a genome of one to three terms."""
         return tuple(self.new_gene() for _ in range(int(self.rng.integers(1, 4))))
 
     def new_gene(self, depth: int = 3) -> Gene:

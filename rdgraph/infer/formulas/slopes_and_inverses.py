@@ -55,7 +55,7 @@ def _slope(name: str) -> Slope:
 
 
 def reflected(sign: int) -> tuple[str, ...]:
-    """Those with f(-x) = sign*f(x), by their records.
+    """Names of the functions with f(-x) = sign*f(x), by their records.
 
     >>> reflected(-1), reflected(1)
     (('tanh', 'sin'), ('abs', 'cos'))

@@ -94,7 +94,7 @@ class Trial:
 
     @cached_property
     def problem(self) -> FlowProblem | None:
-        """The quick way, where the terms beside the function are affine."""
+        """The fast fit through matrices, where the terms other than the function are affine; else None."""
         terms = affine_terms(self.unknown, self.operator, self.states.shape[2])
         fixed = self.initial is not None or self.start.size > _MOST_STARTS
         return None if terms is None else FlowProblem(terms, self.states, self.times, fixed)
@@ -173,7 +173,7 @@ class Distillation:
 
     @property
     def intervals(self) -> dict[str, Any]:
-        """Their intervals by profile likelihood."""
+        """Intervals of the fitted coefficients by profile likelihood."""
         return {} if self.fit is None or self.fit.intervals is None else self.fit.intervals
 
     @property
@@ -201,7 +201,7 @@ class Distillation:
         return html_table("Distilled", [("answer", self.answer), ("rule", self.rule), *rows])
 
     def plot(self) -> Figure:
-        """The function as a spline beside its formula."""
+        """Plot the function as a spline, and its formula."""
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(6.4, 3.8), layout="constrained")

@@ -282,7 +282,7 @@ class Conformity(Answer):
 
     @cached_property
     def properties(self) -> tuple[LayerProperty, ...]:
-        """Equivariance, reach, linearity, homogeneity, mass, and the Lipschitz constant beside the theorem's bound."""
+        """Equivariance, reach, linearity, homogeneity, mass, and the Lipschitz constant with the theorem's bound."""
         return layer_properties(self.check.call, self.check.answers.graphs, self.check.precision, self._bound())
 
     def _bound(self) -> tuple[float, str] | None:

@@ -137,7 +137,7 @@ _ALLOWED: dict[str, Callable[[float], bool]] = {
 
 @dataclass(frozen=True)
 class Comparison:
-    """One equation under one reading beside the answers: values, largest error, and what speaks against it."""
+    """One equation under one reading compared with the layer's answers: fit, errors, and objection if there is one."""
 
     target: Target
     reading: Reading
@@ -180,7 +180,7 @@ class LayerCheck:
 
     @cached_property
     def whole(self) -> Stack:
-        """Every finite answer."""
+        """All probes with a finite answer of the layer."""
         return Stack(self.answers.probes, self.rules)
 
     @cached_property
@@ -188,7 +188,7 @@ class LayerCheck:
         return self.call.named_values()
 
     def part(self, unknown: int) -> Stack:
-        """Probes, enough of them for so many unknown numbers, spread over the graphs; those of large states first."""
+        """Enough probes for `unknown` unknown numbers, spread over the graphs; those of large states first."""
         wanted = FEWEST + ROWS_PER_UNKNOWN * unknown // max(1, self.widths[1])
         if wanted not in self._parts:
             sorts = ("large", "generic", "negative")

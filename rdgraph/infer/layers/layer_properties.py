@@ -195,7 +195,7 @@ WORST_CONDITION = 1e5
 
 @dataclass(frozen=True)
 class Certificate:
-    """How far agreement goes.
+    """How far the agreement of a layer with its equation reaches beyond the probes.
 
     `dimension` is the number of coefficients that a polynomial of degree `degree` in the entries of the state has,
     summed over `graphs`; `rank` counts the independent probes among those that were put on these graphs. Where both are
@@ -271,7 +271,7 @@ def monomials(probes: Sequence[Probe], degree: int, with_start: bool) -> Array:
 
 
 def is_polynomial(check: LayerCheck, degree: int) -> bool:
-    """Whether the layer looks like a polynomial of that degree along a line through random states, measured anew."""
+    """Whether the layer looks like a polynomial of that degree along a line through new random states."""
     graph = max(check.answers.graphs, key=lambda g: g.num_nodes)
     rng = np.random.default_rng(29)
     shape = (graph.num_nodes, check.call.width)

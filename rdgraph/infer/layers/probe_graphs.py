@@ -75,7 +75,7 @@ class ProbeGraph:
         return not np.array_equal(self.adjacency, self.adjacency.T)
 
     def is_in(self, domain: str) -> bool:
-        """Whether it belongs to the graphs that a word names.
+        """Whether the graph belongs to a domain, one of the words of `DOMAINS`.
 
         >>> [ProbeGraph("loop", 1, ((0, 0),)).is_in(word) for word in DOMAINS]
         [True, True, False]
@@ -104,7 +104,7 @@ def undirected(name: str, num_nodes: int, pairs: Iterable[Edge], weights: Sequen
 
 
 def probe_graphs(*, weighted: bool = True, domain: str = "all", seed: int = 0) -> tuple[ProbeGraph, ...]:
-    """Every kind of graph that has told layers apart, the smallest first.
+    """Every kind of graph that has exposed a difference between layers, the smallest first.
 
     Args:
         weighted: whether weights other than 1 occur.

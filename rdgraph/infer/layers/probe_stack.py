@@ -53,7 +53,7 @@ class Answers:
 
 
 def ask(call: LayerCall, graphs: Sequence[ProbeGraph], degree: int | None, seed: int = 0) -> Answers:
-    """Put states on every graph to the layer; `degree` is that of the equation, whose polynomials they tell apart.
+    """Evaluate the layer on probe states of every graph, enough to separate polynomials of degree `degree`.
 
     On every graph there are a few generic and special states; where the degree m is known, more generic ones than
     polynomials of degree m in the entries of the state have coefficients.

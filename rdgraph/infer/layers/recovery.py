@@ -68,7 +68,7 @@ class FeatureFit:
 
 
 def is_zero(array: Array, size: float) -> bool:
-    """Whether an array is nothing beside the largest coefficient."""
+    """Whether an array is negligible relative to the largest coefficient."""
     return bool(np.abs(array).max(initial=0.0) <= NOTHING * max(size, 1e-300))
 
 
@@ -421,7 +421,7 @@ class Recovery(Answer):
 
     @property
     def value(self) -> str | None:
-        """The line."""
+        """The recovered equation, a line of the language; None if none was found."""
         return self.equation
 
     @property

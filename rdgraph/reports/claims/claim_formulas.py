@@ -25,7 +25,7 @@ def all_hold(e: Evidence) -> ClaimVerdict:
 
 
 def same(found: sp.Expr | None, claimed: object, **signs: str) -> bool:
-    """Whether two formulas agree for all letters of the given signs (positive unless said).
+    """Whether two formulas agree for all letters of the given signs (positive by default).
 
     Branches, moduli and maxima are resolved at many exact points; the formulas in force there must be identical.
 

@@ -91,7 +91,7 @@ class Claim(Answer):
 
     @property
     def value(self) -> bool | None:
-        """Whether it holds, perhaps under a condition; None if undecided."""
+        """Whether the claim holds, perhaps under a condition; None if undecided."""
         return None if self.outcome == Status.UNDECIDED else self.outcome != FALSE
 
     @property

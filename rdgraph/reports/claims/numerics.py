@@ -16,7 +16,7 @@ Field = Callable[[Array], Array]
 
 
 def make_field(system: System | str, operator: Array, **letters: Any) -> Field:
-    """f(H) by the dense interpreter; `letters` holds the coefficients, and H0, W or M where they occur."""
+    """The function H -> f(H) of a system for dense numpy arrays, with coefficients, H0, W or M in `letters`."""
     from rdgraph.theory.equality.dense_oracle import evaluate
 
     expression = parse(system).expression

@@ -126,7 +126,7 @@ def gpr(e: Evidence) -> ClaimVerdict:
 
 @cross_checks("M8.6")
 def gpr_on_graphs(adjacency: Any, rng: Any) -> bool:
-    """Coefficients by polynomial multiplication, the state by stepping."""
+    """Whether GPR-GNN's weights, multiplied out as polynomials, give the states that Euler's steps reach."""
     import numpy as np
     from numpy.polynomial import polynomial
 

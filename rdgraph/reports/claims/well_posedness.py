@@ -241,7 +241,7 @@ def linear_constants(e: Evidence) -> ClaimVerdict:
 
 @cross_checks("M4.1")
 def linear_constants_on_graphs(adjacency: Any, rng: Any) -> bool:
-    """Norms stay below the constants on every graph and reach them on bipartite ones."""
+    """Whether norms stay below the Lipschitz constants on a graph, and reach them on its bipartite cover."""
     import numpy as np
 
     x, y = rng.uniform(0.1, 2, size=2)

@@ -16,7 +16,7 @@ R = TypeVar("R")
 
 
 def silent(*anything: object) -> None:
-    """Hears and does nothing."""
+    """Accept any message and ignore it."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,7 +32,7 @@ NOTHING = object()
 
 
 def import_ray() -> Any:
-    """Ray, where it is installed, told to keep to itself; workers have the priority of this process."""
+    """Import Ray, with usage statistics off and workers at the priority of this process."""
     for name in ("RAY_USAGE_STATS_ENABLED", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "RAY_worker_niceness"):
         os.environ.setdefault(name, "0")
     try:
@@ -225,7 +225,7 @@ class RayEngine:
 
 
 class Ears:
-    """Collects what workers say, until it is asked for.
+    """Collects the progress and messages of workers until they are fetched.
 
     >>> ears = Ears()
     >>> ears.share(3, 0.5), ears.tell("slow"), ears.heard(), ears.heard()
@@ -243,7 +243,7 @@ class Ears:
         self._sentences.append(sentence)
 
     def heard(self) -> tuple[dict[int, float], list[str]]:
-        """What was said since the last time."""
+        """Progress and messages of workers since the last call."""
         shares, sentences = self._shares, self._sentences
         self._shares, self._sentences = {}, []
         return shares, sentences

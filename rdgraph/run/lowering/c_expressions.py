@@ -126,7 +126,7 @@ def _bracketed(expression: sp.Expr) -> str:
 
 @dataclass(frozen=True)
 class Layout:
-    """Types and shapes, never values.
+    """The layout of generated source: types and shapes, never values.
 
     `operators` has the letters of the operators with the type of their indices, `axes` says of every coefficient
     whether it varies along the nodes and along the channels; with `has_degree`, L = D - A is a letter of its own.
@@ -142,7 +142,7 @@ class Layout:
 
     @property
     def laplacians(self) -> dict[str, str]:
-        """Letters D - A, with the letter of their A."""
+        """The operator letters that are D - A in generated source, each with the letter of its A."""
         return {"L": "A"} if self.has_degree else {}
 
     def axes_of(self, expression: sp.Expr) -> tuple[bool, bool]:

@@ -111,7 +111,7 @@ def valued_letters(system: System) -> dict[str, Kind]:
 
 
 def coefficient_dtype(dtype: torch.dtype) -> torch.dtype:
-    """The precision of coefficients and times beside states of a precision."""
+    """The precision of coefficients and times for states of a given precision."""
     return torch.float32 if dtype in _STORAGE_ONLY else dtype
 
 
@@ -121,7 +121,7 @@ def read_coefficients(
     system: System,
     operator: Operator,
 ) -> dict[str, Tensor]:
-    """The user's values as tensors beside an operator; every coefficient has one, and nothing else has."""
+    """The given values as tensors that fit an operator; raises if a coefficient is missing or unknown."""
     for name in given:
         if name not in shapes:
             raise UnknownName(f"coefficient of {system.text}", name, shapes)

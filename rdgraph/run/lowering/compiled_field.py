@@ -160,7 +160,7 @@ _INDEX = {torch.int32: "int32_t", torch.int64: "int64_t"}
 
 
 def why_not_compiled(field: VectorField, *tensors: Tensor) -> str:
-    """What keeps a field from running compiled beside some states and times; empty where nothing does.
+    """Why a field cannot run compiled with the given states and times; empty if it can.
 
     >>> import torch, rdgraph as rd
     >>> op = rd.generators.path(3).operator("row", dtype=torch.float64)
@@ -184,7 +184,7 @@ def why_not_compiled(field: VectorField, *tensors: Tensor) -> str:
 
 
 def is_lowered(field: object) -> bool:
-    """Whether it is what `lower` makes, and nothing that computes otherwise."""
+    """Whether a field is exactly what `lower` makes, and not of a subclass that computes otherwise."""
     return type(field) is VectorField
 
 
@@ -226,7 +226,7 @@ def compile_field(field: VectorField, channels: int = 1) -> CompiledField:
 
 
 def parts_of(field: VectorField) -> FieldParts:
-    """What a field holds now."""
+    """The current operators, coefficients and start of a field, for its compiled form."""
     operators = {"A": field.operator, **field.further.entries}
     return FieldParts(field.system, operators, field.coefficients, field.batch, field._initial)
 

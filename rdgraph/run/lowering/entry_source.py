@@ -23,7 +23,7 @@ from rdgraph.run.lowering.c_expressions import SourceNames, power_text
 
 
 class Product(NamedTuple):
-    """word@atom, stored or gathered; with the empty word an atom, or the inner sum of a nested product."""
+    """A product word@atom in generated source, stored or gathered; with the empty word the atom or an inner sum."""
 
     word: Word
     atom: sp.Expr
@@ -156,7 +156,7 @@ def as_product(total: sp.Expr) -> Product:
 
 
 def mixed(atom: Mix) -> Product:
-    """What a mixing matrix reads."""
+    """The product that a mixing matrix acts on."""
     return as_product(atom.inner)
 
 

@@ -272,7 +272,7 @@ class HeldTranspose:
 
 @dataclass(frozen=True, eq=False)
 class SlopeCall:
-    """What an evaluation takes beside the tensors that may want a gradient.
+    """The arguments of a slope evaluation except the tensors that may want a gradient.
 
     Args:
         terms: The coefficients and the text of the terms.
@@ -327,11 +327,11 @@ class SlopeCall:
         return grad_weights, grad_state, grad_start
 
     def partial_sums(self, H: Tensor, count: int) -> Tensor:
-        """Room for what so many evaluations send to the stack."""
+        """Room for what `count` evaluations add to the gradient of the stack."""
         return self.kernels.partial_sums(H, count)
 
     def stack_gradient(self, partial: Tensor | None, stack: Tensor) -> Tensor | None:
-        """What all of them send to it."""
+        """The gradient of the stack, summed over all evaluations."""
         from rdgraph.graphs.kernels.entry_kernels import stack_gradient
 
         return None if partial is None else stack_gradient(partial, stack)
@@ -345,13 +345,13 @@ class SlopeCall:
         return fused.spmm(self._rows(1), back, g, scale, [(self.one, entry)], out=entry)
 
     def sampled(self, g: Tensor, H: Tensor, weights: Tensor) -> Tensor:
-        """The gradient of the weights."""
+        """The gradient of the operator's weights from the gradient g of the slope."""
         from rdgraph.graphs.kernels import triton_sddmm
 
         return triton_sddmm.sddmm(self._rows(0), g, H, len(weights) == 1).to(weights.dtype)
 
     def eager(self, weights: Tensor, H: Tensor, H0: Tensor | None, stack: Tensor) -> Tensor:
-        """The same by torch's operations, which can be differentiated as often as one likes."""
+        """The slope by torch's own operations, which can be differentiated any number of times."""
 
         def product(x: Tensor, scale: Tensor | None = None, *terms: tuple[Tensor, Tensor]) -> Tensor:
             factors, values = [k for k, _ in terms], [y.contiguous() for _, y in terms]
@@ -408,7 +408,7 @@ def differentiable(
 
 @dataclass(frozen=True, eq=False)
 class FusedField:
-    """A field at one time by generated kernels: the call, and what `FusedSlope` takes beside the state."""
+    """A field at one time by generated kernels: the call, and what `FusedSlope` takes besides the state."""
 
     call: SlopeCall
     weights: Tensor
@@ -425,7 +425,7 @@ class FusedField:
         return self.call.value(self.weights, flat(H), self.start, self.stack).view(H.shape)
 
     def is_tracked(self, H: Tensor) -> bool:
-        """Whether a gradient is wanted of something."""
+        """Whether the state, weights, stack or start want a gradient."""
         known = (H, self.weights, self.stack, *(() if self.start is None else (self.start,)))
         return torch.is_grad_enabled() and any(x.requires_grad for x in known)
 

@@ -17,7 +17,7 @@ from rdgraph.run.lowering.lowering_stages import Lowered
 
 @dataclass(frozen=True, eq=False)
 class KernelRoute:
-    """What generated kernels compute of a field, whatever its coefficients are.
+    """The part of a field that generated kernels compute, independent of the values of its coefficients.
 
     Args:
         terms: The coefficients and the text of the terms.
@@ -35,11 +35,11 @@ class KernelRoute:
 
     @classmethod
     def of(cls, stages: Lowered) -> KernelRoute | None:
-        """That of a system; None where its terms are none that kernels are generated for."""
+        """The kernel route of a system; None where kernels cannot be generated for its terms."""
         return None if stages.fused is None else cls(stages.fused, stages.field, stages.code["field"])
 
     def is_open(self, H: Tensor, start: Callable[[], Tensor]) -> bool:
-        """Whether it is taken for a state like this; `start` gives the start of a field that has to know it."""
+        """Whether the kernels run for a state like this; `start` gives the start of a field that depends on it."""
         return use_fused(H) and not (self.terms.uses_start and start().shape != H.shape)
 
     def stacked(

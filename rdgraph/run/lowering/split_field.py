@@ -113,7 +113,7 @@ class SplitField:
         return self.stages.function.products
 
     def generator(self, width: int) -> tuple[Tensor, ...]:
-        """The coefficients of the powers of X for states of so many channels each, (..., 1, states*width), float64."""
+        """The coefficients of the powers of X for states of `width` channels each, (..., 1, states*width), float64."""
         if width not in self._generators:
             powers = range(self.degree + 1)
             self._generators[width] = tuple(self._coefficient(k, width) for k in powers)

@@ -44,7 +44,7 @@ Application = Callable[..., Tensor]
 
 
 def application(operator: Operator, dtype: torch.dtype) -> Application:
-    """That of A, or of another operator, to states that are brought to a precision.
+    """The application of A, or of another operator, to states that are converted to a precision.
 
     >>> from rdgraph import generators
     >>> swap = application(generators.path(2).operator("row"), torch.float32)
@@ -59,7 +59,7 @@ def application(operator: Operator, dtype: torch.dtype) -> Application:
 
 
 def laplacian_application(operator: Operator, one: Tensor, dtype: torch.dtype) -> Application:
-    """That of L = D - A, for operators that are not normalised; `one` is 1 as a tensor beside them.
+    """The application of L = D - A, for operators that are not normalised; `one` is 1 as a tensor of their kind.
 
     >>> from rdgraph import generators
     >>> laplacian = laplacian_application(generators.path(2).operator("none"), torch.tensor(1.0), torch.float32)
@@ -103,15 +103,15 @@ class HeldOperators:
         return application(self.entries[name].current(), dtype)
 
     def moved(self, fn: Callable[[Tensor], Tensor]) -> HeldOperators:
-        """Those on another device or in another precision, where `fn` puts tensors."""
+        """The held operators on another device or in another precision, where `fn` puts tensors."""
         return self._each(lambda held: moved_operator(held, fn(held.weights), fn))
 
     def member(self, place: tuple[int, ...]) -> HeldOperators:
-        """Those of one member of the batch."""
+        """The held operators of one member of the batch."""
         return self._each(lambda held: held.member(place).prepare())
 
     def members(self, index: Tensor) -> HeldOperators:
-        """Those of some members, counted through the flattened batch."""
+        """The held operators of some members, counted through the flattened batch."""
         return self._each(lambda held: held.members(index).prepare())
 
     def _each(self, change: Callable[[Operator], Operator]) -> HeldOperators:
@@ -119,7 +119,7 @@ class HeldOperators:
 
 
 def moved_operator(held: Operator, weights: Tensor, fn: Callable[[Tensor], Tensor]) -> Operator:
-    """An operator beside weights that were moved by `fn`, which moves its degrees too."""
+    """The operator with weights that `fn` has moved, on their device; `fn` moves its degrees too."""
     known = held.current()
     degree = None if known.degree is None else fn(known.degree)
     return replace(known, pattern=known.pattern.to(weights.device), weights=weights, degree=degree).prepare()
@@ -144,7 +144,7 @@ def reweighted_operator(held: Operator, weights: Tensor) -> Operator:
 def read_operators(
     given: Mapping[str, Any], declared: FurtherOperators, beside: Operator, batch: tuple[int, ...]
 ) -> HeldOperators:
-    """What the user gives as operators beside A; every declared one has a value, and nothing else has."""
+    """The given operators besides A, checked; raises if a declared one is missing or one is unknown."""
     for name in given:
         if name not in declared.names:
             raise UnknownName("operator of this system", name, declared.names)
@@ -212,7 +212,7 @@ WEIGHT_FACTS: dict[str, Callable[[Any, float], bool]] = {
 
 
 def check_state(H: Any, operator: Operator, batch: tuple[int, ...]) -> None:
-    """Whether a state lies on the nodes of an operator, beside its weights, with the batch of a field in front."""
+    """Raise unless a state has the nodes, precision and device of an operator, and the batch of its field."""
     wanted = (*batch, operator.num_nodes)
     if not isinstance(H, Tensor) or H.ndim < 2 or (H.shape[:-1] if batch else H.shape[-2:-1]) != wanted:
         got = tuple(H.shape) if hasattr(H, "shape") else type(H).__name__

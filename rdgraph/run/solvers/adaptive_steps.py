@@ -80,7 +80,7 @@ class Attempt:
         return cls(before, state, tuple(slopes), dt)
 
     def rows(self, index: Tensor) -> Attempt:
-        """The step of some members."""
+        """The attempted step of some members."""
         slopes = tuple(slope.index_select(0, index) for slope in self.slopes)
         parts = (x.index_select(0, index) for x in (self.before, self.state))
         return replace(self, **dict(zip(("before", "state"), parts, strict=True)), slopes=slopes, dt=self.dt[index])
@@ -136,14 +136,14 @@ class Saves:
         self._members: list[np.ndarray] = []
 
     def add(self, times: np.ndarray, members: np.ndarray, states: Tensor) -> None:
-        """Some states (q, n, d)."""
+        """Save states (q, n, d) with the number of their time and member."""
         if len(times):
             self._rows.append(states)
             self._times.append(times)
             self._members.append(members)
 
     def states(self, count: int, members: int) -> Tensor:
-        """All of them, (count, members, n, d)."""
+        """All saved states, (count, members, n, d)."""
         rows = torch.cat(self._rows)
         order = np.lexsort((np.concatenate(self._members), np.concatenate(self._times)))
         return rows[index_beside(order, rows)].view(count, members, *rows.shape[1:])
@@ -190,12 +190,12 @@ def host(values: Tensor) -> np.ndarray:
 
 
 def beside(values: np.ndarray, model: Tensor) -> Tensor:
-    """Numbers of the host as float64 beside a tensor."""
+    """Numbers of the host as a float64 tensor on the device of another tensor."""
     return torch.from_numpy(values).to(model.device)
 
 
 def index_beside(numbers: np.ndarray, model: Tensor) -> Tensor:
-    """Numbers of members or times as an index beside a tensor."""
+    """Numbers of members or times as an index tensor on the device of another tensor."""
     return torch.from_numpy(np.asarray(numbers, dtype=np.int64)).to(model.device)
 
 

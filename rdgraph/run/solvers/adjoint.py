@@ -40,13 +40,13 @@ class AdjointSettings:
 
     @property
     def options(self) -> dict[str, Any]:
-        """What torchdiffeq's solver wants to know besides."""
+        """Further options for torchdiffeq's solver: step size and interpolation of fixed-step methods."""
         if self.method.is_adaptive:
             return {}
         return {"step_size": None if self.step is None else float(self.step), "interp": self.interpolation}
 
     def of_member(self, index: int) -> AdjointSettings:
-        """With the step of one member."""
+        """The settings with the step of one member."""
         return self if self.step is None or not self.step.ndim else replace(self, step=self.step.flatten()[index])
 
 

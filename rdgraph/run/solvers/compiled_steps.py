@@ -36,7 +36,7 @@ MOST_ENTRIES = 1 << 26
 
 @dataclass(frozen=True, eq=False)
 class Compilation:
-    """Whether a run of so many evaluations shall be compiled: yes, no, or where it pays (None)."""
+    """Whether to compile a run of `evaluations` evaluations: yes, no, or where it pays (None)."""
 
     wanted: bool | None
     evaluations: int
@@ -116,7 +116,7 @@ def _numbers(lengths: Tensor) -> np.ndarray:
 
 
 class CompiledMembers:
-    """A field that is compiled anew for the members that are still under way."""
+    """A field that is recompiled for the members that are still under way."""
 
     def __init__(self, field: VectorField, compiled: CompiledField | None) -> None:
         self.field, self.compiled = field, compiled

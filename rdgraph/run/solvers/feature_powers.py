@@ -61,7 +61,7 @@ class PowersRecord:
     sums: tuple[tuple[int, ...], ...] = ()
 
     def written(self, number: int, k: int, checksum: int) -> PowersRecord:
-        """The same after a group of columns has got its power k."""
+        """The record after power k of a group of columns was written, with its checksum."""
         groups, sums = list(self.groups), list(self.sums or ((),) * len(self.groups))
         groups[number] = (*groups[number][:2], k)
         sums[number] = (*sums[number], checksum)

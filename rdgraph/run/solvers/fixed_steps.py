@@ -40,7 +40,7 @@ class Event(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Timetable:
-    """Save times (S,) or (S, *batch) and step ends (N + 1,) or (N + 1, *batch), shared or one column per member.
+    """Save times (S,) or (S, *batch) and fixed step ends (N + 1,) or (N + 1, *batch), shared or one column per member.
 
     >>> plan = make_timetable([0.0, 1.0], None, 0.4)
     >>> plan.grid.tolist(), plan.steps
@@ -72,7 +72,7 @@ class Timetable:
 
     @cached_property
     def active(self) -> Tensor | None:
-        """(N, *batch): who still moves in each step; None where nobody ever waits."""
+        """(N, *batch): which members still move in each step; None where all move in every step."""
         moving = self.grid.detach().diff(dim=0) > 0
         return None if bool(moving.all()) else moving
 

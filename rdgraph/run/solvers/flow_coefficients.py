@@ -44,7 +44,7 @@ class AnySchedule(Protocol):
         """The degree of the whole polynomial where the generator has that order, and the source `extra`."""
 
     def of_members(self, first: int, last: int) -> AnySchedule:
-        """That of the members from a first to before a last one."""
+        """The schedule of the members first..last-1."""
 
     def plan(self, device: torch.device) -> Tensor:
         """What the kernels read, (1 or M, stages + 3): stability polynomial, step, steps (0: the flow itself)."""
@@ -113,7 +113,7 @@ class Schedule:
         return self.is_exact
 
     def of_members(self, first: int, last: int) -> Schedule:
-        """That of some members, which is that of all."""
+        """The schedule of some members, which is that of all."""
         return self
 
     def plan(self, device: torch.device) -> Tensor:

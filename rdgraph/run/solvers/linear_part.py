@@ -37,7 +37,7 @@ class Linear:
         return max(len(self.generator), len(self.source or ())) - 1
 
     def of_members(self, first: int, last: int) -> Linear:
-        """That of the members of one batch (B,) from a first to before a last one."""
+        """The linear part of the members first..last-1 of one batch (B,)."""
 
         def cut(values: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
             return tuple(x[first:last] if x.ndim == 3 and len(x) > 1 else x for x in values)
@@ -45,7 +45,7 @@ class Linear:
         return replace(self, generator=cut(self.generator), source=None if self.source is None else cut(self.source))
 
     def filters(self, elapsed: Tensor, increment: bool = False) -> tuple[Filters, torch.Size]:
-        """What happens in the times `elapsed` (S, *batch, 1, 1): one function per row, and the shape of the rows.
+        """The filters of the flow over times `elapsed` (S, *batch, 1, 1): one function per row, and the rows' shape.
 
         The answer is g(X)H0, or with `increment` H0 + g(X)f(H0), where g = t phi1(t p) serves every constant forcing.
         """
@@ -86,7 +86,7 @@ def linear_part(field: VectorField | HasLinearPart) -> Linear | CoupledLinear:
 
 
 def single_part(field: VectorField) -> Linear:
-    """The same for one field of first order."""
+    """A linear field of one field and first order as p(X)H + forcing; raises NotApplicable for others."""
     system, base = _prepared(field)
     structure = system.structure
     if free := terms_beyond_generator(structure):

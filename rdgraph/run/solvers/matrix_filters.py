@@ -200,7 +200,7 @@ class MatrixFilters:
         return self.exponentials(), replace(self, flow=False)
 
     def rows(self, index: Tensor) -> MatrixFilters:
-        """Some of the functions."""
+        """The filters with the given indices."""
         return replace(
             self,
             generator=self.generator[..., index],
@@ -350,7 +350,7 @@ class CoupledLinear:
 
     @property
     def fields(self) -> int:
-        """F."""
+        """F, the number of fields."""
         return len(self.generator[0])
 
     @property
@@ -359,7 +359,7 @@ class CoupledLinear:
         return max(len(self.generator), len(self.source or ())) - 1
 
     def filters(self, elapsed: Tensor, increment: bool = False) -> tuple[MatrixFilters, torch.Size]:
-        """What happens in the times `elapsed` (S, *batch, 1, 1): one matrix function per row, the shape of the rows.
+        """The filters of the flow over times `elapsed` (S, *batch, 1, 1): a matrix function per row, the rows' shape.
 
         The answer is g(X)h0, or with `increment` h0 + g(X)f(h0), where g = t phi1(t P) serves every constant forcing.
         """

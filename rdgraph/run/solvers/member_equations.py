@@ -54,7 +54,7 @@ class _Curved:
 
 @dataclass(frozen=True, eq=False)
 class CoefficientTable:
-    """Expressions (M, C) in letters (M, slots, 1 or d): constants, multiples of letters, and whatever else there is.
+    """Expressions (M, C) in letters (M, slots, 1 or d): constants, multiples of letters, and anything else.
 
     >>> a, b = sp.symbols("a b")
     >>> table = CoefficientTable.of([([2 * a - 1, b], ("a", "b")), ([a, a**2], ("a",))], slots=2)
@@ -140,7 +140,7 @@ class PolynomialTable:
 
     @classmethod
     def of(cls, each: Sequence[System], powers: Callable[[System], Powers], slots: int, device: Any) -> PolynomialTable:
-        """Those of the members' equations."""
+        """The polynomials of the members' equations."""
         known: dict[int, list[sp.Expr]] = {}
         found = {id(system): powers(system) for system in each}
         orders = tuple(max(max(pair[part], default=-1) + 1 for pair in found.values()) for part in (0, 1))
@@ -185,7 +185,7 @@ class Spreading:
 
     @classmethod
     def of(cls, groups: Sequence[Sequence[int]], device: Any) -> Spreading:
-        """That of groups of members."""
+        """The spreading for groups of members."""
         members = [k for group in groups for k in group]
         seen: dict[int, int] = {}
         passes: list[tuple[list[int], list[int]]] = []
@@ -205,7 +205,7 @@ class Spreading:
         return out
 
     def collect(self, parts: Tensor, onto: Tensor) -> Tensor:
-        """What lies at the members of all groups, added to what the members have."""
+        """Add the values at the members of all groups onto those of the members."""
         out: Tensor = _Collect.apply(self, parts, onto)  # type: ignore[no-untyped-call]
         return out
 
@@ -262,7 +262,7 @@ class MemberEquations:
     def of(
         cls, each: Sequence[System], slots: int, *, is_linear: bool, is_forced: bool, device: Any = None
     ) -> MemberEquations:
-        """Equations whose letters lie in so many slots; `is_linear` and `is_forced` say what all of them are."""
+        """Equations of members whose letters lie in `slots` slots; `is_linear` and `is_forced` hold for all of them."""
         flow = PolynomialTable.of(each, _of_structure, slots, device) if is_linear else None
         if is_linear and not is_forced:  # their fields are never evaluated
             return cls(tuple(each), flow, False, None, (), Spreading.of((), device), torch.ones(0, device=device))

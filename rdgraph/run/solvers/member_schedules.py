@@ -107,7 +107,7 @@ class Schedules:
 
     # ------------------------------------------------------------------ polynomials
     def of_members(self, first: int, last: int) -> Schedule | Schedules:
-        """That of the members from a first to before a last one; kept like the tables of all."""
+        """The schedule of the members first..last-1, cached like the tables of all."""
         if (first, last) not in self._parts:
             self._parts[first, last] = Schedules.of(self.each[first:last])
         return self._parts[first, last]

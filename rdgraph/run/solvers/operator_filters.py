@@ -162,7 +162,7 @@ def laplacian_base(operator: Operator, degree: Tensor) -> Base:
 
 
 def deepened(x: Tensor, depth: int) -> Tensor:
-    """With axes in front so that it broadcasts against (S, *batch, 1, d)."""
+    """The tensor with axes in front so that it broadcasts against (S, *batch, 1, d)."""
     return x.reshape((1,) * (depth - x.ndim) + tuple(x.shape)) if x.ndim < depth else x
 
 
@@ -239,7 +239,7 @@ class Filters:
         return self.exponentials(), replace(self, flow=False)
 
     def rows(self, index: Tensor) -> Filters:
-        """Some of the functions."""
+        """The filters with the given indices."""
         return replace(
             self,
             generator=self.generator[:, index],
@@ -254,7 +254,7 @@ class Filters:
         return replace(self, source=self.source[:0], flow=True)
 
     def sizes(self, series: Tensor) -> Tensor:
-        """What terms (..., R) amount to."""
+        """Absolute values of the coefficients (..., R) of series terms."""
         return series.abs()
 
     def gain(self) -> Tensor:

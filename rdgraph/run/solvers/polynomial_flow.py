@@ -77,7 +77,7 @@ class Levels:
 
     @cached_property
     def rows(self) -> int:
-        """Vectors in all."""
+        """The number of vectors at all powers together."""
         return self.offsets[-1] + len(self.degrees) - self.firsts[-1]
 
     def block(self, stack: Tensor, power: int, first: int | None = None) -> Tensor:
@@ -402,7 +402,7 @@ class LinearFlow:
     def left_out(
         cls, field: VectorField, schedule: AnySchedule, time: Tensor, degree: int, beyond: int = FAR
     ) -> Tensor:
-        """What the terms behind a degree amount to, as a share of the largest gain (*batch): a bound of the error.
+        """Sum of the terms beyond a degree, as a share of the largest gain (*batch): a bound of the error.
 
         |b_k(A)| <= 1 in the norm of the operator, so that the sum of their sizes bounds what they add to H0 of size 1.
         Terms are summed up to `beyond`, where the coefficients of smooth flows are below rounding.
@@ -429,7 +429,7 @@ class LinearFlow:
         cls, field: VectorField, H0: Tensor, schedule: AnySchedule, time: Tensor, rtol: float = TOLERANCE,
         *, is_forced: bool = False,
     ) -> list[int]:  # fmt: skip
-        """The same of every member.
+        """The degree, for every member, that leaves out at most `rtol` of its gain.
 
         What a source takes away from the flow counts like what it adds, so that coefficients at which the two cancel
         are no reason for a short polynomial: its gradients, and coefficients near by, need the terms. `is_forced`

@@ -302,7 +302,7 @@ class PreparedFlow:
         self._prepared: tuple[Tensor, Propagator] | None = None
 
     def over(self, dt: Tensor, H: Tensor) -> Propagator:
-        """Of states like H over a step dt, () or (*batch, 1, 1); one with a gradient is prepared anew."""
+        """The propagator of states like H over a step dt, () or (*batch, 1, 1); recomputed where dt has a gradient."""
         known = self._prepared
         if known is not None and known[0].shape == dt.shape and not dt.requires_grad:
             rounding = 16 * torch.finfo(dt.dtype).eps

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def find_record(method: Any) -> Method:
-    """The record of a method; one's own tableau is stepped by what it says, whatever its name."""
+    """The record of a method; a tableau of your own is stepped by its entries, even if its name is a known one."""
     if isinstance(method, Tableau):
         return Method(method.name, method.note, method.order, method)
     return find_method(method)

@@ -229,7 +229,7 @@ class Marching(Protocol):
     """A stepper that can take several steps at once."""
 
     def most_steps(self, H: Tensor) -> int:
-        """How many steps of such states it takes in one call at most."""
+        """The most steps of such states that one call takes."""
 
     def march(
         self, H: Tensor, stretch: Stretch, bound: float, alive: Tensor, survived: Tensor
@@ -311,7 +311,7 @@ class RungeKutta:
 
 
 class Slope:
-    """f(H) as step functions are given it, with `ahead`, for methods that tell fields from their velocities.
+    """f(H) as passed to step functions, with `ahead` for methods that separate fields from their velocities.
 
     >>> Slope(lambda H: H, ("u", "H", "H'")).ahead(torch.tensor([[1.0, 2.0, 3.0]]))
     tensor([[0., 3., 0.]])
@@ -324,7 +324,7 @@ class Slope:
         return self.call(H)
 
     def ahead(self, x: Tensor) -> Tensor:
-        """At every field of second order what x has at its velocity; zero elsewhere."""
+        """The velocities in x, each in the place of its field of second order; zero elsewhere."""
         blocks = dict(zip(self.fields, x.chunk(len(self.fields), -1), strict=True))
         none = torch.zeros_like(blocks[self.fields[0]])
         return torch.cat([blocks.get(name + PRIME, none) for name in self.fields], -1)

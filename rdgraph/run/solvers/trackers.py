@@ -85,7 +85,7 @@ class ProgressBar:
 
 
 class Recorder:
-    """Takes saved states in order: measures them, keeps them where wanted, tells the trackers."""
+    """Takes saved states in order: measures them, keeps them where wanted, calls the trackers."""
 
     def __init__(self, times: Tensor, measures: Mapping[str, Measure], trackers: Sequence[Tracker], keep: bool) -> None:
         self.times = times

@@ -99,7 +99,7 @@ class Nought(sp.Function):
 
     @property
     def reason(self) -> str:
-        """Why it stands in the way of answers for all states."""
+        """Why the cancelled part prevents answers for all states."""
         where = "all states" if self.has(State) else "nodes where a mask is 0"
         return f"{self.args[0]} cancels, but it is not defined for {where}"
 

@@ -30,7 +30,7 @@ LARGEST = 4
 
 
 def example_operator(facts: Collection[str], nodes: int, attempt: int, generator: random.Random) -> Array:
-    """A matrix with the facts: a diagonal one first where nothing else is said, then drawn ones.
+    """A matrix with the facts: a diagonal one first where there are none, then drawn ones.
 
     Of what cannot be together, such as stochastic and antisymmetric, the matrix has a part; `has_facts` tells.
 
@@ -66,7 +66,7 @@ def _averages(nodes: int, generator: random.Random) -> Rows:
 
 
 def has_facts(matrix: Any, facts: Collection[str]) -> bool:
-    """Whether an exact matrix is what is said of it."""
+    """Whether an exact matrix satisfies the declared facts."""
     checks = {
         "symmetric": lambda: signs(matrix - matrix.T) <= {0},
         "antisymmetric": lambda: signs(matrix + matrix.T) <= {0},

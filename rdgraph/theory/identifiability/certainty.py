@@ -211,7 +211,7 @@ class Certainty:
 
     @cached_property
     def essential(self) -> tuple[sp.Expr, ...]:
-        """The readings that the judge is told: independent ones, and a few that may exclude further values."""
+        """The readings that are passed to the judge: independent ones, and a few that may exclude further values."""
         others = [r for r in self.readings if r not in self.independent]
         return (*self.independent, *others[:FURTHER])
 

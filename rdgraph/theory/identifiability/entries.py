@@ -47,7 +47,7 @@ class FieldEntries:
 
     @cached_property
     def channels(self) -> int:
-        """Enough channels to tell scalars from coefficients that differ between channels."""
+        """Enough channels to separate scalars from coefficients that differ between channels."""
         kinds = list(self.form.letters.values())
         if Kind.MATRIX in kinds:
             return 2
@@ -215,7 +215,7 @@ def _eliminated(row: list[Any], pivot: list[Any], column: int) -> list[Any]:
 
 
 def balls(rows: Sequence[Sequence[sp.Expr]], point: Point) -> list[list[Any]]:
-    """The matrix at a point; rows that are not finite real numbers there are left out."""
+    """Enclosures of the rows of entries at a point; rows without finite real values there are left out."""
     found = []
     for row in rows:
         try:

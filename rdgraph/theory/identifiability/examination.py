@@ -252,7 +252,7 @@ REWRITING_SECONDS = 3.0
 
 
 def examined(system: System, expression: sp.Expr) -> Identifiability:
-    """What a form of f reveals, whatever the signs of the coefficients are."""
+    """What a form of f determines of its coefficients, for all of their signs."""
     names = [name for name, kind in system.letters.items() if is_unknown(name, kind)]
     cells = [(form, Examination(form).answer(names)) for form in forms(system, expression)]
     return cells[0][1] if len(cells) == 1 else _joined(Examination(whole(system, expression)), cells)

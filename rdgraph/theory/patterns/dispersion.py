@@ -112,7 +112,7 @@ class Dispersion(Answer):
 
     @property
     def reason(self) -> str:
-        """What the kind means."""
+        """The meaning of the kind of instability in words."""
         return MEANINGS[self.kind]
 
     @property
@@ -157,7 +157,7 @@ class Dispersion(Answer):
 
     @cached_property
     def sign_at_zero(self) -> int | None:
-        """Whether the constant mode grows (1), stays (0) or decays (-1); None where that could not be told."""
+        """Whether the constant mode grows (1), stays (0) or decays (-1); None if undecided."""
         return self.linearisation.sign_at(sp.S.Zero)
 
     @cached_property

@@ -48,7 +48,7 @@ class Solution:
 
 @dataclass
 class Solutions:
-    """What was found; with `is_complete` there are no other real solutions, whatever the coefficients.
+    """The solutions found; with `is_complete` there are no other real ones, for any coefficients.
 
     Equations that are not `algebraic` are not solved.
     """

@@ -111,7 +111,7 @@ class OperatorMatrices:
 
     @cached_property
     def balanced(self) -> tuple[OperatorMatrices, float] | None:
-        """The same in the inner product in which L is symmetric, as D^-1 W is, and the condition of the change.
+        """The operators in the inner product that makes L symmetric, as D^-1 W is, and the change's condition number.
 
         With w > 0 and w_i L_ij = w_j L_ji the matrix T L T^-1 with T = diag(sqrt(w)) is symmetric; its w is the left
         null vector of L. None where there is no such w, and where L is symmetric already.
@@ -256,7 +256,7 @@ class GraphRates(NamedTuple):
 
     @property
     def growth(self) -> float:
-        """The largest real part."""
+        """The largest real part of the eigenvalues."""
         return float(self.eigenvalues[0].real)
 
 
@@ -466,7 +466,7 @@ def joint_dispersion(
     norms: Mapping[str, Any] | None,
     to: sp.Expr,
 ) -> JointDispersion:
-    """The dispersion relation of a system with operators beside A; see `dispersion`."""
+    """The dispersion relation of a system with further operators besides A; see `dispersion`."""
     written = {x for tree in system.flow.values() for x in (n.name for n in names_in(tree))}
     further = system.operators.about(written)
     used = [*(["L"] if written & {"A", "L"} else []), *further.names]

@@ -96,7 +96,7 @@ class Kinetics:
         return not self.matrix.has(sp.nan) and not self.matrix.free_symbols & set(self.letters)
 
     def on_real_modes(self, assumes: str) -> str:
-        """What an answer about real lam assumes of a graph, beside what a state does."""
+        """What an answer about real lam assumes of a graph, in addition to what a state assumes."""
         return f"{assumes}; {REAL_MODES}" if self.matrix.has(lam) else assumes
 
     @property
@@ -106,11 +106,11 @@ class Kinetics:
 
     @property
     def transport(self) -> sp.ImmutableMatrix:
-        """What the graph adds to it, P(lam) - P(0)."""
+        """What the graph adds to the linearisation: P(lam) - P(0)."""
         return (self.matrix - self.jacobian).applyfunc(sp.expand)
 
     def at(self, values: Mapping[str, Any] | None) -> Kinetics:
-        """The same with coefficients set to numbers; decimals are taken as written."""
+        """The kinetics with coefficients set to numbers; decimals are taken as written."""
         if not values:
             return self
         known = self.coefficients

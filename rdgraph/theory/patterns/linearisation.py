@@ -67,7 +67,7 @@ class Condition:
         return f"{self.name}: {condition_in_words(self.relation)}{scope}{necessary}"
 
     def holds_at(self, numbers: Mapping[sp.Basic, sp.Expr], to: sp.Expr) -> bool:
-        """Whether it holds at numbers for all letters, exactly; raises Undecided where that cannot be told."""
+        """Whether the condition holds, exactly, at numbers for all letters; raises Undecided if that is not known."""
         put_in = self.inner.xreplace(dict(numbers))
         if not put_in.has(lam):
             answer = holds(put_in)
@@ -306,7 +306,7 @@ class Linearisation:
         )  # fmt: skip
 
     def shifted(self, rate: sp.Rational) -> Linearisation:
-        """The same with `rate` taken from every eigenvalue."""
+        """The linearisation with `rate` subtracted from every eigenvalue."""
         return Linearisation(sp.ImmutableMatrix(self.matrix - rate * sp.eye(self.size)), self.state)
 
     @property
@@ -315,7 +315,7 @@ class Linearisation:
         return {} if self.state is None else self.state.balls
 
     def sign_at(self, place: sp.Rational) -> int | None:
-        """The sign of the growth at a rational lam: 1, 0 or -1, or None where an enclosure does not tell it from 0."""
+        """The sign of the growth at a rational lam: 1, 0 or -1; None where the enclosure contains 0."""
         from flint import fmpq
 
         if self.is_rational:

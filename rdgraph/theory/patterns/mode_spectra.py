@@ -26,7 +26,7 @@ TOLERANCE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class ModeSpectrum:
-    """Eigenvalues of L in the order of their real parts, and whether L@1 = 0, as far as rounding tells.
+    """Eigenvalues of L in the order of their real parts, and whether L@1 = 0, up to rounding.
 
     `matrix` is L where it was given.
     """
@@ -52,7 +52,7 @@ class ModeSpectrum:
 
     @property
     def largest(self) -> float:
-        """The largest real part."""
+        """The largest real part of the eigenvalues of all modes."""
         return float(self.eigenvalues.real.max())
 
 

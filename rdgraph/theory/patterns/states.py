@@ -98,7 +98,7 @@ class SteadyStates(Answer):
 
     @property
     def value(self) -> tuple[SteadyState, ...]:
-        """The states."""
+        """The steady states."""
         return self.states
 
     @property
@@ -161,7 +161,7 @@ REACH = (sp.Integer(-100), sp.Integer(100))
 
 @dataclass(frozen=True)
 class LineStates:
-    """States in their order, whether each attracts the constant states beside it (None if unknown), and what is proved.
+    """States in order, whether each attracts the constant states next to it (None if unknown), and what is proved.
 
     `is_complete` is about the whole line, or about the box that was asked for.
     """
@@ -193,7 +193,7 @@ def line_states(rate: sp.Expr, letter: sp.Symbol, box: tuple[sp.Rational, sp.Rat
 
 
 def attracts(rate: sp.Expr, letter: sp.Symbol, place: sp.Expr, zeros: Sequence[sp.Expr]) -> bool | None:
-    """Whether constant states beside a zero move towards it, where all zeros of a continuous rate are given.
+    """Whether constant states next to a zero move towards it, given all zeros of a continuous rate.
 
     >>> x = sp.Symbol("x", real=True)
     >>> [attracts(x**2 * (1 - x), x, sp.Integer(k), [sp.S.Zero, sp.S.One]) for k in (0, 1)]

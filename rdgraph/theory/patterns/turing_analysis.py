@@ -304,7 +304,7 @@ class Turing(Answer):
 
     @property
     def status(self) -> Status:
-        """proved or undecided."""
+        """The status of Turing's conditions: undecided, or as certain as the reason."""
         return Status.UNDECIDED if self.value is None else certainty(self.reason)
 
     @property
@@ -319,7 +319,7 @@ class Turing(Answer):
 
     @property
     def reason(self) -> str:
-        """Why, where that was decided."""
+        """Why a Turing instability is possible or impossible, where that was decided."""
         return self.sets[TURING].reason
 
     @property
@@ -334,7 +334,7 @@ class Turing(Answer):
 
     @property
     def turing_hopf(self) -> ConditionSet:
-        """Both at once."""
+        """The conditions for Turing and Hopf instability at once."""
         return self._set(TURING_HOPF)
 
     def _set(self, name: str) -> ConditionSet:

@@ -56,7 +56,7 @@ class Magnitudes:
         return frozenset({*found, *MASKS})
 
     def is_spread(self, expression: sp.Expr) -> bool:
-        """Whether such letters occur."""
+        """Whether letters of `spread` occur in the expression."""
         return any(x.name in self.spread for x in expression.free_symbols)
 
     def size(self, expression: sp.Expr) -> sp.Expr:

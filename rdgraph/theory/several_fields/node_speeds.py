@@ -70,7 +70,7 @@ class NodeSpeeds:
 
     @property
     def varying(self) -> frozenset[sp.Symbol]:
-        """Letters that differ from node to node beside the states: node coefficients and masks."""
+        """Letters other than the states that differ from node to node: node coefficients and masks."""
         kinds = self.system.algebra.kinds
         present = {x for part in (*self.speeds.values(), *(c.inner for c in self.calls)) for x in part.free_symbols}
         return frozenset(x for x in present if kinds.get(x.name) is Kind.NODE or x.name == "M")

@@ -154,7 +154,7 @@ class Positivity(Answer):
 
     @property
     def status(self) -> Status:
-        """proved or undecided."""
+        """The status of the answer on positivity: undecided, or as certain as its reason."""
         return Status.UNDECIDED if self.value is None else certainty(self.reason)
 
     @property
@@ -167,7 +167,7 @@ class Positivity(Answer):
 
 
 def positivity(system: System, normalisation: str = "row") -> Positivity:
-    """Whether states with entries >= 0 keep them, whatever the weights >= 0 of the graph.
+    """Whether states with entries >= 0 keep them, for all weights >= 0 of the graph.
 
     >>> from rdgraph.systems.parser import parse
     >>> positivity(parse("u' = -beta*u*(A@v); v' = beta*u*(A@v) - v")).value

@@ -52,7 +52,7 @@ DEGREES = Collecting(0, None, has_degrees=True)
 
 @dataclass(frozen=True)
 class RectangleFaces:
-    """The question whether rectangles are kept by the speeds of a system, on every A that collects as said."""
+    """The question whether the speeds of a system keep a rectangle, on every A that collects as `Collecting` says."""
 
     speeds: NodeSpeeds
     collecting: Collecting
@@ -62,7 +62,7 @@ class RectangleFaces:
         return timely(self.speeds.system.domain).where(*self.collecting.conditions)
 
     def keep(self, bounds: Bounds) -> bool:
-        """Proved: f is Lipschitz inside, and on no face it points outwards."""
+        """Whether f is proved to be Lipschitz inside the bounds and to point outwards on no face."""
         faces = [(name, side) for name in bounds for side in (-1, 1)]
         return all(self.hold(bounds, name, side) for name, side in faces) and self.is_lipschitz(bounds)
 
@@ -98,7 +98,7 @@ class RectangleFaces:
         return tuple(c for name, interval in bounds.items() for c in within(State(name), interval))
 
     def starting(self, bounds: Bounds) -> tuple[sp.Basic, ...]:
-        """Starts lie in the same intervals."""
+        """The conditions that the starts lie in the intervals of their fields."""
         return tuple(c for name, interval in bounds.items() for c in within(State(start_of(name)), interval))
 
     # ------------------------------------------------------------------ what operators collect

@@ -241,7 +241,7 @@ class Rectangle(Answer):
 
     @property
     def is_bounded(self) -> bool:
-        """Proved, and finite in every field."""
+        """Whether the rectangle is proved to be kept and finite in every field."""
         return self.exists and not any(end in (sp.oo, -sp.oo) for pair in (self.bounds or {}).values() for end in pair)
 
     @property

@@ -238,8 +238,8 @@ def _named(path: Path) -> Iterator[str]:
 
 
 def test_no_other_module_names_a_function() -> None:
-    # What conformance and distillation know of single functions, as numbers, is in one file each.
-    own = {"function_records.py", "functions.py", "function_inverses.py", "function_slopes.py"}
+    # What conformance and distillation know of single functions, as numbers, is in one file.
+    own = {"function_records.py", "functions.py", "slopes_and_inverses.py"}
     own |= {"standard_form.py"}  # the presentation of waves, exponentials and moduli
     files = [p for p in sorted((ROOT / "rdgraph").rglob("*.py")) if p.name not in own]
     assert list(_named(ROOT / "rdgraph/vocabulary/function_records.py"))
