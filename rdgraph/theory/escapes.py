@@ -18,11 +18,12 @@ import sympy as sp
 
 from rdgraph.errors import Undecided
 from rdgraph.language.answer_symbols import R, h, public, s
+from rdgraph.language.normal_form import H0, H
 from rdgraph.reals.budget import limited
 from rdgraph.reals.condition_words import factored
 from rdgraph.reals.domain import Domain
 from rdgraph.reals.enclosure import holds
-from rdgraph.theory.box_faces import LocalField
+from rdgraph.theory.several_fields.node_speeds import NodeSpeeds
 
 #: With more powers of A than this, the corners are not tried one by one.
 MAX_POWERS = 4
@@ -47,9 +48,12 @@ class Escape:
 class Escapes:
     """The search for a proof that a field keeps no box, on row-stochastic A or (`stars`) on symmetric A with s > 1."""
 
-    field: LocalField
-    domain: Domain
+    field: NodeSpeeds
     stars: bool = False
+
+    @property
+    def domain(self) -> Domain:
+        return self.field.system.domain
 
     def always(self) -> Escape | None:
         """A proof that every box is left for all coefficients; None if none was found."""
@@ -106,14 +110,14 @@ class Escapes:
 
     def _held(self, stretch: sp.Expr) -> Held | None:
         """What the faces of a box must satisfy; None where the corners are too many."""
-        if len({a.power for a in self.field.averages}) > MAX_POWERS:
+        if len(self._powers) > MAX_POWERS:
             return None
         lower, upper = sp.Dummy("lower", real=True), sp.Dummy("upper", real=True)
         held: dict[sp.Basic, None] = {sp.Gt(upper, lower): None}
         for face, inward in ((lower, 1), (upper, -1)):
             for view in self._views(face, (lower, upper), stretch):
-                seen = {a.letter: view(a.power, a.inner) for a in self.field.averages}
-                speed = inward * self.field.speed.xreplace({h: face}).xreplace(seen)
+                seen = {call.letter: view(len(call.word), call.inner) for call in self.field.calls}
+                speed = inward * self.field.speed.xreplace({H: face}).xreplace(seen)
                 held[sp.Ge(speed, 0, evaluate=False)] = None
         conditions = [sp.Gt(s, 1)] if self.stars and stretch == s else []
         return [*conditions, *(c for c in held if c != sp.true)]
@@ -122,17 +126,21 @@ class Escapes:
         self, own: sp.Expr, faces: tuple[sp.Expr, sp.Expr], stretch: sp.Expr
     ) -> Iterator[Callable[[int, sp.Expr], sp.Expr]]:
         """What a node with entry `own` sees as A^k g(h), as functions of k and g, one for each corner."""
-        powers = sorted({a.power for a in self.field.averages})
-        for ends in itertools.product(faces, repeat=len(powers)):
-            at = dict(zip(powers, ends, strict=True))
-            yield lambda k, g, at=at: g.xreplace({h: at[k]})  # type: ignore[misc]
+        for ends in itertools.product(faces, repeat=len(self._powers)):
+            at = dict(zip(self._powers, ends, strict=True))
+            yield lambda k, g, at=at: g.xreplace({H: at[k]})  # type: ignore[misc]
         if self.stars:
             yield lambda k, g: sp.S.Zero
             for end in faces:
                 for scale in (stretch, 1 / stretch):
                     yield lambda k, g, end=end, scale=scale: (  # type: ignore[misc]
-                        scale * g.xreplace({h: end}) if k % 2 else g.xreplace({h: own})
+                        scale * g.xreplace({H: end}) if k % 2 else g.xreplace({H: own})
                     )
+
+    @property
+    def _powers(self) -> list[int]:
+        """The powers of A that occur."""
+        return sorted({len(call.word) for call in self.field.calls})
 
     # ------------------------------------------------------------------ states that run away
     def _runaway(self, modes: list[tuple[sp.Expr, str]]) -> Escape | None:
@@ -156,19 +164,19 @@ class Escapes:
     def _modes(self) -> Iterator[tuple[sp.Expr, str]]:
         initial = R if self.field.has_source else sp.S.Zero
         masked = {x: sp.S.One for x in self.field.varying if x.name == "M"}
-        uniform = self.field.uniform(h, initial).xreplace(masked)
+        uniform = self.field.uniform_one(h, initial).xreplace(masked)
         yield uniform, "on states equal in all nodes (A@1 = 1)"
         flips = {h: -h, R: -R}
-        alternating = self.field.uniform(h, initial, lambda k: sp.Integer(-1) ** k).xreplace(masked)
-        odd = [alternating, *(a.inner.xreplace({h: h, **_sources(a.inner)}) for a in self.field.averages)]
+        alternating = self.field.uniform_one(h, initial, sp.S.NegativeOne).xreplace(masked)
+        odd = [alternating, *(call.inner.xreplace({H: h, H0: R}) for call in self.field.calls)]
         if alternating != uniform and all(sp.expand(e + e.xreplace(flips)) == 0 for e in odd):
             yield alternating, "on states h and -h at the two ends of one edge, H0 likewise,"
 
     # ------------------------------------------------------------------ coefficients to try
     def _points(self) -> Iterator[dict[sp.Symbol, sp.Expr]]:
         """Coefficients that satisfy all assumptions: numbers of several sizes, and one that the judge finds."""
-        known = {h, R, s, *(a.letter for a in self.field.averages), *_sources(self.field.speed)}
-        parts = [self.field.speed, *(a.inner for a in self.field.averages), *self.domain.conditions]
+        known = {H, H0, R, s, *(call.letter for call in self.field.calls)}
+        parts = [self.field.speed, *(call.inner for call in self.field.calls), *self.domain.conditions]
         letters = sorted({x for e in parts for x in e.free_symbols} - known, key=str)
         generator, found = random.Random(0), 0
         for _ in range(40 * POINTS):
@@ -181,11 +189,6 @@ class Escapes:
         judged = self.domain.point() if not found else None
         if judged is not None:
             yield {x: judged.get(x, _number(x, generator)) for x in letters}
-
-
-def _sources(expression: sp.Expr) -> dict[sp.Symbol, sp.Expr]:
-    """The letter of H0 in an expression, standing for R."""
-    return {x: R for x in expression.free_symbols if x.name == "h0"}
 
 
 def _number(letter: sp.Symbol, generator: random.Random) -> sp.Rational:

@@ -30,7 +30,7 @@ from rdgraph.reals.domain import Domain
 from rdgraph.reals.maxima import Candidate, interval_candidates, maximum
 from rdgraph.reals.polynomials import cell_points, rational_polynomial, signs_to_infinity
 from rdgraph.systems.system import System
-from rdgraph.theory.box_faces import between
+from rdgraph.theory.several_fields.rectangle_faces import within
 from rdgraph.theory.step_limit_values import REAL_SPECTRUM, StepLimit, decimal, divide
 from rdgraph.vocabulary.methods import Tableau, z
 from rdgraph.vocabulary.normalisations import find_normalisation
@@ -545,7 +545,7 @@ def _symbolic_limit(block: sp.Matrix, weights: Tableau, domain: Domain) -> tuple
     if block.rows > 2:
         raise Undecided(f"{block.rows} fields act on each other; with numbers for all coefficients the limit is found")
     trace, product = sp.expand(block.trace()), sp.expand(block.det())
-    spectrum = domain.where(*between(lam, (sp.S.Zero, sp.Integer(2))))
+    spectrum = domain.where(*within(lam, (sp.S.Zero, sp.Integer(2))))
     if trace == 0 and is_at_least(product, sp.S.Zero, spectrum) is True:
         return _undamped(product, weights, domain)
     if weights.is_euler and not trace.has(lam) and sp.degree(product, lam) <= 1 and is_above(-trace, 0, domain) is True:
@@ -560,7 +560,7 @@ def real_limit(p: sp.Expr, weights: Tableau, domain: Domain) -> tuple[sp.Expr, s
     """The step limit of one field that no other acts on in return, and further remarks."""
     values = interval_candidates(p, lam, sp.S.Zero, sp.Integer(2), domain)
     strongest = maximum([*(Candidate(-c.value, c.valid) for c in values), Candidate(sp.S.Zero)], domain)
-    spectrum = domain.where(*between(lam, (sp.S.Zero, sp.Integer(2))))
+    spectrum = domain.where(*within(lam, (sp.S.Zero, sp.Integer(2))))
     if is_at_least(strongest, -p, spectrum) is False:
         raise Undecided(f"the largest damping of {p} was not found")
     growth = maximum(values, domain)

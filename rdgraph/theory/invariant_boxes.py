@@ -1,9 +1,9 @@
 """Invariant boxes: intervals [l, u] such that a state with all entries inside stays inside.
 
 Candidates for the faces are zeros of the field on states that are the same in all nodes, zero, and multiples of a free
-radius R; a box is given only if the judge proves, for all admissible coefficients and all averages over neighbours,
-that entries on its faces do not leave (`rdgraph.theory.box_faces`). Where none of them is kept, a box is sought that is
-large enough for the damping (`rdgraph.theory.face_search`), then a proof that every box is left
+radius R; a box is given only if it is proved, for all admissible coefficients and all averages over neighbours, that
+entries on its faces do not leave (`rdgraph.theory.several_fields.rectangle_faces`). Where none is kept, a box is sought
+that is large enough for the damping (`rdgraph.theory.face_search`), then a proof that every box is left
 (`rdgraph.theory.escapes`), then a region of the coefficients where a box is kept (`rdgraph.theory.face_search`).
 Row-stochastic A: averages of entries in [l, u] stay there; a node without edges has the average 0 instead, which is a
 second question wherever 0 is outside the box. Symmetric A: row sums reach s = max_i sum_j A_ij (s = 1 on regular graphs
@@ -20,6 +20,7 @@ import sympy as sp
 
 from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.language.answer_symbols import R, h, public
+from rdgraph.language.normal_form import H
 from rdgraph.reals.budget import limited, within_budget
 from rdgraph.reals.domain import NEGATIVE, POSITIVE, Domain
 from rdgraph.reals.judge import BOUNDED, remembered, rest_on_enclosures, watched
@@ -27,10 +28,18 @@ from rdgraph.reals.line_extents import in_decimals
 from rdgraph.reals.zeros import LineZero, LineZeros, line_zeros
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
-from rdgraph.theory.box_faces import STOCHASTIC, STRETCHED, SUBSTOCHASTIC, Box, Faces, Interval, LocalField, no_box
 from rdgraph.theory.escapes import Escape, Escapes
-from rdgraph.theory.face_search import FaceSearch
-from rdgraph.theory.several_fields.rectangles import NO_ISOLATED_NODES, Rectangle, rectangle
+from rdgraph.theory.face_search import Box, FaceSearch, no_box
+from rdgraph.theory.several_fields.node_speeds import NodeSpeeds
+from rdgraph.theory.several_fields.rectangle_faces import (
+    AVERAGING,
+    AVERAGING_OR_ALONE,
+    NO_ISOLATED_NODES,
+    UP_TO_S,
+    Interval,
+    RectangleFaces,
+)
+from rdgraph.theory.several_fields.rectangles import Rectangle, rectangle
 from rdgraph.vocabulary.normalisations import find_normalisation, records
 
 # ---------------------------------------------------------------------- line boxes
@@ -44,16 +53,16 @@ from rdgraph.vocabulary.normalisations import find_normalisation, records
 DECIMALS = 6
 
 
-def line_box(field: LocalField, domain: Domain) -> Box | None:
+def line_box(field: NodeSpeeds) -> Box | None:
     """A box of a field whose zeros on equal entries are numbers, or the proof that there is none.
 
     >>> from rdgraph.systems.parser import parse
-    >>> system = parse("-alpha*L@H + H - tanh(2*H)")
-    >>> box = line_box(LocalField.of(system), system.domain)
+    >>> box = line_box(NodeSpeeds.of_one(parse("-alpha*L@H + H - tanh(2*H)")))
     >>> float(box.lower), float(box.upper)
     (-0.957504, 0.957504)
     """
-    rate = None if field.has_source or field.varying else _numeric(field.uniform(h, sp.S.Zero), domain)
+    domain = field.system.domain
+    rate = None if field.has_source or field.varying else _numeric(field.uniform_one(h, sp.S.Zero), domain)
     if rate is None:
         return None
     try:
@@ -66,7 +75,7 @@ def line_box(field: LocalField, domain: Domain) -> Box | None:
     if not any(_comes_down(found, i) for i in range(len(found.zeros))):
         return _every_interval_is_left(found)
     box = _kept(found) if _is_cooperative(field, domain) else None
-    smooth = box is not None and Faces(field, domain, STOCHASTIC).is_lipschitz(box.lower, box.upper)
+    smooth = box is not None and RectangleFaces(field, AVERAGING).is_lipschitz({H.name: (box.lower, box.upper)})
     return box if smooth else None
 
 
@@ -98,13 +107,10 @@ def _every_interval_is_left(found: LineZeros) -> Box | None:
     return Box(None, None, reason, is_left=True)
 
 
-def _is_cooperative(field: LocalField, domain: Domain) -> bool:
-    """The field is affine in averages of the entries themselves, with coefficients that are never negative."""
-    for average in field.averages:
-        slope = sp.diff(field.speed, average.letter)
-        if average.inner != h or not average.affine or slope.has(h) or not domain.sign(slope).is_nonnegative:
-            return False
-    return True
+def _is_cooperative(field: NodeSpeeds, domain: Domain) -> bool:
+    """The field never falls with an average of the entries themselves, and depends on no other average."""
+    slopes = {call: sp.diff(field.speed, call.letter) for call in field.calls}
+    return all(call.inner == H and domain.sign(slope).is_nonnegative for call, slope in slopes.items())
 
 
 def _kept(found: LineZeros) -> Box | None:
@@ -222,11 +228,11 @@ def kept_box(system: System, normalisation: str) -> Box:
 
 def _found(system: System, normalisation: str) -> Box:
     try:
-        field = LocalField.of(system)
+        field = NodeSpeeds.of_one(system)
     except NotApplicable as problem:
         return no_box(f"no box was derived: {problem}")
     stochastic = find_normalisation(normalisation).averages == "stochastic"
-    search = FaceSearch(field, system.domain, STOCHASTIC if stochastic else STRETCHED)
+    search = FaceSearch(field, AVERAGING if stochastic else UP_TO_S)
     try:
         found = limited(SEARCH_SECONDS, search.best)
     except Undecided:
@@ -242,20 +248,20 @@ def _found(system: System, normalisation: str) -> Box:
 
 def _absent(system: System, normalisation: str) -> Box:
     """What is left to say where no box is kept for all coefficients on every graph."""
-    domain, row = system.domain, find_normalisation(normalisation).averages == "stochastic"
+    row = find_normalisation(normalisation).averages == "stochastic"
     try:
-        field = LocalField.of(system)
+        field = NodeSpeeds.of_one(system)
     except NotApplicable as problem:
-        mixed = _mixed(system, domain, stars=not row)
+        mixed = _mixed(system, stars=not row)
         return no_box(f"no box was derived: {problem}") if mixed is None else mixed
-    escapes = Escapes(field, domain, stars=not row)
-    search = FaceSearch(field, domain, STOCHASTIC if row else STRETCHED)
+    escapes = Escapes(field, stars=not row)
+    search = FaceSearch(field, AVERAGING if row else UP_TO_S)
     regular = None if row else kept_box(system, "row")
     ways: list[Callable[[], Box | None]] = [
         lambda: _box_of_escape(escapes.always()),
         lambda: search.conditional(escapes),
     ]
-    ways += [lambda: line_box(field, domain)] if row else []
+    ways += [lambda: line_box(field)] if row else []
     ways.append(lambda: _box_of_escape(escapes.somewhere()))
     found = next((box for way in ways if (box := way()) is not None), None)
     if regular is None or not regular.exists:
@@ -274,13 +280,13 @@ def _absent(system: System, normalisation: str) -> Box:
     )  # fmt: skip
 
 
-def _mixed(system: System, domain: Domain, *, stars: bool) -> Box | None:
+def _mixed(system: System, *, stars: bool) -> Box | None:
     """Systems with mixing matrices: multiples of the identity show that every box is left."""
     try:
-        field = LocalField.of(system, scaled=True)
+        field = NodeSpeeds.of_one(system, scaled=True)
     except NotApplicable:
         return None
-    return _box_of_escape(Escapes(field, domain, stars).somewhere())
+    return _box_of_escape(Escapes(field, stars).somewhere())
 
 
 def _box_of_escape(escape: Escape | None) -> Box | None:
@@ -289,10 +295,10 @@ def _box_of_escape(escape: Escape | None) -> Box | None:
 
 def _with_isolated(found: Box, search: FaceSearch) -> Box:
     """The row box, and what remains of it where a node without edges sees the average 0."""
-    lonely = replace(search, rows=SUBSTOCHASTIC)
+    lonely = replace(search, collecting=AVERAGING_OR_ALONE)
     faces = lonely.faces(found.start)
-    if faces.keep(found.lower, found.upper):
-        others = tuple(box for box in found.others if faces.keep(*box))
+    if faces.keep({H.name: (found.lower, found.upper)}):
+        others = tuple(box for box in found.others if faces.keep({H.name: box}))
         return replace(found, with_isolated=(found.lower, found.upper), others=others)
     own = lonely.best()
     remains = f"[{public(own.lower)}, {public(own.upper)}] is kept" if own is not None else "no box was found"

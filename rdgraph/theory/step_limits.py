@@ -18,8 +18,8 @@ from types import MappingProxyType
 import sympy as sp
 
 from rdgraph.errors import NotApplicable, Undecided
-from rdgraph.language.answer_symbols import R, h, h0, lam, public
-from rdgraph.language.normal_form import Act, H, Mix, State
+from rdgraph.language.answer_symbols import R, h, lam, public
+from rdgraph.language.normal_form import H0, Act, H, Mix, State
 from rdgraph.language.tree import Kind
 from rdgraph.reals.branches import branches, is_above, is_at_least, is_defined, sided_slope, with_moduli
 from rdgraph.reals.budget import limited, within_budget
@@ -32,13 +32,21 @@ from rdgraph.reals.rewriting import outermost
 from rdgraph.systems.canonical.cancelled_parts import Nought
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
-from rdgraph.theory.box_faces import STOCHASTIC, STRETCHED, SUBSTOCHASTIC, Faces, Interval, LocalField, between
 from rdgraph.theory.field_step_limits import real_limit, several_fields_limit, spectrum_of
 from rdgraph.theory.gradient_flow import gradient_flow
 from rdgraph.theory.invariant_boxes import check_averages, kept_box
 from rdgraph.theory.lipschitz import own_norm, raw_constant
 from rdgraph.theory.several_fields.magnitudes import Magnitudes
-from rdgraph.theory.several_fields.rectangles import NO_ISOLATED_NODES
+from rdgraph.theory.several_fields.node_speeds import NodeSpeeds
+from rdgraph.theory.several_fields.rectangle_faces import (
+    AVERAGING,
+    AVERAGING_OR_ALONE,
+    NO_ISOLATED_NODES,
+    UP_TO_S,
+    Interval,
+    RectangleFaces,
+    within,
+)
 from rdgraph.theory.slope_bounds import extremes, is_kinked, slopes
 from rdgraph.theory.step_limit_values import REAL_SPECTRUM, StepLimit, decimal, divide, shown
 from rdgraph.vocabulary.methods import Tableau, tableau
@@ -123,19 +131,19 @@ def _from_above(
 
 def at_equal_states(system: System, domain: Domain) -> Damping:
     """A bound for the damping of the linearised flow at states that are the same in all nodes, where A@1 = 1."""
-    field = LocalField.of(system)
+    field = NodeSpeeds.of_one(system)
     if field.varying:
         raise Undecided("coefficients of nodes leave no state that is the same in all of them")
-    seen = {a.letter: a.inner for a in field.averages}
+    seen = {call.letter: call.inner for call in field.calls}
     if any(is_kinked(call, seen) for call in field.speed.atoms(sp.Function)):
         raise Undecided("the field has a kink at states that are the same in all nodes")
-    own = sp.diff(field.speed, h).xreplace(seen)
+    own = sp.diff(field.speed, H).xreplace(seen)
     rest: dict[int, sp.Expr] = {}
-    for a in field.averages:
-        slope = sp.diff(field.speed, a.letter).xreplace(seen) * sp.diff(a.inner, h)
-        rest[a.power] = rest.get(a.power, sp.S.Zero) + slope
+    for call in field.calls:
+        slope = sp.diff(field.speed, call.letter).xreplace(seen) * sp.diff(call.inner, H)
+        rest[len(call.word)] = rest.get(len(call.word), sp.S.Zero) + slope
 
-    if any(slope.has(h0) for slope in (own, *rest.values())):
+    if any(slope.has(H0) for slope in (own, *rest.values())):
         raise Undecided("the slopes depend on H0")
 
     def strongest(local: bool) -> sp.Expr:
@@ -146,8 +154,8 @@ def at_equal_states(system: System, domain: Domain) -> Damping:
 
 
 def _largest(expression: sp.Expr, domain: Domain, local: bool, *, modulus: bool) -> sp.Expr:
-    """A bound for an expression, or for its modulus, over all entries h or those with |h| <= R."""
-    steep = extremes(expression.xreplace({h: H}), domain, local=local)
+    """A bound for an expression, or for its modulus, over all entries H or those with |H| <= R."""
+    steep = extremes(expression, domain, local=local)
     negated = [Candidate(-c.value, c.valid) for c in steep.candidates if modulus]
     return steep.restore(maximum([*steep.candidates, *negated], steep.domain(domain)))
 
@@ -332,7 +340,7 @@ def _directed_limit(system: System, weights: Tableau, domain: Domain) -> sp.Expr
         )
     except (Undecided, sp.PolynomialError, NotImplementedError):
         return None
-    inside = domain.where(*between(c, (sp.S.NegativeOne, sp.S.One)))
+    inside = domain.where(*within(c, (sp.S.NegativeOne, sp.S.One)))
     if worst.has(sp.oo, -sp.oo, sp.zoo, sp.nan) or is_above(worst, sp.S.Zero, domain) is not True:
         return None
     return shown(divide(sp.S.One, worst, domain)) if is_at_least(-2 * real * worst, square, inside) else None
@@ -347,8 +355,8 @@ def _box_keeping(system: System, normalisation: str, weights: Tableau, isolated:
     if lower is None or upper is None or lower.has(R) or upper.has(R):
         raise Undecided("no box of one size was found that a step could keep")
     stretched = find_normalisation(normalisation).averages == "stretched"
-    rows = STRETCHED if stretched else STOCHASTIC if box.assumes else SUBSTOCHASTIC
-    faces = Faces(LocalField.of(system), system.domain.where(*rows.conditions), rows, box.start)
+    collecting = UP_TO_S if stretched else AVERAGING if box.assumes else AVERAGING_OR_ALONE
+    faces = RectangleFaces(NodeSpeeds.of_one(system), collecting, None if box.start is None else {H.name: box.start})
     proposals: tuple[Callable[..., sp.Expr], ...] = (_outward_quotient, _steepest_slope)
     for propose in proposals:
         try:
@@ -358,34 +366,36 @@ def _box_keeping(system: System, normalisation: str, weights: Tableau, isolated:
         if worst != 0 and is_defined(worst, faces.domain) and _keeps(worst, faces, lower, upper):
             text = f"keeps the box [{public(lower)}, {public(upper)}]"
             limit = shown(divide(sp.S.One, worst, faces.domain))
-            rests = any(sp.simplify(faces.field.uniform(face, sp.S.Zero, rows.highest)) == 0 for face in (lower, upper))
+            highest = sp.sympify(collecting.highest)
+            rests = any(sp.simplify(faces.speeds.uniform_one(face, sp.S.Zero, highest)) == 0 for face in (lower, upper))
             sharp = weights.is_euler and rests and _leaves(worst / LARGER, faces, lower, upper)
             return StepLimit(limit, text, "box", box.assumes, is_sharp=sharp)
     raise Undecided(f"no Euler step that keeps [{public(lower)}, {public(upper)}] was proved")
 
 
-def _outward_quotient(system: System, faces: Faces, lower: sp.Expr, upper: sp.Expr) -> sp.Expr:
+def _outward_quotient(system: System, faces: RectangleFaces, lower: sp.Expr, upper: sp.Expr) -> sp.Expr:
     """The largest quotient of outward speed and distance to a face, averages being where they push most."""
     candidates = [Candidate(sp.S.Zero)]
     for face, sign in ((upper, 1), (lower, -1)):
-        pushing = {a.letter: faces.rows.highest(a.power) * face for a in faces.field.averages}
-        speed = sp.expand(sign * faces.field.speed.xreplace(pushing))
-        if not speed.is_polynomial(h):
+        highest = sp.sympify(faces.collecting.highest)
+        pushing = {call.letter: highest ** len(call.word) * face for call in faces.speeds.calls}
+        speed = sp.expand(sign * faces.speeds.speed.xreplace(pushing))
+        if not speed.is_polynomial(H):
             raise Undecided("the speed is not a polynomial")
-        quotient, rest = sp.div(sp.Poly(speed, h), sp.Poly(sign * (face - h), h))
+        quotient, rest = sp.div(sp.Poly(speed, H), sp.Poly(sign * (face - H), H))
         if sp.simplify(rest.as_expr()) != 0:
             raise Undecided("the speed does not vanish on the face")
-        candidates += interval_candidates(quotient.as_expr(), h, lower, upper, faces.domain)
+        candidates += interval_candidates(quotient.as_expr(), H, lower, upper, faces.domain)
     return maximum(candidates, faces.domain)
 
 
-def _steepest_slope(system: System, faces: Faces, lower: sp.Expr, upper: sp.Expr) -> sp.Expr:
+def _steepest_slope(system: System, faces: RectangleFaces, lower: sp.Expr, upper: sp.Expr) -> sp.Expr:
     """The largest -df/dh: with step times it at most 1, h + step f grows with h and is extreme on the faces."""
-    slope = sp.expand(sp.diff(faces.field.speed, h))
-    if any(slope.has(a.letter) for a in faces.field.averages) or not slope.free_symbols.isdisjoint(faces.field.varying):
+    slope = sp.expand(sp.diff(faces.speeds.speed, H))
+    if slope.free_symbols & {*faces.speeds.varying, *(call.letter for call in faces.speeds.calls)}:
         raise Undecided("the slope depends on the neighbours or on the node")
-    if slope.is_polynomial(h):
-        found = interval_candidates(-slope, h, lower, upper, faces.domain)
+    if slope.is_polynomial(H):
+        found = interval_candidates(-slope, H, lower, upper, faces.domain)
         return maximum([Candidate(sp.S.Zero), *found], faces.domain)
     own = system.structure.generator.get(0, sp.S.Zero)
     steep = slopes(system.structure.reaction, faces.domain, local=False)
@@ -393,15 +403,15 @@ def _steepest_slope(system: System, faces: Faces, lower: sp.Expr, upper: sp.Expr
     return steep.restore(maximum([Candidate(sp.S.Zero), *values], steep.domain(faces.domain)))
 
 
-def _distances(rate: sp.Expr, faces: Faces, box: Interval) -> Iterator[tuple[sp.Expr, tuple[sp.Basic, ...]]]:
+def _distances(rate: sp.Expr, faces: RectangleFaces, box: Interval) -> Iterator[tuple[sp.Expr, tuple[sp.Basic, ...]]]:
     """`rate` times the distances to both faces after a step 1/rate, at every corner of the averages' ranges."""
-    lower, upper = box
-    for distance in (rate * (h - lower) + faces.field.speed, rate * (upper - h) - faces.field.speed):
-        for value, facts in faces.corners(distance, box):
-            yield value, (*facts, *between(h, box))
+    (lower, upper), bounds = box, {H.name: box}
+    for distance in (rate * (H - lower) + faces.speeds.speed, rate * (upper - H) - faces.speeds.speed):
+        for value, facts in faces.values(distance, bounds):
+            yield value, (*facts, *faces.starting(bounds), *faces.inside(bounds))
 
 
-def _keeps(worst: sp.Expr, faces: Faces, lower: sp.Expr, upper: sp.Expr) -> bool:
+def _keeps(worst: sp.Expr, faces: RectangleFaces, lower: sp.Expr, upper: sp.Expr) -> bool:
     """Proved: no step 1/rate leaves the box, for any rate from `worst` on."""
     rate = sp.Dummy("rate", positive=True)
     inside = faces.domain.where(_at_least(rate, worst))
@@ -420,10 +430,10 @@ def _at_least(letter: sp.Symbol, value: sp.Expr) -> sp.Basic:
     return sp.Ge(letter, value, evaluate=False)
 
 
-def _leaves(rate: sp.Expr, faces: Faces, lower: sp.Expr, upper: sp.Expr) -> bool:
+def _leaves(rate: sp.Expr, faces: RectangleFaces, lower: sp.Expr, upper: sp.Expr) -> bool:
     """A point was found, with coefficients of ordinary size, at which a step 1/rate leaves the box."""
-    letters = rate.free_symbols - {h}
-    ordinary = faces.domain.where(*(bound for x in sorted(letters, key=str) for bound in between(x, ORDINARY)))
+    letters = sorted(rate.free_symbols, key=str)
+    ordinary = faces.domain.where(*(bound for x in letters for bound in within(x, ORDINARY)))
     return any(
         ordinary.point(sp.Gt(rate, 0, evaluate=False), *facts, sp.Lt(distance, 0, evaluate=False)) is not None
         for distance, facts in _distances(rate, faces, (lower, upper))

@@ -116,9 +116,9 @@ class Magnitudes:
             return sp.oo
         if isinstance(call, sp.exp):
             return self._exponential(call.args[0])
-        slope = largest_slope(call)
-        if slope.is_finite and not has_gap(call):
-            at_zero = self.size(call.func(sp.S.Zero))
+        slope, at_zero = largest_slope(call), call.func(sp.S.Zero)
+        if slope.is_finite and not has_gap(call) and at_zero != call:  # nothing is known of a learned function at zero
+            at_zero = self.size(at_zero)
             return _sum((at_zero, _product((slope, self.size(call.args[0])))))
         return sp.oo
 

@@ -209,7 +209,7 @@ def _open(faces: RectangleFaces, cone: dict[str, tuple[sp.Expr, sp.Expr]]) -> Po
     positive = {State(name): sp.Symbol(f"{name}_positive", positive=True) for name in cone}
     domain = faces.domain.where(*faces.starting(cone))
     for name in cone:
-        for value, facts in faces.values(name, cone, {}):
+        for value, facts in faces.values(faces.speeds.speeds[name], cone):
             rest = _beside_itself(sp.expand(value), State(name)).xreplace(positive)
             own = domain.where(*(c.xreplace(positive) for c in facts))
             smooth = not has_gap(rest) and is_defined(rest, own, smooth=True)

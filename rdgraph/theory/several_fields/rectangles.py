@@ -26,6 +26,7 @@ from rdgraph.theory.several_fields.rectangle_faces import (
     AVERAGING,
     AVERAGING_OR_ALONE,
     DEGREES,
+    NO_ISOLATED_NODES,
     UP_TO_S,
     Bounds,
     Collecting,
@@ -85,19 +86,12 @@ def _ends(faces: RectangleFaces, name: str) -> list[sp.Expr]:
     """Positive zeros of a field's speed on states equal in all nodes, the other fields zero; then any radius."""
     system, state = faces.speeds.system, State(name)
     others = {x: sp.S.Zero for n, x in states_of(system).items() if n != name}
-    uniform = faces.speeds.speeds[name].xreplace({c.letter: _uniform(faces, c) for c in faces.speeds.calls})
-    uniform = uniform.xreplace(others)
+    highest = faces.collecting.highest
+    uniform = faces.speeds.uniform(name, others, sp.S.One if highest is None else highest)
     if uniform.has(TIME, *starts_of(system).values()):
         return [R]
-    found = [z for z in zeros(sp.expand(uniform), state) if faces.domain.sign(z) is POSITIVE and not z.has(state)]
+    found = [z for z in zeros(uniform, state) if faces.domain.sign(z) is POSITIVE and not z.has(state)]
     return [*found, R]
-
-
-def _uniform(faces: RectangleFaces, call: Call) -> sp.Expr:
-    """What a call makes of a state that is equal in all nodes, with the largest row sums."""
-    if "L" in call.word:
-        return sp.S.Zero
-    return call.inner if faces.collecting.highest is None else faces.collecting.highest ** len(call.word) * call.inner
 
 
 # ---------------------------------------------------------------------- damping
@@ -188,7 +182,6 @@ def _sizes(speed: sp.Expr, letter: sp.Symbol) -> set[sp.Symbol]:
 # ---------------------------------------------------------------------- rectangles
 #: Seconds of the search for a rectangle, and of a proof of one.
 SEARCH_SECONDS, PROOF_SECONDS = 4.0, 2.5
-NO_ISOLATED_NODES = "no node is without incoming edges"
 NOT_FOUND = (
     "undecided: no rectangle was found; tried zeros of the speeds, a common radius and sizes at which damping exceeds "
     "the rest"
