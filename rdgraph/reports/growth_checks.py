@@ -11,8 +11,8 @@ from rdgraph.reals.branches import is_above, is_at_least
 from rdgraph.reals.condition_words import condition_in_words, in_words
 from rdgraph.reports.findings import IF, INFO, OK, PROBLEM, UNKNOWN, Finding
 from rdgraph.reports.run_settings import RunSettings
+from rdgraph.theory.field_step_limits import REAL_SPECTRUM
 from rdgraph.theory.filters import growth_rate
-from rdgraph.theory.step_limit_values import REAL_SPECTRUM
 
 MAX_AMPLIFICATION = 1e6
 MAX_RELATIVE_ERROR = 0.1

@@ -15,11 +15,11 @@ from rdgraph.reports.findings import IF, INFO, OK, PROBLEM, UNKNOWN, Finding
 from rdgraph.reports.run_settings import RunSettings
 from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
+from rdgraph.theory.field_step_limits import StepLimit
 from rdgraph.theory.filters import symbol
 from rdgraph.theory.global_existence import GLOBAL, LOCAL, existence
 from rdgraph.theory.invariant_boxes import Box, single_box
 from rdgraph.theory.reaction_flows import closed_rate
-from rdgraph.theory.step_limit_values import StepLimit
 from rdgraph.theory.step_limits import step_limit
 from rdgraph.vocabulary.methods import tableau
 

@@ -37,8 +37,7 @@ from rdgraph.theory.blowup import BlowUp, fate
 from rdgraph.theory.growth_at_infinity import Trend, growth
 from rdgraph.theory.several_fields.magnitudes import Magnitudes
 from rdgraph.theory.several_fields.node_speeds import NodeSpeeds, has_gap, normal_forms, starts_of, states_of, timely
-from rdgraph.theory.several_fields.positivity import positivity
-from rdgraph.theory.several_fields.rectangles import rectangle
+from rdgraph.theory.several_fields.rectangles import positivity, rectangle
 from rdgraph.vocabulary.normalisations import find_normalisation
 
 GLOBAL, LOCAL = "global", "local"

@@ -32,7 +32,16 @@ from rdgraph.reals.rewriting import outermost
 from rdgraph.systems.canonical.cancelled_parts import Nought
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
-from rdgraph.theory.field_step_limits import real_limit, several_fields_limit, spectrum_of
+from rdgraph.theory.field_step_limits import (
+    REAL_SPECTRUM,
+    StepLimit,
+    decimal,
+    divide,
+    real_limit,
+    several_fields_limit,
+    shown,
+    spectrum_of,
+)
 from rdgraph.theory.gradient_flow import gradient_flow
 from rdgraph.theory.invariant_boxes import check_averages, kept_box
 from rdgraph.theory.lipschitz import own_norm, raw_constant
@@ -48,7 +57,6 @@ from rdgraph.theory.several_fields.rectangle_faces import (
     within,
 )
 from rdgraph.theory.slope_bounds import extremes, is_kinked, slopes
-from rdgraph.theory.step_limit_values import REAL_SPECTRUM, StepLimit, decimal, divide, shown
 from rdgraph.vocabulary.methods import Tableau, tableau
 from rdgraph.vocabulary.normalisations import find_normalisation
 

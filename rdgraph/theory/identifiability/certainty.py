@@ -16,8 +16,7 @@ import sympy as sp
 from rdgraph.errors import Undecided
 from rdgraph.reals.budget import limited
 from rdgraph.reals.judge import Possibility, Ruling, possible
-from rdgraph.theory.identifiability.entries import FieldEntries, Point, balls, certain_rank
-from rdgraph.theory.identifiability.form import KINKED
+from rdgraph.theory.identifiability.entries import KINKED, FieldEntries, Point, balls, certain_rank
 from rdgraph.vocabulary.functions import REALS, Span, at_zero, record_of
 
 # ---------------------------------------------------------------------- readings

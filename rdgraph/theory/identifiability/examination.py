@@ -21,14 +21,18 @@ from rdgraph.systems.canonical.function_identities import CanonicalForm, canonic
 from rdgraph.systems.system import System
 from rdgraph.theory.identifiability.certainty import Certainty
 from rdgraph.theory.identifiability.entries import (
+    KINKED,
+    ExaminedForm,
     FieldEntries,
     Point,
     admissible_points,
     balls,
     certain_rank,
+    forms,
+    is_unknown,
     sample_states,
+    whole,
 )
-from rdgraph.theory.identifiability.form import KINKED, ExaminedForm, forms, is_unknown, whole
 
 # ---------------------------------------------------------------------- answer
 # The answer about identifiability: what f reveals, and how certain that is.

@@ -134,8 +134,7 @@ def _losses(everywhere: Identifiability, here: Identifiability) -> str:
 
 def _measured(system: System, everywhere: Identifiability, place: Place) -> Identifiability:
     """The answer on a graph for any system: which combinations survive, measured at random states."""
-    from rdgraph.theory.identifiability.entries import FieldEntries, admissible_points
-    from rdgraph.theory.identifiability.form import ExaminedForm, is_unknown
+    from rdgraph.theory.identifiability.entries import ExaminedForm, FieldEntries, admissible_points, is_unknown
     from rdgraph.theory.identifiability.on_graph import measure, unknown_values
 
     letters = {n: kind for n, kind in system.letters.items() if is_unknown(n, kind) and n not in everywhere.hidden}

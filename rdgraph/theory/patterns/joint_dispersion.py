@@ -30,8 +30,8 @@ from rdgraph.theory.patterns.growth_bounds import BoundProblem, GrowthBound, Ope
 from rdgraph.theory.patterns.kinetics import Actions, Kinetics, system_kinetics
 from rdgraph.theory.patterns.linearisation import Linearisation
 from rdgraph.theory.patterns.mode_spectra import ROUNDING, RangeBox, check_degrees, laplacian_of, matrix_of, range_box
-from rdgraph.theory.patterns.state_choice import state_at
 from rdgraph.theory.patterns.states import SteadyState
+from rdgraph.theory.patterns.steady_states import state_at
 from rdgraph.vocabulary.exact_numbers import exact_number
 from rdgraph.wording import html_table
 

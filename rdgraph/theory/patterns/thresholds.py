@@ -22,7 +22,6 @@ from rdgraph.reals.budget import within_budget
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
 from rdgraph.theory.patterns.bands import between, characteristic, hurwitz_determinants, real_roots
-from rdgraph.theory.patterns.critical_ratios import check_slopes
 from rdgraph.theory.patterns.dispersion import (
     ANTI,
     END,
@@ -38,9 +37,9 @@ from rdgraph.theory.patterns.dispersion import (
 )
 from rdgraph.theory.patterns.kinetics import Kinetics, system_kinetics
 from rdgraph.theory.patterns.mode_spectra import ModeSpectrum, check_degrees, mode_spectrum
-from rdgraph.theory.patterns.state_choice import state_at
 from rdgraph.theory.patterns.states import EXACT, SteadyState, shown
-from rdgraph.theory.patterns.steady_states import solve_states
+from rdgraph.theory.patterns.steady_states import solve_states, state_at
+from rdgraph.theory.patterns.turing_analysis import check_slopes
 from rdgraph.vocabulary.exact_numbers import exact_number
 from rdgraph.wording import html_table
 

@@ -14,7 +14,7 @@ import rdgraph.language.printer as printer
 import rdgraph.language.size_limits as size_limits
 import rdgraph.language.sympy_form as sympy_form
 import rdgraph.language.tree as tree
-import rdgraph.theory.equality.definedness as definedness
+import rdgraph.theory.equality.equality_proof as definedness
 import rdgraph.theory.equality.exact_values as exact_values
 from rdgraph.errors import RdgraphError
 from rdgraph.language.printer import to_latex, to_text
