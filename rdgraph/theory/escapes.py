@@ -78,11 +78,11 @@ class Escapes:
         reason = (self._runs_away_at if self.field.has_source else self._no_faces_at)(point)
         if not reason:
             return None
-        told = tuple(sorted((x.name, value) for x, value in point.items()))
-        if not told:
+        coefficients = tuple(sorted((x.name, value) for x, value in point.items()))
+        if not coefficients:
             return Escape(reason)
-        where = ", ".join(f"{name} = {value}" for name, value in told)
-        return Escape(f"no box is kept for all coefficients: with {where} {reason}", told)
+        where = ", ".join(f"{name} = {value}" for name, value in coefficients)
+        return Escape(f"no box is kept for all coefficients: with {where} {reason}", coefficients)
 
     # ------------------------------------------------------------------ corners
     def _no_faces(self) -> Escape | None:
@@ -123,7 +123,7 @@ class Escapes:
         return [*conditions, *(c for c in held if c != sp.true)]
 
     def _views(
-        self, own: sp.Expr, faces: tuple[sp.Expr, sp.Expr], stretch: sp.Expr
+        self, entry: sp.Expr, faces: tuple[sp.Expr, sp.Expr], stretch: sp.Expr
     ) -> Iterator[Callable[[int, sp.Expr], sp.Expr]]:
         """What a node with entry `own` sees as A^k g(h), as functions of k and g, one for each corner."""
         for ends in itertools.product(faces, repeat=len(self._powers)):
@@ -134,7 +134,7 @@ class Escapes:
             for end in faces:
                 for scale in (stretch, 1 / stretch):
                     yield lambda k, g, end=end, scale=scale: (  # type: ignore[misc]
-                        scale * g.xreplace({H: end}) if k % 2 else g.xreplace({H: own})
+                        scale * g.xreplace({H: end}) if k % 2 else g.xreplace({H: entry})
                     )
 
     @property
@@ -178,15 +178,15 @@ class Escapes:
         known = {H, H0, R, s, *(call.letter for call in self.field.calls)}
         parts = [self.field.speed, *(call.inner for call in self.field.calls), *self.domain.conditions]
         letters = sorted({x for e in parts for x in e.free_symbols} - known, key=str)
-        generator, found = random.Random(0), 0
+        generator, count = random.Random(0), 0
         for _ in range(40 * POINTS):
             point = {x: _number(x, generator) for x in letters}
             if all(holds(c, point) for c in self.domain.conditions):
-                found += 1
+                count += 1
                 yield point
-            if found >= POINTS or not letters:
+            if count >= POINTS or not letters:
                 return
-        judged = self.domain.point() if not found else None
+        judged = self.domain.point() if not count else None
         if judged is not None:
             yield {x: judged.get(x, _number(x, generator)) for x in letters}
 
@@ -211,10 +211,10 @@ def _runs_away(speed: sp.Expr, domain: Domain, has_source: bool) -> str:
 
     With a source, H0 = R lies in boxes with positive states alone: those without any are left from H0 = -R.
     """
-    found = _escape(speed, R, domain, has_source)
-    if has_source and found and not _escape(speed.xreplace({R: -R}), -R, domain, has_source):
+    reason = _escape(speed, R, domain, has_source)
+    if has_source and reason and not _escape(speed.xreplace({R: -R}), -R, domain, has_source):
         return ""
-    return found
+    return reason
 
 
 def _escape(speed: sp.Expr, start: sp.Expr, domain: Domain, has_source: bool) -> str:

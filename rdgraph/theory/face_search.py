@@ -155,12 +155,12 @@ def absorbing_radius(faces: RectangleFaces) -> Radius | None:
     highest = sp.sympify(faces.collecting.highest)
     sides = [_Face(field, faces.domain, highest, side) for side in (1, -1)]
     try:
-        found = [face.radius() for face in sides]
+        radii = [face.radius() for face in sides]
     except _Unbounded:
         return None
     least = [R] if field.has_source else []
-    needed = {x for radius in found for x in radius.positive}
-    return Radius(sp.Max(*least, *(radius.value for radius in found)), tuple(sorted(needed, key=str)))
+    needed = {x for radius in radii for x in radius.positive}
+    return Radius(sp.Max(*least, *(radius.value for radius in radii)), tuple(sorted(needed, key=str)))
 
 
 def _has_pieces(call: sp.Expr) -> bool:
@@ -228,7 +228,7 @@ class _Face:
         return sp.S.Zero if sign.is_nonpositive else coefficient if sign.is_nonnegative else sp.Abs(coefficient)
 
     # ------------------------------------------------------------------ sizes
-    def _size(self, expression: sp.Expr, U: sp.Symbol, *, own: bool) -> Powers:
+    def _size(self, expression: sp.Expr, U: sp.Symbol, *, is_own: bool) -> Powers:
         """Powers of U whose sum bounds |expression|; `own`: U is the entry itself, not a bound of another one's."""
         if expression in (U, H):
             return {sp.S.One: sp.S.One}
@@ -242,42 +242,42 @@ class _Face:
             return {sp.S.Zero: sp.S.One}  # a mask
         if not expression.has(U, H) and not expression.free_symbols & self._foreign:
             return {sp.S.Zero: self._modulus(expression)}
-        return self._composed(expression, U, own)
+        return self._composed(expression, U, is_own)
 
     def _modulus(self, expression: sp.Expr) -> sp.Expr:
         sign = self.domain.sign(expression)
         return expression if sign.is_nonnegative else -expression if sign.is_nonpositive else sp.Abs(expression)
 
-    def _composed(self, expression: sp.Expr, U: sp.Symbol, own: bool) -> Powers:
+    def _composed(self, expression: sp.Expr, U: sp.Symbol, is_own: bool) -> Powers:
         match expression:
             case sp.Add():
-                return _total(*(self._size(a, U, own=own) for a in expression.args))
+                return _total(*(self._size(a, U, own=is_own) for a in expression.args))
             case sp.Mul():
                 product: Powers = {sp.S.Zero: sp.S.One}
                 for a in expression.args:
-                    product = _product(product, self._size(a, U, own=own))
+                    product = _product(product, self._size(a, U, own=is_own))
                 return product
             case sp.Pow(exp=sp.Integer()) if expression.exp > 0:
-                return self._composed(sp.Mul(*[expression.base] * int(expression.exp), evaluate=False), U, own)
+                return self._composed(sp.Mul(*[expression.base] * int(expression.exp), evaluate=False), U, is_own)
             case sp.Pow(exp=sp.Rational()):
-                return self._root(expression, U, own)
+                return self._root(expression, U, is_own)
         largest = largest_value(expression)
         if largest.is_finite:
             return {sp.S.Zero: largest}
         record = record_of(expression)
         if record is not None and record.is_lipschitz and record.at_zero is not None:
-            inner, slope = self._size(expression.args[0], U, own=own), largest_slope(expression)
+            inner, slope = self._size(expression.args[0], U, own=is_own), largest_slope(expression)
             grown = {degree: slope * size for degree, size in inner.items()}
             return _total(grown, {sp.S.Zero: sp.Abs(record.at_zero)})
         if isinstance(expression, sp.exp) and self.domain.sign(expression.args[0]).is_nonpositive:
             return {sp.S.Zero: sp.S.One}
-        if isinstance(expression, sp.exp) and own:
+        if isinstance(expression, sp.exp) and is_own:
             slope, rest = sp.diff(expression.args[0], U), expression.args[0].subs(U, 0)
             if not slope.has(U) and self.domain.sign(slope).is_nonpositive and not rest.free_symbols & self._foreign:
                 return {sp.S.Zero: sp.exp(rest)}
         raise _Unbounded
 
-    def _root(self, power: sp.Pow, U: sp.Symbol, own: bool) -> Powers:
+    def _root(self, power: sp.Pow, U: sp.Symbol, is_own: bool) -> Powers:
         """(c_0 + ... + c_n U^n)^q with no c_j negative: a sum of roots, or for q < 0 what one of its terms allows."""
         x = U if power.base.has(U) else H
         if not power.base.is_polynomial(x) or power.base.free_symbols & self._foreign:
@@ -288,7 +288,7 @@ class _Face:
             raise _Unbounded
         if 0 < power.exp < 1:
             return {d * power.exp: c**power.exp for d, c in terms.items()}
-        degree = max(terms) if own and x == U else sp.S.Zero
+        degree = max(terms) if is_own and x == U else sp.S.Zero
         least = terms.get(degree, sp.S.Zero)
         if power.exp < 0 and self.domain.proves(sp.Gt(least, 0, evaluate=False)) is True:
             return {degree * power.exp: least**power.exp}
@@ -333,12 +333,12 @@ def weakest(faces: RectangleFaces, candidates: Sequence[sp.Expr]) -> Proviso | N
     >>> weakest(RectangleFaces(one, AVERAGING), [-R, R]).where
     alpha - beta >= 0
     """
-    found = [
+    provisos = [
         proviso for lower in candidates for upper in candidates
         if lower != upper and (proviso := _proviso(faces, lower, upper)) is not None
     ]  # fmt: skip
     best = None
-    for rival in sorted(found, key=lambda p: p.where.count_ops()):
+    for rival in sorted(provisos, key=lambda p: p.where.count_ops()):
         if best is None or (_implies(best, rival, faces.domain) and not _implies(rival, best, faces.domain)):
             best = rival
     return best
@@ -412,10 +412,10 @@ def _corner_values(faces: RectangleFaces, inward: int, face: sp.Expr, bounds: Bo
 def _stripped(value: sp.Expr, domain: Domain) -> sp.Expr:
     """The value without its positive factors, R among them; a root alone has the sign of what is under it."""
     parts = sp.Mul.make_args(sp.factor(value) if value.is_rational_function() else value)
-    kept = [f for f in parts if domain.sign(f) is not POSITIVE]
-    if len(kept) == 1 and isinstance(kept[0], sp.Pow) and kept[0].exp == sp.S.Half:
-        kept = [kept[0].base]
-    return sp.expand(sp.Mul(*kept))
+    factors = [f for f in parts if domain.sign(f) is not POSITIVE]
+    if len(factors) == 1 and isinstance(factors[0], sp.Pow) and factors[0].exp == sp.S.Half:
+        factors = [factors[0].base]
+    return sp.expand(sp.Mul(*factors))
 
 
 # ---------------------------------------------------------------------- face search
@@ -442,9 +442,9 @@ class FaceSearch:
 
     def best(self) -> Box | None:
         for start in self._starts():
-            found = self._from(start)
-            if found:
-                return self._box(found, start)
+            boxes = self._from(start)
+            if boxes:
+                return self._box(boxes, start)
         return None
 
     def _starts(self) -> tuple[Interval | None, ...]:
@@ -472,16 +472,16 @@ class FaceSearch:
         large = self.absorbing()
         try:
             seconds = min(REGION_SECONDS, max(0.0, remaining() - RESERVED_SECONDS))
-            found = limited(seconds, within_effort, REGION_EFFORT, self._conditional)
+            box = limited(seconds, within_effort, REGION_EFFORT, self._conditional)
         except Undecided:
-            found = None
-        if found is None or (large is not None and not self._reaches(found, large)):
-            found = large
-        if found is None:
+            box = None
+        if box is None or (large is not None and not self._reaches(box, large)):
+            box = large
+        if box is None:
             return None
-        rest = "; elsewhere no box is kept on every graph" if escapes.outside(found.where) else ""
-        words = condition_in_words(public(found.where))
-        return replace(found, reason=f"[{public(found.lower)}, {public(found.upper)}] is kept where {words}{rest}")
+        rest = "; elsewhere no box is kept on every graph" if escapes.outside(box.where) else ""
+        words = condition_in_words(public(box.where))
+        return replace(box, reason=f"[{public(box.lower)}, {public(box.upper)}] is kept where {words}{rest}")
 
     def _reaches(self, box: Box, other: Box) -> bool:
         """Not refuted: a box is kept wherever another one is."""
@@ -491,26 +491,26 @@ class FaceSearch:
         kinds = (AVERAGING_OR_ALONE, AVERAGING) if self.collecting is AVERAGING else (self.collecting,)
         for kind, start in ((kind, start) for kind in kinds for start in self._starts()):
             search = replace(self, collecting=kind)
-            found = weakest(search.faces(start), search._open_candidates(start))
-            if found is not None:
-                return search._with_proviso(found, start)
+            proviso = weakest(search.faces(start), search._open_candidates(start))
+            if proviso is not None:
+                return search._with_proviso(proviso, start)
         return None
 
-    def _with_proviso(self, found: Proviso, start: Interval | None) -> Box:
-        lower, upper = found.box
+    def _with_proviso(self, proviso: Proviso, start: Interval | None) -> Box:
+        lower, upper = proviso.box
         everywhere = self.collecting is not AVERAGING
         return Box(
             lower, upper, assumes="" if everywhere else NO_ISOLATED_NODES,
-            with_isolated=found.box if everywhere else None, where=found.where,
-            start=start if start is not None and start != found.box else None,
+            with_isolated=proviso.box if everywhere else None, where=proviso.where,
+            start=start if start is not None and start != proviso.box else None,
         )  # fmt: skip
 
     def _open_candidates(self, start: Interval | None) -> list[sp.Expr]:
         """Faces that need not be real for all coefficients, the shortest first."""
         ends = [sp.S.Zero] if start is None else list(start)
         zeros = [z for end in ends for z in zeros_of(self.field.uniform_one(h, end, self.highest), h)]
-        kept = [z for z in dict.fromkeys([*zeros, *ends]) if not z.free_symbols & self.field.varying and not z.has(h)]
-        ordered = sorted(kept, key=lambda v: (v.count_ops(), str(v)))[:MAX_CONDITIONAL]
+        faces = [z for z in dict.fromkeys([*zeros, *ends]) if not z.free_symbols & self.field.varying and not z.has(h)]
+        ordered = sorted(faces, key=lambda v: (v.count_ops(), str(v)))[:MAX_CONDITIONAL]
         return ordered if start is not None else [*ordered, -R, R]
 
     def faces(self, start: Interval | None) -> RectangleFaces:
@@ -532,8 +532,8 @@ class FaceSearch:
         zeros, turning, others = self._tiers(start)
         between_zeros = self._kept(zeros, start)
         opened = self._kept(zeros + turning, start)
-        found = [*between_zeros, *(b for b in opened if b not in between_zeros and self._is_widest(b, opened))]
-        return (found or self._kept(zeros + turning + others, start))[:MAX_BOXES]
+        boxes = [*between_zeros, *(b for b in opened if b not in between_zeros and self._is_widest(b, opened))]
+        return (boxes or self._kept(zeros + turning + others, start))[:MAX_BOXES]
 
     def _is_widest(self, box: Interval, boxes: list[Interval]) -> bool:
         return not any(other != box and self._contains(other, box) for other in boxes)
@@ -546,12 +546,12 @@ class FaceSearch:
         if start is not None:
             lowers = [x for x in lowers if self._below(x, start[0])]
             uppers = [x for x in uppers if self._below(start[1], x)]
-        found = [
+        boxes = [
             (lower, upper) for lower in lowers for upper in uppers
             if lower != upper and self.domain.proves(sp.Gt(upper, lower, evaluate=False)) is True
             and _in_time(faces.keep, _bounds(lower, upper))
         ]  # fmt: skip
-        return sorted(found, key=lambda box: not self._is_widest(box, found))
+        return sorted(boxes, key=lambda box: not self._is_widest(box, boxes))
 
     def _contains(self, outer: Interval, inner: Interval) -> bool:
         return self._below(outer[0], inner[0]) and self._below(inner[1], outer[1])
@@ -600,16 +600,16 @@ class FaceSearch:
 
     def _further(self, initial: sp.Expr) -> list[sp.Expr]:
         """Zeros where bounded functions are at their ends, where relu and abs are one of their branches, and alone."""
-        found: list[sp.Expr] = []
+        faces: list[sp.Expr] = []
         for weight in (self.highest, sp.S.Zero):
             field = self.field.uniform_one(h, initial, weight)
-            found += [z for branch in _branches(field) for z in zeros_of(branch, h)]
-        return self._admitted([*found, *(-z for z in found)])
+            faces += [z for branch in _branches(field) for z in zeros_of(branch, h)]
+        return self._admitted([*faces, *(-z for z in faces)])
 
     def _admitted(self, values: Iterable[sp.Expr]) -> list[sp.Expr]:
         """Faces that are real for all coefficients and the same in all nodes, the shortest first."""
-        kept = [v for v in dict.fromkeys(values) if not v.free_symbols & self.field.varying and not v.has(h)]
-        return sorted((v for v in kept if is_defined(v, self.domain)), key=lambda v: (v.count_ops(), str(v)))
+        constant = [v for v in dict.fromkeys(values) if not v.free_symbols & self.field.varying and not v.has(h)]
+        return sorted((v for v in constant if is_defined(v, self.domain)), key=lambda v: (v.count_ops(), str(v)))
 
     # ------------------------------------------------------------------ why there is none
     def why_not(self) -> str:
@@ -637,10 +637,9 @@ def _may_be_face(faces: RectangleFaces, face: sp.Expr, side: int) -> bool:
     other = sp.Dummy("other", real=True)
     bounds = _bounds(face, other) if side < 0 else _bounds(other, face)
     inward = faces.values(-side * faces.speeds.speed, bounds, {H: face})
-    known = faces.starting(bounds)
-    return any(value.has(other) or sp.And(*facts, *known).has(other) for value, facts in inward) or faces.hold(
-        bounds, H.name, side
-    )
+    return any(
+        value.has(other) or sp.And(*facts, *faces.starting(bounds, value)).has(other) for value, facts in inward
+    ) or faces.hold(bounds, H.name, side)
 
 
 def _in_time(proof: Callable[..., bool], *arguments: Any) -> bool:

@@ -210,13 +210,13 @@ class Block:
 
     def _rates(self, point: Any) -> list[tuple[int, bool]]:
         """The sign of the real part of every eigenvalue at a lam inside a cell, and whether the eigenvalue is zero."""
-        found = []
+        rates = []
         for value in self._eigenvalues(point, _PRECISIONS[-1]):
             sign = 1 if value.real > 0 else -1 if value.real < 0 else 0
             if sign == 0 and self.size > 2:
                 raise Undecided("a mode is too close to the imaginary axis")
-            found.append((sign, sign == 0 and bool(value.imag == 0)))
-        return found
+            rates.append((sign, sign == 0 and bool(value.imag == 0)))
+        return rates
 
     def _modes(self, point: Any, method: Tableau, step: sp.Rational) -> list[_Mode]:
         """Every mode, with enough digits to tell its modulus from 1 and its real part from 0.
@@ -225,12 +225,12 @@ class Block:
         lam. Of more fields that is not known.
         """
         for bits in _PRECISIONS:
-            found = [_mode(value, _weights(method, step), bits) for value in self._eigenvalues(point, bits)]
-            if all(mode.is_told for mode in found):
-                return found
+            modes = [_mode(value, _weights(method, step), bits) for value in self._eigenvalues(point, bits)]
+            if all(mode.is_told for mode in modes):
+                return modes
         if self.size > 2:
             raise Undecided("a mode is too close to the unit circle or to the imaginary axis")
-        return found
+        return modes
 
     def _eigenvalues(self, point: Any, bits: int) -> list[Any]:
         """Balls around the eigenvalues of P at a rational lam; neutral ones of one or two fields are exactly so."""
@@ -281,8 +281,8 @@ def _mode(value: Any, weights: Sequence[Any], bits: int) -> _Mode:
     before, ctx.prec = ctx.prec, bits
     try:
         size, real = abs(_value(weights, acb(value))), value.real
-        told = (size > 1 or size < 1) and (real > 0 or real < 0)
-        return _Mode(bool(real > 0), bool(size > 1), bool(told))
+        is_certain = (size > 1 or size < 1) and (real > 0 or real < 0)
+        return _Mode(bool(real > 0), bool(size > 1), bool(is_certain))
     finally:
         ctx.prec = before
 
@@ -302,10 +302,10 @@ def groups(P: sp.Matrix) -> list[tuple[int, ...]]:
     reach = [[i == j or P[i, j] != 0 for j in range(size)] for i in range(size)]
     for k, i, j in itertools.product(range(size), repeat=3):
         reach[i][j] = reach[i][j] or (reach[i][k] and reach[k][j])
-    found = dict.fromkeys(tuple(j for j in range(size) if reach[i][j] and reach[j][i]) for i in range(size))
-    if any(len(group) > MOST_FIELDS for group in found):
+    circles = dict.fromkeys(tuple(j for j in range(size) if reach[i][j] and reach[j][i]) for i in range(size))
+    if any(len(group) > MOST_FIELDS for group in circles):
         raise Undecided(f"more than {MOST_FIELDS} fields act on each other")
-    return list(found)
+    return list(circles)
 
 
 def _polynomial(entry: sp.Expr) -> Any:
@@ -432,8 +432,8 @@ def _discriminant(stability: sp.Expr) -> Any:
         return fmpq_poly([1])
     context = fmpq_mpoly_ctx.get(("x", "c"), "lex")
     terms = {m: fmpq(int(a.p), int(a.q)) for m, a in polynomial.terms()}
-    found = context.from_dict(terms).discriminant("x").to_dict()
-    entries = {int(m[1]): a for m, a in found.items()}
+    discriminant = context.from_dict(terms).discriminant("x").to_dict()
+    entries = {int(m[1]): a for m, a in discriminant.items()}
     return fmpq_poly([entries.get(k, fmpq(0)) for k in range(1 + max(entries, default=0))])
 
 
@@ -488,10 +488,8 @@ def joint_limit(P: sp.Matrix, method: Tableau) -> JointLimit:
     parts = blocks(P)
     grows = any(block.growing() is not None for block in parts)
     for block in parts:
-        if (place := _oscillating(block)) is not None and imaginary_limit(method) == 0:
-            why = (
-                f"{method.name} amplifies every oscillation that the flow does not damp, as it does near lam = {place}"
-            )
+        if (point := _oscillating(block)) is not None and imaginary_limit(method) == 0:
+            why = f"{method.name} amplifies every oscillation that the flow does not damp, such as near lam = {point}"
             return JointLimit(sp.S.Zero, True, grows, why)
     limits = [_block_limit(block, method) for block in parts if block.is_damping()]
     if not limits:
@@ -514,11 +512,13 @@ def _oscillating(block: Block) -> Any | None:
 def _crossing(trace: Any, product: Any) -> Any | None:
     """A lam in [0, 2] where the trace vanishes, damped on one side at least, and the determinant is positive."""
     coefficients = [[sp.Rational(int(c.p), int(c.q)) for c in reversed(x.coeffs())] for x in (trace, product)]
-    own, other = (sp.Poly(c, lam) if c else sp.Poly(0, lam) for c in coefficients)
-    for root in sorted(set(sp.real_roots(own))):
-        if 0 <= root <= 2 and sp.N(other.as_expr().subs(lam, root), 30) > sp.Rational(1, 10**20):
-            near = [sp.N(own.as_expr().subs(lam, root + side / 10**6), 30) for side in (-1, 1) if 0 <= root + side <= 2]
-            if any(x < 0 for x in near) or (root in (0, 2) and _damped_inside(own, root)):
+    first, second = (sp.Poly(c, lam) if c else sp.Poly(0, lam) for c in coefficients)
+    for root in sorted(set(sp.real_roots(first))):
+        if 0 <= root <= 2 and sp.N(second.as_expr().subs(lam, root), 30) > sp.Rational(1, 10**20):
+            near = [
+                sp.N(first.as_expr().subs(lam, root + side / 10**6), 30) for side in (-1, 1) if 0 <= root + side <= 2
+            ]
+            if any(x < 0 for x in near) or (root in (0, 2) and _damped_inside(first, root)):
                 return root
     return None
 
@@ -530,11 +530,11 @@ def _damped_inside(trace: sp.Poly, root: sp.Expr) -> bool:
 
 def _block_limit(block: Block, method: Tableau) -> tuple[sp.Expr, bool]:
     """The limit of one block, and whether it is exact."""
-    guess, place = _guess(block, method)
+    guess, worst = _guess(block, method)
     if not _TINY < guess < 1 / _TINY:
         raise Undecided(f"no step was found; eigenvalues ask for one near {guess:.3g}")
     simple = sp.Rational(Fraction(guess).limit_denominator(_DENOMINATOR))
-    point = sp.Rational(Fraction(place).limit_denominator(1000))
+    point = sp.Rational(Fraction(worst).limit_denominator(1000))
     if block.touches(method, simple, point) and block.amplified(method, simple) is None:
         return simple, True
     for slack in (float(WIDTH) / 3, 1e-7, 1e-5):
@@ -563,9 +563,9 @@ def _guess(block: Block, method: Tableau) -> tuple[float, float]:
         grid = np.linspace(low, high, _POINTS)
         entries = [[_on_grid(entry, grid) for entry in row] for row in block.rows]
         values = np.linalg.eigvals(np.array(entries).transpose(2, 0, 1))
-        found = _ray_limits(weights, values).min(-1)
-        k = int(np.argmin(found))
-        best = min(best, (float(found[k]), float(grid[k])))
+        limits = _ray_limits(weights, values).min(-1)
+        k = int(np.argmin(limits))
+        best = min(best, (float(limits[k]), float(grid[k])))
         width = (high - low) / (_POINTS - 1)
         low, high = max(0.0, grid[k] - 2 * width), min(2.0, grid[k] + 2 * width)
     return best
@@ -609,11 +609,11 @@ def several_fields_limit(system: System, weights: Tableau, normalisation: str) -
     P, domain = system.generator_matrix, system.domain
     assumes = spectrum_of(normalisation)
     if P.free_symbols <= {lam} and all(sp.Poly(x, lam).domain in (sp.ZZ, sp.QQ) for x in P):
-        found = joint_limit(P, weights)
-        means = f"{found.why}; no step will do" if found.value == 0 else found.why or _MEANS
-        means += "" if found.is_exact else f"; a step larger by {float(WIDTH):g} in parts is proved to amplify one"
-        means += "; the flow itself amplifies some modes, whatever the step" if found.grows else ""
-        return StepLimit(found.value, means, "stability", assumes)
+        limit = joint_limit(P, weights)
+        means = f"{limit.why}; no step will do" if limit.value == 0 else limit.why or _MEANS
+        means += "" if limit.is_exact else f"; a step larger by {float(WIDTH):g} in parts is proved to amplify one"
+        means += "; the flow itself amplifies some modes, whatever the step" if limit.grows else ""
+        return StepLimit(limit.value, means, "stability", assumes)
     limits, notes = [], []
     for group in groups(P):
         value, note = _symbolic_limit(P.extract(list(group), list(group)), weights, domain)

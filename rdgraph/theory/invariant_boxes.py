@@ -66,15 +66,15 @@ def line_box(field: NodeSpeeds) -> Box | None:
     if rate is None:
         return None
     try:
-        found = line_zeros(rate, h)
+        zeros = line_zeros(rate, h)
     except (Undecided, sp.PolynomialError, NotImplementedError):
         return None
-    if not found.is_complete or None in found.signs:
+    if not zeros.is_complete or None in zeros.signs:
         return None
     rest_on_enclosures()
-    if not any(_comes_down(found, i) for i in range(len(found.zeros))):
-        return _every_interval_is_left(found)
-    box = _kept(found) if _is_cooperative(field, domain) else None
+    if not any(_comes_down(zeros, i) for i in range(len(zeros.zeros))):
+        return _every_interval_is_left(zeros)
+    box = _kept(zeros) if _is_cooperative(field, domain) else None
     smooth = box is not None and RectangleFaces(field, AVERAGING).is_lipschitz({H.name: (box.lower, box.upper)})
     return box if smooth else None
 
@@ -93,16 +93,16 @@ def _numeric(rate: sp.Expr, domain: Domain) -> sp.Expr | None:
     return product if product.has(h) else None
 
 
-def _comes_down(found: LineZeros, index: int) -> bool:
+def _comes_down(zeros: LineZeros, index: int) -> bool:
     """Whether the rate is positive before a zero and negative after it."""
-    return found.signs[index] == 1 and found.signs[index + 1] == -1
+    return zeros.signs[index] == 1 and zeros.signs[index + 1] == -1
 
 
-def _every_interval_is_left(found: LineZeros) -> Box | None:
+def _every_interval_is_left(zeros: LineZeros) -> Box | None:
     """No l < u with a rate >= 0 at l and <= 0 at u: first it is negative, then positive, with at most one zero."""
-    if len(found.zeros) > 1 or (found.zeros and found.signs != (-1, 1)):
+    if len(zeros.zeros) > 1 or (zeros.zeros and zeros.signs != (-1, 1)):
         return None
-    where = "but the point at which the rate vanishes " if found.zeros else ""
+    where = "but the point at which the rate vanishes " if zeros.zeros else ""
     reason = f"leaves every box {where}on states equal in all nodes (A@1 = 1), by the signs of the rate"
     return Box(None, None, reason, is_left=True)
 
@@ -113,12 +113,12 @@ def _is_cooperative(field: NodeSpeeds, domain: Domain) -> bool:
     return all(call.inner == H and domain.sign(slope).is_nonnegative for call, slope in slopes.items())
 
 
-def _kept(found: LineZeros) -> Box | None:
+def _kept(zeros: LineZeros) -> Box | None:
     """From the zero before the first one that attracts to the zero after it; any R beyond it where there is none."""
-    index = next(i for i in range(len(found.zeros)) if _comes_down(found, i))
-    zero = found.zeros[index]
-    lower = _beside(found.zeros[index - 1], 1) if index else _beside(zero, -1) - R
-    upper = _beside(found.zeros[index + 1], -1) if index + 1 < len(found.zeros) else _beside(zero, 1) + R
+    index = next(i for i in range(len(zeros.zeros)) if _comes_down(zeros, i))
+    zero = zeros.zeros[index]
+    lower = _beside(zeros.zeros[index - 1], 1) if index else _beside(zero, -1) - R
+    upper = _beside(zeros.zeros[index + 1], -1) if index + 1 < len(zeros.zeros) else _beside(zero, 1) + R
     if not (lower.has(R) or lower < zero.lower) or not (upper.has(R) or zero.upper < upper):
         return None
     note = "between zeros of the field, on the safe side of them; without isolated nodes"
@@ -186,13 +186,13 @@ def single_box(system: System, normalisation: str) -> Box:
     """The invariant box of a system of one field."""
     check_averages(normalisation)
     system.require_single()
-    own = raw_box(system, normalisation)
-    lower, upper = (None if end is None else in_decimals(public(end)) for end in (own.lower, own.upper))
-    others = tuple((public(a), public(b)) for a, b in own.others)
+    box = raw_box(system, normalisation)
+    lower, upper = (None if end is None else in_decimals(public(end)) for end in (box.lower, box.upper))
+    others = tuple((public(a), public(b)) for a, b in box.others)
     return replace(
-        own, lower=lower, upper=upper, others=others, with_isolated=_public(own.with_isolated),
-        start=_public(own.start), where=public(own.where), regular=_public(own.regular),
-        regular_start=_public(own.regular_start),
+        box, lower=lower, upper=upper, others=others, with_isolated=_public(box.with_isolated),
+        start=_public(box.start), where=public(box.where), regular=_public(box.regular),
+        regular_start=_public(box.regular_start),
     )  # fmt: skip
 
 
@@ -210,20 +210,20 @@ def _public(pair: Interval | None) -> Interval | None:
 @remembered(512)
 def raw_box(system: System, normalisation: str) -> Box:
     """The box in the package's own symbols."""
-    kept = kept_box(system, normalisation)
-    if kept.exists:
-        return kept
+    box = kept_box(system, normalisation)
+    if box.exists:
+        return box
     with watched() as watch:
-        found = _absent(system, normalisation)
-    return replace(found, reason=f"{found.reason}; {BOUNDED}") if watch.bounded and found.is_decided else found
+        other = _absent(system, normalisation)
+    return replace(other, reason=f"{other.reason}; {BOUNDED}") if watch.bounded and other.is_decided else other
 
 
 @remembered(512)
 def kept_box(system: System, normalisation: str) -> Box:
     """A box for all admissible coefficients in the package's own symbols; none is given without a reason."""
     with watched() as watch:
-        found = _found(system, normalisation)
-    return replace(found, reason=f"{found.reason}; {BOUNDED}") if watch.bounded and found.exists else found
+        box = _found(system, normalisation)
+    return replace(box, reason=f"{box.reason}; {BOUNDED}") if watch.bounded and box.exists else box
 
 
 def _found(system: System, normalisation: str) -> Box:
@@ -234,14 +234,14 @@ def _found(system: System, normalisation: str) -> Box:
     stochastic = find_normalisation(normalisation).averages == "stochastic"
     search = FaceSearch(field, AVERAGING if stochastic else UP_TO_S)
     try:
-        found = limited(SEARCH_SECONDS, search.best)
+        box = limited(SEARCH_SECONDS, search.best)
     except Undecided:
-        found = None
-    if found is not None and stochastic:
-        return _with_isolated(found, search)
-    if found is not None:
+        box = None
+    if box is not None and stochastic:
+        return _with_isolated(box, search)
+    if box is not None:
         remark = "s is the largest row sum of A, 1 on regular graphs only"
-        return replace(found, reason=remark, with_isolated=(found.lower, found.upper))
+        return replace(box, reason=remark, with_isolated=(box.lower, box.upper))
     large = search.absorbing()
     return large if large is not None and large.exists else no_box("no box was found")
 
@@ -263,19 +263,19 @@ def _absent(system: System, normalisation: str) -> Box:
     ]
     ways += [lambda: line_box(field)] if row else []
     ways.append(lambda: _box_of_escape(escapes.somewhere()))
-    found = next((box for way in ways if (box := way()) is not None), None)
+    answer = next((box for way in ways if (box := way()) is not None), None)
     if regular is None or not regular.exists:
-        return no_box(search.why_not()) if found is None else found
+        return no_box(search.why_not()) if answer is None else answer
     on_regular = f"on regular graphs with edges the row box [{public(regular.lower)}, {public(regular.upper)}] holds"
     if regular.start is not None:
         on_regular += f" for H0 in [{public(regular.start[0])}, {public(regular.start[1])}]"
-    found = (
+    answer = (
         no_box("no box was found for irregular graphs: row sums of the symmetric A exceed 1")
-        if found is None
-        else found
+        if answer is None
+        else answer
     )
     return replace(
-        found, reason=f"{found.reason}; {on_regular}", regular=(regular.lower, regular.upper),
+        answer, reason=f"{answer.reason}; {on_regular}", regular=(regular.lower, regular.upper),
         regular_start=regular.start,
     )  # fmt: skip
 
@@ -293,16 +293,18 @@ def _box_of_escape(escape: Escape | None) -> Box | None:
     return None if escape is None else Box(None, None, escape.reason, is_left=True, at=escape.at)
 
 
-def _with_isolated(found: Box, search: FaceSearch) -> Box:
+def _with_isolated(main: Box, search: FaceSearch) -> Box:
     """The row box, and what remains of it where a node without edges sees the average 0."""
     lonely = replace(search, collecting=AVERAGING_OR_ALONE)
-    faces = lonely.faces(found.start)
-    if faces.keep({H.name: (found.lower, found.upper)}):
-        others = tuple(box for box in found.others if faces.keep({H.name: box}))
-        return replace(found, with_isolated=(found.lower, found.upper), others=others)
-    own = lonely.best()
-    remains = f"[{public(own.lower)}, {public(own.upper)}] is kept" if own is not None else "no box was found"
+    faces = lonely.faces(main.start)
+    if faces.keep({H.name: (main.lower, main.upper)}):
+        others = tuple(box for box in main.others if faces.keep({H.name: box}))
+        return replace(main, with_isolated=(main.lower, main.upper), others=others)
+    smaller = lonely.best()
+    remains = (
+        f"[{public(smaller.lower)}, {public(smaller.upper)}] is kept" if smaller is not None else "no box was found"
+    )
     return replace(
-        found, assumes=NO_ISOLATED_NODES, with_isolated=(own.lower, own.upper) if own is not None else None,
-        reason=f"{found.reason}; with isolated nodes {remains}",
+        main, assumes=NO_ISOLATED_NODES, with_isolated=(smaller.lower, smaller.upper) if smaller is not None else None,
+        reason=f"{main.reason}; with isolated nodes {remains}",
     )  # fmt: skip

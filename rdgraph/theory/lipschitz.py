@@ -68,12 +68,12 @@ def _eigenvalues(field: NodeSpeeds) -> Iterator[sp.Expr]:
     seen = {call.letter: call.inner for call in field.calls}
     if any(is_kinked(call, seen) for call in field.speed.atoms(sp.Function)):
         return  # no Jacobian at states that are the same in all nodes
-    own = sp.diff(field.speed, H)
+    slope_in_h = sp.diff(field.speed, H)
     slopes = [(len(c.word), sp.diff(field.speed, c.letter).xreplace(seen) * sp.diff(c.inner, H)) for c in field.calls]
     for sign in (1, -1):
-        total = own.xreplace(seen) + sum((sign**k * slope for k, slope in slopes), sp.S.Zero)
+        total = slope_in_h.xreplace(seen) + sum((sign**k * slope for k, slope in slopes), sp.S.Zero)
         yield sp.expand(total.xreplace(masked))
-    yield sp.expand(own.xreplace(dict.fromkeys(seen, sp.S.Zero)).xreplace(masked))
+    yield sp.expand(slope_in_h.xreplace(dict.fromkeys(seen, sp.S.Zero)).xreplace(masked))
 
 
 def _grows(value: sp.Expr, domain: Domain, one_sided: bool) -> bool:
@@ -243,10 +243,10 @@ def _constant(system: System, normalisation: str, *, local: bool, one_sided: boo
 def _of_several_fields(system: System, normalisation: str, local: bool, one_sided: bool) -> tuple[sp.Expr, bool]:
     """The largest sum of |slopes| over a row, or the bound term by term where the search for it ends without one."""
     try:
-        found = slope_sum(system, normalisation, is_local=local, is_one_sided=one_sided)
+        constant = slope_sum(system, normalisation, is_local=local, is_one_sided=one_sided)
     except Undecided:
-        found = slope_sum(system, normalisation, is_local=local, is_one_sided=one_sided, is_sharp=False)
-    return (sp.oo if found.value.has(sp.oo) else found.value), found.is_exact
+        constant = slope_sum(system, normalisation, is_local=local, is_one_sided=one_sided, is_sharp=False)
+    return (sp.oo if constant.value.has(sp.oo) else constant.value), constant.is_exact
 
 
 def _of_one_field(system: System, normalisation: str, local: bool, one_sided: bool) -> tuple[sp.Expr, bool]:
@@ -314,9 +314,9 @@ def _value(system: System, normalisation: str, domain: Domain, *, local: bool, o
     structure = system.structure
     if structure.coupled.has(Nought):  # it has no value at some states, starts or nodes
         return sp.oo, False
-    found = slopes(structure.reaction, domain, local=local)
-    candidates = _candidates(system, domain, normalisation, list(found.candidates), one_sided)
-    value = found.restore(maximum(candidates, found.domain(domain)))
+    steep = slopes(structure.reaction, domain, local=local)
+    candidates = _candidates(system, domain, normalisation, list(steep.candidates), one_sided)
+    value = steep.restore(maximum(candidates, steep.domain(domain)))
     measure = own_norm(system, normalisation, local=local)
     if structure.coupled.has(H) and measure.is_spread(sp.Tuple(*structure.generator.values(), structure.reaction)):
         terms = sp.Add.make_args(system.normal)  # of a channel, beside a matrix that collects from all of them
@@ -324,7 +324,7 @@ def _value(system: System, normalisation: str, domain: Domain, *, local: bool, o
         return measure.slope(sp.Add(*(t for t in terms if t not in damped))), False
     if structure.coupled.has(H):
         return value + measure.slope(structure.coupled), False
-    return value, found.exact and find_normalisation(normalisation).is_sharp
+    return value, steep.exact and find_normalisation(normalisation).is_sharp
 
 
 def _absence(system: System, exact: bool, *, local: bool, one_sided: bool) -> str:
@@ -334,9 +334,9 @@ def _absence(system: System, exact: bool, *, local: bool, one_sided: bool) -> st
     if system.is_single and system.structure.coupled.has(Nought):
         return f"undecided: {'; '.join(system.structure.obstacles)}"
     if not exact:
-        found = f"undecided: no finite bound for a {what} {where} was found; tried exact slopes and the chain rule"
+        reason = f"undecided: no finite bound for a {what} {where} was found; tried exact slopes and the chain rule"
         steep = [name for name, f in system.learned.items() if f.slope is None or not f.slope.is_bounded]
-        return f"{found}; it depends on {', '.join(steep)}: declare lipschitz= for it" if steep else found
+        return f"{reason}; it depends on {', '.join(steep)}: declare lipschitz= for it" if steep else reason
     if not system.is_single:
         return f"no finite {what} {where}: a slope is a polynomial in the states that is not constant"
     reaction, coupled = system.structure.reaction, system.structure.coupled

@@ -153,8 +153,8 @@ def _steps(product: float, rates: np.ndarray, end: np.ndarray, fewest: int) -> n
     with np.errstate(divide="ignore", invalid="ignore"):
         wanted = np.fmin(DEFAULT_STEP, product / rates)
         counts = np.clip(np.ceil(end / wanted), fewest, MOST_STEPS)
-        found = np.where(end > 0, end / counts, DEFAULT_STEP)
-    return np.where(np.isfinite(found) & (found > 0), found, DEFAULT_STEP)
+        steps = np.where(end > 0, end / counts, DEFAULT_STEP)
+    return np.where(np.isfinite(steps) & (steps > 0), steps, DEFAULT_STEP)
 
 
 def _largest(rates: np.ndarray) -> str:

@@ -108,8 +108,8 @@ def _largest(values: np.ndarray, axis: int) -> np.ndarray:
 
 @lru_cache(maxsize=1024)
 def _function(expression: sp.Expr, letters: tuple[sp.Symbol, ...]) -> Callable[..., Any]:
-    made: Callable[..., Any] = sp.lambdify(letters, in_exponentials(expression), "numpy")
-    return made
+    function: Callable[..., Any] = sp.lambdify(letters, in_exponentials(expression), "numpy")
+    return function
 
 
 def equilibrium_size(system: System, values: Mapping[str, Any] | None = None) -> np.ndarray:
@@ -158,8 +158,8 @@ def rate_bound(system: System, normalisation: str = "symmetric") -> RateBound:
     """
     record = find_normalisation(normalisation)
     rule = _chain_rule if system.is_single else _of_fields
-    found = (RateBound(rule(system, record, local), system) for local in (False, True))
-    return next((bound for bound in found if bound.is_finite), RateBound(sp.oo, system))
+    bounds = (RateBound(rule(system, record, local), system) for local in (False, True))
+    return next((bound for bound in bounds if bound.is_finite), RateBound(sp.oo, system))
 
 
 @lru_cache(maxsize=256)

@@ -149,10 +149,10 @@ def slopes(reaction: sp.Expr, domain: Domain, *, local: bool) -> Slopes:
     if reaction.is_rational_function(H):
         top, bottom = reduced(sp.diff(sp.Mul(*_quotient(reaction)), H))
         if _is_defined(reaction, sp.Mul(*(f for f, _ in factors(bottom) if f.has(H))), domain):
-            found = tuple(rational_candidates(top / bottom, H, lower, upper, domain))
-            is_readable = local or not any(is_long(c.value) for c in found)
+            candidates = tuple(rational_candidates(top / bottom, H, lower, upper, domain))
+            is_readable = local or not any(is_long(c.value) for c in candidates)
             on_line = None if is_readable else line_extremes(sp.diff(reaction, H), domain)
-            return Slopes(found, exact=True) if on_line is None else Slopes(*on_line)
+            return Slopes(candidates, exact=True) if on_line is None else Slopes(*on_line)
     return extremes(sp.diff(reaction, H), domain, local=local)
 
 
@@ -162,9 +162,9 @@ def steepest(reaction: sp.Expr, domain: Domain, *, local: bool) -> sp.Expr:
     >>> steepest(sp.Symbol("a", real=True) * sp.tanh(H - H**3), Domain(), local=False).evalf(4)
     2.597*Abs(a)
     """
-    found = slopes(reaction, domain, local=local)
-    both = [Candidate(sign * c.value, c.valid) for c in found.candidates for sign in (1, -1)]
-    return with_moduli(found.restore(maximum(both, found.domain(domain))))
+    steep = slopes(reaction, domain, local=local)
+    both = [Candidate(sign * c.value, c.valid) for c in steep.candidates for sign in (1, -1)]
+    return with_moduli(steep.restore(maximum(both, steep.domain(domain))))
 
 
 def extremes(expression: sp.Expr, domain: Domain, *, local: bool) -> Slopes:
@@ -212,10 +212,10 @@ def _by_powers(slope: sp.Expr, local: bool) -> sp.Expr:
 
 def _largest_of(function: sp.Expr, local: bool) -> sp.Expr:
     """sup |g| over all states: exact for a polynomial in one bounded function, else term by term."""
-    found = _through_one_function(function, Domain(), local=False) if function.has(H) else None
-    if found is None or function.free_symbols != {H}:
+    through = _through_one_function(function, Domain(), local=False) if function.has(H) else None
+    if through is None or function.free_symbols != {H}:
         return sup_magnitude(function, local)
-    return maximum([Candidate(sign * c.value, c.valid) for c in found.candidates for sign in (1, -1)], Domain())
+    return maximum([Candidate(sign * c.value, c.valid) for c in through.candidates for sign in (1, -1)], Domain())
 
 
 def _is_defined(reaction: sp.Expr, reduced_bottom: sp.Expr, domain: Domain) -> bool:
@@ -223,8 +223,8 @@ def _is_defined(reaction: sp.Expr, reduced_bottom: sp.Expr, domain: Domain) -> b
     if not keeps_away_from_zero(reduced_bottom, domain):
         return False
     written = {power.base for power in reaction.atoms(sp.Pow) if power.exp.is_negative and power.base.has(H)}
-    kept = {factor for factor, _ in factors(reduced_bottom)}
-    return all(base in kept or keeps_away_from_zero(base, domain) for base in written)
+    reduced_factors = {factor for factor, _ in factors(reduced_bottom)}
+    return all(base in reduced_factors or keeps_away_from_zero(base, domain) for base in written)
 
 
 def _quotient(reaction: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
@@ -258,8 +258,8 @@ def _through_one_function(slope: sp.Expr, domain: Domain, local: bool) -> Slopes
     if values is None:
         return None
     within = domain.where(*values.conditions)
-    found = interval_candidates(flat, y, values.span.lower, values.span.upper, within)
-    return Slopes(tuple(found), values.exact, values.conditions, values.back)
+    candidates = interval_candidates(flat, y, values.span.lower, values.span.upper, within)
+    return Slopes(tuple(candidates), values.exact, values.conditions, values.back)
 
 
 @dataclass(frozen=True)

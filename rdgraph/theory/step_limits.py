@@ -110,8 +110,8 @@ def at_every_state(system: System, domain: Domain) -> Damping:
         alike = steep.restore(maximum([*sums, Candidate(sp.S.Zero)], steep.domain(domain)))
         return alike + _from_above(by_node, own_norm(system, "row", local=local))
 
-    found = _smallest(strongest)
-    return replace(found, exact=reached[-1])
+    damping = _smallest(strongest)
+    return replace(damping, exact=reached[-1])
 
 
 def _check_defined(system: System, domain: Domain) -> None:
@@ -145,18 +145,18 @@ def at_equal_states(system: System, domain: Domain) -> Damping:
     seen = {call.letter: call.inner for call in field.calls}
     if any(is_kinked(call, seen) for call in field.speed.atoms(sp.Function)):
         raise Undecided("the field has a kink at states that are the same in all nodes")
-    own = sp.diff(field.speed, H).xreplace(seen)
+    in_own_entry = sp.diff(field.speed, H).xreplace(seen)
     rest: dict[int, sp.Expr] = {}
     for call in field.calls:
         slope = sp.diff(field.speed, call.letter).xreplace(seen) * sp.diff(call.inner, H)
         rest[len(call.word)] = rest.get(len(call.word), sp.S.Zero) + slope
 
-    if any(slope.has(H0) for slope in (own, *rest.values())):
+    if any(slope.has(H0) for slope in (in_own_entry, *rest.values())):
         raise Undecided("the slopes depend on H0")
 
     def strongest(local: bool) -> sp.Expr:
         sizes = [_largest(sp.expand(c), domain, local, modulus=True) for c in rest.values()]
-        return sp.Max(0, sp.Add(_largest(sp.expand(-own), domain, local, modulus=False), *sizes))
+        return sp.Max(0, sp.Add(_largest(sp.expand(-in_own_entry), domain, local, modulus=False), *sizes))
 
     return _smallest(strongest)
 
@@ -332,10 +332,10 @@ def _directed_limit(system: System, weights: Tableau, domain: Domain) -> sp.Expr
     part of p are polynomials in cos(t).
     """
     generator = system.structure.generator
-    own, others = generator.get(0, sp.S.Zero), [c for k, c in generator.items() if k > 0]
-    total = sp.expand(own + sum(others, sp.S.Zero))
+    diagonal, others = generator.get(0, sp.S.Zero), [c for k, c in generator.items() if k > 0]
+    total = sp.expand(diagonal + sum(others, sp.S.Zero))
     if domain.is_nonnegative(-total) and all(domain.is_nonnegative(c) for c in others):
-        return shown(divide(decimal(weights.monotone_radius), sp.expand(-own), domain))
+        return shown(divide(decimal(weights.monotone_radius), sp.expand(-diagonal), domain))
     if not weights.is_euler:
         return None
     c = sp.Dummy("c", real=True)
@@ -403,11 +403,11 @@ def _steepest_slope(system: System, faces: RectangleFaces, lower: sp.Expr, upper
     if slope.free_symbols & {*faces.speeds.varying, *(call.letter for call in faces.speeds.calls)}:
         raise Undecided("the slope depends on the neighbours or on the node")
     if slope.is_polynomial(H):
-        found = interval_candidates(-slope, H, lower, upper, faces.domain)
-        return maximum([Candidate(sp.S.Zero), *found], faces.domain)
-    own = system.structure.generator.get(0, sp.S.Zero)
+        candidates = interval_candidates(-slope, H, lower, upper, faces.domain)
+        return maximum([Candidate(sp.S.Zero), *candidates], faces.domain)
+    diagonal = system.structure.generator.get(0, sp.S.Zero)
     steep = slopes(system.structure.reaction, faces.domain, local=False)
-    values = [Candidate(-own - c.value, c.valid) for c in steep.candidates]
+    values = [Candidate(-diagonal - c.value, c.valid) for c in steep.candidates]
     return steep.restore(maximum([Candidate(sp.S.Zero), *values], steep.domain(faces.domain)))
 
 
@@ -416,7 +416,7 @@ def _distances(rate: sp.Expr, faces: RectangleFaces, box: Interval) -> Iterator[
     (lower, upper), bounds = box, {H.name: box}
     for distance in (rate * (H - lower) + faces.speeds.speed, rate * (upper - H) - faces.speeds.speed):
         for value, facts in faces.values(distance, bounds):
-            yield value, (*facts, *faces.starting(bounds), *faces.inside(bounds))
+            yield value, (*facts, *faces.starting(bounds, value), *faces.inside(bounds))
 
 
 def _keeps(worst: sp.Expr, faces: RectangleFaces, lower: sp.Expr, upper: sp.Expr) -> bool:
@@ -493,25 +493,25 @@ def _at_equilibria(system: System, weights: Tableau, normalisation: str) -> Step
 # ---------------------------------------------------------------------- slopes
 def _at_every_state(system: System, weights: Tableau, normalisation: str) -> StepLimit:
     domain = system.domain
-    found = at_every_state(system, domain)
-    limit = shown(divide(decimal(weights.real_limit), found.value, domain))
+    damping = at_every_state(system, domain)
+    limit = shown(divide(decimal(weights.real_limit), damping.value, domain))
     means = (
-        f"at every state {found.states}, each mode that the linearised flow damps is damped; the box is not guaranteed"
+        f"at every state {damping.states}, each mode that the linearised flow damps stays damped; no box is guaranteed"
     )
     assumes = spectrum_of(normalisation)
-    return StepLimit(limit, means, "slopes", assumes, is_sharp=found.exact and not found.local)
+    return StepLimit(limit, means, "slopes", assumes, is_sharp=damping.exact and not damping.local)
 
 
 def _at_equal_states(system: System, weights: Tableau, normalisation: str) -> StepLimit:
     domain = system.domain
-    found = at_equal_states(system, domain)
-    limit = shown(divide(decimal(weights.real_limit), found.value, domain))
+    damping = at_equal_states(system, domain)
+    limit = shown(divide(decimal(weights.real_limit), damping.value, domain))
     if system.structure.is_polynomial_in_operator:  # the same Jacobian at all states
         means = "at every state, each mode that the flow damps is damped"
         return StepLimit(limit, means, "slopes", spectrum_of(normalisation))
     where_text, assumes = _equal_states(find_normalisation(normalisation).averages == "stretched")
     means = (
-        f"at every state that is the same in all nodes ({where_text}), {found.states}, each mode that the linearised "
+        f"at every state that is the same in all nodes ({where_text}), {damping.states}, each mode that the linearised "
         "flow damps is damped; the box is not guaranteed"
     )
     return StepLimit(limit, means, "equal slopes", assumes)
@@ -521,23 +521,23 @@ def _self_adjoint(system: System, weights: Tableau, normalisation: str) -> StepL
     """Linear gradient flows, the matrices among them symmetric: real eigenvalues, none larger than the constant K."""
     if gradient_flow(system).energy is None:
         raise Undecided("the linear terms are not self-adjoint")
-    found = lipschitz_size(system, normalisation)
-    limit = shown(divide(decimal(weights.real_limit), found.value, system.domain))
+    size = lipschitz_size(system, normalisation)
+    limit = shown(divide(decimal(weights.real_limit), size.value, system.domain))
     assumes = spectrum_of(normalisation)
     return StepLimit(limit, "at every state, each mode that the flow damps is damped", "slopes", assumes)
 
 
 def _separating(system: System, weights: Tableau, normalisation: str) -> StepLimit:
     domain = system.domain
-    found = apart(system, domain, normalisation)
-    if found.damping.value == 0:  # |1 + step*J| <= 1 + step*|J| holds for every step, and limits none
+    separation = apart(system, domain, normalisation)
+    if separation.damping.value == 0:  # |1 + step*J| <= 1 + step*|J| holds for every step, and limits none
         raise Undecided("how strongly the flow damps is not known")
-    limit, rate = shown(divide(sp.S.One, found.damping.value, domain)), shown(found.rate)
+    limit, rate = shown(divide(sp.S.One, separation.damping.value, domain)), shown(separation.rate)
     factor = "1 + step*m" if weights.is_euler else "1 + step*m + (step*m)**2/2"
     norm = find_normalisation(normalisation).norm_name
-    inside = " and its stage" if weights.averages_euler and found.damping.local else ""
+    inside = " and its stage" if weights.averages_euler and separation.damping.local else ""
     means = (
-        f"two runs, each state{inside} {found.damping.states}, separate in one step at most by {factor} ({norm}), "
+        f"two runs, each state{inside} {separation.damping.states}, separate in one step at most by {factor} ({norm}), "
         f"m = {in_words(rate)}; solutions separate at most like exp(m t)"
     )
     return StepLimit(limit, means, "distances", rate=rate)
@@ -546,7 +546,7 @@ def _separating(system: System, weights: Tableau, normalisation: str) -> StepLim
 def _in_half_disc(system: System, weights: Tableau, normalisation: str) -> StepLimit:
     if weights.half_disc == 0:
         raise Undecided(f"eigenvalues near the imaginary axis, which {weights.name} does not damp, are not excluded")
-    found = lipschitz_size(system, normalisation)
-    limit = shown(divide(weights.half_disc, found.value, system.domain))
-    means = f"at every state {found.states}, each mode that the linearised flow damps is damped, real or not"
+    size = lipschitz_size(system, normalisation)
+    limit = shown(divide(weights.half_disc, size.value, system.domain))
+    means = f"at every state {size.states}, each mode that the linearised flow damps is damped, real or not"
     return StepLimit(limit, means, "slopes")

@@ -36,8 +36,8 @@ def needed_for_a_value(tree: sp.Basic, algebra: Algebra, domain: Domain) -> tupl
     >>> [in_words(c) for c in needed_for_a_value(s.expression, s.algebra, s.domain)]
     ['H >= 0', 'H != 0']
     """
-    found = dict.fromkeys(_Needs(algebra)(unfolded(tree)))
-    return tuple(c for c in found if _follows(c, (), domain) is not True)
+    needed = dict.fromkeys(_Needs(algebra)(unfolded(tree)))
+    return tuple(c for c in needed if _follows(c, (), domain) is not True)
 
 
 def are_the_same(first: Iterable[sp.Basic], second: Iterable[sp.Basic], domain: Domain) -> bool:
@@ -168,7 +168,7 @@ class _Solver:
         scaled = scaled_matrices(difference, scales) if names else difference
         if names and not self._matrices_are_separate(difference):
             self.is_complete = False
-        found: list[Alternative] = []
+        admissible: list[Alternative] = []
         excluded: list[Alternative] = []
         for substitution, part in self._mask_cases(scaled):
             for region, form in self._regions(part):
@@ -177,10 +177,10 @@ class _Solver:
                     if self._is_excluded(candidate):
                         excluded.append(candidate)
                     elif self._confirmed(difference, candidate):
-                        found.append(candidate)
+                        admissible.append(candidate)
                     else:
                         self.is_complete = False
-        return Coincidence(self._widest(found), self._widest(excluded), self.is_complete)
+        return Coincidence(self._widest(admissible), self._widest(excluded), self.is_complete)
 
     # ------------------------------------------------------------------ cases
     def _mask_cases(self, difference: sp.Expr) -> Iterator[tuple[dict[sp.Symbol, sp.Expr], sp.Expr]]:
@@ -218,11 +218,11 @@ class _Solver:
         wide = any(atom.free_symbols & set(letters) for atom in form.numerator.atoms(Act, Mix))
         if bound or wide or not form.is_independent:
             self.is_complete = False
-        found = self._solved(form, letters)
+        solutions = self._solved(form, letters)
         for guess in self._coinciding(bound, letters):
             rest = canonical(form.numerator.xreplace(guess), self.algebra, self.domain)
-            found += [{**guess, **more} for more in self._solved(rest, self._letters(rest.numerator, scales))]
-        return found
+            solutions += [{**guess, **more} for more in self._solved(rest, self._letters(rest.numerator, scales))]
+        return solutions
 
     def _letters(self, expression: sp.Expr, scales: Mapping[str, sp.Dummy]) -> list[sp.Symbol]:
         """Unknown coefficients of an expression, widest kind first."""
@@ -236,13 +236,13 @@ class _Solver:
     def _solved(self, form: CanonicalForm, letters: list[sp.Symbol]) -> list[dict[sp.Symbol, sp.Expr]]:
         if form.numerator == 0:
             return [{}]
-        found: list[dict[sp.Symbol, sp.Expr]] = []
+        solutions: list[dict[sp.Symbol, sp.Expr]] = []
         masks = [m for m in self.algebra.masks if form.numerator.has(m)]
         parameters = [masks, []] if any(self.kinds.get(x.name) is Kind.NODE for x in letters) else [[]]
         for allowed in parameters:
             equations = list(form.collected([*letters, *allowed]).values())
-            found += [s for s in self._roots(equations, letters) if s not in found]
-        return found
+            solutions += [s for s in self._roots(equations, letters) if s not in solutions]
+        return solutions
 
     def _roots(self, equations: list[sp.Expr], letters: list[sp.Symbol]) -> list[dict[sp.Symbol, sp.Expr]]:
         plain = {x: sp.Dummy(x.name, real=True) for x in letters}
@@ -299,16 +299,16 @@ class _Solver:
             scale = {name: v.xreplace(values) for name, v in candidate.matrices}
             replaced = scaled_matrices(replaced, scale)
         conditions = [c.xreplace(values) for c in (*self.domain.conditions, *candidate.region)]
-        kept = tuple(c for c in conditions if c not in (sp.true, sp.false))
-        return is_zero(sp.expand(replaced), self.algebra, Domain(kept))
+        open_conditions = tuple(c for c in conditions if c not in (sp.true, sp.false))
+        return is_zero(sp.expand(replaced), self.algebra, Domain(open_conditions))
 
-    def _widest(self, found: list[Alternative]) -> tuple[Alternative, ...]:
+    def _widest(self, alternatives: list[Alternative]) -> tuple[Alternative, ...]:
         """Alternatives that are not special cases of others."""
-        kept: list[Alternative] = []
-        for one in sorted(dict.fromkeys(found), key=lambda a: len(a.texts)):
-            if not any(self._contains(other, one) for other in kept):
-                kept.append(one)
-        return tuple(kept)
+        widest: list[Alternative] = []
+        for one in sorted(dict.fromkeys(alternatives), key=lambda a: len(a.texts)):
+            if not any(self._contains(other, one) for other in widest):
+                widest.append(one)
+        return tuple(widest)
 
     def _contains(self, wide: Alternative, narrow: Alternative) -> bool:
         if not set(wide.matrices) <= set(narrow.matrices):
@@ -423,15 +423,17 @@ class Comparison:
         difference = sp.expand(self.left - self.right)
         if self._is_zero(difference):
             return self._proved()
-        found = coincidence(difference, self.rules)
-        if any(not a.texts for a in found.admissible):
+        coincidences = coincidence(difference, self.rules)
+        if any(not a.texts for a in coincidences.admissible):
             return self._proved()
         witness = find_witness(self.first, self.second, self.rules, self._hints(difference))
-        if found.admissible:
-            return self._conditional(found, witness)
+        if coincidences.admissible:
+            return self._conditional(coincidences, witness)
         if witness is None:
-            return Equivalence(Status.UNDECIDED, reason=_excluded(found), is_complete=found.is_complete)
-        return Equivalence(REFUTED, witness=witness, reason=_excluded(found), is_complete=found.is_complete)
+            return Equivalence(Status.UNDECIDED, reason=_excluded(coincidences), is_complete=coincidences.is_complete)
+        return Equivalence(
+            REFUTED, witness=witness, reason=_excluded(coincidences), is_complete=coincidences.is_complete
+        )
 
     def _is_zero(self, difference: sp.Expr) -> bool:
         return is_zero(difference, self.rules.algebra, self.rules.domain)
@@ -444,9 +446,11 @@ class Comparison:
         chosen = left if status == PROVED else tuple(dict.fromkeys((*left, *right)))
         return Equivalence(status, domain=tuple(map(in_words, chosen)), time_factor=time_factor)
 
-    def _conditional(self, found: Coincidence, witness: Witness | None, time_factor: str = "") -> Equivalence:
-        texts = tuple(a.texts for a in found.admissible)
-        return Equivalence(CONDITIONAL, texts, witness=witness, is_complete=found.is_complete, time_factor=time_factor)
+    def _conditional(self, coincidences: Coincidence, witness: Witness | None, time_factor: str = "") -> Equivalence:
+        texts = tuple(a.texts for a in coincidences.admissible)
+        return Equivalence(
+            CONDITIONAL, texts, witness=witness, is_complete=coincidences.is_complete, time_factor=time_factor
+        )
 
     def _hints(self, difference: sp.Expr) -> list[Hint]:
         """A point at which the judge sees a difference, operators and matrices taken as free."""
@@ -481,23 +485,25 @@ class Comparison:
         ]
         speed = sp.Dummy("speed", positive=True)
         form = canonical(self.left - speed * self.right, self.rules.algebra, self.rules.domain)
-        found: set[sp.Expr] = set()
+        factors: set[sp.Expr] = set()
         for coefficient in form.collected([*letters, speed]).values():
             slope = coefficient.coeff(speed)
             if slope != 0:
-                found.add(sp.cancel(-(coefficient - slope * speed) / slope))
-        usable = (f for f in found if f != 0 and f.free_symbols <= set(letters))
+                factors.add(sp.cancel(-(coefficient - slope * speed) / slope))
+        usable = (f for f in factors if f != 0 and f.free_symbols <= set(letters))
         return sorted(usable, key=lambda f: (f.count_ops(), str(f)))
 
     def _conditional_at(self, factor: sp.Expr, difference: sp.Expr) -> Equivalence | None:
         """Conditions under which the systems run through the same paths at this speed."""
         if self.rules.domain.where(_is_positive(factor)).is_empty():
             return None
-        found = coincidence(difference, self.rules)
-        kept = tuple(a for a in found.admissible if self._leaves_speed(a, factor))
-        if not kept:
+        coincidences = coincidence(difference, self.rules)
+        admissible = tuple(a for a in coincidences.admissible if self._leaves_speed(a, factor))
+        if not admissible:
             return None
-        return self._conditional(replace(found, admissible=kept, is_complete=False), None, str(public(factor)))
+        return self._conditional(
+            replace(coincidences, admissible=admissible, is_complete=False), None, str(public(factor))
+        )
 
     def _leaves_speed(self, alternative: Alternative, factor: sp.Expr) -> bool:
         """Whether the factor is positive under the conditions."""
@@ -517,11 +523,11 @@ def _is_positive(factor: sp.Expr) -> sp.Basic:
     return sp.Gt(sp.expand(top * bottom), 0, evaluate=False)
 
 
-def _excluded(found: Coincidence) -> str:
+def _excluded(coincidences: Coincidence) -> str:
     """The conditions that would be needed, where they are all there are."""
-    if not found.is_complete:
+    if not coincidences.is_complete:
         return ""
-    return "; ".join(f"only at {', '.join(a.texts)}, which signs or kinds exclude" for a in found.excluded)
+    return "; ".join(f"only at {', '.join(a.texts)}, which signs or kinds exclude" for a in coincidences.excluded)
 
 
 def make_rules(

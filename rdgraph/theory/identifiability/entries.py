@@ -61,11 +61,11 @@ class ExaminedForm:
     @cached_property
     def relations(self) -> tuple[sp.Basic, ...]:
         """The inequalities between coefficients that are assumed."""
-        found = []
+        relations = []
         for relation in self.system.assumptions.relations:
             gap = self.system.algebra.normal(relation.upper) - self.system.algebra.normal(relation.lower)
-            found.append(sp.Gt(gap, 0) if relation.strict else sp.Ge(gap, 0))
-        return tuple(r for r in found if r != sp.true)
+            relations.append(sp.Gt(gap, 0) if relation.strict else sp.Ge(gap, 0))
+        return tuple(r for r in relations if r != sp.true)
 
     def symbol(self, name: str) -> sp.Symbol:
         """The symbol of an unknown in the expression; matrices stand there as plain letters of a word."""
@@ -122,13 +122,13 @@ def _inseparable(pair: tuple[str, str], words: set[tuple[str, ...]]) -> bool:
 
 
 def _joined(word: tuple[sp.Symbol, ...], pair: tuple[str, str], name: str) -> tuple[sp.Symbol, ...]:
-    found: list[sp.Symbol] = []
+    letters: list[sp.Symbol] = []
     for letter in word:
-        if found and (found[-1].name, letter.name) == pair:
-            found[-1] = sp.Symbol(name)
+        if letters and (letters[-1].name, letter.name) == pair:
+            letters[-1] = sp.Symbol(name)
         else:
-            found.append(letter)
-    return tuple(found)
+            letters.append(letter)
+    return tuple(letters)
 
 
 # ---------------------------------------------------------------------- entries
@@ -179,8 +179,8 @@ class FieldEntries:
 
     @cached_property
     def parameters(self) -> tuple[sp.Symbol, ...]:
-        found = {x for value in self.values for x in value.free_symbols if self.origin(x) in self.form.letters}
-        return tuple(sorted(found, key=str))
+        parameters = {x for value in self.values for x in value.free_symbols if self.origin(x) in self.form.letters}
+        return tuple(sorted(parameters, key=str))
 
     @cached_property
     def is_affine(self) -> bool:
@@ -188,13 +188,13 @@ class FieldEntries:
 
         What f determines nearby it then determines everywhere.
         """
-        own = set(self.parameters)
-        return all(not sp.diff(value, x).free_symbols & own for value in self.values for x in self.parameters)
+        parameters = set(self.parameters)
+        return all(not sp.diff(value, x).free_symbols & parameters for value in self.values for x in self.parameters)
 
     @cached_property
     def states(self) -> tuple[sp.Symbol, ...]:
-        found = {x for value in self.values for x in value.free_symbols}
-        return tuple(sorted(found - set(self.parameters), key=str))
+        symbols = {x for value in self.values for x in value.free_symbols}
+        return tuple(sorted(symbols - set(self.parameters), key=str))
 
     @staticmethod
     def origin(symbol: sp.Basic) -> str:
@@ -254,15 +254,15 @@ class FieldEntries:
 
     def _symbol(self, letter: sp.Symbol, node: Node, channel: int) -> sp.Expr:
         kind = self.form.kinds.get(letter.name, Kind.FIELD)
-        place = "".join(map(str, node))
+        path = "".join(map(str, node))
         match kind:
             case Kind.SCALAR:
                 return letter
             case Kind.CHANNEL:
                 return sp.Symbol(f"{letter.name}[{channel}]", **letter._assumptions_orig)
             case Kind.NODE:
-                return sp.Symbol(f"{letter.name}[node {place}]", **letter._assumptions_orig)
-        return sp.Symbol(f"{letter.name}[node {place},{channel}]", real=True)
+                return sp.Symbol(f"{letter.name}[node {path}]", **letter._assumptions_orig)
+        return sp.Symbol(f"{letter.name}[node {path},{channel}]", real=True)
 
 
 def descendants(node: Node, steps: int) -> Mapping[Node, sp.Expr]:
@@ -278,8 +278,8 @@ def descendants(node: Node, steps: int) -> Mapping[Node, sp.Expr]:
 
 def reach(expression: sp.Expr) -> int:
     """The number of steps from which f collects."""
-    own = len(expression.word) if isinstance(expression, Act) else 0
-    return own + max((reach(part) for part in expression.args if isinstance(part, sp.Expr)), default=0)
+    steps = len(expression.word) if isinstance(expression, Act) else 0
+    return steps + max((reach(part) for part in expression.args if isinstance(part, sp.Expr)), default=0)
 
 
 # ---------------------------------------------------------------------- ranks
@@ -302,17 +302,17 @@ def certain_rank(rows: Sequence[Sequence[Any]]) -> int:
     """
     from flint import arb, ctx
 
-    left = [[arb(entry) for entry in row] for row in rows]
+    rest = [[arb(entry) for entry in row] for row in rows]
     rank = 0
     with ctx.workprec(BITS):
-        while left and left[0]:
+        while rest and rest[0]:
             size, i, j = max(
-                (float(entry.abs_lower()), i, j) for i, row in enumerate(left) for j, entry in enumerate(row)
+                (float(entry.abs_lower()), i, j) for i, row in enumerate(rest) for j, entry in enumerate(row)
             )
             if size <= 2.0**-ZERO_BITS:
                 break
-            pivot = left.pop(i)
-            left = [_eliminated(row, pivot, j) for row in left]
+            pivot = rest.pop(i)
+            rest = [_eliminated(row, pivot, j) for row in rest]
             rank += 1
     return rank
 
@@ -325,13 +325,13 @@ def _eliminated(row: list[Any], pivot: list[Any], column: int) -> list[Any]:
 
 def balls(rows: Sequence[Sequence[sp.Expr]], point: Point) -> list[list[Any]]:
     """Enclosures of the rows of entries at a point; rows without finite real values there are left out."""
-    found = []
+    enclosed = []
     for row in rows:
         try:
-            found.append([enclose(sp.sympify(entry).xreplace(point), BITS) for entry in row])
+            enclosed.append([enclose(sp.sympify(entry).xreplace(point), BITS) for entry in row])
         except NotEnclosed:
             continue
-    return found
+    return enclosed
 
 
 def admissible_points(form: ExaminedForm, parameters: Sequence[sp.Symbol], count: int) -> Iterator[Point]:
@@ -361,7 +361,7 @@ def _allowed(relation: sp.Basic, letters: dict[str, list[sp.Expr]], generator: r
     entries = max((len(letters.get(x.name, [])) for x in relation.free_symbols), default=1)
     for k in range(max(entries, 1)):
         point = {
-            x: own[k % len(own)] if (own := letters.get(x.name)) else _value(x, generator)
+            x: values[k % len(values)] if (values := letters.get(x.name)) else _value(x, generator)
             for x in relation.free_symbols
         }
         if relation.xreplace(point) != sp.true:

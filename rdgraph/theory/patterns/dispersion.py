@@ -131,13 +131,13 @@ class Dispersion(Answer):
         """P(lam), in plain symbols."""
         return public(self.linearisation.exact_matrix)
 
-    def growth(self, place: Any) -> Any:
+    def growth(self, eigenvalue: Any) -> Any:
         """The largest real part of the eigenvalues of P at lam, a number or an array, real or complex."""
-        return _plain(self.linearisation.eigenvalues(place)[..., 0].real)
+        return _plain(self.linearisation.eigenvalues(eigenvalue)[..., 0].real)
 
-    def frequency(self, place: Any) -> Any:
+    def frequency(self, eigenvalue: Any) -> Any:
         """The imaginary part of the eigenvalue that grows fastest, as a frequency >= 0 in radians per time."""
-        return _plain(np.abs(self.linearisation.eigenvalues(place)[..., 0].imag))
+        return _plain(np.abs(self.linearisation.eigenvalues(eigenvalue)[..., 0].imag))
 
     @cached_property
     def fastest(self) -> Fastest | None:
@@ -167,9 +167,9 @@ class Dispersion(Answer):
 
         It is about all real lam of the range; of a directed graph that was given, its own modes count too.
         """
-        found = self._kind_of_decay() if self.outcome == STABLE else self.outcome
+        kind = self._kind_of_decay() if self.outcome == STABLE else self.outcome
         is_complex = self.spectrum is not None and not self.spectrum.is_real
-        return DIRECTED if found in (STABLE, MARGINAL) and is_complex and self.modes.unstable else found
+        return DIRECTED if kind in (STABLE, MARGINAL) and is_complex and self.modes.unstable else kind
 
     @cached_property
     def outcome(self) -> str:
@@ -191,8 +191,8 @@ class Dispersion(Answer):
 
     def _kind_of_decay(self) -> str:
         """Whether all that does not grow decays, by some margin."""
-        left = self.linearisation.shifted(-MARGIN).bands(self.to)
-        return MARGINAL if left.bands else STABLE if left.is_sure else Status.UNDECIDED
+        slow = self.linearisation.shifted(-MARGIN).bands(self.to)
+        return MARGINAL if slow.bands else STABLE if slow.is_sure else Status.UNDECIDED
 
     def _kind_beyond_zero(self) -> str:
         """Whether an even or an odd number of eigenvalues grows at lam = 0, and an odd one elsewhere."""
@@ -350,8 +350,8 @@ def dispersion_of(
     moved = sp.ImmutableMatrix((whole.matrix - whole.matrix.subs(lam, 0)).applyfunc(lambda x: sp.cancel(x / lam)))
     transport = Linearisation(moved, steady)
     is_complex = spectrum is not None and not spectrum.is_real
-    told = assumes if is_complex else kinetics.on_real_modes(assumes)
-    return Dispersion(kinetics.fields, whole, transport, steady, end, whole.bands(end), told, spectrum)
+    graphs = assumes if is_complex else kinetics.on_real_modes(assumes)
+    return Dispersion(kinetics.fields, whole, transport, steady, end, whole.bands(end), graphs, spectrum)
 
 
 def _end(to: Any) -> sp.Expr:
@@ -423,8 +423,8 @@ def _draw(above: Axes, below: Axes, relation: Dispersion) -> None:
     if relation.spectrum is not None:
         places = relation.spectrum.eigenvalues
         modes = relation.linearisation.eigenvalues(places)[:, 0]
-        told = "modes of the graph" if relation.spectrum.is_real else "modes of the graph, at the real part of λ"
-        above.plot(places.real, modes.real, "o", color=MODE, ms=4, mfc="none", label=told)
+        label = "modes of the graph" if relation.spectrum.is_real else "modes of the graph, at the real part of λ"
+        above.plot(places.real, modes.real, "o", color=MODE, ms=4, mfc="none", label=label)
         below.plot(places.real, np.abs(modes.imag), "o", color=MODE, ms=4, mfc="none")
     above.set_title(f"{_title(relation)}\n{relation.kind}", fontsize=9)
     below.set_xlabel("λ, eigenvalue of L")

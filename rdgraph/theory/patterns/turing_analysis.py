@@ -144,10 +144,10 @@ def ratio_of(kinetics: Kinetics, state: int | Mapping[str, Any] = 0) -> Critical
     steady = None if kinetics.is_linear else state_at(kinetics, state)
     jacobian = kinetics.jacobian if steady is None else kinetics.jacobian.xreplace(dict(steady.point))
     check_slopes(kinetics, steady, jacobian)
-    left = jacobian.free_symbols
-    if left:
+    unset = jacobian.free_symbols
+    if unset:
         raise InvalidArgument(
-            f"expected values for the coefficients of the reaction, got none for {sorted(map(str, left))}"
+            f"expected values for the coefficients of the reaction, got none for {sorted(map(str, unset))}"
         )
     trace, determinant = jacobian.trace(), jacobian.det()
     if sign_of(sp.sympify(trace)) != -1 or sign_of(sp.sympify(determinant)) != 1:
@@ -214,33 +214,33 @@ class SymbolicGrowth:
         if self.size == 1:
             return self._of_one_field()
         stable, damped, band = self.stable_at_zero(), self.damped_transport(), self.stationary_band()
-        found = {TURING: self.judged(ConditionSet(TURING, (*stable, *damped, *band)))}
+        sets = {TURING: self.judged(ConditionSet(TURING, (*stable, *damped, *band)))}
         if self.size > 2:
             wave = self.judged(ConditionSet(WAVE, (*stable, *damped, *self.oscillating_band())))
-            found[WAVE] = self._doubted(wave, self.matrix, (*stable, *damped))
-        found[HOPF] = self._doubted(self.judged(ConditionSet(HOPF, self.hopf())), self.constant)
+            sets[WAVE] = self._doubted(wave, self.matrix, (*stable, *damped))
+        sets[HOPF] = self._doubted(self.judged(ConditionSet(HOPF, self.hopf())), self.constant)
         others = (*self.oscillates_at_zero(), *damped, *band)
         both = self.judged(ConditionSet(TURING_HOPF, (*self.hopf(), *others)))
-        found[TURING_HOPF] = self._doubted(both, self.constant, others)
-        return found
+        sets[TURING_HOPF] = self._doubted(both, self.constant, others)
+        return sets
 
-    def _doubted(self, found: ConditionSet, matrix: sp.Matrix, others: tuple[Condition, ...] = ()) -> ConditionSet:
+    def _doubted(self, conditions: ConditionSet, matrix: sp.Matrix, others: tuple[Condition, ...] = ()) -> ConditionSet:
         """A set that is impossible only where no Hurwitz determinant can vanish while none is negative.
 
         From four fields on a pair of eigenvalues can grow with all determinants zero, as those of s^4 + 1; with fewer,
         one that vanishes leaves nothing that grows, or comes with a negative one.
         """
-        if found.outcome != IMPOSSIBLE or self.size < 4:
-            return found
+        if conditions.outcome != IMPOSSIBLE or self.size < 4:
+            return conditions
         *minors, last = (sp.expand(x) for x in hurwitz_determinants(characteristic(matrix)))
         vanishing = sp.Or(*(sp.Eq(minor, 0, evaluate=False) for minor in minors))
         signs = [sp.Ge(minor, 0, evaluate=False) for minor in minors if minor != 0]
         asked = [vanishing, *signs, sp.Gt(last, 0, evaluate=False), *(c.inner for c in others)]
         in_range = self.in_range if any(sp.sympify(c).has(lam) for c in asked) else ()
         if possible(*self.domain.conditions, *in_range, *asked).outcome is Possibility.IMPOSSIBLE:
-            return found
+            return conditions
         reason = "no Hurwitz determinant is negative, but one may vanish, which tells nothing of four fields or more"
-        return replace(found, outcome=Status.UNDECIDED, reason=reason)
+        return replace(conditions, outcome=Status.UNDECIDED, reason=reason)
 
     def _of_one_field(self) -> dict[str, ConditionSet]:
         growing = self.judged(ConditionSet(ANTI, self.amplifying_transport()))
@@ -340,15 +340,15 @@ class SymbolicGrowth:
 
     def _parabola(self, a: sp.Expr, b: sp.Expr, c: sp.Expr) -> tuple[Condition, ...]:
         """a lam^2 - b lam + c < 0 for some lam in (0, to], with a > 0 and, where all nodes agree, c > 0."""
-        found = [
+        conditions = [
             Condition("activation", self.above(b)),
             Condition("discriminant", self.above(b**2 - 4 * a * c)),
         ]
         if self.to.is_finite:
             at_end = self.below(a * self.to**2 - b * self.to + c)
             before = self.below(b - 2 * a * self.to)
-            found.append(Condition(f"band meets (0, {self.to}]", sp.Or(at_end, before)))
-        return tuple(found)
+            conditions.append(Condition(f"band meets (0, {self.to}]", sp.Or(at_end, before)))
+        return tuple(conditions)
 
     def oscillating_band(self) -> tuple[Condition, ...]:
         """An even number of eigenvalues of P(lam) grows for some lam."""
@@ -363,13 +363,13 @@ class SymbolicGrowth:
         if not expression.free_symbols or not expression.is_rational_function():
             return expression
         top, bottom = sp.fraction(sp.cancel(sp.together(expression)))
-        kept = sp.S.One
+        product = sp.S.One
         for part in (top, bottom):
             content, factors = sp.factor_list(part)
-            kept *= sp.sign(content) * sp.Mul(*(self._sign_of_power(base, times) for base, times in factors))
-        if sp.expand(kept) == 0:
+            product *= sp.sign(content) * sp.Mul(*(self._sign_of_power(base, times) for base, times in factors))
+        if sp.expand(product) == 0:
             return sp.S.Zero
-        return min((tidy(sp.expand(kept)), self._unexpanded(expression)), key=lambda e: (e.count_ops(), str(e)))
+        return min((tidy(sp.expand(product)), self._unexpanded(expression)), key=lambda e: (e.count_ops(), str(e)))
 
     def _sign_of_power(self, base: sp.Expr, times: int) -> sp.Expr:
         """A short expression with the sign of base**times."""
@@ -498,9 +498,9 @@ class Turing(Answer):
         numbers = {known[key]: exact_number(value, key) for key, value in values.items() if key in known}
         if self.at_every_state:
             numbers |= dict(state_at(kinetics, state).point)
-        left = {x for c in chosen.conditions for x in c.inner.free_symbols} - set(numbers) - {lam}
-        if left:
-            raise InvalidArgument(f"expected values for all coefficients, got none for {sorted(map(str, left))}")
+        unset = {x for c in chosen.conditions for x in c.inner.free_symbols} - set(numbers) - {lam}
+        if unset:
+            raise InvalidArgument(f"expected values for all coefficients, got none for {sorted(map(str, unset))}")
         if self.state is not None and not all(holds_at(c.xreplace(numbers)) for c in self.state.conditions):
             return False
         if not all(condition.holds_at(numbers, self.to) for condition in chosen.conditions):
@@ -532,8 +532,8 @@ class Turing(Answer):
     def _rows(self) -> list[tuple[str, str]]:
         where = str(self.state) if self.state else "every one" if self.at_every_state else "any: the system is linear"
         rows = [("steady state", where), ("range of lam", f"(0, {self.to}{']' if self.to.is_finite else ')'}")]
-        for name, found in self.sets.items():
-            text = str(found)
+        for name, conditions in self.sets.items():
+            text = str(conditions)
             rows.append((name, text.removeprefix(f"{name} ")))
         return [*rows, ("assumes", self.assumes)]
 
@@ -544,7 +544,7 @@ class Turing(Answer):
             "status": str(self.status),
             "state": None if self.state is None else self.state.to_dict(),
             "symbol": [[str(entry) for entry in row] for row in self.symbol.tolist()],
-            "sets": {name: found.to_dict() for name, found in self.sets.items()},
+            "sets": {name: conditions.to_dict() for name, conditions in self.sets.items()},
             "range": [0, str(self.to)],
             "assumes": self.assumes,
         }
@@ -607,10 +607,10 @@ def _closed_state(kinetics: Kinetics, state: int | Mapping[str, Any]) -> SteadyS
         return None
     if isinstance(state, Mapping):
         return state_at(kinetics, state)
-    found = solve_states(kinetics)
-    if not found.states and state == 0:
+    states = solve_states(kinetics)
+    if not states.states and state == 0:
         return None
-    chosen = numbered(found, state)
+    chosen = numbered(states, state)
     return chosen if chosen.how == EXACT and not chosen.free else None
 
 

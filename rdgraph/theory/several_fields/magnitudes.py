@@ -52,8 +52,8 @@ class Magnitudes:
         mixtures = {mix for normal in self.system.normals.values() for mix in normal.atoms(Mix)}
         mixed = {x.name for mix in mixtures for x in mix.inner.free_symbols}
         kinds = self.system.coefficients
-        found = {n for n, kind in kinds.items() if kind is Kind.NODE or (kind is Kind.CHANNEL and n in mixed)}
-        return frozenset({*found, *MASKS})
+        names = {n for n, kind in kinds.items() if kind is Kind.NODE or (kind is Kind.CHANNEL and n in mixed)}
+        return frozenset({*names, *MASKS})
 
     def is_spread(self, expression: sp.Expr) -> bool:
         """Whether letters of `spread` occur in the expression."""
@@ -75,9 +75,9 @@ class Magnitudes:
             case sp.Add():
                 return _sum(self.size(part) for part in expression.args)
             case sp.Mul():
-                found = _product(self.size(part) for part in expression.args)
-                is_entry = found.has(sp.oo) and not expression.has(Act, Mix, TIME) and not self.is_spread(expression)
-                return sup_magnitude(expression, self.is_local) if is_entry else found
+                product = _product(self.size(part) for part in expression.args)
+                is_entry = product.has(sp.oo) and not expression.has(Act, Mix, TIME) and not self.is_spread(expression)
+                return sup_magnitude(expression, self.is_local) if is_entry else product
             case sp.Pow(exp=sp.Rational()):
                 return self._power(expression)
         return self._function(expression)
@@ -179,10 +179,10 @@ class Magnitudes:
 
     def _of_factor(self, product: sp.Mul, k: int) -> sp.Expr:
         """What one factor adds to the slope of a product."""
-        own = self.slope(product.args[k])
-        if own == 0:
+        slope = self.slope(product.args[k])
+        if slope == 0:
             return sp.S.Zero
-        return _product((own, *(self.size(a) for j, a in enumerate(product.args) if j != k)))
+        return _product((slope, *(self.size(a) for j, a in enumerate(product.args) if j != k)))
 
     def _of_one(self, expression: sp.Expr, atom: sp.Expr) -> sp.Expr | None:
         """The largest slope of a quotient, or of another nonlinear function, in one operand; None for others."""

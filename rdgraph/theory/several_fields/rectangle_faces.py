@@ -96,18 +96,18 @@ class RectangleFaces:
             return True
         if sp.Tuple(*itertools.chain(*bounds.values())).free_symbols & {TIME, *self.speeds.varying}:
             return False
-        others = self.inside({k: v for k, v in bounds.items() if k != name})
-        inside = (*others, *self.starting(bounds), *_is_proper(bounds[name]))
+        inside = self.inside({k: v for k, v in bounds.items() if k != name})
         inward = self.values(-side * self.speeds.speeds[name], bounds, {State(name): end})
         return all(
-            self.domain.where(*inside, *facts).proves(sp.Ge(value, 0, evaluate=False)) is True
+            self.domain.where(*inside, *self.starting(bounds, value), *facts).proves(sp.Ge(value, 0, evaluate=False))
             for value, facts in inward
         )
 
     def is_lipschitz(self, bounds: Bounds) -> bool:
         """Proved: f is defined inside and has no root of zero, so that solutions are unique."""
-        domain = self.domain.where(*self.inside(bounds), *self.starting(bounds))
-        for part in (*self.speeds.speeds.values(), *(call.inner for call in self.speeds.calls)):
+        parts = (*self.speeds.speeds.values(), *(call.inner for call in self.speeds.calls))
+        domain = self.domain.where(*self.inside(bounds), *self.starting(bounds, sp.Tuple(*parts)))
+        for part in parts:
             needed = defining_conditions(part, smooth=True)
             calls = [call for call in self.speeds.calls if any(c.has(call.letter) for c in needed)]
             for values, facts in self._cases(part, calls, bounds, None):
@@ -119,12 +119,10 @@ class RectangleFaces:
         """The conditions of the intervals."""
         return tuple(c for name, interval in bounds.items() for c in within(State(name), interval))
 
-    def starting(self, bounds: Bounds) -> Facts:
-        """The conditions that the starts lie in their intervals, where some start occurs."""
-        if not self.speeds.has_source:
-            return ()
-        ranges = self.starts or bounds
-        return tuple(c for name, interval in ranges.items() for c in within(State(start_of(name)), interval))
+    def starting(self, bounds: Bounds, expression: sp.Basic) -> Facts:
+        """The conditions that the starts in an expression lie in their intervals."""
+        ranges = {State(start_of(name)): interval for name, interval in (self.starts or bounds).items()}
+        return tuple(c for x, interval in ranges.items() if expression.has(x) for c in within(x, interval))
 
     # ------------------------------------------------------------------ what operators collect
     def values(
@@ -264,15 +262,6 @@ def _is_half_space(condition: sp.Basic, letters: frozenset[sp.Symbol]) -> bool:
         return False
     gap, present = sp.expand(condition.lhs - condition.rhs), sorted(letters & condition.free_symbols, key=str)
     return gap.is_polynomial(*present) and sp.Poly(gap, *present).total_degree() <= 1
-
-
-def _is_proper(interval: Interval) -> Facts:
-    """The condition that a finite interval is not empty, where that depends on coefficients."""
-    lower, upper = map(sp.sympify, interval)
-    is_open = (
-        lower.is_finite is not False and upper.is_finite is not False and (lower.free_symbols | upper.free_symbols)
-    )
-    return (sp.Le(lower, upper, evaluate=False),) if is_open else ()
 
 
 def within(letter: sp.Symbol, interval: Interval) -> Facts:

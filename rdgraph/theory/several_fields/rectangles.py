@@ -76,8 +76,8 @@ def crossing(system: System, bounds: Bounds) -> Crossing | None:
     for name, interval in bounds.items():
         for side, end in ((-1, sp.sympify(interval[0])), (1, sp.sympify(interval[1]))):
             for pair in _Pair.all_of(system) if end not in (sp.oo, -sp.oo) else ():
-                if (found := _across(pair, bounds, name, side, end)) is not None:
-                    return found
+                if (witness := _across(pair, bounds, name, side, end)) is not None:
+                    return witness
     return None
 
 
@@ -128,8 +128,8 @@ class _Pair:
         yield from (cls(system, others, entry) for entry in ((STRENGTH, -STRENGTH) if signed else (1,)))
 
     def shown(self, letter: sp.Symbol) -> str:
-        own = letter in self.others
-        return f"{letter.name} there" if own else "t" if letter == TIME else letter.name
+        is_state = letter in self.others
+        return f"{letter.name} there" if is_state else "t" if letter == TIME else letter.name
 
     def _entry(self, letter: str, row: int) -> int:
         """What an operator multiplies the other node's entry by: 1 for A."""
@@ -221,13 +221,13 @@ def _of_densities(system: System, faces: RectangleFaces) -> Positivity:
 def _of_positive_states(faces: RectangleFaces, cone: dict[str, tuple[sp.Expr, sp.Expr]]) -> Positivity:
     """Where f is smooth for positive states only: f_i >= -k u_i keeps u_i above u_i(0) exp(-k t)."""
     positive = {State(name): sp.Symbol(f"{name}_positive", positive=True) for name in cone}
-    domain = faces.domain.where(*faces.starting(cone))
+    domain = faces.domain.where(*faces.starting(cone, sp.Tuple(*faces.speeds.speeds.values())))
     for name in cone:
         for value, facts in faces.values(faces.speeds.speeds[name], cone):
             rest = _beside_itself(sp.expand(value), State(name)).xreplace(positive)
-            own = domain.where(*(c.xreplace(positive) for c in facts))
-            smooth = not has_gap(rest) and is_defined(rest, own, smooth=True)
-            if not smooth or own.proves(sp.Ge(rest, 0, evaluate=False)) is not True:
+            inside = domain.where(*(c.xreplace(positive) for c in facts))
+            smooth = not has_gap(rest) and is_defined(rest, inside, smooth=True)
+            if not smooth or inside.proves(sp.Ge(rest, 0, evaluate=False)) is not True:
                 return Positivity(
                     None, "f is not smooth at zero, and it is not proved that no field falls faster than itself"
                 )
@@ -235,15 +235,15 @@ def _of_positive_states(faces: RectangleFaces, cone: dict[str, tuple[sp.Expr, sp
     return Positivity(True, note, is_closed=False)
 
 
-def _beside_itself(speed: sp.Expr, own: State) -> sp.Expr:
+def _beside_itself(speed: sp.Expr, state: State) -> sp.Expr:
     """A speed without the terms that are multiples of the field itself by what does not depend on states."""
-    kept = []
+    terms = []
     for term in sp.Add.make_args(speed):
-        factor = sp.cancel(term / own)
+        factor = sp.cancel(term / state)
         collected = {x for x in factor.free_symbols if isinstance(x, sp.Dummy) and x.name != "degree"}
         if factor.has(State) or collected:
-            kept.append(term)
-    return sp.Add(*kept)
+            terms.append(term)
+    return sp.Add(*terms)
 
 
 # ---------------------------------------------------------------------- rectangle search
@@ -300,8 +300,8 @@ def _ends(faces: RectangleFaces, name: str) -> list[sp.Expr]:
     uniform = faces.speeds.uniform(name, others, sp.S.One if highest is None else highest)
     if uniform.has(TIME, *starts_of(system).values()):
         return [R]
-    found = [z for z in zeros(uniform, state) if faces.domain.sign(z) is POSITIVE and not z.has(state)]
-    return [*found, R]
+    ends = [z for z in zeros(uniform, state) if faces.domain.sign(z) is POSITIVE and not z.has(state)]
+    return [*ends, R]
 
 
 # ---------------------------------------------------------------------- damping
@@ -311,25 +311,27 @@ def _damped(faces: RectangleFaces) -> Bounds | None:
     speeds = {name: _outward(faces, name, sizes) for name in sizes}
     if any(value is None for value in speeds.values()):
         return None
-    left: dict[str, sp.Expr] = {name: value for name, value in speeds.items() if value is not None}
+    unsolved: dict[str, sp.Expr] = {name: value for name, value in speeds.items() if value is not None}
     solved: dict[sp.Symbol, sp.Expr] = {}
-    while left:
-        step = next((x for name in left if (x := _solved(faces, left[name], sizes[name])) is not None), None)
+    while unsolved:
+        step = next((x for name in unsolved if (x := _solved(faces, unsolved[name], sizes[name])) is not None), None)
         if step is None:
             return None
         letter, value = step
         solved = {x: sp.expand(v.xreplace({letter: value})) for x, v in solved.items()} | {letter: value}
-        left = {n: sp.expand(v.xreplace({letter: value})) for n, v in left.items() if sizes[n] != letter}
+        unsolved = {n: sp.expand(v.xreplace({letter: value})) for n, v in unsolved.items() if sizes[n] != letter}
     bounds = {name: (-solved[x], solved[x]) for name, x in sizes.items()}
     if any(not end.is_finite and not end.free_symbols for _, end in bounds.values()):
         return None
     tidy = {name: (-sp.factor(end), sp.factor(end)) for name, (_, end) in bounds.items()}
-    return tidy if _is_kept(faces, tidy) else None
+    lemmas = tuple(sp.Ge(end, 0, evaluate=False) for _, end in tidy.values())  # which the solver does not see by itself
+    known = replace(faces, given=lemmas) if all(map(faces.domain.proves, lemmas)) else faces
+    return tidy if _is_kept(known, tidy) else None
 
 
 def _outward(faces: RectangleFaces, name: str, sizes: dict[str, sp.Symbol]) -> sp.Expr | None:
     """A bound of the outward speed at |u| = B: odd powers of u that damp keep their sign, all else counts in full."""
-    system, own = faces.speeds.system, State(name)
+    system, state = faces.speeds.system, State(name)
     letters = {call.letter: call for call in faces.speeds.calls}
     speed = sp.expand(faces.speeds.speeds[name])
     moving = [*states_of(system).values(), *letters]
@@ -339,10 +341,10 @@ def _outward(faces: RectangleFaces, name: str, sizes: dict[str, sp.Symbol]) -> s
     for powers, c in sp.Poly(speed, *moving).terms():
         present = {x: k for x, k in zip(moving, powers, strict=True) if k}
         sign = faces.domain.sign(c)
-        if set(present) == {own} and present[own] % 2 == 1:
-            total += c * sizes[name] ** present[own]
+        if set(present) == {state} and present[state] % 2 == 1:
+            total += c * sizes[name] ** present[state]
             continue
-        if sign is NEGATIVE and len(present) == 1 and _is_own_laplacian(letters.get(next(iter(present))), own):
+        if sign is NEGATIVE and len(present) == 1 and _is_own_laplacian(letters.get(next(iter(present))), state):
             continue  # D - A points inwards where its field is largest
         size = c if sign is POSITIVE else -c if sign is NEGATIVE else sp.Abs(c)
         for x, k in present.items():
@@ -354,8 +356,8 @@ def _outward(faces: RectangleFaces, name: str, sizes: dict[str, sp.Symbol]) -> s
     return sp.expand(total)
 
 
-def _is_own_laplacian(call: Call | None, own: State) -> bool:
-    return call is not None and call.word == ("L",) and call.inner == own
+def _is_own_laplacian(call: Call | None, state: State) -> bool:
+    return call is not None and call.word == ("L",) and call.inner == state
 
 
 def _collected_size(faces: RectangleFaces, call: Call, sizes: dict[str, sp.Symbol]) -> sp.Expr | None:
@@ -592,7 +594,7 @@ def read_bounds(system: System, given: Mapping[str, Any]) -> dict[str, Interval]
     >>> read_bounds(parse("u' = -u; v' = -a*v"), {"v": (0, "1/a")})
     {'u': (-oo, oo), 'v': (0, 1/a)}
     """
-    found: dict[str, Interval] = {}
+    bounds: dict[str, Interval] = {}
     for name, pair in given.items():
         if name not in system.fields:
             raise UnknownName(f"field of {system.text}", str(name), system.fields)
@@ -601,8 +603,8 @@ def read_bounds(system: System, given: Mapping[str, Any]) -> dict[str, Interval]
         lower, upper = (_end(system, value, name) for value in pair)
         if system.domain.proves(sp.Lt(lower, upper)) is not True and (lower, upper) != (-sp.oo, sp.oo):
             raise InvalidArgument(f"expected a lower bound of {name} below the upper one, got {lower} and {upper}")
-        found[name] = (lower, upper)
-    return {name: found.get(name, (-sp.oo, sp.oo)) for name in system.fields}
+        bounds[name] = (lower, upper)
+    return {name: bounds.get(name, (-sp.oo, sp.oo)) for name in system.fields}
 
 
 def _end(system: System, value: Any, name: str) -> sp.Expr:
@@ -615,9 +617,9 @@ def _end(system: System, value: Any, name: str) -> sp.Expr:
         value = read_expression(value)
     if isinstance(value, sp.Basic):
         fixed = [n for n, kind in system.coefficients.items() if kind in (Kind.SCALAR, Kind.CHANNEL)]
-        own = {sp.Symbol(n): system.algebra.symbols[n] for n in fixed} | {sp.Symbol("R"): R}
-        end = sp.sympify(value).xreplace(own)
-        stray = sorted({x.name for x in end.free_symbols} - {x.name for x in own.values()})
+        symbols = {sp.Symbol(n): system.algebra.symbols[n] for n in fixed} | {sp.Symbol("R"): R}
+        end = sp.sympify(value).xreplace(symbols)
+        stray = sorted({x.name for x in end.free_symbols} - {x.name for x in symbols.values()})
         if stray and stray[0] in {*system.letters, "t"}:
             raise InvalidArgument(
                 f"expected a bound of {name} that is the same in all nodes at all times, got {value}, in which "

@@ -38,14 +38,14 @@ def own_terms(system: System, normalisation: str, name: str) -> tuple[list[tuple
     >>> own_terms(parse("u' = u*v - 3*u + 2*A@u; v' = -v"), "row", "u")[0]
     [(-3, ()), (2, ('A',))]
     """
-    own, rest = [], []
+    linear, rest = [], []
     for term in sp.Add.make_args(normal_forms(system, normalisation)[name]):
-        found = _own(term, State(name), system)
-        if found is None:
+        factor_and_word = _own(term, State(name), system)
+        if factor_and_word is None:
             rest.append(term)
         else:
-            own.append(found)
-    return sorted(own, key=lambda pair: (len(pair[1]), pair[1], str(pair[0]))), sp.Add(*rest)
+            linear.append(factor_and_word)
+    return sorted(linear, key=lambda pair: (len(pair[1]), pair[1], str(pair[0]))), sp.Add(*rest)
 
 
 def _own(term: sp.Expr, state: State, system: System) -> tuple[sp.Expr, Word] | None:
@@ -198,8 +198,8 @@ class _Row:
 
     def _signed(self) -> list[tuple[sp.Expr, sp.Expr, tuple[int, ...]]]:
         """Weights and slopes with the signs that they may count with."""
-        found: list[tuple[sp.Expr, sp.Expr, tuple[int, ...]]] = [(w, g, (1, -1)) for w, g in self.polynomials]
-        return found if self.own is None else [*found, (sp.S.One, self.own, (1,))]
+        signed: list[tuple[sp.Expr, sp.Expr, tuple[int, ...]]] = [(w, g, (1, -1)) for w, g in self.polynomials]
+        return signed if self.own is None else [*signed, (sp.S.One, self.own, (1,))]
 
     # ------------------------------------------------------------------ term by term
     def _crude(self) -> sp.Expr:
@@ -281,14 +281,14 @@ class _Row:
     ) -> bool:
         if len(row) == 1 and len(signs) == 2:
             return True
-        found = set()
+        signs_found = set()
         for sign, monomial in row:
             if sign is ZERO or (monomial == 1 and signs == (1,)):
                 continue
             if sign not in (POSITIVE, NEGATIVE):
                 return False
-            found.add((1 if sign is POSITIVE else -1) * int(monomial.xreplace(dict(at))))
-        return found <= {1} if signs == (1,) else len(found) <= 1
+            signs_found.add((1 if sign is POSITIVE else -1) * int(monomial.xreplace(dict(at))))
+        return signs_found <= {1} if signs == (1,) else len(signs_found) <= 1
 
     # ------------------------------------------------------------------ corners and critical points
     def _searched(self) -> sp.Expr:
@@ -301,13 +301,13 @@ class _Row:
                 constant += weight * slope
             else:
                 constant += weight * self._resolved(sp.Abs(slope))
-        found: list[Candidate] = []
+        candidates: list[Candidate] = []
         for choice in itertools.product(*(signs for _, _, signs in moving)):
             total = sp.expand(sp.Add(*(k * w * g for k, (w, g, _) in zip(choice, moving, strict=True))))
-            found += self._candidates(total)
-            if len(found) > MAX_CANDIDATES:
+            candidates += self._candidates(total)
+            if len(candidates) > MAX_CANDIDATES:
                 raise Undecided("too many candidates for the largest slope")
-        return sp.expand(maximum(found, self.domain) + constant) if found else constant
+        return sp.expand(maximum(candidates, self.domain) + constant) if candidates else constant
 
     def _candidates(self, total: sp.Expr) -> list[Candidate]:
         """Where a polynomial can be largest on the box: corners in the letters it is affine in, then one by one."""
@@ -316,29 +316,29 @@ class _Row:
         others = [x for x in letters if x not in affine]
         if len(affine) > MAX_VARIABLES - 2:
             raise Undecided("too many corners")
-        found: list[Candidate] = []
+        candidates: list[Candidate] = []
         for corner in itertools.product((1, -1), repeat=len(affine)):
             ends = {x: k * self.variables[x] for x, k in zip(affine, corner, strict=True)}
-            found += self._one_by_one(sp.expand(total.xreplace(ends)), others)
-        return found
+            candidates += self._one_by_one(sp.expand(total.xreplace(ends)), others)
+        return candidates
 
     def _one_by_one(self, total: sp.Expr, letters: Iterable[sp.Symbol]) -> list[Candidate]:
         """Sums of extremes of polynomials in one letter each; Undecided where two letters stand in one term."""
-        found = [Candidate(total.xreplace(dict.fromkeys(letters, sp.S.Zero)))]
+        candidates = [Candidate(total.xreplace(dict.fromkeys(letters, sp.S.Zero)))]
         for x in letters:
             rest = {y: sp.S.Zero for y in letters if y != x}
             single = sp.expand(total.xreplace(rest) - total.xreplace({**rest, x: sp.S.Zero}))
             end = self.variables[x]
-            found = [
+            candidates = [
                 Candidate(a.value + b.value, a.valid + b.valid)
-                for a in found
+                for a in candidates
                 for b in interval_candidates(single, x, -end, end, self.domain)
             ]
         parts = [total.xreplace({y: sp.S.Zero for y in letters if y != x}) for x in letters]
         constant = total.xreplace(dict.fromkeys(letters, sp.S.Zero))
         if letters and sp.expand(sp.Add(*parts) - (len(parts) - 1) * constant - total) != 0:
             raise Undecided(f"several letters of {total} are of higher degree")
-        return found
+        return candidates
 
 
 def _plus(total: sp.Expr, size: sp.Expr, largest: sp.Expr) -> sp.Expr:
