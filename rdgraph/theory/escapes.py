@@ -1,10 +1,10 @@
-"""Proofs that every box is left: inequalities that a box must meet on certain graphs, and that nothing meets.
+"""Proofs that no box is invariant: inequalities that a box must satisfy on certain graphs, and that no box does.
 
 Row-stochastic A: in a directed chain, or in the trees of high degree that regular graphs approach, the averages
-A^k g(h) of a node lie on either face whatever its own entry and whatever those of other powers. Symmetric A: a star
-with m leaves has s = sqrt(m); its hub sees s times the average of the leaves, a leaf the hub divided by s, and after
-two steps either sees itself. A box [l, u] is kept only if no corner of these moves outwards; where no l < u satisfies
-that, there is none.
+A^k g(h) of a node can lie on either face, independently of its own entry and of each other. Symmetric A: a star with m
+leaves has s = sqrt(m); its hub collects s times the average of the leaves, a leaf collects the hub divided by s, and
+after two steps either collects itself. A box [l, u] is invariant only if none of these corners moves outwards; where no
+l < u satisfies that, there is no box.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from rdgraph.reals.domain import Domain
 from rdgraph.reals.enclosure import holds
 from rdgraph.theory.several_fields.node_speeds import NodeSpeeds
 
-#: With more powers of A than this, the corners are not tried one by one.
+#: With more powers of A than this, the corners are not tried.
 MAX_POWERS = 4
 #: Coefficients tried one after the other; the seconds of one proof, and of all proofs of one kind.
 POINTS, PROOF_SECONDS, SECONDS = 16, 0.8, 1.5
 #: The star on which numbers are tried: four leaves.
 LEAVES = 4
-NOT_EVERYWHERE = "no box is kept on every graph"
+NOT_EVERYWHERE = "no box is invariant on every graph"
 
 Held = list[sp.Basic]
 
 
 @dataclass(frozen=True)
 class Escape:
-    """Why every box is left; `at` are coefficients where this is so, empty where it is so for all of them."""
+    """Why no box is invariant; `at` are the coefficients for which this is proved, empty if it is for all."""
 
     reason: str
     at: tuple[tuple[str, sp.Expr], ...] = ()
@@ -46,7 +46,7 @@ class Escape:
 
 @dataclass(frozen=True)
 class Escapes:
-    """The search for a proof that a field keeps no box, on row-stochastic A or (`stars`) on symmetric A with s > 1."""
+    """The search for a proof that no box is invariant, on row-stochastic A or (`stars`) on symmetric A with s > 1."""
 
     field: NodeSpeeds
     stars: bool = False
@@ -56,7 +56,7 @@ class Escapes:
         return self.field.system.domain
 
     def always(self) -> Escape | None:
-        """A proof that every box is left for all coefficients; None if none was found."""
+        """A proof that no box is invariant for any coefficients; None if none was found."""
         try:
             return limited(SECONDS, self._whatever_the_coefficients)
         except Undecided:
@@ -68,7 +68,7 @@ class Escapes:
         return self._runaway([uniform]) or (corners and corners()) or self._runaway(others)
 
     def somewhere(self) -> Escape | None:
-        """A proof that every box is left at some coefficients, which it names; None if none was found."""
+        """A proof that no box is invariant at some coefficients, which it names; None if none was found."""
         try:
             return limited(SECONDS, lambda: next(filter(None, map(self._at, self._points())), None))
         except Undecided:
@@ -82,7 +82,7 @@ class Escapes:
         if not coefficients:
             return Escape(reason)
         where = ", ".join(f"{name} = {value}" for name, value in coefficients)
-        return Escape(f"no box is kept for all coefficients: with {where} {reason}", coefficients)
+        return Escape(f"no box is invariant for all coefficients: with {where} {reason}", coefficients)
 
     # ------------------------------------------------------------------ corners
     def _no_faces(self) -> Escape | None:
@@ -92,7 +92,7 @@ class Escapes:
         return Escape(f"no maximum principle, {NOT_EVERYWHERE}: {self._graph(s)}")
 
     def outside(self, where: sp.Basic) -> bool:
-        """Proved: no box is kept by coefficients that violate a condition."""
+        """Proved: no box is invariant for coefficients that violate a condition."""
         held = None if self.field.has_source else self._held(s)
         return held is not None and _is_empty(self.domain.where(sp.Not(where), *held))
 
@@ -106,7 +106,7 @@ class Escapes:
         if not self.stars:
             return "averages over many neighbours can lie on either face"
         leaves = "m leaves, s = sqrt(m)" if stretch == s else f"{LEAVES} leaves, s = {stretch}"
-        return f"a star with {leaves}, beside regular graphs and isolated nodes, leaves all of them"
+        return f"together a star with {leaves}, regular graphs and isolated nodes leave every box"
 
     def _held(self, stretch: sp.Expr) -> Held | None:
         """What the faces of a box must satisfy; None where the corners are too many."""
@@ -125,7 +125,7 @@ class Escapes:
     def _views(
         self, entry: sp.Expr, faces: tuple[sp.Expr, sp.Expr], stretch: sp.Expr
     ) -> Iterator[Callable[[int, sp.Expr], sp.Expr]]:
-        """What a node with entry `own` sees as A^k g(h), as functions of k and g, one for each corner."""
+        """What a node with a given entry collects as A^k g(h): functions of k and g, one for each corner."""
         for ends in itertools.product(faces, repeat=len(self._powers)):
             at = dict(zip(self._powers, ends, strict=True))
             yield lambda k, g, at=at: g.xreplace({H: at[k]})  # type: ignore[misc]
@@ -174,7 +174,7 @@ class Escapes:
 
     # ------------------------------------------------------------------ coefficients to try
     def _points(self) -> Iterator[dict[sp.Symbol, sp.Expr]]:
-        """Coefficients that satisfy all assumptions: numbers of several sizes, and one that the judge finds."""
+        """Coefficients that satisfy all assumptions: numbers of several sizes, else a point that the solver finds."""
         known = {H, H0, R, s, *(call.letter for call in self.field.calls)}
         parts = [self.field.speed, *(call.inner for call in self.field.calls), *self.domain.conditions]
         letters = sorted({x for e in parts for x in e.free_symbols} - known, key=str)
@@ -207,9 +207,9 @@ def _is_empty(domain: Domain) -> bool:
 
 
 def _runs_away(speed: sp.Expr, domain: Domain, has_source: bool) -> str:
-    """A proof that h' = speed leaves every box, as a text with a place for the equation; empty without one.
+    """A proof that h' = speed leaves every box, as a text with {} for the equation; empty without one.
 
-    With a source, H0 = R lies in boxes with positive states alone: those without any are left from H0 = -R.
+    With a source, H0 = R lies only in boxes with positive states; boxes without any are left from H0 = -R.
     """
     reason = _escape(speed, R, domain, has_source)
     if has_source and reason and not _escape(speed.xreplace({R: -R}), -R, domain, has_source):
@@ -218,7 +218,7 @@ def _runs_away(speed: sp.Expr, domain: Domain, has_source: bool) -> str:
 
 
 def _escape(speed: sp.Expr, start: sp.Expr, domain: Domain, has_source: bool) -> str:
-    """The proof for boxes that hold the state `start`, which the source has; without a source for all boxes."""
+    """The proof for boxes that contain the state `start` of the source; without a source for all boxes."""
 
     def proved(claim: sp.Basic, *where: sp.Basic) -> bool:
         try:

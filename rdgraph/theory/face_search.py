@@ -44,11 +44,12 @@ from rdgraph.vocabulary.functions import FUNCTIONS, record_of
 class Box(Answer):
     """An invariant interval for every entry; without one there is none (proved), or none was found (undecided).
 
-    `others` are further boxes. `assumes` is what the graph must be like beyond its normalisation, empty where nothing
-    is needed; `with_isolated` is a box that holds with isolated nodes too. `start` is the range of H0 where it is
-    narrower than the box. `where` is the condition on the coefficients under which the box is kept. Without a box,
-    `regular` is one that regular graphs with edges keep, for H0 in `regular_start` where that is narrower; `is_left`
-    says that every box is left, which is proved for the coefficients `at` where some are given, else for all.
+    `others` are further boxes. `assumes` is what the graph must satisfy in addition to its normalisation, empty where
+    nothing is needed; `with_isolated` is a box that also holds with isolated nodes. `start` is the range of H0 where it
+    is narrower than the box. `where` is the condition on the coefficients under which the box is invariant. Without a
+    box, `regular` is one that is invariant on regular graphs with edges, for H0 in `regular_start` where that is
+    narrower; `is_left` says that some run leaves every box, which is proved for the coefficients `at` if there are any,
+    else for all coefficients.
     """
 
     lower: sp.Expr | None
@@ -76,25 +77,25 @@ class Box(Answer):
 
     @property
     def conditions(self) -> tuple[sp.Basic, ...]:
-        """What the coefficients must satisfy for the box to be kept, or at which of them every box is left."""
+        """What the coefficients must satisfy for the box to be invariant, or the coefficients at which no box is."""
         where = () if self.where == sp.true else (self.where,)
         return where + tuple(sp.Eq(sp.Symbol(name), value, evaluate=False) for name, value in self.at)
 
     @property
     def headline(self) -> str:
         if self.value is None:
-            return "no box is kept"
+            return "no box is invariant"
         given = "" if self.start is None else f" for H0 in {self.inside}"
         return f"[{self.lower}, {self.upper}] is invariant{given}"
 
     @property
     def exists(self) -> bool:
-        """Whether the box is proved to be kept for all admissible coefficients."""
+        """Whether the box is proved to be invariant for all admissible coefficients."""
         return self.lower is not None and self.where == sp.true
 
     @property
     def is_decided(self) -> bool:
-        """A box, perhaps for some coefficients or graphs only, or the proof that there is none."""
+        """Whether there is a box, perhaps only for some coefficients or graphs, or a proof that there is none."""
         return self.lower is not None or self.regular is not None or self.is_left
 
     def allowing_isolated(self) -> Box:
@@ -107,18 +108,18 @@ class Box(Answer):
 
     @property
     def inside(self) -> str:
-        """The range of H0 for which the box is kept, in words."""
+        """The range of H0 for which the box is invariant, as text."""
         lower, upper = self.start or (self.lower, self.upper)
         return f"[{lower}, {upper}]"
 
 
 def no_box(reason: str) -> Box:
-    """The answer without a box, for a reason."""
+    """The answer that there is no box, with the reason."""
     return Box(None, None, reason)
 
 
 # ---------------------------------------------------------------------- absorption
-# Boxes [-U, U] that are kept because damping outgrows everything else: how large U must be.
+# Boxes [-U, U] that are invariant because damping outgrows all other terms: how large U must be.
 #
 # On a face h = U or h = -U the outward speed is a sum of terms c U^n of the entry itself, with their sign, and of terms
 # that are at most m_j U^j in modulus: averages, bounded functions, sources. If N is the highest degree and
@@ -135,14 +136,14 @@ class _Unbounded(Exception):
 
 @dataclass(frozen=True)
 class Radius:
-    """[-value, value] is kept where all of `positive` are > 0."""
+    """[-value, value] is invariant where all of `positive` are > 0."""
 
     value: sp.Expr
     positive: tuple[sp.Expr, ...]
 
 
 def absorbing_radius(faces: RectangleFaces) -> Radius | None:
-    """The size of a box that is kept from any H0 in [-R, R], where there is one.
+    """The size of a box that is invariant for every H0 in [-R, R]; None where there is none.
 
     >>> from rdgraph.systems.parser import parse
     >>> one = NodeSpeeds.of_one(parse("-2*H + sin(A@H) + alpha*cos(H)"))
@@ -187,7 +188,7 @@ class _Face:
             if not factor.free_symbols & self._foreign and power.is_polynomial(U) and not power.has(sp.Add):
                 exact[sp.degree(power, U) if power.has(U) else sp.S.Zero] += factor
             elif not self._helps(term):
-                for degree, size in self._size(term, U, own=True).items():
+                for degree, size in self._size(term, U, is_own=True).items():
                     bound[degree] += size
         return self._balance(exact, bound)
 
@@ -196,7 +197,7 @@ class _Face:
         return {H0, *(call.letter for call in self.field.calls), *self.field.varying}
 
     def _piece(self, call: sp.Expr) -> sp.Expr:
-        """A function that is linear on either side of zero, on the side where its argument is proved to lie."""
+        """The linear piece of a function such as relu, on the side of zero where its argument is proved to lie."""
         record, argument = record_of(call), call.args[0]
         assert record is not None
         assert record.pieces is not None
@@ -229,14 +230,14 @@ class _Face:
 
     # ------------------------------------------------------------------ sizes
     def _size(self, expression: sp.Expr, U: sp.Symbol, *, is_own: bool) -> Powers:
-        """Powers of U whose sum bounds |expression|; `own`: U is the entry itself, not a bound of another one's."""
+        """Powers of U whose sum bounds |expression|; with `is_own`, U is the entry itself, not a bound of one."""
         if expression in (U, H):
             return {sp.S.One: sp.S.One}
         if expression == H0:
             return {sp.S.Zero: R}
         for call in self.field.calls:
             if expression == call.letter:
-                inner = self._size(call.inner, U, own=False)
+                inner = self._size(call.inner, U, is_own=False)
                 return {d: self.highest ** len(call.word) * size for d, size in inner.items()}
         if expression in self.field.varying:
             return {sp.S.Zero: sp.S.One}  # a mask
@@ -251,11 +252,11 @@ class _Face:
     def _composed(self, expression: sp.Expr, U: sp.Symbol, is_own: bool) -> Powers:
         match expression:
             case sp.Add():
-                return _total(*(self._size(a, U, own=is_own) for a in expression.args))
+                return _total(*(self._size(a, U, is_own=is_own) for a in expression.args))
             case sp.Mul():
                 product: Powers = {sp.S.Zero: sp.S.One}
                 for a in expression.args:
-                    product = _product(product, self._size(a, U, own=is_own))
+                    product = _product(product, self._size(a, U, is_own=is_own))
                 return product
             case sp.Pow(exp=sp.Integer()) if expression.exp > 0:
                 return self._composed(sp.Mul(*[expression.base] * int(expression.exp), evaluate=False), U, is_own)
@@ -266,7 +267,7 @@ class _Face:
             return {sp.S.Zero: largest}
         record = record_of(expression)
         if record is not None and record.is_lipschitz and record.at_zero is not None:
-            inner, slope = self._size(expression.args[0], U, own=is_own), largest_slope(expression)
+            inner, slope = self._size(expression.args[0], U, is_own=is_own), largest_slope(expression)
             grown = {degree: slope * size for degree, size in inner.items()}
             return _total(grown, {sp.S.Zero: sp.Abs(record.at_zero)})
         if isinstance(expression, sp.exp) and self.domain.sign(expression.args[0]).is_nonpositive:
@@ -278,7 +279,7 @@ class _Face:
         raise _Unbounded
 
     def _root(self, power: sp.Pow, U: sp.Symbol, is_own: bool) -> Powers:
-        """(c_0 + ... + c_n U^n)^q with no c_j negative: a sum of roots, or for q < 0 what one of its terms allows."""
+        """A bound of (c_0 + ... + c_n U^n)^q with all c_j >= 0: a sum of roots, or for q < 0 the bound from one term."""
         x = U if power.base.has(U) else H
         if not power.base.is_polynomial(x) or power.base.free_symbols & self._foreign:
             raise _Unbounded
@@ -311,22 +312,22 @@ def _product(left: Powers, right: Powers) -> Powers:
 
 
 # ---------------------------------------------------------------------- provisos
-# Boxes that are kept in a region of the coefficients: inequalities at the corners as conditions on the letters.
+# Boxes that are invariant in a region of the coefficients: the inequalities at the corners are conditions on them.
 
-#: Longer conditions tell a reader nothing.
+#: Longer conditions are of no use to a reader.
 MAX_OPERATIONS = 60
 
 
 @dataclass(frozen=True)
 class Proviso:
-    """A box that is kept where a condition on the coefficients (and on the largest row sum s) holds."""
+    """A box that is invariant where a condition on the coefficients (and on the largest row sum s) holds."""
 
     box: Interval
     where: sp.Basic
 
 
 def weakest(faces: RectangleFaces, candidates: Sequence[sp.Expr]) -> Proviso | None:
-    """The box between two candidates whose condition is the weakest, as far as they compare, else the shortest.
+    """The box between two candidates with the weakest condition; of incomparable conditions the shortest.
 
     >>> from rdgraph.systems.parser import parse
     >>> one = NodeSpeeds.of_one(parse("-alpha*L@H + beta*L@H"))
@@ -349,7 +350,7 @@ def _implies(first: Proviso, second: Proviso, domain: Domain) -> bool:
 
 
 def _cleared(condition: sp.Basic, domain: Domain) -> list[sp.Basic]:
-    """A comparison with zero as one between polynomials, which does not hold where a denominator vanishes."""
+    """A comparison with zero as a comparison of polynomials, false where a denominator vanishes."""
     bottom = sp.denom(sp.together(condition.lhs))
     if condition.rhs != 0 or domain.sign(bottom) in (POSITIVE, NEGATIVE):
         return [condition]
@@ -369,7 +370,7 @@ def _proviso(faces: RectangleFaces, lower: sp.Expr, upper: sp.Expr) -> Proviso |
     for condition in needed:
         if wide.where(*open_ones).proves(condition) is not True:
             open_ones.append(condition)
-    for condition in tuple(open_ones):  # a later one can say more than one before it
+    for condition in tuple(open_ones):  # a later condition can imply an earlier one
         others = [c for c in open_ones if c != condition]
         if wide.where(*others).proves(condition) is True:
             open_ones = others
@@ -381,13 +382,13 @@ def _proviso(faces: RectangleFaces, lower: sp.Expr, upper: sp.Expr) -> Proviso |
     strict = {sp.Ge: sp.Gt, sp.Le: sp.Lt}
     inner = [strict.get(type(c), type(c))(c.lhs, c.rhs, evaluate=False) for c in open_ones]
     if wide.point(*inner, *irregular) is None:
-        return None  # a region without an interior says nothing
+        return None  # a region without an interior is useless
     inside = replace(faces, given=(*faces.given, *open_ones))
     return Proviso((lower, upper), where) if inside.is_lipschitz(_bounds(lower, upper)) else None
 
 
 def _needed(faces: RectangleFaces, lower: sp.Expr, upper: sp.Expr) -> Iterator[sp.Basic]:
-    """What must hold for the ends to be real numbers in their order, and for no corner to move outwards."""
+    """The conditions for the ends to be real numbers in this order, and for no corner to move outwards."""
     yield from dict.fromkeys([*defining_conditions(lower), *defining_conditions(upper)])
     yield sp.Gt(_stripped(upper - lower, faces.domain), 0, evaluate=False)
     if faces.starts is not None:
@@ -410,7 +411,7 @@ def _corner_values(faces: RectangleFaces, inward: int, face: sp.Expr, bounds: Bo
 
 
 def _stripped(value: sp.Expr, domain: Domain) -> sp.Expr:
-    """The value without its positive factors, R among them; a root alone has the sign of what is under it."""
+    """The value without positive factors such as R; a single root is replaced by its radicand, which has its sign."""
     parts = sp.Mul.make_args(sp.factor(value) if value.is_rational_function() else value)
     factors = [f for f in parts if domain.sign(f) is not POSITIVE]
     if len(factors) == 1 and isinstance(factors[0], sp.Pow) and factors[0].exp == sp.S.Half:
@@ -421,14 +422,13 @@ def _stripped(value: sp.Expr, domain: Domain) -> sp.Expr:
 # ---------------------------------------------------------------------- face search
 #: Seconds spent on one candidate for a box.
 PROOF_SECONDS = 1.0
-#: What is spent on a region of the coefficients: the effort of questions, which is the same on every machine. Seconds
-#: are a last resort.
+#: Effort spent on a region of the coefficients, which is the same on every machine; the seconds are a last resort.
 REGION_EFFORT, REGION_SECONDS = 450, 2.6
-#: Seconds kept for what is asked after that.
+#: Seconds reserved for later questions.
 RESERVED_SECONDS = 2.0
 #: More boxes than this are not listed.
 MAX_BOXES = 8
-#: Candidates for faces that need a condition on the coefficients; more are not paired.
+#: Most candidates for faces that need a condition on the coefficients.
 MAX_CONDITIONAL = 6
 
 
@@ -451,7 +451,7 @@ class FaceSearch:
         return ((-R, R), (sp.S.Zero, R), (-R, sp.S.Zero)) if self.field.has_source else (None,)
 
     def absorbing(self) -> Box | None:
-        """A box that is large enough for the damping, with the condition under which there is one."""
+        """A box so large that damping wins on its faces, with the condition under which there is one."""
         alone = replace(self, collecting=AVERAGING_OR_ALONE) if self.collecting is AVERAGING else self
         large = absorbing_radius(alone.faces(None))
         if large is None:
@@ -464,11 +464,11 @@ class FaceSearch:
         faces = replace(alone, given=(*self.given, *facts)).faces(start)
         if (facts and self.domain.point(*facts) is None) or not faces.is_lipschitz(_bounds(-size, size)):
             return None
-        note = "far enough out the damping exceeds everything else"
+        note = "for large states the damping exceeds all other terms"
         return Box(-size, size, note, with_isolated=(-size, size), start=start, where=sp.And(*facts))
 
     def conditional(self, escapes: Escapes) -> Box | None:
-        """A box that is kept in a region of the coefficients, and that region; of two boxes the larger region's."""
+        """A box that is invariant in a region of the coefficients; of two boxes the one with the larger region."""
         large = self.absorbing()
         try:
             seconds = min(REGION_SECONDS, max(0.0, remaining() - RESERVED_SECONDS))
@@ -479,12 +479,12 @@ class FaceSearch:
             box = large
         if box is None:
             return None
-        rest = "; elsewhere no box is kept on every graph" if escapes.outside(box.where) else ""
+        rest = "; elsewhere no box is invariant on every graph" if escapes.outside(box.where) else ""
         words = condition_in_words(public(box.where))
-        return replace(box, reason=f"[{public(box.lower)}, {public(box.upper)}] is kept where {words}{rest}")
+        return replace(box, reason=f"[{public(box.lower)}, {public(box.upper)}] is invariant if {words}{rest}")
 
     def _reaches(self, box: Box, other: Box) -> bool:
-        """Not refuted: a box is kept wherever another one is."""
+        """Whether it is not refuted that a box is invariant wherever another one is."""
         return self.domain.where(other.where).proves(box.where) is not False
 
     def _conditional(self) -> Box | None:
@@ -528,7 +528,7 @@ class FaceSearch:
 
     # ------------------------------------------------------------------ the search
     def _from(self, start: Interval | None) -> list[Interval]:
-        """Boxes that are kept, the main one first: between zeros, else with a radius, else between other faces."""
+        """Invariant boxes, the main one first: between zeros, else with a radius, else between other faces."""
         zeros, turning, others = self._tiers(start)
         between_zeros = self._kept(zeros, start)
         opened = self._kept(zeros + turning, start)
@@ -539,7 +539,7 @@ class FaceSearch:
         return not any(other != box and self._contains(other, box) for other in boxes)
 
     def _kept(self, candidates: Sequence[sp.Expr], start: Interval | None) -> list[Interval]:
-        """The boxes between candidates that are proved, those first that no other one contains."""
+        """The boxes between candidates that are proved to be invariant, the maximal ones first."""
         faces = self.faces(start)
         lowers = [x for x in candidates if _in_time(_may_be_face, faces, x, -1)]
         uppers = [x for x in candidates if _in_time(_may_be_face, faces, x, 1)]
@@ -566,16 +566,16 @@ class FaceSearch:
 
     def _remark(self, lower: sp.Expr, upper: sp.Expr, start: Interval | None) -> str:
         if start is not None:
-            return f"kept for every R > 0 and H0 in [{public(start[0])}, {public(start[1])}]"
+            return f"invariant for every R > 0 and H0 in [{public(start[0])}, {public(start[1])}]"
         if self.field.uniform_one(h, sp.S.Zero) == 0:
-            return "every interval is kept: averages stay between the smallest and the largest entry"
+            return "every interval is invariant: averages stay between the smallest and the largest entry"
         if lower.has(R) or upper.has(R):
             return "the field points inwards on both faces for every R > 0"
-        return "the field vanishes on both faces or points inwards"
+        return "the field vanishes or points inwards on both faces"
 
     # ------------------------------------------------------------------ candidates
     def _tiers(self, start: Interval | None) -> tuple[list[sp.Expr], list[sp.Expr], list[sp.Expr]]:
-        """Zeros of the field on equal entries; those moved outwards by R; zero and what else could be a face."""
+        """Zeros of the field on equal entries; zeros moved outwards by R; zero and other possible faces."""
         if start is None:
             zeros = self._admitted(zeros_of(self.field.uniform_one(h, sp.S.Zero, self.highest), h))
             grows = self.collecting is UP_TO_S
@@ -599,7 +599,7 @@ class FaceSearch:
         return zeros, turning, [x for x in dict.fromkeys(others) if x not in seen]
 
     def _further(self, initial: sp.Expr) -> list[sp.Expr]:
-        """Zeros where bounded functions are at their ends, where relu and abs are one of their branches, and alone."""
+        """Zeros of the field with functions at the ends of their range or on one branch, and without neighbours."""
         faces: list[sp.Expr] = []
         for weight in (self.highest, sp.S.Zero):
             field = self.field.uniform_one(h, initial, weight)
@@ -607,13 +607,13 @@ class FaceSearch:
         return self._admitted([*faces, *(-z for z in faces)])
 
     def _admitted(self, values: Iterable[sp.Expr]) -> list[sp.Expr]:
-        """Faces that are real for all coefficients and the same in all nodes, the shortest first."""
+        """Values that are real for all coefficients and equal in all nodes, the shortest first."""
         constant = [v for v in dict.fromkeys(values) if not v.free_symbols & self.field.varying and not v.has(h)]
         return sorted((v for v in constant if is_defined(v, self.domain)), key=lambda v: (v.count_ops(), str(v)))
 
     # ------------------------------------------------------------------ why there is none
     def why_not(self) -> str:
-        """What a maximum principle lacks."""
+        """Why no box was found: what a maximum principle lacks."""
         for call in self.field.calls:
             slope = sp.diff(self.field.speed, call.letter)
             if call.inner != H or slope.has(H):
@@ -633,7 +633,7 @@ def _bounds(lower: sp.Expr, upper: sp.Expr) -> Bounds:
 
 
 def _may_be_face(faces: RectangleFaces, face: sp.Expr, side: int) -> bool:
-    """Not refuted as a face of any box: whether it holds, or else that this depends on the other face."""
+    """Whether a value can be the face of some box: it holds as a face, or that depends on the other face."""
     other = sp.Dummy("other", real=True)
     bounds = _bounds(face, other) if side < 0 else _bounds(other, face)
     inward = faces.values(-side * faces.speeds.speed, bounds, {H: face})

@@ -1,6 +1,6 @@
 """Invariant boxes: intervals [l, u] such that a state with all entries inside stays inside.
 
-Candidates for the faces are zeros of the field on states that are the same in all nodes, zero, and multiples of a free
+Candidates for the faces are zeros of the field on states that are equal in all nodes, zero, and multiples of a free
 radius R; a box is given only if it is proved, for all admissible coefficients and all averages over neighbours, that
 entries on its faces do not leave (`rdgraph.theory.several_fields.rectangle_faces`). Where none is kept, a box is sought
 that is large enough for the damping (`rdgraph.theory.face_search`), then a proof that every box is left
@@ -49,7 +49,7 @@ from rdgraph.vocabulary.normalisations import find_normalisation, records
 # equal entries is >= 0 at l and <= 0 at u: an average of entries in [l, u] is at least l, and at most u. On any field
 # these two are needed, since a state that is equal in all nodes stays so.
 
-#: Decimals of faces that lie beside a zero.
+#: Decimals of faces that lie next to a zero.
 DECIMALS = 6
 
 
@@ -80,7 +80,7 @@ def line_box(field: NodeSpeeds) -> Box | None:
 
 
 def _numeric(rate: sp.Expr, domain: Domain) -> sp.Expr | None:
-    """The rate up to a positive factor, if no letter but h is left."""
+    """The rate up to a positive factor, if it depends on h alone; else None."""
     numbers = []
     for factor in sp.Mul.make_args(sp.factor_terms(rate)):
         if factor.free_symbols <= {h}:
@@ -103,7 +103,7 @@ def _every_interval_is_left(zeros: LineZeros) -> Box | None:
     if len(zeros.zeros) > 1 or (zeros.zeros and zeros.signs != (-1, 1)):
         return None
     where = "but the point at which the rate vanishes " if zeros.zeros else ""
-    reason = f"leaves every box {where}on states equal in all nodes (A@1 = 1), by the signs of the rate"
+    reason = f"no box {where}is invariant: states equal in all nodes (A@1 = 1) leave it, by the signs of the rate"
     return Box(None, None, reason, is_left=True)
 
 
@@ -114,7 +114,7 @@ def _is_cooperative(field: NodeSpeeds, domain: Domain) -> bool:
 
 
 def _kept(zeros: LineZeros) -> Box | None:
-    """From the zero before the first one that attracts to the zero after it; any R beyond it where there is none."""
+    """The box between the zeros next to the first attracting one; any R beyond it where there is no such zero."""
     index = next(i for i in range(len(zeros.zeros)) if _comes_down(zeros, i))
     zero = zeros.zeros[index]
     lower = _beside(zeros.zeros[index - 1], 1) if index else _beside(zero, -1) - R
@@ -126,7 +126,7 @@ def _kept(zeros: LineZeros) -> Box | None:
 
 
 def _beside(zero: LineZero, way: int) -> sp.Expr:
-    """The zero, or a decimal number on one side of it."""
+    """The zero itself, or a decimal number on one side of it."""
     if zero.value is not None:
         return zero.value
     scale = 10**DECIMALS
@@ -209,7 +209,7 @@ def _public(pair: Interval | None) -> Interval | None:
 
 @remembered(512)
 def raw_box(system: System, normalisation: str) -> Box:
-    """The box in the package's own symbols."""
+    """The box in the package's internal symbols."""
     box = kept_box(system, normalisation)
     if box.exists:
         return box
@@ -220,7 +220,7 @@ def raw_box(system: System, normalisation: str) -> Box:
 
 @remembered(512)
 def kept_box(system: System, normalisation: str) -> Box:
-    """A box for all admissible coefficients in the package's own symbols; none is given without a reason."""
+    """A box for all admissible coefficients, in the package's internal symbols."""
     with watched() as watch:
         box = _found(system, normalisation)
     return replace(box, reason=f"{box.reason}; {BOUNDED}") if watch.bounded and box.exists else box
@@ -247,7 +247,7 @@ def _found(system: System, normalisation: str) -> Box:
 
 
 def _absent(system: System, normalisation: str) -> Box:
-    """What is left to say where no box is kept for all coefficients on every graph."""
+    """The answer where no box is invariant for all coefficients on every graph."""
     row = find_normalisation(normalisation).averages == "stochastic"
     try:
         field = NodeSpeeds.of_one(system)
@@ -281,7 +281,7 @@ def _absent(system: System, normalisation: str) -> Box:
 
 
 def _mixed(system: System, *, stars: bool) -> Box | None:
-    """Systems with mixing matrices: multiples of the identity show that every box is left."""
+    """The proof for mixing matrices that no box is invariant: multiples of the identity show it."""
     try:
         field = NodeSpeeds.of_one(system, scaled=True)
     except NotApplicable:
@@ -294,7 +294,7 @@ def _box_of_escape(escape: Escape | None) -> Box | None:
 
 
 def _with_isolated(main: Box, search: FaceSearch) -> Box:
-    """The row box, and what remains of it where a node without edges sees the average 0."""
+    """The row box, and what remains of it where a node without edges collects the average 0."""
     lonely = replace(search, collecting=AVERAGING_OR_ALONE)
     faces = lonely.faces(main.start)
     if faces.keep({H.name: (main.lower, main.upper)}):

@@ -37,7 +37,7 @@ from rdgraph.vocabulary.exact_numbers import exact_number
 from rdgraph.vocabulary.normalisations import find_normalisation, records
 
 # ---------------------------------------------------------------------- unboundedness
-# Slopes that grow without bound: proofs that no Lipschitz constant exists.
+# Proofs that no Lipschitz constant exists, because slopes grow without bound.
 #
 # At a state equal to h in all nodes of a regular graph the Jacobian is a polynomial sum_k C_k(h) A^k. Constant vectors,
 # and on bipartite graphs alternating ones, are its eigenvectors, with the values sum C_k and sum (-1)^k C_k; an
@@ -46,7 +46,7 @@ from rdgraph.vocabulary.normalisations import find_normalisation, records
 
 
 def is_unbounded(system: System, domain: Domain, *, one_sided: bool) -> bool:
-    """Proved: the slopes have no bound, from above if `one_sided`; `Split` where the coefficients decide.
+    """Proved: the slopes have no bound, or no upper bound if `one_sided`; raises `Split` where the coefficients decide.
 
     >>> from rdgraph.systems.parser import parse
     >>> system = parse("-alpha*L@H + beta*H*(A@H)")
@@ -106,7 +106,7 @@ def _exponent(term: sp.Expr) -> sp.Expr | None:
 
 
 def _exponentials_grow(terms: list[sp.Expr], domain: Domain, one_sided: bool) -> bool:
-    """Proved: exponentials of one sign that all grow on the same side."""
+    """Proved: the exponentials have one sign and all grow on the same side."""
     sides = {strict_sign(domain, sp.diff(_exponent(t), H)) for t in terms}
     signs = {strict_sign(domain, t.as_independent(H)[0]) for t in terms}
     return len(sides) == 1 and 0 not in sides and (signs == {1} or (signs == {-1} and not one_sided))
@@ -124,7 +124,7 @@ _INFINITE = (sp.oo, -sp.oo, sp.zoo, sp.nan)
 class Constant(Answer):
     """A Lipschitz or one-sided constant, and its norm; without a value there is none (proved), or none was found.
 
-    `is_sharp` says that the value is the supremum itself, or that there is none; every other value is an upper bound.
+    `is_sharp` says that the value is the supremum, or that there is none; every other value is an upper bound.
     """
 
     value: sp.Expr | None
@@ -286,7 +286,7 @@ def _at_most_global(value: sp.Expr, system: System, normalisation: str, domain: 
 
 
 def _joined(parts: list[tuple[sp.Basic, tuple[sp.Expr, bool]]]) -> sp.Expr:
-    """One formula, infinite on the parts of the coefficients where there is no constant."""
+    """One formula over all cases, infinite for the coefficients for which there is no constant."""
     if all(value == sp.oo for _, (value, _) in parts):
         return sp.oo
     *rest, (_, (last, _)) = sorted(parts, key=lambda part: part[1][0] == sp.oo)
@@ -296,7 +296,7 @@ def _joined(parts: list[tuple[sp.Basic, tuple[sp.Expr, bool]]]) -> sp.Expr:
 def raw_constant(
     system: System, normalisation: str, domain: Domain, *, local: bool, one_sided: bool
 ) -> tuple[sp.Expr, bool]:
-    """The constant, infinite where there is none, and whether it is attained; `Split` where the coefficients decide."""
+    """The constant, infinite where there is none, and whether it is attained; raises `Split` for case distinctions."""
     try:
         return _value(system, normalisation, domain, local=local, one_sided=one_sided)
     except UnknownSign as problem:
@@ -312,14 +312,14 @@ def own_norm(system: System, normalisation: str, *, local: bool) -> Magnitudes:
 
 def _value(system: System, normalisation: str, domain: Domain, *, local: bool, one_sided: bool) -> tuple[sp.Expr, bool]:
     structure = system.structure
-    if structure.coupled.has(Nought):  # it has no value at some states, starts or nodes
+    if structure.coupled.has(Nought):  # f has no value at some states, starts or nodes
         return sp.oo, False
     steep = slopes(structure.reaction, domain, local=local)
     candidates = _candidates(system, domain, normalisation, list(steep.candidates), one_sided)
     value = steep.restore(maximum(candidates, steep.domain(domain)))
     measure = own_norm(system, normalisation, local=local)
     if structure.coupled.has(H) and measure.is_spread(sp.Tuple(*structure.generator.values(), structure.reaction)):
-        terms = sp.Add.make_args(system.normal)  # of a channel, beside a matrix that collects from all of them
+        terms = sp.Add.make_args(system.normal)  # of one channel, where a matrix collects from all channels
         damped = [t for t in terms if one_sided and t.coeff(H) * H == t and domain.sign(t.coeff(H)).is_nonpositive]
         return measure.slope(sp.Add(*(t for t in terms if t not in damped))), False
     if structure.coupled.has(H):
@@ -384,7 +384,7 @@ def _candidates(
 
 
 def _absolute_sums(generator: dict[int, sp.Expr], domain: Domain) -> list[sp.Expr]:
-    """Candidates for sum_{k>=1} |c_k|: both signs for every coefficient whose sign is open."""
+    """Candidates for sum_{k>=1} |c_k|: both signs for every coefficient of unknown sign."""
     choices: list[tuple[sp.Expr, ...]] = []
     for k, c in generator.items():
         if k == 0:

@@ -1,11 +1,11 @@
-"""Step-size limits of explicit methods: keep the invariant box (Euler), or stay stable.
+"""Step-size limits of explicit methods: the invariant box stays invariant (Euler), or the method stays stable.
 
-Linear systems: every frequency the flow damps must be damped by the method, |R(step p(lam))| <= 1 where p(lam) <= 0.
+Linear systems: the method must damp every frequency that the flow damps, |R(step p(lam))| <= 1 where p(lam) <= 0.
 Several fields: the same for every eigenvalue of P(lam), complex ones too (`rdgraph.theory.field_step_limits`).
 That is for undirected graphs, whose spectrum is real; directed graphs have eigenvalues in the disc |1 - lam| <= 1.
 Nonlinear systems: Euler keeps the box iff step * Q <= 1 with Q the largest quotient of outward speed and distance to
-the face, and so does Heun's method; others get the linear limit at the constant states. Where these are not known, the
-slopes of the field say what holds at every state (`rdgraph.theory.step_limits`).
+the face, and so does Heun's method; other methods get the linear limit at the constant states. Where these are not
+known, the slopes of the field give a limit for every state.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ from rdgraph.vocabulary.methods import Tableau, tableau
 from rdgraph.vocabulary.normalisations import find_normalisation
 
 # ---------------------------------------------------------------------- slope steps
-# Steps from slopes alone: what a method does at every state, constant or not, to the linearised flow or to distances.
+# Steps from slopes alone: the effect of a method on the linearised flow, or on distances, at every state.
 #
 # Pointwise systems have the Jacobian p(A) + diag(r'), symmetric up to a scaling of the nodes: its eigenvalues lie above
 # -damping = min p + min r'. Elsewhere Euler moves two states apart by |I + step J| <= max |1 + step J_0| + step |rest|,
@@ -82,7 +82,7 @@ class Damping:
 
     @property
     def states(self) -> str:
-        return "with |h| <= R" if self.local else "whatever its size"
+        return "with |h| <= R" if self.local else "of any size"
 
 
 def at_every_state(system: System, domain: Domain) -> Damping:
@@ -115,7 +115,7 @@ def at_every_state(system: System, domain: Domain) -> Damping:
 
 
 def _check_defined(system: System, domain: Domain) -> None:
-    """Raise Undecided where the field has no value for some mask, or cancels what has none."""
+    """Raise Undecided where the field has no value for some mask, or cancels a term without a value."""
     if system.normal.has(Nought):
         raise Undecided("; ".join(system.structure.obstacles))
     for divisor in (p.base for p in system.normal.atoms(sp.Pow) if p.exp.is_negative):
@@ -128,9 +128,9 @@ def _check_defined(system: System, domain: Domain) -> None:
 def _from_above(
     expression: sp.Expr, measure: Magnitudes, neighbours: Mapping[sp.Symbol, sp.Expr] = MappingProxyType({})
 ) -> sp.Expr:
-    """A bound for a sum whose terms hold coefficients of nodes; those that are never positive are left out.
+    """An upper bound of a sum with node coefficients; terms that are never positive are dropped.
 
-    `neighbours` are the operators and matrices that letters stand for: their values are any real numbers to the judge.
+    `neighbours` maps symbols to the operators and matrices for which they stand; their values are any real numbers.
     """
     domain = measure.system.domain
     terms = [t for t in sp.Add.make_args(expression) if t != 0 and not domain.sign(t).is_nonpositive]
@@ -138,13 +138,13 @@ def _from_above(
 
 
 def at_equal_states(system: System, domain: Domain) -> Damping:
-    """A bound for the damping of the linearised flow at states that are the same in all nodes, where A@1 = 1."""
+    """A bound for the damping of the linearised flow at states equal in all nodes, where A@1 = 1."""
     field = NodeSpeeds.of_one(system)
     if field.varying:
-        raise Undecided("coefficients of nodes leave no state that is the same in all of them")
+        raise Undecided("with node coefficients no state stays equal in all nodes")
     seen = {call.letter: call.inner for call in field.calls}
     if any(is_kinked(call, seen) for call in field.speed.atoms(sp.Function)):
-        raise Undecided("the field has a kink at states that are the same in all nodes")
+        raise Undecided("the field has a kink at states equal in all nodes")
     in_own_entry = sp.diff(field.speed, H).xreplace(seen)
     rest: dict[int, sp.Expr] = {}
     for call in field.calls:
@@ -177,7 +177,7 @@ class Apart:
 
 
 def apart(system: System, domain: Domain, normalisation: str) -> Apart:
-    """How fast two runs of Euler's method can separate, for any system."""
+    """How fast two runs of Euler's method can separate; holds for every system."""
     _check_defined(system, domain)
     outer = {call: sp.Dummy("x", real=True) for call in outermost(system.normal.atoms(Act, Mix))}
     back = {x: call for call, x in outer.items()}
@@ -200,7 +200,7 @@ def apart(system: System, domain: Domain, normalisation: str) -> Apart:
 
 
 def _is_alike(term: sp.Expr, system: System) -> bool:
-    """A number that is the same in all nodes and states, and in all channels that a matrix mixes."""
+    """Whether a term has the same value in all nodes and states, and in all channels that a matrix mixes."""
     kinds, spread = system.algebra.kinds, Magnitudes(system, find_normalisation("row"), is_local=False).spread
     return all(kinds.get(x.name) in (Kind.SCALAR, Kind.CHANNEL) and x.name not in spread for x in term.free_symbols)
 
@@ -226,9 +226,9 @@ def _smallest(bound: Callable[[bool], sp.Expr]) -> Damping:
 # ---------------------------------------------------------------------- step limits
 #: A step that is larger by this factor shows that a limit is sharp.
 LARGER = sp.Rational(101, 100)
-#: Coefficients of such a point: with very large ones a crude limit can look sharp.
+#: The range of the coefficients of that state: with very large coefficients a crude limit can look sharp.
 ORDINARY = (sp.Integer(-4), sp.Integer(4))
-#: Seconds of one way to a limit, and of the limit for directed graphs alone.
+#: Seconds for one way to a limit, and for the limit on directed graphs.
 ROUTE_SECONDS, DIRECTED_SECONDS = 3.5, 2.0
 
 
@@ -243,7 +243,7 @@ def step_limit(
     everywhere: bool = False,
     directed: bool = False,
 ) -> StepLimit:
-    """Largest step that keeps the box or stays stable.
+    """Largest step at which the box stays invariant, or the method stable.
 
     Linear systems: |R(step p(lam))| <= 1 wherever p(lam) <= 0, R the stability polynomial of the method. Several
     linear fields: |R(step mu)| <= 1 for every eigenvalue mu of P(lam) that does not grow.
@@ -253,17 +253,17 @@ def step_limit(
         method: an explicit Runge-Kutta method by name, or a `Tableau`.
         normalisation: of the operator A: symmetric or row.
         isolated: whether the graph may have nodes without edges.
-        everywhere: whether a limit at states that are the same in all nodes alone does not count.
-        directed: whether the graph is known to be directed, so that a limit for real spectra does not count; linear
-            systems say in `directed` of the answer what they know of such graphs.
+        everywhere: whether to exclude limits that hold only at states equal in all nodes.
+        directed: whether the graph is known to be directed, which excludes limits for real spectra; for linear systems
+            `directed` of the answer is a limit on such graphs.
 
     Returns:
-        The limit as a formula, what it keeps and what it means, and what it assumes of the graph; without a value, the
-        text says what was tried.
+        The limit as a formula, what it guarantees, and what it assumes of the graph; without a value, the reason says
+        what was tried.
 
     Raises:
         UnknownName: no method has that name.
-        NotApplicable: the rows of the normalisation are no averages.
+        NotApplicable: the rows of the normalisation are not averages.
 
     >>> from rdgraph.systems.parser import parse
     >>> step_limit(parse("BS"), "euler").value
@@ -287,7 +287,7 @@ def step_limit(
 def _routes(
     system: System, weights: Tableau, normalisation: str, isolated: bool, everywhere: bool, directed: bool
 ) -> Iterator[Callable[[], StepLimit]]:
-    """Ways to a limit, those first that say most."""
+    """Ways to a limit, the strongest first."""
     if not system.is_single:
         yield lambda: several_fields_limit(system, weights, normalisation)
         return
@@ -296,7 +296,7 @@ def _routes(
     if not system.structure.linear:
         if weights.is_euler or weights.averages_euler:
             yield lambda: _box_keeping(system, normalisation, weights, isolated)
-        if not isolated and not everywhere and not directed:  # isolated nodes do not rest where the others do
+        if not isolated and not everywhere and not directed:  # isolated nodes have other steady states
             yield lambda: _at_equilibria(system, weights, normalisation)
     if not directed:
         yield lambda: _at_every_state(system, weights, normalisation)
@@ -313,7 +313,7 @@ def _routes(
 def _linear(system: System, weights: Tableau, normalisation: str) -> StepLimit:
     value, note = real_limit(system.generator_symbol, weights, system.domain)
     limit, assumes = shown(value), spectrum_of(normalisation)
-    means = "; ".join(filter(None, ["every frequency that the flow damps is damped", note]))
+    means = "; ".join(filter(None, ["every frequency that the flow damps stays damped", note]))
     if not assumes:
         return StepLimit(limit, means, "stability")
     try:
@@ -361,7 +361,7 @@ def _box_keeping(system: System, normalisation: str, weights: Tableau, isolated:
     box = box.allowing_isolated() if isolated and box.exists else box
     lower, upper = box.lower, box.upper
     if lower is None or upper is None or lower.has(R) or upper.has(R):
-        raise Undecided("no box of one size was found that a step could keep")
+        raise Undecided("no box of fixed size was found")
     stretched = find_normalisation(normalisation).averages == "stretched"
     collecting = UP_TO_S if stretched else AVERAGING if box.assumes else AVERAGING_OR_ALONE
     faces = RectangleFaces(NodeSpeeds.of_one(system), collecting, None if box.start is None else {H.name: box.start})
@@ -372,17 +372,17 @@ def _box_keeping(system: System, normalisation: str, weights: Tableau, isolated:
         except Undecided:
             continue
         if worst != 0 and is_defined(worst, faces.domain) and _keeps(worst, faces, lower, upper):
-            text = f"keeps the box [{public(lower)}, {public(upper)}]"
+            text = f"the box [{public(lower)}, {public(upper)}] stays invariant"
             limit = shown(divide(sp.S.One, worst, faces.domain))
             highest = sp.sympify(collecting.highest)
             rests = any(sp.simplify(faces.speeds.uniform_one(face, sp.S.Zero, highest)) == 0 for face in (lower, upper))
             sharp = weights.is_euler and rests and _leaves(worst / LARGER, faces, lower, upper)
             return StepLimit(limit, text, "box", box.assumes, is_sharp=sharp)
-    raise Undecided(f"no Euler step that keeps [{public(lower)}, {public(upper)}] was proved")
+    raise Undecided(f"for no Euler step is [{public(lower)}, {public(upper)}] proved to stay invariant")
 
 
 def _outward_quotient(system: System, faces: RectangleFaces, lower: sp.Expr, upper: sp.Expr) -> sp.Expr:
-    """The largest quotient of outward speed and distance to a face, averages being where they push most."""
+    """The largest quotient of outward speed and distance to a face, with averages at their most outward values."""
     candidates = [Candidate(sp.S.Zero)]
     for face, sign in ((upper, 1), (lower, -1)):
         highest = sp.sympify(faces.collecting.highest)
@@ -420,7 +420,7 @@ def _distances(rate: sp.Expr, faces: RectangleFaces, box: Interval) -> Iterator[
 
 
 def _keeps(worst: sp.Expr, faces: RectangleFaces, lower: sp.Expr, upper: sp.Expr) -> bool:
-    """Proved: no step 1/rate leaves the box, for any rate from `worst` on."""
+    """Proved: no step 1/rate with rate >= `worst` leaves the box."""
     rate = sp.Dummy("rate", positive=True)
     inside = faces.domain.where(_at_least(rate, worst))
     return all(
@@ -450,14 +450,14 @@ def _leaves(rate: sp.Expr, faces: RectangleFaces, lower: sp.Expr, upper: sp.Expr
 
 # ---------------------------------------------------------------------- constant states
 def _equal_states(regular: bool) -> tuple[str, str]:
-    """The graphs on which states stay equal in all nodes: in words, and what they must be like."""
+    """The graphs on which states stay equal in all nodes: for the text, and as an assumption."""
     if regular:
         return "regular graphs", "the graph is regular"
     return "row-stochastic A with real spectrum", f"{NO_ISOLATED_NODES}; {REAL_SPECTRUM}"
 
 
 def _at_equilibria(system: System, weights: Tableau, normalisation: str) -> StepLimit:
-    """The linear limit at all constant states that are not proved to be repelling; each counts where it is real."""
+    """The linear limit at all constant states that are not proved to be repelling, each where it is real."""
     structure, domain = system.structure, system.domain
     if not structure.is_pointwise or structure.has_source:
         raise Undecided("no closed form outside generator plus entrywise reaction")
@@ -485,7 +485,7 @@ def _at_equilibria(system: System, weights: Tableau, normalisation: str) -> Step
     where_text, assumes = _equal_states(find_normalisation(normalisation).is_symmetric)
     means = (
         f"linear stability at the constant states {', '.join(sorted(places))} ({where_text}), where they are real; "
-        "the box is not guaranteed"
+        "no box is guaranteed"
     )
     return StepLimit(limit, means, "linearised", assumes)
 
@@ -507,12 +507,12 @@ def _at_equal_states(system: System, weights: Tableau, normalisation: str) -> St
     damping = at_equal_states(system, domain)
     limit = shown(divide(decimal(weights.real_limit), damping.value, domain))
     if system.structure.is_polynomial_in_operator:  # the same Jacobian at all states
-        means = "at every state, each mode that the flow damps is damped"
+        means = "at every state, each mode that the flow damps stays damped"
         return StepLimit(limit, means, "slopes", spectrum_of(normalisation))
     where_text, assumes = _equal_states(find_normalisation(normalisation).averages == "stretched")
     means = (
-        f"at every state that is the same in all nodes ({where_text}), {damping.states}, each mode that the linearised "
-        "flow damps is damped; the box is not guaranteed"
+        f"at every state equal in all nodes ({where_text}), {damping.states}, each mode that the linearised flow damps "
+        "stays damped; no box is guaranteed"
     )
     return StepLimit(limit, means, "equal slopes", assumes)
 
@@ -524,14 +524,14 @@ def _self_adjoint(system: System, weights: Tableau, normalisation: str) -> StepL
     size = lipschitz_size(system, normalisation)
     limit = shown(divide(decimal(weights.real_limit), size.value, system.domain))
     assumes = spectrum_of(normalisation)
-    return StepLimit(limit, "at every state, each mode that the flow damps is damped", "slopes", assumes)
+    return StepLimit(limit, "at every state, each mode that the flow damps stays damped", "slopes", assumes)
 
 
 def _separating(system: System, weights: Tableau, normalisation: str) -> StepLimit:
     domain = system.domain
     separation = apart(system, domain, normalisation)
-    if separation.damping.value == 0:  # |1 + step*J| <= 1 + step*|J| holds for every step, and limits none
-        raise Undecided("how strongly the flow damps is not known")
+    if separation.damping.value == 0:  # |1 + step*J| <= 1 + step*|J| holds for every step
+        raise Undecided("the damping of the flow is not known")
     limit, rate = shown(divide(sp.S.One, separation.damping.value, domain)), shown(separation.rate)
     factor = "1 + step*m" if weights.is_euler else "1 + step*m + (step*m)**2/2"
     norm = find_normalisation(normalisation).norm_name
@@ -548,5 +548,5 @@ def _in_half_disc(system: System, weights: Tableau, normalisation: str) -> StepL
         raise Undecided(f"eigenvalues near the imaginary axis, which {weights.name} does not damp, are not excluded")
     size = lipschitz_size(system, normalisation)
     limit = shown(divide(weights.half_disc, size.value, system.domain))
-    means = f"at every state {size.states}, each mode that the linearised flow damps is damped, real or not"
+    means = f"at every state {size.states}, each mode that the linearised flow damps stays damped, also complex modes"
     return StepLimit(limit, means, "slopes")

@@ -93,7 +93,7 @@ def _across(pair: _Pair, bounds: Bounds, name: str, side: int, end: sp.Expr) -> 
         if x != State(name)
         for condition in within(x, interval)
     ]
-    # a start is where the run begins, so that this point is one of a run of its own
+    # a start is where the run begins: the point is the start of a run
     begun = {starts[f]: State(f) for f in bounds} | {pair.others[starts[f]]: pair.others[State(f)] for f in bounds}
     speed = speed.xreplace(begun).xreplace({State(name): end})
     conditions = [c for c in inside if not c.has(*begun)]
@@ -112,7 +112,7 @@ def _across(pair: _Pair, bounds: Bounds, name: str, side: int, end: sp.Expr) -> 
 
 @dataclass(frozen=True)
 class _Pair:
-    """The letters of the second node, by those of the first, and the entry of operators that may have any."""
+    """The symbols of the second node by those of the first, and the entry of operators without known bound."""
 
     system: System
     others: Mapping[sp.Symbol, sp.Symbol]
@@ -132,7 +132,7 @@ class _Pair:
         return f"{letter.name} there" if is_state else "t" if letter == TIME else letter.name
 
     def _entry(self, letter: str, row: int) -> int:
-        """What an operator multiplies the other node's entry by: 1 for A."""
+        """The factor with which an operator takes the entry of the other node: 1 for A."""
         if letter not in self.system.operators.names or "stochastic" in self.system.operators.facts(letter):
             return 1
         turned = -1 if "antisymmetric" in self.system.operators.facts(letter) and row == 1 else 1
@@ -159,7 +159,7 @@ SECONDS = 2.5
 class Positivity(Answer):
     """Whether densities stay non-negative: True on every graph, False by the point in the reason, None if undecided.
 
-    `is_closed` tells that states with zeros count too; else they have to be positive at the start.
+    With `is_closed` this holds for states with zeros too; else they have to be positive at the start.
     """
 
     value: bool | None
@@ -215,11 +215,11 @@ def _of_densities(system: System, faces: RectangleFaces) -> Positivity:
     witness = crossing(system, cone) if faces.speeds.record.is_sharp else None
     if witness is not None:
         return Positivity(False, str(witness))
-    return Positivity(None, "no field was seen to fall at zero on two nodes, and it is not proved that none does")
+    return Positivity(None, "no field falls at zero in a test on two nodes, but a proof was not found")
 
 
 def _of_positive_states(faces: RectangleFaces, cone: dict[str, tuple[sp.Expr, sp.Expr]]) -> Positivity:
-    """Where f is smooth for positive states only: f_i >= -k u_i keeps u_i above u_i(0) exp(-k t)."""
+    """The answer where f is smooth only for positive states: f_i >= -k u_i keeps u_i above u_i(0) exp(-k t)."""
     positive = {State(name): sp.Symbol(f"{name}_positive", positive=True) for name in cone}
     domain = faces.domain.where(*faces.starting(cone, sp.Tuple(*faces.speeds.speeds.values())))
     for name in cone:
@@ -228,15 +228,16 @@ def _of_positive_states(faces: RectangleFaces, cone: dict[str, tuple[sp.Expr, sp
             inside = domain.where(*(c.xreplace(positive) for c in facts))
             smooth = not has_gap(rest) and is_defined(rest, inside, smooth=True)
             if not smooth or inside.proves(sp.Ge(rest, 0, evaluate=False)) is not True:
-                return Positivity(
-                    None, "f is not smooth at zero, and it is not proved that no field falls faster than itself"
+                note = (
+                    "f is not smooth at zero, and it is not proved that fields fall at most in proportion to themselves"
                 )
+                return Positivity(None, note)
     note = "every field falls no faster than in proportion to itself: positive states stay positive while they exist"
     return Positivity(True, note, is_closed=False)
 
 
 def _beside_itself(speed: sp.Expr, state: State) -> sp.Expr:
-    """A speed without the terms that are multiples of the field itself by what does not depend on states."""
+    """A speed without its terms c*u, u the field itself and c independent of all states."""
     terms = []
     for term in sp.Add.make_args(speed):
         factor = sp.cancel(term / state)
@@ -256,7 +257,7 @@ FACE_SECONDS = 0.8
 
 
 def found_rectangle(faces: RectangleFaces, lower: sp.Expr) -> Bounds | None:
-    """A rectangle that is kept, as small as it was found; `lower` is 0 where densities stay non-negative, else -oo."""
+    """The smallest invariant rectangle that was found; `lower` is 0 where densities stay non-negative, else -oo."""
     fields = faces.speeds.system.fields
     for side in dict.fromkeys((lower if lower == 0 else -R, -R)):
         common = dict.fromkeys(fields, (side, R))
@@ -306,7 +307,7 @@ def _ends(faces: RectangleFaces, name: str) -> list[sp.Expr]:
 
 # ---------------------------------------------------------------------- damping
 def _damped(faces: RectangleFaces) -> Bounds | None:
-    """|u_i| <= B_i large enough for the damping of every field, one field after the other in terms of the rest."""
+    """Bounds |u_i| <= B_i so large that damping wins in every field, solved for one field after the other."""
     sizes = {name: sp.Dummy(name, positive=True) for name in faces.speeds.system.fields}
     speeds = {name: _outward(faces, name, sizes) for name in sizes}
     if any(value is None for value in speeds.values()):
@@ -330,7 +331,7 @@ def _damped(faces: RectangleFaces) -> Bounds | None:
 
 
 def _outward(faces: RectangleFaces, name: str, sizes: dict[str, sp.Symbol]) -> sp.Expr | None:
-    """A bound of the outward speed at |u| = B: odd powers of u that damp keep their sign, all else counts in full."""
+    """A bound of the outward speed at |u| = B: odd powers of u keep their sign, other terms count by their modulus."""
     system, state = faces.speeds.system, State(name)
     letters = {call.letter: call for call in faces.speeds.calls}
     speed = sp.expand(faces.speeds.speeds[name])
@@ -402,15 +403,15 @@ NOT_FOUND = (
 
 @dataclass(frozen=True, repr=False)
 class Rectangle(Answer):
-    """One interval for the entries of each field that no run leaves which starts inside.
+    """One interval for the entries of each field, such that no run leaves that starts inside.
 
     Attributes:
-        is_kept: True where that is proved, False where a run leaves through the point in the reason, None if undecided.
-        bounds: the intervals that were asked for or found, None where none was found; an end may be infinite, and a
-            run then stays inside for as long as it exists. R is any positive number, s the largest row sum of A.
+        is_kept: True where it is proved, False where a run leaves at the point in the reason, None if undecided.
+        bounds: the given intervals or those that were found, None where none were; an end may be infinite, and a run
+            then stays inside for as long as it exists. R is any positive number, s the largest row sum of A.
         nonnegative: whether non-negative states stay non-negative.
-        assumes: what the graph must be like beyond its normalisation, empty where nothing is needed.
-        regular: without a proof, bounds that are kept on regular graphs with edges.
+        assumes: what the graph must satisfy in addition to its normalisation, empty where nothing is needed.
+        regular: without a proof, bounds that are invariant on regular graphs with edges.
     """
 
     is_kept: bool | None
@@ -422,12 +423,12 @@ class Rectangle(Answer):
 
     @property
     def value(self) -> Mapping[str, Interval] | None:
-        """The intervals by field, where they are kept."""
+        """The intervals by field, where they are invariant."""
         return self.bounds if self.is_kept else None
 
     @property
     def status(self) -> Status:
-        """proved where the rectangle is kept or left, else undecided."""
+        """proved where the rectangle is shown to be invariant or not, else undecided."""
         return Status.UNDECIDED if self.is_kept is None else certainty(self.reason)
 
     @property
@@ -437,26 +438,26 @@ class Rectangle(Answer):
 
     @property
     def headline(self) -> str:
-        return f"{self.inside} is invariant" if self.is_kept else f"{self.inside} is left"
+        return f"{self.inside} is {'' if self.is_kept else 'not '}invariant"
 
     @property
     def exists(self) -> bool:
-        """A rectangle is proved to be kept, for all admissible coefficients."""
+        """Whether a rectangle is proved to be invariant for all admissible coefficients."""
         return self.is_kept is True and self.bounds is not None
 
     @property
     def is_bounded(self) -> bool:
-        """Whether the rectangle is proved to be kept and finite in every field."""
+        """Whether the rectangle is proved to be invariant and is finite in every field."""
         return self.exists and not any(end in (sp.oo, -sp.oo) for pair in (self.bounds or {}).values() for end in pair)
 
     @property
     def inside(self) -> str:
-        """The rectangle in words."""
+        """The rectangle as text."""
         return in_text(self.bounds or {})
 
 
 def in_text(bounds: Bounds) -> str:
-    """Intervals in words.
+    """Intervals as text.
 
     >>> in_text({"u": (sp.S.Zero, sp.S.One), "v": (sp.S.Zero, sp.oo)})
     'u in [0, 1], v >= 0'
@@ -473,7 +474,7 @@ def in_text(bounds: Bounds) -> str:
 
 
 def rectangle(system: System, normalisation: str, bounds: Mapping[str, Any] | None = None) -> Rectangle:
-    """The rectangle of given bounds, or one that is found.
+    """The answer about the rectangle of given bounds, or without bounds about one that is found.
 
     >>> from rdgraph.systems.parser import parse
     >>> found = rectangle(parse("u' = u*(1 - u - a*v) - Du*L@u; v' = v*(1 - v - b*u) - Dv*L@v"), "row")
@@ -496,7 +497,7 @@ def _public(bounds: Bounds | None) -> Bounds | None:
 def _answered(system: System, normalisation: str, asked: tuple[tuple[str, Interval], ...] | None) -> Rectangle:
     densities = positivity(system, normalisation)
     if system.is_noisy:
-        reason = "undecided: noise can push a state over every face at which its factor is not zero"
+        reason = "undecided: noise can push a state across every face where its factor is not zero"
         return Rectangle(None, None, reason, densities)
     try:
         collecting = collecting_of(normalisation)
@@ -534,12 +535,12 @@ def _decided(system: System, speeds: NodeSpeeds, collecting: Collecting, bounds:
     witness = crossing(system, bounds) if speeds.record.is_sharp else None
     if witness is not None:
         return Rectangle(False, bounds, str(witness))
-    note = "undecided: no face was seen to be crossed on two nodes, and not all faces are proved to hold"
+    note = "undecided: no run crosses a face in a test on two nodes, but not all faces are proved to hold"
     return _on_regular(system, collecting, bounds, Rectangle(None, bounds, note))
 
 
 def _proved(faces: RectangleFaces, bounds: Bounds) -> Rectangle:
-    """A rectangle with what it assumes of the graph."""
+    """A proved rectangle, with what it assumes of the graph."""
     notes = ["s is the largest row sum of A"] if any(end.has(s) for pair in bounds.values() for end in pair) else []
     if any(end in (sp.oo, -sp.oo) for pair in bounds.values() for end in pair):
         notes.append("a run stays inside for as long as it exists")
@@ -552,11 +553,11 @@ def _proved(faces: RectangleFaces, bounds: Bounds) -> Rectangle:
 
 
 def _on_regular(system: System, collecting: Collecting, bounds: Bounds, answer: Rectangle) -> Rectangle:
-    """An answer about the symmetric normalisation with what holds where its rows sum to 1."""
+    """An answer about the symmetric normalisation, with what holds where its rows sum to 1."""
     if collecting is not UP_TO_S or not RectangleFaces(NodeSpeeds.of(system, "row"), AVERAGING).keep(bounds):
         return answer
     shown = in_text(_public(bounds) or {})
-    note = f"{answer.reason}; on regular graphs with edges, where rows of A sum to 1, {shown} is kept"
+    note = f"{answer.reason}; on regular graphs with edges, where rows of A sum to 1, {shown} is invariant"
     return replace(answer, reason=note, regular=bounds)
 
 
@@ -581,14 +582,14 @@ def _sought(system: System, speeds: NodeSpeeds, collecting: Collecting, densitie
         return answer
     note = (
         f"{answer.reason}; rows of the symmetric A sum to more than 1 on irregular graphs; on regular graphs with "
-        f"edges {row.inside} is kept"
+        f"edges {row.inside} is invariant"
     )
     return replace(answer, reason=note.removeprefix("; "), regular=row.bounds)
 
 
 # ---------------------------------------------------------------------- arguments
 def read_bounds(system: System, given: Mapping[str, Any]) -> dict[str, Interval]:
-    """Bounds by field, in the package's own symbols; a field that is not named may have any size.
+    """Bounds by field, in the package's internal symbols; a field without given bounds may have any size.
 
     >>> from rdgraph.systems.parser import parse
     >>> read_bounds(parse("u' = -u; v' = -a*v"), {"v": (0, "1/a")})
