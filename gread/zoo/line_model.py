@@ -14,7 +14,7 @@ from gread.settings.line_settings import LineSettings
 from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.operator import Operator
 from rdgraph.language.tree import Kind
-from rdgraph.run.solvers.flow_coefficients import Schedule
+from rdgraph.run.solvers.schedules import Schedule
 
 #: Where the gains of orthogonal matrices start: at the end of (0, 1), where clamp still has a slope on both sides.
 GAIN_START = 0.999
