@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import matplotlib
 from matplotlib.figure import Figure
 from sphinx_gallery.scrapers import figure_rst
 
+#: Colours and axes of every figure that the site draws.
+STYLE = Path(__file__).with_name("matplotlibrc")
 #: The widest picture in the gallery, in pixels.
 DPI = 130
+
+
+def use_style(_gallery_conf: dict[str, Any], _file: str) -> None:
+    """Give the next program the figure style of the site, whatever the one before it has set."""
+    matplotlib.rcdefaults()
+    matplotlib.rc_file(STYLE, use_default_template=False)
 
 
 def figures(_block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:

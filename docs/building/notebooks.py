@@ -20,10 +20,14 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 ROOT = Path(__file__).resolve().parents[2]
+#: Colours and axes of the figures.
+STYLE = ROOT / "docs" / "building" / "matplotlibrc"
 TUTORIALS = ROOT / "docs" / "start" / "tutorials"
 #: A block of Python in a page, and a link to another file of the documentation.
 _BLOCK = re.compile(r"^```python\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 _LOCAL_LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:)[^)]+\)")
+#: What a figure prints as, which says nothing next to its picture.
+_FIGURE = re.compile(r"^<Figure size .*>\n", re.MULTILINE)
 _FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
@@ -70,7 +74,7 @@ def statements(block: str) -> Iterator[tuple[str, str]]:
 
 
 def executed(page: Path, folder: Path) -> NotebookNode:
-    """The notebook of a page after a run in a kernel of its own, kept in a folder; a kept one of the same text is read.
+    """The notebook of a page, run in its own kernel and stored in a folder; a stored one of the same text is read instead.
 
     Raises:
         ValueError: a cell printed something else than the page shows.
@@ -85,7 +89,7 @@ def executed(page: Path, folder: Path) -> NotebookNode:
     search = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     client = NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": folder}})
     client.extra_arguments = ["--IPKernelApp.log_level=40"]
-    client.execute(env={**os.environ, "PYTHONPATH": search, "OMP_NUM_THREADS": "1"})
+    client.execute(env={**os.environ, "PYTHONPATH": search, "OMP_NUM_THREADS": "1", "MATPLOTLIBRC": str(STYLE)})
     if found := "\n".join(disagreements(notebook)):
         raise ValueError(f"expected what {page.name} shows, got\n{found}")
     nbformat.write(notebook, path)
@@ -129,6 +133,7 @@ def illustrated(text: str, images: dict[int, list[str]], alternative: str) -> st
     parts = _BLOCK.split(text)
     for index in range(1, len(parts), 2):
         shown = "".join(f"\n![{alternative}]({address})\n" for address in images.get(index // 2, ()))
+        parts[index] = _FIGURE.sub("", parts[index])
         parts[index] = f"```python\n{parts[index]}```\n{shown}"
     return "".join(parts)
 

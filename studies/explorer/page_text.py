@@ -137,7 +137,7 @@ SCRIPTS = (
 )  # fmt: skip
 #: Colours of the states, from low to high.
 SHADES = 64
-FIRST_EQUATION = "Gray-Scott"
+FIRST_EQUATION = "Schnakenberg"
 
 
 def page_text(equation: str | None = None, graph: str = "karate", *, served: bool = False) -> str:

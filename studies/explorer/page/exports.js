@@ -114,7 +114,7 @@ function pythonOf() {
   const matrix = model.system.letters.has("W")
     ? '\nvalues["W"] = torch.full((1, 1), values["W"], dtype=torch.float64)'
     : "";
-  return `"""The view of the explorer once more, on the graph ${GRAPH.name}."""
+  return `"""A view of the rdgraph explorer on the graph ${GRAPH.name}."""
 
 import numpy as np
 import torch
@@ -149,7 +149,7 @@ for name in fields:
 
 run = {"T": ${settings.T}, "method": "${settings.method}", "step": ${settings.step}}
 numbers = {${scalars}}
-report = rd.preflight(system, coefficients=numbers, normalisation="${settings.normalisation}", **run)
+report = rd.preflight(system, values=numbers, normalisation="${settings.normalisation}", **run)
 print(report.verdict)
 `;
 }

@@ -245,7 +245,10 @@ function filterClass(model, coefficients, modes) {
   if (hasAnswer(model.bundle?.classes)) {
     const names = Object.keys(coefficients);
     for (const one of model.bundle.classes) {
-      if (evaluator([one.condition], names)(coefficients)[0]) return {kind: one.kind, words: one.words, proved: true};
+      if (evaluator([one.condition], names)(coefficients)[0]) {
+        const at = one.at === null ? "" : `λ = ${shown(evaluator([one.at], names)(coefficients)[0])}`;
+        return {kind: one.kind, words: at ? one.words.replace(/λ = .*$/, at) : one.words, proved: true};
+      }
     }
   }
   if (!modes || model.fields.length > 1) return null;

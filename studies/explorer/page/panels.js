@@ -29,7 +29,7 @@ function drawResponse(responses) {
   }
   const around = isLinear(model)
     ? ""
-    : ` of a small deviation from the steady state after t = ${shown(responses.horizon)}`;
+    : ` of a small perturbation of the steady state by t = ${shown(responses.horizon)}`;
   const highest = Math.max(1e-300, ...clipped(responses.exact).map(Math.abs));
   const isLog = highest > 100;
   const ylabel = `${responses.isNorm ? "norm of the gain" : isLog ? "size of the gain" : "gain"}`;
@@ -59,7 +59,11 @@ function drawResponse(responses) {
   );
   const filter = filterClass(model, settings.coefficients, isLinear(model) ? view.modes : null);
   if (filter) said("response-words", `The flow is ${filter.words}`, filter.proved);
-  else said("response-words", `Gain${around}; the dashed curve is what ${settings.method} makes of it`);
+  else
+    said(
+      "response-words",
+      `Gain${around}: exact flow (solid), ${settings.method} with step ${shown(settings.step)} (dashed)`,
+    );
 }
 
 function bandsOf(growth) {
@@ -156,7 +160,7 @@ function askServer() {
       normalisation: settings.normalisation,
       coefficients: JSON.stringify(settings.coefficients),
     });
-    const told = await (await fetch(`/api/preflight?${words}`)).json();
+    const {report} = await (await fetch(`/api/preflight?${words}`)).json();
     const now = JSON.stringify([
       view.model.text,
       view.settings.coefficients,
@@ -165,12 +169,12 @@ function askServer() {
       view.settings.method,
       view.settings.normalisation,
     ]);
-    if (told.report && asked === now)
+    if (report && asked === now)
       showVerdict(
         {
-          status: told.report.outcome,
-          words: told.report.verdict,
-          findings: told.report.findings.map((f) => ({...f, status: f.outcome})),
+          status: report.outcome,
+          words: report.verdict,
+          findings: report.findings.map((f) => ({...f, status: f.outcome})),
         },
         "decided by rdgraph for these numbers",
       );
@@ -201,7 +205,7 @@ function drawPhase() {
   if (key !== view.phaseKey) {
     view.phaseKey = key;
     view.cells = null;
-    if (!view.drawn.phase) nothing("phase", "Working it out …");
+    if (!view.drawn.phase) nothing("phase", "Computing …");
     fillPhase(key, phaseCells(view.known, {...settings.coefficients}, ...axes), axes);
   } else view.drawn.phase?.moveTo(point);
   const proved = hasAnswer(model.bundle?.classes) && hasAnswer(model.bundle?.growth);

@@ -4,7 +4,7 @@ const COLUMNS = 80;
 const ROWS = 56;
 const PHASE_SAMPLES = 33;
 
-// The label of a point in words; `near` is a steady state of a point beside it.
+// The label of a point in words; `near` is a steady state of a neighbouring point.
 function phaseLabel(known, coefficients, near = {}) {
   const model = trusted(known, coefficients);
   const filter = hasAnswer(model.bundle?.classes) ? filterClass(model, coefficients, null) : null;
@@ -133,9 +133,10 @@ function phasePicture(cells, [xname, xrange], [yname, yrange], point) {
       );
       from = i + 1;
     }
-  for (const value of ticks(...xrange, 5))
+  const fromZero = ([low, high]) => [low > 0 && low < high / 100 ? 0 : low, high];
+  for (const value of ticks(...fromZero(xrange), 5))
     root.append(svg("text", {...text, x: x.at(value), y: height - bottom + 16, "text-anchor": "middle"}, shown(value)));
-  for (const value of ticks(...yrange, 5))
+  for (const value of ticks(...fromZero(yrange), 5))
     root.append(svg("text", {...text, x: left - 6, y: y.at(value) + 4, "text-anchor": "end"}, shown(value)));
   root.append(
     svg(

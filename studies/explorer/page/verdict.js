@@ -6,7 +6,7 @@ const IN_PAGE = "computed in the page, not proved";
 
 function verdictOf(model, settings, modes, responses, rowSum) {
   const findings = [
-    ...existenceFindings(model, settings),
+    ...existenceFindings(model, settings, rowSum),
     ...stepFindings(model, settings, modes, rowSum),
     ...growthFindings(model, settings, modes),
     ...fidelityFindings(model, settings, responses),
@@ -26,13 +26,28 @@ function verdictOf(model, settings, modes, responses, rowSum) {
   return {status, words: lead + reasons, findings};
 }
 
-function existenceFindings(model, settings) {
+// Intervals in a sentence, such as [0, beta/alpha], with the numbers of their ends; one that cannot be read stays.
+function withNumbers(text, values) {
+  const words = vocabulary(Object.keys(values).map((name) => [name, "scalar"]));
+  const numberOf = (formula) => shown(dual(readExpression(formula, words), values, {}, 0)[0]);
+  return text.replace(/\[([^[\],]+), ([^[\],]+)\]/g, (interval, low, high) => {
+    try {
+      return `[${numberOf(low)}, ${numberOf(high)}]`;
+    } catch (problem) {
+      if (problem instanceof LanguageError) return interval;
+      throw problem;
+    }
+  });
+}
+
+function existenceFindings(model, settings, rowSum) {
   const known = model.bundle?.existence[settings.normalisation];
-  if (Array.isArray(known)) return known.map((f) => ({...f, proved: true}));
+  const values = {...settings.coefficients, s: rowSum, T: settings.T};
+  if (Array.isArray(known)) return known.map((f) => ({...f, text: withNumbers(f.text, values), proved: true}));
   const reason =
-    known?.reason ?? "the page does not decide it; start rdgraph explore with --serve, or ask rdgraph preflight";
+    known?.reason ?? "the page cannot decide it; rdgraph explore --serve and rdgraph preflight can";
   return [
-    {topic: "existence", status: "unknown", text: "existence for all time is not settled", reason, proved: false},
+    {topic: "existence", status: "unknown", text: "existence for all time is undecided", reason, proved: false},
   ];
 }
 
@@ -106,10 +121,9 @@ function boundedStep(limit, settings, letters, model) {
       text: `the step ${shown(settings.step)} exceeds the limit ${limitWords(value, limit)} of ${settings.method}`,
     };
   if (limit.keeps !== "box") return {...base, status: value === null ? "if" : "ok", text: `step ${bound}`};
-  const inside =
-    model.bundle.existence[settings.normalisation].find?.((f) => f.topic === "existence" && f.status === "if")?.text ??
-    "H0 lies in the box";
-  return {...base, status: "if", text: `${inside} and step ${bound}`};
+  const isStated = model.bundle.existence[settings.normalisation].find?.((f) => f.status === "if") !== undefined;
+  const box = withNumbers(/\[.*\]/.exec(limit.means)?.[0] ?? "the box", letters);
+  return {...base, status: "if", text: isStated ? `step ${bound}` : `H0 lies in ${box} and step ${bound}`};
 }
 
 // A limit for states that are the same in all nodes: a condition on the run, and on the graph.
@@ -155,7 +169,7 @@ function slopeStep(limit, settings, letters) {
     return {
       ...base,
       status: "unknown",
-      text: `the step bounds how fast errors grow, not that ${settings.method} damps what the flow damps`,
+      text: `the step limit bounds how fast errors grow; ${settings.method} may still amplify what the flow damps`,
     };
   if (value === null) {
     const radius = largestRadius((R) => settings.step <= atLetters(limit.value, {...letters, R}));
@@ -192,7 +206,9 @@ function fieldsStep(steps, settings, letters) {
       return {
         ...base,
         status: "unknown",
-        text: `the step ${shown(settings.step)} exceeds 1/K, with K the bound of all rates, for states of every size`,
+        text:
+          `the step ${shown(settings.step)} is larger than any step that can be proved safe: ` +
+          "the bound K of the rates grows with the state",
       };
     return {...base, status: "if", text: `step ${shown(settings.step)} <= 1/K as long as |u| <= ${shown(radius)}`};
   }
