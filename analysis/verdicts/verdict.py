@@ -310,8 +310,8 @@ def oversmoothing(
         >>> v = analysis.oversmoothing("diffusion", rd.generators.path(3), {"alpha": 1.0}, H0, T=8.0)
         >>> v.answer, round(v.fates[0].limit, 6)  # sqrt(degree) is not constant
         ('stays positive', 0.014298)
-        >>> row = analysis.oversmoothing("diffusion", rd.generators.path(3), {"alpha": 1.0}, H0, T=8.0, normalisation="row")
-        >>> row.answer
+        >>> path = rd.generators.path(3)
+        >>> analysis.oversmoothing("diffusion", path, {"alpha": 1.0}, H0, T=8.0, normalisation="row").answer
         'vanishes'
         >>> gated = "-alpha*L@H + sigmoid(H)*(A@H - H)"
         >>> v = analysis.oversmoothing(gated, rd.generators.path(3), {"alpha": 1.0}, H0, T=8.0, normalisation="row")

@@ -168,8 +168,8 @@ def oversmoothing(axes: Axes) -> str:
 #: The picture of a page, by the page's name: what draws it, and returns its caption.
 DRAWN: dict[str, Callable[[Axes], str]] = {
     draw.__name__: draw
-    for draw in (symbol, filters, exact_flow, lipschitz, existence, boxes, step_limits, splitting, conservation, patterns,
-                 oversmoothing)
+    for draw in (symbol, filters, exact_flow, lipschitz, existence, boxes, step_limits, splitting, conservation,
+                 patterns, oversmoothing)
 }  # fmt: skip
 
 

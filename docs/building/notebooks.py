@@ -74,7 +74,7 @@ def statements(block: str) -> Iterator[tuple[str, str]]:
 
 
 def executed(page: Path, folder: Path) -> NotebookNode:
-    """The notebook of a page, run in its own kernel and stored in a folder; a stored one of the same text is read instead.
+    """The notebook of a page, run in its own kernel and stored in a folder; an unchanged page is not run again.
 
     Raises:
         ValueError: a cell printed something else than the page shows.

@@ -1,4 +1,4 @@
-"""The examples in docstrings of public names run when they are copied: each one alone, with nothing but its own imports."""
+"""Examples in docstrings of public names run when they are copied: each one alone, with no imports but its own."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """
-The same diffusion, with and without oversmoothing
-==================================================
+Oversmoothing depends on the normalisation
+==========================================
 
 Whether diffusion sends the Dirichlet energy to zero depends on the normalisation: with rows that sum to one the limit
 is the same in all nodes, with the symmetric normalisation it is a multiple of the square root of the degree, and the
