@@ -1,4 +1,4 @@
-"""Tutorials as notebooks: written once, as pages with examples; made, run and held to what the pages say.
+"""Turns tutorials into notebooks, runs them, and checks that they print what the pages show.
 
 `python -m docs.building.notebooks FOLDER` writes the executed notebooks of all tutorials into a folder.
 """
@@ -110,7 +110,7 @@ def disagreements(notebook: NotebookNode) -> Iterator[str]:
 
 
 def printed(cell: NotebookNode) -> str:
-    """The text that a cell has left: what it printed, and its value."""
+    """The text output of a cell: what it printed, and its value."""
     text = ""
     for output in cell.outputs:
         if output.output_type == "stream" and output.name == "stdout":
@@ -118,6 +118,17 @@ def printed(cell: NotebookNode) -> str:
         elif output.output_type == "execute_result":
             text += output.data["text/plain"] + "\n"
     return text
+
+
+def with_outputs(text: str, notebook: NotebookNode) -> str:
+    """A page with what its cells printed, where the page has "..." because the digits depend on the machine."""
+    parts = _BLOCK.split(text)
+    for cell in notebook.cells:
+        want = cell.metadata.get("want", "")
+        if "..." in want:
+            block = 2 * cell.metadata.block + 1
+            parts[block] = parts[block].replace(f"\n{want}", f"\n{printed(cell)}", 1)
+    return "".join(f"```python\n{part}```\n" if k % 2 else part for k, part in enumerate(parts))
 
 
 def pictures(notebook: NotebookNode) -> Iterator[tuple[int, bytes]]:
