@@ -50,7 +50,7 @@ Cells: TypeAlias = dict[Cell, dict[str, Any]]
 Rows: TypeAlias = Sequence[Mapping[str, Any]]
 
 
-# ---------------------------------------------------------------------- beside print
+# ---------------------------------------------------------------------- compared with print
 def paper_rows() -> list[dict[str, Any]]:
     """The cells with the paper's printed settings, as the study of the main tables measured them."""
     kept = read_result("classification")["results"]
@@ -173,7 +173,7 @@ def cause(row: Mapping[str, Any], notes: Rows) -> str:
 
 
 def _costs(rows: Rows, epochs: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """What training costs by network: an epoch of ten splits of Cora alone on the card, and all cells together."""
+    """What training costs by network: an epoch of ten splits of Cora alone on the GPU, and all cells together."""
     each = {row["model"]: row["milliseconds"] for row in epochs.get("epochs", ())}
     for name in models:
         if own := [row for row in rows if row["model"] == name]:

@@ -67,7 +67,9 @@ def page(summary: Summary, command: str, history: str = "") -> str:
         f"## Provenance\n\n`{command}`. Numbers: [trust.json](../../studies/results/trust.json); this page: "
         "`python -m tests.adversary.page`.\n"
     )
-    return "\n".join(["# Trust", "", answer, "", *table, MEANING, METHOD.strip(), "", *([history, ""] if history else []), origin])
+    return "\n".join(
+        ["# Trust", "", answer, "", *table, MEANING, METHOD.strip(), "", *([history, ""] if history else []), origin]
+    )
 
 
 def main(arguments: list[str] | None = None) -> None:
