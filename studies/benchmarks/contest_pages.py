@@ -81,7 +81,8 @@ def accuracy(found: Mapping[str, Any], printed: Rows) -> dict[str, Any]:
     compared_authors = [row for row in authors if row["authors"] is not None]
     agree = sum(row["verdict"] == "agrees" for row in compared_authors) if compared_authors else None
     return {
-        "authors": authors, "authors_agree": agree, "authors_compared": len(compared_authors), "sets": sets, "cells": cells, "diverged": sum(map(_diverged, against)),
+        "authors": authors, "authors_agree": agree, "authors_compared": len(compared_authors),
+        "sets": sets, "cells": cells, "diverged": sum(map(_diverged, against)),
         "counts": {word: counts[word] for word in ("agrees", "above", "below")},
     }  # fmt: skip
 

@@ -36,7 +36,7 @@ Each wrong answer led to a fix for the whole class of questions it came from, an
 The other refutations were the adversary's own mistakes, mostly rounding; one answer could be read in two ways. The
 wrong answer of the solver in round 2 came from z3 4.15, which leaves coefficients out of its projections. Since then
 every coefficient is kept, and every proof must be found in two ways. Round 3 ran before the fixes of round 2; round 4
-added learned functions."""
+added learned functions."""  # noqa: E501
 MEANING = """
 *held*: the attempt to refute the answer failed. *undecided*: rdgraph answered "undecided". *refused*: the question does
 not apply, with a documented error. *refuted*: the answer is wrong, with a witness. *timeout*: no answer within ten
@@ -60,16 +60,16 @@ def page(summary: Summary, command: str, history: str = "") -> str:
     table = ["| " + " | ".join(head) + " |", "|---" + "|---:" * (len(head) - 1) + "|"]
     table += ["| " + " | ".join(row) + " |" for row in summary.rows()]
     answer = (
-        f"**{summary.total(REFUTED)} of {summary.decided} decided answers were refuted, {100 * summary.error_rate:.3g} %**, "
-        f"in the latest round: an adversary tried to refute the symbolic core's answers about {summary.systems} systems."
+        f"**{summary.total(REFUTED)} of {summary.decided} decided answers were refuted, "
+        f"{100 * summary.error_rate:.3g} %**, in the latest round: an adversary tried to refute the symbolic core's "
+        f"answers about {summary.systems} systems."
     )
     origin = (
         f"## Provenance\n\n`{command}`. Numbers: [trust.json](../../studies/results/trust.json); this page: "
         "`python -m tests.adversary.page`.\n"
     )
-    return "\n".join(
-        ["# Trust", "", answer, "", *table, MEANING, METHOD.strip(), "", *([history, ""] if history else []), origin]
-    )
+    earlier = [history, ""] if history else []
+    return "\n".join(["# Trust", "", answer, "", *table, MEANING, METHOD.strip(), "", *earlier, origin])
 
 
 def main(arguments: list[str] | None = None) -> None:

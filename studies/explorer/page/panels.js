@@ -5,7 +5,7 @@ const mark = (proved) => (proved ? "proved" : IN_PAGE);
 const evidence = (finding) =>
   finding.status === "unknown" || (finding.proved && /proved/.test(finding.text)) ? "" : mark(finding.proved);
 
-function said(id, words, proved) {
+function say(id, words, proved) {
   const note = Object.assign(document.createElement("span"), {className: "mark", textContent: ` (${mark(proved)})`});
   byId(id).replaceChildren(words, ...(proved === undefined ? [] : [note]));
 }
@@ -24,7 +24,7 @@ function drawResponse(responses) {
   const {model, settings} = view;
   if (!responses) {
     nothing("response", `No response: ${model.noModes || "no steady state was found"}.`);
-    said("response-words", "");
+    say("response-words", "");
     return;
   }
   const around = isLinear(model)
@@ -58,9 +58,9 @@ function drawResponse(responses) {
     }),
   );
   const filter = filterClass(model, settings.coefficients, isLinear(model) ? view.modes : null);
-  if (filter) said("response-words", `The flow is ${filter.words}`, filter.proved);
+  if (filter) say("response-words", `The flow is ${filter.words}`, filter.proved);
   else
-    said(
+    say(
       "response-words",
       `Gain${around}: exact flow (solid), ${settings.method} with step ${shown(settings.step)} (dashed)`,
     );
@@ -80,7 +80,7 @@ function drawDispersion(modes) {
   const {model} = view;
   if (!modes) {
     nothing("dispersion", `No dispersion relation: ${model.noModes || "no steady state was found"}.`);
-    said("dispersion-words", "");
+    say("dispersion-words", "");
     return;
   }
   const series = [{name: "growth", xs: FREQUENCIES, ys: modes.growth}];
@@ -109,7 +109,7 @@ function drawDispersion(modes) {
   );
   const kind = stabilityKind(modes);
   const state = modes.state && !isLinear(model) ? ` at ${modes.state.words}` : "";
-  said("dispersion-words", `${kind}: ${KINDS[kind]}${state}`, false);
+  say("dispersion-words", `${kind}: ${KINDS[kind]}${state}`, false);
 }
 
 function showVerdict({status, words, findings}, decided = "") {
@@ -187,12 +187,12 @@ function drawPhase() {
   const [x, y] = settings.axes;
   if (!y) {
     nothing("phase", "A phase diagram needs two coefficients.");
-    said("phase-words", "");
+    say("phase-words", "");
     return;
   }
   if (!model.kinetics) {
     nothing("phase", `No phase diagram: ${model.noModes}.`);
-    said("phase-words", "");
+    say("phase-words", "");
     return;
   }
   const axes = [
@@ -209,7 +209,7 @@ function drawPhase() {
     fillPhase(key, phaseCells(view.known, {...settings.coefficients}, ...axes), axes);
   } else view.drawn.phase?.moveTo(point);
   const proved = hasAnswer(model.bundle?.classes) && hasAnswer(model.bundle?.growth);
-  said(
+  say(
     "phase-words",
     `${x} = ${shown(point[0])}, ${y} = ${shown(point[1])}: ${phaseLabel(view.known, settings.coefficients)}`,
     proved,

@@ -9,7 +9,7 @@ function phaseLabel(known, coefficients, near = {}) {
   const model = trusted(known, coefficients);
   const filter = hasAnswer(model.bundle?.classes) ? filterClass(model, coefficients, null) : null;
   if (filter && hasAnswer(model.bundle?.growth)) {
-    const grows = atLetters(model.bundle.growth.rate, coefficients) > 0;
+    const grows = valueAt(model.bundle.growth.rate, coefficients) > 0;
     return `${filter.kind}, ${grows ? "grows" : "no growth"}`;
   }
   const followed = near.state && !near.state.proved ? newton(model, coefficients, near.state.values) : null;
@@ -20,8 +20,8 @@ function phaseLabel(known, coefficients, near = {}) {
       : steadyStates(model, coefficients)[0];
   near.state = state;
   if (!isLinear(model) && !state) return "no steady state found";
-  const letters = lettersAt(model, coefficients, state ? state.values : model.fields.map(() => 0));
-  const matrixAt = (lam) => model.kinetics.matrix(letters, lam);
+  const values = valuesAt(model, coefficients, state ? state.values : model.fields.map(() => 0));
+  const matrixAt = (lam) => model.kinetics.matrix(values, lam);
   const leading = Array.from(
     {length: PHASE_SAMPLES},
     (_, k) => eigenvalues(matrixAt((LIMIT * k) / (PHASE_SAMPLES - 1)))[0],

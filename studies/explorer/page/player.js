@@ -56,7 +56,7 @@ function drawEnergy() {
     .filter(([, run]) => run.failed !== null)
     .map(([where, run]) => `diverged on the ${where} at t = ${shown(run.failed)}`);
   const ends = runs.graph.energies.at(-1);
-  said(
+  say(
     "energy-words",
     failed.length
       ? `The run ${failed.join(" and ")}.`
