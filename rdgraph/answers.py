@@ -25,7 +25,8 @@ class Status(StrEnum):
     interval arithmetic encloses. measured: seen in numbers, and not shown. undecided: not found out; the reason says
     what was tried. refused: the question does not apply, and the reason says why.
 
-    >>> Status.PROVED == "proved", Status.UNDECIDED
+    >>> import rdgraph as rd
+    >>> rd.Status.PROVED == "proved", rd.Status.UNDECIDED
     (True, 'undecided')
     """
 
@@ -57,7 +58,9 @@ class Answer:
         assumes: what is assumed beyond the question, as of the graph; by normalisation where that decides.
         conditions: under which conditions on coefficients it holds, as relations or in words.
 
-    >>> answer = Answer(sp.Symbol("beta") * 2, Status.PROVED, "the largest slope", assumes="the graph is undirected")
+    >>> import sympy as sp, rdgraph as rd
+    >>> slope = sp.Symbol("beta") * 2
+    >>> answer = rd.Answer(slope, rd.Status.PROVED, "the largest slope", assumes="the graph is undirected")
     >>> print(answer)
     2*beta, assuming that the graph is undirected (proved: the largest slope)
     >>> answer.to_dict()["value"], answer.status == "proved"

@@ -463,10 +463,9 @@ def train_decoupled(
         NotApplicable: For networks whose training cannot be decoupled, with the reason.
         InvalidArgument: For trials and data that do not fit together.
 
-    >>> from gread.datasets.embedded import karate
-    >>> from gread.settings.config import Config
-    >>> config = Config().updated({"adjacency": "original", "input_dropout": 0.0, "hidden": 8, "epochs": 5})
-    >>> done = train_decoupled(karate(), [Trial(config)], batch=4, device="cpu")
+    >>> import gread
+    >>> config = gread.Config().updated({"adjacency": "original", "input_dropout": 0.0, "hidden": 8, "epochs": 5})
+    >>> done = gread.train_decoupled(gread.karate(), [gread.Trial(config)], batch=4, device="cpu")
     >>> done.history.shape, done.status
     ((1, 5, 4), ('ok',))
     """

@@ -121,7 +121,8 @@ class Graph:
     every pair once; `weight` (E,) float64, never zero; both read-only. `names` are the nodes' names where they are not
     0..n-1. Built with `from_edges`, `from_scipy`, `from_dense`, `from_networkx`, `from_pyg`, `from_file`.
 
-    >>> g = Graph.from_edges([[0, 1, 1, 2], [1, 0, 2, 1]])
+    >>> import rdgraph as rd
+    >>> g = rd.Graph.from_edges([[0, 1, 1, 2], [1, 0, 2, 1]])
     >>> g
     Graph(num_nodes=3, num_edges=4, directed=False)
     >>> g.degree
@@ -175,7 +176,8 @@ class Graph:
         `undirected` every edge goes both ways, as `Graph.undirected` says. Tensors on a GPU are sorted there, and
         others on a `device` that is named.
 
-        >>> Graph.from_edges([[0, 0], [1, 1]], duplicates="once").weight
+        >>> import rdgraph as rd
+        >>> rd.Graph.from_edges([[0, 0], [1, 1]], duplicates="once").weight
         array([1.])
         """
         given = edge_index.device if device is None and getattr(edge_index, "is_cuda", False) else device
@@ -212,7 +214,9 @@ class Graph:
     def from_scipy(cls, matrix: Any, *, signed: bool = False) -> Graph:
         """The graph whose adjacency is a scipy sparse matrix (n, n): entry [i, j] is the edge j -> i.
 
-        >>> Graph.from_scipy(csr_array([[0, 2], [0, 0]])).edge_index.tolist()
+        >>> from scipy.sparse import csr_array
+        >>> import rdgraph as rd
+        >>> rd.Graph.from_scipy(csr_array([[0, 2], [0, 0]])).edge_index.tolist()
         [[1], [0]]
         """
         if not issparse(matrix):
@@ -227,7 +231,8 @@ class Graph:
     def from_dense(cls, matrix: Any, *, signed: bool = False) -> Graph:
         """The graph whose adjacency is an array (n, n), numpy, torch or lists: entry [i, j] is the edge j -> i.
 
-        >>> Graph.from_dense([[0, 1], [1, 0]])
+        >>> import rdgraph as rd
+        >>> rd.Graph.from_dense([[0, 1], [1, 0]])
         Graph(num_nodes=2, num_edges=2, directed=False)
         """
         array = as_array(matrix, "the adjacency matrix")
@@ -252,8 +257,8 @@ class Graph:
         treated as `duplicates` says, see `from_edges`. Edges of a DiGraph go both ways where `directed` is False, and
         u -> v and v -> u are then parallel.
 
-        >>> import networkx as nx
-        >>> Graph.from_networkx(nx.DiGraph([("a", "b")])).names
+        >>> import networkx as nx, rdgraph as rd
+        >>> rd.Graph.from_networkx(nx.DiGraph([("a", "b")])).names
         ('a', 'b')
         """
         pairs, names, weights = networkx_edges(graph, weight)
@@ -266,8 +271,9 @@ class Graph:
     def from_pyg(cls, data: Any, *, duplicates: str = "sum", signed: bool = False) -> Graph:
         """A PyTorch Geometric `Data`: edge_index, num_nodes, and edge_weight or an edge_attr of one column.
 
+        >>> import rdgraph as rd
         >>> from types import SimpleNamespace
-        >>> Graph.from_pyg(SimpleNamespace(edge_index=[[0], [1]], num_nodes=3))
+        >>> rd.Graph.from_pyg(SimpleNamespace(edge_index=[[0], [1]], num_nodes=3))
         Graph(num_nodes=3, num_edges=1, directed=True)
         """
         edge_index, count, weight = pyg_edges(data)
@@ -290,10 +296,11 @@ class Graph:
         b -> a where edges go both ways, see `from_edges`. The nodes are those in the file; numeric names are in numeric
         order.
 
-        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import tempfile, rdgraph as rd
         >>> file = Path(tempfile.mkdtemp()) / "roads.edgelist"
         >>> _ = file.write_text("ulm bonn 2\\nbonn ulm 3\\n")
-        >>> Graph.from_file(file, duplicates="sum").adjacency.toarray()
+        >>> rd.Graph.from_file(file, duplicates="sum").adjacency.toarray()
         array([[0., 5.],
                [5., 0.]])
         """
@@ -353,7 +360,8 @@ class Graph:
     def undirected(self) -> Graph:
         """The union with the reversed edges; where both directions exist, the weight that is larger in size.
 
-        >>> Graph.from_edges([[0, 1, 1], [1, 0, 2]], weight=[1.0, 3.0, 2.0]).undirected().adjacency.toarray()
+        >>> import rdgraph as rd
+        >>> rd.Graph.from_edges([[0, 1, 1], [1, 0, 2]], weight=[1.0, 3.0, 2.0]).undirected().adjacency.toarray()
         array([[0., 3., 0.],
                [3., 0., 2.],
                [0., 2., 0.]])
@@ -379,7 +387,8 @@ class Graph:
     def subgraph(self, nodes: Any) -> Graph:
         """The chosen nodes and the edges among them; new node k is old node nodes[k]. A mask chooses in old order.
 
-        >>> Graph.from_edges([[0, 1], [1, 2]]).subgraph([2, 1]).edge_index.tolist()
+        >>> import rdgraph as rd
+        >>> rd.Graph.from_edges([[0, 1], [1, 2]]).subgraph([2, 1]).edge_index.tolist()
         [[1], [0]]
         """
         chosen = read_nodes(nodes, self.num_nodes)
@@ -402,7 +411,8 @@ class Graph:
     def local_order(self) -> np.ndarray:
         """An order that puts neighbours close together (reverse Cuthill-McKee); faster products on a large local graph.
 
-        >>> shuffled = Graph.from_edges([[0, 3, 3, 1, 1, 2], [3, 0, 1, 3, 2, 1]])
+        >>> import rdgraph as rd
+        >>> shuffled = rd.Graph.from_edges([[0, 3, 3, 1, 1, 2], [3, 0, 1, 3, 2, 1]])
         >>> local = shuffled.permute(shuffled.local_order())
         >>> bool((abs(local.edge_index[0] - local.edge_index[1]) == 1).all())
         True
@@ -414,7 +424,8 @@ class Graph:
     def components(self) -> np.ndarray:
         """The number of each node's connected component (n,), ignoring directions; numbered by their lowest node.
 
-        >>> Graph.from_edges([[0, 3], [2, 1]]).components()
+        >>> import rdgraph as rd
+        >>> rd.Graph.from_edges([[0, 3], [2, 1]]).components()
         array([0, 1, 0, 1])
         """
         numbers = connected_components(self.adjacency, directed=True, connection="weak")[1]
@@ -423,7 +434,8 @@ class Graph:
     def largest_component(self) -> tuple[Graph, np.ndarray]:
         """The connected component with most nodes (the one with the lowest node among equals) and its old numbers.
 
-        >>> g, kept = Graph.from_edges([[1, 2], [2, 3]], num_nodes=5).largest_component()
+        >>> import rdgraph as rd
+        >>> g, kept = rd.Graph.from_edges([[1, 2], [2, 3]], num_nodes=5).largest_component()
         >>> g.num_nodes, kept
         (3, array([1, 2, 3]))
         """
@@ -451,7 +463,8 @@ class Graph:
         row, and `symmetric` needs an undirected graph; see `rdgraph.graphs.normalisation`. The operator is
         computed in float64 and rounded to `dtype`, torch's default where None.
 
-        >>> Graph.from_edges([[0, 1, 1, 2], [1, 0, 2, 1]]).operator("row").dense()
+        >>> import rdgraph as rd
+        >>> rd.Graph.from_edges([[0, 1, 1, 2], [1, 0, 2, 1]]).operator("row").dense()
         tensor([[0.0000, 1.0000, 0.0000],
                 [0.5000, 0.0000, 0.5000],
                 [0.0000, 1.0000, 0.0000]])
@@ -505,7 +518,8 @@ class Graph:
     def homophily(self, labels: Any, kind: str = "edge") -> float:
         """How much edges join nodes of one class: "edge", "node" or "adjusted"; see `rdgraph.graphs.graph`.
 
-        >>> Graph.from_edges([[0, 1], [1, 2]]).homophily([0, 0, 1])
+        >>> import rdgraph as rd
+        >>> rd.Graph.from_edges([[0, 1], [1, 2]]).homophily([0, 0, 1])
         0.5
         """
         return homophily(self.edge_index, self.num_nodes, labels, kind)

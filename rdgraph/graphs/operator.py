@@ -203,8 +203,8 @@ class Operator:
     `weights` has shape (E,) or (*batch, E) and may require a gradient. `degree` (n, 1) or (*batch, n, 1) is set where
     L = D - A. The constructor trusts the declared normalisation; `from_csr` and `with_weights` verify it.
 
-    >>> import torch
-    >>> ring = Operator.from_csr([0, 1, 2], [1, 0], torch.ones(2), normalisation="row")
+    >>> import torch, rdgraph as rd
+    >>> ring = rd.graphs.Operator.from_csr([0, 1, 2], [1, 0], torch.ones(2), normalisation="row")
     >>> (ring @ torch.tensor([[1.0], [3.0]])).ravel()
     tensor([3., 1.])
     """
@@ -392,7 +392,8 @@ class Operator:
         1, each up to rounding; with none, D holds the sums of |A| over the rows of these weights. Free weights may be
         anything, and with a `degree` L = D - A. See `with_stochastic_weights` for those of a softmax.
 
-        >>> ring = Operator.from_csr([0, 2, 3, 4], [1, 2, 0, 0], torch.ones(4), normalisation="none")
+        >>> import torch, rdgraph as rd
+        >>> ring = rd.graphs.Operator.from_csr([0, 2, 3, 4], [1, 2, 0, 0], torch.ones(4), normalisation="none")
         >>> ring.degree.ravel()
         tensor([2., 1., 1.])
         >>> ring.with_weights(torch.tensor([0.5, 0.5, 1.0, 1.0]), "row").norm
@@ -429,7 +430,8 @@ class Operator:
     def member(self, place: tuple[int, ...]) -> Operator:
         """The operator of one member of the batch; itself where all share it.
 
-        >>> both = Operator.from_csr([0, 1, 2], [1, 0], torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        >>> import torch, rdgraph as rd
+        >>> both = rd.graphs.Operator.from_csr([0, 1, 2], [1, 0], torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
         >>> both.member((1,)).weights, both.members(torch.tensor([1, 1, 0])).batch
         (tensor([3., 4.]), (3,))
         """
@@ -538,9 +540,8 @@ def stack(operators: Sequence[Operator]) -> Operator:
     Raises:
         InvalidArgument: there is none, or they do not fit each other.
 
-    >>> import torch
-    >>> from rdgraph.graphs.generators import path, ring
-    >>> both = stack([path(4).operator("none"), ring(4).operator("none")])
+    >>> import torch, rdgraph as rd
+    >>> both = rd.graphs.stack([rd.generators.path(4).operator("none"), rd.generators.ring(4).operator("none")])
     >>> both
     Operator(none: 4 nodes, 8 entries, weights of (2,) members)
     >>> (both @ torch.ones(4, 1))[..., 0]

@@ -471,7 +471,7 @@ def learned(
     >>> _ = rd.vocabulary.learned("gate_example", knots=8, odd=True, lipschitz=2)
     >>> print(rd.parse("-alpha*L@H + gate_example(H)"))
     -alpha*L@H + gate_example(H) where gate_example learned knots=8 range=-3:3 odd lipschitz=2
-    >>> forget_learned("gate_example")
+    >>> rd.vocabulary.forget_learned("gate_example")
     """
     check_new_name(name)
     declared = LearnedFunction(
@@ -503,8 +503,9 @@ def forget_learned(name: str) -> None:
     Raises:
         UnknownName: nothing is declared under this name.
 
-    >>> _ = learned("gate_example")
-    >>> forget_learned("gate_example")
+    >>> import rdgraph as rd
+    >>> _ = rd.vocabulary.learned("gate_example")
+    >>> rd.vocabulary.forget_learned("gate_example")
     """
     if name not in LEARNED:
         raise UnknownName("learned function", name, LEARNED)

@@ -65,11 +65,12 @@ def preflight(
         InvalidArgument: T, the step or the method make no sense.
         NotApplicable: there is nothing to be said under this normalisation.
 
-    >>> preflight("BS", T=40, method="euler", step=1).outcome
+    >>> import rdgraph as rd
+    >>> rd.preflight("BS", T=40, method="euler", step=1).outcome
     'safe if'
-    >>> preflight("BS", T=40, method="euler", step=1, values={"alpha": 1, "beta": 1}).outcome
+    >>> rd.preflight("BS", T=40, method="euler", step=1, values={"alpha": 1, "beta": 1}).outcome
     'unsafe'
-    >>> preflight("BS", T=4, values={"alpha": 1, "beta": 1}).settings["method"]
+    >>> rd.preflight("BS", T=4, values={"alpha": 1, "beta": 1}).settings["method"]
     'exact'
     """
     run = read_run(system, normalisation, T, method, step, graph, values)

@@ -312,10 +312,11 @@ def analyse(
         NotApplicable: the equation is too large for exact algebra.
         Undecided: its normal form takes too long.
 
-    >>> analysis = analyse("FB")
+    >>> import rdgraph as rd
+    >>> analysis = rd.analyse("FB")
     >>> print(analysis["identifiable"])
     alpha - beta is identifiable (proved)
-    >>> print(analyse("BS")["lipschitz_global"]["row"])
+    >>> print(rd.analyse("BS")["lipschitz_global"]["row"])
     2*alpha + 2*beta in the inf-norm (proved)
     """
     system = parse(system)

@@ -47,15 +47,16 @@ def parse(
         AssumptionError: assumptions that cannot be read or contradict each other.
         InvalidArgument: anything else than a text, a sympy expression or a `System`.
 
-    >>> parse("-alpha*L@H + beta*(A@H - A@A@H)").symbol()
+    >>> import rdgraph as rd
+    >>> rd.parse("-alpha*L@H + beta*(A@H - A@A@H)").symbol()
     -beta*lam**2 + lam*(-alpha + beta)
-    >>> parse("BS") == parse("-alpha*L@H + beta*(A@H - A@A@H)")
+    >>> rd.parse("BS") == rd.parse("-alpha*L@H + beta*(A@H - A@A@H)")
     True
-    >>> parse("-alpha*L@H + k*H", ["k"], assume="k<0").assumptions.sign("k")
+    >>> rd.parse("-alpha*L@H + k*H", ["k"], assume="k<0").assumptions.sign("k")
     'negative'
-    >>> parse(["u' = a - u + u**2*v - Du*L@u", "v' = b - u**2*v - Dv*L@v"]).fields
+    >>> rd.parse(["u' = a - u + u**2*v - Du*L@u", "v' = b - u**2*v - Dv*L@v"]).fields
     ('u', 'v')
-    >>> parse("H'' = -gamma*H - alpha*H' + tanh(A@H)").fields
+    >>> rd.parse("H'' = -gamma*H - alpha*H' + tanh(A@H)").fields
     ('H', "H'")
     """
     declared = declared_kinds(kinds)

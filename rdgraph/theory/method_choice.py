@@ -233,9 +233,10 @@ def choose_method(
         InvalidArgument: T, radius or row_sum is no finite number >= 0.
         UnknownName: a coefficient does not occur in the system.
 
-    >>> print(choose_method("BS"))
+    >>> import rdgraph as rd
+    >>> print(rd.theory.choose_method("BS"))
     exact (linear with symbol p(lam) = -beta*lam**2 + lam*(-alpha + beta): exact flow)
-    >>> choose_method("-alpha*L@H + beta*tanh(H)", T=4).step
+    >>> rd.theory.choose_method("-alpha*L@H + beta*tanh(H)", T=4).step
     0.4444444444444444
     """
     subject = parse(system)

@@ -24,8 +24,9 @@ z = sp.Symbol("z", real=True)
 class Tableau:
     """Weights of an explicit method; checks itself: strictly lower triangular, consistent, linear order as declared.
 
+    >>> import sympy as sp, rdgraph as rd
     >>> half = sp.Rational(1, 2)
-    >>> Tableau("heun", ((), (sp.S.One,)), (half, half), 2).stability
+    >>> rd.vocabulary.Tableau("heun", ((), (sp.S.One,)), (half, half), 2).stability
     z**2/2 + z + 1
     """
 
@@ -165,7 +166,8 @@ def make_tableau(
     Raises:
         InvalidArgument: the shape is wrong, or the stability polynomial contradicts the order.
 
-    >>> make_tableau("ralston", [[], ["2/3"]], ["1/4", "3/4"], 2).nodes
+    >>> import rdgraph as rd
+    >>> rd.vocabulary.make_tableau("ralston", [[], ["2/3"]], ["1/4", "3/4"], 2).nodes
     (0, 2/3)
     """
     rows = tuple(tuple(sp.Rational(x) for x in row) for row in stages)
@@ -374,10 +376,10 @@ def register_method(
     Raises:
         InvalidArgument: the name is taken or not a name, or the step does not have the order that was declared.
 
-    >>> from rdgraph.vocabulary.methods import make_tableau
-    >>> register_method("ralston", make_tableau("ralston", [[], ["2/3"]], ["1/4", "3/4"], 2)).order
+    >>> import rdgraph as rd
+    >>> rd.register_method("ralston", rd.vocabulary.make_tableau("ralston", [[], ["2/3"]], ["1/4", "3/4"], 2)).order
     2
-    >>> unregister_method("ralston")
+    >>> rd.vocabulary.unregister_method("ralston")
     """
     records.check_free(name)
     if isinstance(definition, Tableau):

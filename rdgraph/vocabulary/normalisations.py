@@ -273,10 +273,11 @@ def register_normalisation(
     Raises:
         InvalidArgument: the name is taken, or a graph contradicts what is said; the text shows the graph.
 
+    >>> import rdgraph as rd
     >>> lazy = lambda w, own, other, column: w / (2 * own**0.5 * other**0.5)
-    >>> register_normalisation("lazy", lazy, identity=0.5, is_symmetric=True, norm="2", spectrum=(0, 1)).laplacian
+    >>> rd.register_normalisation("lazy", lazy, identity=0.5, is_symmetric=True, norm="2", spectrum=(0, 1)).laplacian
     'I - A'
-    >>> unregister_normalisation("lazy")
+    >>> rd.vocabulary.unregister_normalisation("lazy")
     """
     records.check_free(name)
     if norm is not None and norm not in NORMS:

@@ -234,7 +234,8 @@ def verify(name: str | None = None, progress: Callable[[Claim], None] | None = N
     Raises:
         UnknownName: nothing has this name.
 
-    >>> [c.outcome for c in verify("M1.1")]
+    >>> import rdgraph as rd
+    >>> [c.outcome for c in rd.verify("M1.1")]
     ['holds']
     """
     decided = []

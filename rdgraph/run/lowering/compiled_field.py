@@ -213,7 +213,7 @@ def compile_field(field: VectorField, channels: int = 1) -> CompiledField:
 
     >>> import torch, rdgraph as rd
     >>> ring = rd.generators.ring(4).operator("row", dtype=torch.float64)
-    >>> f = compile_field(rd.lower("-alpha*L@H + beta*H*(1 - H)", ring, {"alpha": 1.0, "beta": 2.0}))
+    >>> f = rd.run.compile_field(rd.lower("-alpha*L@H + beta*H*(1 - H)", ring, {"alpha": 1.0, "beta": 2.0}))
     >>> f(0.0, torch.tensor([[1.0], [0.0], [0.0], [0.0]], dtype=torch.float64)).ravel()
     tensor([-1.0000,  0.5000,  0.0000,  0.5000], dtype=torch.float64)
     """

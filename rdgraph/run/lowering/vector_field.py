@@ -608,7 +608,7 @@ def lower(
 
     >>> import torch, rdgraph as rd
     >>> op = rd.Graph.from_edges([[0, 1, 1, 2], [1, 0, 2, 1]]).operator("row", dtype=torch.float64)
-    >>> f = lower("BS", op, {"alpha": 1.0, "beta": 0.5})
+    >>> f = rd.lower("BS", op, {"alpha": 1.0, "beta": 0.5})
     >>> f.plan.products
     2
     >>> f(0.0, torch.tensor([[1.0], [0.0], [0.0]], dtype=torch.float64)).ravel()

@@ -107,10 +107,11 @@ class Powers:
     ("taylor"). Made by `rdgraph.run.propagate`, and opened again by `Powers(folder)`, which reads the files once
     through to see that they are those that were written.
 
+    >>> from pathlib import Path
     >>> import rdgraph as rd, tempfile
     >>> folder = Path(tempfile.mkdtemp())
     >>> made = rd.run.propagate(rd.generators.path(3), [[1.0], [0.0], [0.0]], degree=2, out=folder, normalisation="row")
-    >>> Powers(folder).rows([0, 2])[:, :, 0]
+    >>> rd.run.Powers(folder).rows([0, 2])[:, :, 0]
     array([[1. , 0. ],
            [0. , 0. ],
            [0.5, 0.5]], dtype=float32)
@@ -287,7 +288,8 @@ def propagate(
             are not numbers (n, f), not finite, or too large for the precision.
         FileError: For a folder that cannot be written, or that holds the powers of something else.
 
-    >>> import rdgraph as rd, tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np, tempfile, rdgraph as rd
     >>> out = Path(tempfile.mkdtemp())
     >>> rd.run.propagate(rd.generators.ring(5), np.eye(5, 2), degree=3, out=out)
     Powers(chebyshev: 5 nodes, 2 features, degree 3)

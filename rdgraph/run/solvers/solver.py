@@ -214,9 +214,9 @@ def solve(
     >>> ring = rd.Graph.from_edges([[0, 1, 2, 1, 2, 0], [1, 2, 0, 0, 1, 2]]).operator("row", dtype=torch.float64)
     >>> heat = rd.lower("-alpha*L@H", ring, {"alpha": 1.0})
     >>> H0 = torch.tensor([[3.0], [0.0], [0.0]], dtype=torch.float64)
-    >>> solve(heat, H0, [0.0, 1.0], "rk4", step=0.1).final.ravel()
+    >>> rd.solve(heat, H0, [0.0, 1.0], "rk4", step=0.1).final.ravel()
     tensor([1.4463, 0.7769, 0.7769], dtype=torch.float64)
-    >>> solve(heat, H0, [0.0, 1.0]).reason
+    >>> rd.solve(heat, H0, [0.0, 1.0]).reason
     'linear with symbol p(lam) = -alpha*lam: exact flow'
     """
     H0 = packed_start(field, H0)

@@ -573,7 +573,7 @@ def turing(system: System, state: int | Mapping[str, Any] = 0, *, to: Any = END)
     >>> s = rd.parse("u' = a - u + u**2*v - Du*L@u; v' = b - u**2*v - Dv*L@v")
     >>> answer = rd.turing(s, to=sp.oo)
     >>> answer.outcome, answer.conditions["activation"]
-    ('possible', ...)
+    ('possible', -Du*(a + b)**3 - Dv*(a - b) > 0)
     >>> rd.turing("F").outcome
     'impossible'
     """

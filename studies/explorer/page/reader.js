@@ -14,7 +14,7 @@ const ELEMENTWISE = new Set(["scalar", "channel", "node", "field"]);
 const isStructural = (name) => Object.hasOwn(LANGUAGE.structural, name) || Object.hasOwn(LANGUAGE.drivers, name);
 const startOf = (name) => (name.endsWith("'") ? `${name.slice(0, -1)}0'` : `${name}0`);
 
-// ------------------------------------------------------------------ letters
+// ------------------------------------------------------------------ names
 function vocabulary(declared, functions = [], fields = null) {
   const giving = new Set(LANGUAGE.giving_way.filter((name) => functions.includes(name)));
   const kinds = new Map([...Object.entries(LANGUAGE.structural), ...Object.entries(LANGUAGE.drivers)]);
@@ -76,7 +76,7 @@ const REMEDIES = {
 };
 REMEDIES.minus = REMEDIES.plus;
 
-// The value of a tree of plain numbers; NaN where it has letters or functions.
+// The value of a tree of plain numbers; NaN where it has names or functions.
 function numberValue(tree) {
   if (tree.type === "number") return tree.value;
   if (tree.type === "negative") return -numberValue(tree.inner);

@@ -1,4 +1,4 @@
-"""The page's reader beside the real one: the same lines are read, to the same trees, and the same are refused."""
+"""The page's reader compared with the real one: it reads the same lines to the same trees and refuses the same."""
 
 from __future__ import annotations
 
