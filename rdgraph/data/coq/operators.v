@@ -36,6 +36,9 @@ Ltac operators := expand; name_products; read_entries; ring.
 (* The same, where a hypothesis says what an operator does to a vector. *)
 Ltac operators_by known := expand; repeat (progress (rewrite ?known; expand)); name_products; read_entries; ring.
 
+Lemma scaled_step (R : comRingType) n d (a c : R) (X Y : 'M[R]_(n, d)) : a *: (X + c *: Y) = a *: X + (a * c) *: Y.
+Proof. by rewrite scalerDr scalerA. Qed.
+
 Section Averages.
 Variable R : realFieldType.
 
@@ -74,3 +77,17 @@ Proof.
 by move=> bg bh i; rewrite !mxE; apply: le_trans (ler_norm_sub _ _) _; apply: ler_add; [apply: bg | apply: bh].
 Qed.
 End Averages.
+
+(* A column of X diag(b) is the column of X, b_j times; a column of A X is A times the column of X. *)
+Lemma col_diag_product (R : comRingType) n d (X : 'M[R]_(n, d)) (b : 'rV[R]_d) j :
+  col j (X *m diag_mx b) = b 0 j *: col j X.
+Proof. by apply/matrixP => i k; rewrite mul_mx_diag !mxE mulrC. Qed.
+
+Lemma col_product (R : comRingType) n m d (A : 'M[R]_(n, m)) (X : 'M[R]_(m, d)) j : col j (A *m X) = A *m col j X.
+Proof. by rewrite colE -mulmxA -colE. Qed.
+
+Lemma col_add (R : comRingType) n d (X Y : 'M[R]_(n, d)) j : col j (X + Y) = col j X + col j Y.
+Proof. by apply/matrixP => i k; rewrite !mxE. Qed.
+
+Lemma col_sub (R : comRingType) n d (X Y : 'M[R]_(n, d)) j : col j (X - Y) = col j X - col j Y.
+Proof. by apply/matrixP => i k; rewrite !mxE. Qed.

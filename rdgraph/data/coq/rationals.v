@@ -34,4 +34,5 @@ Definition identity (x : matrix) : matrix :=
 Definition total (x : list Q) : Q := fold_right Qplus 0 x.
 Definition same_row (x y : list Q) := Nat.eqb (length x) (length y) && forallb (fun p => Qeq_bool (fst p) (snd p)) (combine x y).
 Definition same (x y : matrix) := Nat.eqb (length x) (length y) && forallb (fun p => same_row (fst p) (snd p)) (combine x y).
+Definition shape (x : matrix) : list nat := map (@length Q) x.
 Ltac decide_by_computation := vm_compute; repeat split; reflexivity.

@@ -51,6 +51,24 @@ Proof.
   rewrite exp_0; ring.
 Qed.
 
+(* With a constant source c, it tends to - c / p. *)
+Lemma forced_flow (x : R -> R) p c T :
+  0 <= T -> p <> 0 -> (forall t, 0 <= t <= T -> is_derive x t (p * x t + c)) ->
+  x T = exp (T * p) * (x 0 + c / p) - c / p.
+Proof.
+  intros T0 nz D. cut (x T + c / p = exp (T * p) * (x 0 + c / p)); [lra |].
+  apply (linear_flow (fun t => x t + c / p) p T T0). intros t Ht.
+  replace (p * (x t + c / p)) with (plus (p * x t + c) zero) by (unfold plus, zero; simpl; field; exact nz).
+  apply (is_derive_plus x (fun _ => c / p)); [apply D; exact Ht | apply @is_derive_const].
+Qed.
+
+Lemma steady_growth (x : R -> R) c T :
+  0 <= T -> (forall t, 0 <= t <= T -> is_derive x t c) -> x T = x 0 + c * T.
+Proof.
+  intros T0 D. destruct (Req_dec 0 T) as [e | ne]; [subst; ring |].
+  destruct (mean_value x (fun _ => c) 0 T) as [s [_ E]]; [lra | exact D | lra].
+Qed.
+
 (* What starts below a level, and does not grow above it, stays below it. *)
 Lemma barrier (f df : R -> R) T M :
   0 <= T -> f 0 <= M -> (forall t, 0 <= t <= T -> is_derive f t (df t)) ->
@@ -103,4 +121,24 @@ Proof.
     apply total_ordered; intros j Hj. apply Rmult_le_compat_l; [apply pos | apply bound]; exact Hj.
   - replace hi with (total n (fun j => w j * hi)) by (rewrite total_scaled, one; ring).
     apply total_ordered; intros j Hj. apply Rmult_le_compat_l; [apply pos | apply bound]; exact Hj.
+Qed.
+
+(* The mean of exp(-s) over [0, u]. *)
+Definition mean_decay (u : R) : R := (1 - exp (- u)) / u.
+
+Lemma mean_decay_falls u v : 0 < u -> u < v -> mean_decay v < mean_decay u.
+Proof.
+  intros u0 uv. apply (decreasing mean_decay (fun t => (exp (- t) * (1 + t) - 1) / t ^ 2) u v uv).
+  - intros t Ht. unfold mean_decay. auto_derive; [lra | field; lra].
+  - intros t Ht. apply Ropp_lt_cancel. rewrite Ropp_0.
+    replace (- ((exp (- t) * (1 + t) - 1) / t ^ 2)) with ((1 - exp (- t) * (1 + t)) / t ^ 2) by (field; lra).
+    apply Rdiv_lt_0_compat; [| apply pow_lt; lra].
+    assert (E : exp t * exp (- t) = 1) by (rewrite <- exp_plus; replace (t + - t) with 0 by ring; apply exp_0).
+    pose proof (exp_ineq1 t ltac:(lra)). pose proof (exp_pos (- t)). nra.
+Qed.
+
+Lemma mean_decay_below_1 u : 0 < u -> mean_decay u < 1.
+Proof.
+  intros u0. unfold mean_decay. pose proof (exp_ineq1 (- u) ltac:(lra)).
+  apply (Rmult_lt_reg_r u); [assumption |]. unfold Rdiv. rewrite Rmult_assoc, Rinv_l by lra. lra.
 Qed.

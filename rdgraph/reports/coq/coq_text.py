@@ -65,9 +65,9 @@ class MatrixText(Fold[str]):
         if right is Kind.SCALAR:
             return f"({self(node.right)} *: {self(node.left)})"
         if left is Kind.NODE:
-            return f"(diag_mx {self(node.left)} *m {self(node.right)})"
+            return f"(diag_mx {self._argument(node.left)} *m {self(node.right)})"
         if left is Kind.CHANNEL:
-            return f"({self(node.right)} *m diag_mx {self(node.left)})"
+            return f"({self(node.right)} *m diag_mx {self._argument(node.left)})"
         return f"hadamard {self._argument(node.left)} {self._argument(node.right)}"
 
     def _argument(self, node: sp.Basic) -> str:
@@ -78,7 +78,10 @@ class MatrixText(Fold[str]):
         return f"({self(node.left)} / {self(node.right)})"
 
     def apply(self, node: Apply) -> str:
-        return f"({self(node.left)} *m {self(node.right)})"
+        left = node.left
+        if isinstance(left, Times) and kind_of(left.left) is Kind.CHANNEL:  # it scales columns, so it comes last
+            return self(Times(left.left, Apply(left.right, node.right)))
+        return f"({self(left)} *m {self(node.right)})"
 
     def power(self, node: Power) -> str:
         if kind_of(node.base) is Kind.SCALAR:

@@ -114,6 +114,7 @@ def positive_factors() -> Iterable[Theorem | str]:
     at = "sharpening alpha beta tau", "blurring alpha beta tau"
     given, variables = "0 < beta -> 0 < tau", "alpha beta tau"
     opening = """intros alpha beta tau beta0 tau0. unfold sharpening, blurring.
+assert (0 < beta * tau) by nra. pose proof (pow2_ge_0 (tau * (beta - alpha))).
 match goal with |- context [sqrt ?y] => set (root := sqrt y); assert (square : root * root = y) by (apply sqrt_sqrt; nra) end."""
     yield real_theorem("product", variables, given, f"{at[0]} * {at[1]} = tau * beta",
                        f"{opening}\ntransitivity ((root * root - tau ^ 2 * (beta - alpha) ^ 2) / 4); [field | rewrite square; field].")  # fmt: skip
@@ -123,7 +124,8 @@ match goal with |- context [sqrt ?y] => set (root := sqrt y); assert (square : r
         "intros alpha beta tau beta0 tau0. pose proof (product alpha beta tau beta0 tau0) as P.\n"
         "assert (0 < tau * beta) by nra.\n"
         "assert (S : 0 < sharpening alpha beta tau + blurring alpha beta tau).\n"
-        "{ unfold sharpening, blurring. match goal with |- context [sqrt ?y] => assert (0 < sqrt y) by (apply sqrt_lt_R0; nra) end. lra. }\n"
+        "{ pose proof (pow2_ge_0 (tau * (beta - alpha))). unfold sharpening, blurring.\n"
+        "  match goal with |- context [sqrt ?y] => assert (0 < sqrt y) by (apply sqrt_lt_R0; nra) end. lra. }\n"
         "set (s := sharpening _ _ _) in *. set (b := blurring _ _ _) in *. split; nra.",
     )  # fmt: skip
 

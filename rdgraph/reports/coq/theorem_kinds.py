@@ -87,11 +87,11 @@ def ring_text(expression: sp.Expr) -> str:
 
 def refuted(name: str, left: str, right: str, values: Mapping[str, object], **kinds: Kind) -> Theorem:
     """left and right differ at rational values, by computation."""
-    letters = {k: v for k, v in kinds.items()}
     lets = " ".join(_let(letter, value) for letter, value in values.items())
+    one, other = rational_text(left, **kinds), rational_text(right, **kinds)
     return Theorem(
         name,
-        f"{lets} same {rational_text(left, **letters)} {rational_text(right, **letters)} = false",
+        f"{lets} shape {one} = shape {other} /\\ same {one} {other} = false",
         "decide_by_computation.",
     )
 
