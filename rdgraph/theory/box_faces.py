@@ -20,6 +20,7 @@ from rdgraph.language.answer_symbols import h, h0, s
 from rdgraph.language.normal_form import H0, Act, H, Mix
 from rdgraph.language.tree import Kind
 from rdgraph.reals.branches import is_defined
+from rdgraph.reals.condition_words import in_words
 from rdgraph.reals.domain import Domain
 from rdgraph.systems.canonical.cancelled_parts import Nought
 from rdgraph.systems.system import System
@@ -256,7 +257,7 @@ class Box(Answer):
         if self.value is None:
             return "no box is kept"
         given = "" if self.start is None else f" for H0 in {self.inside}"
-        return f"[{self.lower}, {self.upper}] is invariant{given}"
+        return f"[{in_words(self.lower)}, {in_words(self.upper)}] is invariant{given}"
 
     @property
     def exists(self) -> bool:
@@ -280,7 +281,7 @@ class Box(Answer):
     def inside(self) -> str:
         """The range of H0 for which the box is kept, in words."""
         lower, upper = self.start or (self.lower, self.upper)
-        return f"[{lower}, {upper}]"
+        return f"[{in_words(lower)}, {in_words(upper)}]"
 
 
 def no_box(reason: str) -> Box:

@@ -234,7 +234,7 @@ def choose_method(
         UnknownName: a coefficient does not occur in the system.
 
     >>> print(choose_method("BS"))
-    exact (linear with symbol p(lam) = -beta*lam**2 + lam*(-alpha + beta): exact flow)
+    exact (linear with symbol p(lam) = lam*(beta - alpha) - beta*lam**2: exact flow)
     >>> choose_method("-alpha*L@H + beta*tanh(H)", T=4).step
     0.4444444444444444
     """
@@ -293,10 +293,10 @@ def family(system: System, *, has_degrees: bool = False) -> tuple[str, str]:
 
 def _symbol_text(system: System, letter: str, has_degrees: bool) -> str:
     if not has_degrees:
-        return f"symbol p(lam) = {public(system.generator_symbol)}"
+        return f"symbol p(lam) = {in_words(public(system.generator_symbol))}"
     x = lam if letter == "L" else sp.Symbol("A")
     polynomial = sp.collect(sp.Add(*(c * x**k for k, c in system.structure.generator.items())), x)
-    return f"{'symbol p(lam)' if letter == 'L' else 'generator p(A)'} = {public(polynomial)}"
+    return f"{'symbol p(lam)' if letter == 'L' else 'generator p(A)'} = {in_words(public(polynomial))}"
 
 
 # ---------------------------------------------------------------------- steps
