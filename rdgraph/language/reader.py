@@ -98,7 +98,25 @@ _NUMBER_BITS = 1000
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _WHOLE = re.compile(r"-?\s*\d+")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
-_GREEK = {
+#: Two factors without an operator between them, as in 2 H, 2H and (H) H.
+_ADJACENT = re.compile(r"(?<=[\w.)'])\s+(?=[\w(.])|(?<=\d)(?=[A-Za-z_])|(?<=\))(?=[\w.])")
+# Remedies and spellings are data: the reader of the explorer's page takes them from here.
+#: Remedies for characters that the language does not have.
+CHARACTER_REMEDIES = {
+    "^": "write a power as **",
+    "=": "write the right-hand side only, or u' = ... once for every field, with ; between them",
+    ",": "separate equations by ; and give a function one argument in round brackets",
+    "[": "use round brackets", "]": "use round brackets", "{": "use round brackets", "}": "use round brackets",
+}  # fmt: skip
+#: Remedies for frequent mistakes; {name} is the name at the mark.
+REMEDIES = {
+    "character": "use names, numbers, + - * / ** @ and round brackets",
+    "factors": "write * between factors, or @ to apply an operator",
+    "keyword": "{name} is a keyword of Python; choose another name, as in {name}_1",
+    "syntax": "check brackets and operators near the mark",
+}
+#: Plain spellings of characters that are not ASCII.
+SPELLINGS = {
     "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon", "κ": "kappa", "μ": "mu", "µ": "mu",
     "ν": "nu", "−": "-", "–": "-", "×": "*", "·": "*", "⊙": "*", "∘": "*", "²": "**2", "³": "**3",
     "А": "A", "Α": "A", "Н": "H", "Η": "H", "Ι": "I", "І": "I", "Μ": "M", "М": "M", "ℋ": "H",
@@ -259,19 +277,14 @@ class _Reader:
                 and (following.isalnum() or following == "_")
             ):
                 got = f"{following!r} right after it"
-                raise self.error(at + 1, "an operator after u'", got, "write * between factors, as in u'*v")
+                raise self.error(at + 1, "an operator after u'", got, REMEDIES["factors"])
 
     def unexpected_character(self, at: int, character: str) -> LanguageError:
         if character.isascii():
-            words = {
-                "^": "write a power as **",
-                "=": "write the right-hand side only, or u' = ... once for every field, with ; between them",
-                ",": "separate equations by ; and give a function one argument in round brackets",
-            }
-            remedy = words.get(character, "use names, numbers, + - * / ** @ and round brackets")
+            remedy = CHARACTER_REMEDIES.get(character, REMEDIES["character"])
             return self.error(at, "a character of the language", repr(character), remedy)
         name = unicodedata.name(character, "unnamed character")
-        plain = _GREEK.get(character) or unicodedata.normalize("NFKC", character)
+        plain = SPELLINGS.get(character) or unicodedata.normalize("NFKC", character)
         remedy = f"write {plain}" if plain.isascii() and plain.strip() else "use plain ASCII"
         return self.error(at, "plain ASCII text", f"{character!r} ({name})", remedy)
 
@@ -284,11 +297,22 @@ class _Reader:
                 return ast.parse(flat.strip(), mode="eval").body
         except SyntaxError as problem:
             at = self.indent + (problem.offset - 1 if problem.offset else len(flat.strip()))
-            got, remedy = problem.msg or "invalid syntax", "check brackets and operators near the mark"
-            if word := re.search(r"\blambda\b", flat):
-                at, got = word.start(), "a Python keyword"
-                remedy = "lambda is a keyword; declare another name, as in lambda_1"
-            raise self.error(at, "an expression", got, remedy) from None
+            expected, got, remedy = "an expression", problem.msg or "invalid syntax", REMEDIES["syntax"]
+            words = [word for word in _NAME.finditer(flat) if keyword.iskeyword(word[0])]
+            if words:
+                at, got = words[0].start(), f"{words[0][0]!r}"
+                remedy = REMEDIES["keyword"].format(name=words[0][0])
+            elif gap := _ADJACENT.search(self.text.rstrip(), self.indent):
+                at, expected, remedy = gap.end(), "an operator between factors", REMEDIES["factors"]
+                before = re.search(r"[A-Za-z_]\w*$", self.text[: gap.start()])
+                if before and before[0] in self.vocabulary.function_names:
+                    at, expected, remedy = (
+                        before.start(),
+                        f"{before[0]}(...)",
+                        f"write {before[0]}( ... ) with brackets",
+                    )
+                got = repr(re.match(r"\w*'*|.", self.text[at:])[0] or self.text[at])  # type: ignore[index]
+            raise self.error(at, expected, got, remedy) from None
         except (ValueError, MemoryError, RecursionError):
             raise self.error(0, "an expression", "nesting too deep to read", "simplify the equation") from None
 
@@ -411,9 +435,7 @@ class _Reader:
 
     def call(self, node: ast.Call, at: int) -> sp.Basic:
         if not isinstance(node.func, ast.Name):
-            raise self.error(
-                at, "a function name before the bracket", type(node.func).__name__, "write * between factors"
-            )
+            raise self.error(at, "a function name before the bracket", type(node.func).__name__, REMEDIES["factors"])
         name = self.source(node.func)
         known = self.vocabulary.function_names
         if name not in known:
