@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache
 from typing import Any
@@ -309,33 +309,16 @@ def _built_in() -> Iterable[Method]:
 
 records: Records[Method] = Records("method", _built_in, pattern=r"[A-Za-z][A-Za-z0-9-]{0,39}", reserved=("auto",))
 
-
-class MethodNames(Collection[str]):
-    """The names of the methods with some property, as they are registered now."""
-
-    def __init__(self, has_property: Callable[[Method], bool]) -> None:
-        self._has_property = has_property
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and name in records and self._has_property(records[name])
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for name, record in records.items() if self._has_property(record))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-
 #: Every method that `solve` takes by name.
-METHODS = MethodNames(lambda method: True)
+METHODS = records.names(lambda method: True)
 #: Those with a fixed step from evaluations of the field alone; any `Tableau` will do as well.
-FIXED = MethodNames(lambda method: method.is_fixed)
+FIXED = records.names(lambda method: method.is_fixed)
 #: Those whose flows of linear systems are polynomials of one step or the exponential.
-WITH_GAINS = MethodNames(lambda method: method.is_runge_kutta or method.is_exact)
+WITH_GAINS = records.names(lambda method: method.is_runge_kutta or method.is_exact)
 #: Those for systems with white noise.
-FOR_NOISE = MethodNames(lambda method: method.is_stochastic)
+FOR_NOISE = records.names(lambda method: method.is_stochastic)
 #: Those that torchdiffeq can run backwards.
-WITH_ADJOINT = MethodNames(lambda method: method.adjoint is not None)
+WITH_ADJOINT = records.names(lambda method: method.adjoint is not None)
 
 
 def find_method(name: str) -> Method:

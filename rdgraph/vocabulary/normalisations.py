@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -213,20 +213,8 @@ def _built_in() -> Iterable[Normalisation]:
 records: Records[Normalisation] = Records("normalisation", _built_in)
 
 
-class NormalisationNames(Collection[str]):
-    """The names of the normalisations that a graph can be given, as they are registered now."""
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and name in records and records[name].entry is not None
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for name, record in records.items() if record.entry is not None)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-
-NORMALISATIONS = NormalisationNames()
+#: The normalisations that a graph can be given.
+NORMALISATIONS = records.names(lambda record: record.entry is not None)
 
 
 def find_normalisation(name: str) -> Normalisation:
