@@ -26,10 +26,10 @@ def offered() -> dict[str, EntryPoint]:
     >>> all(point.group == GROUP for point in offered().values())
     True
     """
-    found: dict[str, EntryPoint] = {}
+    points: dict[str, EntryPoint] = {}
     for point in sorted(entry_points(group=GROUP), key=lambda p: p.name):
-        found.setdefault(point.name, point)
-    return found
+        points.setdefault(point.name, point)
+    return points
 
 
 def __getattr__(name: str) -> Callable[..., Any]:

@@ -267,7 +267,7 @@ class _Reader:
         if len(text) > MAX_LENGTH:
             got = f"{len(text)} characters"
             raise self.error(MAX_LENGTH, f"at most {MAX_LENGTH} characters", got, "shorten the equation")
-        marked = {at for found in _PRIMED.finditer(text) for at in range(*found.span())}
+        marked = {at for match in _PRIMED.finditer(text) for at in range(*match.span())}
         for at, character in enumerate(text):
             if character == PRIME and at not in marked:
                 raise self.error(at, "' after the name of a field", "' alone", "write u' for the derivative of u")
@@ -352,8 +352,8 @@ class _Reader:
         start = (node.left.end_col_offset or 0) + self.indent
         stop = node.right.col_offset + self.indent
         gap = self.text[start:stop]
-        found = re.search(r"[-+*/@]", gap)
-        return start + (found.start() if found else 0)
+        sign = re.search(r"[-+*/@]", gap)
+        return start + (sign.start() if sign else 0)
 
     def typed(self, node: sp.Basic, at: int) -> sp.Basic:
         try:
@@ -400,11 +400,11 @@ class _Reader:
 
     def number(self, node: ast.Constant, at: int) -> sp.Rational:
         literal = self.text[at : (node.end_col_offset or 0) + self.indent]
-        found = _NUMBER.fullmatch(literal)
-        if not found:
+        match = _NUMBER.fullmatch(literal)
+        if not match:
             raise self.error(at, "a decimal number", literal[:20] or repr(node.value)[:20], "write it as 0.25 or 3")
-        exponent = found.group(2)
-        if len(found.group(1).replace(".", "").removeprefix("0")) > MAX_DIGITS or (
+        exponent = match.group(2)
+        if len(match.group(1).replace(".", "").removeprefix("0")) > MAX_DIGITS or (
             exponent and abs(int(exponent[1:])) > MAX_DECIMAL_EXPONENT
         ):
             got = f"a literal of {len(literal)} characters"
@@ -417,8 +417,8 @@ class _Reader:
         base, at = self.convert(node.left), self.operator_place(node)
         literal = self.source(node.right)
         if not _WHOLE.fullmatch(literal):
-            place = node.right.col_offset + self.indent
-            raise self.error(place, "a whole number as exponent", literal[:20], "write H**2; for roots use sqrt(H)")
+            column = node.right.col_offset + self.indent
+            raise self.error(column, "a whole number as exponent", literal[:20], "write H**2; for roots use sqrt(H)")
         exponent = int("".join(literal.split()))
         if abs(exponent) > MAX_EXPONENT:
             raise self.error(at, f"an exponent of at most {MAX_EXPONENT}", literal[:20], "use a smaller power")

@@ -513,9 +513,9 @@ def _region(box: Answer) -> str:
     match box:
         case Box(lower=None, is_left=is_left, regular=regular) if is_left or regular is not None:
             where = f" at {' and '.join(map(condition_in_words, box.conditions))}" if box.at else ""
-            left = f"proved: runs leave every interval of states on some graph{where}" if is_left else ""
-            kept = "" if regular is None else f"{_interval(*regular)} is invariant on regular graphs"
-            return ", ".join(filter(None, [kept, left]))
+            escape = f"proved: runs leave every interval of states on some graph{where}" if is_left else ""
+            region = "" if regular is None else f"{_interval(*regular)} is invariant on regular graphs"
+            return ", ".join(filter(None, [region, escape]))
         case Box(lower=lower, upper=upper) if lower is not None:
             where = "" if box.where == sp.true else f" if {condition_in_words(box.where)}"
             inside = "" if box.start is None else f" for H0 in {_interval(*box.start)}"

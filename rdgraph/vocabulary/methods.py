@@ -118,10 +118,10 @@ def _half_disc(stability: sp.Expr) -> sp.Rational:
         arc, axis = sp.Poly(1 - square.subs(x, size), c), sp.Poly(1 - square.subs(c, 0), x)
         return _is_nonnegative(arc, sp.S.One) and _is_nonnegative(axis, size)
 
-    found = sp.S.Zero
-    while damps(found + sp.Rational(1, 20)):
-        found += sp.Rational(1, 20)
-    return found
+    radius = sp.S.Zero
+    while damps(radius + sp.Rational(1, 20)):
+        radius += sp.Rational(1, 20)
+    return radius
 
 
 def _is_nonnegative(polynomial: sp.Poly, end: sp.Rational) -> bool:
@@ -134,7 +134,7 @@ def _is_nonnegative(polynomial: sp.Poly, end: sp.Rational) -> bool:
 @cache
 def _first_violation(polynomials: tuple[sp.Expr, ...]) -> sp.Expr:
     """Smallest x > 0 at which one of the polynomials turns negative on the way from 0 to -x."""
-    found = []
+    candidates = []
     for polynomial in polynomials:
         if not polynomial.has(z):
             continue
@@ -142,9 +142,9 @@ def _first_violation(polynomials: tuple[sp.Expr, ...]) -> sp.Expr:
         for i, root in enumerate(roots):
             probe = (root + roots[i + 1]) / 2 if i + 1 < len(roots) else root - 1
             if polynomial.subs(z, probe) < 0:
-                found.append(-root)
+                candidates.append(-root)
                 break
-    return min(found) if found else sp.oo
+    return min(candidates) if candidates else sp.oo
 
 
 def make_tableau(
@@ -426,10 +426,10 @@ class Tableaux(Mapping[str, Tableau]):
     """
 
     def __getitem__(self, name: str) -> Tableau:
-        found = records[name].tableau
-        if found is None:
+        tableau_of_method = records[name].tableau
+        if tableau_of_method is None:
             raise KeyError(name)
-        return found
+        return tableau_of_method
 
     def __iter__(self) -> Iterator[str]:
         return (name for name, record in records.items() if record.tableau is not None)

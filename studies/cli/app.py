@@ -282,9 +282,9 @@ def _obligations(folder: Path | None) -> Iterator[None]:
     from studies.cli.obligations import obligation_files, write_obligations
 
     obligation_files(folder)  # a folder that cannot be used is refused before the work
-    with recorded() as found:
+    with recorded() as asked:
         yield
-    errors.print(write_obligations(found, folder), highlight=False, markup=False, soft_wrap=True)
+    errors.print(write_obligations(asked, folder), highlight=False, markup=False, soft_wrap=True)
 
 
 def _declared(texts: list[str] | None) -> dict[str, str]:

@@ -128,8 +128,8 @@ def _claim_line(claim: Claim, width: int) -> Text:
     line.append(f"{claim.id:<{width}}  ", style="bold default").append(claim.title, style="default")
     if not claim.as_expected:
         passed = sum(check.passed for check in claim.evidence)
-        found = f"; NOT AS RECORDED ({claim.expected}), {passed} of {len(claim.evidence)} checks passed"
-        line.append(found, style="bold red")
+        remark = f"; NOT AS RECORDED ({claim.expected}), {passed} of {len(claim.evidence)} checks passed"
+        line.append(remark, style="bold red")
     return line
 
 
