@@ -208,8 +208,8 @@ class AnswersByName(Answer):
         return self.parts[name]
 
     def __str__(self) -> str:
-        told = {n: part.headline if part.status.is_certain else str(part) for n, part in self.parts.items()}
-        return next(iter(told.values())) if len(set(told.values())) == 1 else listed_by_name(told)
+        texts = {n: part.headline if part.status.is_certain else str(part) for n, part in self.parts.items()}
+        return next(iter(texts.values())) if len(set(texts.values())) == 1 else listed_by_name(texts)
 
     def to_dict(self) -> dict[str, Any]:
         """The answers by name as plain values, for json."""

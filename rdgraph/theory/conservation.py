@@ -488,7 +488,7 @@ def energy_law(system: System) -> EnergyLaw:
     >>> rd.theory.energy_law(rd.parse("-alpha*L@H")).mode_rate
     -2*alpha*lam**2
     >>> rd.theory.energy_law("A@H@W - alpha*H where W symmetric").decays
-    'never increases, on every graph, iff (-alpha - w if w <= 0, otherwise -alpha + w) <= 0 for every eigenvalue w of W'
+    'never increases, on every graph, iff (-alpha - w if w <= 0, otherwise w - alpha) <= 0 for every eigenvalue w of W'
     """
     right = to_text(system.expression)
     gradient = gradient_flow(system)

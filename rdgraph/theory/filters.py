@@ -18,7 +18,7 @@ from rdgraph.answers import Answer, Status
 from rdgraph.errors import InvalidArgument, NotApplicable, Undecided
 from rdgraph.language.answer_symbols import lam, public
 from rdgraph.reals.budget import within_budget
-from rdgraph.reals.condition_words import condition_in_words
+from rdgraph.reals.condition_words import condition_in_words, in_words
 from rdgraph.reals.domain import NEGATIVE, NONNEGATIVE, NONPOSITIVE, POSITIVE, ZERO, Domain
 from rdgraph.reals.maxima import Candidate, interval_candidates, maximum
 from rdgraph.reals.polynomials import Line
@@ -92,7 +92,9 @@ class FilterClass:
 
     def __str__(self) -> str:
         where = "" if self.condition == sp.true else f" if {condition_in_words(self.condition)}"
-        extremum = "" if self.at is None else f", {'peak' if self.kind == BAND else 'minimum'} at lam = {self.at}"
+        extremum = (
+            "" if self.at is None else f", {'peak' if self.kind == BAND else 'minimum'} at lam = {in_words(self.at)}"
+        )
         return f"{self.kind}{where}{extremum}"
 
 
@@ -142,7 +144,7 @@ def classify(system: System) -> FilterClasses:
 
     >>> import rdgraph as rd
     >>> [str(c) for c in rd.classify(rd.parse("-alpha*L@H + beta*(A@H - A@A@H)"))]
-    ['low-pass if beta <= alpha', 'band-pass if beta > alpha, peak at lam = -(alpha - beta)/(2*beta)']
+    ['low-pass if beta <= alpha', 'band-pass if beta > alpha, peak at lam = (beta - alpha)/(2*beta)']
     """
     domain = system.domain
     slope = sp.expand(sp.diff(_followed(system), lam))

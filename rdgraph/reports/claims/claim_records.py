@@ -180,11 +180,11 @@ def statements() -> dict[str, ClaimStatement]:
     for name in _MODULES:
         import_module(f"rdgraph.reports.claims.{name}")
     raw = tomllib.loads(resources.files("rdgraph").joinpath("data/claims.toml").read_text(encoding="utf-8"))
-    found = {}
+    claims = {}
     for item in raw["claim"]:
         entry = {**item, "systems": tuple(item.get("systems", ())), "assumptions": tuple(item.get("assumptions", ()))}
-        found[item["id"]] = ClaimStatement(**entry)
-    return found
+        claims[item["id"]] = ClaimStatement(**entry)
+    return claims
 
 
 def select(name: str | None = None) -> list[ClaimStatement]:

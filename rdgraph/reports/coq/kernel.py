@@ -71,7 +71,9 @@ def check_sheet(sheet: Sheet, folder: Path) -> KernelCheck:
     if reports != len(sheet.theorems):
         return KernelCheck(sheet, False, axioms, f"{reports} reports for {len(sheet.theorems)} theorems", seconds)
     extra = axioms - ALLOWED[sheet.library]
-    return KernelCheck(sheet, not extra, axioms, f"further axioms: {', '.join(sorted(extra))}" if extra else "", seconds)
+    return KernelCheck(
+        sheet, not extra, axioms, f"further axioms: {', '.join(sorted(extra))}" if extra else "", seconds
+    )
 
 
 def check_sheets(
@@ -121,7 +123,9 @@ def main(arguments: Sequence[str]) -> int:
 
     results = check_sheets(Path(arguments[0]), sheets(), tell=_print_line)
     rejected = [r for r in results if not r.accepted]
-    print(f"{len(results) - len(rejected)} of {len(results)} files accepted, {sum(r.seconds for r in results):.0f} s of coqc")
+    print(
+        f"{len(results) - len(rejected)} of {len(results)} files accepted, {sum(r.seconds for r in results):.0f} s of coqc"
+    )
     if not rejected:
         write_record()
     return 1 if rejected else 0

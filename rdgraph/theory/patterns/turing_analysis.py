@@ -401,7 +401,7 @@ class SymbolicGrowth:
         # What is asked for every lam holds at the one that is looked for too: without it there is none either.
         ruling = possible(*self.domain.conditions, *with_lam, *asked)
         if ruling.outcome is Possibility.IMPOSSIBLE:
-            return replace(conditions, outcome=IMPOSSIBLE, reason="the judge proves that no values satisfy them")
+            return replace(conditions, outcome=IMPOSSIBLE, reason="proved: no coefficients satisfy the conditions")
         weak = [c for c in conditions.conditions if c.scope == EVERY_LAM or not c.is_sufficient]
         if ruling.outcome is Possibility.POSSIBLE and not weak:
             example = {str(x): value for x, value in (ruling.point or {}).items()}
