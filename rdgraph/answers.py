@@ -57,6 +57,8 @@ class Answer:
         assumes: what is assumed beyond the question, as of the graph; by normalisation where that decides.
         conditions: under which conditions on coefficients it holds, as relations or in words.
 
+    The field `engines` says who decided it: "z3 and cvc5", or how many questions z3 decided alone; "" without either.
+
     >>> answer = Answer(sp.Symbol("beta") * 2, Status.PROVED, "the largest slope", assumes="the graph is undirected")
     >>> print(answer)
     2*beta, assuming that the graph is undirected (proved: the largest slope)
@@ -81,8 +83,11 @@ class Answer:
         @property
         def conditions(self) -> Any: ...
 
+        @property
+        def engines(self) -> str: ...
+
     else:
-        reason, assumes, conditions = "", "", ()
+        reason, assumes, conditions, engines = "", "", (), ""
 
     def __init__(
         self, value: Any, status: Status, reason: str = "", *, assumes: str | Mapping[str, str] = "",
@@ -171,6 +176,7 @@ class Answer:
             "reason": self.why,
             "assumes": plain(self.assumes),
             "conditions": plain(self.conditions),
+            "engines": self.engines,
         }
 
 
@@ -195,6 +201,9 @@ class AnswersByName(Answer):
         reason = next(iter(texts), "") if len(texts) < 2 else listed_by_name(reasons)
         super().__init__({name: part.value for name, part in parts.items()}, status, reason)
         object.__setattr__(self, "parts", dict(parts))
+        engines = {name: part.engines for name, part in parts.items()}
+        distinct = set(engines.values())
+        object.__setattr__(self, "engines", distinct.pop() if len(distinct) == 1 else listed_by_name(engines))
 
     if TYPE_CHECKING:
 
