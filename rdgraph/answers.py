@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
+from rdgraph.reals.basis import BOUNDED
 from rdgraph.reals.condition_words import condition_in_words, in_words
-from rdgraph.reals.judge import BOUNDED
 from rdgraph.wording import html_table
 
 

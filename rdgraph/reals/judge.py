@@ -23,9 +23,10 @@ from typing import Any, ParamSpec, TypeVar
 import sympy as sp
 
 from rdgraph.errors import Undecided
-from rdgraph.reals.basis import ALONE, BOTH, EVALUATED, Watch, rest_on, watched
+from rdgraph.reals.basis import ALONE, BOTH, EVALUATED, Watch, rest_on
 from rdgraph.reals.basis import BOUNDED as BOUNDED
 from rdgraph.reals.basis import rest_on_enclosures as rest_on_enclosures
+from rdgraph.reals.basis import watched as watched
 from rdgraph.reals.budget import remaining
 from rdgraph.reals.contradictions import report_contradiction
 from rdgraph.reals.enclosure import holds
@@ -198,7 +199,7 @@ def remembered(maxsize: int) -> Callable[[Callable[P, A]], Callable[P, A]]:
         def ask(*args: P.args, **kwargs: P.kwargs) -> A:
             if _record.get() is not None:
                 return question(*args, **kwargs)
-            answer, basis = cached(FUNCTIONS.version, *args, **kwargs)
+            answer, basis = cached(FUNCTIONS.version, *args, **kwargs)  # type: ignore[arg-type]
             rest_on(basis)
             return answer
 
