@@ -311,8 +311,12 @@ class Analysis(Mapping[str, Answer]):
         return html_table(repr(self.system), self.rows)
 
     def to_dict(self) -> dict[str, Any]:
-        """One flat object: strings sympy can read, None where a question does not apply, explained under `notes`."""
-        return {**self.answers, "notes": dict(self.notes)}
+        """One flat object: strings sympy can read, None where a question does not apply, explained under `notes`.
+
+        `engines` says by key who decided an answer, where it rests on questions to a solver.
+        """
+        engines = {key: answer.engines for key, answer in self.results.items() if answer.engines}
+        return {**self.answers, "notes": dict(self.notes), "engines": engines}
 
 
 def analyse(

@@ -13,6 +13,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from rdgraph.reals.basis import ALONE
 from studies.cli.fitted_table import RecordList
 
 if TYPE_CHECKING:
@@ -120,12 +121,17 @@ def claims_page(claims: Iterable[Claim], *, evidence: bool) -> RenderableType:
     good = sum(c.as_expected for c in decided)
     seconds = sum(c.seconds for c in decided)
     rest = "" if evidence else "; --evidence shows statements, sources, witnesses and checks"
-    return Group(*lines, Text(f"{good} of {len(decided)} claims decided as recorded, {seconds:.1f} s{rest}"))
+    alone = sum(ALONE in c.engines for c in decided)
+    asked = sum(bool(c.engines) for c in decided)
+    engines = f"; {asked - alone} of {asked} proofs by a solver confirmed by a second one" if asked else ""
+    return Group(*lines, Text(f"{good} of {len(decided)} claims decided as recorded, {seconds:.1f} s{engines}{rest}"))
 
 
 def _claim_line(claim: Claim, width: int) -> Text:
     line = Text(f"{claim.outcome:<9} ", style=_COLOURS[claim.outcome], no_wrap=True, overflow="ellipsis")
     line.append(f"{claim.id:<{width}}  ", style="bold default").append(claim.title, style="default")
+    if ALONE in claim.engines:
+        line.append(" (partly by z3 alone)", style="yellow")
     if not claim.as_expected:
         passed = sum(check.passed for check in claim.evidence)
         remark = f"; NOT AS RECORDED ({claim.expected}), {passed} of {len(claim.evidence)} checks passed"
@@ -143,6 +149,7 @@ def _evidence(claim: Claim) -> list[RenderableType]:
     parts = [Text(claim.statement), Text(claim.source, style="dim")]
     parts += [Text(f"if {claim.condition}", style="yellow")] if claim.condition else []
     parts += [Text(f"witness: {claim.witness}", style="dim")] if claim.witness else []
+    parts += [Text(f"decided by {claim.engines}", style="dim")] if claim.engines else []
     for check in claim.evidence:
         mark = Text("ok " if check.passed else "failed ", style="green" if check.passed else "bold red")
         mark.append(check.text, style="default")
