@@ -12,11 +12,12 @@ import itertools
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from fractions import Fraction
 from functools import lru_cache, wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -75,11 +76,15 @@ class Ruling:
 
 @dataclass(frozen=True)
 class Obligation:
-    """A question that was decided: the conditions in words, the problem as SMT-LIB text, the outcome."""
+    """A question that was decided: the conditions in words, the problem as SMT-LIB text, the outcome.
+
+    `point` has the rational coordinates of a point where the conditions hold, by the names in the text.
+    """
 
     statement: str
     smt2: str
     outcome: Possibility
+    point: Mapping[str, Fraction] = field(default_factory=dict)
 
 
 @dataclass
@@ -128,10 +133,11 @@ def possible(*conditions: sp.Basic, thorough: bool = True) -> Ruling:
     present = tuple(dict.fromkeys(c for c in conditions if c != sp.true))
     if sp.false in present:
         return Ruling(Possibility.IMPOSSIBLE)
-    ruling, smt2 = _judged(present, thorough)
+    ruling, problem = _judged(present, thorough)
     record = _record.get()
-    if record is not None and smt2:
-        record.append(Obligation(", ".join(map(str, present)) or "true", smt2, ruling.outcome))
+    if record is not None and problem is not None:
+        words = ", ".join(map(str, present)) or "true"
+        record.append(Obligation(words, problem.script(ruling.outcome.value), ruling.outcome, _named(ruling, problem)))
     rest_on(Watch(ruling.bounded, Counter([ruling.engines] if ruling.engines else [])))
     allowance = _allowance.get()
     if allowance is not None:
@@ -209,18 +215,25 @@ def remembered(maxsize: int) -> Callable[[Callable[P, A]], Callable[P, A]]:
 
 
 @lru_cache(maxsize=50_000)
-def _judged(conditions: tuple[sp.Basic, ...], thorough: bool) -> tuple[Ruling, str]:
-    """The ruling and its SMT-LIB text; one that ran out of time is not remembered."""
+def _judged(conditions: tuple[sp.Basic, ...], thorough: bool) -> tuple[Ruling, SmtProblem | None]:
+    """The ruling and the problem that was solved; one that ran out of time is not remembered."""
     statistics.asked += 1
     try:
         algebraic = rewrite(conditions)
         problem = translate(algebraic.conditions + algebraic.facts)
     except (NotRewritten, NotTranslated) as reason:
         statistics.outcomes[Possibility.UNKNOWN.value] += 1
-        return Ruling(Possibility.UNKNOWN, reason=str(reason)), ""
+        return Ruling(Possibility.UNKNOWN, reason=str(reason)), None
     ruling = _solved(problem, algebraic, conditions, thorough)
     statistics.outcomes[ruling.outcome.value] += 1
-    return ruling, problem.script(ruling.outcome.value)
+    return ruling, problem
+
+
+def _named(ruling: Ruling, problem: SmtProblem) -> dict[str, Fraction]:
+    """The rational coordinates of the ruling's point, by the names of the problem."""
+    point = ruling.point or {}
+    values = {name: point.get(letter) for name, letter in problem.letters.items()}
+    return {name: Fraction(int(x.p), int(x.q)) for name, x in values.items() if isinstance(x, sp.Rational)}
 
 
 def _solved(problem: SmtProblem, algebraic: Rewriting, conditions: tuple[sp.Basic, ...], thorough: bool) -> Ruling:
