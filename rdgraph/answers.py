@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import FrozenInstanceError
 from enum import Enum, StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
+from rdgraph.errors import InvalidArgument
 from rdgraph.reals.basis import BOUNDED
 from rdgraph.reals.condition_words import condition_in_words, in_words
 from rdgraph.wording import html_table
@@ -171,6 +173,26 @@ class Answer:
         is_formula = isinstance(value, sp.Basic | sp.MatrixBase) and self.status.is_certain
         return f"${sp.latex(value)}$" if is_formula else None
 
+    def certificate(self) -> dict[str, Any]:
+        """The answer with a proof or a point for every obligation behind it, which `rdgraph-check` checks.
+
+        The question is asked again, so this takes a few seconds. A proof that was not found is None.
+
+        Raises:
+            InvalidArgument: the answer was made by hand, or comes from a question that gives no certificates.
+
+        >>> import rdgraph as rd
+        >>> made = rd.existence("F").certificate()
+        >>> made["statement"]["question"], {o["claim"] for o in made["obligations"]} <= {"sat", "unsat"}
+        ('existence', True)
+        """
+        from rdgraph.reals.certificates import certificate  # on demand: it loads scipy
+
+        question = getattr(self, "_question", None)
+        if question is None:
+            raise InvalidArgument("only answers about a system have certificates, such as rd.existence(system)")
+        return certificate(question.func, *question.args, **question.keywords)
+
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain values, for json."""
         return {
@@ -181,6 +203,11 @@ class Answer:
             "conditions": plain(self.conditions),
             "engines": self.engines,
         }
+
+
+def remember_question(answer: Answer, question: partial[Any]) -> None:
+    """Note by which call an answer was found, for its certificate."""
+    object.__setattr__(answer, "_question", question)
 
 
 #: The status of several answers together is the last one of these that occurs.

@@ -147,7 +147,10 @@ def _put_root(guess: dict[str, Fraction], root: tuple[str, int, Any], grain: int
         return True
     near = Fraction(round(float(value) ** (1 / order) * grain), grain)
     for letter in sorted(x for x in guess if "!" not in x):
-        zero, one, two = (value_of(inside, {**guess, letter: Fraction(k)}) for k in (0, 1, 2))
+        try:
+            zero, one, two = (value_of(inside, {**guess, letter: Fraction(k)}) for k in (0, 1, 2))
+        except Rejected:
+            continue
         if one != zero and two - one == one - zero:
             guess[letter] = (near**order - zero) / (one - zero)
             guess[name] = near

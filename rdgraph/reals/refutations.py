@@ -28,7 +28,7 @@ Proof = dict[str, Any]
 MOST_PRODUCTS = 1500
 MOST_FACTORS = 3
 #: Linear programs of one search, and cases within cases.
-MOST_PROGRAMS = 400
+MOST_PROGRAMS = 60
 MOST_DEPTH = 24
 
 
@@ -257,16 +257,23 @@ def _double_roots(facts: list[tuple[int, Polynomial, str]], search: Search) -> l
     found: list[Polynomial] = []
     plain = [p for _, p, relation in facts if relation != "="][:12]
     rests: list[Polynomial] = []
-    for one, two in itertools.chain(itertools.combinations(plain, 2), itertools.product(rests, plain)):
-        for letter in search.letters:
-            if not (_linear(one, letter) and _linear(two, letter)):
-                continue
+    for one, two in itertools.combinations(plain, 2):
+        rests += _eliminated(one, two, search)
+    for one, two in itertools.product(rests[:12], plain):
+        rests += _eliminated(one, two, search)
+    for rest in rests:
+        found += [f for f, count in search.factors(rest) if count > 1 and f not in found and len(f) > 1]
+    return found[:20]
+
+
+def _eliminated(one: Polynomial, two: Polynomial, search: Search) -> Iterator[Polynomial]:
+    """What follows from two equations once a letter that is linear in both is eliminated."""
+    for letter in search.letters:
+        if _linear(one, letter) and _linear(two, letter):
             (a, b), (c, d) = _parts(one, letter), _parts(two, letter)
             rest = plus(times(a, d), times(b, c), -1)
-            found += [f for f, count in search.factors(rest) if count > 1 and f not in found and len(f) > 1]
-            if len(rests) < 12 and len(rest) > 1:
-                rests.append(rest)
-    return found[:20]
+            if len(rest) > 1:
+                yield rest
 
 
 def _linear(polynomial: Polynomial, letter: str) -> bool:

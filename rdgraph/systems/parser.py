@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import sympy as sp
 
+from rdgraph.answers import Answer, remember_question
 from rdgraph.errors import InvalidArgument, LanguageError
 from rdgraph.language.reader import PRIME, Vocabulary
 from rdgraph.language.sympy_form import from_sympy
@@ -102,7 +103,7 @@ def _left(name: str) -> str:
 def reads_system(
     function: Callable[Concatenate[System, _Rest], _Answer],
 ) -> Callable[Concatenate[System | str, _Rest], _Answer]:
-    """A decorator: the first argument, a `System`, may also be anything `parse` reads.
+    """A decorator: the first argument, a `System`, may also be anything `parse` reads; answers remember their question.
 
     >>> @reads_system
     ... def order(system):
@@ -113,6 +114,10 @@ def reads_system(
 
     @wraps(function)
     def read(system: System | str, *args: _Rest.args, **kwargs: _Rest.kwargs) -> _Answer:
-        return function(system if isinstance(system, System) else parse(system), *args, **kwargs)
+        subject = system if isinstance(system, System) else parse(system)
+        answer = function(subject, *args, **kwargs)
+        if isinstance(answer, Answer):
+            remember_question(answer, partial(read, subject, *args, **kwargs))
+        return answer
 
     return cast("Callable[Concatenate[System | str, _Rest], _Answer]", read)  # which `system=` may name too

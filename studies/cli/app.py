@@ -68,6 +68,10 @@ Smt2 = Annotated[
     Path | None,
     typer.Option("--smt2", metavar="FOLDER", help="Write every proof obligation as an SMT-LIB file into a folder."),
 ]
+Certificate = Annotated[
+    Path | None,
+    typer.Option("--certificate", metavar="FILE", help="Write the proofs of all answers; check them with rdgraph-check."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the table.")]
 
 
@@ -160,6 +164,7 @@ def analyse_command(
     everything: Annotated[bool, typer.Option("--all", help="Print every answer with its conditions.")] = False,
     as_json: AsJson = False,
     smt2: Smt2 = None,
+    certificate: Certificate = None,
 ) -> None:
     """Analyse an equation: filter, patterns, existence, bounds, step limits, energy, identifiability.
 
@@ -175,7 +180,8 @@ def analyse_command(
         with StatusLine("analysing", console=errors) as status:
             with _quick_imports():
                 from rdgraph.reports.summary import NORMALISATIONS, analyse
-            result = analyse(system, normalisation or NORMALISATIONS, tell=status.say)
+            with _certified(certificate, f"rdgraph analyse {equation}", status):
+                result = analyse(system, normalisation or NORMALISATIONS, tell=status.say)
     if as_json:
         _print_json(result.to_dict())
     else:
@@ -191,6 +197,10 @@ def verify(
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print a markdown table.")] = False,
     evidence: Annotated[bool, typer.Option("--evidence", help="Show every check behind each verdict.")] = False,
     smt2: Smt2 = None,
+    certificates: Annotated[
+        Path | None,
+        typer.Option("--certificates", metavar="FOLDER", help="Write a file of proofs for each claim, for rdgraph-check."),
+    ] = None,
 ) -> None:
     """Decide the registered claims; exit 0 if every one was decided as its evidence says, 1 otherwise."""
     with _obligations(smt2), StatusLine("deciding claims", console=errors) as status:
@@ -198,7 +208,11 @@ def verify(
         from rdgraph.reports.claims import verify as run
 
         count = len(select(name))
-        claims = run(name, progress=lambda claim: status.say(f"decided {claim.id}", status.done + 1, count))
+        claims = []
+        for number, claim in enumerate(select(name), 1):
+            with _certified(certificates and certificates / f"{claim.id}.json", f"claim {claim.id}", status):
+                claims += run(claim.id)
+            status.say(f"decided {claim.id}", number, count)
     if as_json:
         _print_json([c.to_dict() for c in claims])
     elif as_markdown:
@@ -285,6 +299,24 @@ def _obligations(folder: Path | None) -> Iterator[None]:
     with recorded() as asked:
         yield
     errors.print(write_obligations(asked, folder), highlight=False, markup=False, soft_wrap=True)
+
+
+@contextmanager
+def _certified(file: Path | None, question: str, status: StatusLine) -> Iterator[None]:
+    """Record what the judge is asked in the block and write it with proofs to a file, if one is given."""
+    if file is None:
+        yield
+        return
+    from rdgraph.reals.certificates import certified, write_certificate
+    from rdgraph.reals.judge import recorded
+
+    with recorded() as asked:
+        yield
+    status.say(f"proving what {question} rests on")
+    made = certified({"question": question}, asked)
+    write_certificate(file, made)
+    proved = sum((entry.get("proof") or entry.get("model")) is not None for entry in made["obligations"])
+    errors.print(f"wrote {file}: {proved} of {len(made['obligations'])} obligations proved", highlight=False, soft_wrap=True)
 
 
 def _declared(texts: list[str] | None) -> dict[str, str]:

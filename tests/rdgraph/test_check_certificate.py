@@ -1,0 +1,316 @@
+"""`rdgraph.check_certificate`: a checker that shares no code with what it checks."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import json
+import random
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+import z3
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rdgraph as rd
+from rdgraph.check_certificate import (
+    FORMAT,
+    Problem,
+    Rejected,
+    check,
+    check_obligation,
+    facts_of,
+    is_true,
+    main,
+    polynomial,
+    value_of,
+)
+from rdgraph.reals.certificates import write_certificate
+from tests.paths import ROOT
+from tests.property_examples import examples
+
+FILE = ROOT / "rdgraph" / "check_certificate.py"
+X = "(declare-const x Real)"
+XY = f"{X} (declare-const y Real)"
+
+
+def unsat(smt: str, proof: Any) -> dict[str, Any]:
+    return {"claim": "unsat", "smt": smt, "proof": proof}
+
+
+@pytest.fixture(scope="module")
+def certificates() -> list[dict[str, Any]]:
+    asked = [rd.step_limit("BS"), rd.steady_states("F"), rd.existence("F"), rd.invariant_box("AC"), rd.step_limit("ST", "rk4")]
+    return [answer.certificate() for answer in asked]
+
+
+def test_the_file_stands_alone() -> None:
+    text = FILE.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    imported = {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
+    imported |= {n.module or "" for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
+    assert imported <= {"__future__", "json", "re", "sys", "fractions"}
+    assert len(text.splitlines()) <= 500
+
+
+def test_it_runs_without_anything_installed(certificates: list[dict[str, Any]], tmp_path: Path) -> None:
+    copied, file = tmp_path / "checker.py", tmp_path / "certificate.json"
+    copied.write_bytes(FILE.read_bytes())
+    write_certificate(file, certificates[0])
+    done = subprocess.run([sys.executable, "-I", "-S", copied, file], capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    count = len(certificates[0]["obligations"])
+    assert f"{count} of {count} obligations checked; translation not checked" in done.stdout
+
+
+def test_certificates_of_answers_are_accepted(certificates: list[dict[str, Any]]) -> None:
+    for made in certificates:
+        assert check(made) == (len(made["obligations"]), 0)
+        assert made["obligations"]
+
+
+# ---------------------------------------------------------------- proofs that are none
+
+
+ACCEPTED = [
+    unsat(f"{X} (assert (< (* x x) 0.0))", {"sum": [["1", [0]], [[["1", "x"]], []]]}),
+    unsat(f"{X} (assert (> x 0)) (assert (= x 0))", {"sum": [["1", [0]]], "zero": [["(- 1)", 1]]}),
+    unsat(f"{X} (assert (distinct x 0)) (assert (= x 0))", {"sum": [["1", [0, 0]]], "zero": [["(- x)", 1]]}),
+    unsat(f"{X} (assert (or (< x 0) (> x 1))) (assert (> x 0)) (assert (< x 1))",
+          {"or": 0, "cases": [{"sum": [["1", [3]], ["1", [1]]]}, {"sum": [["1", [3]], ["1", [2]]]}]}),
+    unsat(f"{X} (assert (> (* x x x) 0)) (assert (< x 0))", {"sum": [["1", [0]], [[["1", "x"]], [1]]]}),
+    unsat(f"{X} (assert (distinct (* x x) 0)) (assert (<= (* x x) 0))",
+          {"sign": "x", "cases": [{"sum": [["1", [2, 2]], ["1", [1]]]},
+                                  {"sum": [["1", [0, 0]]], "zero": [["(- (* x x x))", 2]]},
+                                  {"sum": [["1", [2, 2]], ["1", [1]]]}]}),
+]  # fmt: skip
+
+#: Each says why it is refused.
+REFUSED = [
+    (unsat(f"{X} (assert (>= x 0))", {"sum": [["1", [0]], ["-1", [0]]]}), "not positive"),
+    (unsat(f"{X} (assert (>= x 0)) (assert (<= x 0))", {"sum": [["1", [0]], ["1", [1]]]}), "no product of the sum is positive"),
+    (unsat(f"{X} (assert (> x 0)) (assert (< x 1))", {"sum": [["1", [0]], ["1", [1]]]}), "not the zero polynomial"),
+    (unsat(f"{X} (assert (= x 0))", {"sum": [["1", [0]]]}), "says = 0"),
+    (unsat(f"{X} (assert (distinct x 0)) (assert (< x 0))", {"sum": [["1", [0]], ["1", [1]]]}), "odd number"),
+    (unsat(f"{X} (assert (> x 0))", {"sum": [], "zero": [["1", 0]]}), "does not say = 0"),
+    (unsat(f"{X} (assert (or (< x 0) (> x 1))) (assert (= x 2))", {"or": 0, "cases": [{"sum": [["1", [2]]]}]}), "each of its cases"),
+    (unsat(f"{X} (assert (> x 0))", {"or": 0, "cases": []}), "no choice"),
+    (unsat(f"{X} (assert (> x 0))", {"sign": "x", "cases": [{}, {}]}), "three proofs"),
+    (unsat(f"{X} (assert (> x 0))", {"sum": [["1", [4]]]}), "no fact"),
+    (unsat(f"{X} (assert (> x 0))", {"sum": [["1", [-1]]]}), "no fact"),
+    (unsat(f"{X} (assert (> y 0))", {"sum": [["1", [0]]]}), "unknown letter"),
+    (unsat(f"{X} {X}", {"sum": [["1", []]]}), "twice"),
+    (unsat(f"{X} (assert (forall x (> x 0)))", {}), "unknown word"),
+    (unsat(f"{X} (define-fun f () Real 1) (assert (> x 0))", {}), "unknown command"),
+    (unsat(f"{X} (assert (> x 0)", {}), "not closed"),
+    ({"claim": "sat", "smt": f"{X} (assert (> x 0))", "model": {"x": "-1"}}, "does not satisfy"),
+    ({"claim": "sat", "smt": f"{X} (assert (> (/ 1 x) 0))", "model": {"x": "0"}}, "division by zero"),
+    ({"claim": "sat", "smt": f"{XY} (assert (> x 0))", "model": {"x": "1"}}, "no value for y"),
+    ({"claim": "maybe", "smt": X, "model": {}}, "sat or unsat"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("obligation", ACCEPTED)
+def test_accepted(obligation: dict[str, Any]) -> None:
+    check_obligation(obligation)
+
+
+@pytest.mark.parametrize(("obligation", "why"), REFUSED)
+def test_refused(obligation: dict[str, Any], why: str) -> None:
+    with pytest.raises(Rejected, match=why):
+        check_obligation(obligation)
+
+
+def test_nothing_is_learned_from_a_division_by_zero() -> None:
+    """x/y = 1 with x = 0: in SMT-LIB 0/0 may be 1, so that there is no contradiction."""
+    problem = Problem(f"{XY} (assert (= (/ x y) 1)) (assert (= x 0))")
+    [choice, _] = [fact for formula in problem.assertions for fact in facts_of(formula, problem.letters)]
+    assert choice[0] == "or"
+    assert [("fact", {(("y", 1),): Fraction(1)}, "=")] in choice[1]
+
+
+def test_divisors_inside_divisors_stay_divisors() -> None:
+    """1/(x/y) = 2 says nothing where y = 0, although y is a factor of the numerator."""
+    problem = Problem(f"{XY} (assert (> (/ 1 (/ x y)) 2))")
+    [choice] = facts_of(problem.assertions[0], problem.letters)
+    assert any(part == [("fact", {(("x", 1), ("y", 1)): Fraction(1)}, "=")] for part in choice[1])
+
+
+# ---------------------------------------------------------------- facts say what formulas say
+
+
+terms = st.recursive(
+    st.sampled_from(["x", "y", "1.0", "2", "0.5"]),
+    lambda t: st.one_of(
+        st.tuples(st.sampled_from("+-*/"), t, t).map(list),
+        st.tuples(st.just("-"), t).map(list),
+        st.tuples(st.just("ite"), st.tuples(st.sampled_from(["<", ">=", "="]), t, t).map(list), t, t).map(list),
+    ),
+    max_leaves=6,
+)
+atoms = st.tuples(st.sampled_from(["<", "<=", ">", ">=", "=", "distinct"]), terms, terms).map(list)
+formulas = st.recursive(
+    atoms | st.sampled_from(["true", "false"]),
+    lambda f: st.one_of(
+        st.tuples(st.sampled_from(["and", "or", "=>"]), f, f).map(list),
+        st.tuples(st.just("not"), f).map(list),
+        st.tuples(st.just("ite"), f, f, f).map(list),
+    ),
+    max_leaves=4,
+)
+numbers = st.sampled_from([Fraction(n, d) for n in range(-3, 4) for d in (1, 2)])
+
+
+@settings(max_examples=examples(400))
+@given(formulas, numbers, numbers)
+def test_facts_hold_where_the_formula_holds(formula: Any, x: Fraction, y: Fraction) -> None:
+    """Both readings of a formula agree at every point at which nothing is divided by zero."""
+    values = {"x": x, "y": y}
+    try:
+        expected = is_true(formula, values)
+        found = all(_holds(fact, values) for fact in facts_of(formula, {"x", "y"}))
+    except Rejected:
+        return
+    if expected:
+        assert found
+    elif not found:
+        return
+    else:  # facts may say less than the formula only where a division says nothing
+        with pytest.raises(Rejected, match="division by zero"):
+            _every_term(formula, values)
+
+
+def _holds(fact: Any, values: dict[str, Fraction]) -> bool:
+    if fact[0] == "or":
+        return any(all(_holds(part, values) for part in alternative) for alternative in fact[1])
+    number = Fraction(0)
+    for monomial, factor in fact[1].items():
+        for letter, power in monomial:
+            factor *= values[letter] ** power
+        number += factor
+    return {">": number > 0, ">=": number >= 0, "=": number == 0, "!=": number != 0}[fact[2]]
+
+
+def _every_term(formula: Any, values: dict[str, Fraction]) -> None:
+    """Evaluates all terms of a formula, in branches that do not apply as well."""
+    if isinstance(formula, list):
+        for part in formula[1:]:
+            _every_term(part, values)
+        if formula[0] in "+-*/":
+            value_of(formula, values)
+
+
+def test_polynomials_of_proofs() -> None:
+    assert polynomial("(+ (* 2 x x) (- (/ 1 2)))", {"x"}) == {(("x", 2),): Fraction(2), (): Fraction(-1, 2)}
+    with pytest.raises(Rejected, match="denominator"):
+        polynomial("(/ 1 x)", {"x"})
+
+
+# ---------------------------------------------------------------- mutants
+
+
+def mutated(made: dict[str, Any], rng: random.Random) -> dict[str, Any]:
+    """A copy with one number, sign, relation, case or index changed in one obligation."""
+    changed = copy.deepcopy(made)
+    entry = rng.choice(changed["obligations"])
+    key = rng.choice([k for k in ("smt", "proof", "model") if entry.get(k)])
+    if key == "smt":
+        tokens = entry["smt"].split(" ")
+        places = [k for k, t in enumerate(tokens) if t.strip("()") in SWAPS or t.strip("()").replace(".", "").isdigit()]
+        if places:
+            k = rng.choice(places)
+            core = tokens[k].strip("()")
+            new = SWAPS.get(core) or str(Fraction(core) + 1)
+            tokens[k] = tokens[k].replace(core, new if new.replace(".", "").isdigit() or core in SWAPS else "7.0")
+        entry["smt"] = " ".join(tokens)
+    else:
+        entry[key] = _changed(entry[key], rng)
+    return changed
+
+
+SWAPS = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "distinct", "distinct": "=", "+": "-", "and": "or", "or": "and"}
+
+
+def _changed(part: Any, rng: random.Random) -> Any:
+    if isinstance(part, dict) and part:
+        key = rng.choice(sorted(part))
+        return {**part, key: _changed(part[key], rng)}
+    if isinstance(part, list) and part:
+        k = rng.randrange(len(part))
+        if rng.random() < 0.3:
+            return part[:k] + part[k + 1 :]
+        return [*part[:k], _changed(part[k], rng), *part[k + 1 :]]
+    if isinstance(part, int):
+        return part + rng.choice((-1, 1))
+    if isinstance(part, str):
+        return rng.choice(("0", "-1", "(- 1)", "3/7", f"(+ 1 {part})"))
+    return part
+
+
+@pytest.mark.parametrize("count", [250, pytest.param(1000, marks=pytest.mark.slow)])
+def test_mutated_certificates_are_rejected(certificates: list[dict[str, Any]], count: int) -> None:
+    """Unless what is written is still true and proved: z3 looks at the few that pass."""
+    rng = random.Random(count)
+    rejected = 0
+    for _ in range(count):
+        made = rng.choice(certificates)
+        changed = mutated(made, rng)
+        if changed == made:
+            continue
+        try:
+            check(changed)
+        except Rejected:
+            rejected += 1
+            continue
+        for before, after in zip(made["obligations"], changed["obligations"], strict=True):
+            if before != after and (after.get("proof") or after.get("model")):
+                solver = z3.Solver()
+                solver.from_string(after["smt"])
+                assert str(solver.check()) == after["claim"]
+    assert rejected > 0.7 * count
+
+
+def test_another_statement_needs_another_proof() -> None:
+    made = rd.existence("F").certificate()
+    entry = next(o for o in made["obligations"] if o["claim"] == "unsat")
+    for text in (X + " (assert (> x 0))", entry["smt"].replace("(assert", "(assert (not true)) (assert", 1) + "("):
+        with pytest.raises(Rejected):
+            check({**made, "obligations": [{**entry, "smt": text}]})
+
+
+# ---------------------------------------------------------------- the command
+
+
+def test_exit_codes(certificates: list[dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good, without, bad, empty = (tmp_path / f"{name}.json" for name in ("good", "without", "bad", "empty"))
+    write_certificate(good, certificates[1])
+    entry = {**certificates[1]["obligations"][0], "proof": None, "model": None}
+    write_certificate(without, {**certificates[1], "obligations": [entry]})
+    bad.write_text("{}")
+    write_certificate(empty, {"format": FORMAT, "statement": {}, "steps": [], "obligations": []})
+    assert main([str(good)]) == 0
+    assert main([str(without)]) == 2
+    assert main([str(bad)]) == 1
+    assert main([str(tmp_path / "missing.json")]) == 1
+    assert main([str(empty)]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert "1 without a proof" in printed[1]
+    assert "rejected" in printed[2]
+    assert "no obligations" in printed[4]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "1", '{"format": "rdgraph-certificate-1"}', '{"format": 2}', "{" * 100_000, "[" * 100_000])
+def test_torn_files_are_rejected(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "torn.json"
+    file.write_text(text)
+    assert main([str(file)]) == 1
+
+
+def test_written_files_read_back(certificates: list[dict[str, Any]], tmp_path: Path) -> None:
+    write_certificate(tmp_path / "c.json", certificates[0])
+    assert json.loads((tmp_path / "c.json").read_text()) == certificates[0]
