@@ -279,7 +279,7 @@ class _Face:
         raise _Unbounded
 
     def _root(self, power: sp.Pow, U: sp.Symbol, is_own: bool) -> Powers:
-        """A bound of (c_0 + ... + c_n U^n)^q with all c_j >= 0: a sum of roots, or for q < 0 the bound from one term."""
+        """A bound of (c_0 + ... + c_n U^n)^q with all c_j >= 0: a sum of roots, or for q < 0 that of one term."""
         x = U if power.base.has(U) else H
         if not power.base.is_polynomial(x) or power.base.free_symbols & self._foreign:
             raise _Unbounded

@@ -115,7 +115,7 @@ def _function(expression: sp.Expr, letters: tuple[sp.Symbol, ...]) -> Callable[.
 def equilibrium_size(system: System, values: Mapping[str, Any] | None = None) -> np.ndarray:
     """The largest modulus of a constant steady state of a polynomial reaction; 0 where there is none.
 
-    These states are the faces of the invariant boxes of such systems. Coefficients are numbers or arrays that broadcast.
+    These states are the faces of the invariant boxes of such systems. Coefficients may be arrays that broadcast.
 
     >>> from rdgraph.systems.parser import parse
     >>> round(float(equilibrium_size(parse("-alpha*L@H + beta*H*(4 - H**2)"))), 9)
