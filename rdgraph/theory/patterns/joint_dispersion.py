@@ -316,7 +316,7 @@ class JointDispersion(Answer):
 
     @cached_property
     def boxes(self) -> dict[Word, RangeBox]:
-        """Boxes around the numerical ranges of the operators and of their words, of the graph or from known properties."""
+        """Boxes around the numerical ranges of the operators and their words, of the graph or from known properties."""
         words = dict.fromkeys([*((x,) for x in self.letters), *(word for word in self.words if word)])
         source = self.ranges if self.matrices is None else self.matrices
         return {word: source.box(word) for word in words}
