@@ -138,7 +138,7 @@ def ratio_of(kinetics: Kinetics, state: int | Mapping[str, Any] = 0) -> Critical
     for name, entry in zip(kinetics.fields, moved.diagonal(), strict=True):
         if kinetics.domain.sign(entry) is not POSITIVE:
             raise NotApplicable(
-                f"the diffusivity {public(entry)} of {name} is not proved to be positive; assume it, or give it a number"
+                f"the diffusivity {public(entry)} of {name} is not proved to be positive; assume it or give it a number"
             )
     steady = None if kinetics.is_linear else state_at(kinetics, state)
     jacobian = kinetics.jacobian if steady is None else kinetics.jacobian.xreplace(dict(steady.point))
@@ -454,7 +454,7 @@ class Turing(Answer):
 
     @property
     def turing(self) -> ConditionSet:
-        """The conditions for a state that is stable where all nodes agree and unstable on graphs without oscillation."""
+        """The conditions for a state that is stable where all nodes agree, and unstable on graphs, not oscillating."""
         return self.sets[TURING]
 
     @property
