@@ -493,7 +493,7 @@ class Examination:
         yield from sorted({sp.cancel(a / b) for a, b in pairs} | {sp.factor(a * b) for a, b in pairs}, key=_simplicity)
 
     def _in_letters(self, reading: sp.Expr) -> Iterator[sp.Expr]:
-        """A reading in coefficients instead of entries, with one entry of each; next to matrices all others multiply I."""
+        """A reading in coefficients instead of entries, with one entry of each; terms without a matrix are times I."""
         symbols = {x: sp.Symbol(FieldEntries.origin(x)) for x in reading.free_symbols}
         if len(set(symbols.values())) < len(symbols):
             return
