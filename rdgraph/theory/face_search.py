@@ -314,7 +314,7 @@ def _product(left: Powers, right: Powers) -> Powers:
 # ---------------------------------------------------------------------- provisos
 # Boxes that are invariant in a region of the coefficients: the inequalities at the corners are conditions on them.
 
-#: Longer conditions are of no use to a reader.
+#: Longer conditions are not shown.
 MAX_OPERATIONS = 60
 
 

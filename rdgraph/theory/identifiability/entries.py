@@ -1,7 +1,7 @@
 """One entry of f in terms of single entries of the state, the coefficients and the mixing matrices.
 
-The graph is a tree in which every node collects from two kinds of neighbours, so many of each that the weight of the
-reverse edges vanishes: A collects a third from the first kind and two thirds from the second. Such trees are limits of
+The graph is a tree in which every node collects from infinitely many neighbours of two kinds, so that the weights of
+the reverse edges vanish: A collects a third from the first kind, two thirds from the second. Such trees are limits of
 undirected graphs with equal degrees, on which the symmetric, row and column normalisations agree; the entries of all
 nodes are independent, and so are A@H, A@(A@H) and similar nonlinear terms at the root. What these entries determine is
 therefore determined by the right-hand sides on all graphs together.

@@ -182,7 +182,7 @@ def kinetics_of(
     Args:
         normals: right-hand sides by field.
         letters: the symbols of the fields.
-        kinds: the kinds of all other letters.
+        kinds: the kinds of all other symbols.
         domain: the admissible coefficients.
         operators: which of L and A occur in the equations.
         actions: the operators on constant states and on deviations from them.

@@ -109,7 +109,7 @@ def critical_ratio(
     (d J_ii + J_kk)^2 = 4 d det J. The diffusivities themselves need no values.
 
     Args:
-        system: two fields that diffuse, each by a multiple of its own L@u.
+        system: two fields u and v that diffuse by multiples of L@u and L@v.
         values: numbers for the coefficients of the reaction.
         state: which of `steady_states(system, values)`, or the values of the fields.
 

@@ -58,7 +58,7 @@ def per_channel(system: System, values: dict[str, Any], channel: int) -> dict[st
 
 
 def gains(expression: sp.Expr, eigenvalues: np.ndarray, values: dict[str, float], **more: float) -> np.ndarray:
-    """A symbolic response at the eigenvalues, in 150 digits and 1e-60 beside them: p close to 0 costs nothing."""
+    """A symbolic response at the eigenvalues, with 150 digits and at a distance of 1e-60."""
     names = sorted({x.name for x in expression.free_symbols} - {"lam"})
     known = {**values, **more}
     function = sp.lambdify([LAM, *(sp.Symbol(n) for n in names)], expression, modules="mpmath")

@@ -304,7 +304,7 @@ def test_classes_leave_out_where_a_coefficient_is_divided_by_zero() -> None:
     ],
 )
 def test_coefficients_of_different_degrees_have_no_common_factor(text: str) -> None:
-    """The class depends on more than the ratio of the letters: against the sampled slope of the symbol."""
+    """The class depends on more than the ratio of the coefficients: against the sampled slope of the symbol."""
     system = rd.parse(text)
     lam, found = sp.Symbol("lam"), rd.classify(text)
     letters = sorted(rd.theory.symbol(system).free_symbols - {lam}, key=str)

@@ -1,4 +1,4 @@
-"""Existence: conditions and times of blow-up, what is proved global, what is undecided, and what is said of it."""
+"""Existence: conditions and times of blow-up, what is proved global, what is undecided, and the reasons."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def test_symmetric_boxes_grow_with_the_row_sums() -> None:
     ],
 )
 def test_boxes_of_some_coefficients(text: str, normalisation: str, where: str, elsewhere: bool) -> None:
-    """The region that is told is the one that was worked out by hand."""
+    """The region is the one that was derived by hand."""
     box = box_of(text, normalisation)
     assert not box.exists
     assert box.is_decided
@@ -169,7 +169,7 @@ def test_damping_that_outgrows_the_rest(text: str, normalisation: str, size: str
 
 
 def test_a_slightly_smaller_box_is_left() -> None:
-    """The cubic balance is sharp: at the told size the speed on the face is zero, below it points outwards."""
+    """The cubic balance is sharp: at the size of the answer the speed on the face is zero, below it points outwards."""
     system, box = rd.parse("alpha*L@H + beta*H*(1 - H**2)"), box_of("alpha*L@H + beta*H*(1 - H**2)")
     upper = float(box.upper.subs({"alpha": 0.7, "beta": 1.3}))
     for size, leaves in ((upper, False), (0.99 * upper, True)):
@@ -187,7 +187,7 @@ def test_a_slightly_smaller_box_is_left() -> None:
     ],
 )
 def test_coefficients_without_a_box(text: str, normalisation: str) -> None:
-    """Where coefficients are told, no box of many is kept with them on a directed chain or a star."""
+    """With the coefficients of the answer none of many boxes is invariant on a directed chain or a star."""
     box = box_of(text, normalisation)
     if box.where != sp.true:
         assert box.lower is not None

@@ -188,7 +188,7 @@ def test_a_bound_of_the_slope_holds_for_coefficients_of_either_sign(text: str, b
 
 
 def test_a_slope_whose_end_depends_on_signs_has_a_bound_all_the_same() -> None:
-    """tanh(H) - H**3 has the slopes of one sign at infinity, H**3 those of another: the signs of letters are split."""
+    """tanh(H) - H**3 has the slopes of one sign at infinity, H**3 those of another: coefficient signs are split."""
     bound = rate_bound(parse("alpha*tanh(H) - beta*H**3"))
     assert bound.is_local
     assert float(bound.at({"alpha": -0.5, "beta": 0.25}, radius=2.0)) >= 0.5 + 0.25 * 3 * 4

@@ -1,4 +1,4 @@
-"""Existence of random equations and on graphs: blow-up where it is said and nowhere else, against ODE solvers."""
+"""Existence of random equations and on graphs: blow-up exactly where it is predicted, against ODE solvers."""
 
 from __future__ import annotations
 

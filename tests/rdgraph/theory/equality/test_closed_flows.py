@@ -81,7 +81,7 @@ def test_flows_without_closed_form_are_refused(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["-alpha*L@H + H**2", "-alpha*L@H - H**3", "-alpha*L@H + beta*H - beta*H + H**2"])
 def test_pure_powers_are_solved_or_refused(text: str) -> None:
-    """h' = c h^m has a closed flow; whatever is returned must solve it."""
+    """h' = c h^m has a closed flow; the answer must solve it."""
     try:
         found = rd.theory.reaction_flow(rd.parse(text))
     except NotApplicable:

@@ -199,7 +199,7 @@ def trees() -> list[sp.Basic]:
 
 @pytest.mark.parametrize("line", range(1, 11))
 def test_mutations_of_the_appendix(line: int) -> None:
-    """A slip that changes the value breaks the steps beside it; one that does not is accepted."""
+    """An error that changes the value breaks the neighbouring steps; one that does not is accepted."""
     tree, rules = trees()[line - 1], APPENDIX.rules
     found = {m for m in mutants(tree) if m != tree and well_typed(m)}
     assert len(found) >= 8
@@ -228,9 +228,9 @@ def test_a_changed_line_breaks_exactly_its_steps() -> None:
     [
         (("L",), InvalidArgument, "hypothesis such as"),
         (("L = I - A = D",), InvalidArgument, "hypothesis such as"),
-        (("L = H",), InvalidArgument, "differ in kind"),
-        (("B = L@B",), NotApplicable, "through itself"),
-        (("B = A@H", "B = H"), NotApplicable, "at most one definition"),
+        (("L = H",), InvalidArgument, "different kinds"),
+        (("B = L@B",), NotApplicable, "recursive"),
+        (("B = A@H", "B = H"), NotApplicable, "one definition"),
     ],
 )
 def test_refused_hypotheses(texts: tuple[str, ...], error: type[Exception], message: str) -> None:

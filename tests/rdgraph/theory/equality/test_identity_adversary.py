@@ -169,7 +169,7 @@ class Mutator(Rewriter):
 
 # ---------------------------------------------------------------------- numbers
 def sampled(systems: tuple[System, System], seed: int) -> dict[str, Any] | None:
-    """Values of all letters that meet every assumption of both systems; None where drawing fails."""
+    """Random values that satisfy every assumption of both systems; None where drawing fails."""
     generator = np.random.default_rng(seed)
     nodes, channels = 4, 2
     graph = np.array([[0, 1, 0, 1], [1, 0, 1, 0], [0, 1, 0, 0], [1, 0, 0, 0]], dtype=float)

@@ -98,7 +98,7 @@ def test_a_band_is_whole_where_another_eigenvalue_crosses_zero() -> None:
     [
         (sp.Matrix([[0, 1], [-x, 0]]), []),  # waves: growth zero everywhere
         (sp.Matrix([[0, 1], [1 - x, 0]]), [(0, 1)]),  # an unstable oscillator below lam = 1
-        (sp.diag(0, x - 1), [(1, 2)]),  # a conserved quantity beside a field that grows
+        (sp.diag(0, x - 1), [(1, 2)]),  # a conserved quantity next to a field that grows
         (sp.zeros(2), []),
         (sp.Matrix([[0, 1, 0], [-1, 0, 0], [0, 0, 1 - x]]), [(0, 1)]),
     ],

@@ -147,7 +147,7 @@ def test_kinds_agree_with_dense_sampling() -> None:
 
 
 def test_three_fields_can_have_waves() -> None:
-    """A stable reaction whose complex pair grows at finite lam: two fields that do not spread beside one that does."""
+    """A stable reaction whose complex pair grows at finite lam: two fields that do not spread and one that does."""
     matrix = sp.Matrix([[2, 1, 4], [-1, -3, 2], [-3, -2, -1]])
     letters = sp.symbols("u v w", real=True)
     rates = [sum(matrix[i, j] * letters[j] for j in range(3)) for i in range(3)]

@@ -1,4 +1,4 @@
-"""Operators beside A: modes and bounds of the growth against dense generators that share no code with them."""
+"""Operators in addition to A: modes and bounds of the growth against dense generators that share no code with them."""
 
 from __future__ import annotations
 
@@ -318,7 +318,7 @@ def test_what_does_not_fit_is_refused() -> None:
         _ = joint(text, {}).unstable
     with pytest.raises(InvalidArgument, match="eigenvalue of each"):
         joint(text, {}).growth(L=1)
-    with pytest.raises(InvalidArgument, match="no operators beside A"):
+    with pytest.raises(InvalidArgument, match="no operators but A"):
         rd.dispersion("u' = -L@u", {}, operators={"B": difference})
     none = rd.generators.path(4).operator("none", dtype=torch.float64)
     with pytest.raises(NotApplicable, match="L = D - A"):

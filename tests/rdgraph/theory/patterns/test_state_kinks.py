@@ -1,4 +1,4 @@
-"""Steady states at kinks: what is said of deviations, against deviations that are followed on a graph."""
+"""Steady states at kinks: their stability, against deviations that are integrated on a graph."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def test_zeros_on_the_border_of_two_boxes_are_found_once() -> None:
     assert found.open_boxes == ()
 
 
-# ---------------------------------------------------------------------- letters as coefficients
+# ---------------------------------------------------------------------- symbolic coefficients
 def test_closed_forms_come_with_their_conditions() -> None:
     states = rd.steady_states("u' = a - b*u + u**2 - L@u; v' = u - v - L@v")
     a, b = sp.symbols("a b")

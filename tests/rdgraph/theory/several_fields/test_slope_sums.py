@@ -74,7 +74,7 @@ def test_one_sided_constants_keep_the_sign_of_damping() -> None:
 
 
 def _measure(matrix: np.ndarray) -> float:
-    """The logarithmic norm in the max norm: the largest sum of a diagonal entry and the moduli beside it."""
+    """The logarithmic norm in the max norm: the largest sum of a diagonal entry and |other entries|."""
     beside = np.abs(matrix).sum(1) - np.abs(np.diag(matrix))
     return float((np.diag(matrix) + beside).max())
 
