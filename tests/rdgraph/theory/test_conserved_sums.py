@@ -42,11 +42,11 @@ def test_weights_follow_the_normalisation_and_nodes_may_conserve_by_themselves()
 
 
 def test_exchange_along_edges_is_conserved_on_undirected_graphs() -> None:
-    found = rd.theory.conserved("u' = u*(A@v); v' = -v*(A@u)")
-    assert [one.text for one in found.sums] == ["u + v"]
-    assert dict(found.sums[0].weights) == {"row": "d", "none": "1", "symmetric": "1"}
+    answer = rd.theory.conserved("u' = u*(A@v); v' = -v*(A@u)")
+    assert [one.text for one in answer.sums] == ["u + v"]
+    assert dict(answer.sums[0].weights) == {"row": "d", "none": "1", "symmetric": "1"}
     drawn = DrawnFields((("u", "u*(A@v)"), ("v", "-v*(A@u)")))
-    assert field_attacks.conserved(drawn, found, np.random.default_rng(5)) is None
+    assert field_attacks.conserved(drawn, answer, np.random.default_rng(5)) is None
 
 
 def test_products_of_two_operators_are_not_claimed_to_be_complete() -> None:

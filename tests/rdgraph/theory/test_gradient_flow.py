@@ -58,10 +58,10 @@ def evaluated(expression: sp.Expr, H: np.ndarray, values: dict[str, Any]) -> np.
                 [*[values[w.name] for w in expression.word], evaluated(expression.inner, H, values)]
             )
         case Mix():
-            found = evaluated(expression.inner, H, values)
+            answer = evaluated(expression.inner, H, values)
             for w in expression.word:
-                found = found @ values[w.name]
-            return found
+                answer = answer @ values[w.name]
+            return answer
         case sp.Symbol():
             return H if expression.name == "H" else values[expression.name]
         case sp.Add():

@@ -168,7 +168,7 @@ def test_damping_that_outgrows_the_rest(text: str, normalisation: str, size: str
     assert box.exists
 
 
-def test_a_slightly_smaller_box_is_left() -> None:
+def test_a_slightly_smaller_box_is_not_invariant() -> None:
     """The cubic balance is sharp: at the size of the answer the speed on the face is zero, below it points outwards."""
     system, box = rd.parse("alpha*L@H + beta*H*(1 - H**2)"), box_of("alpha*L@H + beta*H*(1 - H**2)")
     upper = float(box.upper.subs({"alpha": 0.7, "beta": 1.3}))
@@ -291,10 +291,10 @@ def run_out(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("reaction", REACTIONS)
-def test_boxes_are_kept_on_every_graph(reaction: str) -> None:
+def test_boxes_are_invariant_on_every_graph(reaction: str) -> None:
     text = f"-alpha*L@H + {reaction}"
     system, rng = rd.parse(text), np.random.default_rng(len(reaction))
-    found = 0
+    answer = 0
     for kind in ("undirected", "directed", "undirected, isolated", "directed, isolated"):
         weights = random_graph(rng, kind)
         for normalisation in ("row", "symmetric") if "undirected" in kind else ("row",):
@@ -313,16 +313,16 @@ def test_boxes_are_kept_on_every_graph(reaction: str) -> None:
                 start = rng.uniform(*begin, (len(A), 1))
                 start[rng.random(len(A)) < 0.5] = begin[rng.integers(2)]
                 assert run_out(system, A, values, start, (lower, upper)) < 1e-5
-                found += 1
-    assert found
+                answer += 1
+    assert answer
 
 
 # ---------------------------------------------------------------------- zeros and branches
 def test_zeros_keep_their_conditions() -> None:
     x, a = sp.Symbol("x", real=True), sp.Symbol("a", positive=True)
-    found = all_zeros(x * (x**2 - x + a), x, Domain())
-    assert (sp.S.Zero, ()) in found
-    assert {c for _, conditions in found for c in conditions} == {1 - 4 * a}
+    answer = all_zeros(x * (x**2 - x + a), x, Domain())
+    assert (sp.S.Zero, ()) in answer
+    assert {c for _, conditions in answer for c in conditions} == {1 - 4 * a}
     assert all_zeros(x**2 + a, x, Domain()) == []
     assert all_zeros(sp.tanh(x) * a, x, Domain()) == [(sp.S.Zero, ())]
     with pytest.raises(rd.errors.Undecided, match="which are all zeros"):

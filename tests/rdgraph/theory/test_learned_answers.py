@@ -74,9 +74,9 @@ def test_everything_is_asked_at_once() -> None:
 
 
 def test_a_state_that_is_known_by_bounds_alone_is_a_gap() -> None:
-    found = rd.steady_states("-L@H - 2*H + phi(H)/4 where phi learned nondecreasing bound=1 lipschitz=1")
-    assert not list(found)
-    assert not found.is_complete
+    answer = rd.steady_states("-L@H - 2*H + phi(H)/4 where phi learned nondecreasing bound=1 lipschitz=1")
+    assert not list(answer)
+    assert not answer.is_complete
 
 
 @pytest.mark.parametrize("declared", DECLARATIONS, ids=str)

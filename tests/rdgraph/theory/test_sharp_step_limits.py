@@ -125,7 +125,7 @@ def test_linear_limits_are_sharp_on_two_nodes(text: str, method: str) -> None:
 
 
 @pytest.mark.parametrize(("ratio", "stable"), [(0.5, True), (1.0, True), (1.5, False)])
-def test_growth_of_the_flow_is_said(ratio: float, stable: bool) -> None:
+def test_growth_of_the_flow_is_reported(ratio: float, stable: bool) -> None:
     limit = rd.step_limit(rd.parse("BS", assume="beta <= alpha") if stable else rd.parse("BS"))
     assert ("grows" in limit.reason) == (not stable)
     assert at(limit.value, {"alpha": 1.0, "beta": ratio}) == pytest.approx(1 / (1 + ratio))
