@@ -33,7 +33,7 @@ from rdgraph.reals.regions import defining_conditions
 from rdgraph.run.lowering.coefficients import valued_letters
 from rdgraph.systems.system import System
 from rdgraph.theory.global_existence import grows_linearly
-from rdgraph.theory.invariant_boxes import kept_box
+from rdgraph.theory.invariant_boxes import proved_box
 from rdgraph.theory.method_choice import choose_method
 from rdgraph.theory.rate_bounds import rate_bound
 from rdgraph.theory.several_fields.node_speeds import NodeSpeeds
@@ -309,7 +309,7 @@ def _kept_intervals(system: System, normalisation: str) -> dict[str, Interval] |
     if not find_normalisation(normalisation).averages:
         return None
     if system.is_single:
-        box = kept_box(system, normalisation).allowing_isolated()
+        box = proved_box(system, normalisation).allowing_isolated()
         boxes = [(box.lower, box.upper), *box.others] if box.exists and not box.start else []
         choices: list[dict[str, Any]] = [{"H": pair} for pair in boxes]
     else:

@@ -530,15 +530,15 @@ class FaceSearch:
     def _from(self, start: Interval | None) -> list[Interval]:
         """Invariant boxes, the main one first: between zeros, else with a radius, else between other faces."""
         zeros, turning, others = self._tiers(start)
-        between_zeros = self._kept(zeros, start)
-        opened = self._kept(zeros + turning, start)
+        between_zeros = self._invariant(zeros, start)
+        opened = self._invariant(zeros + turning, start)
         boxes = [*between_zeros, *(b for b in opened if b not in between_zeros and self._is_widest(b, opened))]
-        return (boxes or self._kept(zeros + turning + others, start))[:MAX_BOXES]
+        return (boxes or self._invariant(zeros + turning + others, start))[:MAX_BOXES]
 
     def _is_widest(self, box: Interval, boxes: list[Interval]) -> bool:
         return not any(other != box and self._contains(other, box) for other in boxes)
 
-    def _kept(self, candidates: Sequence[sp.Expr], start: Interval | None) -> list[Interval]:
+    def _invariant(self, candidates: Sequence[sp.Expr], start: Interval | None) -> list[Interval]:
         """The boxes between candidates that are proved to be invariant, the maximal ones first."""
         faces = self.faces(start)
         lowers = [x for x in candidates if _in_time(_may_be_face, faces, x, -1)]

@@ -155,14 +155,14 @@ def _collected(terms: dict[Scale, sp.Expr], errors: frozenset[Scale]) -> _Series
     worst: dict[sp.Expr, sp.Expr] = {}
     for exponent, power in errors:
         worst[exponent] = max(power, worst.get(exponent, power))
-    terms_left = {}
+    remaining = {}
     for (exponent, power), coefficient in terms.items():
         value = sp.expand(coefficient)
         if value != 0 and not (exponent in worst and power <= worst[exponent]):
-            terms_left[exponent, power] = value
-    if len(terms_left) > MAX_TERMS:
+            remaining[exponent, power] = value
+    if len(remaining) > MAX_TERMS:
         raise Undecided("the expansion at infinity has too many terms")
-    return _Series(terms_left, frozenset(worst.items()))
+    return _Series(remaining, frozenset(worst.items()))
 
 
 @dataclass

@@ -23,9 +23,9 @@ from rdgraph.reals.regions import cases
 from rdgraph.systems.canonical.cancelled_parts import with_cancelled
 from rdgraph.systems.structure import structure_of
 from rdgraph.systems.system import System
-from rdgraph.theory.lipschitz import own_norm
+from rdgraph.theory.lipschitz import norm_bounds
 from rdgraph.theory.several_fields.magnitudes import Magnitudes
-from rdgraph.theory.several_fields.slope_sums import own_rate, slope_sum
+from rdgraph.theory.several_fields.slope_sums import linear_rate, slope_sum
 from rdgraph.theory.slope_bounds import steepest, sup_magnitude
 from rdgraph.vocabulary.functions import in_exponentials
 from rdgraph.vocabulary.normalisations import Normalisation, find_normalisation
@@ -171,7 +171,7 @@ def rates_of_parts(system: System, normalisation: str = "symmetric") -> tuple[Ra
     >>> linear.value, rest.value
     (Max(2*Du, 2*Dv + 1), 2*R)
     """
-    linear = RateBound(own_rate(system, normalisation), system)
+    linear = RateBound(linear_rate(system, normalisation), system)
     rests = (
         slope_sum(system, normalisation, is_local=local, is_sharp=False, is_rest=True).value for local in (False, True)
     )
@@ -191,7 +191,7 @@ def _chain_rule(system: System, record: Normalisation, local: bool) -> sp.Expr:
         algebra = replace(system.algebra, definitions={})
         structure = structure_of(with_cancelled(system.expression, algebra, lambda: system.domain), algebra.kinds)
     loose = {x: sp.Symbol(x.name, real=True) for x in system.algebra.symbols.values() if not isinstance(x, State)}
-    measure = own_norm(system, record.name, local=local)
+    measure = norm_bounds(system, record.name, local=local)
     total = sp.Add(*(_modulus(c.xreplace(loose), measure) * size**k for k, c in structure.generator.items()))
     total += _reaction_slope(structure.reaction, measure, loose)
     return sp.expand(total + measure.slope(structure.coupled.xreplace(loose)))
@@ -209,7 +209,7 @@ def _reaction_slope(reaction: sp.Expr, measure: Magnitudes, loose: Mapping[sp.Sy
     if measure.is_spread(loosened):
         return measure.slope(loosened)
     for bound in (
-        own_norm(measure.system, "row", local=local).slope(loosened),
+        norm_bounds(measure.system, "row", local=local).slope(loosened),
         sup_magnitude(sp.expand(sp.diff(loosened, H)), local),
     ):
         if not bound.has(sp.oo):

@@ -93,7 +93,7 @@ class Dispersion(Answer):
     transport: Linearisation
     state: SteadyState | None
     to: sp.Expr
-    found: Bands
+    growing: Bands
     assumes: str
     spectrum: ModeSpectrum | None = None
 
@@ -119,12 +119,12 @@ class Dispersion(Answer):
     @property
     def unstable(self) -> tuple[Band, ...]:
         """The intervals of lam in [0, to] on which a mode grows."""
-        return self.found.bands
+        return self.growing.bands
 
     @property
     def how(self) -> str:
         """How these are known: exact, or enclosed by interval arithmetic."""
-        return self.found.how
+        return self.growing.how
 
     @property
     def symbol(self) -> sp.ImmutableMatrix:
@@ -177,7 +177,7 @@ class Dispersion(Answer):
         at_zero = self.sign_at_zero
         if at_zero == 1:
             return self._kind_beyond_zero()
-        if at_zero is None or (not self.unstable and not self.found.is_sure):
+        if at_zero is None or (not self.unstable and not self.growing.is_sure):
             return Status.UNDECIDED
         if not self.unstable:
             return STABLE if at_zero == -1 else MARGINAL

@@ -53,7 +53,7 @@ class Solutions:
     If the equations are not `algebraic`, they are not solved.
     """
 
-    found: list[Solution] = field(default_factory=list)
+    solutions: list[Solution] = field(default_factory=list)
     is_complete: bool = True
     algebraic: bool = True
 
@@ -65,7 +65,7 @@ def solve(
 
     >>> u, v, a, b = sp.symbols("u v a b", real=True)
     >>> answer = solve([a - u + u**2 * v, b - u**2 * v], [u, v], Domain())
-    >>> for solution in answer.found:
+    >>> for solution in answer.solutions:
     ...     print(solution.values, solution.conditions)
     {v: b/(a + b)**2, u: a + b} (Ne(a + b, 0),)
     {u: 0} (Eq(b, 0), Eq(a, 0))
@@ -212,7 +212,7 @@ class _Search:
         if any(v.has(x) or v.has(*self.roots) for x, v in solved.items()):
             self.result.is_complete = False
             return
-        self.result.found.append(Solution(solved, tuple(dict.fromkeys(c for c in conditions if c != sp.true))))
+        self.result.solutions.append(Solution(solved, tuple(dict.fromkeys(c for c in conditions if c != sp.true))))
 
 
 def _is_nonzero(base: sp.Expr, facts: Facts) -> bool:
@@ -377,19 +377,19 @@ class _Quotient:
         self.basis, self.letters = basis, tuple(letters)
         leading = [sp.Poly(g, *letters).monoms(order=grevlex)[0] for g in basis.exprs]
         self.monomials = _standard_monomials(leading, len(letters))
-        self.place = {m: k for k, m in enumerate(self.monomials)}
+        self.index = {m: k for k, m in enumerate(self.monomials)}
         self.multiplications = [self._multiplication(i) for i in range(len(letters))]
 
     def _column(self, monomial: tuple[int, ...]) -> list[sp.Rational]:
         column = [sp.QQ(0)] * len(self.monomials)
-        if monomial in self.place:
-            column[self.place[monomial]] = sp.QQ(1)
+        if monomial in self.index:
+            column[self.index[monomial]] = sp.QQ(1)
             return column
         product = sp.Mul(*(x**k for x, k in zip(self.letters, monomial, strict=True)))
         rest = sp.Poly(self.basis.reduce(product)[1], *self.letters, domain=sp.QQ)
         for powers, c in rest.terms():
             if c != 0:
-                column[self.place[powers]] = sp.QQ.from_sympy(c)
+                column[self.index[powers]] = sp.QQ.from_sympy(c)
         return column
 
     def _multiplication(self, i: int) -> DomainMatrix:

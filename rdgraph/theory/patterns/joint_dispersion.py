@@ -528,7 +528,7 @@ def _steady(
     zero = dict.fromkeys(kinetics.letters, sp.S.Zero)
     unknown = sorted(name for name, value in sums.items() if value.free_symbols)
     if unknown and any(rate.has(*(sums[name] for name in unknown)) for rate in kinetics.rates):
-        rests = kinetics.zero_is_kept and all(sp.simplify(rate.xreplace(zero)) == 0 for rate in kinetics.rates)
+        rests = kinetics.keeps_zero and all(sp.simplify(rate.xreplace(zero)) == 0 for rate in kinetics.rates)
         asked = not isinstance(state, Mapping) or all(exact_number(x, "state") == 0 for x in state.values())
         if not (rests and asked):
             raise NotApplicable(

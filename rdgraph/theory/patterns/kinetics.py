@@ -57,7 +57,7 @@ ON_EIGENVECTORS = Actions({"A": sp.S.One, "L": sp.S.Zero}, {"A": 1 - lam, "L": l
 class Kinetics:
     """Rates f(u) of the fields at a constant state u, and the linearisation P(lam) there, in the same symbols.
 
-    `assumes` says which graphs keep states constant; with `zero_is_kept` every graph keeps the state 0. The equation
+    `assumes` says which graphs keep states constant; with `keeps_zero` every graph keeps the state 0. The equation
     has a value at a constant state where all conditions in `defined` on the state and the coefficients hold.
     """
 
@@ -67,7 +67,7 @@ class Kinetics:
     matrix: sp.ImmutableMatrix
     domain: Domain = field(default_factory=Domain)
     assumes: str = EVERY_GRAPH
-    zero_is_kept: bool = True
+    keeps_zero: bool = True
     #: what the linearisation at zero, or of a linear system, assumes of the graph
     modes_assume: str = EVERY_GRAPH
     #: coefficients that may have values although they do not occur, such as those of white noise
@@ -200,12 +200,12 @@ def kinetics_of(
     assumes = KEEPS_CONSTANTS[frozenset("A") if "A" in operators else operators & frozenset("L")]
     zero = dict.fromkeys(symbols, sp.S.Zero)
     inner = {act.inner for normal in normals.values() for act in normal.atoms(Act)}
-    zero_is_kept = all(constant_value(part, actions).xreplace(zero) == 0 for part in inner)
+    keeps_zero = all(constant_value(part, actions).xreplace(zero) == 0 for part in inner)
     modes_assume = WITH_IDENTITY if "A" in operators else EVERY_GRAPH
     matrix = sp.ImmutableMatrix(rows)
     modes = tuple(sorted(set().union(*(action.free_symbols for action in actions.modes.values())), key=str))
     return Kinetics(
-        tuple(normals), symbols, rates, matrix, domain, assumes, zero_is_kept, modes_assume, mode_letters=modes,
+        tuple(normals), symbols, rates, matrix, domain, assumes, keeps_zero, modes_assume, mode_letters=modes,
         defined=defined,
     )  # fmt: skip
 
@@ -237,7 +237,7 @@ def constant_value(normal: sp.Expr, actions: Actions = ON_EIGENVECTORS) -> sp.Ex
     >>> constant_value(Act((A,), u**2) - u)
     u**2 - u
     """
-    flat = {act: _kept(act, actions) * constant_value(act.inner, actions) for act in _outermost(normal)}
+    flat = {act: _on_constants(act, actions) * constant_value(act.inner, actions) for act in _outermost(normal)}
     return normal.xreplace(flat)
 
 
@@ -257,7 +257,9 @@ def slope(normal: sp.Expr, state: sp.Symbol, actions: Actions = ON_EIGENVECTORS)
     total = sp.diff(flat, state)
     for act, symbol in places.items():
         total += sp.diff(flat, symbol) * _factor(act, actions) * slope(act.inner, state, actions)
-    values = {symbol: _kept(act, actions) * constant_value(act.inner, actions) for act, symbol in places.items()}
+    values = {
+        symbol: _on_constants(act, actions) * constant_value(act.inner, actions) for act, symbol in places.items()
+    }
     return sp.nan if _jumps(total, values) else sp.sympify(total.xreplace(values))
 
 
@@ -279,7 +281,7 @@ def _outermost(normal: sp.Expr) -> list[Act]:
     return list(dict.fromkeys(act for part in normal.args for act in _outermost(part)))
 
 
-def _kept(act: Act, actions: Actions) -> sp.Expr:
+def _on_constants(act: Act, actions: Actions) -> sp.Expr:
     return sp.Mul(*(actions.sums[w.name] for w in act.word))
 
 

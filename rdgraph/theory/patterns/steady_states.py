@@ -305,7 +305,7 @@ def _closed_forms(kinetics: Kinetics, lead: str = "") -> SteadyStates:
         limited(min(SOLVING_SECONDS, remaining()), solve, kinetics.rates, kinetics.letters, kinetics.domain, solutions)
     except Undecided:
         solutions.is_complete = False
-    points = [({x: solution.values.get(x, x) for x in kinetics.letters}, solution) for solution in solutions.found]
+    points = [({x: solution.values.get(x, x) for x in kinetics.letters}, solution) for solution in solutions.solutions]
     states = _distinct([_state(kinetics, point, s.conditions) for point, s in points], kinetics.domain)
     if solutions.algebraic:
         note = "closed forms, case by case in the coefficients" + (
@@ -492,7 +492,7 @@ def _flows(kinetics: Kinetics, states: Sequence[SteadyState]) -> list[bool | Non
 def with_assumption(state: SteadyState, kinetics: Kinetics) -> SteadyState:
     """The state with its assumptions about the graph, which are weaker for zero."""
     is_zero = all(value == 0 for value in state.point.values())
-    assumes = kinetics.modes_assume if is_zero and kinetics.zero_is_kept else kinetics.assumes
+    assumes = kinetics.modes_assume if is_zero and kinetics.keeps_zero else kinetics.assumes
     return replace(state, assumes=assumes)
 
 

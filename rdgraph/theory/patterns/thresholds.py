@@ -621,20 +621,20 @@ def _projections(test: sp.Expr, letter: sp.Symbol, to: sp.Expr) -> Iterator[sp.E
     """Polynomials in the coefficient that vanish wherever roots lam of a test appear, disappear or pass an end."""
     for part in sp.fraction(sp.cancel(sp.together(test))):
         if not part.has(lam):
-            yield from _kept(part, letter)
+            yield from _with(part, letter)
             continue
         others = sorted(part.free_symbols - {lam}, key=str)
         for factor, _ in sp.factor_list(sp.Poly(part, lam, *others))[1]:
             polynomial = sp.Poly(factor.as_expr(), lam)
-            yield from _kept(polynomial.LC(), letter)
-            yield from _kept(polynomial.eval(0), letter)
+            yield from _with(polynomial.LC(), letter)
+            yield from _with(polynomial.eval(0), letter)
             if to.is_finite:
-                yield from _kept(polynomial.eval(to), letter)
+                yield from _with(polynomial.eval(to), letter)
             if polynomial.degree() > 1:
-                yield from _kept(polynomial.discriminant(), letter)
+                yield from _with(polynomial.discriminant(), letter)
 
 
-def _kept(expression: sp.Expr, letter: sp.Symbol) -> Iterator[sp.Expr]:
+def _with(expression: sp.Expr, letter: sp.Symbol) -> Iterator[sp.Expr]:
     expanded = sp.expand(expression)
     if expanded.has(letter):
         yield expanded

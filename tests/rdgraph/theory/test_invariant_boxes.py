@@ -385,7 +385,7 @@ def test_an_escape_under_a_mask_names_the_mask_that_it_is_for() -> None:
 def test_the_box_of_regular_graphs_tells_the_range_of_its_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     """From H0 = R this solution runs away, so that a box of regular graphs is one for H0 <= 0 alone."""
     row = Box(-R, sp.S.Zero, start=(-R, sp.S.Zero))
-    monkeypatch.setattr(invariant_boxes, "kept_box", lambda _, kind: row if kind == "row" else no_box("none"))
+    monkeypatch.setattr(invariant_boxes, "proved_box", lambda _, kind: row if kind == "row" else no_box("none"))
     box = invariant_boxes.raw_box.__wrapped__(rd.parse("-alpha*L@H + c*A@H0 + alpha*H**2"), "symmetric")
     assert not box.is_left  # [-R, 0] may be kept on irregular graphs, too, for large R
     assert str(box.regular) == str(box.regular_start) == "(-R, 0)"
