@@ -137,7 +137,7 @@ def _conserved(run: RunSettings) -> str:
         law = single_mean(run.system)
     except Undecided as problem:
         return f"undecided: {problem}"
-    if not law.exists:
+    if not law.exists or (law.is_undirected and run.facts is not None and run.facts.directed):
         return "no weighted mean"
     if run.normalisation not in law.weights:
         return f"sum_i w_i H_i for every w with w A = w; none is known for the normalisation {run.normalisation}"

@@ -49,12 +49,14 @@ class Conservation(Answer):
     """Weights w with sum_i w_i H_i constant in time, by normalisation; empty where nothing is conserved.
 
     Isolated nodes have the weight 0, since they decay under L = I - A, even where all other weights are 1. `assumes`
-    is what a graph must satisfy for these weights, by normalisation.
+    is what a graph must satisfy for these weights, by normalisation. With `is_undirected` no directed graph conserves
+    the sum, although it is constant on undirected ones.
     """
 
     weights: dict[str, str]
     rate: sp.Expr
     assumes: dict[str, str] = field(default_factory=dict)
+    is_undirected: bool = False
 
     @property
     def value(self) -> dict[str, str] | None:
@@ -69,6 +71,8 @@ class Conservation(Answer):
     @property
     def reason(self) -> str:
         """The rate of change of the weighted mean."""
+        if self.is_undirected:
+            return f"on undirected graphs the sum of {public(self.rate)} vanishes"
         return f"its rate {'is' if self.exists else 'does not vanish:'} {public(self.rate)}"
 
     @property
@@ -108,10 +112,17 @@ def conserved(system: System) -> Conservation | ConservedSums:
 
 
 def single_mean(system: System) -> Conservation:
-    """The conserved mean of one field."""
+    """The conserved mean of one field.
+
+    >>> from rdgraph.systems.parser import parse
+    >>> single_mean(parse("H**2*(A@H) - H*(A@(H**2))")).weights["row"]
+    'd'
+    """
     rate, is_conserved = limited(ANSWER_SECONDS, _mean_rate, system)
-    if not is_conserved:
-        return Conservation({}, rate)
+    if not is_conserved:  # on undirected graphs the sums of u*(A@v) and v*(A@u) are equal
+        sums = limited(ANSWER_SECONDS, conserved_sums, system)
+        assumed = {name: text for one in sums.sums for name, text in one.assumes.items()}
+        return Conservation(sums.weights, rate, assumed, is_undirected=sums.exists)
     known = {name: record.conserved for name, record in records.items() if record.conserved is not None}
     assumed = {name: assumes for name, (_, assumes) in known.items() if assumes}
     return Conservation({name: weights for name, (weights, _) in known.items()}, rate, assumed)

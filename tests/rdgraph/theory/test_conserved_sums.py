@@ -49,5 +49,20 @@ def test_exchange_along_edges_is_conserved_on_undirected_graphs() -> None:
     assert field_attacks.conserved(drawn, answer, np.random.default_rng(5)) is None
 
 
+def test_exchange_within_one_field_is_conserved_on_undirected_graphs() -> None:
+    """Sums over undirected graphs with the weights d of the nodes; on a directed graph w = w A is not conserved."""
+    answer = rd.theory.conserved("H**2*(A@H) - H*(A@(H**2))")
+    assert (answer.weights, answer.is_undirected) == ({"row": "d", "none": "1", "symmetric": "1"}, True)
+    rng = np.random.default_rng(3)
+    weights, h = rng.uniform(0.5, 2.0, (5, 5)), rng.normal(size=5)
+    undirected = weights + weights.T
+    for matrix, is_conserved in ((undirected, True), (weights, False)):
+        A = matrix / matrix.sum(1, keepdims=True)
+        values, vectors = np.linalg.eig(A.T)
+        w = vectors[:, np.argmin(abs(values - 1))].real
+        drift = w @ (h**2 * (A @ h) - h * (A @ h**2))
+        assert (abs(drift) < 1e-12) is is_conserved
+
+
 def test_products_of_two_operators_are_not_claimed_to_be_complete() -> None:
     assert not rd.theory.conserved("u' = (A@u)*(A@v); v' = -u*(A@A@v)").is_complete
