@@ -61,7 +61,7 @@ def test_exchange_within_one_field_is_conserved_on_undirected_graphs() -> None:
         values, vectors = np.linalg.eig(A.T)
         w = vectors[:, np.argmin(abs(values - 1))].real
         drift = w @ (h**2 * (A @ h) - h * (A @ h**2))
-        assert (abs(drift) < 1e-12) is is_conserved
+        assert bool(abs(drift) < 1e-12) is is_conserved
 
 
 def test_products_of_two_operators_are_not_claimed_to_be_complete() -> None:
