@@ -100,10 +100,10 @@ def conserved(system: System) -> Conservation | ConservedSums:
     Raises:
         Undecided: it is not known whether the rate vanishes, or time ran out.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> conserved(parse("-alpha*L@(H**3 - H)")).weights["row"]
+    >>> import rdgraph as rd
+    >>> rd.theory.conserved(rd.parse("-alpha*L@(H**3 - H)")).weights["row"]
     'd'
-    >>> print(*conserved("u' = -beta*u*(A@v); v' = beta*u*(A@v) - v; w' = v").sums)
+    >>> print(*rd.theory.conserved("u' = -beta*u*(A@v); v' = beta*u*(A@v) - v; w' = v").sums)
     u + v + w at every node
     """
     if not system.is_single:
@@ -495,11 +495,11 @@ def energy_law(system: System) -> EnergyLaw:
     Raises:
         NotApplicable: a system of several fields, of second order, with time, noise or further operators.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> energy_law(parse("-alpha*L@H")).mode_rate
+    >>> import rdgraph as rd
+    >>> rd.theory.energy_law(rd.parse("-alpha*L@H")).mode_rate
     -2*alpha*lam**2
-    >>> energy_law("A@H@W - alpha*H where W symmetric").decays
-    'never increases, on every graph, iff (-alpha - w if w <= 0, otherwise -alpha + w) <= 0 for every eigenvalue w of W'
+    >>> rd.theory.energy_law("A@H@W - alpha*H where W symmetric").decays
+    'never increases, on every graph, iff (-alpha - w if w <= 0, otherwise w - alpha) <= 0 for every eigenvalue w of W'
     """
     right = to_text(system.expression)
     gradient = gradient_flow(system)

@@ -29,7 +29,7 @@ from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.language.answer_symbols import lam, public
 from rdgraph.language.normal_form import H
 from rdgraph.reals.branches import is_above, is_at_least
-from rdgraph.reals.condition_words import in_words
+from rdgraph.reals.condition_words import condition_in_words, in_words
 from rdgraph.reals.domain import Domain
 from rdgraph.reals.enclosure import NotEnclosed, holds, make_enclosure, precision
 from rdgraph.reals.judge import BOUNDED, watched
@@ -296,7 +296,8 @@ def _not_positive(worst: sp.Expr) -> str:
     if isinstance(worst, sp.Piecewise):
         return f"({in_words(worst)}) <= 0"
     factor, rest = worst.as_coeff_Mul()
-    return f"{in_words(in_decimals(rest if factor.is_positive and rest != 1 else worst))} <= 0"
+    value = in_decimals(rest if factor.is_positive and rest != 1 else worst)
+    return condition_in_words(sp.Le(value, 0, evaluate=False))
 
 
 def _grows(graphs: str, names: Mapping[sp.Symbol, str], *, everywhere: bool, along: str = "") -> str:
@@ -356,7 +357,7 @@ def reaction_fate(system: System) -> Fate | None:
 
     >>> from rdgraph.systems.parser import parse
     >>> reaction_fate(parse("-alpha*L@H + tanh(H) - beta*H")).words
-    'never increases, on every undirected regular graph, iff 1 - beta <= 0'
+    'never increases, on every undirected regular graph, iff beta >= 1'
     >>> reaction_fate(parse("-alpha*L@H - beta*H**3")).words
     'never increases, on every undirected regular graph'
     """

@@ -15,7 +15,7 @@ from rdgraph.language.answer_symbols import R, h, h0, public, s
 from rdgraph.language.normal_form import H0, H
 from rdgraph.reals.branches import is_defined
 from rdgraph.reals.budget import limited, remaining
-from rdgraph.reals.condition_words import condition_in_words, factored
+from rdgraph.reals.condition_words import condition_in_words, factored, in_words
 from rdgraph.reals.domain import NEGATIVE, POSITIVE, Domain
 from rdgraph.reals.judge import within_effort
 from rdgraph.reals.line_pieces import zeros as zeros_of
@@ -86,7 +86,7 @@ class Box(Answer):
         if self.value is None:
             return "no box is invariant"
         given = "" if self.start is None else f" for H0 in {self.inside}"
-        return f"[{self.lower}, {self.upper}] is invariant{given}"
+        return f"[{in_words(self.lower)}, {in_words(self.upper)}] is invariant{given}"
 
     @property
     def exists(self) -> bool:
@@ -110,7 +110,7 @@ class Box(Answer):
     def inside(self) -> str:
         """The range of H0 for which the box is invariant, as text."""
         lower, upper = self.start or (self.lower, self.upper)
-        return f"[{lower}, {upper}]"
+        return f"[{in_words(lower)}, {in_words(upper)}]"
 
 
 def no_box(reason: str) -> Box:

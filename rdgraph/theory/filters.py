@@ -18,7 +18,7 @@ from rdgraph.answers import Answer, Status
 from rdgraph.errors import InvalidArgument, NotApplicable, Undecided
 from rdgraph.language.answer_symbols import lam, public
 from rdgraph.reals.budget import within_budget
-from rdgraph.reals.condition_words import condition_in_words
+from rdgraph.reals.condition_words import condition_in_words, in_words
 from rdgraph.reals.domain import NEGATIVE, NONNEGATIVE, NONPOSITIVE, POSITIVE, ZERO, Domain
 from rdgraph.reals.maxima import Candidate, interval_candidates, maximum
 from rdgraph.reals.polynomials import Line
@@ -46,8 +46,8 @@ def symbol(system: System) -> sp.Expr | sp.Matrix:
     Raises:
         NotApplicable: the system has no symbol, since it is nonlinear or couples nodes in another way.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> symbol(parse("-alpha*L@H + beta*L@H"))
+    >>> import rdgraph as rd
+    >>> rd.theory.symbol(rd.parse("-alpha*L@H + beta*L@H"))
     lam*(-alpha + beta)
     """
     return system.symbol()
@@ -74,8 +74,8 @@ def response(system: System, T: Any = None, method: str | Tableau = "exact", ste
         NotApplicable: the system has no symbol, since it is nonlinear or couples nodes in another way.
         InvalidArgument: T < 0, a step <= 0, or values that are not numbers.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> response(parse("-alpha*L@H"), T=1, method="euler", step=0.5).factor()
+    >>> import rdgraph as rd
+    >>> rd.theory.response(rd.parse("-alpha*L@H"), T=1, method="euler", step=0.5).factor()
     (alpha*lam - 2)**2/4
     """
     return system.response(T, method, step)
@@ -92,7 +92,9 @@ class FilterClass:
 
     def __str__(self) -> str:
         where = "" if self.condition == sp.true else f" if {condition_in_words(self.condition)}"
-        extremum = "" if self.at is None else f", {'peak' if self.kind == BAND else 'minimum'} at lam = {self.at}"
+        extremum = (
+            "" if self.at is None else f", {'peak' if self.kind == BAND else 'minimum'} at lam = {in_words(self.at)}"
+        )
         return f"{self.kind}{where}{extremum}"
 
 
@@ -140,9 +142,9 @@ def classify(system: System) -> FilterClasses:
         NotApplicable: the system has no symbol, since it is nonlinear or couples nodes in another way.
         Undecided: exact methods did not decide, or time ran out.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> [str(c) for c in classify(parse("-alpha*L@H + beta*(A@H - A@A@H)"))]
-    ['low-pass if beta <= alpha', 'band-pass if beta > alpha, peak at lam = -(alpha - beta)/(2*beta)']
+    >>> import rdgraph as rd
+    >>> [str(c) for c in rd.classify(rd.parse("-alpha*L@H + beta*(A@H - A@A@H)"))]
+    ['low-pass if beta <= alpha', 'band-pass if beta > alpha, peak at lam = (beta - alpha)/(2*beta)']
     """
     domain = system.domain
     slope = sp.expand(sp.diff(_followed(system), lam))
@@ -312,8 +314,8 @@ def fastest_frequency(system: System) -> sp.Expr:
         NotApplicable: no symbol, or every frequency grows at the same rate.
         Undecided: exact means were not enough, or time ran out.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> fastest_frequency(parse("-alpha*L@H + beta*(A@H - A@A@H)"))
+    >>> import rdgraph as rd
+    >>> rd.theory.fastest_frequency(rd.parse("-alpha*L@H + beta*(A@H - A@A@H)"))
     Piecewise((0, alpha >= beta), ((-alpha + beta)/(2*beta), True))
     """
     candidates = growth_candidates(system)
@@ -339,10 +341,10 @@ def growth_rate(system: System, *, directed: bool = False) -> sp.Expr:
         NotApplicable: the system has no symbol, since it is nonlinear or couples nodes in another way.
         Undecided: exact means were not enough, or time ran out.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> growth_rate(parse("-alpha*L@H + beta*(L@H + H)"))
+    >>> import rdgraph as rd
+    >>> rd.theory.growth_rate(rd.parse("-alpha*L@H + beta*(L@H + H)"))
     Piecewise((beta, alpha >= beta), (-2*alpha + 3*beta, True))
-    >>> growth_rate(parse("-L@L@H")), growth_rate(parse("-L@L@H"), directed=True)
+    >>> rd.theory.growth_rate(rd.parse("-L@L@H")), rd.theory.growth_rate(rd.parse("-L@L@H"), directed=True)
     (0, 1/2)
     """
     candidates = _circle_candidates(system) if directed else growth_candidates(system)

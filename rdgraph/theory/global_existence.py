@@ -95,10 +95,10 @@ def existence(system: System) -> Existence:
         "global", "local" (with blow-ups and their times) or None (undecided), with the reason; for several fields
         `starts` says from which starts.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> existence(parse("F")).blow_ups[0].time
+    >>> import rdgraph as rd
+    >>> rd.existence(rd.parse("F")).blow_ups[0].time
     log(1 - 1/h0)/beta
-    >>> existence(parse("AC")).value
+    >>> rd.existence(rd.parse("AC")).value
     'global'
     """
     with watched() as watch:

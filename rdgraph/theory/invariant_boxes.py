@@ -165,15 +165,15 @@ def invariant_box(
         NotApplicable: the rows of the normalisation are no averages.
         InvalidArgument: bounds that are no intervals.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> box = invariant_box(parse("F"), "row")
+    >>> import rdgraph as rd
+    >>> box = rd.invariant_box(rd.parse("F"), "row")
     >>> box.lower, box.upper
     (0, 1)
-    >>> invariant_box(parse("F")).upper
+    >>> rd.invariant_box(rd.parse("F")).upper
     (alpha*s - alpha + beta)/beta
-    >>> invariant_box(parse("-L@H + (H - 1)*(3 - H)"), "row").assumes
+    >>> rd.invariant_box(rd.parse("-L@H + (H - 1)*(3 - H)"), "row").assumes
     'no node is without incoming edges'
-    >>> invariant_box("u' = u*(1 - u - a*v) - Du*L@u; v' = v*(1 - v - b*u) - Dv*L@v", "row").bounds
+    >>> rd.invariant_box("u' = u*(1 - u - a*v) - Du*L@u; v' = v*(1 - v - b*u) - Dv*L@v", "row").bounds
     {'u': (0, 1), 'v': (0, 1)}
     """
     if bounds is not None or not system.is_single:

@@ -160,8 +160,8 @@ def lipschitz_global(system: System, normalisation: str = "symmetric") -> Consta
     Raises:
         NotApplicable: the normalisation has no norm in which |A| <= 1.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> lipschitz_global(parse("-alpha*L@H + beta*(A@H - A@A@H)")).value
+    >>> import rdgraph as rd
+    >>> rd.lipschitz_global(rd.parse("-alpha*L@H + beta*(A@H - A@A@H)")).value
     2*alpha + 2*beta
     """
     return _constant(system, normalisation, local=False, one_sided=False)
@@ -183,8 +183,8 @@ def lipschitz_local(system: System, normalisation: str = "symmetric") -> Constan
     Raises:
         NotApplicable: the normalisation has no norm in which |A| <= 1.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> lipschitz_local(parse("-alpha*L@H + beta*H*(1 - H)")).value
+    >>> import rdgraph as rd
+    >>> rd.theory.lipschitz_local(rd.parse("-alpha*L@H + beta*H*(1 - H)")).value
     Max(2*R*beta + beta, 2*R*beta + 2*alpha - beta)
     """
     return _constant(system, normalisation, local=True, one_sided=False)
@@ -206,8 +206,8 @@ def one_sided(system: System, normalisation: str = "symmetric") -> Constant:
     Raises:
         NotApplicable: the normalisation has no norm in which |A| <= 1.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> one_sided(parse("-alpha*L@H + beta*H*(1 - H**2)")).value
+    >>> import rdgraph as rd
+    >>> rd.theory.one_sided(rd.parse("-alpha*L@H + beta*H*(1 - H**2)")).value
     beta
     """
     return _constant(system, normalisation, local=False, one_sided=True)

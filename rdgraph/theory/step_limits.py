@@ -265,10 +265,10 @@ def step_limit(
         UnknownName: no method has that name.
         NotApplicable: the rows of the normalisation are not averages.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> step_limit(parse("BS"), "euler").value
+    >>> import rdgraph as rd
+    >>> rd.step_limit(rd.parse("BS"), "euler").value
     1/(alpha + beta)
-    >>> step_limit(parse("AC"), "euler", "row").value
+    >>> rd.step_limit(rd.parse("AC"), "euler", "row").value
     1/(alpha + 2*beta)
     """
     check_averages(normalisation)

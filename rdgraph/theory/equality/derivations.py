@@ -66,7 +66,8 @@ class DerivationReport:
 class Derivation:
     """A named chain of lines under hypotheses.
 
-    >>> chain = Derivation("blur", ("H - L@H", "A@H"), ("L = I - A",))
+    >>> import rdgraph as rd
+    >>> chain = rd.theory.Derivation("blur", ("H - L@H", "A@H"), ("L = I - A",))
     >>> chain.check().holds
     True
     >>> step = chain.under("L = D - A").check().first_failure
@@ -151,7 +152,8 @@ def derivation(name: str) -> Derivation:
     Raises:
         UnknownName: no derivation has this name.
 
-    >>> len(derivation("bs-blur").lines) > 1
+    >>> import rdgraph as rd
+    >>> len(rd.theory.derivation("bs-blur").lines) > 1
     True
     """
     if name not in derivations():
@@ -179,8 +181,8 @@ def euler_map(system: System, step: Any = "epsilon") -> System:
     Raises:
         InvalidArgument: a step that is not rational.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> euler_map(parse("SGC"), step=1).normal
+    >>> import rdgraph as rd
+    >>> rd.theory.euler_map(rd.parse("SGC"), step=1).normal
     A@H
     """
     if isinstance(step, str):

@@ -224,13 +224,14 @@ def equivalent(
         InvalidArgument: a letter has two kinds, or a hypothesis is not an equation.
         AssumptionError: assumptions that contradict each other.
 
-    >>> str(equivalent("-alpha*L@H + beta*L@H", "-alpha*L@H", given=["beta = 0"]))
+    >>> import rdgraph as rd
+    >>> str(rd.equivalent("-alpha*L@H + beta*L@H", "-alpha*L@H", given=["beta = 0"]))
     'proved'
-    >>> str(equivalent("ST", "CGNN"))
+    >>> str(rd.equivalent("ST", "CGNN"))
     'equal if W = 0, alpha = 1, beta = 1'
-    >>> str(equivalent("H**2/H", "H"))
+    >>> str(rd.equivalent("H**2/H", "H"))
     'proved where H != 0; only one side is defined elsewhere'
-    >>> str(equivalent("H'' = -H - alpha*H'", "H' = V; V' = -alpha*V - H"))
+    >>> str(rd.equivalent("H'' = -H - alpha*H'", "H' = V; V' = -alpha*V - H"))
     "proved with H = H, H' = V"
     """
     systems, hypotheses = (parse(first), parse(second)), tuple(given)

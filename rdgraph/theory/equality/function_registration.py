@@ -286,8 +286,9 @@ def unregister_function(name: str) -> None:
         UnknownName: no function has this name.
         InvalidArgument: it is a built-in function.
 
-    >>> _ = register_function("cube_example", "x**3")
-    >>> unregister_function("cube_example")
+    >>> import rdgraph as rd
+    >>> _ = rd.register_function("cube_example", "x**3")
+    >>> rd.vocabulary.unregister_function("cube_example")
     """
     FUNCTIONS.remove(name)
 

@@ -52,13 +52,13 @@ def identify(system: System, graph: Any = None, normalisation: str = "symmetric"
         NotApplicable: the normalisation does not apply to the graph, or the equation has both A and L where L = D - A.
         UnknownName: no normalisation has that name.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> identify(parse("-alpha*L@H + beta*L@H")).combinations
+    >>> import rdgraph as rd
+    >>> rd.theory.identify(rd.parse("-alpha*L@H + beta*L@H")).combinations
     (alpha - beta,)
-    >>> answer = identify(parse("alpha**2*H where alpha real"))
+    >>> answer = rd.theory.identify(rd.parse("alpha**2*H where alpha real"))
     >>> answer.combinations, answer.single, answer.local
     ((alpha**2,), (), ('alpha',))
-    >>> identify(parse("BS"), graph=[[0, 1, 1], [1, 0, 1], [1, 1, 0]]).combinations
+    >>> rd.theory.identify(rd.parse("BS"), graph=[[0, 1, 1], [1, 0, 1], [1, 1, 0]]).combinations
     (2*alpha + beta,)
     """
     from rdgraph.theory.identifiability.examination import examined

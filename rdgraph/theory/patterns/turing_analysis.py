@@ -400,7 +400,7 @@ class SymbolicGrowth:
         # A condition for every lam also holds at the lam of the search: without such a lam the set is impossible.
         ruling = possible(*self.domain.conditions, *with_lam, *asked)
         if ruling.outcome is Possibility.IMPOSSIBLE:
-            return replace(conditions, outcome=IMPOSSIBLE, reason="no values satisfy them")
+            return replace(conditions, outcome=IMPOSSIBLE, reason="proved: no coefficients satisfy the conditions")
         weak = [c for c in conditions.conditions if c.scope == EVERY_LAM or not c.is_sufficient]
         if ruling.outcome is Possibility.POSSIBLE and not weak:
             example = {str(x): value for x, value in (ruling.point or {}).items()}
@@ -570,7 +570,7 @@ def turing(system: System, state: int | Mapping[str, Any] = 0, *, to: Any = END)
     >>> s = rd.parse("u' = a - u + u**2*v - Du*L@u; v' = b - u**2*v - Dv*L@v")
     >>> answer = rd.turing(s, to=sp.oo)
     >>> answer.outcome, answer.conditions["activation"]
-    ('possible', ...)
+    ('possible', -Du*(a + b)**3 - Dv*(a - b) > 0)
     >>> rd.turing("F").outcome
     'impossible'
     """
