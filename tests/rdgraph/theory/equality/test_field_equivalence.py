@@ -159,7 +159,7 @@ def test_other_numbers_of_states_and_wrong_pairs() -> None:
     answer = rd.equivalent("H'' = -L@H", "-L@H")
     assert answer.outcome == REFUTED
     assert "2 against 1" in answer.reason
-    with pytest.raises(InvalidArgument, match="name all"):
+    with pytest.raises(InvalidArgument, match="fields must map"):
         rd.equivalent("u' = v; v' = u", "x' = y; y' = x", fields={"u": "x"})
     with pytest.raises(NotApplicable, match="rescale_time"):
         rd.equivalent("u' = v; v' = u", "u' = v; v' = u", rescale_time=True)

@@ -132,7 +132,7 @@ def test_a_network_is_known_only_up_to_the_order_of_its_units() -> None:
 def test_assumptions_without_values_are_undecided_or_refused() -> None:
     answer = identify(rd.parse("alpha*H + beta*A@H where alpha <= beta, beta <= alpha"))
     assert (answer.status, answer.rank, answer.combinations) == (Status.UNDECIDED, None, ())
-    assert "tried 200" in answer.reason
+    assert "200" in answer.reason
 
 
 def test_the_name_of_a_letter_does_not_matter() -> None:
@@ -278,7 +278,7 @@ def test_a_directed_graph_is_measured_with_its_operator() -> None:
     assert (answer.status, set(answer.single)) == (Status.MEASURED, {"alpha", "beta"})
     with pytest.raises(rd.errors.NotApplicable, match="undirected"):
         identify(rd.parse("BS"), ring, "symmetric")
-    with pytest.raises(rd.errors.NotApplicable, match="in A alone or in L alone for the normalisation none"):
+    with pytest.raises(rd.errors.NotApplicable, match="normalisation none"):
         identify(rd.parse("BS"), ring, "none")
 
 
