@@ -21,7 +21,7 @@ from rdgraph.reals.budget import within_budget
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
 from rdgraph.theory.patterns.bands import Band
-from rdgraph.theory.patterns.joint_dispersion import JointDispersion, joint_dispersion
+from rdgraph.theory.patterns.joint_dispersion import JointDispersion, joint_dispersion, plain
 from rdgraph.theory.patterns.kinetics import Kinetics, system_kinetics
 from rdgraph.theory.patterns.linearisation import Bands, Linearisation
 from rdgraph.theory.patterns.mode_spectra import (
@@ -133,11 +133,11 @@ class Dispersion(Answer):
 
     def growth(self, eigenvalue: Any) -> Any:
         """The largest real part of the eigenvalues of P at lam, a number or an array, real or complex."""
-        return _plain(self.linearisation.eigenvalues(eigenvalue)[..., 0].real)
+        return plain(self.linearisation.eigenvalues(eigenvalue)[..., 0].real)
 
     def frequency(self, eigenvalue: Any) -> Any:
         """The imaginary part of the eigenvalue that grows fastest, as a frequency >= 0 in radians per time."""
-        return _plain(np.abs(self.linearisation.eigenvalues(eigenvalue)[..., 0].imag))
+        return plain(np.abs(self.linearisation.eigenvalues(eigenvalue)[..., 0].imag))
 
     @cached_property
     def fastest(self) -> Fastest | None:
@@ -266,10 +266,6 @@ class Dispersion(Answer):
 
 
 _or_none = within_budget(lambda problem: None)
-
-
-def _plain(values: np.ndarray) -> Any:
-    return values if np.ndim(values) else float(values)
 
 
 def _union(bands: tuple[Band, ...]) -> str:

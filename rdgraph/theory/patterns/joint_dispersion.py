@@ -27,7 +27,7 @@ from rdgraph.systems.further_operators import FurtherOperators
 from rdgraph.systems.system import System
 from rdgraph.theory.patterns.growth_bounds import BoundProblem, GrowthBound, OperatorTerm
 from rdgraph.theory.patterns.kinetics import Actions, Kinetics, system_kinetics
-from rdgraph.theory.patterns.linearisation import Linearisation
+from rdgraph.theory.patterns.linearisation import Linearisation, fastest_first
 from rdgraph.theory.patterns.mode_spectra import ROUNDING, RangeBox, check_degrees, laplacian_of, matrix_of, range_box
 from rdgraph.theory.patterns.states import SteadyState
 from rdgraph.theory.patterns.steady_states import state_at
@@ -339,19 +339,18 @@ class JointDispersion(Answer):
             for letter in word:
                 factor = factor * places[letter]
             total += factor[..., None, None] * matrix
-        values = np.linalg.eigvals(total)
-        return np.take_along_axis(values, np.argsort(-values.real, axis=-1, kind="stable"), axis=-1)
+        return fastest_first(total)
 
     def growth(self, **places: Any) -> Any:
         """The largest real part of the eigenvalues of P at joint eigenvalues, numbers or arrays, such as L=1, B=0.5j.
 
         Exact for operators that commute; other operators have no joint modes, see `bound`.
         """
-        return _plain(self._eigenvalues(places)[..., 0].real)
+        return plain(self._eigenvalues(places)[..., 0].real)
 
     def frequency(self, **places: Any) -> Any:
         """The imaginary part of the eigenvalue that grows fastest, as a frequency >= 0 in radians per time."""
-        return _plain(np.abs(self._eigenvalues(places)[..., 0].imag))
+        return plain(np.abs(self._eigenvalues(places)[..., 0].imag))
 
     @cached_property
     def bound(self) -> GrowthBound | None:
@@ -447,7 +446,8 @@ class JointDispersion(Answer):
         }
 
 
-def _plain(values: np.ndarray) -> Any:
+def plain(values: np.ndarray) -> Any:
+    """An array, or a number for an array without axes."""
     return values if np.ndim(values) else float(values)
 
 

@@ -378,9 +378,13 @@ class Linearisation:
 
     def eigenvalues(self, eigenvalue: Any) -> np.ndarray:
         """The eigenvalues of P, the one with the largest real part first: (*shape, n)."""
-        values = np.linalg.eigvals(self.matrices(eigenvalue)).astype(complex)
-        order = np.argsort(-values.real, axis=-1, kind="stable")
-        return np.take_along_axis(values, order, axis=-1)
+        return fastest_first(self.matrices(eigenvalue))
+
+
+def fastest_first(matrices: np.ndarray) -> np.ndarray:
+    """The eigenvalues (*shape, n) of matrices (*shape, n, n), the one with the largest real part first."""
+    values = np.linalg.eigvals(matrices).astype(complex)
+    return np.take_along_axis(values, np.argsort(-values.real, axis=-1, kind="stable"), axis=-1)
 
 
 def _check_smooth(kinetics: Kinetics, state: SteadyState) -> None:

@@ -36,6 +36,7 @@ from rdgraph.theory.patterns.dispersion import (
     dispersion_of,
 )
 from rdgraph.theory.patterns.kinetics import Kinetics, system_kinetics
+from rdgraph.theory.patterns.linearisation import fastest_first
 from rdgraph.theory.patterns.mode_spectra import ModeSpectrum, check_degrees, mode_spectrum
 from rdgraph.theory.patterns.states import EXACT, SteadyState, shown
 from rdgraph.theory.patterns.steady_states import solve_states, state_at
@@ -344,8 +345,7 @@ class _Family:
 
     def eigenvalues(self, modes: Any, values: Any) -> np.ndarray:
         """(*shape, size), the one with the largest real part first."""
-        values_of = np.linalg.eigvals(self.matrices(modes, values)).astype(complex)
-        return np.take_along_axis(values_of, np.argsort(-values_of.real, axis=-1, kind="stable"), axis=-1)
+        return fastest_first(self.matrices(modes, values))
 
     def growth(self, modes: Any, values: Any) -> np.ndarray:
         return self.eigenvalues(modes, values)[..., 0].real
