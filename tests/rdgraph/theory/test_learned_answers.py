@@ -68,7 +68,7 @@ def test_everything_is_asked_at_once() -> None:
     assert answers.answers["existence"] == "global"
     assert answers.answers["conserved"] is None
     assert "undecided: it is not known whether phi(H) vanishes" in answers.notes["conserved"]
-    assert "depends on phi, of which lipschitz= can be declared" in answers.notes["lipschitz_global"]
+    assert "phi: declare lipschitz=" in answers.notes["lipschitz_global"]
     report = rd.preflight(f"{PLAIN} where phi learned lipschitz=2", T=2, method="euler", step=0.2)
     assert "safe if" in str(report)
 
