@@ -52,11 +52,11 @@ def test_where_l_is_d_minus_a_one_letter_is_needed(line: str, method: str) -> No
     assert choose_method(line, normalisation="none").method == method
 
 
-def test_runge_kutta_steps_can_be_asked_for() -> None:
+def test_runge_kutta_steps_on_request() -> None:
     choice = choose_method("BS", stepped=True)
     assert choice.method == "rk4"
     assert choice.step == 0.34  # half of 2.785 over K = 4
-    assert "asked for" in choice.reason
+    assert "requested" in choice.reason
 
 
 # ---------------------------------------------------------------------- the bound
