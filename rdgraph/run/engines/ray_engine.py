@@ -143,11 +143,11 @@ class RayEngine:
         hear: Callable[[T, float], None] = silent,
         tell: Callable[[str], object] = silent,
     ) -> Iterator[tuple[T, R]]:
-        """See `Engine`; twice as many pieces as there is room for are handed to Ray, so that no worker waits for us."""
+        """See `Engine`; twice as many tasks as there is room for are submitted to Ray, so that no worker is idle."""
         if not self._room(device):
             raise InvalidArgument(
-                f"expected a machine with {_told(_need(device))}, got none in the cluster; set OMP_NUM_THREADS to the "
-                "processors of a worker, or choose another device"
+                f"expected a machine with {_need_text(_need(device))}, got none in the cluster; set OMP_NUM_THREADS to "
+                "the processors of a worker, or choose another device"
             )
         ears = self._ears()
         task = self._ray.remote(_perform).options(
@@ -271,8 +271,8 @@ def _need(device: str) -> dict[str, int]:
     return {"num_cpus": 1, "num_gpus": 1} if device.startswith("cuda") else {"num_cpus": threads(), "num_gpus": 0}
 
 
-def _told(need: dict[str, int]) -> str:
-    return "a card" if need["num_gpus"] else f"{need['num_cpus']} processors"
+def _need_text(need: dict[str, int]) -> str:
+    return "a GPU" if need["num_gpus"] else f"{need['num_cpus']} processors"
 
 
 def _wanted(need: dict[str, int]) -> list[tuple[str, int]]:

@@ -1,4 +1,4 @@
-"""`GeneratedFunction`: one function of the generated torch source, before it is put into a module."""
+"""`GeneratedFunction`: one function of the generated torch source."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sympy as sp
 
 @dataclass(frozen=True)
 class GeneratedFunction:
-    """The body of one generated function and what it takes: arguments in order, coefficients by generated name."""
+    """The body of one generated function with its arguments in order and coefficients by generated name."""
 
     name: str
     arguments: tuple[str, ...]

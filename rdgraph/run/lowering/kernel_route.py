@@ -1,4 +1,4 @@
-"""`KernelRoute`: the way of a lowered field to generated kernels, and when it is taken."""
+"""`KernelRoute`: generated kernels of a lowered field, and when they are used."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class KernelRoute:
     def stacked(
         self, values: Sequence[Tensor], one: Tensor, batch: tuple[int, ...], device: torch.device
     ) -> Tensor | None:
-        """The coefficients as the kernels take them, computed beforehand; None where there will be no kernels."""
+        """The coefficients as the kernels read them, computed once; None where kernels are not used."""
         return self.terms.stack(values, one, batch) if can_fuse(device) else None
 
     def field(

@@ -58,7 +58,7 @@ def coefficient_symbol(name: str) -> sp.Symbol:
 
 
 def lowering_algebra(system: System, keeps_laplacian: bool = False) -> Algebra:
-    """The rules of a system's normal form for numbers of any sign; L stays a letter where it is D - A."""
+    """The rules of a system's normal form for numbers of any sign; L is not expanded where it is D - A."""
     symbols: dict[str, sp.Symbol] = {name: coefficient_symbol(name) for name in system.letters}
     states = [*system.fields, *map(start_of, system.fields)]
     symbols |= {name: State(name) for name in states} | {"H": H, "H0": H0}
@@ -68,7 +68,7 @@ def lowering_algebra(system: System, keeps_laplacian: bool = False) -> Algebra:
 
 @lru_cache(maxsize=256)
 def lowered(system: System, keeps_laplacian: bool, normalisation: str) -> Lowered:
-    """The stages of a system; they depend on the equations and on the meaning of L alone."""
+    """The stages of a system; they depend only on the equations and the meaning of L."""
     kinds = dict(system.letters)
     forms = lowered_forms(system, system.flow, keeps_laplacian)
     states = {"H": H} if len(forms) == 1 else {state: State(state) for state in forms}

@@ -106,9 +106,9 @@ class HeldOperators:
         """The held operators on another device or in another precision, where `fn` puts tensors."""
         return self._each(lambda held: moved_operator(held, fn(held.weights), fn))
 
-    def member(self, place: tuple[int, ...]) -> HeldOperators:
+    def member(self, index: tuple[int, ...]) -> HeldOperators:
         """The held operators of one member of the batch."""
-        return self._each(lambda held: held.member(place).prepare())
+        return self._each(lambda held: held.member(index).prepare())
 
     def members(self, index: Tensor) -> HeldOperators:
         """The held operators of some members, counted through the flattened batch."""

@@ -42,7 +42,7 @@ class Polynomial(torch.autograd.Function):
         steps = (1, 2) if doubled else (1,)
         marks = {hi + step for hi in range(ctx.segment, degree, ctx.segment) for step in steps if hi + step <= degree}
         newest, ctx.levels = ladder.descend(degree, 0, marks=marks), sorted(marks)
-        ctx.save_for_backward(weights, series, x, *(ladder.kept[level] for level in ctx.levels))
+        ctx.save_for_backward(weights, series, x, *(ladder.held[level] for level in ctx.levels))
         return newest
 
     @staticmethod
@@ -53,7 +53,7 @@ class Polynomial(torch.autograd.Function):
             return None, None, None, None, *differentiable(ctx.pattern, ctx.doubled, weights, series, x, g, wants)
         product = Product(ops.transposed(ctx.pattern), ops.transposed_weights(ctx.pattern, weights))
         ladder = _Ladder(Product(ctx.pattern, weights), series, x, ctx.doubled)
-        ladder.kept = dict(zip(ctx.levels, states, strict=False))
+        ladder.held = dict(zip(ctx.levels, states, strict=False))
         degree, size = len(series) - 1, ctx.segment
         total, grad_weights, slopes = None, None, []
         one, two = g, None
@@ -84,13 +84,13 @@ class _Ladder:
         self.product, self.series, self.x, self.doubled = product, series, x, doubled
         self.degree = len(series) - 1
         #: V by level, where they were marked.
-        self.kept: dict[int, Tensor] = {}
+        self.held: dict[int, Tensor] = {}
 
     def descend(
         self, top: int, bottom: int, *, states: Tensor | None = None, base: int = 1, marks: set[int] | None = None
     ) -> Tensor:
         """From the levels above `top` to V_bottom; `states`[j] takes V_(base+j)."""
-        newest, older = self.kept.get(top + 1), self.kept.get(top + 2) if self.doubled else None
+        newest, older = self.held.get(top + 1), self.held.get(top + 2) if self.doubled else None
         x, series = self.x, self.series
         for k in range(top, bottom - 1, -1):
             out = states[k - base] if states is not None and len(states) and k >= base else None
@@ -103,7 +103,7 @@ class _Ladder:
                 factor = constant(x, 2.0) if self.doubled and k > 0 else None
                 newest, older = self.product(newest, factor, terms, out), newest if self.doubled else None
             if marks is not None and k in marks:
-                self.kept[k] = newest
+                self.held[k] = newest
         assert newest is not None  # there is one level at least
         return newest
 

@@ -33,7 +33,7 @@ def phi1(z: Tensor) -> Tensor:
 
 
 class _FrugalPhi1(torch.autograd.Function):
-    """phi1 whose gradient keeps z alone."""
+    """phi1 that saves only z for its gradient."""
 
     @staticmethod
     def forward(ctx: Any, z: Tensor) -> Tensor:
@@ -51,7 +51,7 @@ class _FrugalPhi1(torch.autograd.Function):
 
 
 def frugal_phi1(z: Tensor) -> Tensor:
-    """phi1 with as little memory for the gradient as there can be: for many values at once, as training needs them.
+    """phi1 that saves only its argument for the gradient, for many values at once in training.
 
     >>> z = torch.tensor([0.0, 2.0], dtype=torch.float64, requires_grad=True)
     >>> torch.autograd.grad(frugal_phi1(z).sum(), z)[0]
@@ -62,7 +62,7 @@ def frugal_phi1(z: Tensor) -> Tensor:
 
 
 def _by_series(z: Tensor, weights: list[float], far: Callable[[Tensor], Tensor]) -> Tensor:
-    """A power series near zero, by Horner's rule in place, and another formula elsewhere."""
+    """A power series near zero, by Horner's rule in place, and by `far` elsewhere."""
     near = z.abs() < _SERIES_RADIUS
     inside = torch.where(near, z, torch.zeros_like(z))
     total = torch.full_like(z, weights[-1])

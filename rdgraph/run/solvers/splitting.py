@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------------- exponential steps
-# Steps that take the linear part of every field exactly: `imex` for what is stiff, and the same with noise.
+# Steps that take the linear part of every field exactly: `imex` for stiff systems, also with noise.
 
 
 class ExactPart:
@@ -114,7 +114,7 @@ class Imex:
 class ExponentialEulerMaruyama:
     """H + dt phi1(dt p)(pH + r(t, H)) + exp(dt/2 p) g(t, H) dW: diffusion is exact, reaction and noise are explicit.
 
-    Strong order 1/2, and 1 where g does not depend on H; weak order 1. Stable for every step where the rest is tame.
+    Strong order 1/2, and 1 where g does not depend on H; weak order 1. Stable for every step if the rest is not stiff.
     """
 
     def __init__(self, field: VectorField, path: BrownianPath, H: Tensor, rtol: float | None = None) -> None:
@@ -146,8 +146,9 @@ class ExponentialEulerMaruyama:
 class Strang:
     """Steps of f = [p(X) - p(1)]H + [p(1)H + r(H)]: half a reaction, the whole diffusion, half a reaction.
 
-    Each part is solved exactly, so that a box both parts keep is kept for every step: [0, 1] (Fisher, Zeldovich) and
-    [-1, 1] (Allen-Cahn) on row-stochastic operators. (Where L = D - A and X = L, diffusion rests at p(0).)
+    Each part is solved exactly, so that a box invariant for both parts is invariant for every step: [0, 1] (Fisher,
+    Zeldovich) and [-1, 1] (Allen-Cahn) on row-stochastic operators. (Where L = D - A and X = L, diffusion rests at
+    p(0).)
 
     `products` counts the sparse products of all steps so far.
     """
@@ -190,7 +191,7 @@ SUBSTEPS = 4
 class FieldStrang:
     """Half a reaction, the whole diffusion, half a reaction: order 2.
 
-    Uncoupled fields whose reactions have closed flows, are split as each alone; otherwise the
+    Uncoupled fields whose reactions have closed flows are split one by one; otherwise the
     reaction at every node is solved by a few steps of rk4 (`is_closed` says which). `products` counts sparse products.
     """
 

@@ -171,7 +171,7 @@ def test_the_search_is_shown(capsys: pytest.CaptureFixture[str], monkeypatch: py
     heard: list[str] = []
     given = {"graph": nx.cycle_graph(5), "initial": np.ones(5), "starts": 1, "level": None}
     rd.fit("-beta*H", seen, TIMES, **given, progress=heard.append)
-    assert heard[:3] == ["the first rates", "which coefficients the flow reveals", "choosing starts"]
+    assert heard[:3] == ["the first rates", "identifiability", "choosing starts"]
     assert len(heard) > 3
     assert capsys.readouterr().err == ""
     rd.fit("-beta*H", seen, TIMES, **given, progress=True)
@@ -230,4 +230,4 @@ def test_what_the_flow_reveals_is_announced_before_it_is_asked(monkeypatch: pyte
             "-alpha*L@H + beta*H*sigmoid(H)", np.ones((3, 5)), [0, 1, 2], graph=rd.generators.ring(5),
             normalisation="row", initial=np.ones(5), progress=texts.append,
         )  # fmt: skip
-    assert texts == ["the first rates", "which coefficients the flow reveals"]
+    assert texts == ["the first rates", "identifiability"]

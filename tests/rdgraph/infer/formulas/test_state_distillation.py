@@ -136,7 +136,7 @@ def test_too_little_to_smooth_is_refused() -> None:
     seen[5:, 3] = np.nan
     with pytest.raises(InvalidArgument, match="at least 8 times, got 5"):
         rd.infer.distil(seen, TIMES, GRAPH, EQUATION)
-    with pytest.raises(InvalidArgument, match="rising times"):
+    with pytest.raises(InvalidArgument, match="shape"):
         rd.infer.distil(seen[:, :4], TIMES, GRAPH, EQUATION)
     with pytest.raises(NotApplicable, match="linear in alpha"):
         rd.infer.distil(states_of("beta*H", {"alpha": 0.4, "beta": 0.1}), TIMES, GRAPH, "-alpha**2*L@H + phi(H)")

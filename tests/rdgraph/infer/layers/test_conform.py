@@ -19,7 +19,7 @@ from tests.rdgraph.infer.layers.layers import Gated, Mixed, mean, neighbours, re
 def test_the_filter_bank_as_released_is_found_out() -> None:
     found = rd.conform(released_filter_bank, "-alpha*L@H + beta*L@H", values={"alpha": 0.5, "beta": 0.25})
     assert (found.conforms, found.outcome, found.certificate) == (False, "differs", None)
-    assert found.hints[0].text == "I + A stands where the equation has L"
+    assert found.hints[0].text == "I + A in place of L"
     assert found.equation == "-alpha*L@H + beta*(I + A)@H"
     assert found.term == "beta*L@H"
     witness = found.witness
@@ -39,7 +39,7 @@ def plain_laplacian(H: Tensor, A: Tensor) -> Tensor:
 def test_identity_minus_adjacency_is_no_laplacian_without_a_normalisation(alpha: str, beta: str) -> None:
     found = rd.conform(plain_laplacian, f"-{alpha}*L@H + {beta}*sigmoid(A@H)*(A@H - H)")
     assert not found.conforms
-    assert "I - A stands where the equation has L" in [hint.text for hint in found.hints]
+    assert "I - A in place of L" in [hint.text for hint in found.hints]
     assert found.reading.startswith("no normalisation without self-loops")
     witness = found.witness
     assert witness is not None
@@ -291,7 +291,7 @@ def test_dropout_that_was_left_on() -> None:
 def test_caches_changed_inputs_and_several_outputs_are_noted() -> None:
     found = rd.conform(Gated(remembers=True), "alpha*A@H", normalisation="row")
     assert found
-    assert any("remembers" in note for note in found.notes)
+    assert any("caches" in note for note in found.notes)
 
     def in_place(x: Tensor, edge_index: Tensor) -> tuple[Tensor, int]:
         return x.mul_(2.0), 1
@@ -338,7 +338,7 @@ def test_errors_say_what_is_expected() -> None:
         rd.conform(lambda t, x: x, "H")
     with pytest.raises(InvalidArgument, match="expected a layer that can be called"):
         rd.conform("GCNConv", "H")
-    with pytest.raises(InvalidArgument, match="expected values of letters"):
+    with pytest.raises(InvalidArgument, match="expected values of coefficients"):
         rd.conform(lambda x, edge_index: x, "H", values={"alpha": 1.0})
     with pytest.raises(InvalidArgument, match="expected compared to be one of"):
         rd.conform(lambda x, edge_index: x, "H", compared="flows")
@@ -375,7 +375,7 @@ def test_a_layer_that_depends_on_the_numbers_of_nodes_is_not_equivariant() -> No
 
     found = rd.conform(numbered, "H")
     assert {p.name: p.holds for p in found.properties}["permutation equivariance"] is False
-    assert rd.recover(numbered).reason == "it depends on how the nodes are numbered"
+    assert rd.recover(numbered).reason == "it depends on the numbering of the nodes"
 
 
 @pytest.mark.slow

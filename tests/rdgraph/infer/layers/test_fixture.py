@@ -33,7 +33,7 @@ def test_the_example_of_the_page_passes_and_its_fault_fails(tmp_path: Path) -> N
     (tmp_path / "my_layers.py").write_text(faulty, encoding="utf-8")
     second = run_pytest(tmp_path)
     assert second.returncode == 1
-    assert "I + A stands where the equation has L" in second.stdout
+    assert "I + A in place of L" in second.stdout
     assert "witness: 2 nodes" in second.stdout
 
 
