@@ -105,7 +105,7 @@ def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
 
 @functools.cache
 def _processor() -> str:
-    """What `native` means here: a folder may be shared by machines whose processors differ."""
+    """The processor that `native` refers to: machines with different processors may share a cache folder."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -337,7 +337,7 @@ class VectorField(nn.Module):
 
     @property
     def source(self) -> str:
-        """The generated torch module as text; it runs on its own, with `plain(matrix)` as operator."""
+        """The generated torch module as text; it runs without rdgraph, with `plain(matrix)` as operator."""
         return self._stages.source
 
     @property
@@ -347,7 +347,7 @@ class VectorField(nn.Module):
 
     @property
     def uses_initial(self) -> bool:
-        """Whether a start such as H0 occurs, so that the field has to know where it started."""
+        """Whether a start such as H0 occurs, so that the field must be bound to one."""
         return any(start_of(state) in self.system.letters for state in self.system.fields)
 
     @property
@@ -367,7 +367,7 @@ class VectorField(nn.Module):
 
     # ------------------------------------------------------------------ evaluation
     def forward(self, t: Any, H: Tensor) -> Tensor:
-        """dH/dt at H and t; an autonomous equation does not look at the time. t is a number, () or (*batch)."""
+        """dH/dt at H and t; an autonomous equation ignores the time. t is a number, () or (*batch)."""
         fused = self.fused(t, H)
         return self.evaluate(self._stages.field, self._stages.code, t, H) if fused is None else fused.slope(H)
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from rdgraph.errors import NotApplicable
 from rdgraph.language.normal_form import H
-from rdgraph.run.solvers.special_functions import phi1
+from rdgraph.run.solvers.matrix_functions import phi1
 from rdgraph.theory.reaction_flows import reaction_flow
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def _newton(u: Tensor, h: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _longest(like: Tensor) -> float:
-    """An exponent whose exponential, and the inverse of it, the dtype still holds with room to spare."""
+    """An exponent whose exponential and its inverse are well within the range of the dtype."""
     return 0.85 * math.log(torch.finfo(like.dtype).max)
 
 

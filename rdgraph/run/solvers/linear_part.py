@@ -141,7 +141,7 @@ class Linear:
 
 @runtime_checkable
 class HasLinearPart(Protocol):
-    """A field that knows its linear part, such as one of members with different equations."""
+    """A field with a `linear_part` method, such as one of members with different equations."""
 
     def linear_part(self) -> Linear:
         """The field as p(X)H + forcing; NotApplicable where it is not of that form."""
@@ -155,7 +155,7 @@ def linear_part(field: VectorField | HasLinearPart) -> Linear:
 
 
 def diffusion_part(field: VectorField) -> Linear:
-    """The generator less its value on states that diffusion leaves alone: p(A) - p(1), or p(L) - p(0) for L = D - A."""
+    """The generator minus its value on constant states: p(A) - p(1), or p(L) - p(0) for L = D - A."""
     letter, system = in_one_operator(field.system, has_degrees=field.operator.degree is not None)
     values = _numbers(field, system.structure.generator)
     at_rest = torch.zeros_like(values[0])

@@ -136,7 +136,7 @@ def test_coefficients_of_channels_and_two_fields() -> None:
     assert one.values == pytest.approx({"a": 0.3, "b": 0.6}, rel=1e-3)
 
 
-def test_what_the_flow_does_not_reveal_is_refused_with_what_it_does() -> None:
+def test_unidentifiable_coefficients_are_refused_with_the_identifiable_combinations() -> None:
     seen = states_of("BS", {"alpha": 0.7, "beta": 1.3})
     with pytest.raises(rd.errors.NotApplicable, match=r"a - b, and not a, b"):
         rd.fit("-a*L@H + b*L@H", seen, TIMES, graph=GRAPH)
@@ -147,7 +147,7 @@ def test_what_the_flow_does_not_reveal_is_refused_with_what_it_does() -> None:
         rd.fit("BS", np.zeros((2, 3)), [0, 1], graph=triangle)
 
 
-def test_what_the_data_do_not_bound_is_said() -> None:
+def test_unbounded_coefficients_are_reported() -> None:
     """On a constant state of a ring L H = 0, so that alpha leaves no trace in these data."""
     ring = nx.cycle_graph(6)
     times = np.linspace(0, 1, 8)
@@ -182,7 +182,7 @@ def fisher(alpha: float, beta: float, start: np.ndarray, times: np.ndarray) -> n
 
 @pytest.mark.slow
 @pytest.mark.parametrize("known", [True, False])
-def test_without_noise_intervals_hold_the_truth_beside_the_errors_of_runs(known: bool) -> None:
+def test_without_noise_intervals_contain_the_truth_up_to_errors_of_runs(known: bool) -> None:
     start, times = np.linspace(0.1, 0.9, 5), np.linspace(0, 1.5, 9)
     seen = fisher(0.5, 0.8, start, times)
     found = rd.fit(FISHER, seen, times, graph=GRAPH, normalisation="row", initial=start if known else None, starts=2)
@@ -348,7 +348,7 @@ def test_masks_are_fixed_and_matrices_fixed_or_fitted() -> None:
 
 
 @pytest.mark.parametrize("name", ["values", "start"])
-def test_unknown_names_are_told(name: str) -> None:
+def test_unknown_names_are_reported(name: str) -> None:
     seen = states_of("BS", {"alpha": 0.7, "beta": 1.3})
     with pytest.raises(rd.errors.UnknownName, match="alpha"):
         rd.fit("BS", seen, TIMES, graph=GRAPH, **{name: {"alpa": 1.0}})

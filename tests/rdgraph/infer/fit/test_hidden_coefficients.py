@@ -221,7 +221,7 @@ def test_a_start_at_rest_is_refused_before_anything_is_integrated(
         rd.fit(line, seen, [0, 1, 2], graph=rd.generators.ring(5), normalisation="row", initial=seen[0])
 
 
-def test_what_the_flow_reveals_is_announced_before_it_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_identifiability_is_announced_before_it_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     """A start that moves is no reason to refuse, though it hides alpha."""
     texts: list[str] = []
     monkeypatch.setattr("rdgraph.infer.fit.fitting.identify", None)

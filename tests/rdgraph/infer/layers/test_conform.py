@@ -1,4 +1,4 @@
-"""`rd.conform`: layers that compute their equation, layers that do not, and what is said of both."""
+"""`rd.conform`: layers that compute their equation, layers that do not, and the reports on both."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def test_what_is_compared(compared: str, settings: dict[str, float]) -> None:
     assert not rd.conform(layer, "0.5*A@H + 0.25*H", compared=compared, normalisation="none", **settings)
 
 
-def test_a_bound_field_of_our_own() -> None:
+def test_a_bound_field() -> None:
     graph = rd.generators.ring(5)
     field = rd.lower(
         "-alpha*L@H + beta*H*(1 - H)", graph.operator("row", dtype=torch.float64), {"alpha": 0.5, "beta": 2.0}
@@ -277,7 +277,7 @@ def test_attention_that_does_not_sum_to_one() -> None:
 
 # ---------------------------------------------------------------------- dropout, memory, precision
 @pytest.mark.slow
-def test_dropout_that_was_left_on() -> None:
+def test_active_dropout() -> None:
     layer = Mixed(rate=0.5)
     kinds = {"V": "matrix", "b": "channel"}
     found = rd.conform(layer, "tanh(H@V + A@H@W + b)", kinds=kinds)
@@ -323,7 +323,7 @@ def test_single_precision_is_no_proof() -> None:
 
 
 @pytest.mark.slow
-def test_letters_that_are_not_found_leave_the_question_open() -> None:
+def test_coefficients_that_are_not_found_leave_the_question_open() -> None:
     def layer(x: Tensor, edge_index: Tensor) -> Tensor:
         return torch.sin(7.0 * x[:, :1] * x[:, 1:]).expand(-1, 2)
 
@@ -421,7 +421,7 @@ def test_gated_lines_are_recovered(gate: str) -> None:
     assert rd.conform(layer, found.equation, normalisation="none", self_loops=False, channels=2)
 
 
-def test_a_gate_with_a_matrix_is_said_not_to_be_tried() -> None:
+def test_a_gate_with_a_matrix_is_reported_as_not_tried() -> None:
     weights = torch.tensor([[0.3, -0.2], [0.5, 0.7]], dtype=torch.float64)
     found = rd.recover(lambda x, edge_index: x * torch.sigmoid(x @ weights.to(x.dtype)), channels=2)
     assert not found
