@@ -124,7 +124,7 @@ def spectral_radius(matrix: csr_array) -> float:
 
 
 # ---------------------------------------------------------------------- operator
-#: Operators with more entries get their transpose when a gradient first asks for it.
+#: Operators with more entries get their transpose when a gradient first needs it.
 MAX_EAGER_TRANSPOSE = 1 << 27
 
 
@@ -538,7 +538,7 @@ def stack(operators: Sequence[Operator]) -> Operator:
         One operator with weights per member.
 
     Raises:
-        InvalidArgument: there is none, or they do not fit each other.
+        InvalidArgument: without operators, or if they do not match.
 
     >>> import torch, rdgraph as rd
     >>> both = rd.graphs.stack([rd.generators.path(4).operator("none"), rd.generators.ring(4).operator("none")])

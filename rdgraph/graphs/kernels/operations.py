@@ -1,8 +1,8 @@
 """Differentiable sparse operations, opaque to `torch.compile`: product with a fused sum, sampled product, inner sums.
 
 A pattern's tensors travel in one list: the rows of A (`Rows.tensors`, 2 or 11 of them), those of its transpose, then
-`order` (edge e of the transpose is edge order[e] of A) and its inverse. A symmetric operator sends its own rows twice
-and no orders: it is its transpose. Every derivative is again written in these operations, so second ones exist.
+`order` (edge e of the transpose is edge order[e] of A) and its inverse. A symmetric operator, which is its transpose,
+has its rows twice and no orders. Every derivative is again written in these operations, so second ones exist.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ def _differentiate_sddmm(ctx: Any, w: Tensor) -> tuple[Any, ...]:
     if not parts(pattern)[2]:
         raise InvalidArgument(
             "expected edges in both orders for second derivatives in the weights, got those of an operator whose "
-            "weights want no gradient; use weights.requires_grad_()"
+            "weights have no gradient; use weights.requires_grad_()"
         )
     grad_g = spmm(pattern, w, x, None, None, [], []) if wants[1] else None
     grad_x = spmm(back, transposed_weights(pattern, w), g, None, None, [], []) if wants[2] else None

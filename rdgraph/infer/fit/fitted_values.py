@@ -33,7 +33,7 @@ class Fit(Answer):
     not identifiable why. `identifiability` is what the equation determines on the graph, `identifiable` whether these
     data bound a coefficient; `undetermined` are those that can change without changing an observed value.
     `sigma` is the noise, `states` the fitted states (K, n, d) at `times`. `effort` counts the evaluations of the
-    field; a fit that was `stopped` by its limit may not have settled, and intervals that were not computed are NaN.
+    field; a fit that was `stopped` by its limit may not have converged, and intervals that were not computed are NaN.
     """
 
     system: System
@@ -102,7 +102,7 @@ class Fit(Answer):
         if self.unfinished:
             notes.append(f"intervals not computed: {', '.join(self.unfinished)}")
         if not self.settled:
-            notes.append("the fit had not settled when its steps ended")
+            notes.append("the fit had not converged after its last step")
         if self.agreeing < self.starts:
             notes.append(f"{self.agreeing} of the {self.starts} best starts ended in this minimum")
         if self.directions_lost and not self.reasons:

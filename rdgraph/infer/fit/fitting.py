@@ -48,7 +48,7 @@ _POINTS, _TURNS = 16, 3
 def drawn_back(problems: Problems, row: Tensor, squares: Tensor, variance: float) -> tuple[Tensor, Tensor]:
     """The row (1, unknowns) of a fit and its squares (1,), coefficients beyond all scales drawn back towards 1.
 
-    Each goes back on the scale of logarithms, others held, as long as the sum of squares does not rise by more than a
+    Each moves back on the logarithmic scale, the others fixed, as long as the sum of squares rises by at most a
     negligible part of the variance.
     """
     unknowns = problems.residuals.unknowns
@@ -349,7 +349,7 @@ def _check_system(system: System) -> None:
     if system.learned:
         raise NotApplicable(
             f"expected an equation whose functions are written out, got {', '.join(system.learned)}, which is learned; "
-            "put a formula in its place, as in phi(H) where phi = H*(1 - H)"
+            "replace it by a formula, as in phi(H) where phi = H*(1 - H)"
         )
 
 
@@ -555,7 +555,7 @@ class _Search:
         return _Best(problems, row, squares, bool(end.settled[best]), end.squares, flat)
 
     def profiled(self, best: _Best, freedom: int, level: float, sigma: float | None) -> tuple[_Best, Tensor]:
-        """The intervals, and a better fit where one was met on the way to them."""
+        """The intervals, and a better fit if one was found on the way."""
         resolution = _resolution(best.problems.residuals)
         for turn in range(_MAX_REFITS):
             border: Border = border_of(best.squares, freedom, level, sigma, resolution)

@@ -121,7 +121,7 @@ class Unknowns:
     def farthest(self, rows: Tensor) -> Tensor:
         """The largest distance at which a border is searched, for every row, (members, number of coefficients).
 
-        A factor of a thousand from positive ones, or to 1 where that is farther.
+        A factor of a thousand for positive ones, or the distance to 1 if that is larger.
 
         >>> pair = Unknowns((Unknown("a", (), 1.0), Unknown("b", (), 0.0)))
         >>> pair.farthest(torch.tensor([[0.0, 20.0], [-9.0, 0.5]]))
@@ -355,7 +355,7 @@ class Border:
 def border_of(squares: Tensor, freedom: int, level: float, sigma: float | None, resolution: float = 0.0) -> Border:
     """The border at a level: of a known noise by the normal law, of an estimated one by Student's.
 
-    Noise below the `resolution` of the runs counts as that: errors of a run lie in what the fit leaves.
+    Noise below the `resolution` of the runs is raised to it, since the residuals contain the errors of the runs.
     """
     if sigma is not None:
         reach = float(stats.norm.ppf((1 + level) / 2)) ** 2
@@ -368,7 +368,7 @@ def border_of(squares: Tensor, freedom: int, level: float, sigma: float | None, 
 class Profiles:
     """Ends of the intervals (fits, unknowns, 2) on the scale of the fit, infinite where there is no border.
 
-    `better` are rows that lie lower than the fit that was profiled, (fits, all unknowns), NaN where there is none.
+    `better` are rows with smaller squares than the profiled fit, (fits, all unknowns), NaN if there are none.
     """
 
     ends: Tensor
@@ -442,7 +442,7 @@ def profile(problems: Problems, best: Tensor, squares: Tensor, border: Border, f
 def _first_guess(problems: Problems, best: Tensor, border: Border) -> Tensor:
     """The distance at which a quadratic rise would meet the border, (fits, coefficients).
 
-    That is at least the one with all others held, also where a direction is too weak to be inverted.
+    It is at least the distance with all others fixed, also if a direction is too weak to be inverted.
     """
     slopes = problems.derivatives(best, torch.arange(len(best)))
     products, count = slopes.transpose(1, 2) @ slopes, problems.residuals.unknowns.count

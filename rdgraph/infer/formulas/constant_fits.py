@@ -69,7 +69,7 @@ def samples(x: object, y: object, *, weights: object = None, noise: float | None
     if not (np.isfinite(points).all() and np.isfinite(values).all()):
         raise InvalidArgument("expected finite samples, got NaN or infinity; leave these out")
     if noise is not None and not noise > 0:
-        raise InvalidArgument(f"expected a positive noise, got {noise}; leave it out where there is none")
+        raise InvalidArgument(f"expected a positive noise, got {noise}; omit it for data without noise")
     points = np.broadcast_to(points, values.shape)
     if weights is None:
         return Target(points, values, _itself, noise)

@@ -374,7 +374,7 @@ class Gene:
 
 @dataclass(frozen=True)
 class Breeder:
-    """Draws terms in the given functions; the same seed draws the same."""
+    """Draws terms in the given functions; the same seed gives the same terms."""
 
     functions: Sequence[str]
     sets: int

@@ -112,7 +112,7 @@ OF_PARAMETERS: dict[str, tuple[Callable[[float], float], Callable[[float], float
     "sqrt": (math.sqrt, lambda y: y * y),
     "log": (math.log, math.exp),
 }
-#: The function that leaky and gated activations are made of.
+#: The functions in leaky and gated activations.
 KINK, GATE = "relu", "sigmoid"
 #: Functions of single entries that a line may contain besides words, and functions of an affine map added to the state.
 OF_ENTRIES = ("tanh", "relu", "sigmoid", "sin", "cos", "exp", "softplus", "abs")

@@ -141,7 +141,7 @@ def _simple_states(graph: ProbeGraph, width: int) -> Iterator[Array]:
 
 
 def _smaller_graphs(graph: ProbeGraph, *, is_bound: bool) -> Iterator[tuple[ProbeGraph, Array]]:
-    """The graph without one node, or without one edge; edges that go both ways go together."""
+    """The graph without one node, or without one edge; both directions of an edge are removed together."""
     if is_bound:
         return
     weight = dict(zip(graph.edges, map(float, graph.edge_weight), strict=True))
@@ -288,7 +288,7 @@ class Conformity(Answer):
         return layer_properties(self.check.call, self.check.answers.graphs, self.check.precision, self._bound())
 
     def _bound(self) -> tuple[float, str] | None:
-        """The proved constant of the equation with its values, and its norm; None where there is none."""
+        """The proved constant of the equation with its values, and its norm; None if there is none."""
         target, reading = self.comparison.target, self.comparison.reading
         if not self.conforms or target.compared != "field" or not self.system.is_single:
             return None
@@ -353,14 +353,14 @@ def conform(
             Euler's method of length `step`, "flow" the flow to `T`.
         normalisation: of A; symmetric, row, column and none are tried where it is None.
         self_loops: whether A has added self-loops; both are tried where it is None.
-        transposed: whether messages flow against the arrows; both are tried where it is None.
+        transposed: whether messages flow against the edge directions; both are tried where it is None.
         values: of known coefficients; the others are fitted.
         kinds: of coefficients, as in `parse`.
         assume: signs and relations, as in `parse`; scalars are positive unless declared otherwise, channels only where
             declared.
         functions: for a name such as phi, the functions that phi(...) may be.
         operators: rules (adjacency) -> matrix, or (adjacency, state) -> matrix, of operators besides A and L.
-        input_map, output_map: whether an unknown affine map stands before or after the equation.
+        input_map, output_map: whether an unknown affine map precedes or follows the equation.
         shapes: of matrices between two others.
         channels: of the state, where the layer has no such attribute.
         graph: the graph that f(t, x) uses.
@@ -494,7 +494,7 @@ class _Examination:
         return self._result(check, comparison, conforms=True, equation=str(comparison.target), certificate=worth)
 
     def _differing(self, check: LayerCheck, nearest: Comparison, is_certain: bool) -> Conformity:
-        # Rounded numbers may stand next to a fault.
+        # A layer with a fault may also have rounded numbers.
         causes, tried = self._explained(replace(check, is_mixed=True), nearest, is_certain)
         narrower = None if causes else self._narrower(check)
         line = None if causes else recovered_line(check)

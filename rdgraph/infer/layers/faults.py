@@ -82,13 +82,13 @@ def _is_field(tree: sp.Basic) -> bool:
 
 def _whole(tree: sp.Basic) -> Iterator[Edit]:
     text = to_text(tree)
-    yield Edit("sign", "the sign of everything is flipped", text, Negative(tree))
+    yield Edit("sign", "the overall sign is flipped", text, Negative(tree))
     for name in FUNCTIONS:
         if not isinstance(tree, Call):
             yield Edit("activation", f"{name} is applied to the result", text, Call(name, tree))
     freed = Name(FREED, Kind.SCALAR)
-    yield Edit("coefficient", "everything has another factor", text, Times(freed, tree), FREED)
-    yield Edit("coefficient", "something is added to everything", text, Plus(tree, Name(FREED, Kind.CHANNEL)), FREED)
+    yield Edit("coefficient", "the result has another factor", text, Times(freed, tree), FREED)
+    yield Edit("coefficient", "something is added to the result", text, Plus(tree, Name(FREED, Kind.CHANNEL)), FREED)
 
 
 def _everywhere(tree: sp.Basic, is_ruled: bool) -> Iterator[Edit]:
@@ -260,7 +260,7 @@ def explanations(
 ) -> list[Explanation]:
     """Single faults under which the layer agrees, the likeliest first, one of each kind.
 
-    Where there is none, readings that differ in several things are tried, too.
+    If there is none, readings that differ in several properties are tried, too.
     """
     check = replace(check, effort=Effort(effort))
     causes: dict[str, Explanation] = {}

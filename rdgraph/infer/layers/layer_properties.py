@@ -146,13 +146,13 @@ def _mass(call: LayerCall, graph: ProbeGraph, precision: float) -> tuple[LayerPr
     keeps_zero = bool(np.abs(output.sum(axis=0)).max() <= size)
     name = "mass conservation"
     if keeps_zero:
-        return (LayerProperty(name, True, "the outputs of all nodes sum to 0: as a field it keeps the sum"),)
+        return (LayerProperty(name, True, "the outputs of all nodes sum to 0: as a field it conserves the sum"),)
     if output.shape == state.shape and np.abs((output - state).sum(axis=0)).max() <= size:
         return (LayerProperty(name, True, "the sum over the nodes is the same before and after"),)
     degree = graph.adjacency.sum(axis=1)[:, None]
     for word, weight in (("degree", degree), ("root of the degree", np.sqrt(degree))):
         if np.abs((weight * output).sum(axis=0)).max() <= size:
-            return (LayerProperty(name, True, f"sums weighted by the {word} are kept, as a field"),)
+            return (LayerProperty(name, True, f"sums weighted by the {word} are conserved, as a field"),)
     return (LayerProperty(name, False, f"the outputs sum to {output.sum(axis=0)[0]:.4g} in the first channel"),)
 
 
@@ -198,7 +198,7 @@ class Certificate:
     """How far the agreement of a layer with an equation reaches beyond the probes.
 
     `dimension` is the number of coefficients that a polynomial of degree `degree` in the entries of the state has,
-    summed over `graphs`; `rank` counts the independent probes among those that were put on these graphs. Where both are
+    summed over `graphs`; `rank` is the number of independent probes on these graphs. If both are
     equal, every layer of that class which gives the same answers is equal to the equation for all states on these
     graphs, up to rounding, which is amplified by at most `condition`.
     """

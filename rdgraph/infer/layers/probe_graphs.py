@@ -71,7 +71,7 @@ class ProbeGraph:
 
     @property
     def is_directed(self) -> bool:
-        """Whether an edge goes one way only, or weighs differently back."""
+        """Whether some edge has no reverse of the same weight."""
         return not np.array_equal(self.adjacency, self.adjacency.T)
 
     def is_in(self, domain: str) -> bool:
@@ -155,7 +155,7 @@ def read_graphs(given: Any, *, weighted: bool, seed: int = 0) -> tuple[ProbeGrap
 
 
 def read_graph(graph: Any) -> ProbeGraph:
-    """A `ProbeGraph` as it is, or the edges of a `Graph` of this package."""
+    """The `ProbeGraph` of a graph: itself, or from the edges of a `Graph`."""
     if isinstance(graph, ProbeGraph):
         return graph
     if not all(hasattr(graph, name) for name in ("edge_index", "weight", "num_nodes")):

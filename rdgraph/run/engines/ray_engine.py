@@ -69,7 +69,7 @@ class RayEngine:
     def _ray(self) -> Any:
         """Ray, connected when it is first needed."""
         if self._address is None and not any(name in os.environ for name in TOKENS):
-            os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)  # only our own processes know it, no file does
+            os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)  # known to this cluster only, in no file
         ray = import_ray()
         if not ray.is_initialized():
             self._connect(ray)
@@ -116,7 +116,7 @@ class RayEngine:
         return max(1, self._room("cuda") or self._room("cpu"))
 
     def device(self, asked: str) -> str:
-        """cuda where the cluster has cards and auto was asked for; a card by its number is refused, as Ray chooses."""
+        """cuda for "auto" on a cluster with GPUs; a numbered GPU raises InvalidArgument, since Ray chooses the GPU."""
         if asked == "auto":
             return "cuda" if self._room("cuda") else "cpu"
         if asked not in ("cpu", "cuda"):

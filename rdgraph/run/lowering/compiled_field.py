@@ -166,18 +166,18 @@ def why_not_compiled(field: VectorField, *tensors: Tensor) -> str:
     >>> op = rd.generators.path(3).operator("row", dtype=torch.float64)
     >>> field = rd.lower("diffusion", op, {"alpha": torch.tensor(1.0, dtype=torch.float64, requires_grad=True)})
     >>> why_not_compiled(field)
-    'a gradient is asked for'
+    'a gradient is needed'
     """
     if not is_lowered(field):
         return f"a {type(field).__name__} is not a field made by lower"
     if field.system.learned:
         return f"{', '.join(field.system.learned)} is learned, which runs in torch"
     if field.device.type != "cpu":
-        return f"the field lies on {field.device}"
+        return f"the field is on {field.device}"
     if field.dtype not in _REAL:
         return f"its numbers are {field.dtype}"
     if torch.is_grad_enabled() and any(x.requires_grad for x in (*field.tensors(), *tensors)):
-        return "a gradient is asked for"
+        return "a gradient is needed"
     if torch.compiler.is_compiling() or not all(map(_is_plain, tensors)) or _is_watched():
         return "calls are traced or transformed by torch"
     return "" if find_compiler() is not None else "there is no C compiler"
@@ -209,7 +209,7 @@ def compile_field(field: VectorField, channels: int = 1) -> CompiledField:
 
     Raises:
         MissingDependency: there is no C compiler.
-        InvalidArgument: the field is not on a CPU, or not in single or double precision, or a gradient is asked for.
+        InvalidArgument: the field is not on a CPU, or not in single or double precision, or a gradient is needed.
 
     >>> import torch, rdgraph as rd
     >>> ring = rd.generators.ring(4).operator("row", dtype=torch.float64)

@@ -17,9 +17,9 @@ from rdgraph.run.lowering.c_expressions import SourceNames, power_text
 # ---------------------------------------------------------------------- row plan
 # Which arrays a compiled field stores, and in how many passes over the rows it is computed.
 #
-# Everything entrywise is computed where it is used; an array is stored only where an operator or a mixing matrix reads
-# it, since those read other entries. Pass p may read the arrays of the passes before it. One pass computes all products
-# it needs in one loop over the entries of each row.
+# Entrywise expressions are computed where they are used; an array is stored only if an operator or a mixing matrix
+# reads it, since those read other entries. Pass p may read the arrays of the passes before it. One pass computes all
+# products it needs in one loop over the entries of each row.
 
 
 class Product(NamedTuple):
@@ -31,7 +31,7 @@ class Product(NamedTuple):
 
 @dataclass(frozen=True)
 class Stored:
-    """An intermediate array: its name, what it holds, and the pass that computes it."""
+    """An intermediate array: its name, its content, and the pass that computes it."""
 
     name: str
     product: Product

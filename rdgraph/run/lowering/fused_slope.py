@@ -1,8 +1,8 @@
 """c_0*(A@H) + sum_m c_m*phi_m(H, H0) with its gradients, in a few kernels.
 
-Forth: one kernel for the terms, one product that adds them. Back: one kernel for everything that is entrywise and for
-the sums over the nodes, one transposed product that adds the gradient of the terms, one sampled product for weights
-that want a gradient. H is kept, and A@H where its coefficient wants a gradient.
+Forward: one kernel for the terms, one product that adds them. Backward: one kernel for all entrywise gradients and sums
+over the nodes, one transposed product that adds the gradient of the terms, one sampled product for weights that need a
+gradient. H is saved, and A@H if its coefficient needs a gradient.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ class FusedTerms:
         return self.text.gradients[1] is not None
 
     def wants_scale(self, values: Sequence[Tensor]) -> bool:
-        """Whether the coefficient of the product, from those of `field`, wants a gradient."""
+        """Whether the coefficient of the product, from those of `field`, needs a gradient."""
         scale_index = self.places[0]
         return scale_index is not None and values[scale_index].requires_grad
 
@@ -272,15 +272,15 @@ class HeldTranspose:
 
 @dataclass(frozen=True, eq=False)
 class SlopeCall:
-    """The arguments of a slope evaluation except the tensors that may want a gradient.
+    """The arguments of a slope evaluation except the tensors that may need a gradient.
 
     Args:
         terms: The coefficients and the text of the terms.
         pattern: The tensors of A's pattern, as `rdgraph.graphs.kernels.operations` has them.
         function: The generated function, and `code`, which computes the same from torch's own operations.
         one: 1 as a tensor.
-        wants_scale: Whether the coefficient of the product wants a gradient.
-        held: What evaluations share: the weights in the order of the transpose.
+        wants_scale: Whether the coefficient of the product needs a gradient.
+        held: The shared cache of weights in the order of the transpose.
     """
 
     terms: FusedTerms
@@ -425,7 +425,7 @@ class FusedField:
         return self.call.value(self.weights, flat(H), self.start, self.stack).view(H.shape)
 
     def is_tracked(self, H: Tensor) -> bool:
-        """Whether the state, weights, stack or start want a gradient."""
+        """Whether the state, weights, stack or start need a gradient."""
         known = (H, self.weights, self.stack, *(() if self.start is None else (self.start,)))
         return torch.is_grad_enabled() and any(x.requires_grad for x in known)
 

@@ -54,7 +54,7 @@ class KernelRoute:
     ) -> FusedField:  # fmt: skip
         """The field for states like H with the values of its coefficients.
 
-        `leaves` are the tensors behind the field that want a gradient; `stack` and `held` are what many evaluations
+        `leaves` are the tensors of the field that need a gradient; `stack` and `held` are what many evaluations
         share.
         """
         batch = tuple(H.shape[:-2])

@@ -1,7 +1,7 @@
 """Several fields as one: their factored forms combined into one form of the packed state.
 
-The states lie side by side along the channels, so that an operator is applied to all of them in one product. What every
-field does with itself becomes one term with a coefficient for each field (`PerField`), all the rest one atom made of a
+The states lie side by side along the channels, so that an operator is applied to all of them in one product. The terms
+of every field in itself become one term with a coefficient for each field (`PerField`), all others one atom made of a
 block for each field (`Blocks`).
 """
 

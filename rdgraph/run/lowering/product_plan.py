@@ -364,7 +364,7 @@ def _joined(pieces: Iterable[str]) -> str:
 
 
 def _bracketed(text: str) -> str:
-    """Brackets around anything that is not one word, number, call or bracketed piece."""
+    """The text in brackets unless it is a single word, number, call or bracketed piece."""
     return text if _is_closed(text) else f"({text})"
 
 

@@ -1,6 +1,6 @@
 """Splines on equidistant knots in torch: the piece of an entry is computed arithmetically, without synchronisation.
 
-`SOURCE` is this code as it stands, for generated modules, so it uses torch alone.
+`SOURCE` is this code as text, for generated modules, so it uses only torch.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def spline_pieces(controls: torch.Tensor, per_channel: bool = False) -> torch.Te
 class SplinePieces(torch.autograd.Function):
     """Piecewise cubics at a position: sum over p of pieces[..., k, p] (position - k)**p, with k its piece.
 
-    place is (*batch, nodes, channels), pieces (*batch, 1, channels or 1, K + 1, 4). The first and the last piece go on
-    for ever and are straight.
+    position is (*batch, nodes, channels), pieces (*batch, 1, channels or 1, K + 1, 4). The first and the last piece go
+    on for ever and are straight.
     """
 
     @staticmethod
@@ -140,7 +140,8 @@ SOURCE = "\n\n".join(
 
 
 # ---------------------------------------------------------------------- control grid
-# Control values on a grid, where differences are taken without rounding: declared facts hold for the numbers stored.
+# Control values on a grid, where differences are taken without rounding: declared properties hold for the stored
+# numbers.
 #
 # Rounded control values a_j break a declaration by their own last place: with |a| = 1000 and h = 0.01 a slope is off by
 # 0.006 in single precision. So they are whole multiples n_j of a power of two q, the largest of them below 2^22 in
@@ -307,7 +308,7 @@ def learned_shapes(system: System, batch: tuple[int, ...]) -> dict[str, LearnedS
 def given_controls(declaration: LearnedFunction, value: Any) -> Any:
     """The values given for a learned function as control values.
 
-    Tensors are taken as they are, since those of a training come from parameters that cannot break a declaration;
+    Tensors are used unchanged, since those of a training come from parameters that cannot violate a declaration;
     numbers and `LearnedValues` are compared with it.
 
     >>> given_controls(LearnedFunction("phi", knots=3, odd=True), [-1, 0, 1])

@@ -87,7 +87,7 @@ TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5}
 
 @dataclass(frozen=True)
 class HeldOperators:
-    """Operators by letter; they move, and are cut to members, with the field that holds them."""
+    """Operators by name; they move, and are restricted to members, with their field."""
 
     entries: Mapping[str, Operator] = field(default_factory=dict)
 
@@ -103,7 +103,7 @@ class HeldOperators:
         return application(self.entries[name].current(), dtype)
 
     def moved(self, fn: Callable[[Tensor], Tensor]) -> HeldOperators:
-        """The held operators on another device or in another precision, where `fn` puts tensors."""
+        """The held operators on another device or in another precision, where `fn` moves tensors."""
         return self._each(lambda held: moved_operator(held, fn(held.weights), fn))
 
     def member(self, index: tuple[int, ...]) -> HeldOperators:
@@ -313,7 +313,7 @@ class VectorField(nn.Module):
     # ------------------------------------------------------------------ what it is
     @property
     def operator(self) -> Operator:
-        """A as it is now. Weights put in the place of the first ones are free; where L = D - A, D is theirs."""
+        """A with its present weights. Replaced weights are free; where L = D - A, D is recomputed from them."""
         return reweighted_operator(self._operator, self._weights)
 
     @property
@@ -466,7 +466,7 @@ class VectorField(nn.Module):
         return value if isinstance(value, Tensor) else self._constant(float(value))
 
     def forcing(self) -> Tensor | None:
-        """The sum of all terms free of H, (*batch, nodes, channels), or None where there are none."""
+        """The sum of all terms free of H, (*batch, nodes, channels), or None if there are none."""
         if not self._stages.has_forcing:
             return None
         self.system.require_autonomous("a constant forcing")
@@ -476,7 +476,7 @@ class VectorField(nn.Module):
         return forcing.to(start.dtype).expand(start.shape)
 
     def tensors(self) -> tuple[Tensor, ...]:
-        """Every tensor behind the field that wants a gradient: coefficients, edge weights, the start."""
+        """All tensors of the field that need a gradient: coefficients, edge weights, the start."""
         start = () if self._initial is None else (self._initial,)
         every = (self._weights, *self.further.weights, *self._held.values(), *start)
         return tuple(x for x in every if x.requires_grad)

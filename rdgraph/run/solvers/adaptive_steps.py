@@ -357,7 +357,7 @@ class _StepSearch:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Accepted steps and the members that stay: a state beyond the bound is rejected and ends its member.
 
-        The end of the last step may lie behind the last time; there the interpolated state is looked at.
+        The end of the last step may lie beyond the last time; the interpolated state is checked there.
         """
         if arrives.any():
             some = np.flatnonzero(arrives)

@@ -145,7 +145,7 @@ def automatic(field: VectorField, H0: Tensor, t: Any, *, stepped: bool = False) 
     has_degrees = operator.degree is not None
     method, why = family(field.system, has_degrees=has_degrees)
     if stepped and method != "rk4":
-        method, why = "rk4", f"{why}, but Runge-Kutta steps were asked for"
+        method, why = "rk4", f"{why}, but Runge-Kutta steps were requested"
     if method == "exact":
         return Automatic("exact", None, why)
     kind = operator.normalisation if operator.is_normalised else "none" if has_degrees else "free"

@@ -1,6 +1,6 @@
 """Steps in compiled C: when they are used, for the fixed-step loop and dopri5.
 
-Whether a run is compiled depends on its size and on what is asked for, never on what lies in a cache: the same call has
+Whether a run is compiled depends on its size and the requested settings, never on a cache: the same call has
 the same bits every time. Where something is not supported the torch path is taken.
 """
 

@@ -159,7 +159,7 @@ class Powers:
         return self.record.kind
 
     def power(self, k: int) -> np.ndarray:
-        """b_k(A) (X, 1) as it lies on the disk, (n, f + 1), read-only."""
+        """b_k(A) (X, 1) as stored, (n, f + 1), read-only."""
         return self._files[k]
 
     def rows(self, nodes: Any, degree: int | None = None) -> np.ndarray:
@@ -201,7 +201,7 @@ def make_power(folder: Path, k: int, record: PowersRecord) -> np.ndarray:
 
 
 def open_power(folder: Path, k: int, record: PowersRecord, mode: str = "r") -> np.ndarray:
-    """The file of one power as it is, (n, f + 1); the mode r+ is for writing."""
+    """The existing file of one power, (n, f + 1); mode r+ allows writing."""
     path, shape = power_path(folder, k), (record.nodes, record.features + 1)
     remedy = f"remove {folder} and propagate again"
     try:
@@ -272,7 +272,7 @@ def propagate(
         features: X (n, f): numpy, also memory-mapped, or scipy sparse.
         degree: The last power.
         out: The folder of the files, power_000.npy and so on, (n, f + 1) each; the last column is b_k(A) 1.
-        normalisation: How A is made of a graph; b_k is T_k where A is symmetric, else A^k.
+        normalisation: The normalisation of A; b_k is T_k where A is symmetric, else A^k.
         self_loops: The weight of self-loops that are added to a graph.
         precision: float32, or float16 for half the disk; products are computed in float32.
         device: Where products are taken.

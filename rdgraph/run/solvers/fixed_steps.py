@@ -1,8 +1,8 @@
 """The fixed-step loop: steps, waits, freezes and saves, all members at once, without synchronisation.
 
-A member that leaves the finite numbers (or the limit) stays at its last state while the others go on. Where gradients
-are wanted and a member failed, the loop runs a second time and keeps that member out of the step that broke: the
-product of a zero gradient with an infinite slope would otherwise put NaN into every coefficient the members share.
+A member that becomes non-finite (or exceeds the limit) stays at its last state while the others continue. If gradients
+are needed and a member failed, the loop runs a second time without the failing step of that member: the product of a
+zero gradient with an infinite slope would otherwise make every coefficient shared by the members NaN.
 """
 
 from __future__ import annotations

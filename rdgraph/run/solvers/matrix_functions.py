@@ -1,6 +1,6 @@
 """Functions of many small matrices at once, entry by entry: exp, phi1, powers, polynomials and norms.
 
-Matrices have their two axes in front, (F, F, ...), and everything behind is a batch; numbers are matrices of size 1.
+Matrices have their two axes in front, (F, F, ...), and the other axes are a batch; numbers are matrices of size 1.
 Products are written out as sums of F terms, so that the bits of a matrix do not depend on the others, which library
 products do not guarantee. Nothing synchronises with the host.
 """

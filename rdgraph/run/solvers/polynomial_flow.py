@@ -111,7 +111,7 @@ class Levels:
         return (left_out.sum(0) / gain).amax((-2, -1))
 
 
-@cache  # without an end: recorded passes know the tables by their addresses alone
+@cache  # unbounded: recorded passes refer to the tables by address
 def _levels(degrees: tuple[int, ...]) -> Levels:
     return Levels(degrees)
 
@@ -473,10 +473,10 @@ def apply_polynomial(
     """sum_k series[k] b_k(A) x with as many products as the degree; series (K + 1, *batch or 1, 1, 1 or d).
 
     With `members`, series and x are those of some members of a batch, whose weights the operator has for all of them.
-    b_k is A^k ("taylor") or T_k(A) ("chebyshev"). Horner's rule forward; backward with the vectors b_k(A') g, of which
-    the gradients in x, in the coefficients and in the edge weights are made. Only the latter need the states of the
-    forward pass; otherwise nothing but x is kept. With a `segment` > 0 no more vectors than that are held at a time,
-    and the states are computed twice; see `rdgraph.run.solvers.polynomial_products`.
+    b_k is A^k ("taylor") or T_k(A) ("chebyshev"). Horner's rule forward; backward with the vectors b_k(A') g, which
+    give the gradients in x, in the coefficients and in the edge weights. Only the latter need the states of the forward
+    pass; otherwise only x is saved. With a `segment` > 0 at most that many vectors are held at a time, and the states
+    are computed twice; see `rdgraph.run.solvers.polynomial_products`.
 
     >>> op = Operator.from_csr([0, 1, 2], [1, 0], torch.ones(2, dtype=torch.float64), normalisation="row")
     >>> c = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64).reshape(3, 1, 1)

@@ -60,7 +60,7 @@ class Polynomial(torch.autograd.Function):
         for first in range(0, degree + 1, size):
             stack = x.new_empty((min(size, degree + 1 - first), *x.shape))
             one, two = _ascend(product, stack, first, ctx.doubled, one, two)
-            if first + size <= degree:  # copies, so that this stack is not held on to
+            if first + size <= degree:  # copies, so that this stack can be freed
                 one, two = one.clone(), None if two is None else two.clone()
             part, slope = _moments(stack, x, series[first : first + size])
             total = part if total is None else total.add_(part)

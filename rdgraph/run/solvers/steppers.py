@@ -299,7 +299,7 @@ class RungeKutta:
         return StepResult(combine(H, dt, self._weights, slopes), slopes[0])
 
     def _fused(self, H: Tensor, dt: Tensor) -> StepResult | None:
-        """The step as one operation for autograd, where generated kernels compute a field that knows no time."""
+        """The step as one operation for autograd, if generated kernels compute an autonomous field."""
         if self._is_timed or not torch.is_grad_enabled() or not use_fused(H):
             return None
         make_fused = getattr(self.field, "fused", None)

@@ -45,7 +45,7 @@ def run_pytest(folder: Path) -> subprocess.CompletedProcess[str]:
 
 def test_an_expectation_fails_with_the_hints() -> None:
     assert expectation("2*H")(lambda x, edge_index: 2 * x).conforms
-    with pytest.raises(pytest.fail.Exception, match=r"everything has another factor: 2\.5"):
+    with pytest.raises(pytest.fail.Exception, match=r"the result has another factor: 2\.5"):
         expectation("2*H")(lambda x, edge_index: 5 * x)
 
 

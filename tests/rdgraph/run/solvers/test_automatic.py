@@ -114,7 +114,7 @@ def test_with_the_adjoint_the_default_steps() -> None:
     field = rd.lower("BS", GRAPH.operator(dtype=F64), {"alpha": 1.0, "beta": torch.tensor(0.5, dtype=F64)})
     sol = rd.solve(field, state(), [0.0, 1.0], adjoint=True)
     assert sol.method == "rk4"
-    assert "steps were asked for" in sol.reason
+    assert "Runge-Kutta steps" in sol.reason
     truth = rd.solve(field, state(), [0.0, 1.0], "exact")
     torch.testing.assert_close(sol.final, truth.final, rtol=2e-3, atol=2e-3)
 
