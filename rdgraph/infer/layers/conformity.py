@@ -13,12 +13,12 @@ import sympy as sp
 
 from rdgraph.answers import Answer, Status
 from rdgraph.errors import InvalidArgument, RdgraphError
+from rdgraph.infer.layers.coefficient_fit import Shape, Values
 from rdgraph.infer.layers.equation_target import Target, right_hand_side
 from rdgraph.infer.layers.faults import EXPLANATION_EFFORT, Explanation, Hint, attention_hint, explanations
 from rdgraph.infer.layers.layer_call import Adaptor, LayerCall
 from rdgraph.infer.layers.layer_check import Comparison, LayerCheck, first_agreeing, read_values
 from rdgraph.infer.layers.layer_properties import Certificate, LayerProperty, certificate, layer_properties
-from rdgraph.infer.layers.letter_fit import Shape, Values
 from rdgraph.infer.layers.probe_graphs import (
     ProbeGraph,
     Reading,

@@ -16,9 +16,9 @@ import sympy as sp
 from rdgraph.errors import RdgraphError
 from rdgraph.infer.fit.damped_steps import Effort
 from rdgraph.infer.formulas.slopes_and_inverses import GATE, KINK
+from rdgraph.infer.layers.coefficient_fit import FREED
 from rdgraph.infer.layers.equation_target import Target
 from rdgraph.infer.layers.layer_check import Comparison, LayerCheck, array_word
-from rdgraph.infer.layers.letter_fit import FREED
 from rdgraph.infer.layers.probe_graphs import Reading, declared_readings, differences, neighbouring_readings
 from rdgraph.language.printer import to_text
 from rdgraph.language.tree import (

@@ -12,9 +12,7 @@ import sympy as sp
 
 from rdgraph.infer.fit.damped_steps import Effort
 from rdgraph.infer.formulas.slopes_and_inverses import OF_PARAMETERS
-from rdgraph.infer.layers.equation_target import Target
-from rdgraph.infer.layers.layer_call import LayerCall
-from rdgraph.infer.layers.letter_fit import (
+from rdgraph.infer.layers.coefficient_fit import (
     FREED,
     STARTS,
     Fit,
@@ -25,6 +23,8 @@ from rdgraph.infer.layers.letter_fit import (
     parameter_guesses,
     unknown_coefficients,
 )
+from rdgraph.infer.layers.equation_target import Target
+from rdgraph.infer.layers.layer_call import LayerCall
 from rdgraph.infer.layers.probe_graphs import Reading
 from rdgraph.infer.layers.probe_stack import Answers, OperatorRule, Probe, Stack
 from rdgraph.language.assumptions import Assumptions

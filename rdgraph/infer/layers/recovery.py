@@ -13,6 +13,7 @@ import sympy as sp
 from rdgraph.answers import Answer, Status
 from rdgraph.infer.fit.damped_steps import Effort
 from rdgraph.infer.formulas.slopes_and_inverses import BESIDE_THE_STATE, GATES, OF_ENTRIES, inverses, is_in_range
+from rdgraph.infer.layers.coefficient_fit import LEAST
 from rdgraph.infer.layers.equation_target import Target, right_hand_side
 from rdgraph.infer.layers.layer_call import Adaptor, LayerCall
 from rdgraph.infer.layers.layer_check import NEAR, Comparison, LayerCheck
@@ -25,7 +26,6 @@ from rdgraph.infer.layers.layer_properties import (
     reach_of,
     slopes,
 )
-from rdgraph.infer.layers.letter_fit import LEAST
 from rdgraph.infer.layers.probe_graphs import Reading, declared_readings, read_graph, read_graphs
 from rdgraph.infer.layers.probe_stack import Probe, Stack, ask
 from rdgraph.language.reader import Vocabulary, read_expression

@@ -22,8 +22,7 @@ from rdgraph.graphs.kernels.row_order import Rows
 from rdgraph.language.factored_form import Entrywise, Term, terms_of
 from rdgraph.language.normal_form import H0, H
 from rdgraph.language.tree import Kind
-from rdgraph.run.lowering.generated_function import GeneratedFunction
-from rdgraph.run.lowering.torch_source import coefficient_code
+from rdgraph.run.lowering.torch_source import GeneratedFunction, coefficient_code
 from rdgraph.vocabulary.functions import FUNCTIONS
 from rdgraph.vocabulary.learned_functions import is_key
 

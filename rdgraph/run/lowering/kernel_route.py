@@ -11,8 +11,8 @@ from torch import Tensor
 from rdgraph.graphs.kernels.devices import can_fuse, use_fused
 from rdgraph.graphs.operator import Operator
 from rdgraph.run.lowering.fused_slope import FusedField, FusedTerms, HeldTranspose, SlopeCall, flat
-from rdgraph.run.lowering.generated_function import GeneratedFunction
 from rdgraph.run.lowering.lowering_stages import Lowered
+from rdgraph.run.lowering.torch_source import GeneratedFunction
 
 
 @dataclass(frozen=True, eq=False)

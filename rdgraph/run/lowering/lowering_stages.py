@@ -18,9 +18,8 @@ from rdgraph.language.tree import Kind
 from rdgraph.language.unfolding import lowerable
 from rdgraph.run.lowering.coefficients import valued_letters
 from rdgraph.run.lowering.fused_slope import FusedTerms, fused_terms
-from rdgraph.run.lowering.generated_function import GeneratedFunction
 from rdgraph.run.lowering.product_plan import schedule
-from rdgraph.run.lowering.torch_source import module_source
+from rdgraph.run.lowering.torch_source import GeneratedFunction, module_source
 from rdgraph.systems.system import System
 
 #: The functions of a generated module by name.

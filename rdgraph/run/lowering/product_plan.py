@@ -18,10 +18,9 @@ from rdgraph.language.printer import to_text
 from rdgraph.language.reader import Vocabulary, start_of
 from rdgraph.language.sympy_form import from_sympy
 from rdgraph.language.tree import Kind
-from rdgraph.run.lowering.generated_function import GeneratedFunction
 from rdgraph.run.lowering.packed_form import PACKED, PACKED_START, Blocks, PerField, needs_packing, packed_form
 from rdgraph.run.lowering.splines import spline_call
-from rdgraph.run.lowering.torch_source import coefficient_code, function_code, matrix_code, safe_name
+from rdgraph.run.lowering.torch_source import GeneratedFunction, coefficient_code, function_code, matrix_code, safe_name
 from rdgraph.vocabulary.learned_functions import LearnedFunction, is_key
 
 Key = tuple[Word, sp.Expr]

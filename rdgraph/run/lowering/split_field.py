@@ -16,10 +16,9 @@ from rdgraph.language.normal_form import H, State
 from rdgraph.language.reader import TIME_LETTER
 from rdgraph.language.tree import Kind
 from rdgraph.run.lowering.field_blocks import side_by_side
-from rdgraph.run.lowering.generated_function import GeneratedFunction
 from rdgraph.run.lowering.lowering_stages import Code, coefficient_letters, compiled, lowered_forms
 from rdgraph.run.lowering.product_plan import schedule
-from rdgraph.run.lowering.torch_source import module_source
+from rdgraph.run.lowering.torch_source import GeneratedFunction, module_source
 from rdgraph.run.lowering.vector_field import VectorField
 from rdgraph.systems.system import System
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache, singledispatch
 from typing import Any
 
@@ -13,7 +14,6 @@ import torch
 from torch import Tensor
 
 from rdgraph.errors import InvalidArgument, NotApplicable
-from rdgraph.run.lowering.generated_function import GeneratedFunction
 from rdgraph.run.lowering.packed_form import PerField
 from rdgraph.run.lowering.splines import SOURCE as SPLINE
 from rdgraph.theory.equality.function_registration import POINTS
@@ -72,6 +72,29 @@ def _template(record: ElementwiseFunction) -> str:
             f"{float(expected[at]):g} at x = {POINTS[at]}"
         )
     return template
+
+
+# ---------------------------------------------------------------------- functions
+@dataclass(frozen=True)
+class GeneratedFunction:
+    """The body of one generated function with its arguments in order and coefficients by generated name."""
+
+    name: str
+    arguments: tuple[str, ...]
+    coefficients: tuple[sp.Expr, ...]
+    lines: tuple[str, ...]
+    steps: tuple[str, ...]
+    products: int
+    mixes: int
+
+    @property
+    def coefficient_names(self) -> tuple[str, ...]:
+        return tuple(f"c{i}" for i in range(len(self.coefficients)))
+
+    @property
+    def coefficient_function(self) -> str:
+        """The name of the generated function that computes the coefficients."""
+        return "coefficients" if self.name == "field" else f"{self.name}_coefficients"
 
 
 # ---------------------------------------------------------------------- coefficients

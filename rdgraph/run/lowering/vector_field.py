@@ -26,13 +26,12 @@ from rdgraph.run.lowering.coefficients import (
 )
 from rdgraph.run.lowering.field_blocks import FieldBlocks
 from rdgraph.run.lowering.fused_slope import FusedField, HeldTranspose
-from rdgraph.run.lowering.generated_function import GeneratedFunction
 from rdgraph.run.lowering.kernel_route import KernelRoute
 from rdgraph.run.lowering.lowering_stages import Code, coefficient_symbol, lowered
 from rdgraph.run.lowering.packed_form import PACKED, PACKED_START
 from rdgraph.run.lowering.product_plan import ProductPlan
 from rdgraph.run.lowering.splines import LearnedShape
-from rdgraph.run.lowering.torch_source import coefficient_code, evaluated
+from rdgraph.run.lowering.torch_source import GeneratedFunction, coefficient_code, evaluated
 from rdgraph.systems.further_operators import FurtherOperators
 from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System

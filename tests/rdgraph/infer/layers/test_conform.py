@@ -10,7 +10,7 @@ from torch import Tensor
 import rdgraph as rd
 from rdgraph.errors import InvalidArgument, LanguageError, NotApplicable
 from rdgraph.infer.layers import layer_check
-from rdgraph.infer.layers.letter_fit import LEAST
+from rdgraph.infer.layers.coefficient_fit import LEAST
 from rdgraph.infer.layers.probe_graphs import ProbeGraph, probe_graphs
 from tests.rdgraph.infer.layers.layers import Gated, Mixed, mean, neighbours, released_filter_bank, symmetric_mean
 

@@ -10,10 +10,10 @@ import pytest
 import rdgraph as rd
 from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.normalisation import dense_operator
+from rdgraph.infer.layers.coefficient_fit import Unknowns, _searched, unknown_coefficients
 from rdgraph.infer.layers.equation_target import Target, degree_of, longest_word, right_hand_side
 from rdgraph.infer.layers.faults import single_faults
 from rdgraph.infer.layers.layer_properties import monomials
-from rdgraph.infer.layers.letter_fit import Unknowns, _searched, unknown_coefficients
 from rdgraph.infer.layers.probe_graphs import (
     ProbeGraph,
     Reading,
