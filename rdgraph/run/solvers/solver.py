@@ -18,7 +18,7 @@ from rdgraph.run.solvers.compiled_steps import ADAPTIVE_EVALUATIONS, Compilation
 from rdgraph.run.solvers.fixed_steps import Integration, Timetable, choose, integrate_fixed, is_within, make_timetable
 from rdgraph.run.solvers.noise import BrownianPath, EulerMaruyama, read_seeds
 from rdgraph.run.solvers.solution import RunStatus, Solution, Stats
-from rdgraph.run.solvers.splitting import ExponentialEulerMaruyama, FieldStrang, Imex
+from rdgraph.run.solvers.splitting import ExponentialEulerMaruyama, Imex, make_field_strang, make_strang
 from rdgraph.run.solvers.steppers import Splitting, Stepper, first_is_nan, fixed_stepper
 from rdgraph.run.solvers.trackers import Measure, Recorder, Tracker
 from rdgraph.vocabulary.methods import FOR_NOISE, WITH_ADJOINT, Method, Tableau, find_method
@@ -314,11 +314,8 @@ class _Task:
             return EulerMaruyama(field.prepared(), self.noise)
         if self.noise is not None:
             return ExponentialEulerMaruyama(field.prepared(), self.noise, start, rtol)
-        if not field.system.is_single:
-            return Splitting(field, FieldStrang(field, start, rtol))
-        from rdgraph.run.solvers.splitting import make_strang
-
-        return Splitting(field, make_strang(field, rtol=rtol))
+        is_single = field.system.is_single
+        return Splitting(field, make_strang(field, rtol=rtol) if is_single else make_field_strang(field, start, rtol))
 
 
 def _tracked(integrate: Callable[[], Integration], trackers: Sequence[Tracker], saves: int) -> Integration:

@@ -19,7 +19,7 @@ from rdgraph.run.lowering.split_field import SplitField
 from rdgraph.run.lowering.vector_field import VectorField
 from rdgraph.run.solvers.automatic import measured_rates
 from rdgraph.run.solvers.solver import solve
-from rdgraph.run.solvers.splitting import ExactPart, FieldStrang
+from rdgraph.run.solvers.splitting import ExactPart, make_field_strang
 from rdgraph.theory.method_choice import bounded_rates
 from rdgraph.theory.rate_bounds import rates_of_parts
 from tests.property_examples import examples
@@ -214,7 +214,7 @@ def test_narrow_states_stay_near(method: str) -> None:
 def test_fields_that_do_not_know_each_other_are_split_as_each_alone() -> None:
     field = made(ALONE, "row")
     H0 = start_for(field, channels=2)
-    assert FieldStrang(field, H0).is_closed
+    assert make_field_strang(field, H0).is_closed
     sol = solve(field, H0, [0.0, 1.0], "strang", step=0.25)
     for k, text in enumerate(ALONE.split("; ")):
         single = made(text, "row")
