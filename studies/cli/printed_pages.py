@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from rdgraph.systems.system import System
 
 _COLOURS = {"holds": "green", "holds if": "yellow", "false": "red", "undecided": "magenta"}
-#: Under the claim, beside the status.
+#: Indentation below the title of a claim.
 _INDENT = " " * 10
 _STATUS = {"ok": "green", "info": "dim", "if": "yellow", "problem": "bold red", "unknown": "magenta"}
 _VERDICT = {"safe": "green", "safe if": "yellow", "unsafe": "red", "undecided": "magenta"}
 
 
 def catalogue_table(entries: Iterable[CatalogueEntry]) -> RecordList:
-    """Names, equations (a right-hand side alone is that of dH/dt), usual numbers and sources."""
+    """Names, equations (a right-hand side alone is that of dH/dt), typical parameters and sources."""
     rows = [
         [
             e.name,
@@ -46,7 +46,7 @@ def catalogue_table(entries: Iterable[CatalogueEntry]) -> RecordList:
 
 
 def _lines(equation: str) -> str:
-    """One equation below the other."""
+    """The equations, each on a line."""
     return equation.replace("; ", "\n")
 
 
@@ -55,7 +55,7 @@ def _numbers(parameters: Mapping[str, float]) -> str:
 
 
 def entry_panel(entry: CatalogueEntry) -> Panel:
-    """One system of the catalogue: equations, source, usual numbers."""
+    """One system of the catalogue: equations, source, typical parameters."""
     several = not entry.system.is_single
     lines = [f"{'' if several else 'dH/dt = '}[cyan]{escape(_lines(entry.equation))}[/]"]
     lines += [f"fields: {escape(', '.join(entry.system.fields))}"] if several else []
@@ -70,7 +70,7 @@ def entry_panel(entry: CatalogueEntry) -> Panel:
 
 
 def system_table(system: System) -> Table:
-    """What a system of several fields is: LaTeX, the matrix symbol or why there is none, and what moves each field."""
+    """A system of several fields: LaTeX, the matrix symbol or why there is none, and the terms of each field."""
     from rdgraph.errors import NotApplicable
     from rdgraph.reports.coupling_words import coupling_words
 
@@ -140,7 +140,7 @@ def _claim_line(claim: Claim, width: int) -> Text:
 
 
 def _gist(claim: Claim) -> list[Text]:
-    """The condition under which a claim holds, or what refutes it, as far as it fits in a line."""
+    """The condition of a claim or its counterexample, cut to one line."""
     gist = f"if {claim.condition}" if claim.condition else claim.witness and f"witness: {claim.witness}"
     return [Text(f"{_INDENT}{gist}", style="dim", no_wrap=True, overflow="ellipsis")] if gist else []
 

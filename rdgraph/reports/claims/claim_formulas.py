@@ -25,7 +25,7 @@ def all_hold(e: Evidence) -> ClaimVerdict:
 
 
 def same(formula_found: sp.Expr | None, claimed: object, **signs: str) -> bool:
-    """Whether two formulas agree for all letters of the given signs (positive by default).
+    """Whether two formulas agree for all coefficients of the given signs (positive by default).
 
     Branches, moduli and maxima are resolved at many exact points; the formulas in force there must be identical.
 
@@ -68,7 +68,7 @@ def in_force(formula: sp.Basic, point: Point) -> sp.Basic:
 
 
 def points(letters: Iterable[sp.Symbol], count: int = _SAMPLES, seed: int = 0) -> Iterator[dict[sp.Symbol, sp.Expr]]:
-    """Exact points over several orders of magnitude, signs as the letters say; denominators that avoid borders."""
+    """Exact points over several orders of magnitude and with the signs of the coefficients, away from borders."""
     ordered = sorted(set(letters), key=str)
     generator = random.Random(seed)
     for _ in range(count):

@@ -230,7 +230,7 @@ def verify(name: str | None = None, progress: Callable[[Claim], None] | None = N
 
     Args:
         name: of a claim, a group or a system; without it, all.
-        progress: is told of every claim that was decided.
+        progress: called with every claim after it was decided.
 
     Returns:
         The claims with their verdicts and evidence.

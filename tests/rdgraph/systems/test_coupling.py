@@ -216,7 +216,7 @@ def test_symbols_by_hand() -> None:
         ("u' = u@W; v' = u", "mixes channels"),
         ("u' = u*(A@v); v' = u", "is nonlinear and couples nodes"),
         ("u' = A@(u*v); v' = u", "is nonlinear and couples nodes"),
-        ("u' = -u; v' = B@u where B signed", "the operator B has eigenvectors of its own"),
+        ("u' = -u; v' = B@u where B signed", "the operator B"),
     ],
 )
 def test_what_has_no_symbol_says_why(text: str, reason: str) -> None:

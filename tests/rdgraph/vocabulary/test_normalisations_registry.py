@@ -70,7 +70,7 @@ def test_the_weights_are_the_textbook_matrices(name: str) -> None:
 )
 @pytest.mark.filterwarnings("ignore:(divide|invalid):RuntimeWarning")
 def test_a_false_claim_is_refused_with_a_graph(entry: Any, facts: dict[str, Any], claim: str) -> None:
-    with pytest.raises(InvalidArgument, match=f"{claim}.*false on the graph with the weights \\[\\["):
+    with pytest.raises(InvalidArgument, match=f"{claim}.*On the graph with the weights \\[\\["):
         rd.register_normalisation("wrong", entry, **facts)
     assert "wrong" not in records
 
@@ -78,8 +78,8 @@ def test_a_false_claim_is_refused_with_a_graph(entry: Any, facts: dict[str, Any]
 @pytest.mark.parametrize(
     ("name", "entry", "facts", "text"),
     [
-        ("row", lazy, {}, "a normalisation already"),
-        ("free", lazy, {}, "a normalisation already"),
+        ("row", lazy, {}, "taken by another normalisation"),
+        ("free", lazy, {}, "taken by another normalisation"),
         ("a b", lazy, {}, "letters, digits"),
         ("mine", lazy, {"norm": "3"}, "a norm among"),
         ("mine", lambda w: w, {}, "plain arithmetic"),
