@@ -123,7 +123,7 @@ class Answer:
             return self.value and self.status.is_certain
         raise TypeError(
             f"{type(self).__name__} with the value {self.value} is not a yes-or-no answer, so it has no truth value; "
-            "use .value, or compare .status"
+            "ask for .value, or compare .status"
         )
 
     # ------------------------------------------------------------------ in words
