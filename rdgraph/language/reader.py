@@ -300,7 +300,7 @@ class _Reader:
             expected, got, remedy = "an expression", problem.msg or "invalid syntax", REMEDIES["syntax"]
             words = [word for word in _NAME.finditer(flat) if keyword.iskeyword(word[0])]
             if words:
-                at, got = words[0].start(), f"{words[0][0]!r}"
+                at, got = words[0].start(), f"{words[0][0]!r}, a Python keyword"
                 remedy = REMEDIES["keyword"].format(name=words[0][0])
             elif gap := _ADJACENT.search(self.text.rstrip(), self.indent):
                 at, expected, remedy = gap.end(), "an operator between factors", REMEDIES["factors"]

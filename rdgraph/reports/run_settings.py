@@ -151,7 +151,7 @@ class RunSettings:
         """Admissible coefficients, with the largest row sum s >= 1."""
         return self.system.domain.where(sp.Ge(symbols.s, 1, evaluate=False))
 
-    def own(self, expression: sp.Expr) -> sp.Expr:
+    def internal(self, expression: sp.Expr) -> sp.Expr:
         """A public expression in internal symbols, with the value of s where the graph is known."""
         known = {sp.Symbol(name): x for name, x in self.system.algebra.symbols.items()}
         known |= {sp.Symbol(x.name): x for x in (symbols.s, symbols.R, symbols.lam)}

@@ -227,6 +227,7 @@ def preflight_command(
     coefficient: Coefficients = None,
     assume: Assumptions = None,
     values: Values = None,
+    everything: Annotated[bool, typer.Option("--all", help="Print every finding.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Check a run before it starts: is it safe, and what will happen? Exits 1 if it is unsafe."""
@@ -243,7 +244,7 @@ def preflight_command(
     if as_json:
         _print_json(report.to_dict())
     else:
-        console.print(printed_pages.report_page(report))
+        console.print(printed_pages.report_page(report, everything=everything))
     if report.outcome == UNSAFE:
         raise typer.Exit(1)
 

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rdgraph.reals.basis import ALONE
+from rdgraph.wording import counted
 from studies.cli.fitted_table import RecordList
 
 if TYPE_CHECKING:
@@ -157,17 +158,24 @@ def _evidence(claim: Claim) -> list[RenderableType]:
     return [Padding(Group(*parts), (0, 0, 1, len(_INDENT)))]
 
 
-def report_page(report: Report) -> RenderableType:
-    """The equations and settings of a run, the findings of its preflight, and the verdict."""
+#: Topics of a preflight that are printed although they decide nothing.
+_BACKGROUND = ("method", "graph", "isolated nodes")
+
+
+def report_page(report: Report, *, everything: bool = False) -> RenderableType:
+    """The equations and settings of a run, the findings that decide, or all of them, and the verdict."""
     settings = ", ".join(f"{k} = {v}" for k, v in report.settings.items())
     table = Table(box=box.SIMPLE, show_header=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for f in report.findings:
+    printed = [f for f in report.findings if everything or f.outcome != "info" or f.topic in _BACKGROUND]
+    for f in printed:
         text = Text(f.text)
-        table.add_row(
-            f.topic, Text(f.outcome, _STATUS[f.outcome]), text.append(f"\n{f.reason}", "dim") if f.reason else text
-        )
+        if f.reason:
+            text.append(f"\n{f.reason}", "dim")
+        table.add_row(f.topic, Text(f.outcome, _STATUS[f.outcome]), text)
     panel = Panel(Group(equation_line(report.system), Text(settings)), title="preflight", title_align="left")
-    return Group(panel, table, Text("verdict: ").append(report.verdict, _VERDICT[report.outcome]))
+    others = len(report.findings) - len(printed)
+    hint = [Text(f"--all shows {counted(others, 'further finding')}", "dim"), Text("")] if others else []
+    return Group(panel, table, *hint, Text("verdict: ").append(report.verdict, _VERDICT[report.outcome]))

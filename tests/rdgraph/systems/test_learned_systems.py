@@ -1,4 +1,4 @@
-"""Learned functions in equations: declarations travel with the text, names give way, mistakes are told."""
+"""Learned functions in equations: declarations travel with the text, names give way, mistakes raise errors."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def test_preflight_with_and_without_a_graph() -> None:
     assert "lam in [0, 1]" in next(f.text for f in page.findings if f.topic == "graph")
     stepped = rd.preflight("F", normalisation="lazy", method="euler", step=0.1, values=values)
     assert stepped.status == "undecided"
-    # 1 <= 2/(alpha lam) on [0, 1], but not on [0, 2]: nothing false is said
+    # 1 <= 2/(alpha lam) on [0, 1], but not on [0, 2]
     long = rd.preflight("diffusion", normalisation="lazy", method="euler", step=1.5, values={"alpha": 1})
     assert long.status == "undecided"
 
