@@ -83,7 +83,7 @@ def check_alone(
     for group in grouped(trials):
         model = trials[group[0]].config.model
         assert isinstance(model, EquationSettings)
-        manners.add(model.manner)
+        manners.add(model.integration)
         batch = together([trials[k] for k in group], dtype)
         batch.advance(EPOCHS)
         history = batch.outcome().history
@@ -96,7 +96,7 @@ def check_alone(
             for name in ("encoder_weight", "decoder_weight"):
                 found, expected = batch.parts[name][member], single.parts[name][0]
                 torch.testing.assert_close(found, expected, rtol=20 * tolerance, atol=20 * tolerance, msg=texts[k])
-            means = batch.model.letter_means()[member]  # type: ignore[operator]
+            means = batch.model.coefficient_means()[member]  # type: ignore[operator]
             assert set(means) == set(single.model.coefficients())  # type: ignore[operator]
             for name, value in single.model.coefficients().items():  # type: ignore[operator]
                 assert means[name] == pytest.approx(
