@@ -206,7 +206,7 @@ def test_errors_of_other_files_name_them_too(tmp_path: Path) -> None:
         NodeData.from_files(edges, tmp_path / "odd.parquet", features=[])
     twice = pa.table({"id": [1, 1, 2, 3], "label": Y})
     parquet.write_table(twice, tmp_path / "twice.parquet")
-    with pytest.raises(FileError, match="expected an id of its own"):
+    with pytest.raises(FileError, match="unique id"):
         NodeData.from_files(edges, tmp_path / "twice.parquet")
 
 

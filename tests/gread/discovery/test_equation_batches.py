@@ -273,12 +273,12 @@ def test_several_rounds_are_like_one(monkeypatch: pytest.MonkeyPatch) -> None:
     config = Config(GreadSettings(**SMALL, adjacency="original"))
     options: dict[str, Any] = {"splits": [0, 1], "epochs": 6, "device": "cpu"}
     whole = train_equations(lines, karate(), config, **options)
-    monkeypatch.setattr(equation_batches, "_rounds", lambda *given: 3)
+    monkeypatch.setattr(equation_batches, "_round_count", lambda *given: 3)
     parts = train_equations(lines, karate(), config, on_progress=heard.append, **options)
     assert [(one.equation, one.val, one.test) for one in parts] == [(one.equation, one.val, one.test) for one in whole]
     assert heard[-1].share == pytest.approx(1.0)
     monkeypatch.undo()
-    assert equation_batches._rounds(10**9, karate(), config.gread, "cpu") > 1
+    assert equation_batches._round_count(10**9, karate(), config.gread, "cpu") > 1
 
 
 def test_after_the_time_nothing_further_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
