@@ -1,4 +1,4 @@
-"""`EquationSettings`: a network around an equation that shares its batch with networks around other equations."""
+"""`EquationSettings`: a network around an equation, in a batch with networks around other equations."""
 
 from __future__ import annotations
 

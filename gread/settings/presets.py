@@ -1,11 +1,11 @@
-"""Presets: published settings as data, each with its source; and the published accuracies beside them.
+"""Presets: published settings as data, each with its source, and the published accuracies.
 
-paper     the best settings of the GREAD paper, seven reactions on nine data sets. The paper is silent about
-          self-loops, the hidden layers of encoder and decoder and the ReLU after the flow; these come from the authors'
-          released settings of the same data set.
-authors   what the authors released with their code: BS on nine data sets.
-published what the authors of the compared networks, or of the comparisons they are quoted from, published; a csv file
-          for each network, with a source in every row.
+paper     the best settings of the GREAD paper, seven reactions on nine data sets. The paper does not state self-loops,
+          the hidden layers of encoder and decoder and the ReLU after the flow; these are those of the authors' released
+          settings for the same data set.
+authors   the settings released with the authors' code: BS on nine data sets.
+published the settings published by the authors of the compared networks, or in the comparisons that quote them; a csv
+          file for each network, with a source in every row.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from rdgraph.errors import InvalidArgument, UnknownName
 if TYPE_CHECKING:  # loads sympy, which the names of presets do not need
     from gread.settings.config import Config
 
-#: The data set that the papers up to GREAD call cornell.
+#: The names here of printed data sets: papers up to GREAD mean the old version of cornell.
 _NAMES = {"cornell": "cornell_old"}
 _FILES = {"paper": "paper_settings.csv", "authors": "authors_settings.csv"}
-#: Presets of the compared networks, and the folder with a file for each of them.
+#: The presets of the compared networks, and the folder with a file for each of them.
 PUBLISHED, _FOLDER = "published", "models"
-#: Columns that are called otherwise in a configuration.
+#: Columns with another name in a configuration.
 _RENAMED = {"solver": "method"}
-#: What the paper leaves open.
+#: The settings that the paper does not state.
 BORROWED = ("self_loops", "encoder_mlp", "decoder_mlp", "relu")
 
 
@@ -57,7 +57,7 @@ class Published:
 
 
 def data_name(printed: str) -> str:
-    """The name here of a data set that the paper prints.
+    """The name here of a data set in the paper.
 
     >>> data_name("cornell"), data_name("cora")
     ('cornell_old', 'cora')
@@ -76,7 +76,7 @@ def presets() -> tuple[Preset, ...]:
 
 
 def preset_names() -> tuple[str, ...]:
-    """The names of all presets; their settings are not read.
+    """The names of all presets, without reading their settings.
 
     >>> preset_names()[0]
     'paper/BS/texas'
@@ -85,7 +85,7 @@ def preset_names() -> tuple[str, ...]:
 
 
 def named_preset(name: str) -> Preset:
-    """The preset of that name; of the others nothing is read but the name.
+    """The preset with that name, without reading the others.
 
     >>> named_preset("paper/BS/texas").config.model.time
     1.46
@@ -98,23 +98,23 @@ def named_preset(name: str) -> Preset:
 
 @cache
 def _readers() -> dict[str, Callable[[], Preset]]:
-    """A function for each preset by name, which reads it."""
+    """A function that reads each preset, by name."""
     authors = {row["dataset"]: row for row in _rows("authors_settings.csv")}
-    found: dict[str, Callable[[], Preset]] = {}
+    readers: dict[str, Callable[[], Preset]] = {}
     for kind, file in _FILES.items():
         for row in _rows(file):
             name = f"{kind}/{row['reaction']}/{data_name(row['dataset'])}"
-            found[name] = partial(_of_paper, name, row, authors[row["dataset"]] if kind == "paper" else None)
+            readers[name] = partial(_of_paper, name, row, authors[row["dataset"]] if kind == "paper" else None)
     for path in sorted((files("gread") / "data" / _FOLDER).iterdir(), key=lambda path: path.name):
         model, suffix = path.name.rsplit(".", 1)
         for row in _rows(f"{_FOLDER}/{path.name}") if suffix == "csv" else ():
             name = f"{PUBLISHED}/{model}/{data_name(row['dataset'])}"
-            found[name] = partial(_of_network, name, model, row)
-    return found
+            readers[name] = partial(_of_network, name, model, row)
+    return readers
 
 
 def _of_paper(name: str, row: Mapping[str, str], authors: Mapping[str, str] | None) -> Preset:
-    """Settings of a reaction; those that the paper leaves open are the authors' for the data set."""
+    """Settings of a reaction; those not stated in the paper are the authors' for the data set."""
     from gread.settings.config import Config
 
     values, source = {k: v for k, v in row.items() if k not in ("dataset", "source")}, row["source"]
@@ -135,18 +135,18 @@ def _of_network(name: str, model: str, row: Mapping[str, str]) -> Preset:
 
 
 def find_preset(name: str, subject: str, dataset: str) -> Preset:
-    """The preset of that name for a reaction or a network on a data set, or the toml file at that path.
+    """The preset for a reaction or a network on a data set, or the settings of a toml file.
 
     Args:
         name: "paper", "authors" or "published", or the path of a toml file.
-        subject: The reaction that it is for, such as "BS", or the network, such as "gcn".
-        dataset: The data set that it is for.
+        subject: The reaction, such as "BS", or the network, such as "gcn".
+        dataset: The data set.
 
     Returns:
         The settings with their source.
 
     Raises:
-        InvalidArgument: Where there is no such preset for that subject on that data set.
+        InvalidArgument: If there is no such preset for that subject and data set.
         UnknownName: For a name that is neither a preset nor a file.
         FileError: For a file that cannot be read.
 
@@ -159,7 +159,7 @@ def find_preset(name: str, subject: str, dataset: str) -> Preset:
             count = sum(known.startswith(f"{name}/") for known in _readers())
             raise InvalidArgument(
                 f"expected one of the {count} {name} presets, got {subject} on {dataset}; "
-                "`rdgraph presets` lists them, and a toml file serves as well"
+                "`rdgraph presets` lists them, and a toml file can be used instead"
             )
         return named_preset(chosen)
     path = Path(name)
@@ -188,7 +188,7 @@ def published_results() -> tuple[Published, ...]:
 
 @dataclass(frozen=True)
 class AuthorsRun:
-    """What the authors' own code reached with its released settings: time per epoch and split, accuracy in percent."""
+    """A run of the authors' code with its released settings: time per epoch and split, accuracy in percent."""
 
     dataset: str
     ms_per_epoch: float
@@ -218,9 +218,9 @@ def authors_runs() -> dict[str, AuthorsRun]:
 
 @dataclass(frozen=True)
 class AuthorsCell:
-    """What the authors' code reached in a cell beyond BS, with one completion of what the paper leaves open.
+    """A run of the authors' code for a cell other than BS, with one choice of the settings not stated in the paper.
 
-    `beta` is free or sigmoid; `tanh` says that it wraps the reaction; where a training diverged, class 0 is predicted.
+    `beta` is free or sigmoid; `tanh` says whether it wraps the reaction; diverged trainings predict class 0.
     """
 
     reaction: str
@@ -254,7 +254,7 @@ def authors_cells() -> tuple[AuthorsCell, ...]:
 
 
 def find_published(method: str, dataset: str) -> Published | None:
-    """The published accuracy of a method on a data set, where there is one.
+    """The published accuracy of a method on a data set, None without one.
 
     >>> find_published("GREAD-BS", "cora").mean
     88.57
