@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.collections import PathCollection
     from matplotlib.figure import Figure
 
-#: The number of a coefficient that is given none; alpha is half of it, so that diffusion leaves something to be seen.
+#: The default value of coefficients, and that of alpha, at which diffusion leaves visible differences.
 USUAL, USUAL_ALPHA = 1.0, 0.5
 #: Points in time of an energy, and edges that are drawn at most.
 TIMES, MOST_EDGES = 81, 20_000
@@ -43,7 +43,7 @@ def response(
     step: float = 0.75,
     values: Mapping[str, float] | None = None,
 ) -> Figure:
-    """Filter responses: the exact flow, and what Euler and RK4 make of it.
+    """Filter responses of the exact flow, Euler and RK4.
 
     Args:
         systems: names of the catalogue, lines of text or `System`s, each with a response.
@@ -102,13 +102,13 @@ def phase(
         >>> figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()
         ('a', 'b')
     """
-    system, place = parse(system), graph or generators.ring(9)
+    system, on_graph = parse(system), graph or generators.ring(9)
     names = axes or swept_names(system, values)
     x, y = np.linspace(0, end, points + 1)[1:], np.linspace(-end, end, points)
     if system.is_single and not system.structure.linear:
-        op = place.operator("row", dtype=torch.float64)
+        op = on_graph.operator("row", dtype=torch.float64)
         return reaction_figure(reaction_diagram(system, op, x, y, names=names, values=values, **options))
-    op = place.operator("symmetric", dtype=torch.float64)
+    op = on_graph.operator("symmetric", dtype=torch.float64)
     return phase_figure(phase_diagram(system, op, x, y, names=names, values=values, **options))
 
 
@@ -145,9 +145,9 @@ def energy(
 
     if not systems:
         raise InvalidArgument("expected at least one system, got none; as in energy('BS')")
-    made = graph or generators.grid(8, 8)
-    op, plain_op = (made.operator(kind, dtype=torch.float64) for kind in ("symmetric", "none"))
-    start = _start(H0, made.num_nodes, seed)
+    on_graph = graph or generators.grid(8, 8)
+    op, plain_op = (on_graph.operator(kind, dtype=torch.float64) for kind in ("symmetric", "none"))
+    start = _start(H0, on_graph.num_nodes, seed)
     times = np.linspace(0.0, T, TIMES)
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     panel = figure.subplots()
@@ -249,8 +249,8 @@ def _start(H0: Any, nodes: int, seed: int) -> Tensor:
 
 
 def _numbers(values: Any) -> np.ndarray:
-    made = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
-    return made[:, None] if made.ndim == 1 else made
+    array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
+    return array[:, None] if array.ndim == 1 else array
 
 
 def _channel(states: np.ndarray, graph: Graph, channel: int) -> np.ndarray:
@@ -268,7 +268,7 @@ def _channel(states: np.ndarray, graph: Graph, channel: int) -> np.ndarray:
 def _drawn(
     values: np.ndarray, graph: Graph, positions: Any, limits: tuple[float, float]
 ) -> tuple[Figure, PathCollection]:
-    """The graph with its nodes in colours."""
+    """The graph with coloured nodes."""
     from matplotlib.collections import LineCollection
     from matplotlib.figure import Figure
 
@@ -290,12 +290,12 @@ def _drawn(
 
 
 def _places(graph: Graph) -> np.ndarray:
-    """Where nodes are drawn: as their distances along edges ask for, or of many nodes by the lowest modes of L."""
+    """Positions of the nodes by their distances along edges, or for many nodes by the lowest modes of L."""
     import networkx as nx
 
-    made = nx.Graph()
-    made.add_nodes_from(range(graph.num_nodes))
-    made.add_edges_from(graph.edge_index.T.tolist())
+    drawn_graph = nx.Graph()
+    drawn_graph.add_nodes_from(range(graph.num_nodes))
+    drawn_graph.add_edges_from(graph.edge_index.T.tolist())
     layout = nx.kamada_kawai_layout if graph.num_nodes <= 150 else nx.spectral_layout
-    found = layout(made)
-    return np.array([found[k] for k in range(graph.num_nodes)])
+    positions = layout(drawn_graph)
+    return np.array([positions[k] for k in range(graph.num_nodes)])

@@ -1,4 +1,4 @@
-"""Separation of classes: how far apart the classes of a state lie, in units of their own spread."""
+"""Separation of classes: the distance of the classes of a state relative to their spread."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def fisher_ratio(H: Tensor, labels: Any) -> Tensor:
     shape = torch.broadcast_shapes(state.shape, known.shape)
     state, known = state.expand(shape), known.expand(*shape[:-1], 1)
     number = int(classes.max()) + 1
-    place = classes.clamp(min=0)[..., None].expand(shape)
+    index = classes.clamp(min=0)[..., None].expand(shape)
     state = state - (known * state).sum(-2, keepdim=True) / known.sum(-2, keepdim=True)
     empty = state.new_zeros((*shape[:-2], number, shape[-1]))
-    size = empty[..., :1].scatter_add(-2, place[..., :1], known)
-    means = empty.scatter_add(-2, place, known * state) / size.clamp(min=1)
-    within = (known * (state - means.gather(-2, place)).square()).sum((-2, -1))
+    size = empty[..., :1].scatter_add(-2, index[..., :1], known)
+    means = empty.scatter_add(-2, index, known * state) / size.clamp(min=1)
+    within = (known * (state - means.gather(-2, index)).square()).sum((-2, -1))
     return ((size * means.square()).sum((-2, -1)) / within).to(given.dtype)
 
 

@@ -1,11 +1,11 @@
-"""The measures by name: one record each, registered here; a measure of one's own is added by `register_measure`.
+"""The measures by name, one record each; `register_measure` adds your own measure.
 
-Every measure takes states H (*batch, n, d) and gives one number per member, (*batch); an operator with weights per
-member (see `rdgraph.graphs.operator`) measures every member on its own graph. Each is tied to the operator it is
-given: `none` has L = D - W, the normalised ones have L = I - A. Time and memory are linear in the edges. NaN and
-infinity are refused. A measure that would divide zero by zero, such as a quotient of the zero state, is nan. States in
-half precision are measured in single precision. All but the numerical rank are differentiable in H where they are
-smooth, the Dirichlet and the Laplacian energy in the weights too.
+Every measure maps states H (*batch, n, d) to one number per member, (*batch); with weights per member (see
+`rdgraph.graphs.operator`) every member is measured on its own graph. L is that of the given operator: D - W for `none`,
+I - A for the normalised ones. Time and memory are linear in the edges. NaN and infinity are refused. A quotient of
+zeros, as for the zero state, is nan. States in half precision are measured in single precision. All except the
+numerical rank are differentiable in H where they are smooth, the Dirichlet and the Laplacian energy also in the
+weights.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.operator import Operator
 from rdgraph.records import Records
 
-#: What a measure may need beside the state: the operator `none`, the operator of the dynamics, the classes of nodes.
+#: What a measure may need besides the state: the operator `none`, the operator of the dynamics, the classes of nodes.
 NEEDS = ("plain", "operator", "labels")
 
 
 @dataclass(frozen=True)
 class Measure:
-    r"""A number that is taken of a state on a graph, with everything that is known of it.
+    r"""A measure of a state on a graph, with its description.
 
     Attributes:
-        name: a Python name, by which studies and `solve(..., measures=...)` know it.
-        function: takes states H (*batch, n, d), then what it `needs` in that order, and gives (*batch) numbers.
+        name: a Python name, used by studies and `solve(..., measures=...)`.
+        function: maps states H (*batch, n, d), followed by what it `needs` in that order, to (*batch) numbers.
         needs: any of "plain", the graph's operator `none`; "operator", that of the dynamics; "labels", the classes
             of the nodes.
-        label: what it is called in a figure.
+        label: its name in figures.
         formula: the formula in LaTeX, with its $ signs.
-        range: the least and the largest value it can have.
+        range: its least and largest possible value.
         is_log: whether its axis is logarithmic, and its mean geometric.
 
     Raises:
-        InvalidArgument: for a name that is none, an unknown need, or an empty range.
+        InvalidArgument: for an invalid name, an unknown need, or an empty range.
 
     Example:
         >>> size = Measure("size", lambda H: H.square().sum((-2, -1)), (), label="size", formula="$H^2$", range=(0, 9))
@@ -71,7 +71,7 @@ class Measure:
             raise InvalidArgument(f"expected a range (least, largest) for {self.name}, got {self.range}")
 
     def on(self, plain: Operator, op: Operator, labels: Any) -> Callable[[Tensor], Tensor]:
-        """The measure as a function of a state alone."""
+        """The measure as a function of the state only."""
         if "labels" in self.needs and labels is None:
             raise InvalidArgument(f"expected labels for {self.name}, got none; pass labels=")
         given = {"plain": plain, "operator": op, "labels": labels}
@@ -125,7 +125,7 @@ MEASURES: Records[Measure] = Records("measure", _built_in, pattern=r"[^\W\d]\w*"
 
 
 def register_measure(measure: Measure) -> Measure:
-    """Add a measure, so that `make_measures`, `measure_all` and the studies take it with the others.
+    """Add a measure to those of `make_measures`, `measure_all` and the studies.
 
     Args:
         measure: the record; its name must be new.
@@ -134,7 +134,7 @@ def register_measure(measure: Measure) -> Measure:
         The same record.
 
     Raises:
-        InvalidArgument: for what is no `Measure`, or a name that is taken.
+        InvalidArgument: for anything but a `Measure`, or a name that is taken.
 
     Example:
         >>> import torch
@@ -152,7 +152,7 @@ def register_measure(measure: Measure) -> Measure:
 
 
 def unregister_measure(name: str) -> None:
-    """Forget a measure that was registered.
+    """Remove a registered measure.
 
     Args:
         name: the name of the measure.
@@ -167,7 +167,7 @@ def unregister_measure(name: str) -> None:
 
 
 def find_measure(name: str) -> Measure:
-    """The registered measure of that name.
+    """The registered measure with that name.
 
     Args:
         name: the name of the measure.
@@ -188,7 +188,7 @@ def find_measure(name: str) -> Measure:
 def make_measures(
     *, plain: Operator, op: Operator | None = None, labels: Any = None, names: Iterable[str] | None = None
 ) -> dict[str, Callable[[Tensor], Tensor]]:
-    """Functions of a state alone, for `solve(..., measures=make_measures(...))`, in the order of registration.
+    """Functions of the state only, for `solve(..., measures=make_measures(...))`, in the order of registration.
 
     Args:
         plain: the graph's operator `none`, for the Dirichlet energy, the normalised energy and MAD.
@@ -210,12 +210,12 @@ def make_measures(
         ['dirichlet_energy', 'mad']
     """
     check_plain(plain, "the Dirichlet energy")
-    own = plain if op is None else op
+    dynamics = plain if op is None else op
     if names is None:
         chosen = [m.name for m in MEASURES.values() if labels is not None or "labels" not in m.needs]
     else:
         chosen = [find_measure(name).name for name in names]
-    return {name: measure.on(plain, own, labels) for name, measure in MEASURES.items() if name in chosen}
+    return {name: measure.on(plain, dynamics, labels) for name, measure in MEASURES.items() if name in chosen}
 
 
 def measure_all(H: Tensor, *, plain: Operator, op: Operator | None = None, labels: Any = None) -> dict[str, Tensor]:

@@ -1,4 +1,4 @@
-"""Ranks of a state: of how many directions the channels are made, counted softly and by a threshold."""
+"""Ranks of a state: the number of independent directions of its channels, smooth or by a threshold."""
 
 from __future__ import annotations
 

@@ -34,11 +34,11 @@ from rdgraph.theory.filters import symbol
 from rdgraph.vocabulary.methods import is_exact_flow, tableau, z
 
 # ---------------------------------------------------------------------- classes
-# The classes of a phase diagram, and which one a simulated batch shows.
+# The classes of a phase diagram, and those of a simulated batch.
 
 CLASSES = ("smooths", "sharpens", "neutral", "grows without bound")
 SMOOTHS, SHARPENS, NEUTRAL, GROWS = range(4)
-#: Below this normalised energy a state is as good as in the kernel: what is left is rounding.
+#: Below this normalised energy a state is in the kernel up to rounding.
 FLOOR = 1e-11
 #: Save times of the simulation.
 SAVES = 25
@@ -60,7 +60,7 @@ def simulated_classes(
         save_at=np.linspace(0.0, T, SAVES).tolist(), measures={"size": make_measure(op, weight)}, keep_states=False,
         step=step, trackers=trackers,
     )  # fmt: skip
-    return _judge(solution, float(T))
+    return _classify(solution, float(T))
 
 
 def make_measure(op: Operator, weight: Tensor) -> Callable[[Tensor], Tensor]:
@@ -76,8 +76,8 @@ def make_measure(op: Operator, weight: Tensor) -> Callable[[Tensor], Tensor]:
     return measure
 
 
-def _judge(solution: Solution, T: float) -> np.ndarray:
-    """Classes from the last quarter of what can be trusted: energies above rounding, members that have not failed."""
+def _classify(solution: Solution, T: float) -> np.ndarray:
+    """Classes from the last quarter of the trusted times: energies above rounding, before a member has failed."""
     log_size, share = (solution.measures["size"][:, k].cpu().numpy() for k in (0, 1))
     times = solution.times.cpu().numpy()
     clock = times.reshape(-1, *(1,) * (share.ndim - 1))
@@ -211,7 +211,7 @@ def _lines(
     plane: _Plane, lams: np.ndarray, window: Window, levels: list[float], make_rate: Callable[[np.ndarray], np.ndarray]
 ) -> list[Border]:
     """Lines p = level of the modes, where no mode has a positive rate."""
-    found: list[Border] = []
+    borders: list[Border] = []
     seen: set[tuple[float, ...]] = set()
     for lam in lams:
         for level in levels:
@@ -225,8 +225,8 @@ def _lines(
             drawn = inside & (rate <= 1e-7)
             if drawn.sum() > 1:  # a point alone is where lines of all modes cross
                 shown = (np.where(drawn, values, np.nan) for values in (x, y))
-                found.append(Border(plane.formula(level), float(lam), level, *shown))
-    return found
+                borders.append(Border(plane.formula(level), float(lam), level, *shown))
+    return borders
 
 
 @dataclass(frozen=True, eq=False)
@@ -389,7 +389,7 @@ def phase_diagram(
         method: "exact" or a Runge-Kutta method.
         step: its step.
         seed: of the random signs.
-        trackers: hear how far the simulation is.
+        trackers: receive the progress of the simulation.
 
     Returns:
         The `PhaseDiagram`.
@@ -436,10 +436,13 @@ def phase_diagram(
 def _predict(
     system: System, modes: Spectrum, excited: np.ndarray, values: Mapping[str, Any], method: str, step: float | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    kept = np.flatnonzero(excited)
-    p, q = make_symbols(system)(modes.values[kept][:, None, None], values)
-    found, kernel = growth(p, q, method, step), modes.kernel[kept][:, None, None]
-    rough, smooth = found.largest(np.broadcast_to(~kernel, p.shape)), found.largest(np.broadcast_to(kernel, p.shape))
+    active = np.flatnonzero(excited)
+    p, q = make_symbols(system)(modes.values[active][:, None, None], values)
+    modal, kernel = growth(p, q, method, step), modes.kernel[active][:, None, None]
+    rough, smooth = (
+        modal.largest(np.broadcast_to(~kernel, p.shape)),
+        modal.largest(np.broadcast_to(kernel, p.shape)),
+    )
     vanishing = smooth.compare(rough) > 0
     decays = np.where(vanishing, SMOOTHS, SHARPENS)
     grows = (rough.rate > 0) | ((rough.rate == 0) & (rough.power > 0))

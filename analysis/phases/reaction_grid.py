@@ -1,4 +1,4 @@
-"""The phase diagram of a nonlinear reaction: fates that are proved, beside a batch of runs from random starts."""
+"""The phase diagram of a nonlinear reaction: proved fates, compared with a batch of runs from random starts."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ MAX_EQUATIONS = 1_000
 DIGITS = 12
 
 
-def settles_at(place: float) -> str:
-    """The class of members whose entries all go to one constant state."""
-    return f"settles at {place:.4g}"
+def settles_at(state: float) -> str:
+    """The class of members whose entries all converge to one constant state."""
+    return f"settles at {state:.4g}"
 
 
 @dataclass(frozen=True)
@@ -106,15 +106,15 @@ def reaction_fates(
             "expected a polynomial in A plus a reaction in every entry, without H0, for a phase diagram"
         )
     _check_operator(op)
-    letters = {name: system.algebra.symbols[name] for name in system.coefficients}
+    symbols = {name: system.algebra.symbols[name] for name in system.coefficients}
     rate = structure.scalar_field(h, sp.S.Zero)
     averages = [c for k, c in structure.generator.items() if k > 0]
-    fixed = {letters[n]: _number(v) for n, v in values.items()}
+    fixed = {symbols[n]: _number(v) for n, v in values.items()}
     fates = []
     for beta in betas:
         row = []
         for alpha in alphas:
-            numbers = {**fixed, letters[names[0]]: _number(alpha), letters[names[1]]: _number(beta)}
+            numbers = {**fixed, symbols[names[0]]: _number(alpha), symbols[names[1]]: _number(beta)}
             if any(sp.sympify(c.xreplace(numbers)) < 0 for c in averages):
                 row.append(Fate(OPEN))
             else:
@@ -130,8 +130,8 @@ def _number(value: Any) -> sp.Rational:
 
 def _check_operator(op: Operator) -> None:
     ones = torch.ones(op.num_nodes, 1, dtype=op.dtype, device=op.device)
-    kept = torch.allclose(op @ ones, ones, atol=1e-9)
-    if not kept or bool((op.weights < 0).any()):
+    keeps_constants = torch.allclose(op @ ones, ones, atol=1e-9)
+    if not keeps_constants or bool((op.weights < 0).any()):
         raise NotApplicable(
             "expected an operator with A@1 = 1 and entries >= 0, got another one; take the row normalisation of a "
             "graph without isolated nodes, or a regular graph"
@@ -143,27 +143,27 @@ def _fate(rate: sp.Expr, start: tuple[float, float]) -> Fate:
     """Where the solutions of h' = rate from both ends of an interval go."""
     if rate == 0:
         return Fate(AGREES)
-    found = line_states(rate, h)
-    if not found.is_complete:
-        raise Undecided(f"the constant states of h' = {rate} are not all known; {found.note}")
-    places = tuple(float(state.point[h]) for state in found.states)
-    ends = {_goal(rate, end, places) for end in start}
+    line = line_states(rate, h)
+    if not line.is_complete:
+        raise Undecided(f"the constant states of h' = {rate} are not all known; {line.note}")
+    states = tuple(float(state.point[h]) for state in line.states)
+    ends = {_goal(rate, end, states) for end in start}
     if len(ends) > 1:
-        return Fate(DEPENDS, states=places)
+        return Fate(DEPENDS, states=states)
     goal = ends.pop()
     if np.isfinite(goal):
-        return Fate(settles_at(goal), goal, places)
+        return Fate(settles_at(goal), goal, states)
     way = 1 if goal > 0 else -1
     escapes = growth(rate, h, way, Domain()).trend is Trend.ESCAPING
-    return Fate(BLOWS_UP if escapes else GROWS, goal, places)
+    return Fate(BLOWS_UP if escapes else GROWS, goal, states)
 
 
-def _goal(rate: sp.Expr, begin: float, places: tuple[float, ...]) -> float:
+def _goal(rate: sp.Expr, begin: float, states: tuple[float, ...]) -> float:
     """The next zero in the direction of the rate; infinite without one."""
     speed = float(sp.N(rate.xreplace({h: _number(begin)}), 30))
-    if speed == 0 or any(abs(begin - z) < 1e-12 * (1 + abs(z)) for z in places):
+    if speed == 0 or any(abs(begin - z) < 1e-12 * (1 + abs(z)) for z in states):
         return begin
-    ahead = [z for z in places if (z - begin) * speed > 0]
+    ahead = [z for z in states if (z - begin) * speed > 0]
     return min(ahead, key=lambda z: abs(z - begin)) if ahead else float(np.copysign(np.inf, speed))
 
 

@@ -1,4 +1,4 @@
-"""Spectral densities: how many eigenvalues of L lie where, counted or estimated by the kernel polynomial method."""
+"""Spectral densities of L, by a histogram of all eigenvalues or by the kernel polynomial method."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ def spectral_density(
     if min(points, degree, probes) < 1:
         raise InvalidArgument(f"expected points, degree, probes >= 1, got {points}, {degree}, {probes}")
     if chosen == "histogram":
-        found = spectrum(op)
-        edges = np.linspace(0.0, found.bound, points + 1)
+        whole = spectrum(op)
+        edges = np.linspace(0.0, whole.bound, points + 1)
         # Rounding may put an end of the spectrum just outside, or a multiple eigenvalue on both sides of an edge.
-        values = np.clip(found.values + 1e-12 * found.bound, 0.0, found.bound)
+        values = np.clip(whole.values + 1e-12 * whole.bound, 0.0, whole.bound)
         density = np.histogram(values, edges)[0] / (len(values) * np.diff(edges))
         return Density((edges[1:] + edges[:-1]) / 2, density, chosen)
     laplacian, _, bound = symmetric_laplacian(op)

@@ -1,4 +1,4 @@
-"""Empirical filter responses: feed eigenvectors of L to an integrator, measure what comes out, compare with symbols."""
+"""Empirical filter responses: the gain of an integrator on eigenvectors of L, compared with the symbolic response."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Gains:
-    """What an integrator made of eigenvectors of L after time T.
+    """The gains of an integrator on eigenvectors of L after time T.
 
     Attributes:
         system: the equation.
@@ -58,7 +58,7 @@ class Gains:
         return self.method if self.step is None else f"{self.method}, step {self.step:g}"
 
     def predicted(self, lam: np.ndarray) -> np.ndarray:
-        """The symbolic response of the same method; of the exact flow for dopri5, which has none of its own."""
+        """The symbolic response of the same method; that of the exact flow for dopri5, which has none."""
         method = "exact" if find_method(self.method).is_adaptive else self.method
         return gain_at(self.system, lam, T=self.T, values=self.values, method=method, step=self.step)
 

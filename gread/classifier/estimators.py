@@ -71,6 +71,7 @@ class GREADClassifier(NodeClassifier):
     (array([0, 1]), 1.0)
     """
 
+    tune: Any
     tuned_: Found
 
     def __init__(
@@ -85,45 +86,7 @@ class GREADClassifier(NodeClassifier):
         validation: float = 0.2, members: int = 1, class_weight: Any = None, tune: int = 0, verbose: int = 0,
         graph: Any = None, features: Any = None,
     ) -> None:  # fmt: skip
-        self.reaction = reaction
-        self.alpha = alpha
-        self.beta = beta
-        self.alpha_link = alpha_link
-        self.beta_link = beta_link
-        self.adjacency = adjacency
-        self.normalisation = normalisation
-        self.self_loops = self_loops
-        self.heads = heads
-        self.attention_dim = attention_dim
-        self.time = time
-        self.method = method
-        self.step = step
-        self.hidden = hidden
-        self.velocity = velocity
-        self.readout = readout
-        self.states = states
-        self.storage = storage
-        self.encoder_mlp = encoder_mlp
-        self.relu = relu
-        self.decoder_mlp = decoder_mlp
-        self.input_dropout = input_dropout
-        self.dropout = dropout
-        self.row_features = row_features
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.optimiser = optimiser
-        self.select = select
-        self.patience = patience
-        self.seed = seed
-        self.device = device
-        self.validation = validation
-        self.members = members
-        self.class_weight = class_weight
-        self.tune = tune
-        self.verbose = verbose
-        self.graph = graph
-        self.features = features
+        self.__dict__.update({name: value for name, value in locals().items() if name != "self"})
 
     @property
     def config(self) -> Config:
@@ -191,19 +154,14 @@ class GNNClassifier(NodeClassifier):
     array([0, 1])
     """
 
+    model: Any
+
     def __init__(
         self, model: str = "gcn", *, seed: int = 0, device: str = "auto", validation: float = 0.2, members: int = 1,
         class_weight: Any = None, verbose: int = 0, graph: Any = None, features: Any = None, **settings: Any,
     ) -> None:  # fmt: skip
-        self.model = model
-        self.seed = seed
-        self.device = device
-        self.validation = validation
-        self.members = members
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.graph = graph
-        self.features = features
+        given = {name: value for name, value in locals().items() if name not in ("self", "settings")}
+        self.__dict__.update(given)
         check_settings(model, settings)
         self._settings = settings
 

@@ -145,7 +145,7 @@ def _loops_of_the_raw_list(case: Case) -> str:
     facts, cited = case.facts, printed_for(case.facts.name).get("loops")
     if case.quantity != "edges" or facts.loops or cited is None or not case.printed.fits(facts.edges + cited.value):
         return ""
-    return f"counts the {cited} self-loops of the raw list ({facts.edges:,} without), which are missing in this file"
+    return f"counts the {cited} self-loops of the raw list ({facts.edges:,} without), which the file read here has not"
 
 
 def _edge_homophily(case: Case) -> str:
@@ -174,7 +174,7 @@ def _old_version(case: Case) -> str:
     old = case.lookup(f"{case.facts.name}_old")
     if old is None or not case.printed.fits(counted(old, case.quantity)):
         return ""
-    return f"is that of {old.name}, the files before the set was corrected"
+    return f"is that of {old.name}, the files in use before the set was corrected"
 
 
 def _swapped(case: Case) -> str:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib import resources
 
 import numpy as np
 
 from gread.datasets.meta import Meta
 from gread.datasets.node_data import NodeData
 from gread.datasets.splits import describe_split, stratified_splits, stream
+from gread.settings.presets import read_records
 from rdgraph import Graph, generators
 from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.edges import read_whole
@@ -200,12 +199,7 @@ def published_degrees() -> tuple[PublishedDegrees, ...]:
     >>> row.homophily, row.average_degree, row.max_degree, row.min_degree
     (1.0, 3.98, 51.0, 2.0)
     """
-    text = resources.files("gread").joinpath("data/synthetic_cora.csv").read_text(encoding="utf-8")
-    rows = csv.DictReader(text.splitlines())
-    return tuple(
-        PublishedDegrees(source=row.pop("source"), **{name: float(value) for name, value in row.items()})
-        for row in rows
-    )
+    return tuple(read_records("synthetic_cora.csv", PublishedDegrees))
 
 
 def grow(labels: np.ndarray, homophily: float, draw: np.random.Generator) -> np.ndarray:

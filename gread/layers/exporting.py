@@ -281,7 +281,8 @@ def _network(model: Any, graph: Graph | None) -> PlainNetwork | PlainMean:
         raise InvalidArgument(
             "expected a classifier alone, got a graph as well; for another graph use exportable(clf.network_, graph)"
         )
-    networks = [PlainNetwork(network, model._state.graph) for network in model.networks_]
+    members = [model.network_, *model.networks_[1:]]
+    networks = [PlainNetwork(network, model._state.graph) for network in members]
     return PlainMean(networks) if networks[1:] else networks[0]
 
 

@@ -11,12 +11,13 @@ published the settings published by the authors of the compared networks, or in 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeVar, get_args, get_type_hints
 
 from rdgraph.errors import InvalidArgument, UnknownName
 
@@ -173,17 +174,7 @@ def find_preset(name: str, subject: str, dataset: str) -> Preset:
 @cache
 def published_results() -> tuple[Published, ...]:
     """Accuracies of the paper's large table: 29 compared methods and seven reactions on nine data sets."""
-    return tuple(
-        Published(
-            row["method"],
-            data_name(row["dataset"]),
-            float(row["mean"]),
-            float(row["std"]) if row["std"] else None,
-            row["source"],
-        )
-        for row in _rows("published_results.csv")
-        if row["mean"]
-    )
+    return tuple(read_records("published_results.csv", Published, lambda row: bool(row["mean"])))
 
 
 @dataclass(frozen=True)
@@ -204,16 +195,8 @@ def authors_runs() -> dict[str, AuthorsRun]:
     >>> authors_runs()["cora"].ms_per_epoch
     62.0
     """
-    return {
-        row["dataset"]: AuthorsRun(
-            row["dataset"],
-            float(row["ms_per_epoch"]),
-            float(row["accuracy"]) if row["accuracy"] else None,
-            float(row["std"]) if row["std"] else None,
-            row["source"],
-        )
-        for row in _rows("authors_runs.csv")
-    }
+    runs = read_records("authors_runs.csv", AuthorsRun, columns={"mean": "accuracy"})
+    return {run.dataset: run for run in runs}
 
 
 @dataclass(frozen=True)
@@ -260,6 +243,37 @@ def find_published(method: str, dataset: str) -> Published | None:
     88.57
     """
     return next((p for p in published_results() if (p.method, p.dataset) == (method, dataset)), None)
+
+
+R = TypeVar("R")
+
+
+def read_records(
+    name: str,
+    kind: type[R],
+    is_used: Callable[[Mapping[str, str]], bool] = lambda row: True,
+    columns: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[R]:
+    """The rows of a data file as records of a dataclass; empty cells of optional numbers are None.
+
+    `columns` maps fields to columns of another name.
+
+    >>> next(read_records("published_results.csv", Published)).mean > 0
+    True
+    """
+    hints = get_type_hints(kind)
+
+    def value(field: str, cell: str) -> object:
+        if field == "dataset":
+            return data_name(cell)
+        types = get_args(hints[field]) or (hints[field],)
+        return None if not cell and type(None) in types else types[0](cell)
+
+    return (
+        kind(**{field: value(field, row[columns.get(field, field)]) for field in hints})
+        for row in _rows(name)
+        if is_used(row)
+    )
 
 
 def _rows(name: str) -> list[dict[str, str]]:

@@ -186,9 +186,7 @@ def safety_rows(found: Discovered) -> list[Row]:
     """How many equations had which trouble, what became of them, and an example with its reason."""
     rows: list[Row] = []
     for row in finding_rows(found.safety_counts()):
-        own = next(
-            t for t in found.tried if (t.safety.state, t.safety.finding) == (row["outcome"], row["finding"])
-        )
+        own = next(t for t in found.tried if (t.safety.state, t.safety.finding) == (row["outcome"], row["finding"]))
         rows.append({
             "what became of them": row["outcome"], "finding": row["finding"] or "none",
             "equations": row["equations"], "example": own.line.formula, "trained as": own.safety.line.formula,

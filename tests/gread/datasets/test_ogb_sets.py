@@ -149,7 +149,7 @@ def test_files_that_were_cut_off_are_told_in_a_line(tmp_path: Path, name: str) -
     ("name", "rows", "words"),
     [
         ("split/time/valid.csv.gz", [-1], r"valid\.csv\.gz, got node -1; fetch"),
-        ("split/time/valid.csv.gz", [2], "split/time: expected every node in one part"),
+        ("split/time/valid.csv.gz", [2], "split/time: expected every node in at most one part"),
         ("raw/edge.csv.gz", [[0, 1], [2, 1], [3, 9], [3, 4]], "raw: .* node 9 is out of range"),
     ],
 )
