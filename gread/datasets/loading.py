@@ -95,7 +95,8 @@ def load_dataset(
         FileError: For a file that is unavailable or has wrong content (`DownloadError`).
         MissingDependency: Without the library that contains or downloads the set.
 
-    >>> data = load_dataset("karate")
+    >>> import gread
+    >>> data = gread.load_dataset("karate")
     >>> data.num_nodes, data.meta.variant[-1]
     (34, ('component', 'covered'))
     """

@@ -34,7 +34,8 @@ class Variant:
     Raises:
         UnknownName: For an unknown choice.
 
-    >>> dict(Variant(features="row").items())
+    >>> import gread
+    >>> dict(gread.datasets.Variant(features="row").items())
     {'undirected': 'true', 'self_loops': 'remove', 'features': 'row', 'component': 'covered'}
     """
 

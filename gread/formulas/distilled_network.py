@@ -191,11 +191,11 @@ class DistilledNetwork:
         test_to_train: n_test/n_train of the splits, which share nodes.
         done: The training of the formula.
 
-    >>> from gread import Config, karate, make_trials
+    >>> import gread
     >>> line = "-alpha*L@H + phi(H) where phi learned knots=5 lipschitz=1"
-    >>> config = Config().updated({"reaction": line, "hidden": 2, "epochs": 5, "adjacency": "original"})
-    >>> run = train(karate(), make_trials(config, [0, 1]), device="cpu")
-    >>> result = distil_network(run, tolerance=0.5, max_size=6, device="cpu")
+    >>> config = gread.Config().updated({"reaction": line, "hidden": 2, "epochs": 5, "adjacency": "original"})
+    >>> run = gread.train(gread.karate(), gread.make_trials(config, [0, 1]), device="cpu")
+    >>> result = gread.distil_network(run, tolerance=0.5, max_size=6, device="cpu")
     >>> result.function, result.after.shape, result.equation.startswith("-alpha*L@H + phi(H) where phi = ")
     ('phi', (2,), True)
     """
@@ -304,7 +304,8 @@ def distil_network(
         InvalidArgument: For a training without a learned function, or with several and no name given.
         NotApplicable: For a function that differs between channels.
 
-    >>> distil_network("runs/texas")
+    >>> import gread
+    >>> gread.distil_network("runs/texas")
     Traceback (most recent call last):
     ...
     rdgraph.errors.InvalidArgument: expected what gread.train returned, got str; for a run folder: rdgraph distil FOLDER

@@ -169,8 +169,9 @@ class GREADConv(nn.Module):
             follows the state, and for white noise and operators besides A.
         UnknownName: For an unknown method, choice or field.
 
+    >>> import torch, gread
     >>> _ = torch.manual_seed(0)
-    >>> layer = GREADConv(8, "BS", time=2.0)
+    >>> layer = gread.GREADConv(8, "BS", time=2.0)
     >>> layer
     GREADConv(
       8, -alpha*L@H + beta*(A@H - A@A@H) where beta channel, soft adjacency of 4 heads, exact to T = 2

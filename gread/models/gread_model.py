@@ -161,9 +161,12 @@ class GREAD(BatchedModel):
         LanguageError: For an equation that cannot be read.
         NotApplicable: For white noise and operators besides A.
 
-    >>> import numpy as np, rdgraph as rd
-    >>> place = Place.of(rd.generators.path(4))
-    >>> model = GREAD(GreadSettings(hidden=8, method="euler", step=1.0), place, features=3, classes=2, seeds=[0, 1])
+    >>> import numpy as np, gread, rdgraph as rd
+    >>> from gread.models.features import Features
+    >>> from gread.settings.gread_settings import GreadSettings
+    >>> place = gread.models.Place.of(rd.generators.path(4))
+    >>> settings = GreadSettings(hidden=8, method="euler", step=1.0)
+    >>> model = gread.models.GREAD(settings, place, features=3, classes=2, seeds=[0, 1])
     >>> model(Features.make(np.eye(4, 3))).shape
     torch.Size([2, 4, 2])
     """

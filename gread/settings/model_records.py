@@ -30,7 +30,8 @@ class ModelSettings:
     Raises:
         InvalidArgument: For sizes and shares out of range.
 
-    >>> ModelSettings(hidden=16).dropout
+    >>> import gread
+    >>> gread.models.ModelSettings(hidden=16).dropout
     0.5
     """
 
@@ -136,7 +137,8 @@ class ModelRecord:
     Raises:
         InvalidArgument: For an unknown family, or settings of another name.
 
-    >>> record = find_model("gat")
+    >>> import gread
+    >>> record = gread.models.find_model("gat")
     >>> record.family, record.settings().heads
     ('classical', 8)
     """
@@ -183,7 +185,8 @@ def find_model(name: str) -> ModelRecord:
     Raises:
         UnknownName: For an unknown name, with the closest known one.
 
-    >>> find_model("gcn").title
+    >>> import gread
+    >>> gread.models.find_model("gcn").title
     'GCN'
     """
     return models.find(name)
@@ -201,17 +204,18 @@ def register_model(record: ModelRecord) -> ModelRecord:
     Raises:
         InvalidArgument: For a name that is taken or invalid.
 
+    >>> import gread
     >>> from dataclasses import dataclass
     >>> from typing import ClassVar
-    >>> from gread.settings.config import Config
+    >>> from gread.settings.model_records import unregister_model
     >>> from gread.zoo.classical_networks import GCN, GCNSettings
     >>> @dataclass(frozen=True, kw_only=True)
     ... class DeepSettings(GCNSettings):
     ...     model: ClassVar[str] = "deep-gcn"
     ...     layers: int = 8
     >>> facts = {"source": "ours", "rule": "as GCN", "settings": DeepSettings, "network": GCN}
-    >>> _ = register_model(ModelRecord("deep-gcn", "deep GCN", "classical", **facts))
-    >>> Config.of("deep-gcn").model.layers
+    >>> _ = gread.register_model(gread.models.ModelRecord("deep-gcn", "deep GCN", "classical", **facts))
+    >>> gread.Config.of("deep-gcn").model.layers
     8
     >>> unregister_model("deep-gcn")
     """

@@ -210,10 +210,9 @@ def train(
         InvalidArgument: For trials, data or batches that do not match or do not fit into memory.
         FileError: For a checkpoint of another training.
 
-    >>> from gread.settings.config import Config
-    >>> from gread.datasets.embedded import karate
-    >>> from gread.settings.trials import make_trials
-    >>> run = train(karate(), make_trials(Config().updated({"hidden": 8, "epochs": 10}), range(3)), device="cpu")
+    >>> import gread
+    >>> trials = gread.make_trials(gread.Config().updated({"hidden": 8, "epochs": 10}), range(3))
+    >>> run = gread.train(gread.karate(), trials, device="cpu")
     >>> run.history.shape, run.status
     ((3, 10, 4), ('ok', 'ok', 'ok'))
     """

@@ -27,7 +27,7 @@ from rdgraph import Graph
 from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.operator import Operator
 from rdgraph.language.tree import Kind
-from rdgraph.run.solvers.flow_coefficients import Schedule
+from rdgraph.run.solvers.schedules import Schedule
 from rdgraph.run.solvers.steppers import combine
 from rdgraph.vocabulary.methods import FIXED, find_method
 
