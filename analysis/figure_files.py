@@ -38,16 +38,16 @@ def save_figure(figure: Figure, folder: Path, name: str, rows: Sequence[Mapping[
     twelve digits.
 
     Args:
-        figure: a matplotlib figure.
-        folder: where the files are written; created if missing.
-        name: of the files, without an ending.
-        rows: the numbers drawn.
+        figure: A matplotlib figure.
+        folder: The folder of the files; created if missing.
+        name: The name of the files, without extension.
+        rows: The plotted numbers.
 
     Returns:
         The three paths.
 
     Raises:
-        FileError: if they cannot be written.
+        FileError: If they cannot be written.
 
     Example:
         >>> from pathlib import Path

@@ -46,16 +46,16 @@ def response(
     """Filter responses of the exact flow, Euler and RK4.
 
     Args:
-        systems: names of the catalogue, lines of text or `System`s, each with a response.
-        T: the end time.
-        step: the step of Euler and RK4.
-        values: numbers; those without one are 1, alpha is 1/2.
+        systems: Names of the catalogue, lines of text or `System`s, each with a response.
+        T: The end time.
+        step: The step of Euler and RK4.
+        values: Values of the coefficients; by default 1, and 1/2 for alpha.
 
     Returns:
         A matplotlib figure.
 
     Raises:
-        NotApplicable: for a system without a response.
+        NotApplicable: For a system without a response.
 
     Example:
         >>> [panel.get_title().partition("\\n")[0] for panel in response("BS", "-a*L@H").axes]
@@ -82,20 +82,20 @@ def phase(
     """Which coefficients smooth, sharpen or grow on a graph, or of a reaction settle or blow up: predicted, simulated.
 
     Args:
-        system: a name of the catalogue, a line of text or a `System` of one field.
-        graph: a ring of nine nodes where None.
-        axes: the two coefficients that are swept, the first in (0, end], the second in [-end, end].
-        values: numbers for the others.
-        end: of the axes.
-        points: along each axis.
-        options: of `analysis.phase_diagram`, or of `analysis.reaction_diagram` for a nonlinear reaction.
+        system: A name of the catalogue, a line of text or a `System` of one field.
+        graph: The graph; by default a ring of nine nodes.
+        axes: The two coefficients that are swept, the first in (0, end], the second in [-end, end].
+        values: Values of the other coefficients.
+        end: The end of the axes.
+        points: The number of points along each axis.
+        options: Options of `analysis.phase_diagram`, or of `analysis.reaction_diagram` for a nonlinear reaction.
 
     Returns:
         A matplotlib figure.
 
     Raises:
-        NotApplicable: for a system without a symbol.
-        InvalidArgument: for a coefficient that is neither swept nor has a number.
+        NotApplicable: For a system without a symbol.
+        InvalidArgument: For a coefficient that is not swept and has no value.
 
     Example:
         >>> figure = phase("-a*L@H + b*A@H", points=8, T=5.0)
@@ -124,13 +124,13 @@ def energy(
     """The Dirichlet energy of runs over time, on a logarithmic scale.
 
     Args:
-        systems: of one field each: names of the catalogue, lines of text or `System`s.
-        graph: a grid of 8 x 8 nodes where None.
-        H0: the start (n, channels), or (n,); random numbers in [0, 1] where None.
-        T: the end time.
-        values: numbers; those without one are 1, alpha is 1/2.
-        normalised: divide by the size of the state.
-        seed: of the random start.
+        systems: Systems of one field each: names of the catalogue, lines of text or `System`s.
+        graph: The graph; by default a grid of 8 x 8 nodes.
+        H0: The start (n, channels), or (n,); by default random numbers in [0, 1].
+        T: The end time.
+        values: Values of the coefficients; by default 1, and 1/2 for alpha.
+        normalised: Whether to divide by the norm of the state.
+        seed: The seed of the random start.
 
     Returns:
         A matplotlib figure; a run that blows up ends where it does.
@@ -170,10 +170,10 @@ def state(H: Any, graph: Graph, *, channel: int = 0, positions: Any = None) -> F
     """One channel of a state as colours of the nodes.
 
     Args:
-        H: the state (n, channels), or (n,).
-        graph: its graph.
-        channel: which channel.
-        positions: (n, 2) where the nodes are drawn; found from the graph where None.
+        H: The state (n, channels), or (n,).
+        graph: The graph.
+        channel: The channel that is drawn.
+        positions: (n, 2) coordinates of the nodes; computed from the graph by default.
 
     Returns:
         A matplotlib figure.
@@ -194,11 +194,11 @@ def animate(
     """The states of a run, one after the other; `.to_jshtml()` shows them in a notebook, `.save(...)` in a file.
 
     Args:
-        run: a `Solution` of one member, or states (times, n, channels).
-        graph: its graph.
-        channel: which channel.
-        positions: (n, 2) where the nodes are drawn; found from the graph where None.
-        interval: milliseconds between two states.
+        run: A `Solution` of one member, or states (times, n, channels).
+        graph: The graph.
+        channel: The channel that is drawn.
+        positions: (n, 2) coordinates of the nodes; computed from the graph by default.
+        interval: Milliseconds between states.
 
     Returns:
         A matplotlib animation.

@@ -410,9 +410,9 @@ def welch_freedom(error: float, count: int, other_error: float, other_count: int
     """
     if min(count, other_count) < 2:
         return math.nan
-    own, other = error**2, other_error**2
-    below = own**2 / (count - 1) + other**2 / (other_count - 1)
-    return (own + other) ** 2 / below if below else math.inf
+    variance, other_variance = error**2, other_error**2
+    denominator = variance**2 / (count - 1) + other_variance**2 / (other_count - 1)
+    return (variance + other_variance) ** 2 / denominator if denominator else math.inf
 
 
 def welch(own: Estimate, other: Estimate, ratio: float = 0.0, other_ratio: float = 0.0) -> tuple[float, float]:

@@ -18,15 +18,15 @@ def fisher_ratio(H: Tensor, labels: Any) -> Tensor:
     n_c its size and m the mean of all. inf where every class sits at one point, nan where all do.
 
     Args:
-        H: states (*batch, n, d).
-        labels: (n,) or (*batch, n), whole numbers from 0, or -1 for unknown: such nodes are left out.
+        H: States (*batch, n, d).
+        labels: (n,) or (*batch, n), whole numbers from 0, or -1 for unknown; such nodes are ignored.
 
     Returns:
         One number >= 0 per member, (*batch).
 
     Raises:
-        InvalidArgument: for what is no finite state, and labels that do not fit it.
-        NotApplicable: for fewer than two classes.
+        InvalidArgument: For states that are not finite, and labels that do not match.
+        NotApplicable: For fewer than two classes.
 
     Example:
         >>> import torch, analysis

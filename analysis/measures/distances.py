@@ -18,14 +18,14 @@ def mad(H: Tensor, op: Operator) -> Tensor:
     pairs; nan without any.
 
     Args:
-        H: states (*batch, n, d).
-        op: any operator of the graph.
+        H: States (*batch, n, d).
+        op: Any operator of the graph.
 
     Returns:
         One number in [0, 2] per member, (*batch).
 
     Raises:
-        InvalidArgument: for states that do not fit the operator.
+        InvalidArgument: For states that do not match the operator.
 
     Example:
         >>> import torch, analysis, rdgraph as rd
@@ -58,15 +58,15 @@ def kernel_distance(H: Tensor, op: Operator) -> Tensor:
     `none` also take other weights > 0 in the two directions, as soft adjacency has. nan for the zero state.
 
     Args:
-        H: states (*batch, n, d).
-        op: an operator with weights >= 0 and an edge back for every edge.
+        H: States (*batch, n, d).
+        op: An operator with weights >= 0 and an edge back for every edge.
 
     Returns:
         One number in [0, 1] per member, (*batch).
 
     Raises:
-        InvalidArgument: for states that do not fit the operator, and weights that are not of its normalisation.
-        NotApplicable: for directed graphs, negative weights, and free weights.
+        InvalidArgument: For states that do not match the operator, and weights that do not belong to its normalisation.
+        NotApplicable: For directed graphs, negative weights, and free weights.
 
     Example:
         >>> import torch, analysis, rdgraph as rd

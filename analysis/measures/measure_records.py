@@ -35,17 +35,17 @@ class Measure:
     r"""A measure of a state on a graph, with its description.
 
     Attributes:
-        name: a Python name, used by studies and `solve(..., measures=...)`.
-        function: maps states H (*batch, n, d), followed by what it `needs` in that order, to (*batch) numbers.
-        needs: any of "plain", the graph's operator `none`; "operator", that of the dynamics; "labels", the classes
+        name: A Python name, used by studies and `solve(..., measures=...)`.
+        function: Maps states H (*batch, n, d), followed by its `needs` in that order, to (*batch) numbers.
+        needs: Any of "plain", the graph's operator `none`; "operator", that of the dynamics; "labels", the classes
             of the nodes.
-        label: its name in figures.
-        formula: the formula in LaTeX, with its $ signs.
-        range: its least and largest possible value.
-        is_log: whether its axis is logarithmic, and its mean geometric.
+        label: The label in figures.
+        formula: The formula in LaTeX, with its $ signs.
+        range: The range of possible values.
+        is_log: Whether its axis is logarithmic, and its mean geometric.
 
     Raises:
-        InvalidArgument: for an invalid name, an unknown need, or an empty range.
+        InvalidArgument: For an invalid name, an unknown need, or an empty range.
 
     Example:
         >>> import analysis
@@ -130,13 +130,13 @@ def register_measure(measure: Measure) -> Measure:
     """Add a measure to those of `make_measures`, `measure_all` and the studies.
 
     Args:
-        measure: the record; its name must be new.
+        measure: The record, with a new name.
 
     Returns:
         The same record.
 
     Raises:
-        InvalidArgument: for anything but a `Measure`, or a name that is taken.
+        InvalidArgument: If it is not a `Measure`, or the name exists.
 
     Example:
         >>> import math, torch, analysis, rdgraph as rd
@@ -157,10 +157,10 @@ def unregister_measure(name: str) -> None:
     """Remove a registered measure.
 
     Args:
-        name: the name of the measure.
+        name: The name of the measure.
 
     Raises:
-        UnknownName: where no measure has that name.
+        UnknownName: If no measure has that name.
 
     Example:
         See `register_measure`.
@@ -172,13 +172,13 @@ def find_measure(name: str) -> Measure:
     """The registered measure with that name.
 
     Args:
-        name: the name of the measure.
+        name: The name of the measure.
 
     Returns:
         Its record.
 
     Raises:
-        UnknownName: where no measure has that name; offers the closest one.
+        UnknownName: If no measure has that name; the message suggests the closest one.
 
     Example:
         >>> import analysis
@@ -194,18 +194,18 @@ def make_measures(
     """Functions of the state only, for `solve(..., measures=make_measures(...))`, in the order of registration.
 
     Args:
-        plain: the graph's operator `none`, for the Dirichlet energy, the normalised energy and MAD.
-        op: the operator of the dynamics, for the Laplacian energy, the Rayleigh quotient and the distance to the
+        plain: The graph's operator `none`, for the Dirichlet energy, the normalised energy and MAD.
+        op: The operator of the dynamics, for the Laplacian energy, the Rayleigh quotient and the distance to the
             kernel; `plain` where left out.
         labels: (n,) or (*batch, n), the classes of the nodes, -1 for unknown; they add the Fisher ratio.
-        names: which measures; all that can be taken where left out.
+        names: The names of the measures; by default all that are defined for the data.
 
     Returns:
         A function per measure, by name.
 
     Raises:
-        UnknownName: for a name that no measure has.
-        InvalidArgument: for a measure that needs labels where there are none, or an operator that is not `none`.
+        UnknownName: For an unknown name.
+        InvalidArgument: For a measure that needs labels without labels, or an operator that is not `none`.
 
     Example:
         >>> import analysis, rdgraph as rd
@@ -226,16 +226,16 @@ def measure_all(H: Tensor, *, plain: Operator, op: Operator | None = None, label
     """Every registered measure of states, by name.
 
     Args:
-        H: states (*batch, n, d).
-        plain: the graph's operator `none`.
-        op: the operator of the dynamics; `plain` where left out.
-        labels: the classes of the nodes; without them the measures that need them are left out.
+        H: States (*batch, n, d).
+        plain: The graph's operator `none`.
+        op: The operator of the dynamics; by default `plain`.
+        labels: The classes of the nodes; without labels, measures that need them are omitted.
 
     Returns:
         (*batch) numbers per measure.
 
     Raises:
-        InvalidArgument: for states, operators or labels that do not fit each other.
+        InvalidArgument: For states, operators or labels that do not match.
 
     Example:
         >>> import torch, analysis, rdgraph as rd

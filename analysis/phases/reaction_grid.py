@@ -77,19 +77,19 @@ def reaction_fates(
     """The fates (ny, nx) of starts with all entries in an interval, proved by comparison with two scalar equations.
 
     Args:
-        system: a `System`, a name of the catalogue, or a line of text; one field, without H0.
-        op: an operator with A@1 = 1 and entries >= 0.
-        names: the two coefficients.
+        system: A `System`, a name of the catalogue, or a line of text; one field, without H0.
+        op: An operator with A@1 = 1 and entries >= 0.
+        names: The two coefficients.
         alphas: (nx,) values of the first one.
         betas: (ny,) values of the second one.
-        values: numbers for the others.
-        start: the interval of the entries of the start.
+        values: Values of the other coefficients.
+        start: The interval of the entries of the start.
 
     Returns:
         One row for every value of the second coefficient.
 
     Raises:
-        NotApplicable: for a system of another form, or an operator that does not keep constants.
+        NotApplicable: For a system of another form, or an operator that does not keep constants.
 
     Example:
         >>> import rdgraph as rd
@@ -196,16 +196,16 @@ class ReactionDiagram:
     """Classes by name over a grid of two coefficients.
 
     Attributes:
-        system: the equation.
-        operator: that of the graph.
-        names: the two coefficients.
+        system: The equation.
+        operator: The operator of the graph.
+        names: The two coefficients.
         alphas: (nx,) values of the first one.
         betas: (ny,) values of the second one.
         predicted: (ny, nx) names, proved for every start in the interval.
         simulated: (ny, nx) names, from one random start.
-        start: the interval of the entries of the start.
-        T: the end time.
-        step: of RK4.
+        start: The interval of the entries of the start.
+        T: The end time.
+        step: The step of RK4.
 
     Example:
         See `reaction_diagram`.
@@ -259,24 +259,24 @@ def reaction_diagram(
     """The diagram of a reaction on a graph; all len(betas) x len(alphas) members run as one batch.
 
     Args:
-        system: a `System`, a name of the catalogue, or a line of text; a polynomial in A plus a reaction.
-        op: an operator with A@1 = 1 and entries >= 0, such as the row normalisation.
+        system: A `System`, a name of the catalogue, or a line of text; a polynomial in A plus a reaction.
+        op: An operator with A@1 = 1 and entries >= 0, such as the row normalisation.
         alphas: (nx,) values of the first coefficient.
         betas: (ny,) values of the second one.
-        names: the two coefficients.
-        values: numbers for the coefficients that are not swept.
-        start: the interval of the entries of the start, which are drawn evenly from it.
-        T: the end time.
-        step: of RK4.
-        seed: of the start.
+        names: The two coefficients.
+        values: Values of the coefficients that are not swept.
+        start: The interval of the entries of the start, which are uniform on it.
+        T: The end time.
+        step: The step of RK4.
+        seed: The seed of the start.
 
     Returns:
         The `ReactionDiagram`.
 
     Raises:
-        InvalidArgument: for names or an interval that cannot be.
-        NotApplicable: for a system of another form, or an operator that does not keep constants.
-        Undecided: the constant states are not all known.
+        InvalidArgument: For invalid names or an invalid interval.
+        NotApplicable: For a system of another form, or an operator that does not keep constants.
+        Undecided: If not all constant states are known.
 
     Example:
         >>> import numpy as np, torch, analysis, rdgraph as rd
@@ -286,8 +286,8 @@ def reaction_diagram(
         (['settles at 0', 'settles at 1'], ['settles at 0', 'settles at 1'])
     """
     system, fixed, ends = parse(system), dict(values or {}), check_start(start)
-    left = sorted(set(system.coefficients) - {*names, *fixed})
-    if left or not set(names) <= set(system.coefficients):
+    missing = sorted(set(system.coefficients) - {*names, *fixed})
+    if missing or not set(names) <= set(system.coefficients):
         raise InvalidArgument(
             f"expected two of the coefficients {', '.join(system.coefficients)} to sweep and numbers for the others, "
             f"got names={names} and {sorted(fixed)}"
@@ -341,11 +341,11 @@ def _class(least: np.ndarray, largest: np.ndarray, failed: bool, fate: Fate) -> 
     if max(abs(least[-1]), abs(largest[-1])) > LARGE:
         return GROWS
     spread = largest - least
-    for place in fate.states:
-        distance = np.maximum(np.abs(least - place), np.abs(largest - place))
-        nearing = place == fate.goal and distance[-1] < 0.999 * distance[-4]
-        if distance[-1] < NEAR * (1 + abs(place)) or nearing:
-            return settles_at(place)
+    for state in fate.states:
+        distance = np.maximum(np.abs(least - state), np.abs(largest - state))
+        nearing = state == fate.goal and distance[-1] < 0.999 * distance[-4]
+        if distance[-1] < NEAR * (1 + abs(state)) or nearing:
+            return settles_at(state)
     shrinks = spread[-1] < NEAR * spread[0] or spread[-1] < 0.99 * spread[-4]
     if shrinks and not fate.states:
         return AGREES
@@ -359,7 +359,7 @@ def reaction_figure(diagram: ReactionDiagram) -> Figure:
     """Two panels, classes by colour: what is proved for every start in the interval, and what one start did.
 
     Args:
-        diagram: what `reaction_diagram` gave.
+        diagram: The result of `reaction_diagram`.
 
     Returns:
         A matplotlib figure; `diagram.rows()` are its numbers.

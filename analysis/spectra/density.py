@@ -45,19 +45,19 @@ def spectral_density(
     columns: moments mu_m = E[z^T T_m(X) z]/n of X = 2L/bound - I over random signs z, damped by Jackson's kernel.
 
     Args:
-        op: an operator as `spectrum` takes it.
-        points: how many values of lam.
-        method: "histogram" or "polynomial"; where None the size of the graph decides.
-        degree: of the polynomial.
-        probes: random vectors the moments are averaged over.
-        seed: of these vectors.
+        op: An operator, as in `spectrum`.
+        points: The number of values of lam.
+        method: "histogram" or "polynomial"; None to choose by the size of the graph.
+        degree: The degree of the polynomial.
+        probes: The number of random vectors over which the moments are averaged.
+        seed: The seed of these vectors.
 
     Returns:
         The `Density`.
 
     Raises:
-        InvalidArgument: for another method, and numbers below one.
-        NotApplicable: where `spectrum` does.
+        InvalidArgument: For an unknown method or numbers below one.
+        NotApplicable: As in `spectrum`.
 
     Example:
         >>> import analysis, rdgraph as rd

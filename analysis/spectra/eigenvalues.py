@@ -114,11 +114,11 @@ class Spectrum:
     """Eigenvalues of L with right and left eigenvectors, L V = V diag(lam) and W^T V = I; numpy, float64.
 
     Attributes:
-        values: the eigenvalues (k,), ascending, zero in the kernel of L without rounding; k = n for a whole spectrum.
+        values: The eigenvalues (k,), ascending, zero in the kernel of L without rounding; k = n for a whole spectrum.
         vectors: V (n, k), the right eigenvectors as columns.
         duals: W (n, k), the left ones, equal to V for a symmetric operator.
         scale: (n,) the s of the symmetric twin, for which V^T diag(s) V = I.
-        bound: an upper bound of all eigenvalues.
+        bound: An upper bound of all eigenvalues.
 
     Example:
         >>> import analysis, rdgraph as rd
@@ -169,8 +169,8 @@ def spectrum(op: Operator, k: int | None = None, *, end: str = "low", solver: st
     ("lanczos") or "lobpcg" with a fixed start, and every pair is checked by its residual.
 
     Args:
-        op: an operator with s_i A_ij = s_j A_ji for some s > 0, as every normalisation of an undirected graph has.
-        k: how many eigenvalues; all of them where None.
+        op: An operator with s_i A_ij = s_j A_ji for some s > 0, as every normalisation of an undirected graph has.
+        k: The number of eigenvalues; all by default.
         end: "low" for the lowest ones, "high" for the highest.
         solver: "lanczos" or "lobpcg", for a part of the spectrum.
 
@@ -178,10 +178,10 @@ def spectrum(op: Operator, k: int | None = None, *, end: str = "low", solver: st
         The `Spectrum`.
 
     Raises:
-        InvalidArgument: for a k, an end or an operator of several members that cannot be.
-        UnknownName: for an unknown solver.
-        NotApplicable: for an operator without a real orthogonal spectrum, such as that of a directed graph.
-        Undecided: where the solver did not reach the residual.
+        InvalidArgument: For an invalid k or end, or an operator of several members.
+        UnknownName: For an unknown solver.
+        NotApplicable: For an operator without a real orthogonal spectrum, such as that of a directed graph.
+        Undecided: If the solver does not reach the residual.
 
     Example:
         >>> import analysis, rdgraph as rd
@@ -216,13 +216,13 @@ def spectral_gap(op: Operator) -> float:
     """lam2 = min {lam > 0 : lam an eigenvalue of L}; in a connected graph the second eigenvalue.
 
     Args:
-        op: an operator as `spectrum` takes it.
+        op: An operator, as in `spectrum`.
 
     Returns:
         The smallest eigenvalue of L that is not zero.
 
     Raises:
-        NotApplicable: for a graph without edges, and where `spectrum` does.
+        NotApplicable: For a graph without edges, and as in `spectrum`.
 
     Example:
         >>> import analysis, rdgraph as rd

@@ -136,13 +136,13 @@ class EnergyFate:
     """An energy ~ limit * t^power * e^{rate t} as predicted, and what the trajectory shows.
 
     Attributes:
-        energy: which one: dirichlet, laplacian or normalised.
-        rate: of its exponential.
-        power: of t.
-        limit: the factor in front, the limit itself where rate = power = 0.
-        measured_rate: the slope of log E over the last quarter of what rounding lets through.
-        measured_power: the slope against log t.
-        final: the value at T.
+        energy: The energy: dirichlet, laplacian or normalised.
+        rate: The rate of its exponential.
+        power: The power of t.
+        limit: The factor in front, the limit itself where rate = power = 0.
+        measured_rate: The slope of log E over the last quarter of the times before rounding dominates.
+        measured_power: The slope against log t.
+        final: The value at T.
 
     Example:
         >>> import analysis
@@ -179,9 +179,9 @@ class MeasuredFate:
     """What a trajectory shows of the Dirichlet energy, where nothing is proved.
 
     Attributes:
-        rate: the slope of log E over the last quarter of the run.
+        rate: The slope of log E over the last quarter of the run.
         share: E(T)/E(0).
-        T: the end of the run.
+        T: The end of the run.
 
     Example:
         >>> times = np.linspace(0, 8, 33)

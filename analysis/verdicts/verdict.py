@@ -195,15 +195,15 @@ class OversmoothingVerdict(Answer):
     `status` says whether the answer is proved or was measured on the trajectory alone.
 
     Attributes:
-        system: the equation.
-        operator: that of the graph.
-        values: its numbers.
-        lam2: the spectral gap.
+        system: The equation.
+        operator: The operator of the graph.
+        values: The numbers of its coefficients.
+        lam2: The spectral gap.
         times: (K,) of the measured trajectory, up to a blow-up.
         energies: (K,) values by name.
-        fates: what becomes of each energy of a linear system.
-        statements: the proven statements about a reaction, with their hypotheses checked.
-        blew_up: whether the run ended before its time.
+        fates: The fate of each energy of a linear system.
+        statements: The proven statements about a reaction, with their hypotheses checked.
+        blew_up: Whether the run ended before T.
 
     Example:
         See `oversmoothing`.
@@ -289,20 +289,20 @@ def oversmoothing(
     the status "measured".
 
     Args:
-        system: a `System`, a name of the catalogue, or a line of text.
-        graph: undirected, with weights > 0.
-        values: a number for every coefficient, or one per channel where the system is linear.
-        H0: the start (n, channels).
-        T: the end time.
-        normalisation: of the operator, as `graph.operator` takes it.
-        self_loops: the weight of self-loops.
+        system: A `System`, a name of the catalogue, or a line of text.
+        graph: An undirected graph with positive weights.
+        values: A value for every coefficient, or one per channel for a linear system.
+        H0: The start (n, channels).
+        T: The end time.
+        normalisation: The normalisation of the operator, as in `graph.operator`.
+        self_loops: The weight of self-loops.
 
     Returns:
         The `OversmoothingVerdict`.
 
     Raises:
-        InvalidArgument: for a start, a time or missing numbers that cannot be used.
-        NotApplicable: for a directed or signed graph, and several fields.
+        InvalidArgument: For an invalid start or time, or missing values.
+        NotApplicable: For a directed or signed graph, and several fields.
 
     Example:
         >>> import torch, analysis, rdgraph as rd

@@ -226,15 +226,15 @@ def authors_cells() -> tuple[AuthorsCell, ...]:
     >>> len(authors_cells()), authors_cells()[0].dataset, authors_cells()[0].splits
     (31, 'chameleon', (0, 1, 2, 3, 4))
     """
-    found = []
+    cells = []
     for row in _rows("authors_cells.csv"):
         first, _, last = row["splits"].partition("-")
-        found.append(AuthorsCell(
+        cells.append(AuthorsCell(
             row["reaction"], _NAMES.get(row["dataset"], row["dataset"]), row["beta"], row["row_features"] == "true",
             row["tanh"] == "true", tuple(range(int(first), int(last) + 1)), float(row["mean"]), float(row["std"]),
             int(row["diverged"]), row["source"],
         ))  # fmt: skip
-    return tuple(found)
+    return tuple(cells)
 
 
 def find_published(method: str, dataset: str) -> Published | None:
