@@ -16,8 +16,8 @@ from rdgraph.files import replacing
 from studies.explorer.page_text import page_text
 from studies.runs.boundary import reported
 
-#: The view that is shown: spots that have grown into a labyrinth.
-VIEW = "#e=Gray-Scott&t=3000"
+#: The view of the picture: a finished pattern of spots.
+VIEW = "#e=Schnakenberg&t=60"
 WIDTH, HEIGHT = 1280, 1392
 SECONDS = 120
 
