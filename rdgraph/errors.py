@@ -117,9 +117,9 @@ class UnknownName(RdgraphError, KeyError):
 
 def _restored(kind: type[RdgraphError], args: tuple[Any, ...], state: dict[str, Any]) -> RdgraphError:
     """An error as it was, made without the arguments that it was made from."""
-    made = kind.__new__(kind, *args)
-    made.__dict__.update(state)
-    return made
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:

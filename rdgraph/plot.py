@@ -27,10 +27,10 @@ def offered() -> dict[str, EntryPoint]:
     >>> {point.group for point in rd.plot.offered().values()}
     {'rdgraph.pictures'}
     """
-    found: dict[str, EntryPoint] = {}
+    points: dict[str, EntryPoint] = {}
     for point in sorted(entry_points(group=GROUP), key=lambda p: p.name):
-        found.setdefault(point.name, point)
-    return found
+        points.setdefault(point.name, point)
+    return points
 
 
 def __getattr__(name: str) -> Callable[..., Any]:

@@ -87,7 +87,7 @@ class PlainConv(nn.Module):
 
     def _hold_steps(self, layer: GREADConv, field: VectorField) -> None:
         """The generated function, its coefficients, the tableau and the lengths of the steps."""
-        from rdgraph.run.solvers.flow_coefficients import Schedule
+        from rdgraph.run.solvers.schedules import Schedule
 
         c, tableau = self.config, find_method(self.config.method).tableau
         assert tableau is not None

@@ -357,13 +357,14 @@ class GREAD(BatchedModel):
         return small or Quotient.of(self.operator)
 
     @property
-    def beside(self) -> dict[str, Operator]:
-        """The further operators, besides A, that the equation names; none unless a network has some."""
+    def further_operators(self) -> dict[str, Operator]:
+        """The operators besides A that the equation names, by name; none unless a network defines some."""
         return {}
 
     def field(self, H: Tensor) -> VectorField:
         """dH/dt of all members, with the operator that H implies."""
-        return lower(self.system, self.couple(H), self.coefficients(), batch=(self.members,), operators=self.beside)
+        values = self.coefficients()
+        return lower(self.system, self.couple(H), values, batch=(self.members,), operators=self.further_operators)
 
     def decode(self, H: Tensor, rates: Rates | None = None, random: Randomness | None = None) -> Tensor:
         """Logits (M, n, classes) of a state (M, n, states*d), from what is read out of it."""

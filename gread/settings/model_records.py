@@ -109,39 +109,17 @@ def check_at_least(name: str, value: float, least: float) -> None:
 # ---------------------------------------------------------------------- model records
 #: Families of networks, in the order of their listing.
 FAMILIES = ("simple", "classical", "heterophily", "oversmoothing", "continuous", "reaction-diffusion", "tuned")
-#: Modules with networks of their own; each has a tuple RECORDS.
+#: Modules with networks; each has a tuple RECORDS.
 PLACES = (
     "gread.models.gread_model",
-    "gread.zoo.mlp",
-    "gread.zoo.gcn",
-    "gread.zoo.chebnet",
-    "gread.zoo.gat",
-    "gread.zoo.graph_sage",
-    "gread.zoo.sgc",
-    "gread.zoo.tuned",
-    "gread.zoo.mixhop",
-    "gread.zoo.geom_gcn",
-    "gread.zoo.fagcn",
-    "gread.zoo.gprgnn",
-    "gread.zoo.h2gcn",
-    "gread.zoo.wrgat",
-    "gread.zoo.ggcn",
-    "gread.zoo.linkx",
-    "gread.zoo.glognn",
-    "gread.zoo.acmgcn",
-    "gread.zoo.pairnorm",
-    "gread.zoo.jknet",
-    "gread.zoo.gcnii",
-    "gread.zoo.graphcon",
-    "gread.zoo.cgnn",
-    "gread.zoo.gde",
-    "gread.zoo.grand",
-    "gread.zoo.grand_plus",
-    "gread.zoo.blend",
-    "gread.zoo.acmp",
-    "gread.zoo.sheaf",
-    "gread.zoo.graff",
-)
+    *(
+        f"gread.zoo.{module}"
+        for module in (
+            "classical_networks", "neighbour_networks", "channel_networks", "deep_networks", "equation_networks",
+            "sheaf", "graff",
+        )
+    ),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -235,7 +213,7 @@ def register_model(record: ModelRecord) -> ModelRecord:
     >>> from dataclasses import dataclass
     >>> from typing import ClassVar
     >>> from gread.settings.model_records import unregister_model
-    >>> from gread.zoo.gcn import GCN, GCNSettings
+    >>> from gread.zoo.classical_networks import GCN, GCNSettings
     >>> @dataclass(frozen=True, kw_only=True)
     ... class DeepSettings(GCNSettings):
     ...     model: ClassVar[str] = "deep-gcn"

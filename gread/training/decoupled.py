@@ -50,9 +50,9 @@ from rdgraph.language.tree import Kind
 from rdgraph.run import propagate
 from rdgraph.run.lowering.coefficients import valued_letters
 from rdgraph.run.solvers.feature_powers import Powers
-from rdgraph.run.solvers.flow_coefficients import AnySchedule
 from rdgraph.run.solvers.linear_part import linear_part
 from rdgraph.run.solvers.polynomial_flow import TOLERANCE, LinearFlow
+from rdgraph.run.solvers.schedules import AnySchedule
 
 # ---------------------------------------------------------------------- row store
 # `RowStore`: rows of propagated features as batches ask for them, from memory where they fit, else from the disk.

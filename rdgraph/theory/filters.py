@@ -18,7 +18,7 @@ from rdgraph.answers import Answer, Status
 from rdgraph.errors import InvalidArgument, NotApplicable, Undecided
 from rdgraph.language.answer_symbols import lam, public
 from rdgraph.reals.budget import within_budget
-from rdgraph.reals.condition_words import condition_in_words
+from rdgraph.reals.condition_words import condition_in_words, in_words
 from rdgraph.reals.domain import NEGATIVE, NONNEGATIVE, NONPOSITIVE, POSITIVE, ZERO, Domain
 from rdgraph.reals.maxima import Candidate, interval_candidates, maximum
 from rdgraph.reals.polynomials import Line
@@ -92,7 +92,9 @@ class FilterClass:
 
     def __str__(self) -> str:
         where = "" if self.condition == sp.true else f" if {condition_in_words(self.condition)}"
-        extremum = "" if self.at is None else f", {'peak' if self.kind == BAND else 'minimum'} at lam = {self.at}"
+        extremum = (
+            "" if self.at is None else f", {'peak' if self.kind == BAND else 'minimum'} at lam = {in_words(self.at)}"
+        )
         return f"{self.kind}{where}{extremum}"
 
 
@@ -142,7 +144,7 @@ def classify(system: System) -> FilterClasses:
 
     >>> import rdgraph as rd
     >>> [str(c) for c in rd.classify(rd.parse("-alpha*L@H + beta*(A@H - A@A@H)"))]
-    ['low-pass if beta <= alpha', 'band-pass if beta > alpha, peak at lam = -(alpha - beta)/(2*beta)']
+    ['low-pass if beta <= alpha', 'band-pass if beta > alpha, peak at lam = (beta - alpha)/(2*beta)']
     """
     domain = system.domain
     slope = sp.expand(sp.diff(_followed(system), lam))
@@ -206,15 +208,15 @@ def _simpler(kinds: dict[int, str], border: int) -> str:
 
 
 def _joined(line: Line, cells: list[Any], kinds: list[str], turning: sp.Expr | None) -> list[FilterClass]:
-    found: list[FilterClass] = []
+    classes: list[FilterClass] = []
     start = 0
     for i in range(1, len(kinds) + 1):
         if i == len(kinds) or kinds[i] != kinds[start]:
             at = turning if kinds[start] in (BAND, STOP) else None
             if kinds[start] != UNDEFINED:
-                found.append(FilterClass(line.condition(cells[start], cells[i - 1]), kinds[start], at))
+                classes.append(FilterClass(line.condition(cells[start], cells[i - 1]), kinds[start], at))
             start = i
-    return found
+    return classes
 
 
 def _classes_by_ends(slope: sp.Expr, domain: Domain, turning: sp.Expr | None) -> list[FilterClass]:
@@ -232,12 +234,12 @@ def _classes_by_ends(slope: sp.Expr, domain: Domain, turning: sp.Expr | None) ->
         cases[BAND] = [sp.Gt(low, 0), sp.Lt(high, 0)]
     if bend not in (NEGATIVE, NONPOSITIVE, ZERO):
         cases[STOP] = [sp.Lt(low, 0), sp.Gt(high, 0)]
-    found = []
+    classes = []
     for kind, parts in cases.items():
         open_parts = _still_open(parts, domain)
         if open_parts is not None and not (kind == ALL and bend in (POSITIVE, NEGATIVE)):
-            found.append(FilterClass(sp.And(*open_parts), kind, turning if kind in (BAND, STOP) else None))
-    return found
+            classes.append(FilterClass(sp.And(*open_parts), kind, turning if kind in (BAND, STOP) else None))
+    return classes
 
 
 def _still_open(parts: list[sp.Basic], domain: Domain) -> list[sp.Basic] | None:
@@ -246,7 +248,7 @@ def _still_open(parts: list[sp.Basic], domain: Domain) -> list[sp.Basic] | None:
     not_above, not_below = {NEGATIVE, NONPOSITIVE, ZERO}, {POSITIVE, NONNEGATIVE, ZERO}
     granting = {sp.Ge: not_below, sp.Le: not_above, sp.Gt: above, sp.Lt: below, sp.Eq: {ZERO}, sp.Ne: above | below}
     refuting = {sp.Ge: below, sp.Le: above, sp.Gt: not_above, sp.Lt: not_below, sp.Eq: above | below, sp.Ne: {ZERO}}
-    kept = []
+    still_open = []
     for part in parts:
         if part in (sp.true, sp.false):
             if part == sp.false:
@@ -256,8 +258,8 @@ def _still_open(parts: list[sp.Basic], domain: Domain) -> list[sp.Basic] | None:
         if sign in refuting[type(part)]:
             return None
         if sign not in granting[type(part)]:
-            kept.append(part)
-    return kept
+            still_open.append(part)
+    return still_open
 
 
 def _turning_point(slope: sp.Poly) -> sp.Expr | None:

@@ -191,8 +191,8 @@ class LearnedFunction:
         steepest = min(limits, default=sp.oo)
         lower = sp.S.Zero if self.monotone is Monotone.NONDECREASING else -steepest
         upper = sp.S.Zero if self.monotone is Monotone.NONINCREASING else steepest
-        found = Span.of(lower, upper, attained=True)
-        return None if found == REALS else found
+        span = Span.of(lower, upper, attained=True)
+        return None if span == REALS else span
 
 
 def is_key(name: str) -> bool:
@@ -357,9 +357,9 @@ def _enclosed(declared: LearnedFunction, order: int, x: Any) -> Any:
         lower, upper = (arb(fmpq(int(end.p), int(end.q))) for end in (span.lower, span.upper))
         return lower.union(upper)
 
-    values, place = hull(_values(declared, order)), arb(x)
-    if declared.odd and order == 0 and place.is_finite():
-        cone = place * hull(declared.slope)
+    values, point = hull(_values(declared, order)), arb(x)
+    if declared.odd and order == 0 and point.is_finite():
+        cone = point * hull(declared.slope)
         return cone if declared.bound is None else values.intersection(cone)
     return values
 
@@ -441,8 +441,8 @@ class LearnedValues:
     def _evaluated(self, x: Any, order: int) -> Array:
         points = np.asarray(x, dtype=float)
         matrix = basis(self.declaration, points.ravel(), order)
-        found: Array = self.controls @ matrix.T
-        return found.reshape((*self.controls.shape[:-1], *points.shape))
+        values: Array = self.controls @ matrix.T
+        return values.reshape((*self.controls.shape[:-1], *points.shape))
 
     @property
     def knots(self) -> Array:
@@ -452,8 +452,8 @@ class LearnedValues:
     @property
     def lipschitz(self) -> Array:
         """The steepest slope between control values, which no slope of the function exceeds: (...,)."""
-        found: Array = np.abs(np.diff(self.controls, axis=-1)).max(-1) / float(self.declaration.step)
-        return found
+        slopes: Array = np.abs(np.diff(self.controls, axis=-1)).max(-1) / float(self.declaration.step)
+        return slopes
 
 
 def knots_of(declaration: LearnedFunction) -> Array:
@@ -471,10 +471,10 @@ def basis(declaration: LearnedFunction, x: Any, order: int = 0) -> Array:
     """
     points = np.asarray(x, dtype=float)
     lower, step, count = float(declaration.range[0]), float(declaration.step), declaration.knots
-    place = (points - lower) / step
-    inside = np.clip(np.nan_to_num(place), 0, count - 1)
+    position = (points - lower) / step
+    inside = np.clip(np.nan_to_num(position), 0, count - 1)
     piece = np.minimum(np.floor(inside).astype(int), count - 2)
-    t, beyond = inside - piece, place - inside
+    t, beyond = inside - piece, position - inside
     powers = _derived(t, order) @ _POWERS
     if order == 0:
         powers += beyond[:, None] * (_derived(t, 1) @ _POWERS)

@@ -123,9 +123,9 @@ class Solution:
 
     def _statuses(self) -> str:
         """How the members ended, in words."""
-        found, counts = np.unique(self.status.astype(str), return_counts=True)
+        names, counts = np.unique(self.status.astype(str), return_counts=True)
         single = self.status.ndim == 0
-        return ", ".join(name if single else f"{count} {name}" for name, count in zip(found, counts, strict=True))
+        return ", ".join(name if single else f"{count} {name}" for name, count in zip(names, counts, strict=True))
 
     def __repr__(self) -> str:
         by = f"by {self.method}, " if self.method else ""

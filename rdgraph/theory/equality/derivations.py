@@ -86,8 +86,8 @@ class Derivation:
     def under(self, *hypotheses: str) -> Derivation:
         """The same chain with the hypotheses about these letters exchanged."""
         replaced = {h.partition("=")[0].strip() for h in hypotheses}
-        kept = [h for h in self.hypotheses if h.partition("=")[0].strip() not in replaced]
-        return replace(self, hypotheses=(*hypotheses, *kept))
+        others = [h for h in self.hypotheses if h.partition("=")[0].strip() not in replaced]
+        return replace(self, hypotheses=(*hypotheses, *others))
 
     def with_line(self, number: int, text: str) -> Derivation:
         """The same chain with line `number` (from 1) rewritten."""
@@ -127,9 +127,9 @@ def identity(left: sp.Basic, right: sp.Basic, rules: Hypotheses) -> tuple[str, W
 def derivations() -> dict[str, Derivation]:
     """The derivations that ship as data."""
     raw = tomllib.loads(resources.files("rdgraph").joinpath("data/derivations.toml").read_text(encoding="utf-8"))
-    found = {}
+    chains = {}
     for item in raw["derivation"]:
-        found[item["name"]] = Derivation(
+        chains[item["name"]] = Derivation(
             item["name"],
             tuple(item["lines"]),
             tuple(item["hypotheses"]),
@@ -137,7 +137,7 @@ def derivations() -> dict[str, Derivation]:
             title=item["title"],
             source=item["source"],
         )
-    return found
+    return chains
 
 
 def derivation(name: str) -> Derivation:
