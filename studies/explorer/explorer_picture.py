@@ -17,9 +17,9 @@ from studies.explorer.page_text import page_text
 from studies.runs.boundary import reported
 
 #: The view of the picture: a finished pattern of spots.
-VIEW = "#e=Schnakenberg&t=60"
+VIEW = "#e=Schnakenberg&t=40"
 WIDTH, HEIGHT = 1280, 1392
-SECONDS = 120
+SECONDS = 300
 
 
 def write_picture(path: Path, view: str = VIEW, width: int = WIDTH, height: int = HEIGHT) -> None:
