@@ -15,7 +15,7 @@ from typing import Any
 import sympy as sp
 
 from rdgraph.errors import Undecided
-from rdgraph.reals.budget import remaining
+from rdgraph.reals.budget import remaining, spend
 from rdgraph.reals.enclosure import NotEnclosed, enclose_at, precision, sign_of
 from rdgraph.reals.line_pieces import (
     BITS,
@@ -45,6 +45,8 @@ DIGITS, DECIMALS = 5, 7
 #: Fractions with a smaller denominator are read as they are.
 LONG_DENOMINATOR = 500
 RESERVED_SECONDS = 1.5
+#: Effort of one cell, in seconds.
+CELL_COST = 0.0005
 #: The numbers from which on a tail is tried: far enough out to be flat.
 STARTS = tuple(map(sp.Integer, (32, 100, 1000)))
 
@@ -307,6 +309,7 @@ class _Climb:
             )
             if close and lowest is not None and not reached > lowest and patience:
                 close, patience = False, patience - 1
+            spend(CELL_COST)
             if close or remaining() < RESERVED_SECONDS:
                 break
             heapq.heappop(heap)

@@ -12,7 +12,7 @@ from typing import Any
 import sympy as sp
 
 from rdgraph.errors import Undecided
-from rdgraph.reals.budget import limited
+from rdgraph.reals.budget import attempt
 from rdgraph.reals.domain import NEGATIVE, Domain
 from rdgraph.reals.enclosure import NotEnclosed, enclose_at, make_enclosure, precision, sign_of
 from rdgraph.reals.rewriting import outermost
@@ -477,7 +477,7 @@ class Piece:
         """Numbers that may be zeros of the function or a derivative: closed forms found in time, zero, and the ends."""
         found: list[sp.Expr] = []
         with suppress(Undecided, NotImplementedError, sp.PolynomialError):
-            limited(CLOSED_SECONDS, self._collect_zeros, self.derivative(order), found)
+            attempt(CLOSED_SECONDS, self._collect_zeros, self.derivative(order), found)
         ends = [end for end in (self.lower, self.upper) if end not in (sp.oo, -sp.oo)]
         numbers = [z for z in dict.fromkeys([sp.S.Zero, *ends, *found]) if z.is_number and z.is_real]
         return [z for z in numbers if not is_before(z, self.lower) and not is_before(self.upper, z)]

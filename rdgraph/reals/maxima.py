@@ -10,6 +10,7 @@ from functools import lru_cache
 import sympy as sp
 
 from rdgraph.errors import Undecided, UnknownSign
+from rdgraph.reals.budget import unmetered
 from rdgraph.reals.domain import NEGATIVE, NONNEGATIVE, POSITIVE, ZERO, Domain
 from rdgraph.reals.polynomials import REMEMBERED, Line, factors, isolated_roots, piecewise, reduced, sample_sign
 
@@ -172,7 +173,7 @@ def tidy(expression: sp.Expr) -> sp.Expr:
 
 
 def _factored(polynomial: sp.Expr) -> sp.Expr:
-    product = sp.Mul(*(factor**times for factor, times in factors(polynomial)))
+    product = sp.Mul(*(factor**times for factor, times in unmetered(factors, polynomial)))
     return sp.cancel(polynomial / product) * product
 
 

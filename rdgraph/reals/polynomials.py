@@ -12,6 +12,7 @@ import sympy as sp
 
 from rdgraph.errors import Undecided
 from rdgraph.language.size_limits import MAX_DEGREE
+from rdgraph.reals.budget import spend
 from rdgraph.reals.enclosure import sign_of, touches_zero
 
 # ---------------------------------------------------------------------- polynomials
@@ -19,6 +20,8 @@ from rdgraph.reals.enclosure import sign_of, touches_zero
 MAX_TERMS = 1_500
 #: Expressions whose factors, fractions and short forms are kept: the questions about one system meet the same ones.
 REMEMBERED = 4_096
+#: Effort of one factorisation, in seconds.
+COST = 0.0005
 
 
 def factors(expression: sp.Expr) -> list[tuple[sp.Expr, int]]:
@@ -31,6 +34,7 @@ def factors(expression: sp.Expr) -> list[tuple[sp.Expr, int]]:
     >>> factors(a**2 * x - x**3)
     [(x, 1), (a + x, 1), (a - x, 1)]
     """
+    spend(COST)
     return list(_factors(expression))
 
 

@@ -25,7 +25,7 @@ from rdgraph.reals import cvc5_worker
 NAME = "cvc5"
 #: Effort for one obligation in cvc5's own units, and seconds of processor time, since it does not keep to the units.
 RESOURCES = 2_000_000
-SECONDS = 4.0
+SECONDS = 1.0
 #: Seconds of the clock after which the process is ended, where the system cannot limit processor time.
 PATIENCE = 60.0
 #: Number of opinions that are remembered.

@@ -129,7 +129,7 @@ def test_time_that_ran_out_is_said_and_not_remembered(monkeypatch: pytest.Monkey
     question = X**4 + Y**4 + X * Y < -106
     with monkeypatch.context() as patched:
         patched.setattr(judge, "EFFORTS", (1, 1))
-        patched.setattr(judge, "remaining", lambda: 0.0)
+        patched.setattr(judge, "remaining_time", lambda: 0.0)
         with pytest.raises(Undecided, match="time ran out"):
             possible(question)
     assert possible(question).outcome is Possibility.IMPOSSIBLE

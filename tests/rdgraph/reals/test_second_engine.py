@@ -18,7 +18,7 @@ from rdgraph.answers import Answer, AnswersByName, Status
 from rdgraph.errors import Undecided
 from rdgraph.reals import judge, second_engine
 from rdgraph.reals.basis import ALONE, BOTH, EVALUATED, Watch, record_engines, watched
-from rdgraph.reals.budget import limited, within_budget
+from rdgraph.reals.budget import attempt, within_budget
 from rdgraph.reals.contradictions import FOLDER, FOLDER_VARIABLE
 from rdgraph.reals.judge import Possibility, possible, remembered
 from rdgraph.reals.second_engine import Consultation, Opinion
@@ -103,7 +103,7 @@ def test_an_interrupt_while_waiting(process: Any) -> None:
 def test_limits_of_time_leave_no_exchange_half_done(process: Any) -> None:
     for number in range(30):
         try:
-            limited(0.002, lambda: [ask(FALSE, 1000 + k) for k in range(40)])
+            attempt(0.002, lambda: [ask(FALSE, 1000 + k) for k in range(40)])
         except Undecided:
             assert ask(TRUE, 2000 + number) is Opinion.SAT
 
