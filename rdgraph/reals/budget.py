@@ -112,7 +112,10 @@ def limited(seconds: float, function: Callable[P, A], /, *args: P.args, **kwargs
     """
     outer, was_limited = _here.effort_end, _here.is_limited
     seconds = min(seconds, _here.deadline - _here.spent)
-    clock = min(CLOCK_FACTOR * seconds, _here.clock_deadline - _now())
+    clock = CLOCK_FACTOR * seconds
+    if was_limited:  # the clock ends all questions together, so it is patient with those within
+        clock = max(clock, ANSWER_SECONDS)
+    clock = min(clock, _here.clock_deadline - _now())
     if _here.deadline <= _here.spent:
         raise Undecided("the effort allowed to all questions together is spent")
     if _here.clock_deadline < inf and clock <= 0:

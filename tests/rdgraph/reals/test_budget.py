@@ -167,7 +167,7 @@ def test_the_clock_ends_the_whole_question() -> None:
             reached.append("another answer")
         return "another answer"
 
-    ask = within_budget(lambda problem: str(problem))
+    ask = within_budget(str, seconds=0.1)
     assert ask(question)().startswith("time ran out")
     assert ask(lambda: ask(question)() and "another answer")().startswith("time ran out")
     assert reached == []
