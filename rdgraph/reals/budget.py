@@ -2,8 +2,9 @@
 
 Effort is what an answer may cost: questions to the solver, polynomial operations and subdivisions report theirs to
 `spend`, in seconds that they take on one reference machine. So an answer depends neither on the speed of the machine
-nor on what else it does. What reports no effort, such as a closed form that sympy looks for, is ended by the clock
-after a multiple of the seconds: then the whole question is undecided, whatever it asked within.
+nor on what else it does. What reports too little effort is ended by the clock, after a multiple of the seconds: then
+the whole question is undecided. Only `attempt` is limited by the clock alone: it is for closed forms that sympy may or
+may not find.
 
 A watch interrupts the thread that computes, wherever it is, by an exception that no `except Exception` on the way
 catches. Its seconds are seconds of computing by that thread (where the system does not measure them, seconds of the
@@ -48,7 +49,7 @@ AGAIN_SECONDS = 0.25
 #: The least and the most seconds between two looks of a watch: a thread that waits spends no time, however long.
 SHORTEST_SLEEP, LONGEST_SLEEP = 0.001, 3600.0
 
-#: What sympy raises where an algorithm of its own does not apply or does not end.
+#: What sympy raises where one of its algorithms does not apply or does not end.
 _SYMPY_GAVE_UP = (BasePolynomialError, NotImplementedError, RecursionError, OverflowError, MemoryError)
 
 P = ParamSpec("P")
@@ -220,7 +221,7 @@ def _now() -> float:
 
 
 def _is_interrupt(problem: BaseException) -> bool:
-    """Whether the time is up; ctypes tells what is raised while it reads arguments, as those of z3, by name alone."""
+    """Whether the time is up; what is raised while ctypes reads arguments, such as those of z3, keeps only its name."""
     return isinstance(problem, _Interrupt) or _Interrupt.__name__ in str(problem)
 
 
@@ -299,9 +300,9 @@ class _Watch:
                 self.again = now + AGAIN_SECONDS
                 # One expression, within which the interpreter changes to no other thread: what is sent is in time.
                 _ = self.end <= now and _send(*self._message)
-            left = max(self.end, self.again) - now
+            wait = max(self.end, self.again) - now
             try:
-                is_over = self.bell.get(timeout=min(max(left, SHORTEST_SLEEP), LONGEST_SLEEP))
+                is_over = self.bell.get(timeout=min(max(wait, SHORTEST_SLEEP), LONGEST_SLEEP))
             except Empty:
                 continue
 
@@ -328,7 +329,7 @@ def _clock(thread: int) -> Callable[[], float]:
 
 
 def _hide_lost_interrupts() -> None:
-    """An interrupt that is lost in a destructor is repeated, so nobody is told of it; all else is told as before."""
+    """Hide interrupts that are lost in a destructor, since they are repeated; everything else is reported as before."""
     before = sys.unraisablehook
     if getattr(before, "hides_lost_interrupts", False):
         return

@@ -1,4 +1,4 @@
-"""The judge: is there a real point at which these conditions hold? z3 decides, and cvc5 gives a second opinion.
+"""Is there a real point at which these conditions hold? z3 decides, and cvc5 gives a second opinion.
 
 Every question that is polynomial or piecewise polynomial in coefficients, eigenvalue, states and masks comes here:
 "impossible" is a proof by z3 that cvc5 is asked to confirm, "possible" comes with a point that was evaluated again
@@ -51,7 +51,7 @@ A = TypeVar("A")
 
 
 class Possibility(Enum):
-    """The judge's answer to whether conditions can hold together."""
+    """Whether conditions can hold together."""
 
     IMPOSSIBLE = "unsat"
     POSSIBLE = "sat"
@@ -88,26 +88,27 @@ class Obligation:
 
 @dataclass
 class Statistics:
-    """Counts of questions asked and how they ended, since the program began."""
+    """Counts of new questions, how they ended, and who proved those that are impossible, since the program began."""
 
     asked: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
+    proofs: Counter[str] = field(default_factory=Counter)
     unchecked: int = 0
     contradictions: int = 0
 
 
 @dataclass
 class Allowance:
-    """What is left to a search of the effort allowed to it, and the allowance around it."""
+    """The effort that a search may still spend, and the allowance around it."""
 
-    left: int
+    effort: int
     outer: Allowance | None = None
 
     def spend(self, effort: int) -> None:
-        self.left -= effort
+        self.effort -= effort
         if self.outer is not None:
             self.outer.spend(effort)
-        if self.left < 0:
+        if self.effort < 0:
             raise Undecided("the effort allowed to a search is spent")
 
 
@@ -179,10 +180,10 @@ def within_effort(effort: int, search: Callable[P, A], /, *args: P.args, **kwarg
 @contextmanager
 def recorded() -> Iterator[list[Obligation]]:
     """Collect every question asked in the block; cached answers are recomputed."""
-    found: list[Obligation] = []
-    token = _record.set(found)
+    obligations: list[Obligation] = []
+    token = _record.set(obligations)
     try:
-        yield found
+        yield obligations
     finally:
         _record.reset(token)
 
@@ -230,6 +231,8 @@ def _judged(conditions: tuple[sp.Basic, ...], thorough: bool) -> tuple[Ruling, s
     ruling = _solved(problem, algebraic, conditions, thorough)
     ruling = replace(ruling, cost=COST + spent() - before)
     statistics.outcomes[ruling.outcome.value] += 1
+    if ruling.outcome is Possibility.IMPOSSIBLE:
+        statistics.proofs[ruling.engines] += 1
     return ruling, problem.script(ruling.outcome.value)
 
 
@@ -334,14 +337,14 @@ def _set(solver: Any, options: dict[str, int | bool]) -> None:
     from z3 import z3core
 
     context = solver.ctx.ref()
-    made = z3core.Z3_mk_params(context)
-    z3core.Z3_params_inc_ref(context, made)
+    parameters = z3core.Z3_mk_params(context)
+    z3core.Z3_params_inc_ref(context, parameters)
     for name, value in options.items():
-        place = z3core.Z3_mk_string_symbol(context, name)
-        put = z3core.Z3_params_set_bool if isinstance(value, bool) else z3core.Z3_params_set_uint
-        put(context, made, place, value)
-    z3core.Z3_solver_set_params(context, solver.solver, made)
-    z3core.Z3_params_dec_ref(context, made)
+        symbol = z3core.Z3_mk_string_symbol(context, name)
+        write = z3core.Z3_params_set_bool if isinstance(value, bool) else z3core.Z3_params_set_uint
+        write(context, parameters, symbol, value)
+    z3core.Z3_solver_set_params(context, solver.solver, parameters)
+    z3core.Z3_params_dec_ref(context, parameters)
 
 
 @lru_cache(maxsize=1)
@@ -393,7 +396,7 @@ def _values(model: Any, problem: SmtProblem) -> dict[sp.Basic, sp.Expr]:
 def _points(
     values: dict[sp.Basic, sp.Expr], algebraic: Rewriting, letters: set[sp.Basic]
 ) -> Iterator[dict[sp.Basic, sp.Expr]]:
-    """Points in the letters of the question: rational numbers on either side of the solver's first, then its own."""
+    """Points in the symbols of the question: rational numbers around the solver's point, then that point."""
     for found in [*_rounded(values), values]:
         point = {x: found.get(x, _default(x)) for x in letters}
         for letter, origin in algebraic.origins:
@@ -416,12 +419,12 @@ def _rounded(values: dict[sp.Basic, sp.Expr]) -> list[dict[sp.Basic, sp.Expr]]:
 
 
 def _default(letter: Any) -> sp.Expr:
-    """A value for a letter that the solver did not need."""
+    """A value for a symbol that the solver did not need."""
     return sp.Integer(-1) if letter.is_nonpositive else sp.S.One
 
 
 def _holds_at(conditions: tuple[sp.Basic, ...], point: dict[sp.Basic, sp.Expr]) -> bool:
-    """The point checked without the solver: signs of the letters and every condition."""
+    """Whether the signs of the symbols and every condition hold at a point, checked without the solver."""
     signs = [relation(x, 0, evaluate=False) for x in point for relation in _sign_relations(x)]
     return all(holds(c, point, to_the_last_digit=False) for c in (*signs, *conditions))
 

@@ -32,11 +32,11 @@ from rdgraph.reals.line_pieces import (
 from rdgraph.reals.zeros import period
 from rdgraph.vocabulary.functions import at_zero
 
-#: Intervals of one piece (an extreme that can be enclosed takes about a hundred, so that few end for lack of time and
-#: depend on the machine), those of a form beside which there is another, and how closely it is enclosed.
+#: Most intervals for one piece (an extreme that can be enclosed takes about a hundred), for the first of two forms of a
+#: formula, and the relative width at which an enclosure is close enough.
 MAX_CELLS, FEW_CELLS = 600, 150
 CLOSENESS = sp.Rational(1, 10**8)
-#: How far above the largest value that was seen a bound is told.
+#: Largest ratio of a reported bound to the largest value that was seen.
 LOOSENESS = 3
 #: How many more intervals are cut where a value in closed form is as close.
 PATIENCE = 40
@@ -171,7 +171,7 @@ def _unit(number: sp.Rational) -> sp.Rational:
 
 @dataclass
 class _Climb:
-    """The largest value of one smooth piece, from at most so many intervals."""
+    """The largest value of one smooth piece, from at most `cells` intervals."""
 
     piece: Piece
     cells: int

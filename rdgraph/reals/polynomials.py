@@ -1,4 +1,4 @@
-"""Factors and fractions of polynomials in several letters, by FLINT where the coefficients are rational numbers."""
+"""Factors and fractions of polynomials in several symbols, by FLINT where the coefficients are rational numbers."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _unpacked(polynomial: Any, letters: list[sp.Symbol]) -> sp.Expr:
 # ---------------------------------------------------------------------- polynomial cells
 # Cells of the line between the zeros of polynomials with rational coefficients: one rational point in each, exact.
 
-#: Bits at which zeros are enclosed, one after the other, until they are told from the ends and from each other.
+#: Bits at which zeros are enclosed, one after the other, until they are separated from the ends and each other.
 _PRECISIONS = (64, 256, 1024)
 
 
@@ -186,7 +186,7 @@ def _enclosed_zeros(polynomial: Any, ends: Sequence[Any]) -> list[tuple[Any, Any
                 return pairs
     finally:
         ctx.prec = before
-    raise Undecided("the zeros of a polynomial are too close to be told apart")
+    raise Undecided("the zeros of a polynomial are too close to be separated")
 
 
 def _fraction(ball: Any) -> Any:

@@ -236,10 +236,8 @@ def test_contradictions_are_named_without_the_rest() -> None:
     conditions = (Y > 5, sp.Gt(X, 3), sp.Lt(X, 2), A > B)
     with pytest.raises(AssumptionError) as problem:
         Domain(conditions).check()
-    assert str(problem.value) == (
-        "the assumptions contradict each other: no values satisfy x > 3 and x < 2 with the signs of the letters; "
-        "drop one of them"
-    )
+    assert "x > 3 and x < 2" in str(problem.value)
+    assert not any(name in str(problem.value) for name in ("y > 5", "a > b"))
     Domain().check()
     Domain((X > 3, Y > 5)).check()
     Domain((sp.gamma(X) > 3,)).check()
