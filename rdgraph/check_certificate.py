@@ -1,9 +1,9 @@
-"""`rdgraph-check FILE`: checks a certificate of rdgraph without a solver, with exact fractions and the standard library alone.
+"""`rdgraph-check FILE`: checks a certificate of rdgraph without a solver, by exact fractions and the standard library.
 
 This file imports nothing of rdgraph and can be copied by itself: `python check_certificate.py FILE`.
 
-A certificate is JSON: a statement in words, the steps that made obligations of it, and the obligations. An obligation is
-an SMT-LIB text (the quantifier-free part over the reals that rdgraph writes) with one of two claims:
+A certificate is JSON: a statement in words, the steps that made obligations of it, and the obligations. An obligation
+is an SMT-LIB text (the quantifier-free part over the reals that rdgraph writes) with one of two claims:
 
 unsat: no real numbers satisfy all assertions. The proof is a tree that follows one branch for every case:
     {"or": k, "cases": [proof, ...]}      the k-th fact is a disjunction; one proof for each alternative
@@ -22,15 +22,22 @@ import json
 import re
 import sys
 from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
 FORMAT = "rdgraph-certificate-1"
+
+Polynomial = dict[tuple[tuple[str, int], ...], Fraction]
+Fact = tuple[Any, ...]
+#: What JSON of another shape raises.
+MALFORMED = (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError, AttributeError, RecursionError)
 
 
 class Rejected(Exception):
     """What is wrong with a certificate, in one sentence."""
 
 
-def expect(condition, message):
+def expect(condition: object, message: str) -> None:
     if not condition:
         raise Rejected(message)
 
@@ -38,11 +45,11 @@ def expect(condition, message):
 # ---------------------------------------------------------------- polynomials: {((letter, power), ...): fraction}
 
 
-def constant(number):
+def constant(number: Fraction | int) -> Polynomial:
     return {(): Fraction(number)} if number else {}
 
 
-def plus(first, second, factor=1):
+def plus(first: Polynomial, second: Polynomial, factor: Fraction | int = 1) -> Polynomial:
     """first + factor*second."""
     total = dict(first)
     for monomial, number in second.items():
@@ -52,8 +59,8 @@ def plus(first, second, factor=1):
     return total
 
 
-def times(first, second):
-    total = {}
+def times(first: Polynomial, second: Polynomial) -> Polynomial:
+    total: Polynomial = {}
     for one, a in first.items():
         for two, b in second.items():
             powers = dict(one)
@@ -69,9 +76,9 @@ def times(first, second):
 # ---------------------------------------------------------------- SMT-LIB: nested lists of words, lets put in
 
 
-def read(text):
+def read(text: str) -> list[Any]:
     """The commands of an SMT-LIB text as nested lists."""
-    stack = [[]]
+    stack: list[list[Any]] = [[]]
     for token in re.findall(r"[()]|[^\s()]+", re.sub(r";[^\n]*", "", text)):
         if token == "(":
             stack.append([])
@@ -85,7 +92,7 @@ def read(text):
     return stack[0]
 
 
-def without_let(term, values):
+def without_let(term: Any, values: dict[str, Any]) -> Any:
     """The term with the words of enclosing lets replaced."""
     if isinstance(term, str):
         return values.get(term, term)
@@ -98,8 +105,9 @@ def without_let(term, values):
 class Problem:
     """The letters of an SMT-LIB text, and its assertions as formulas."""
 
-    def __init__(self, text):
-        self.letters, self.assertions = set(), []
+    def __init__(self, text: str) -> None:
+        self.letters: set[str] = set()
+        self.assertions: list[Any] = []
         for command in read(text):
             expect(isinstance(command, list) and command, f"a command is a list, got {command}")
             match command:
@@ -115,7 +123,7 @@ class Problem:
                     raise Rejected(f"an unknown command: {command[0]}")
 
 
-def number_of(word):
+def number_of(word: str) -> Fraction | None:
     """The number that a word writes, or None."""
     return Fraction(word) if re.fullmatch(r"\d+(\.\d+)?", word) else None
 
@@ -129,14 +137,14 @@ OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "!=", "!=": "="}
 MIRRORED = {">": "<", ">=": "<=", "=": "=", "!=": "!=", "<": ">", "<=": ">="}
 
 
-def is_boolean(term):
+def is_boolean(term: Any) -> bool:
     words = {"true", "false", "and", "or", "not", "=>", "=", "distinct", "<", "<=", ">", ">="}
     if isinstance(term, str):
         return term in ("true", "false")
     return bool(term) and (term[0] in words or (term[0] == "ite" and is_boolean(term[2])))
 
 
-def facts_of(formula, letters, holds=True):
+def facts_of(formula: Any, letters: set[str], holds: bool = True) -> list[Fact]:
     """The facts, together as strong as the formula (or its negation), as a list."""
     if formula in ("true", "false"):
         return [] if (formula == "true") == holds else [("fact", {}, ">")]
@@ -159,20 +167,18 @@ def facts_of(formula, letters, holds=True):
     expect(len(parts) == 2 and not any(map(is_boolean, parts)), f"{word} compares two terms")
     choice = first_choice(parts)
     if choice is not None:
-        return either(
-            choice[1], [word, *(put(p, choice, choice[2]) for p in parts)], [word, *(put(p, choice, choice[3]) for p in parts)],
-            letters, holds,
-        )  # fmt: skip
+        yes, no = ([word, *(put(part, choice, value) for part in parts)] for value in choice[2:])
+        return either(choice[1], yes, no, letters, holds)
     relation = "!=" if word == "distinct" else word
     return compared(parts[0], parts[1], relation if holds else OPPOSITE[relation], letters)
 
 
-def either(test, yes, no, letters, holds):
+def either(test: Any, yes: Any, no: Any, letters: set[str], holds: bool) -> list[Fact]:
     first = facts_of(test, letters) + facts_of(yes, letters, holds)
     return [("or", [first, facts_of(test, letters, False) + facts_of(no, letters, holds)])]
 
 
-def first_choice(term):
+def first_choice(term: Any) -> Any:
     """The first ite in a term that has no other inside its own branches' tests, or None."""
     if isinstance(term, str):
         return None
@@ -182,14 +188,14 @@ def first_choice(term):
     return next((found for part in term if (found := first_choice(part)) is not None), None)
 
 
-def put(term, choice, value):
+def put(term: Any, choice: Any, value: Any) -> Any:
     if term == choice:
         return value
     return term if isinstance(term, str) else [put(part, choice, value) for part in term]
 
 
-def compared(left, right, relation, letters):
-    """left (relation) right as facts. Where a denominator is zero the division may have any value: nothing is learned."""
+def compared(left: Any, right: Any, relation: str, letters: set[str]) -> list[Fact]:
+    """left (relation) right as facts; nothing is learned where a denominator is 0: the division may have any value."""
     top, bottom = quotient(["-", left, right], letters)
     product, odd, nonzero = constant(1), constant(1), []
     for factor, power in bottom.items():
@@ -211,14 +217,14 @@ def compared(left, right, relation, letters):
     return [("or", [positive, negative, [("fact", product, "=")]])]
 
 
-def signed(polynomial, relation):
+def signed(polynomial: Polynomial, relation: str) -> Fact:
     """A fact with one of the relations > >= = !=."""
     if relation in ("<", "<="):
         return ("fact", plus({}, polynomial, -1), MIRRORED[relation])
     return ("fact", polynomial, relation)
 
 
-def quotient(term, letters):
+def quotient(term: Any, letters: set[str]) -> tuple[Polynomial, dict[Any, int]]:
     """Numerator of a term without ite, and {factor: power} of its denominator, with every denominator that was met."""
     if isinstance(term, str):
         value = number_of(term)
@@ -244,7 +250,7 @@ def quotient(term, letters):
     return top, bottom
 
 
-def divisors(polynomial):
+def divisors(polynomial: Polynomial) -> tuple[Fraction, dict[Any, int]]:
     """A number and {factor: power} whose product is the polynomial; each letter of a monomial is a factor."""
     expect(polynomial, "a division by zero")
     if len(polynomial) > 1:
@@ -253,7 +259,7 @@ def divisors(polynomial):
     return number, {((((letter, 1),), Fraction(1)),): power for letter, power in monomial}
 
 
-def extended(top, bottom, powers):
+def extended(top: Polynomial, bottom: dict[Any, int], powers: dict[Any, int]) -> Polynomial:
     """The numerator over the denominator with these powers, which are at least those of `bottom`."""
     for factor, power in powers.items():
         for _ in range(power - bottom.get(factor, 0)):
@@ -261,7 +267,7 @@ def extended(top, bottom, powers):
     return top
 
 
-def polynomial(term, letters):
+def polynomial(term: str, letters: set[str]) -> Polynomial:
     """The polynomial that a proof writes as a term."""
     top, bottom = quotient(without_let(read(term)[0], {}), letters)
     expect(not bottom, "a polynomial has no denominator")
@@ -271,12 +277,13 @@ def polynomial(term, letters):
 # ---------------------------------------------------------------- proofs that nothing satisfies the facts
 
 
-def check_tree(proof, facts, letters, depth=0):
+def check_tree(proof: Any, facts: list[Fact], letters: set[str], depth: int = 0) -> None:
     """Raises Rejected unless the proof shows that the facts cannot hold together."""
     expect(isinstance(proof, dict) and depth < 400, "no proof")
     if "or" in proof:
         index = proof["or"]
-        expect(isinstance(index, int) and 0 <= index < len(facts) and facts[index][0] == "or", f"fact {index} is no choice")
+        is_number = isinstance(index, int) and 0 <= index < len(facts)
+        expect(is_number and facts[index][0] == "or", f"fact {index} is no choice")
         alternatives = facts[index][1]
         expect(len(proof["cases"]) == len(alternatives), "a choice needs a proof for each of its cases")
         for case, alternative in zip(proof["cases"], alternatives, strict=True):
@@ -290,16 +297,18 @@ def check_tree(proof, facts, letters, depth=0):
         check_sum(proof, facts, letters)
 
 
-def check_sum(proof, facts, letters):
+def check_sum(proof: Any, facts: list[Fact], letters: set[str]) -> None:
     """Facts that contradict each other: a sum of products that is 0 as a polynomial and positive by the facts.
 
     Each entry of "sum" is a product of facts (their numbers), all of them > 0 or >= 0, times squares: a list of
     [number > 0, polynomial], or one positive number. "!=" facts occur an even number of times. Each entry of "zero" is a
     polynomial times a fact that says = 0. At least one product has a number for squares and facts that are all strict.
     """
-    total, is_strict = {}, False
+    total: Polynomial = {}
+    is_strict = False
     for squares, indices in proof["sum"]:
-        product, strict, unequal = constant(1), True, {}
+        product, strict = constant(1), True
+        unequal: dict[int, int] = {}
         for index in indices:
             value, relation = fact_at(facts, index)
             expect(relation in (">", ">=", "!="), f"fact {index} says = 0 and stands in a product")
@@ -309,7 +318,8 @@ def check_sum(proof, facts, letters):
             product = times(product, value)
         expect(not any(count % 2 for count in unequal.values()), "a fact != 0 occurs an odd number of times")
         if isinstance(squares, list):
-            multiplier, strict = {}, False
+            multiplier: Polynomial = {}
+            strict = False
             for number, root in squares:
                 expect(Fraction(number) > 0, "a square has a number that is not positive")
                 value = polynomial(root, letters)
@@ -327,15 +337,16 @@ def check_sum(proof, facts, letters):
     expect(not total, "the sum is not the zero polynomial")
 
 
-def fact_at(facts, index):
-    expect(isinstance(index, int) and 0 <= index < len(facts) and facts[index][0] == "fact", f"{index} is no fact")
+def fact_at(facts: list[Fact], index: int) -> tuple[Polynomial, str]:
+    is_number = isinstance(index, int) and 0 <= index < len(facts)
+    expect(is_number and facts[index][0] == "fact", f"{index} is no fact")
     return facts[index][1], facts[index][2]
 
 
 # ---------------------------------------------------------------- models
 
 
-def check_model(problem, model):
+def check_model(problem: Problem, model: dict[str, Any]) -> None:
     values = {}
     for name in problem.letters:
         expect(name in model, f"the model has no value for {name}")
@@ -344,7 +355,7 @@ def check_model(problem, model):
         expect(is_true(formula, values), "the model does not satisfy an assertion")
 
 
-def is_true(formula, values):
+def is_true(formula: Any, values: dict[str, Fraction]) -> bool:
     if formula in ("true", "false"):
         return formula == "true"
     expect(isinstance(formula, list) and formula, f"no formula: {formula}")
@@ -366,7 +377,7 @@ def is_true(formula, values):
     return left != right if word == "distinct" else compare[word]
 
 
-def value_of(term, values):
+def value_of(term: Any, values: dict[str, Fraction]) -> Fraction:
     if isinstance(term, str):
         number = number_of(term)
         expect(number is not None or term in values, f"an unknown letter: {term}")
@@ -379,16 +390,22 @@ def value_of(term, values):
         return -total
     for other in others:
         expect(term[0] != "/" or other != 0, "a division by zero")
-        total = {"+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "/": lambda a, b: a / b}[term[0]](
-            total, other
-        )
+        match term[0]:
+            case "+":
+                total += other
+            case "-":
+                total -= other
+            case "*":
+                total *= other
+            case _:
+                total /= other
     return total
 
 
 # ---------------------------------------------------------------- certificates
 
 
-def check_obligation(obligation):
+def check_obligation(obligation: dict[str, Any]) -> None:
     problem = Problem(obligation["smt"])
     if obligation["claim"] == "sat":
         check_model(problem, obligation["model"])
@@ -398,7 +415,7 @@ def check_obligation(obligation):
     check_tree(obligation["proof"], facts, problem.letters)
 
 
-def check(certificate):
+def check(certificate: dict[str, Any]) -> tuple[int, int]:
     """How many obligations were checked, and how many carry no proof.
 
     Raises:
@@ -414,14 +431,14 @@ def check(certificate):
             check_obligation(obligation)
         except Rejected as reason:
             raise Rejected(f"obligation {number}: {reason}") from None
-        except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError, AttributeError, RecursionError) as reason:
+        except MALFORMED as reason:
             raise Rejected(f"obligation {number} is malformed: {type(reason).__name__} {reason}") from None
         checked += 1
     return checked, missing
 
 
-def main(arguments=None):
-    """Checks each file that is named; 0 if all obligations of all files were checked, 2 if some have no proof, else 1."""
+def main(arguments: list[str] | None = None) -> int:
+    """Checks each file that is named; 0: all obligations were checked, 2: some have no proof, 1: a file is rejected."""
     files = sys.argv[1:] if arguments is None else arguments
     if not files or files[0] in ("-h", "--help"):
         print("rdgraph-check FILE ...\n\nChecks certificates of rdgraph without a solver.")
@@ -429,10 +446,9 @@ def main(arguments=None):
     status = 0
     for file in files:
         try:
-            with open(file, encoding="utf-8") as stream:
-                certificate = json.load(stream)
+            certificate = json.loads(Path(file).read_text(encoding="utf-8"))
             checked, missing = check(certificate)
-        except (Rejected, OSError, ValueError, AttributeError, KeyError, TypeError, RecursionError) as reason:
+        except (Rejected, OSError, *MALFORMED) as reason:
             print(f"{file}: rejected: {reason}")
             status = 1
             continue

@@ -27,7 +27,7 @@ from rdgraph.reals.refutations import refuted
 #: What a checker cannot see, as every certificate says it.
 STEPS = (
     "The question became the conditions listed with each obligation; this step is not checked.",
-    "The conditions became SMT-LIB: roots are letters with their equations, pieces are ite, divisions have nonzero divisors.",
+    "The conditions became SMT-LIB: roots are variables with their equations, pieces are ite, divisors are not zero.",
 )
 
 
@@ -78,7 +78,11 @@ def write_certificate(path: Path, made: Mapping[str, Any]) -> None:
 
 
 def _entry(obligation: Obligation) -> dict[str, Any]:
-    entry: dict[str, Any] = {"conditions": obligation.statement, "smt": obligation.smt2, "claim": obligation.outcome.value}
+    entry: dict[str, Any] = {
+        "conditions": obligation.statement,
+        "smt": obligation.smt2,
+        "claim": obligation.outcome.value,
+    }
     if obligation.outcome is Possibility.IMPOSSIBLE:
         return entry | {"proof": proof_of(obligation.smt2)}
     return entry | {"model": model_of(obligation.smt2, tuple(sorted(obligation.point.items())))}

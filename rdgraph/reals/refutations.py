@@ -1,8 +1,8 @@
-"""Proofs, for `rdgraph.check_certificate`, that polynomial facts cannot hold together: cases, signs, and sums of products.
+"""Proofs, for `rdgraph.check_certificate`, that polynomial facts contradict each other: cases, signs, sums of products.
 
-A search: facts are put into cases until a linear program finds nonnegative multiples of their products whose sum is zero
-as a polynomial although one of them is positive. The program works in floating point; the multiples are then solved for
-exactly, and what does not come out exactly is no proof.
+A search: facts are split into cases until a linear program finds nonnegative multiples of their products whose sum is
+the zero polynomial although one of them is positive. The program works in floating point; the multiples are then solved
+for exactly, and what does not come out exactly is not a proof.
 """
 
 from __future__ import annotations
@@ -311,7 +311,12 @@ def _by_monomials(polynomials: list[Polynomial], single: list[Any]) -> Iterator[
         else:
             if len(indices) > 1 or square != constant(1):
                 plain = square == constant(1)
-                yield (None if plain else text(square), indices, strict and plain, times(times(square, square), product))
+                yield (
+                    None if plain else text(square),
+                    indices,
+                    strict and plain,
+                    times(times(square, square), product),
+                )
 
 
 def _reductions(facts: list[tuple[int, Polynomial, str]]) -> tuple[list[Polynomial], list[tuple[Any, int, Polynomial]]]:
@@ -327,7 +332,13 @@ def _reductions(facts: list[tuple[int, Polynomial, str]]) -> tuple[list[Polynomi
             value = polynomial
             for _ in range(40):
                 step = next(
-                    ((m, k, rest) for m in value for k, lead in enumerate(choice) if (rest := _over(m, lead)) is not None), None
+                    (
+                        (m, k, rest)
+                        for m in value
+                        for k, lead in enumerate(choice)
+                        if (rest := _over(m, lead)) is not None
+                    ),
+                    None,
                 )
                 if step is None:
                     break
@@ -387,7 +398,9 @@ def degree(monomial: Any) -> int:
     return sum(power for _, power in monomial)
 
 
-def _multiples(columns: list[list[tuple[int, Fraction]]], strict: list[bool], height: int) -> dict[int, Fraction] | None:
+def _multiples(
+    columns: list[list[tuple[int, Fraction]]], strict: list[bool], height: int
+) -> dict[int, Fraction] | None:
     """Numbers for the columns, positive for products, free for equations, whose sum is zero and not all strict ones 0."""
     count = len(strict)
     data, where, starts, scales = [], [], [0], []

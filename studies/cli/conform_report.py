@@ -56,8 +56,8 @@ def write_page(run: StudyRun, found: Conformity) -> None:
         rows: list[Row] = [{"kind": h.kind, "hint": h.text, "explains": "yes" if h.explains else "maybe"}
                            for h in found.hints]  # fmt: skip
         run.table("hints", rows, "Why it may be so, the likeliest first.")
-    if found.certificate is not None:
-        run.say("What the agreement is worth", f"The layer is {found.certificate}.")
+    if found.reach is not None:
+        run.say("What the agreement is worth", f"The layer is {found.reach}.")
     if found.notes:
         run.say("What was noticed", "\n\n".join(f"{note}." for note in found.notes))
     probes = probe_rows(found)

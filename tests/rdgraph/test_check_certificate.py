@@ -45,7 +45,13 @@ def unsat(smt: str, proof: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def certificates() -> list[dict[str, Any]]:
-    asked = [rd.step_limit("BS"), rd.steady_states("F"), rd.existence("F"), rd.invariant_box("AC"), rd.step_limit("ST", "rk4")]
+    asked = [
+        rd.step_limit("BS"),
+        rd.steady_states("F"),
+        rd.existence("F"),
+        rd.invariant_box("AC"),
+        rd.step_limit("ST", "rk4"),
+    ]
     return [answer.certificate() for answer in asked]
 
 
@@ -54,7 +60,7 @@ def test_the_file_stands_alone() -> None:
     tree = ast.parse(text)
     imported = {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
     imported |= {n.module or "" for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
-    assert imported <= {"__future__", "json", "re", "sys", "fractions"}
+    assert imported <= {"__future__", "fractions", "json", "pathlib", "re", "sys", "typing"}
     assert len(text.splitlines()) <= 500
 
 
@@ -233,7 +239,17 @@ def mutated(made: dict[str, Any], rng: random.Random) -> dict[str, Any]:
     return changed
 
 
-SWAPS = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "distinct", "distinct": "=", "+": "-", "and": "or", "or": "and"}
+SWAPS = {
+    "<": ">",
+    ">": "<",
+    "<=": ">=",
+    ">=": "<=",
+    "=": "distinct",
+    "distinct": "=",
+    "+": "-",
+    "and": "or",
+    "or": "and",
+}
 
 
 def _changed(part: Any, rng: random.Random) -> Any:
@@ -304,7 +320,9 @@ def test_exit_codes(certificates: list[dict[str, Any]], tmp_path: Path, capsys: 
     assert "no obligations" in printed[4]
 
 
-@pytest.mark.parametrize("text", ["", "[]", "1", '{"format": "rdgraph-certificate-1"}', '{"format": 2}', "{" * 100_000, "[" * 100_000])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "1", '{"format": "rdgraph-certificate-1"}', '{"format": 2}', "{" * 100_000, "[" * 100_000]
+)
 def test_torn_files_are_rejected(text: str, tmp_path: Path) -> None:
     file = tmp_path / "torn.json"
     file.write_text(text)
