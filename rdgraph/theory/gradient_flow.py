@@ -18,7 +18,7 @@ from rdgraph.errors import Undecided
 from rdgraph.language.answer_symbols import public
 from rdgraph.language.normal_form import Act, H, Mix, State
 from rdgraph.language.tree import Kind
-from rdgraph.reals.budget import limited
+from rdgraph.reals.budget import attempt
 from rdgraph.systems.canonical.cancelled_parts import Nought
 from rdgraph.systems.canonical.function_identities import is_zero
 from rdgraph.systems.coupling import degree
@@ -113,7 +113,7 @@ def _primitive(reaction: sp.Expr) -> sp.Expr | None:
     if reaction == 0:
         return sp.S.Zero
     try:
-        primitive = sp.expand(limited(SECONDS, sp.integrate, reaction, H))
+        primitive = sp.expand(attempt(SECONDS, sp.integrate, reaction, H))
     except (Undecided, NotImplementedError, ValueError, TypeError):
         return None
     if primitive.has(sp.Integral, sp.Piecewise, sp.I) or not is_zero(sp.expand(sp.diff(primitive, H) - reaction)):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
 from rdgraph.language.answer_symbols import lam, public
 from rdgraph.language.tree import Kind
 from rdgraph.reals.condition_words import factored, in_words
+from rdgraph.reals.judge import remembered
 from rdgraph.reals.line_extents import in_decimals
 from rdgraph.systems.parser import parse
 from rdgraph.systems.single_operator import (
@@ -76,7 +77,7 @@ class FieldChoice(NamedTuple):
     reason: str
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def exact_flow_reason(system: System, *, has_degrees: bool = False) -> str:
     """Why the exact flow of several fields is known; empty where it is not. `has_degrees` says that L is D - A."""
     if coupling_obstacles(system, has_degrees=has_degrees):
@@ -274,7 +275,7 @@ def _of_fields(
     return MethodChoice(choice.method, None if choice.step is None else float(choice.step), choice.reason)
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def family(system: System, *, has_degrees: bool = False) -> tuple[str, str]:
     """exact, strang or rk4 for one equation dH/dt = f(H), and the reason; `has_degrees` says that L is D - A."""
     try:

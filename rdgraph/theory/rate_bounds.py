@@ -18,6 +18,7 @@ from rdgraph.language.answer_symbols import R, h, s
 from rdgraph.language.normal_form import H, State
 from rdgraph.language.tree import Kind
 from rdgraph.reals.budget import within_budget
+from rdgraph.reals.judge import remembered
 from rdgraph.reals.domain import Domain
 from rdgraph.reals.regions import cases
 from rdgraph.systems.canonical.cancelled_parts import with_cancelled
@@ -148,7 +149,7 @@ def _norm(matrix: np.ndarray) -> Any:
     return np.maximum(size.sum(-1).max(-1), size.sum(-2).max(-1))[..., None, None]
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def rate_bound(system: System, normalisation: str = "symmetric") -> RateBound:
     """K for all states if there is one, else on |h| <= R; infinite where neither was found.
 
@@ -162,7 +163,7 @@ def rate_bound(system: System, normalisation: str = "symmetric") -> RateBound:
     return next((bound for bound in bounds if bound.is_finite), RateBound(sp.oo, system))
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def rates_of_parts(system: System, normalisation: str = "symmetric") -> tuple[RateBound, RateBound]:
     """K of the linear terms of every field in itself, and K of all other terms: for all states, else on |u| <= R.
 

@@ -16,7 +16,7 @@ from rdgraph.language.normal_form import H0, Act, Algebra, H, Mix
 from rdgraph.language.reader import STRUCTURAL
 from rdgraph.language.tree import Call, Fold, Kind, Name, Over, Power
 from rdgraph.language.unfolding import unfolded
-from rdgraph.reals.budget import limited
+from rdgraph.reals.budget import attempt
 from rdgraph.reals.domain import Domain
 from rdgraph.reals.judge import Possibility, always, possible
 from rdgraph.systems.canonical.function_identities import CanonicalForm, canonical, freed, is_zero
@@ -255,7 +255,7 @@ class _Solver:
         if len(system) > 1 and any(e.has(sp.Function) for e in system):
             return []  # sympy rarely solves several transcendental equations, and never quickly
         try:
-            solutions = limited(SOLVE_SECONDS, sp.solve, system, list(back), dict=True)
+            solutions = attempt(SOLVE_SECONDS, sp.solve, system, list(back), dict=True)
         except (NotImplementedError, Undecided):
             self.is_complete = False
             return []
