@@ -35,7 +35,7 @@ HELP = {
     "methods": "integration methods of the trials", "names": "what to do, all by default",
     "network": "the network that is searched", "only": "names, or what they begin with or contain",
     "out": "the results file or folder", "pages": "keep what is done and write its pages", "part": argparse.SUPPRESS,
-    "problems": "equations", "repeats": "data sets of every cell", "retell": "write the pages of kept studies again",
+    "problems": "equations", "repeats": "data sets of every cell", "report_only": "rebuild the pages of kept studies",
     "rounds": "that the time of the driver is averaged over", "rungs": "epochs after which the worse are dropped",
     "samples": "trials that are trained alone; 0 for none", "searches": "seeds",
     "seconds": "start nothing new after this",

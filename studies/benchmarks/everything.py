@@ -304,7 +304,7 @@ class Queue:
             pages += [one.filled(words, self.folder, self.device) for words in one.pages]
         return [list(page) for page in dict.fromkeys(map(tuple, pages))]
 
-    def retelling(self, wanted: Sequence[Measurement]) -> list[list[str]]:
+    def rebuilt_pages(self, wanted: Sequence[Measurement]) -> list[list[str]]:
         """The programs that tell finished studies again from the documentation, and write their pages."""
         kept = [one for one in wanted if not one.kept and is_finished(kept_place(one))]
         if not kept:
@@ -313,7 +313,9 @@ class Queue:
                 f"expected finished studies in {RESULTS / PARTS}, got none of {names}; measure them first"
             )
         self.restore(kept)
-        words = [one.filled((*STUDY, one.name, "--out", "{out}", "--retell"), self.folder, self.device) for one in kept]
+        words = [
+            one.filled((*STUDY, one.name, "--out", "{out}", "--report-only"), self.folder, self.device) for one in kept
+        ]
         pages = [one.filled(page, self.folder, self.device) for one in kept for page in one.pages]
         return [*words, *pages]
 
@@ -348,14 +350,14 @@ def with_share(words: Sequence[str]) -> None:
 
 def measure_all(
     *, device: str = "cuda", only: Sequence[str] = (), jobs: int = 1, seconds: float = float("inf"),
-    out: Path = Path("runs/measured"), checkpoints: Path | None = None, pages: bool = False, retell: bool = False,
+    out: Path = Path("runs/measured"), checkpoints: Path | None = None, pages: bool = False, report_only: bool = False,
     fresh: bool = False, list_states: bool = False,
 ) -> int:  # fmt: skip
     """Every number that takes a card, resumed where it stopped.
 
     `--pages` measures nothing: it keeps what is done in studies/results/ and writes its pages, and keeps what was cut
     off as well: cells as they are, parts of studies. A folder that has nothing of a measurement goes on from there, on
-    any machine; with `--fresh` it does not. `--retell` writes the pages of finished studies again from their parts, by
+    any machine; with `--fresh` it does not. `--report-only` rebuilds the pages of finished studies from their parts, by
     this code. `--list` shows all measurements and their states. Programs side by side take turns on a card; where the
     daemon of NVIDIA's MPS runs (`nvidia-cuda-mps-control -d`), their kernels fill it together.
     """
@@ -366,8 +368,8 @@ def measure_all(
         for one in wanted:
             print(f"{one.name}: {queue.state.get(one.name, {}).get('state', 'waiting')}")
         return 0
-    if pages or retell:
-        for page in queue.retelling(wanted) if retell else queue.keep(wanted):
+    if pages or report_only:
+        for page in queue.rebuilt_pages(wanted) if report_only else queue.keep(wanted):
             subprocess.run([sys.executable, "-m", *page], check=True)
         return 0
     if not fresh:

@@ -25,7 +25,7 @@ from studies.paper.drawing import panels_chart
 from studies.paper.paired_rows import share_of, signed, with_holm
 from studies.paper.runner import Film, Findings, Picture, Settings, Sheet, Table, Verdict, make_run, untrained_verdicts
 from studies.runs.chart import DotPanel, Line, MovingDots
-from studies.runs.chart_figures import class_colours, dot_area, write_frames
+from studies.runs.chart_figures import scatter_classes, write_frames
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS
 from studies.training.training_figures import flat_map
@@ -222,14 +222,15 @@ def write_flow(path: Path, rows: Sequence[MutableRow]) -> None:
     times, places, labels = frames(rows)
     figure = Figure(figsize=(4.2, 4.4), dpi=80, layout="constrained")
     axis = figure.subplots()
-    dots = axis.scatter(places[0, :, 0], places[0, :, 1], s=dot_area(len(labels)), c=class_colours(labels), lw=0)
+    groups = scatter_classes(axis, places[0], labels)
     span = np.abs(places).max() * 1.05
     axis.set(xticks=[], yticks=[], xlim=(-span, span), ylim=(-span, span))
 
     def show(at: float) -> None:
         k = min(int(at), max(0, len(times) - 2))
         part, last = at - k, min(k + 1, len(times) - 1)
-        dots.set_offsets((1 - part) * places[k] + part * places[last])
+        for nodes, dots in groups:
+            dots.set_offsets((1 - part) * places[k, nodes] + part * places[last, nodes])
         axis.set_title(f"t = {(1 - part) * times[k] + part * times[last]:.2f}", fontsize=10)
 
     write_frames(path, figure, map(show, np.linspace(0, len(times) - 1, BETWEEN * (len(times) - 1) + 1)))

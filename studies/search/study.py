@@ -248,7 +248,7 @@ def settings_text(found: Found) -> str:
 
 
 # ---------------------------------------------------------------------- words
-def told_best(folder: Path) -> str:
+def best_text(folder: Path) -> str:
     """The chosen trial of a finished folder, in words."""
     return best_in_words(folder, TRIALS, "trial", COMPLETE, lambda row: f"trial {row['trial']}")
 

@@ -78,8 +78,8 @@ class EventFiles:
         self.folder = folder
         self._live = SummaryWriter(str(folder / "batches"))
 
-    def hear(self, progress: Progress) -> None:
-        """How far a training is: means over the members of a batch."""
+    def update(self, progress: Progress) -> None:
+        """Write a progress: means over the members of a batch."""
         batch = f"batch {progress.batch}"
         for name, value in (("loss", progress.loss), ("val_accuracy", progress.val_accuracy)):
             self._live.add_scalar(f"{name}/{batch}", value, progress.epoch)
@@ -99,9 +99,9 @@ class EventFiles:
 
 
 # ---------------------------------------------------------------------- study
-#: Hears how far a training is.
-Hears = Callable[[Progress], None]
-#: Shows what is under way.
+#: Called with the progress of a training.
+OnProgress = Callable[[Progress], None]
+#: Called with the name of the current stage.
 Stage = Callable[[str], object]
 
 CHECKPOINTS, POWERS = "checkpoints", "powers"
@@ -140,7 +140,7 @@ def execute(
     if prepare(folder, plan.run_config, resume=resume) != "done":
         events = None if log is None else EventFiles(folder / log)
         if events is not None:
-            progress = heard_by(progress, events.hear)
+            progress = both(progress, events.update)
         make: Callable[[], Trained] = partial(
             train, plan.data, plan.trials, device=plan.device, checkpoint=folder / CHECKPOINTS, every=every,
             progress=progress, tell=tell,
@@ -178,15 +178,15 @@ def training_study(
     )
 
 
-def heard_by(first: Hears | None, second: Hears) -> Hears:
-    """A listener that tells two others."""
+def both(first: OnProgress | None, second: OnProgress) -> OnProgress:
+    """A callback that calls two others."""
 
-    def hear(progress: Progress) -> None:
+    def update(progress: Progress) -> None:
         if first is not None:
             first(progress)
         second(progress)
 
-    return hear
+    return update
 
 
 def run(

@@ -248,7 +248,7 @@ def test_a_finished_study_is_told_again_from_the_documentation(tmp_path: Path, m
     here.keep([one])
     (docs / "parts" / "depth.json").write_text(json.dumps({"state": "interrupted"}))
     there = Queue(tmp_path / "there", "cpu", 1)
-    told, page = there.retelling([one, other])
+    told, page = there.rebuilt_pages([one, other])
     assert page == ["studies.runs.kept_page", str(there.folder / one.result)]
     subprocess.run([sys.executable, "-m", *told], check=True)
     tables = [(queue.folder / one.result / "results.csv").read_bytes() for queue in (here, there)]
@@ -257,4 +257,4 @@ def test_a_finished_study_is_told_again_from_the_documentation(tmp_path: Path, m
     assert environments[1].pop("retold")
     assert environments[0]["seconds"] == environments[1]["seconds"]
     with pytest.raises(InvalidArgument, match="got none of depth; measure"):
-        there.retelling([other])
+        there.rebuilt_pages([other])

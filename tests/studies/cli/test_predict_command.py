@@ -91,7 +91,7 @@ def test_predictions_go_into_the_run_and_overwrite_nothing(trained: Path, tmp_pa
     before = (trained / "predictions.csv").read_bytes()
     done = rdgraph("predict", trained)
     assert done.exit_code == 0, done.output
-    assert "predictions.csv has these predictions already" in done.stdout
+    assert "predictions.csv already has these predictions" in done.stdout
     edges, nodes = write_club(tmp_path / "later", last=20)
     done = rdgraph("predict", trained, "--edges", edges, "--nodes", nodes)
     assert f"wrote {trained / 'predictions-nodes.csv'}" in done.stdout

@@ -378,7 +378,7 @@ def test_the_command_line(tmp_path: Path) -> None:
     row = json.loads(run(*place, "show", "T8/GCN/cora", "--json"))
     assert (row["cell"], row["file"]) == ("T8/GCN/cora", f"{tmp_path.name}/compared.json")
     assert json.loads(run(*place, "--json", "show", "T8/GCN/cora")) == row
-    for words_given, said in ((("--results", "nowhere"), "folder of results files"), (("--csv",), "a cell alone")):
+    for words_given, said in ((("--results", "nowhere"), "folder of the results files"), (("--csv",), "one cell")):
         with pytest.raises(InvalidArgument, match=said):
             run(*words_given, "show", "T8/GCN/cora")
     rows = json.loads(run(*place, "--json", "--status", "not measured", "--table", "T8"))["rows"]
