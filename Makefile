@@ -57,7 +57,7 @@ test-gpu: $(TOOLS)
 	TRITON_INTERPRET=0 $(VENV)/bin/python -m pytest -q -m gpu tests
 	TRITON_INTERPRET=0 $(VENV)/bin/python -m pytest -q tests/rdgraph/graphs/kernels tests/gread/kernels
 
-# Hours on a card, in as many calls as it takes: MEASURED='--seconds 600 --only depth' says how long and what.
+# Hours on a GPU; resumable. MEASURED='--seconds 600 --only depth' limits the time and selects measurements.
 measured: $(TOOLS)
 	-$(VENV)/bin/python -m studies.benchmarks all $(MEASURED)
 	$(VENV)/bin/python -m studies.benchmarks all $(MEASURED) --pages

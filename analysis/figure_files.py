@@ -50,9 +50,10 @@ def save_figure(figure: Figure, folder: Path, name: str, rows: Sequence[Mapping[
         FileError: where they cannot be written.
 
     Example:
-        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import tempfile, analysis
         >>> from matplotlib.figure import Figure
-        >>> [path.name for path in save_figure(Figure(), Path(tempfile.mkdtemp()), "empty", [{"x": 1.0}])]
+        >>> [path.name for path in analysis.save_figure(Figure(), Path(tempfile.mkdtemp()), "empty", [{"x": 1.0}])]
         ['empty.png', 'empty.pdf', 'empty.csv']
     """
     paths = [folder / f"{name}.{ending}" for ending in ("png", "pdf", "csv")]

@@ -68,8 +68,9 @@ def response_curves(
         InvalidArgument: for a coefficient without a number.
 
     Example:
+        >>> import analysis
         >>> flow = [("exact", None)]
-        >>> curve, = response_curves("diffusion", T=1.0, values={"alpha": 1.0}, methods=flow, points=3)
+        >>> curve, = analysis.response_curves("diffusion", T=1.0, values={"alpha": 1.0}, methods=flow, points=3)
         >>> curve.gain.round(4)  # exp(-lam)
         array([1.    , 0.3679, 0.1353])
     """
@@ -109,7 +110,8 @@ def gain_at(
         InvalidArgument: for a coefficient without a number.
 
     Example:
-        >>> gain_at("-alpha*L@H", np.array([0.0, 1.0]), T=2, values={"alpha": 0.5}, method="euler", step=1)
+        >>> import numpy as np, analysis
+        >>> analysis.gain_at("-alpha*L@H", np.array([0.0, 1.0]), T=2, values={"alpha": 0.5}, method="euler", step=1)
         array([1.  , 0.25])
     """
     system = parse(system)
@@ -146,7 +148,8 @@ def response_figure(
         NotApplicable: for a system without a response.
 
     Example:
-        >>> figure, curves = response_figure(["BS", "-alpha*L@H"], T=1.0, values={"alpha": 0.5, "beta": 1.0})
+        >>> import analysis
+        >>> figure, curves = analysis.response_figure(["BS", "-alpha*L@H"], T=1.0, values={"alpha": 0.5, "beta": 1.0})
         >>> [(curve.system, curve.method) for curve in curves[::3]]
         [('BS', 'exact'), ('-alpha*L@H', 'exact')]
     """
@@ -207,9 +210,10 @@ def curve_rows(curves: Sequence[ResponseCurve]) -> list[dict[str, float | str]]:
         Rows with system, method, step, lam and gain.
 
     Example:
+        >>> import analysis
         >>> flow = [("exact", None)]
-        >>> curves = response_curves("diffusion", T=1.0, values={"alpha": 1.0}, methods=flow, points=2)
-        >>> curve_rows(curves)[0]
+        >>> curves = analysis.response_curves("diffusion", T=1.0, values={"alpha": 1.0}, methods=flow, points=2)
+        >>> analysis.spectra.curve_rows(curves)[0]
         {'system': 'diffusion', 'method': 'exact', 'step': '', 'lam': 0.0, 'gain': 1.0}
     """
     return [

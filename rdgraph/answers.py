@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
+from rdgraph.reals.basis import BOUNDED
 from rdgraph.reals.condition_words import condition_in_words, in_words
-from rdgraph.reals.judge import BOUNDED
 from rdgraph.wording import html_table
 
 
@@ -25,7 +25,8 @@ class Status(StrEnum):
     interval arithmetic encloses. measured: seen in numbers, and not shown. undecided: not found out; the reason says
     what was tried. refused: the question does not apply, and the reason says why.
 
-    >>> Status.PROVED == "proved", Status.UNDECIDED
+    >>> import rdgraph as rd
+    >>> rd.Status.PROVED == "proved", rd.Status.UNDECIDED
     (True, 'undecided')
     """
 
@@ -57,7 +58,11 @@ class Answer:
         assumes: what is assumed beyond the question, as of the graph; by normalisation where that decides.
         conditions: under which conditions on coefficients it holds, as relations or in words.
 
-    >>> answer = Answer(sp.Symbol("beta") * 2, Status.PROVED, "the largest slope", assumes="the graph is undirected")
+    The field `engines` says who decided it: "z3 and cvc5", or how many questions z3 decided alone; "" without either.
+
+    >>> import sympy as sp, rdgraph as rd
+    >>> slope = sp.Symbol("beta") * 2
+    >>> answer = rd.Answer(slope, rd.Status.PROVED, "the largest slope", assumes="the graph is undirected")
     >>> print(answer)
     2*beta, assuming that the graph is undirected (proved: the largest slope)
     >>> answer.to_dict()["value"], answer.status == "proved"
@@ -81,8 +86,11 @@ class Answer:
         @property
         def conditions(self) -> Any: ...
 
+        @property
+        def engines(self) -> str: ...
+
     else:
-        reason, assumes, conditions = "", "", ()
+        reason, assumes, conditions, engines = "", "", (), ""
 
     def __init__(
         self, value: Any, status: Status, reason: str = "", *, assumes: str | Mapping[str, str] = "",
@@ -171,6 +179,7 @@ class Answer:
             "reason": self.why,
             "assumes": plain(self.assumes),
             "conditions": plain(self.conditions),
+            "engines": self.engines,
         }
 
 
@@ -195,6 +204,9 @@ class AnswersByName(Answer):
         reason = next(iter(texts), "") if len(texts) < 2 else listed_by_name(reasons)
         super().__init__({name: part.value for name, part in parts.items()}, status, reason)
         object.__setattr__(self, "parts", dict(parts))
+        engines = {name: part.engines for name, part in parts.items()}
+        distinct = set(engines.values())
+        object.__setattr__(self, "engines", distinct.pop() if len(distinct) == 1 else listed_by_name(engines))
 
     if TYPE_CHECKING:
 
@@ -205,8 +217,8 @@ class AnswersByName(Answer):
         return self.parts[name]
 
     def __str__(self) -> str:
-        told = {n: part.headline if part.status.is_certain else str(part) for n, part in self.parts.items()}
-        return next(iter(told.values())) if len(set(told.values())) == 1 else listed_by_name(told)
+        texts = {n: part.headline if part.status.is_certain else str(part) for n, part in self.parts.items()}
+        return next(iter(texts.values())) if len(set(texts.values())) == 1 else listed_by_name(texts)
 
     def to_dict(self) -> dict[str, Any]:
         """The answers by name as plain values, for json."""

@@ -10,8 +10,8 @@ from typing import Any
 class RdgraphError(Exception):
     """Base of every error this package raises on purpose; it reaches other processes as it is.
 
-    >>> import pickle
-    >>> str(pickle.loads(pickle.dumps(UnknownName("letter", "c", ["a", "b"]))))
+    >>> import pickle, rdgraph as rd
+    >>> str(pickle.loads(pickle.dumps(rd.errors.UnknownName("letter", "c", ["a", "b"]))))
     "expected a letter, got 'c' (known: a, b)"
     """
 
@@ -22,7 +22,8 @@ class RdgraphError(Exception):
 class LanguageError(RdgraphError, ValueError):
     """A text that is not an equation of the language; points at the place.
 
-    >>> print(LanguageError("A*H", 1, expected="@ to apply an operator", got="*", remedy="write A@H"))
+    >>> import rdgraph as rd
+    >>> print(rd.errors.LanguageError("A*H", 1, expected="@ to apply an operator", got="*", remedy="write A@H"))
     cannot read the equation, column 2
       A*H
        ^
@@ -116,15 +117,16 @@ class UnknownName(RdgraphError, KeyError):
 
 def _restored(kind: type[RdgraphError], args: tuple[Any, ...], state: dict[str, Any]) -> RdgraphError:
     """An error as it was, made without the arguments that it was made from."""
-    made = kind.__new__(kind, *args)
-    made.__dict__.update(state)
-    return made
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
     """The known name nearest to `name`, or None where nothing is near.
 
-    >>> closest("alhpa", ["alpha", "beta"]), closest("gnc", ["gcn", "sgc"])
+    >>> import rdgraph as rd
+    >>> rd.errors.closest("alhpa", ["alpha", "beta"]), rd.errors.closest("gnc", ["gcn", "sgc"])
     ('alpha', 'gcn')
     """
     names = list(known)

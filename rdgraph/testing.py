@@ -188,7 +188,7 @@ class _Grower:
         return Call(function, self.nonzero(kind, depth) if function == "sqrt" else self.grow(kind, depth))
 
     def leaf(self, kind: Kind) -> sp.Basic:
-        names = [Name(name, own) for name, own in self.kinds.items() if own is kind]
+        names = [Name(name, kind_of_name) for name, kind_of_name in self.kinds.items() if kind_of_name is kind]
         if kind is _S and (not names or self.draw(st.booleans())):
             return self.draw(numbers())
         return self.pick(names)

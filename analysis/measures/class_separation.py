@@ -29,8 +29,9 @@ def fisher_ratio(H: Tensor, labels: Any) -> Tensor:
         NotApplicable: for fewer than two classes.
 
     Example:
+        >>> import torch, analysis
         >>> H = torch.tensor([[0.0], [2.0], [4.0], [6.0]])    # means 1 and 5, spread 1: 4*2^2/(4*1^2)
-        >>> fisher_ratio(H, [0, 0, 1, 1])
+        >>> analysis.measures.fisher_ratio(H, [0, 0, 1, 1])
         tensor(4.)
     """
     given, _ = rescaled(read_state(H))

@@ -28,9 +28,9 @@ def mad(H: Tensor, op: Operator) -> Tensor:
         InvalidArgument: for states that do not fit the operator.
 
     Example:
-        >>> from rdgraph.graphs.generators import path
+        >>> import torch, analysis, rdgraph as rd
         >>> H = torch.tensor([[1.0, 0.0], [0.0, 2.0], [0.0, -1.0]])   # distances 1 and 2: (1 + 1.5 + 2)/3
-        >>> mad(H, path(3).operator("row"))
+        >>> analysis.measures.mad(H, rd.generators.path(3).operator("row"))
         tensor(1.5000)
     """
     state = read_on(H, op)
@@ -69,9 +69,9 @@ def kernel_distance(H: Tensor, op: Operator) -> Tensor:
         NotApplicable: for directed graphs, negative weights, and free weights.
 
     Example:
-        >>> from rdgraph.graphs.generators import path
+        >>> import torch, analysis, rdgraph as rd
         >>> H = torch.tensor([[3.0], [3.0], [0.0]])           # mean 2, deviations 1, 1, -2: sqrt(6/18)
-        >>> kernel_distance(H, path(3).operator("row"))
+        >>> analysis.measures.kernel_distance(H, rd.generators.path(3).operator("row"))
         tensor(0.5774)
     """
     unit, _ = rescaled(read_on(H, op))

@@ -48,7 +48,9 @@ class Measure:
         InvalidArgument: for a name that is none, an unknown need, or an empty range.
 
     Example:
-        >>> size = Measure("size", lambda H: H.square().sum((-2, -1)), (), label="size", formula="$H^2$", range=(0, 9))
+        >>> import analysis
+        >>> facts = {"label": "size", "formula": "$H^2$", "range": (0, 9)}
+        >>> size = analysis.Measure("size", lambda H: H.square().sum((-2, -1)), (), **facts)
         >>> size.range[0], size.needs
         (0, ())
     """
@@ -137,14 +139,14 @@ def register_measure(measure: Measure) -> Measure:
         InvalidArgument: for what is no `Measure`, or a name that is taken.
 
     Example:
-        >>> import torch
-        >>> from rdgraph.graphs.generators import path
-        >>> spread = Measure("spread", lambda H: H.amax((-2, -1)) - H.amin((-2, -1)), (), label="spread",
+        >>> import math, torch, analysis, rdgraph as rd
+        >>> spread = analysis.Measure("spread", lambda H: H.amax((-2, -1)) - H.amin((-2, -1)), (), label="spread",
         ...                  formula=r"$\\max H - \\min H$", range=(0, math.inf))
-        >>> _ = register_measure(spread)
-        >>> measure_all(torch.tensor([[0.0], [1.0], [3.0]]), plain=path(3).operator("none"))["spread"]
+        >>> _ = analysis.register_measure(spread)
+        >>> H = torch.tensor([[0.0], [1.0], [3.0]])
+        >>> analysis.measure_all(H, plain=rd.generators.path(3).operator("none"))["spread"]
         tensor(3.)
-        >>> unregister_measure("spread")
+        >>> analysis.measures.unregister_measure("spread")
     """
     if not isinstance(measure, Measure):
         raise InvalidArgument(f"expected a Measure, got {type(measure).__name__}; make one with analysis.Measure(...)")
@@ -179,7 +181,8 @@ def find_measure(name: str) -> Measure:
         UnknownName: where no measure has that name; offers the closest one.
 
     Example:
-        >>> find_measure("mad").range
+        >>> import analysis
+        >>> analysis.measures.find_measure("mad").range
         (0.0, 2.0)
     """
     return MEASURES.find(name)
@@ -205,8 +208,9 @@ def make_measures(
         InvalidArgument: for a measure that needs labels where there are none, or an operator that is not `none`.
 
     Example:
-        >>> from rdgraph.graphs.generators import ring
-        >>> list(make_measures(plain=ring(4).operator("none"), names=["mad", "dirichlet_energy"]))
+        >>> import analysis, rdgraph as rd
+        >>> ring = rd.generators.ring(4).operator("none")
+        >>> list(analysis.measures.make_measures(plain=ring, names=["mad", "dirichlet_energy"]))
         ['dirichlet_energy', 'mad']
     """
     check_plain(plain, "the Dirichlet energy")
@@ -234,9 +238,9 @@ def measure_all(H: Tensor, *, plain: Operator, op: Operator | None = None, label
         InvalidArgument: for states, operators or labels that do not fit each other.
 
     Example:
-        >>> import torch
-        >>> from rdgraph.graphs.generators import path
-        >>> found = measure_all(torch.tensor([[0.0], [1.0], [3.0]]), plain=path(3).operator("none"))
+        >>> import torch, analysis, rdgraph as rd
+        >>> H = torch.tensor([[0.0], [1.0], [3.0]])
+        >>> found = analysis.measure_all(H, plain=rd.generators.path(3).operator("none"))
         >>> found["dirichlet_energy"], found["numerical_rank"]
         (tensor(3.3333), tensor(1))
     """

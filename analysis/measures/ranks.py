@@ -25,7 +25,8 @@ def effective_rank(H: Tensor) -> Tensor:
         InvalidArgument: for what is no finite state.
 
     Example:
-        >>> effective_rank(torch.eye(4, 3))
+        >>> import torch, analysis
+        >>> analysis.measures.effective_rank(torch.eye(4, 3))
         tensor(3.)
     """
     sigma = _singular_values(H)
@@ -48,8 +49,9 @@ def numerical_rank(H: Tensor, tol: float | None = None) -> Tensor:
         InvalidArgument: for what is no finite state, and a tolerance outside [0, 1).
 
     Example:
+        >>> import torch, analysis
         >>> H = torch.diag(torch.tensor([1.0, 1e-2, 1e-9]))
-        >>> numerical_rank(H), numerical_rank(H, tol=0.1)
+        >>> analysis.measures.numerical_rank(H), analysis.measures.numerical_rank(H, tol=0.1)
         (tensor(2), tensor(1))
     """
     if tol is not None and not 0 <= tol < 1:

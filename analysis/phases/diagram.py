@@ -167,8 +167,10 @@ def stability_borders(
         InvalidArgument: for a Runge-Kutta method without a step.
 
     Example:
+        >>> import numpy as np, analysis
         >>> window = ((0.0, 1.0), (0.0, 2.0))
-        >>> for b in stability_borders("BS", np.array([0.5, 2.0]), ("alpha", "beta"), window, values={}): print(b)
+        >>> ts = np.array([0.5, 2.0])
+        >>> for b in analysis.phases.stability_borders("BS", ts, ("alpha", "beta"), window, values={}): print(b)
         beta = -alpha/(lam - 1) at lam = 0.5
     """
     system = parse(system)
@@ -197,8 +199,10 @@ def roughness_borders(
         NotApplicable: for a system without a symbol, or whose symbol is not affine in the two.
 
     Example:
+        >>> import numpy as np, analysis
         >>> window = ((0.0, 1.0), (0.0, 2.0))
-        >>> for b in roughness_borders("FB*", np.array([0.5, 2.0]), ("alpha", "beta"), window, values={}): print(b)
+        >>> ts = np.array([0.5, 2.0])
+        >>> for b in analysis.phases.roughness_borders("FB*", ts, ("alpha", "beta"), window, values={}): print(b)
         beta = alpha at lam = 0.5
     """
     system = parse(system)
@@ -399,10 +403,10 @@ def phase_diagram(
         NotApplicable: for a system without a symbol on this operator, or whose symbol is not affine in the two.
 
     Example:
-        >>> import rdgraph as rd
+        >>> import numpy as np, torch, analysis, rdgraph as rd
         >>> op = rd.generators.path(4).operator("symmetric", dtype=torch.float64)
-        >>> d = phase_diagram("FB", op, np.array([0.5, 1.0]), np.array([0.75]), T=10.0)
-        >>> [CLASSES[k] for k in d.predicted[0]], [CLASSES[k] for k in d.simulated[0]]
+        >>> d = analysis.phase_diagram("FB", op, np.array([0.5, 1.0]), np.array([0.75]), T=10.0)
+        >>> [row["predicted"] for row in d.rows()], [row["simulated"] for row in d.rows()]
         (['grows without bound', 'smooths'], ['grows without bound', 'smooths'])
     """
     system = parse(system)

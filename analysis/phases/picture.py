@@ -26,10 +26,10 @@ def phase_figure(diagram: PhaseDiagram) -> Figure:
         A matplotlib figure; `diagram.rows()` are its numbers.
 
     Example:
-        >>> import rdgraph as rd, torch
-        >>> from analysis.phases.diagram import phase_diagram
+        >>> import numpy as np, torch, analysis, rdgraph as rd
         >>> op = rd.generators.path(4).operator("symmetric", dtype=torch.float64)
-        >>> figure = phase_figure(phase_diagram("FB", op, np.array([0.5, 1.0]), np.array([0.5, 0.75]), T=10.0))
+        >>> diagram = analysis.phase_diagram("FB", op, np.array([0.5, 1.0]), np.array([0.5, 0.75]), T=10.0)
+        >>> figure = analysis.phase_figure(diagram)
         >>> [panel.get_title() for panel in figure.axes]
         ['predicted from the spectrum', 'simulated']
     """

@@ -279,9 +279,9 @@ def reaction_diagram(
         Undecided: the constant states are not all known.
 
     Example:
-        >>> import rdgraph as rd
+        >>> import numpy as np, torch, analysis, rdgraph as rd
         >>> op = rd.generators.ring(5).operator("row", dtype=torch.float64)
-        >>> d = reaction_diagram("AC", op, np.array([0.5]), np.array([-1.0, 1.0]))
+        >>> d = analysis.reaction_diagram("AC", op, np.array([0.5]), np.array([-1.0, 1.0]))
         >>> d.predicted[:, 0].tolist(), d.simulated[:, 0].tolist()
         (['settles at 0', 'settles at 1'], ['settles at 0', 'settles at 1'])
     """
@@ -365,9 +365,10 @@ def reaction_figure(diagram: ReactionDiagram) -> Figure:
         A matplotlib figure; `diagram.rows()` are its numbers.
 
     Example:
-        >>> import rdgraph as rd
+        >>> import numpy as np, torch, analysis, rdgraph as rd
         >>> op = rd.generators.ring(5).operator("row", dtype=torch.float64)
-        >>> figure = reaction_figure(reaction_diagram("F", op, np.array([0.5, 1.0]), np.array([-1.0, 1.0]), T=20.0))
+        >>> diagram = analysis.reaction_diagram("F", op, np.array([0.5, 1.0]), np.array([-1.0, 1.0]), T=20.0)
+        >>> figure = analysis.reaction_figure(diagram)
         >>> [panel.get_title() for panel in figure.axes]
         ['proved for every start in the interval', 'simulated from one start']
     """

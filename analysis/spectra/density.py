@@ -60,8 +60,8 @@ def spectral_density(
         NotApplicable: where `spectrum` does.
 
     Example:
-        >>> import rdgraph as rd
-        >>> d = spectral_density(rd.generators.ring(64).operator("symmetric"), points=2)
+        >>> import analysis, rdgraph as rd
+        >>> d = analysis.spectral_density(rd.generators.ring(64).operator("symmetric"), points=2)
         >>> d.method, d.density.round(2)
         ('histogram', array([0.48, 0.52]))
     """

@@ -121,8 +121,8 @@ class Spectrum:
         bound: an upper bound of all eigenvalues.
 
     Example:
-        >>> import rdgraph as rd
-        >>> found = spectrum(rd.generators.path(3).operator("row"))
+        >>> import analysis, rdgraph as rd
+        >>> found = analysis.spectrum(rd.generators.path(3).operator("row"))
         >>> found.values.round(6).tolist(), found.is_whole
         ([0.0, 1.0, 2.0], True)
     """
@@ -145,8 +145,8 @@ class Spectrum:
     def transform(self, H: Tensor) -> Tensor:
         """Graph Fourier transform W^T H: (*batch, n, d) to coefficients (*batch, k, d).
 
-        >>> import rdgraph as rd
-        >>> s = spectrum(rd.generators.ring(4).operator("symmetric", dtype=torch.float64))
+        >>> import torch, analysis, rdgraph as rd
+        >>> s = analysis.spectrum(rd.generators.ring(4).operator("symmetric", dtype=torch.float64))
         >>> s.transform(torch.ones(4, 1, dtype=torch.float64)).abs().round(decimals=9).ravel()
         tensor([2., 0., 0., 0.], dtype=torch.float64)
         """
@@ -184,10 +184,10 @@ def spectrum(op: Operator, k: int | None = None, *, end: str = "low", solver: st
         Undecided: where the solver did not reach the residual.
 
     Example:
-        >>> import rdgraph as rd
-        >>> spectrum(rd.generators.complete(4).operator("row")).values.round(6) + 0.0
+        >>> import analysis, rdgraph as rd
+        >>> analysis.spectrum(rd.generators.complete(4).operator("row")).values.round(6) + 0.0
         array([0.      , 1.333333, 1.333333, 1.333333])
-        >>> spectrum(rd.generators.ring(100).operator("symmetric"), 2, end="high").values.round(4)
+        >>> analysis.spectrum(rd.generators.ring(100).operator("symmetric"), 2, end="high").values.round(4)
         array([1.998, 2.   ])
     """
     if end not in ("low", "high"):
@@ -225,8 +225,8 @@ def spectral_gap(op: Operator) -> float:
         NotApplicable: for a graph without edges, and where `spectrum` does.
 
     Example:
-        >>> import rdgraph as rd
-        >>> round(spectral_gap(rd.generators.ring(6).operator("row")), 6)  # 1 - cos(2 pi/6)
+        >>> import analysis, rdgraph as rd
+        >>> round(analysis.spectra.spectral_gap(rd.generators.ring(6).operator("row")), 6)  # 1 - cos(2 pi/6)
         0.5
     """
     n, k = op.num_nodes, 2

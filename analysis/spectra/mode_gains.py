@@ -120,9 +120,10 @@ def empirical_gains(
         NotApplicable: for coefficients that are not scalars, and where `spectrum` or the method does not apply.
 
     Example:
-        >>> import rdgraph as rd
+        >>> import torch, analysis, rdgraph as rd
         >>> op = rd.generators.path(3).operator("symmetric", dtype=torch.float64)
-        >>> empirical_gains("diffusion", op, {"alpha": 1.0}, T=1.0, method="euler", step=0.5).gain.round(6) + 0.0
+        >>> found = analysis.empirical_gains("diffusion", op, {"alpha": 1.0}, T=1.0, method="euler", step=0.5)
+        >>> found.gain.round(6) + 0.0
         array([1.  , 0.25, 0.  ])
     """
     system = parse(system)
@@ -163,9 +164,10 @@ def gains_figure(measured: Sequence[Gains]) -> tuple[Figure, list[dict[str, Any]
         InvalidArgument: for no gains at all.
 
     Example:
-        >>> import rdgraph as rd
+        >>> import torch, analysis, rdgraph as rd
         >>> op = rd.generators.path(3).operator("symmetric", dtype=torch.float64)
-        >>> figure, rows = gains_figure([empirical_gains("diffusion", op, {"alpha": 1.0}, T=1.0)])
+        >>> gains = analysis.empirical_gains("diffusion", op, {"alpha": 1.0}, T=1.0)
+        >>> figure, rows = analysis.spectra.gains_figure([gains])
         >>> len(rows), figure.axes[0].get_xlabel()
         (3, 'λ, eigenvalue of L')
     """

@@ -145,7 +145,8 @@ class EnergyFate:
         final: the value at T.
 
     Example:
-        >>> print(EnergyFate("dirichlet", -2.0, 0.0, 1.0, -1.999, 0.0, 1e-7))
+        >>> import analysis
+        >>> print(analysis.verdicts.EnergyFate("dirichlet", -2.0, 0.0, 1.0, -1.999, 0.0, 1e-7))
         Dirichlet energy vanishes like exp(-2 t); measured rate -1.999
     """
 

@@ -41,8 +41,10 @@ class EnergyStatement:
         numbers: those in the texts.
 
     Example:
+        >>> import analysis
+        >>> from analysis.verdicts.statements import Hypothesis
         >>> weak = Hypothesis("sup f' < alpha lam2", holds=False)
-        >>> print(EnergyStatement("contraction", "E -> 0", (weak,), None, "", None, {}))
+        >>> print(analysis.verdicts.EnergyStatement("contraction", "E -> 0", (weak,), None, "", None, {}))
         contraction: no statement, since not sup f' < alpha lam2
     """
 

@@ -305,15 +305,16 @@ def oversmoothing(
         NotApplicable: for a directed or signed graph, and several fields.
 
     Example:
-        >>> import rdgraph as rd
+        >>> import torch, analysis, rdgraph as rd
         >>> H0 = torch.tensor([[1.0], [0.0], [0.0]], dtype=torch.float64)
-        >>> v = oversmoothing("diffusion", rd.generators.path(3), {"alpha": 1.0}, H0, T=8.0)
+        >>> v = analysis.oversmoothing("diffusion", rd.generators.path(3), {"alpha": 1.0}, H0, T=8.0)
         >>> v.answer, round(v.fates[0].limit, 6)  # sqrt(degree) is not constant
         ('stays positive', 0.014298)
-        >>> oversmoothing("diffusion", rd.generators.path(3), {"alpha": 1.0}, H0, T=8.0, normalisation="row").answer
+        >>> path = rd.generators.path(3)
+        >>> analysis.oversmoothing("diffusion", path, {"alpha": 1.0}, H0, T=8.0, normalisation="row").answer
         'vanishes'
         >>> gated = "-alpha*L@H + sigmoid(H)*(A@H - H)"
-        >>> v = oversmoothing(gated, rd.generators.path(3), {"alpha": 1.0}, H0, T=8.0, normalisation="row")
+        >>> v = analysis.oversmoothing(gated, rd.generators.path(3), {"alpha": 1.0}, H0, T=8.0, normalisation="row")
         >>> v.answer, v.status
         ('vanishes', 'measured')
     """

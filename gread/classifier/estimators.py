@@ -62,9 +62,10 @@ class GREADClassifier(NodeClassifier):
     Raises:
         MissingDependency: On import, where scikit-learn is not installed.
 
+    >>> import gread
     >>> from gread import karate
     >>> data = karate()
-    >>> clf = GREADClassifier(hidden=8, epochs=60, learning_rate=0.05)
+    >>> clf = gread.GREADClassifier(hidden=8, epochs=60, learning_rate=0.05)
     >>> clf.fit(data.x, data.y, graph=data.graph, mask=data.masks.train[0], val_mask=data.masks.val[0])
     GREADClassifier(epochs=60, hidden=8, learning_rate=0.05)
     >>> clf.predict(nodes=[0, 33]), clf.score(None, data.y, mask=data.masks.test[0])
@@ -184,9 +185,10 @@ class GNNClassifier(NodeClassifier):
     Raises:
         UnknownName: For a setting that the network does not have; on `fit`, for a network that there is not.
 
+    >>> import gread
     >>> from gread import karate
     >>> data = karate()
-    >>> clf = GNNClassifier("gcn", hidden=16, epochs=100, learning_rate=0.05, input_dropout=0.0)
+    >>> clf = gread.GNNClassifier("gcn", hidden=16, epochs=100, learning_rate=0.05, input_dropout=0.0)
     >>> clf.fit(data.x, data.y, graph=data.graph, mask=data.masks.train[0], val_mask=data.masks.val[0])
     GNNClassifier(epochs=100, hidden=16, input_dropout=0.0, learning_rate=0.05)
     >>> clf.predict(nodes=[0, 33])

@@ -31,7 +31,8 @@ def digits(neighbours: int = 10) -> NodeData:
         MissingDependency: Where scikit-learn, which holds the images, is not installed.
         InvalidArgument: For neighbours that are no whole number from 1 to 1,796.
 
-    >>> data = digits()
+    >>> import gread
+    >>> data = gread.digits()
     >>> data
     NodeData('digits', num_nodes=1797, num_edges=24678, num_features=64, num_classes=10, num_splits=10)
     >>> round(data.graph.homophily(data.y), 3)
@@ -62,7 +63,8 @@ def karate() -> NodeData:
     Returns:
         The data set, with ten stratified splits.
 
-    >>> data = karate()
+    >>> import gread
+    >>> data = gread.karate()
     >>> data.graph.num_edges, data.y.sum(), round(data.graph.homophily(data.y), 3)
     (156, np.int64(17), 0.859)
     """

@@ -95,7 +95,8 @@ def load_dataset(
         FileError: For a file that cannot be had, or is not the file it should be (`DownloadError`).
         MissingDependency: Where the library that holds or fetches the set is not installed.
 
-    >>> data = load_dataset("karate")
+    >>> import gread
+    >>> data = gread.load_dataset("karate")
     >>> data.num_nodes, data.meta.variant[-1]
     (34, ('component', 'covered'))
     """

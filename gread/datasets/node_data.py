@@ -43,8 +43,8 @@ class NodeData:
     Raises:
         InvalidArgument: For shapes, features, labels or masks that do not fit.
 
-    >>> from gread.datasets.embedded import karate
-    >>> karate()
+    >>> import gread
+    >>> gread.karate()
     NodeData('karate', num_nodes=34, num_edges=156, num_features=34, num_classes=2, num_splits=10)
     """
 
@@ -167,10 +167,10 @@ class NodeData:
         is unknown. Edges of a DiGraph go one way unless `directed` is False. All other arguments are those of
         `from_files`. Nodes keep the graph's own order, see `Graph.from_networkx`.
 
-        >>> import networkx as nx
+        >>> import networkx as nx, gread
         >>> g = nx.Graph([("a", "b")])
         >>> nx.set_node_attributes(g, {"a": {"label": 0, "staff": 3, "country": "it"}, "b": {"label": 1, "staff": 5}})
-        >>> NodeData.from_networkx(g, missing="mean").preparation.feature_names
+        >>> gread.NodeData.from_networkx(g, missing="mean").preparation.feature_names
         ('staff', 'country=it')
         """
         names = (features,) if isinstance(features, str) else None if features is None else tuple(features)
@@ -192,7 +192,9 @@ class NodeData:
     def from_scipy(cls, adjacency: Any, x: Any, y: Any, *, masks: Masks | None = None) -> NodeData:
         """A scipy sparse adjacency (n, n), entry [i, j] the edge j -> i, features (n, f) or None, labels (n,) or None.
 
-        >>> data = NodeData.from_scipy(csr_array([[0, 1], [1, 0]]), [[0.5], [1.5]], [0, 1])
+        >>> from scipy.sparse import csr_array
+        >>> import gread
+        >>> data = gread.NodeData.from_scipy(csr_array([[0, 1], [1, 0]]), [[0.5], [1.5]], [0, 1])
         >>> data.graph.is_undirected, data.x.tolist(), data.num_splits
         (True, [[0.5], [1.5]], 0)
         """
@@ -229,7 +231,9 @@ class NodeData:
     def warnings(self) -> tuple[str, ...]:
         """What is legal but may spoil an experiment, a sentence each; empty where nothing is found.
 
-        >>> NodeData.from_scipy(csr_array([[0, 1], [0, 0]]), [[0.0], [1.5]], [0, 1]).warnings()[0]
+        >>> from scipy.sparse import csr_array
+        >>> import gread
+        >>> gread.NodeData.from_scipy(csr_array([[0, 1], [0, 0]]), [[0.0], [1.5]], [0, 1]).warnings()[0]
         'The graph is directed: 1 of 1 edges has no reverse of the same weight.'
         """
         counts = np.bincount(self.y[self.y >= 0], minlength=self.num_classes)

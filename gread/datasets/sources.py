@@ -38,7 +38,8 @@ class RemoteFile:
         sha256: The hash of its content; without one nothing is known of it before it is seen.
         urls: Where it can be fetched, in the order to try; those of the repository where there are none.
 
-    >>> RemoteFile("my-data", "edges.txt", sha256="0" * 64, urls=("https://example.org/edges.txt",)).key
+    >>> import gread
+    >>> gread.datasets.RemoteFile("my-data", "edges.txt", sha256="0" * 64, urls=("https://example.org/edges.txt",)).key
     'my-data/edges.txt'
     """
 
@@ -134,9 +135,10 @@ def register_dataset(
         InvalidArgument: For a name that is taken or cannot be one, for neither or both of loader and reader, or a file
             without sha256.
 
-    >>> from gread import karate, load_dataset
-    >>> _ = register_dataset("club-of-1977", title="The club", loader=karate, citation="Zachary 1977")
-    >>> load_dataset("club_of_1977")
+    >>> import gread
+    >>> from gread.datasets.sources import unregister_dataset
+    >>> _ = gread.register_dataset("club-of-1977", title="The club", loader=gread.karate, citation="Zachary 1977")
+    >>> gread.load_dataset("club_of_1977")
     NodeData('club_of_1977', num_nodes=34, num_edges=156, num_features=34, num_classes=2, num_splits=10)
     >>> unregister_dataset("club_of_1977")
     """

@@ -38,7 +38,8 @@ class Masks:
     Raises:
         InvalidArgument: For other values or shapes, a node in two parts, or a split without training nodes.
 
-    >>> masks = Masks([1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1])
+    >>> import gread
+    >>> masks = gread.Masks([1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1])
     >>> masks
     Masks(num_splits=1, num_nodes=4)
     >>> masks.train
@@ -154,7 +155,8 @@ def stratified_splits(y: Any, k: int = 10, *, train: float = 0.48, val: float = 
     Raises:
         InvalidArgument: For fewer than three labels, or shares that leave nothing for the test.
 
-    >>> masks = stratified_splits([0] * 50 + [1] * 25 + [-1] * 5, k=3)
+    >>> import gread
+    >>> masks = gread.datasets.stratified_splits([0] * 50 + [1] * 25 + [-1] * 5, k=3)
     >>> masks, [int(part.sum()) for part in (masks.train[0], masks.val[0], masks.test[0])]
     (Masks(num_splits=3, num_nodes=80), [36, 24, 15])
     """

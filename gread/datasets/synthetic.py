@@ -57,7 +57,8 @@ def csbm(
     Raises:
         InvalidArgument: For numbers that no such graph has, or another choice of the four probabilities.
 
-    >>> data = csbm(homophily=0.3, degree=8, n=1000, classes=4)
+    >>> import gread
+    >>> data = gread.datasets.csbm(homophily=0.3, degree=8, n=1000, classes=4)
     >>> data.graph.degree.mean().round(1), round(data.graph.homophily(data.y), 2)
     (np.float64(8.0), 0.29)
     """
@@ -123,8 +124,9 @@ def synthetic_cora(
     Raises:
         InvalidArgument: For a homophily outside of 0..1, or a `cora` with too few nodes in five classes.
 
-    >>> like_cora = csbm(n=50, classes=5, features=7)
-    >>> synthetic_cora(0.5, cora=like_cora).graph.num_nodes
+    >>> import gread
+    >>> like_cora = gread.datasets.csbm(n=50, classes=5, features=7)
+    >>> gread.datasets.synthetic_cora(0.5, cora=like_cora).graph.num_nodes
     50
     """
     if not 0 <= homophily <= 1:
@@ -173,7 +175,9 @@ def synthetic_cora_levels(
     Returns:
         The data sets, one after the other, seeds fastest.
 
-    >>> made = synthetic_cora_levels(cora=csbm(n=50, classes=5), levels=[0.2, 0.8], seeds=[0])
+    >>> import gread
+    >>> like_cora = gread.datasets.csbm(n=50, classes=5)
+    >>> made = gread.datasets.synthetic_cora_levels(cora=like_cora, levels=[0.2, 0.8], seeds=[0])
     >>> [data.meta.variant[-2][1] for data in made]
     ['0.2', '0.8']
     """

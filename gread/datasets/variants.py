@@ -34,7 +34,8 @@ class Variant:
     Raises:
         UnknownName: For a choice that there is not.
 
-    >>> dict(Variant(features="row").items())
+    >>> import gread
+    >>> dict(gread.datasets.Variant(features="row").items())
     {'undirected': 'true', 'self_loops': 'remove', 'features': 'row', 'component': 'covered'}
     """
 

@@ -179,8 +179,9 @@ def discover(
         UnknownName: For a grammar or a sampler that there is not.
         FileError: For a folder that holds another search.
 
+    >>> import gread
     >>> from gread import karate
-    >>> found = discover(
+    >>> found = gread.discover(
     ...     karate(), terms="small", size=1, budget=6, fixed={"epochs": 20, "hidden": 8}, splits=[0, 1], device="cpu"
     ... )
     >>> len(found.results), found.enumerated, found.best.size

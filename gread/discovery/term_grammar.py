@@ -49,7 +49,7 @@ from rdgraph.errors import InvalidArgument, LanguageError, NotApplicable, Unknow
 from rdgraph.language.reader import USUAL_COEFFICIENTS, check_new_name
 from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
-from rdgraph.theory.equality import definedness
+from rdgraph.theory.equality.equality_proof import in_words, needed_for_a_value
 from rdgraph.vocabulary.functions import FUNCTIONS
 
 #: The grammars that are shipped, files of gread/data/terms.
@@ -210,10 +210,10 @@ class TermGrammar:
                 f"expected a term without coefficients, got {', '.join(system.coefficients)} in {term.body!r}; every "
                 "term gets one of its own"
             )
-        if needs := definedness.conditions(system.expression, system.algebra, system.domain):
+        if needs := needed_for_a_value(system.expression, system.algebra, system.domain):
             raise InvalidArgument(
                 f"expected a term that has a value for every state, got {term.body!r}, which needs "
-                f"{definedness.in_words(needs[0])}; take another"
+                f"{in_words(needs[0])}; take another"
             )
         try:
             self.line([term]).system  # noqa: B018

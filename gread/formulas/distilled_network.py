@@ -192,11 +192,11 @@ class DistilledNetwork:
         test_to_train: n_test/n_train of the splits, which share nodes.
         done: the training of the formula.
 
-    >>> from gread import Config, karate, make_trials
+    >>> import gread
     >>> line = "-alpha*L@H + phi(H) where phi learned knots=5 lipschitz=1"
-    >>> config = Config().updated({"reaction": line, "hidden": 2, "epochs": 5, "adjacency": "original"})
-    >>> done = train(karate(), make_trials(config, [0, 1]), device="cpu")
-    >>> found = distil_network(done, tolerance=0.5, max_size=6, device="cpu")
+    >>> config = gread.Config().updated({"reaction": line, "hidden": 2, "epochs": 5, "adjacency": "original"})
+    >>> done = gread.train(gread.karate(), gread.make_trials(config, [0, 1]), device="cpu")
+    >>> found = gread.distil_network(done, tolerance=0.5, max_size=6, device="cpu")
     >>> found.function, found.after.shape, found.equation.startswith("-alpha*L@H + phi(H) where phi = ")
     ('phi', (2,), True)
     """
@@ -305,7 +305,8 @@ def distil_network(
         InvalidArgument: a training without a learned function, or with several and none named.
         NotApplicable: a function that differs from channel to channel.
 
-    >>> distil_network("runs/texas")
+    >>> import gread
+    >>> gread.distil_network("runs/texas")
     Traceback (most recent call last):
     ...
     rdgraph.errors.InvalidArgument: expected what gread.train returned, got str; for a run folder: rdgraph distil FOLDER

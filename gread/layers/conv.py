@@ -171,8 +171,9 @@ class GREADConv(nn.Module):
             where attention follows the state; for white noise and operators beside A.
         UnknownName: For a method, a choice or a field that there is not.
 
+    >>> import torch, gread
     >>> _ = torch.manual_seed(0)
-    >>> layer = GREADConv(8, "BS", time=2.0)
+    >>> layer = gread.GREADConv(8, "BS", time=2.0)
     >>> layer
     GREADConv(
       8, -alpha*L@H + beta*(A@H - A@A@H) where beta channel, soft adjacency of 4 heads, exact to T = 2

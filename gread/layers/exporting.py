@@ -87,7 +87,7 @@ class PlainConv(nn.Module):
 
     def _hold_steps(self, layer: GREADConv, field: VectorField) -> None:
         """The generated function, its coefficients, the tableau and the lengths of the steps."""
-        from rdgraph.run.solvers.flow_coefficients import Schedule
+        from rdgraph.run.solvers.schedules import Schedule
 
         c, tableau = self.config, find_method(self.config.method).tableau
         assert tableau is not None
@@ -240,9 +240,10 @@ def exportable(model: Any, graph: Graph | None = None) -> nn.Module:
         NotApplicable: for several fields, coefficients of nodes, an adaptive method or a splitting, and for networks
             that are not around an equation.
 
-    >>> layer = GREADConv(4, "BS")
+    >>> import torch, gread
+    >>> layer = gread.GREADConv(4, "BS")
     >>> edges, x = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), torch.eye(3, 4)
-    >>> program = torch.export.export(exportable(layer), (x, edges))
+    >>> program = torch.export.export(gread.exportable(layer), (x, edges))
     >>> torch.allclose(program.module()(x, edges), layer(x, edges), atol=1e-6)
     True
     """

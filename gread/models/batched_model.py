@@ -44,15 +44,16 @@ class BatchedModel(nn.Module):
     Subclasses set parameters in `build` by `add_linear` and `add_parameter`, and numbers that training changes without
     a gradient, such as running means, by `add_buffer`; all have the members first.
 
-    >>> import numpy as np, rdgraph as rd
-    >>> class Averages(BatchedModel):
+    >>> import numpy as np, gread, rdgraph as rd
+    >>> from gread.models.features import Features
+    >>> class Averages(gread.models.BatchedModel):
     ...     def build(self):
     ...         self.add_linear("classifier", self.features, self.classes)
     ...         self.mean = self.place.operator("row")
     ...     def states(self, x, drop):
     ...         return [self.mean @ self.linear("classifier", drop.features(x))]
-    >>> place = Place.of(rd.generators.path(4))
-    >>> networks = Averages(ModelSettings(), place, features=3, classes=2, seeds=[0, 1, 2])
+    >>> place = gread.models.Place.of(rd.generators.path(4))
+    >>> networks = Averages(gread.models.ModelSettings(), place, features=3, classes=2, seeds=[0, 1, 2])
     >>> networks(Features.make(np.eye(4, 3))).shape
     torch.Size([3, 4, 2])
     """

@@ -20,10 +20,10 @@ from torch.utils.checkpoint import checkpoint
 
 from rdgraph import solve
 from rdgraph.errors import InvalidArgument, NotApplicable
-from rdgraph.run.solvers.flow_coefficients import Schedule, full_degree
+from rdgraph.run.solvers.flow_coefficients import full_degree
 from rdgraph.run.solvers.linear_part import linear_part
-from rdgraph.run.solvers.member_schedules import Schedules
 from rdgraph.run.solvers.polynomial_flow import TOLERANCE, LinearFlow, Piece, Shortcut, is_polynomial
+from rdgraph.run.solvers.schedules import Schedule, Schedules
 from rdgraph.run.solvers.solution import Solution
 from rdgraph.run.solvers.steppers import fixed_stepper
 from rdgraph.vocabulary.methods import find_method

@@ -162,9 +162,12 @@ class GREAD(BatchedModel):
         LanguageError: For an equation that cannot be read.
         NotApplicable: For white noise and operators beside A.
 
-    >>> import numpy as np, rdgraph as rd
-    >>> place = Place.of(rd.generators.path(4))
-    >>> model = GREAD(GreadSettings(hidden=8, method="euler", step=1.0), place, features=3, classes=2, seeds=[0, 1])
+    >>> import numpy as np, gread, rdgraph as rd
+    >>> from gread.models.features import Features
+    >>> from gread.settings.gread_settings import GreadSettings
+    >>> place = gread.models.Place.of(rd.generators.path(4))
+    >>> settings = GreadSettings(hidden=8, method="euler", step=1.0)
+    >>> model = gread.models.GREAD(settings, place, features=3, classes=2, seeds=[0, 1])
     >>> model(Features.make(np.eye(4, 3))).shape
     torch.Size([2, 4, 2])
     """
@@ -354,13 +357,14 @@ class GREAD(BatchedModel):
         return small or Quotient.of(self.operator)
 
     @property
-    def beside(self) -> dict[str, Operator]:
-        """The further operators, besides A, that the equation names; none unless a network has some."""
+    def further_operators(self) -> dict[str, Operator]:
+        """The operators besides A that the equation names, by name; none unless a network defines some."""
         return {}
 
     def field(self, H: Tensor) -> VectorField:
         """dH/dt of all members, with the operator that H implies."""
-        return lower(self.system, self.couple(H), self.coefficients(), batch=(self.members,), operators=self.beside)
+        values = self.coefficients()
+        return lower(self.system, self.couple(H), values, batch=(self.members,), operators=self.further_operators)
 
     def decode(self, H: Tensor, rates: Rates | None = None, random: Randomness | None = None) -> Tensor:
         """Logits (M, n, classes) of a state (M, n, states*d), from what is read out of it."""

@@ -27,8 +27,8 @@ class Place:
         dtype: Their precision.
         trusted: The nodes (M, n) whose labels are known in training, 1 or 0; None where nobody said.
 
-    >>> from rdgraph import generators
-    >>> place = Place((generators.path(3),))
+    >>> import gread, rdgraph as rd
+    >>> place = gread.models.Place((rd.generators.path(3),))
     >>> place.operator("row").dense()
     tensor([[0.0000, 1.0000, 0.0000],
             [0.5000, 0.0000, 0.5000],

@@ -57,11 +57,10 @@ class Network:
     Raises:
         InvalidArgument: From its methods, for features or graphs that it was not made for.
 
-    >>> from gread.datasets.embedded import karate
-    >>> from gread.training.trainer import train
-    >>> from gread.settings.trials import Trial
-    >>> data = karate()
-    >>> net = train(data, [Trial(Config().updated({"hidden": 8, "epochs": 3}))], device="cpu").network(0)
+    >>> import gread
+    >>> data = gread.karate()
+    >>> config = gread.Config().updated({"hidden": 8, "epochs": 3})
+    >>> net = gread.train(data, [gread.Trial(config)], device="cpu").network(0)
     >>> net.logits(data.x, data.graph).shape, net.states(data.x, data.graph, [0.0, 0.5, 1.0]).shape
     (torch.Size([34, 2]), torch.Size([3, 34, 8]))
     """

@@ -81,12 +81,13 @@ class Config:
         InvalidArgument: For values of the wrong type or size, from `updated` and the readers of files.
         UnknownName: For settings and choices that there are not.
 
-    >>> c = Config().updated({"hidden": 128, "learning_rate": 0.02})
+    >>> import gread
+    >>> c = gread.Config().updated({"hidden": 128, "learning_rate": 0.02})
     >>> c.model.hidden, c.training.learning_rate
     (128, 0.02)
-    >>> Config.from_toml(c.toml()) == c
+    >>> gread.Config.from_toml(c.toml()) == c
     True
-    >>> Config.of("gcn", layers=3).model.layers
+    >>> gread.Config.of("gcn", layers=3).model.layers
     3
     """
 
@@ -108,7 +109,8 @@ class Config:
     def read(cls, base: Config | str | None) -> Config:
         """A configuration, or the defaults of a network by name, or those of GREAD for none.
 
-        >>> Config.read("gcn") == Config.of("gcn")
+        >>> import gread
+        >>> gread.Config.read("gcn") == gread.Config.of("gcn")
         True
         """
         if isinstance(base, str):
@@ -144,7 +146,8 @@ class Config:
     def sections(self) -> dict[str, dict[str, Any]]:
         """The settings by section, model and training, as `from_sections` takes them; those that are none are left out.
 
-        >>> Config().updated({"hidden": 8}).sections()["model"]["hidden"]
+        >>> import gread
+        >>> gread.Config().updated({"hidden": 8}).sections()["model"]["hidden"]
         8
         """
         model = {NAME: self.model.model, **dataclasses.asdict(self.model)}
@@ -171,7 +174,8 @@ class Config:
     def from_sections(cls, sections: Mapping[str, Any], *, base: Config | None = None) -> Config:
         """Settings by section, model and training, over the defaults or `base`.
 
-        >>> Config.from_sections({"model": {"hidden": 8}}).model.hidden
+        >>> import gread
+        >>> gread.Config.from_sections({"model": {"hidden": 8}}).model.hidden
         8
         """
         values: dict[str, Any] = {}

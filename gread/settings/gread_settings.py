@@ -285,7 +285,7 @@ def step_count(method: str, time: float, step: float | None) -> int:
     >>> step_count("euler", 1.46, 1.0)
     2
     """
-    from rdgraph.run.solvers.flow_coefficients import Schedule  # imports torch, which settings alone do not need
+    from rdgraph.run.solvers.schedules import Schedule  # imports torch, which settings alone do not need
 
     return Schedule.make(method, time, step).steps
 

@@ -34,7 +34,8 @@ class ModelSettings:
     Raises:
         InvalidArgument: For sizes and shares out of range.
 
-    >>> ModelSettings(hidden=16).dropout
+    >>> import gread
+    >>> gread.models.ModelSettings(hidden=16).dropout
     0.5
     """
 
@@ -108,39 +109,17 @@ def check_at_least(name: str, value: float, least: float) -> None:
 # ---------------------------------------------------------------------- model records
 #: Families of networks, in the order of their listing.
 FAMILIES = ("simple", "classical", "heterophily", "oversmoothing", "continuous", "reaction-diffusion", "tuned")
-#: Modules with networks of their own; each has a tuple RECORDS.
+#: Modules with networks; each has a tuple RECORDS.
 PLACES = (
     "gread.models.gread_model",
-    "gread.zoo.mlp",
-    "gread.zoo.gcn",
-    "gread.zoo.chebnet",
-    "gread.zoo.gat",
-    "gread.zoo.graph_sage",
-    "gread.zoo.sgc",
-    "gread.zoo.tuned",
-    "gread.zoo.mixhop",
-    "gread.zoo.geom_gcn",
-    "gread.zoo.fagcn",
-    "gread.zoo.gprgnn",
-    "gread.zoo.h2gcn",
-    "gread.zoo.wrgat",
-    "gread.zoo.ggcn",
-    "gread.zoo.linkx",
-    "gread.zoo.glognn",
-    "gread.zoo.acmgcn",
-    "gread.zoo.pairnorm",
-    "gread.zoo.jknet",
-    "gread.zoo.gcnii",
-    "gread.zoo.graphcon",
-    "gread.zoo.cgnn",
-    "gread.zoo.gde",
-    "gread.zoo.grand",
-    "gread.zoo.grand_plus",
-    "gread.zoo.blend",
-    "gread.zoo.acmp",
-    "gread.zoo.sheaf",
-    "gread.zoo.graff",
-)
+    *(
+        f"gread.zoo.{module}"
+        for module in (
+            "classical_networks", "neighbour_networks", "channel_networks", "deep_networks", "equation_networks",
+            "sheaf", "graff",
+        )
+    ),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -163,7 +142,8 @@ class ModelRecord:
     Raises:
         InvalidArgument: For a family that there is not, or settings of another name.
 
-    >>> record = find_model("gat")
+    >>> import gread
+    >>> record = gread.models.find_model("gat")
     >>> record.family, record.settings().heads
     ('classical', 8)
     """
@@ -210,7 +190,8 @@ def find_model(name: str) -> ModelRecord:
     Raises:
         UnknownName: For a name that there is not, with the closest one.
 
-    >>> find_model("gcn").title
+    >>> import gread
+    >>> gread.models.find_model("gcn").title
     'GCN'
     """
     return models.find(name)
@@ -228,17 +209,18 @@ def register_model(record: ModelRecord) -> ModelRecord:
     Raises:
         InvalidArgument: For a name that is taken or none.
 
+    >>> import gread
     >>> from dataclasses import dataclass
     >>> from typing import ClassVar
-    >>> from gread.settings.config import Config
-    >>> from gread.zoo.gcn import GCN, GCNSettings
+    >>> from gread.settings.model_records import unregister_model
+    >>> from gread.zoo.classical_networks import GCN, GCNSettings
     >>> @dataclass(frozen=True, kw_only=True)
     ... class DeepSettings(GCNSettings):
     ...     model: ClassVar[str] = "deep-gcn"
     ...     layers: int = 8
     >>> facts = {"source": "ours", "rule": "as GCN", "settings": DeepSettings, "network": GCN}
-    >>> _ = register_model(ModelRecord("deep-gcn", "deep GCN", "classical", **facts))
-    >>> Config.of("deep-gcn").model.layers
+    >>> _ = gread.register_model(gread.models.ModelRecord("deep-gcn", "deep GCN", "classical", **facts))
+    >>> gread.Config.of("deep-gcn").model.layers
     8
     >>> unregister_model("deep-gcn")
     """

@@ -150,7 +150,8 @@ def find_preset(name: str, subject: str, dataset: str) -> Preset:
         UnknownName: For a name that is neither a preset nor a file.
         FileError: For a file that cannot be read.
 
-    >>> find_preset("authors", "BS", "cora").config.model.hidden
+    >>> import gread
+    >>> gread.find_preset("authors", "BS", "cora").config.model.hidden
     64
     """
     if name in (*_FILES, PUBLISHED):

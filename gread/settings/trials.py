@@ -22,7 +22,9 @@ class Trial:
     Raises:
         InvalidArgument: For a split or a seed outside of 0..2^31 - 1.
 
-    >>> Trial(Config(), split=3, seed=1).member_seed == Trial(Config(), split=4, seed=1).member_seed
+    >>> import gread
+    >>> config = gread.Config()
+    >>> gread.Trial(config, split=3, seed=1).member_seed == gread.Trial(config, split=4, seed=1).member_seed
     False
     """
 
@@ -75,7 +77,8 @@ def make_trials(config: Config, splits: Iterable[int], seeds: Iterable[int] = (0
     Returns:
         The trials, splits fastest.
 
-    >>> [(t.split, t.seed) for t in make_trials(Config(), range(2), range(2))]
+    >>> import gread
+    >>> [(t.split, t.seed) for t in gread.make_trials(gread.Config(), range(2), range(2))]
     [(0, 0), (1, 0), (0, 1), (1, 1)]
     """
     chosen = list(splits)

@@ -50,9 +50,9 @@ from rdgraph.language.tree import Kind
 from rdgraph.run import propagate
 from rdgraph.run.lowering.coefficients import valued_letters
 from rdgraph.run.solvers.feature_powers import Powers
-from rdgraph.run.solvers.flow_coefficients import AnySchedule
 from rdgraph.run.solvers.linear_part import linear_part
 from rdgraph.run.solvers.polynomial_flow import TOLERANCE, LinearFlow
+from rdgraph.run.solvers.schedules import AnySchedule
 
 # ---------------------------------------------------------------------- row store
 # `RowStore`: rows of propagated features as batches ask for them, from memory where they fit, else from the disk.
@@ -463,10 +463,9 @@ def train_decoupled(
         NotApplicable: For networks whose training cannot be decoupled, with the reason.
         InvalidArgument: For trials and data that do not fit together.
 
-    >>> from gread.datasets.embedded import karate
-    >>> from gread.settings.config import Config
-    >>> config = Config().updated({"adjacency": "original", "input_dropout": 0.0, "hidden": 8, "epochs": 5})
-    >>> done = train_decoupled(karate(), [Trial(config)], batch=4, device="cpu")
+    >>> import gread
+    >>> config = gread.Config().updated({"adjacency": "original", "input_dropout": 0.0, "hidden": 8, "epochs": 5})
+    >>> done = gread.train_decoupled(gread.karate(), [gread.Trial(config)], batch=4, device="cpu")
     >>> done.history.shape, done.status
     ((1, 5, 4), ('ok',))
     """

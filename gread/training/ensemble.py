@@ -220,10 +220,9 @@ class Ensemble:
         InvalidArgument: For no trials, trials of several shapes, data that cannot be trained on, or a device that torch
             cannot use.
 
-    >>> from gread.settings.config import Config
-    >>> from gread.datasets.embedded import karate
-    >>> config = Config().updated({"hidden": 8, "epochs": 5})
-    >>> ensemble = Ensemble(karate(), [Trial(config, split) for split in range(3)])
+    >>> import gread
+    >>> config = gread.Config().updated({"hidden": 8, "epochs": 5})
+    >>> ensemble = gread.training.Ensemble(gread.karate(), [gread.Trial(config, split) for split in range(3)])
     >>> ensemble.advance(5)
     >>> ensemble.outcome().history.shape
     torch.Size([5, 3, 4])
@@ -496,10 +495,9 @@ class Ensemble:
     def subset(self, members: Sequence[int]) -> Ensemble:
         """A smaller ensemble of some members, which go on from where they are to the results that they would have here.
 
-        >>> from gread.settings.config import Config
-        >>> from gread.datasets.embedded import karate
-        >>> config = Config().updated({"hidden": 8, "epochs": 40})
-        >>> whole = Ensemble(karate(), [Trial(config, split) for split in range(3)])
+        >>> import gread
+        >>> config = gread.Config().updated({"hidden": 8, "epochs": 40})
+        >>> whole = gread.training.Ensemble(gread.karate(), [gread.Trial(config, split) for split in range(3)])
         >>> whole.advance(20)
         >>> part = whole.subset([2])
         >>> part.members, part.epoch

@@ -181,10 +181,9 @@ def train(
         InvalidArgument: For trials, data or batches that do not fit together or into the memory.
         FileError: For a checkpoint of another training.
 
-    >>> from gread.settings.config import Config
-    >>> from gread.datasets.embedded import karate
-    >>> from gread.settings.trials import make_trials
-    >>> done = train(karate(), make_trials(Config().updated({"hidden": 8, "epochs": 10}), range(3)), device="cpu")
+    >>> import gread
+    >>> trials = gread.make_trials(gread.Config().updated({"hidden": 8, "epochs": 10}), range(3))
+    >>> done = gread.train(gread.karate(), trials, device="cpu")
     >>> done.history.shape, done.status
     ((3, 10, 4), ('ok', 'ok', 'ok'))
     """

@@ -308,8 +308,8 @@ def search(
         UnknownName: For a space, a sampler or an engine that there is not.
         FileError: For a folder that holds another search, or a storage that does not answer.
 
-    >>> from gread import karate
-    >>> found = search(karate(), trials=4, fixed={"epochs": 20, "hidden": 8}, splits=[0, 1], device="cpu")
+    >>> import gread
+    >>> found = gread.search(gread.karate(), trials=4, fixed={"epochs": 20, "hidden": 8}, splits=[0, 1], device="cpu")
     >>> len(found.results), found.best.model.hidden, sorted(found.rows()[0])[:2]
     (4, 8, ['dropout', 'epochs'])
     """

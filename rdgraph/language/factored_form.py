@@ -40,8 +40,8 @@ class Entrywise(sp.Expr):
     precedence = PRECEDENCE["Mul"]
 
     def __new__(cls, function: str | Str, *arguments: sp.Expr) -> Entrywise:
-        made: Entrywise = super().__new__(cls, Str(str(function)), *arguments)
-        return made
+        call: Entrywise = super().__new__(cls, Str(str(function)), *arguments)
+        return call
 
     @property
     def function(self) -> str:
@@ -108,8 +108,8 @@ def terms_of(form: sp.Expr) -> tuple[Term, ...]:
         coefficient, core = _split(part)
         key = (tuple(w.name for w in core.word), core.inner) if isinstance(core, Act) else ((), core)
         merged.setdefault(key, []).append(coefficient)
-    kept = [Term(c, *k) for k, coefficients in merged.items() if (c := _added(coefficients)) != 0]
-    return tuple(sorted(kept, key=lambda t: (len(t.word), t.word, sp.default_sort_key(t.atom))))
+    nonzero = [Term(c, *k) for k, coefficients in merged.items() if (c := _added(coefficients)) != 0]
+    return tuple(sorted(nonzero, key=lambda t: (len(t.word), t.word, sp.default_sort_key(t.atom))))
 
 
 def _added(coefficients: list[sp.Expr]) -> sp.Expr:

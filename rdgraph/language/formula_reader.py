@@ -105,9 +105,10 @@ def read_expression(text: str) -> sp.Basic:
     Raises:
         LanguageError: anything that is not such a text, with the column.
 
-    >>> read_expression("2*alpha + 2*beta").subs(sp.Symbol("beta"), 1)
+    >>> import sympy as sp, rdgraph as rd
+    >>> rd.theory.read_expression("2*alpha + 2*beta").subs(sp.Symbol("beta"), 1)
     2*alpha + 2
-    >>> read_expression("Piecewise((beta, alpha >= beta), (-2*alpha + 3*beta, True))")
+    >>> rd.theory.read_expression("Piecewise((beta, alpha >= beta), (-2*alpha + 3*beta, True))")
     Piecewise((beta, alpha >= beta), (-2*alpha + 3*beta, True))
     """
     if not isinstance(text, str):

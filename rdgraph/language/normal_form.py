@@ -142,11 +142,11 @@ class _Completion:
         while todo:
             word = max(todo, key=_rank)
             coefficient = todo.pop(word)
-            rule, place = next(((r, at) for r in self.rules for at in _places(r.word, word)), (None, 0))
+            rule, position = next(((r, at) for r in self.rules for at in _places(r.word, word)), (None, 0))
             if rule is None:
                 _add(done, word, coefficient)
                 continue
-            head, tail = word[:place], word[place + len(rule.word) :]
+            head, tail = word[:position], word[position + len(rule.word) :]
             for middle, c in rule.terms:
                 _add(todo, head + middle + tail, coefficient * c)
         return done
@@ -188,8 +188,8 @@ class State(sp.Symbol):
     """
 
     def __new__(cls, name: str, **assumptions: Any) -> State:
-        made: State = super().__new__(cls, name, **{"real": True, **assumptions})
-        return made
+        symbol: State = super().__new__(cls, name, **{"real": True, **assumptions})
+        return symbol
 
     @classmethod
     def class_key(cls) -> tuple[int, int, str]:

@@ -98,7 +98,25 @@ _NUMBER_BITS = 1000
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _WHOLE = re.compile(r"-?\s*\d+")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
-_GREEK = {
+#: Two factors without an operator between them, as in 2 H, 2H and (H) H.
+_ADJACENT = re.compile(r"(?<=[\w.)'])\s+(?=[\w(.])|(?<=\d)(?=[A-Za-z_])|(?<=\))(?=[\w.])")
+# Remedies and spellings are data: the reader of the explorer's page takes them from here.
+#: Remedies for characters that the language does not have.
+CHARACTER_REMEDIES = {
+    "^": "write a power as **",
+    "=": "write the right-hand side only, or u' = ... once for every field, with ; between them",
+    ",": "separate equations by ; and give a function one argument in round brackets",
+    "[": "use round brackets", "]": "use round brackets", "{": "use round brackets", "}": "use round brackets",
+}  # fmt: skip
+#: Remedies for frequent mistakes; {name} is the name at the mark.
+REMEDIES = {
+    "character": "use names, numbers, + - * / ** @ and round brackets",
+    "factors": "write * between factors, or @ to apply an operator",
+    "keyword": "{name} is a keyword of Python; choose another name, as in {name}_1",
+    "syntax": "check brackets and operators near the mark",
+}
+#: Plain spellings of characters that are not ASCII.
+SPELLINGS = {
     "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon", "κ": "kappa", "μ": "mu", "µ": "mu",
     "ν": "nu", "−": "-", "–": "-", "×": "*", "·": "*", "⊙": "*", "∘": "*", "²": "**2", "³": "**3",
     "А": "A", "Α": "A", "Н": "H", "Η": "H", "Ι": "I", "І": "I", "Μ": "M", "М": "M", "ℋ": "H",
@@ -249,7 +267,7 @@ class _Reader:
         if len(text) > MAX_LENGTH:
             got = f"{len(text)} characters"
             raise self.error(MAX_LENGTH, f"at most {MAX_LENGTH} characters", got, "shorten the equation")
-        marked = {at for found in _PRIMED.finditer(text) for at in range(*found.span())}
+        marked = {at for match in _PRIMED.finditer(text) for at in range(*match.span())}
         for at, character in enumerate(text):
             if character == PRIME and at not in marked:
                 raise self.error(at, "' after the name of a field", "' alone", "write u' for the derivative of u")
@@ -259,19 +277,14 @@ class _Reader:
                 and (following.isalnum() or following == "_")
             ):
                 got = f"{following!r} right after it"
-                raise self.error(at + 1, "an operator after u'", got, "write * between factors, as in u'*v")
+                raise self.error(at + 1, "an operator after u'", got, REMEDIES["factors"])
 
     def unexpected_character(self, at: int, character: str) -> LanguageError:
         if character.isascii():
-            words = {
-                "^": "write a power as **",
-                "=": "write the right-hand side only, or u' = ... once for every field, with ; between them",
-                ",": "separate equations by ; and give a function one argument in round brackets",
-            }
-            remedy = words.get(character, "use names, numbers, + - * / ** @ and round brackets")
+            remedy = CHARACTER_REMEDIES.get(character, REMEDIES["character"])
             return self.error(at, "a character of the language", repr(character), remedy)
         name = unicodedata.name(character, "unnamed character")
-        plain = _GREEK.get(character) or unicodedata.normalize("NFKC", character)
+        plain = SPELLINGS.get(character) or unicodedata.normalize("NFKC", character)
         remedy = f"write {plain}" if plain.isascii() and plain.strip() else "use plain ASCII"
         return self.error(at, "plain ASCII text", f"{character!r} ({name})", remedy)
 
@@ -284,11 +297,22 @@ class _Reader:
                 return ast.parse(flat.strip(), mode="eval").body
         except SyntaxError as problem:
             at = self.indent + (problem.offset - 1 if problem.offset else len(flat.strip()))
-            got, remedy = problem.msg or "invalid syntax", "check brackets and operators near the mark"
-            if word := re.search(r"\blambda\b", flat):
-                at, got = word.start(), "a Python keyword"
-                remedy = "lambda is a keyword; declare another name, as in lambda_1"
-            raise self.error(at, "an expression", got, remedy) from None
+            expected, got, remedy = "an expression", problem.msg or "invalid syntax", REMEDIES["syntax"]
+            words = [word for word in _NAME.finditer(flat) if keyword.iskeyword(word[0])]
+            if words:
+                at, got = words[0].start(), f"{words[0][0]!r}"
+                remedy = REMEDIES["keyword"].format(name=words[0][0])
+            elif gap := _ADJACENT.search(self.text.rstrip(), self.indent):
+                at, expected, remedy = gap.end(), "an operator between factors", REMEDIES["factors"]
+                before = re.search(r"[A-Za-z_]\w*$", self.text[: gap.start()])
+                if before and before[0] in self.vocabulary.function_names:
+                    at, expected, remedy = (
+                        before.start(),
+                        f"{before[0]}(...)",
+                        f"write {before[0]}( ... ) with brackets",
+                    )
+                got = repr(re.match(r"\w*'*|.", self.text[at:])[0] or self.text[at])  # type: ignore[index]
+            raise self.error(at, expected, got, remedy) from None
         except (ValueError, MemoryError, RecursionError):
             raise self.error(0, "an expression", "nesting too deep to read", "simplify the equation") from None
 
@@ -328,8 +352,8 @@ class _Reader:
         start = (node.left.end_col_offset or 0) + self.indent
         stop = node.right.col_offset + self.indent
         gap = self.text[start:stop]
-        found = re.search(r"[-+*/@]", gap)
-        return start + (found.start() if found else 0)
+        sign = re.search(r"[-+*/@]", gap)
+        return start + (sign.start() if sign else 0)
 
     def typed(self, node: sp.Basic, at: int) -> sp.Basic:
         try:
@@ -376,11 +400,11 @@ class _Reader:
 
     def number(self, node: ast.Constant, at: int) -> sp.Rational:
         literal = self.text[at : (node.end_col_offset or 0) + self.indent]
-        found = _NUMBER.fullmatch(literal)
-        if not found:
+        match = _NUMBER.fullmatch(literal)
+        if not match:
             raise self.error(at, "a decimal number", literal[:20] or repr(node.value)[:20], "write it as 0.25 or 3")
-        exponent = found.group(2)
-        if len(found.group(1).replace(".", "").removeprefix("0")) > MAX_DIGITS or (
+        exponent = match.group(2)
+        if len(match.group(1).replace(".", "").removeprefix("0")) > MAX_DIGITS or (
             exponent and abs(int(exponent[1:])) > MAX_DECIMAL_EXPONENT
         ):
             got = f"a literal of {len(literal)} characters"
@@ -393,8 +417,8 @@ class _Reader:
         base, at = self.convert(node.left), self.operator_place(node)
         literal = self.source(node.right)
         if not _WHOLE.fullmatch(literal):
-            place = node.right.col_offset + self.indent
-            raise self.error(place, "a whole number as exponent", literal[:20], "write H**2; for roots use sqrt(H)")
+            column = node.right.col_offset + self.indent
+            raise self.error(column, "a whole number as exponent", literal[:20], "write H**2; for roots use sqrt(H)")
         exponent = int("".join(literal.split()))
         if abs(exponent) > MAX_EXPONENT:
             raise self.error(at, f"an exponent of at most {MAX_EXPONENT}", literal[:20], "use a smaller power")
@@ -411,9 +435,7 @@ class _Reader:
 
     def call(self, node: ast.Call, at: int) -> sp.Basic:
         if not isinstance(node.func, ast.Name):
-            raise self.error(
-                at, "a function name before the bracket", type(node.func).__name__, "write * between factors"
-            )
+            raise self.error(at, "a function name before the bracket", type(node.func).__name__, REMEDIES["factors"])
         name = self.source(node.func)
         known = self.vocabulary.function_names
         if name not in known:
@@ -471,7 +493,7 @@ def learned(
     >>> _ = rd.vocabulary.learned("gate_example", knots=8, odd=True, lipschitz=2)
     >>> print(rd.parse("-alpha*L@H + gate_example(H)"))
     -alpha*L@H + gate_example(H) where gate_example learned knots=8 range=-3:3 odd lipschitz=2
-    >>> forget_learned("gate_example")
+    >>> rd.vocabulary.forget_learned("gate_example")
     """
     check_new_name(name)
     declared = LearnedFunction(
@@ -503,8 +525,9 @@ def forget_learned(name: str) -> None:
     Raises:
         UnknownName: nothing is declared under this name.
 
-    >>> _ = learned("gate_example")
-    >>> forget_learned("gate_example")
+    >>> import rdgraph as rd
+    >>> _ = rd.vocabulary.learned("gate_example")
+    >>> rd.vocabulary.forget_learned("gate_example")
     """
     if name not in LEARNED:
         raise UnknownName("learned function", name, LEARNED)

@@ -153,21 +153,21 @@ class _Degree(Fold[tuple[int, Counter[sp.Basic]]]):
         return int(node.kind not in (Kind.OPERATOR, Kind.MATRIX)), Counter()
 
     def plus(self, node: Plus | Minus) -> tuple[int, Counter[sp.Basic]]:
-        (left, below), (right, beside) = self(node.left), self(node.right)
-        common = below | beside
-        return max(left + (common - below).total(), right + (common - beside).total()), common
+        (left, below), (right, denominator) = self(node.left), self(node.right)
+        common = below | denominator
+        return max(left + (common - below).total(), right + (common - denominator).total()), common
 
     minus = plus
 
     def times(self, node: Times | Apply) -> tuple[int, Counter[sp.Basic]]:
-        (left, below), (right, beside) = self(node.left), self(node.right)
-        return left + right, below + beside
+        (left, below), (right, denominator) = self(node.left), self(node.right)
+        return left + right, below + denominator
 
     apply = times
 
     def over(self, node: Over) -> tuple[int, Counter[sp.Basic]]:
-        (left, below), (right, beside) = self(node.left), self(node.right)
-        return left + beside.total(), below + Counter({node.right: right})
+        (left, below), (right, denominator) = self(node.left), self(node.right)
+        return left + denominator.total(), below + Counter({node.right: right})
 
     def negative(self, node: Negative) -> tuple[int, Counter[sp.Basic]]:
         return self(node.inner)

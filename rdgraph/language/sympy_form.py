@@ -127,12 +127,12 @@ class _MatrixForm(Fold[Any]):
 
     def as_kind(self, node: sp.Basic, kind: Kind) -> Any:
         """An elementwise tree, broadcast to the shape of `kind`."""
-        own, value = kind_of(node), self(node)
-        if own is kind or kind is Kind.SCALAR:
+        actual, value = kind_of(node), self(node)
+        if actual is kind or kind is Kind.SCALAR:
             return value
-        if own is Kind.SCALAR:
+        if actual is Kind.SCALAR:
             return value * sp.OneMatrix(*_SHAPES[kind])
-        if own is Kind.CHANNEL:
+        if actual is Kind.CHANNEL:
             return sp.OneMatrix(n, 1) * value
         return value * sp.OneMatrix(1, d)
 

@@ -27,6 +27,7 @@ from sympy.core.cache import clear_cache
 from sympy.polys.polyerrors import BasePolynomialError
 
 from rdgraph.errors import Undecided
+from rdgraph.reals.basis import record_engines, watched
 
 #: Seconds an answer may take before it is undecided; with what surrounds it, it is there within ten.
 ANSWER_SECONDS = 8.0
@@ -149,7 +150,10 @@ class within_budget:
         @wraps(question)
         def ask(*args: P.args, **kwargs: P.kwargs) -> A:
             try:
-                return limited(self.seconds, question, *args, **kwargs)
+                with watched() as basis:
+                    answer = limited(self.seconds, question, *args, **kwargs)
+                record_engines(answer, basis)
+                return answer
             except Undecided as reason:
                 problem = reason
             except _SYMPY_GAVE_UP as reason:

@@ -1,9 +1,9 @@
-"""The judge: is there a real point at which these conditions hold? z3's complete procedure for real algebra decides.
+"""The judge: is there a real point at which these conditions hold? z3 decides, and cvc5 gives a second opinion.
 
 Every question that is polynomial or piecewise polynomial in coefficients, eigenvalue, states and masks comes here:
-"impossible" is a proof, "possible" comes with a point that was evaluated again without z3, anything else is unknown.
-This module alone knows z3. Questions are remembered, counted, limited in effort, and can be recorded as SMT-LIB, so
-that another solver can check them.
+"impossible" is a proof by z3 that cvc5 is asked to confirm, "possible" comes with a point that was evaluated again
+without z3, anything else is unknown. Where the two engines contradict each other, the question is undecided. This
+module alone knows z3. Questions are remembered, counted, limited in effort, and can be recorded as SMT-LIB.
 """
 
 from __future__ import annotations
@@ -23,9 +23,15 @@ from typing import Any, ParamSpec, TypeVar
 import sympy as sp
 
 from rdgraph.errors import Undecided
+from rdgraph.reals.basis import ALONE, BOTH, EVALUATED, Watch, rest_on
+from rdgraph.reals.basis import BOUNDED as BOUNDED
+from rdgraph.reals.basis import rest_on_enclosures as rest_on_enclosures
+from rdgraph.reals.basis import watched as watched
 from rdgraph.reals.budget import remaining
+from rdgraph.reals.contradictions import report_contradiction
 from rdgraph.reals.enclosure import holds
 from rdgraph.reals.rewriting import NotRewritten, Rewriting, rewrite
+from rdgraph.reals.second_engine import Consultation, Opinion
 from rdgraph.reals.smtlib import NotTranslated, SmtProblem, translate
 from rdgraph.vocabulary.functions import FUNCTIONS
 
@@ -33,16 +39,10 @@ from rdgraph.vocabulary.functions import FUNCTIONS
 #: Seconds are a last resort.
 EFFORTS = (150_000, 4_000_000)
 SECONDS = 4.0
-#: How the solver eliminates letters. Left to itself z3 4.15 leaves coefficients out of its projections and then calls
-#: possible things impossible, so all are kept; and a proof counts only where a second way, with another order of the
-#: letters and conflicts as they come, finds it too.
-FIRST_WAY = {"add_all_coeffs": True}
-SECOND_WAY = {"add_all_coeffs": True, "simplify_conflicts": False, "variable_ordering_strategy": 1}
+#: z3's options. By default z3 4.15 drops coefficients from its projections and then calls possible things impossible.
+OPTIONS = {"add_all_coeffs": True}
 #: Points tried between the two attempts: they can only show that something is possible.
 SAMPLES = 40
-
-#: What an answer says that rests on enclosures.
-BOUNDED = "decided with numbers bounded by interval arithmetic"
 
 P = ParamSpec("P")
 A = TypeVar("A")
@@ -61,7 +61,8 @@ class Ruling:
     """An outcome; a point where the conditions hold, if possible; why, if unknown.
 
     `bounded` says that the proof rests on rational bounds of transcendental numbers (interval arithmetic); `effort`
-    counts attempts of the solver, a long one as many short ones, and is the same on every machine.
+    counts attempts of the solver, a long one as many short ones, and is the same on every machine. `engines` says who
+    decided: `BOTH`, `ALONE` or `EVALUATED`; "" where no solver was needed.
     """
 
     outcome: Possibility
@@ -69,6 +70,7 @@ class Ruling:
     reason: str = ""
     bounded: bool = False
     effort: int = 1
+    engines: str = ""
 
 
 @dataclass(frozen=True)
@@ -87,13 +89,7 @@ class Statistics:
     asked: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
     unchecked: int = 0
-
-
-@dataclass
-class Watch:
-    """What the answers of a block rest on: `bounded` as soon as one of them used interval arithmetic."""
-
-    bounded: bool = False
+    contradictions: int = 0
 
 
 @dataclass
@@ -113,7 +109,6 @@ class Allowance:
 
 statistics = Statistics()
 _allowance: ContextVar[Allowance | None] = ContextVar("allowance", default=None)
-_watch: ContextVar[Watch | None] = ContextVar("watch", default=None)
 _record: ContextVar[list[Obligation] | None] = ContextVar("record", default=None)
 
 
@@ -137,9 +132,7 @@ def possible(*conditions: sp.Basic, thorough: bool = True) -> Ruling:
     record = _record.get()
     if record is not None and smt2:
         record.append(Obligation(", ".join(map(str, present)) or "true", smt2, ruling.outcome))
-    watch = _watch.get()
-    if watch is not None:
-        watch.bounded = watch.bounded or ruling.bounded
+    rest_on(Watch(ruling.bounded, Counter([ruling.engines] if ruling.engines else [])))
     allowance = _allowance.get()
     if allowance is not None:
         allowance.spend(ruling.effort)
@@ -155,26 +148,6 @@ def always(claim: sp.Basic, *conditions: sp.Basic) -> bool | None:
     """
     ruling = possible(sp.Not(claim), *conditions)
     return {Possibility.IMPOSSIBLE: True, Possibility.POSSIBLE: False, Possibility.UNKNOWN: None}[ruling.outcome]
-
-
-@contextmanager
-def watched(*, counts: bool = True) -> Iterator[Watch]:
-    """See whether the answers of the block rest on interval arithmetic; `counts`: those around it then do as well."""
-    outer, watch = _watch.get(), Watch()
-    token = _watch.set(watch)
-    try:
-        yield watch
-    finally:
-        _watch.reset(token)
-        if outer is not None and counts:
-            outer.bounded = outer.bounded or watch.bounded
-
-
-def rest_on_enclosures() -> None:
-    """Record in the watch of the block that an answer rests on interval arithmetic."""
-    watch = _watch.get()
-    if watch is not None:
-        watch.bounded = True
 
 
 def within_effort(effort: int, search: Callable[P, A], /, *args: P.args, **kwargs: P.kwargs) -> A:
@@ -210,16 +183,25 @@ def recorded() -> Iterator[list[Obligation]]:
 
 
 def remembered(maxsize: int) -> Callable[[Callable[P, A]], Callable[P, A]]:
-    """`lru_cache` for answers, bypassed while questions are recorded, and recomputed when functions come or go."""
+    """`lru_cache` for answers, bypassed while questions are recorded, and recomputed when functions come or go.
+
+    A remembered answer rests on what it rested on when it was computed.
+    """
 
     def decorate(question: Callable[P, A]) -> Callable[P, A]:
-        cached = lru_cache(maxsize)(lambda functions, *args, **kwargs: question(*args, **kwargs))
+        @lru_cache(maxsize)
+        def cached(functions: int, *args: P.args, **kwargs: P.kwargs) -> tuple[A, Watch]:
+            with watched(counts=False) as watch:
+                answer = question(*args, **kwargs)
+            return answer, watch
 
         @wraps(question)
         def ask(*args: P.args, **kwargs: P.kwargs) -> A:
             if _record.get() is not None:
                 return question(*args, **kwargs)
-            return cached(FUNCTIONS.version, *args, **kwargs)  # type: ignore[arg-type]
+            answer, basis = cached(FUNCTIONS.version, *args, **kwargs)  # type: ignore[arg-type]
+            rest_on(basis)
+            return answer
 
         return ask
 
@@ -261,39 +243,71 @@ def _solved(problem: SmtProblem, algebraic: Rewriting, conditions: tuple[sp.Basi
 
 
 def _attempt(problem: SmtProblem, algebraic: Rewriting, conditions: tuple[sp.Basic, ...], effort: int) -> Ruling | None:
-    """The solver's ruling; None where the effort was not enough."""
+    """The ruling of both engines; None where z3's effort was not enough.
+
+    During a long attempt of z3, cvc5 works on the problem at the same time.
+    """
     import z3
 
-    answer, model = _checked(problem, effort, FIRST_WAY)
-    if answer == z3.unsat:
-        answer, model = _checked(problem, effort, SECOND_WAY)
-    if answer == z3.unsat:
-        return Ruling(Possibility.IMPOSSIBLE, bounded=algebraic.bounded)
-    if answer != z3.sat:
-        if remaining() < 0.01:
-            raise Undecided("time ran out")
-        return None
+    second = Consultation(problem.text) if effort > EFFORTS[0] else None
+    try:
+        answer, model = _checked(problem, effort)
+        if answer == z3.unsat:
+            second = second or Consultation(problem.text)
+            engines = _confirmed(second, Opinion.UNSAT, problem, conditions)
+            return Ruling(Possibility.IMPOSSIBLE, bounded=algebraic.bounded, engines=engines)
+        if answer == z3.sat:
+            return _possible_at(_values(model, problem), second, problem, algebraic, conditions)
+    finally:
+        if second is not None:
+            second.drop()
+    return None
+
+
+def _possible_at(
+    values: dict[sp.Basic, sp.Expr], second: Consultation | None, problem: SmtProblem, algebraic: Rewriting,
+    conditions: tuple[sp.Basic, ...],
+) -> Ruling:  # fmt: skip
+    """The ruling from z3's point: it is evaluated without z3, and cvc5 is asked unless that was rational arithmetic."""
     letters = {x for c in conditions for x in c.free_symbols}
-    for point in _points(_values(model, problem), algebraic, letters):
+    for point in _points(values, algebraic, letters):
         if _holds_at(conditions, point):
-            return Ruling(Possibility.POSSIBLE, point)
+            is_exact = algebraic.conditions == conditions and all(x.is_Rational for x in point.values())
+            if is_exact:
+                return Ruling(Possibility.POSSIBLE, point, engines=EVALUATED)
+            engines = _confirmed(second or Consultation(problem.text), Opinion.SAT, problem, conditions)
+            return Ruling(Possibility.POSSIBLE, point, engines=engines if engines == BOTH else EVALUATED)
     if algebraic.conditions != conditions:
-        return Ruling(
-            Possibility.UNKNOWN, reason="possible for what is known of the functions, which need not be attained"
-        )
+        reason = "possible for what is known of the functions, which need not be attained"
+        return Ruling(Possibility.UNKNOWN, reason=reason)
     statistics.unchecked += 1
     return Ruling(Possibility.UNKNOWN, reason="a point was found, but its exact evaluation did not confirm it")
 
 
-def _checked(problem: SmtProblem, effort: int, way: dict[str, Any]) -> tuple[Any, Any]:
-    """The solver's answer, and its model where it says that the problem can be solved."""
+def _confirmed(second: Consultation, outcome: Opinion, problem: SmtProblem, conditions: tuple[sp.Basic, ...]) -> str:
+    """Who decided, when z3 has; raises `Undecided` where cvc5 contradicts it."""
+    opinion = second.opinion()
+    if opinion is Opinion.NONE:
+        return ALONE
+    if opinion is outcome:
+        return BOTH
+    statistics.contradictions += 1
+    statement = ", ".join(map(str, conditions))
+    answers = {"z3": outcome.value, "cvc5": opinion.value}
+    raise Undecided(report_contradiction(problem.script("unknown"), statement, answers))
+
+
+def _checked(problem: SmtProblem, effort: int) -> tuple[Any, Any]:
+    """z3's answer, and its model where it says that the problem can be solved; `Undecided` where time ran out."""
     import z3
 
     solver = z3.Tactic("qfnra-nlsat").solver()
     limits = {"rlimit": effort, "timeout": max(1, int(1000 * min(SECONDS, remaining())))}
-    _set(solver, {**limits, **{n: v for n, v in way.items() if n in _settings()}})
+    _set(solver, {**limits, **{n: v for n, v in OPTIONS.items() if n in _settings()}})
     solver.from_string(problem.text)
     answer = solver.check()
+    if answer == z3.unknown and remaining() < 0.01:
+        raise Undecided("time ran out")
     return answer, solver.model() if answer == z3.sat else None
 
 

@@ -307,9 +307,9 @@ def fate(rate: sp.Expr, domain: Domain) -> ScalarFate:
             if isinstance(answer, _Unsettled):
                 unsettled.append(answer.reason)
             elif answer is not None:
-                found = _blow_ups(way, condition, answer, reflected, mirrored)
-                blow_ups += found
-                if not found:
+                more = _blow_ups(way, condition, answer, reflected, mirrored)
+                blow_ups += more
+                if not more:
                     unsettled.append(f"no start and coefficients were found that show it, where {condition}")
     return ScalarFate(tuple(blow_ups), tuple(dict.fromkeys(unsettled)))
 
@@ -376,11 +376,11 @@ def _certain(zeros: list[Zero], domain: Domain) -> list[sp.Expr]:
 
 def _largest(zeros: list[sp.Expr], domain: Domain) -> list[sp.Expr]:
     """Those that are not proved to lie below another one."""
-    kept = list(dict.fromkeys(zeros))
-    for zero in list(kept):
-        if any(domain.proves(sp.Ge(other, zero, evaluate=False)) for other in kept if other != zero):
-            kept.remove(zero)
-    return kept
+    largest = list(dict.fromkeys(zeros))
+    for zero in list(largest):
+        if any(domain.proves(sp.Ge(other, zero, evaluate=False)) for other in largest if other != zero):
+            largest.remove(zero)
+    return largest
 
 
 def _blow_ups(way: int, condition: sp.Basic, escape: _Escape, rate: sp.Expr, domain: Domain) -> list[BlowUp]:
@@ -395,12 +395,12 @@ def _blow_ups(way: int, condition: sp.Basic, escape: _Escape, rate: sp.Expr, dom
         needed = _needed([*_conjuncts(condition)], domain)
         return [BlowUp(way, where=sp.And(*(_in_h0(c, way) for c in needed)))]
     sides = [_side(z, way) for z in escape.thresholds]
-    found = []
+    blow_ups = []
     for part, time in _times(rate, escape.thresholds, inside):
         where = sp.And(*(_in_h0(c, way) for c in _needed([*_conjuncts(condition), *_conjuncts(part)], domain)))
         when = None if time is None else public(with_short_logs(time.subs(start, way * h0)))
-        found.append(BlowUp(way, sp.And(where, *sides), when, where))
-    return found
+        blow_ups.append(BlowUp(way, sp.And(where, *sides), when, where))
+    return blow_ups
 
 
 def _conjuncts(condition: sp.Basic) -> tuple[sp.Basic, ...]:
@@ -409,12 +409,12 @@ def _conjuncts(condition: sp.Basic) -> tuple[sp.Basic, ...]:
 
 def _needed(conditions: list[sp.Basic], domain: Domain) -> list[sp.Basic]:
     """Conditions without those that follow from the others."""
-    kept = [c for c in dict.fromkeys(conditions) if c != sp.true]
-    for condition in list(kept):
-        others = [c for c in kept if c is not condition]
+    needed = [c for c in dict.fromkeys(conditions) if c != sp.true]
+    for condition in list(needed):
+        others = [c for c in needed if c is not condition]
         if others and domain.where(*others).proves(condition):
-            kept = others
-    return kept
+            needed = others
+    return needed
 
 
 def _times(rate: sp.Expr, thresholds: tuple[sp.Expr, ...], domain: Domain) -> list[tuple[sp.Basic, sp.Expr | None]]:
@@ -433,17 +433,17 @@ def _times(rate: sp.Expr, thresholds: tuple[sp.Expr, ...], domain: Domain) -> li
     if seconds <= 0:
         return unknown
     try:
-        found = limited(seconds, cases, domain, question)
+        times = limited(seconds, cases, domain, question)
     except NOT_FOUND:
         return unknown
-    return found if len(found) <= MAX_FORMS else unknown
+    return times if len(times) <= MAX_FORMS else unknown
 
 
 def _side(threshold: sp.Expr, way: int) -> sp.Basic:
     """start > threshold in terms of h0; roots of numbers that are all >= 0 become one root."""
     value = sp.powsimp(public(threshold.subs(start, way * h0)), force=True, combine="base")
-    own = sp.Symbol("h0")
-    return sp.Gt(own, value) if way > 0 else sp.Lt(own, -value)
+    letter = sp.Symbol("h0")
+    return sp.Gt(letter, value) if way > 0 else sp.Lt(letter, -value)
 
 
 def _in_h0(condition: sp.Basic, way: int) -> sp.Basic:

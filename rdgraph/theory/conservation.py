@@ -96,10 +96,10 @@ def conserved(system: System) -> Conservation | ConservedSums:
     Raises:
         Undecided: it is not known whether the rate vanishes, or time ran out.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> conserved(parse("-alpha*L@(H**3 - H)")).weights["row"]
+    >>> import rdgraph as rd
+    >>> rd.theory.conserved(rd.parse("-alpha*L@(H**3 - H)")).weights["row"]
     'd'
-    >>> print(*conserved("u' = -beta*u*(A@v); v' = beta*u*(A@v) - v; w' = v").sums)
+    >>> print(*rd.theory.conserved("u' = -beta*u*(A@v); v' = beta*u*(A@v) - v; w' = v").sums)
     u + v + w at every node
     """
     if not system.is_single:
@@ -287,11 +287,11 @@ class ConservedSums(Answer):
     @property
     def weights(self) -> dict[str, str]:
         """Weights by normalisation, of the sums that hold under it; those of the nodes alone hold under all."""
-        found: dict[str, str] = {}
+        weights_of: dict[str, str] = {}
         for one in self.sums:
             for name, weights in one.weights.items():
-                found.setdefault(name, weights)
-        return found
+                weights_of.setdefault(name, weights)
+        return weights_of
 
 
 def conserved_sums(system: System) -> ConservedSums:
@@ -304,20 +304,20 @@ def conserved_sums(system: System) -> ConservedSums:
     (None, 'd')
     """
     local = _kernel(system, system.normals)
-    found = [_local(system, vector) for vector in local.vectors]
+    sums = [_local(system, vector) for vector in local.vectors]
     laws = [(law, _kernel_of(system, law)) for law in sum_laws()]
     known: list[tuple[sp.Expr, ...]] = list(local.vectors)
     for _, kernel in laws:
         for vector in _beyond(kernel.vectors, known):
             known.append(vector)
-            found.append(_weighted(system, vector, laws))
-    note = "" if found else "no combination of the fields with constant coefficients has a constant weighted sum"
+            sums.append(_weighted(system, vector, laws))
+    note = "" if sums else "no combination of the fields with constant coefficients has a constant weighted sum"
     complete = local.is_complete and all(kernel.is_complete for _, kernel in laws)
     if not complete:
         note = "; ".join(
             [*([note] if note else []), "others may exist: not all functions in f are known to be independent"]
         )
-    return ConservedSums(tuple(found), complete, note)
+    return ConservedSums(tuple(sums), complete, note)
 
 
 def _local(system: System, vector: Sequence[sp.Expr]) -> ConservedSum:
@@ -375,7 +375,7 @@ def _kernel(system: System, rates: Mapping[str, sp.Expr]) -> _Kernel:
     ]
     table = form.collected([*marks.values(), *scalars])
     rows = [[c.coeff(mark) for mark in marks.values()] for c in table.values()]
-    rows += [[sp.Integer(name == own) for own in system.fields] for name in system.noise]
+    rows += [[sp.Integer(name == field_name) for field_name in system.fields] for name in system.noise]
     complete = form.is_independent and not any(rate.has(TIME) for rate in rates.values())
     if not rows:
         return _Kernel(tuple(tuple(sp.eye(len(marks)).row(k)) for k in range(len(marks))), True)
@@ -407,11 +407,11 @@ def _holds(vector: Sequence[sp.Expr], basis: Sequence[Sequence[sp.Expr]]) -> boo
 
 def _beyond(vectors: Sequence[tuple[sp.Expr, ...]], known: Sequence[Sequence[sp.Expr]]) -> list[tuple[sp.Expr, ...]]:
     """Vectors that are no combinations of known ones and of those before them."""
-    found: list[tuple[sp.Expr, ...]] = []
+    new: list[tuple[sp.Expr, ...]] = []
     for vector in vectors:
-        if not _holds(vector, [*known, *found]):
-            found.append(vector)
-    return found
+        if not _holds(vector, [*known, *new]):
+            new.append(vector)
+    return new
 
 
 def _rank(rows: Sequence[Sequence[sp.Expr]]) -> int:
@@ -484,11 +484,11 @@ def energy_law(system: System) -> EnergyLaw:
     Raises:
         NotApplicable: a system of several fields, of second order, with time, noise or further operators.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> energy_law(parse("-alpha*L@H")).mode_rate
+    >>> import rdgraph as rd
+    >>> rd.theory.energy_law(rd.parse("-alpha*L@H")).mode_rate
     -2*alpha*lam**2
-    >>> energy_law("A@H@W - alpha*H where W symmetric").decays
-    'never increases, on every graph, iff (-alpha - w if w <= 0, otherwise -alpha + w) <= 0 for every eigenvalue w of W'
+    >>> rd.theory.energy_law("A@H@W - alpha*H where W symmetric").decays
+    'never increases, on every graph, iff (-alpha - w if w <= 0, otherwise w - alpha) <= 0 for every eigenvalue w of W'
     """
     right = to_text(system.expression)
     gradient = gradient_flow(system)

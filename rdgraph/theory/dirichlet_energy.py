@@ -29,7 +29,7 @@ from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.language.answer_symbols import lam, public
 from rdgraph.language.normal_form import H
 from rdgraph.reals.branches import is_above, is_at_least
-from rdgraph.reals.condition_words import in_words
+from rdgraph.reals.condition_words import condition_in_words, in_words
 from rdgraph.reals.domain import Domain
 from rdgraph.reals.enclosure import NotEnclosed, holds, make_enclosure, precision
 from rdgraph.reals.judge import BOUNDED, watched
@@ -136,12 +136,12 @@ def energy_witness(
     for numbers in _numbers(domain, conditions, names):
         try:
             with precision(128):
-                found = _on_cycles(*(sp.sympify(e).xreplace(dict(numbers)) for e in (p, q, r)))
+                best = _on_cycles(*(sp.sympify(e).xreplace(dict(numbers)) for e in (p, q, r)))
         except (NotEnclosed, NotApplicable, Undecided, ZeroDivisionError):
             continue
-        if found is not None:
+        if best is not None:
             values = {name: numbers[letter] for letter, name in names.items()}
-            nodes, mode, level, amplitude, start, rate = found
+            nodes, mode, level, amplitude, start, rate = best
             return EnergyWitness(nodes, mode, level, amplitude, start, dict(sorted(values.items())), rate)
     return None
 
@@ -202,15 +202,15 @@ def _slopes(r: sp.Expr) -> list[tuple[sp.Rational, float]]:
     if r == 0:
         return [(sp.S.Zero, 0.0)]
     enclosed, gap = make_enclosure(r, H), sp.Rational(1, 2**30)
-    found = []
+    slopes = []
     for level in LEVELS:
         try:
             value = float((enclosed(_ball(level + gap)) - enclosed(_ball(level - gap))).mid()) / (2 * float(gap))
         except (NotEnclosed, ZeroDivisionError, ValueError, OverflowError):
             continue
         if math.isfinite(value):
-            found.append((level, value))
-    return found
+            slopes.append((level, value))
+    return slopes
 
 
 def _mode(rate: Callable[[float], float]) -> tuple[int, int] | None:
@@ -295,7 +295,8 @@ def _not_positive(worst: sp.Expr) -> str:
     if isinstance(worst, sp.Piecewise):
         return f"({in_words(worst)}) <= 0"
     factor, rest = worst.as_coeff_Mul()
-    return f"{in_words(in_decimals(rest if factor.is_positive and rest != 1 else worst))} <= 0"
+    value = in_decimals(rest if factor.is_positive and rest != 1 else worst)
+    return condition_in_words(sp.Le(value, 0, evaluate=False))
 
 
 def _grows(graphs: str, names: Mapping[sp.Symbol, str], *, everywhere: bool, along: str = "") -> str:
@@ -355,7 +356,7 @@ def reaction_fate(system: System) -> Fate | None:
 
     >>> from rdgraph.systems.parser import parse
     >>> reaction_fate(parse("-alpha*L@H + tanh(H) - beta*H")).words
-    'never increases, on every undirected regular graph, iff 1 - beta <= 0'
+    'never increases, on every undirected regular graph, iff beta >= 1'
     >>> reaction_fate(parse("-alpha*L@H - beta*H**3")).words
     'never increases, on every undirected regular graph'
     """
@@ -373,10 +374,10 @@ def reaction_fate(system: System) -> Fate | None:
     names = coefficient_names(system)
     with watched() as watch:
         parts = cases(domain, question)
-        found = [_reaction(structure, value, exact, domain.where(c), names) for c, (value, exact) in parts]
-    if len(set(found)) > 1:
+        fates = [_reaction(structure, value, exact, domain.where(c), names) for c, (value, exact) in parts]
+    if len(set(fates)) > 1:
         return None
-    (fate,) = set(found)
+    (fate,) = set(fates)
     if fate.words != _never(REGULAR) and (fate.threshold is None or " iff " in fate.words):
         p = generator_polynomial(structure)
         slope = sp.Gt(p + sp.diff(structure.reaction, H), 0, evaluate=False)

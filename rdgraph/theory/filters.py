@@ -18,7 +18,7 @@ from rdgraph.answers import Answer, Status
 from rdgraph.errors import InvalidArgument, NotApplicable, Undecided
 from rdgraph.language.answer_symbols import lam, public
 from rdgraph.reals.budget import within_budget
-from rdgraph.reals.condition_words import condition_in_words
+from rdgraph.reals.condition_words import condition_in_words, in_words
 from rdgraph.reals.domain import NEGATIVE, NONNEGATIVE, NONPOSITIVE, POSITIVE, ZERO, Domain
 from rdgraph.reals.maxima import Candidate, interval_candidates, maximum
 from rdgraph.reals.polynomials import Line
@@ -46,8 +46,8 @@ def symbol(system: System) -> sp.Expr | sp.Matrix:
     Raises:
         NotApplicable: the system has no symbol, since it is nonlinear or couples nodes in another way.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> symbol(parse("-alpha*L@H + beta*L@H"))
+    >>> import rdgraph as rd
+    >>> rd.theory.symbol(rd.parse("-alpha*L@H + beta*L@H"))
     lam*(-alpha + beta)
     """
     return system.symbol()
@@ -74,8 +74,8 @@ def response(system: System, T: Any = None, method: str | Tableau = "exact", ste
         NotApplicable: the system has no symbol, since it is nonlinear or couples nodes in another way.
         InvalidArgument: T < 0, a step <= 0, or numbers that are none.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> response(parse("-alpha*L@H"), T=1, method="euler", step=0.5).factor()
+    >>> import rdgraph as rd
+    >>> rd.theory.response(rd.parse("-alpha*L@H"), T=1, method="euler", step=0.5).factor()
     (alpha*lam - 2)**2/4
     """
     return system.response(T, method, step)
@@ -92,7 +92,9 @@ class FilterClass:
 
     def __str__(self) -> str:
         where = "" if self.condition == sp.true else f" if {condition_in_words(self.condition)}"
-        extremum = "" if self.at is None else f", {'peak' if self.kind == BAND else 'minimum'} at lam = {self.at}"
+        extremum = (
+            "" if self.at is None else f", {'peak' if self.kind == BAND else 'minimum'} at lam = {in_words(self.at)}"
+        )
         return f"{self.kind}{where}{extremum}"
 
 
@@ -140,9 +142,9 @@ def classify(system: System) -> FilterClasses:
         NotApplicable: the system has no symbol, since it is nonlinear or couples nodes in another way.
         Undecided: exact means were not enough, or time ran out.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> [str(c) for c in classify(parse("-alpha*L@H + beta*(A@H - A@A@H)"))]
-    ['low-pass if beta <= alpha', 'band-pass if beta > alpha, peak at lam = -(alpha - beta)/(2*beta)']
+    >>> import rdgraph as rd
+    >>> [str(c) for c in rd.classify(rd.parse("-alpha*L@H + beta*(A@H - A@A@H)"))]
+    ['low-pass if beta <= alpha', 'band-pass if beta > alpha, peak at lam = (beta - alpha)/(2*beta)']
     """
     domain = system.domain
     slope = sp.expand(sp.diff(_followed(system), lam))
@@ -206,15 +208,15 @@ def _simpler(kinds: dict[int, str], border: int) -> str:
 
 
 def _joined(line: Line, cells: list[Any], kinds: list[str], turning: sp.Expr | None) -> list[FilterClass]:
-    found: list[FilterClass] = []
+    classes: list[FilterClass] = []
     start = 0
     for i in range(1, len(kinds) + 1):
         if i == len(kinds) or kinds[i] != kinds[start]:
             at = turning if kinds[start] in (BAND, STOP) else None
             if kinds[start] != UNDEFINED:
-                found.append(FilterClass(line.condition(cells[start], cells[i - 1]), kinds[start], at))
+                classes.append(FilterClass(line.condition(cells[start], cells[i - 1]), kinds[start], at))
             start = i
-    return found
+    return classes
 
 
 def _classes_by_ends(slope: sp.Expr, domain: Domain, turning: sp.Expr | None) -> list[FilterClass]:
@@ -232,12 +234,12 @@ def _classes_by_ends(slope: sp.Expr, domain: Domain, turning: sp.Expr | None) ->
         cases[BAND] = [sp.Gt(low, 0), sp.Lt(high, 0)]
     if bend not in (NEGATIVE, NONPOSITIVE, ZERO):
         cases[STOP] = [sp.Lt(low, 0), sp.Gt(high, 0)]
-    found = []
+    classes = []
     for kind, parts in cases.items():
         open_parts = _still_open(parts, domain)
         if open_parts is not None and not (kind == ALL and bend in (POSITIVE, NEGATIVE)):
-            found.append(FilterClass(sp.And(*open_parts), kind, turning if kind in (BAND, STOP) else None))
-    return found
+            classes.append(FilterClass(sp.And(*open_parts), kind, turning if kind in (BAND, STOP) else None))
+    return classes
 
 
 def _still_open(parts: list[sp.Basic], domain: Domain) -> list[sp.Basic] | None:
@@ -246,7 +248,7 @@ def _still_open(parts: list[sp.Basic], domain: Domain) -> list[sp.Basic] | None:
     not_above, not_below = {NEGATIVE, NONPOSITIVE, ZERO}, {POSITIVE, NONNEGATIVE, ZERO}
     granting = {sp.Ge: not_below, sp.Le: not_above, sp.Gt: above, sp.Lt: below, sp.Eq: {ZERO}, sp.Ne: above | below}
     refuting = {sp.Ge: below, sp.Le: above, sp.Gt: not_above, sp.Lt: not_below, sp.Eq: above | below, sp.Ne: {ZERO}}
-    kept = []
+    still_open = []
     for part in parts:
         if part in (sp.true, sp.false):
             if part == sp.false:
@@ -256,8 +258,8 @@ def _still_open(parts: list[sp.Basic], domain: Domain) -> list[sp.Basic] | None:
         if sign in refuting[type(part)]:
             return None
         if sign not in granting[type(part)]:
-            kept.append(part)
-    return kept
+            still_open.append(part)
+    return still_open
 
 
 def _turning_point(slope: sp.Poly) -> sp.Expr | None:
@@ -312,8 +314,8 @@ def fastest_frequency(system: System) -> sp.Expr:
         NotApplicable: no symbol, or every frequency grows at the same rate.
         Undecided: exact means were not enough, or time ran out.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> fastest_frequency(parse("-alpha*L@H + beta*(A@H - A@A@H)"))
+    >>> import rdgraph as rd
+    >>> rd.theory.fastest_frequency(rd.parse("-alpha*L@H + beta*(A@H - A@A@H)"))
     Piecewise((0, alpha >= beta), ((-alpha + beta)/(2*beta), True))
     """
     candidates = growth_candidates(system)
@@ -339,10 +341,10 @@ def growth_rate(system: System, *, directed: bool = False) -> sp.Expr:
         NotApplicable: the system has no symbol, since it is nonlinear or couples nodes in another way.
         Undecided: exact means were not enough, or time ran out.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> growth_rate(parse("-alpha*L@H + beta*(L@H + H)"))
+    >>> import rdgraph as rd
+    >>> rd.theory.growth_rate(rd.parse("-alpha*L@H + beta*(L@H + H)"))
     Piecewise((beta, alpha >= beta), (-2*alpha + 3*beta, True))
-    >>> growth_rate(parse("-L@L@H")), growth_rate(parse("-L@L@H"), directed=True)
+    >>> rd.theory.growth_rate(rd.parse("-L@L@H")), rd.theory.growth_rate(rd.parse("-L@L@H"), directed=True)
     (0, 1/2)
     """
     candidates = _circle_candidates(system) if directed else growth_candidates(system)

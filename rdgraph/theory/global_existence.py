@@ -37,8 +37,7 @@ from rdgraph.theory.blowup import BlowUp, fate
 from rdgraph.theory.growth_at_infinity import Trend, growth
 from rdgraph.theory.several_fields.magnitudes import Magnitudes
 from rdgraph.theory.several_fields.node_speeds import NodeSpeeds, has_gap, normal_forms, starts_of, states_of, timely
-from rdgraph.theory.several_fields.positivity import positivity
-from rdgraph.theory.several_fields.rectangles import rectangle
+from rdgraph.theory.several_fields.rectangles import positivity, rectangle
 from rdgraph.vocabulary.normalisations import find_normalisation
 
 GLOBAL, LOCAL = "global", "local"
@@ -96,15 +95,15 @@ def existence(system: System) -> Existence:
         "global", "local" (with blow-ups and their times) or None (undecided), with the reason; for several fields
         `starts` says from which starts.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> existence(parse("F")).blow_ups[0].time
+    >>> import rdgraph as rd
+    >>> rd.existence(rd.parse("F")).blow_ups[0].time
     log(1 - 1/h0)/beta
-    >>> existence(parse("AC")).value
+    >>> rd.existence(rd.parse("AC")).value
     'global'
     """
     with watched() as watch:
-        found = _decided(system)
-    return replace(found, reason=f"{found.reason}; {BOUNDED}") if watch.bounded else found
+        answer = _decided(system)
+    return replace(answer, reason=f"{answer.reason}; {BOUNDED}") if watch.bounded else answer
 
 
 @reads_system
@@ -124,10 +123,10 @@ def existence_by_growth(system: System) -> Existence | None:
     ('global', None)
     """
     with watched() as watch:
-        found, _ = _by_growth(system, _singularity(system))
-    if found is None:
+        answer, _ = _by_growth(system, _singularity(system))
+    if answer is None:
         return None
-    return replace(found, reason=f"{found.reason}; {BOUNDED}") if watch.bounded else found
+    return replace(answer, reason=f"{answer.reason}; {BOUNDED}") if watch.bounded else answer
 
 
 @reads_system
@@ -152,13 +151,13 @@ def _decided(system: System) -> Existence:
     trouble = _singularity(system)
     if system.is_noisy:
         return _of_noise(system, trouble)
-    found, obstacle = _by_growth(system, trouble)
+    answer, obstacle = _by_growth(system, trouble)
     tried = [obstacle]
-    if found is None and not system.is_single:
-        found = _from_some_starts(system, tried)
-    if found is None and trouble is None:
-        found = _on_scalars(system, tried)
-    return Existence(None, "; ".join(dict.fromkeys(tried))) if found is None else found
+    if answer is None and not system.is_single:
+        answer = _from_some_starts(system, tried)
+    if answer is None and trouble is None:
+        answer = _on_scalars(system, tried)
+    return Existence(None, "; ".join(dict.fromkeys(tried))) if answer is None else answer
 
 
 # ---------------------------------------------------------------------- every start
@@ -208,7 +207,7 @@ def _energy_estimate(system: System, normals: Mapping[str, sp.Expr]) -> str | No
     """Why d/dt |u|^2 proves global existence, for all coefficients of the domain; None where the estimate fails."""
     letter = sp.Dummy("h", real=True)
     parts = {name: _split(system, name, normal) for name, normal in normals.items()}
-    rates = [own.xreplace({State(name): letter}) for name, (own, _) in parts.items()]
+    rates = [single.xreplace({State(name): letter}) for name, (single, _) in parts.items()]
     ends = [g for rate in rates for way in (1, -1) for _, g in cases(system.domain, partial(growth, rate, letter, way))]
     coupled = sp.Tuple(*(rest for _, rest in parts.values()))
     power = sp.Max(*(_measure(system).order(rest) for rest in coupled))
@@ -305,17 +304,17 @@ def _of_noise(system: System, trouble: _Singularity | None) -> Existence:
 def _from_some_starts(system: System, tried: list[str]) -> Existence | None:
     """Densities of bounded mass, or a bounded rectangle that is kept; what was tried is noted."""
     densities = [positivity(system, kind) for kind in _kinds(system)]
-    if all(found.value and found.is_closed for found in densities):
+    if all(answer.value and answer.is_closed for answer in densities):
         sums = [mass_control(system, kind) for kind in _kinds(system)]
         if (mass := sums[0]) is not None and None not in sums:
             reason = f"{mass}: non-negative solutions stay bounded on finite times"
             return Existence(GLOBAL, reason, starts=f"{', '.join(system.fields)} >= 0")
         tried.append("no weighted sum of the fields is seen to grow at most linearly")
-    kept = rectangle(system, "row")
-    if kept.is_bounded:
-        graph = f"row normalisation{f', {kept.assumes}' if kept.assumes else ''}"
+    box = rectangle(system, "row")
+    if box.is_bounded:
+        graph = f"row normalisation{f', {box.assumes}' if box.assumes else ''}"
         reason = "a run that starts in a bounded rectangle stays there"
-        return Existence(GLOBAL, reason, starts=f"{kept.inside} ({graph})")
+        return Existence(GLOBAL, reason, starts=f"{box.inside} ({graph})")
     tried.append("no bounded rectangle that is kept was found")
     return None
 
@@ -359,7 +358,7 @@ def _fast_terms(system: System, speeds: NodeSpeeds) -> Mapping[sp.Expr, Shares] 
     measure = _measure(system)
     back = {call.letter: Act(map(sp.Symbol, call.word), call.inner) for call in speeds.calls}
     moving = {*states_of(system).values(), *starts_of(system).values(), *back}
-    found: dict[sp.Expr, Shares] = {}
+    terms: dict[sp.Expr, Shares] = {}
     for name, speed in speeds.speeds.items():
         for term in sp.Add.make_args(sp.expand(speed)):
             if measure.order(term.xreplace(back)) <= 1:
@@ -367,9 +366,9 @@ def _fast_terms(system: System, speeds: NodeSpeeds) -> Mapping[sp.Expr, Shares] 
             coefficient, core = term.as_independent(*moving, as_Add=False)
             if term.has(Mix, TIME) or not _is_nonnegative(core, system, back) or speeds.varying & term.free_symbols:
                 return None
-            row = found.setdefault(core, {})
+            row = terms.setdefault(core, {})
             row[name] = row.get(name, sp.S.Zero) + coefficient
-    return found
+    return terms
 
 
 def _is_nonnegative(core: sp.Expr, system: System, back: Mapping[sp.Symbol, sp.Expr]) -> bool:
@@ -415,14 +414,14 @@ class _Scalar:
 def _on_scalars(system: System, tried: list[str]) -> Existence | None:
     """Blow-up of states that follow a scalar equation; global where all states do and none blows up."""
     for scalar in _scalars(system):
-        found = fate(scalar.rate, system.domain)
+        outcome = fate(scalar.rate, system.domain)
         equation = f"h' = {public(_factored(scalar.rate))}"
-        if found.blow_ups:
-            others = f"; other blow-ups are not excluded: {'; '.join(found.open)}" if found.open else ""
-            return Existence(LOCAL, f"{scalar.states}, {equation} reaches infinity{others}", found.blow_ups)
-        if len(system.fields) == 1 and not system.normals[system.fields[0]].has(Act, Mix) and found.is_bounded:
+        if outcome.blow_ups:
+            others = f"; other blow-ups are not excluded: {'; '.join(outcome.open)}" if outcome.open else ""
+            return Existence(LOCAL, f"{scalar.states}, {equation} reaches infinity{others}", outcome.blow_ups)
+        if len(system.fields) == 1 and not system.normals[system.fields[0]].has(Act, Mix) and outcome.is_bounded:
             return Existence(GLOBAL, f"{scalar.states}, {equation} has a zero between every start and infinity")
-        tried += [f"{scalar.states}, {reason}" for reason in found.open or (f"{equation} stays finite",)]
+        tried += [f"{scalar.states}, {reason}" for reason in outcome.open or (f"{equation} stays finite",)]
     return None
 
 

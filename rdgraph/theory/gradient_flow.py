@@ -113,12 +113,12 @@ def _primitive(reaction: sp.Expr) -> sp.Expr | None:
     if reaction == 0:
         return sp.S.Zero
     try:
-        found = sp.expand(limited(SECONDS, sp.integrate, reaction, H))
+        primitive = sp.expand(limited(SECONDS, sp.integrate, reaction, H))
     except (Undecided, NotImplementedError, ValueError, TypeError):
         return None
-    if found.has(sp.Integral, sp.Piecewise, sp.I) or not is_zero(sp.expand(sp.diff(found, H) - reaction)):
+    if primitive.has(sp.Integral, sp.Piecewise, sp.I) or not is_zero(sp.expand(sp.diff(primitive, H) - reaction)):
         return None
-    return found if all(_is_real(found, state) for state in STATES) else None
+    return primitive if all(_is_real(primitive, state) for state in STATES) else None
 
 
 def _is_real(potential: sp.Expr, state: sp.Rational) -> bool:
@@ -161,10 +161,10 @@ def _words(term: sp.Expr, system: System) -> tuple[sp.Expr, Word, Word]:
     while core != H:
         (moving,) = [x for x in sp.Mul.make_args(core) if x.has(H)]
         for factor in (x for x in sp.Mul.make_args(core) if not x.has(H)):
-            own = {kinds.get(x.name, Kind.FIELD) for x in factor.free_symbols}
-            if own <= {Kind.SCALAR}:
+            kinds_of_factor = {kinds.get(x.name, Kind.FIELD) for x in factor.free_symbols}
+            if kinds_of_factor <= {Kind.SCALAR}:
                 number *= factor
-            elif own <= {Kind.SCALAR, Kind.CHANNEL} and not factor.has(State, Act, Mix):
+            elif kinds_of_factor <= {Kind.SCALAR, Kind.CHANNEL} and not factor.has(State, Act, Mix):
                 columns.insert(0, factor)
             else:
                 rows.append(factor)

@@ -75,7 +75,7 @@ def growth(rate: sp.Expr, letter: sp.Symbol, way: int, domain: Domain) -> Growth
 
 def order(expression: sp.Expr, letter: sp.Symbol, domain: Domain) -> sp.Expr:
     """A power p >= 0 with |expression| <= c (1 + |letter|^p); infinite where it grows faster than powers."""
-    found = sp.S.Zero
+    power = sp.S.Zero
     for way in (1, -1):
         at = _Infinity(domain)
         series = at.expand(_unbounded(reduced(domain, expression), letter).xreplace({letter: way * at.x}))
@@ -85,8 +85,8 @@ def order(expression: sp.Expr, letter: sp.Symbol, domain: Domain) -> sp.Expr:
                     if at.tendency(scale[0]) > 0:
                         return sp.oo
                 else:
-                    found = sp.Max(found, scale[1])
-    return found
+                    power = sp.Max(power, scale[1])
+    return power
 
 
 def _unbounded(expression: sp.Expr, letter: sp.Symbol) -> sp.Expr:
@@ -101,8 +101,8 @@ def _unbounded(expression: sp.Expr, letter: sp.Symbol) -> sp.Expr:
 
 def _factors(term: sp.Expr, letter: sp.Symbol) -> list[sp.Expr]:
     """The factors of a product that hold a letter, without their positive powers."""
-    found = (factor.as_base_exp() for factor in sp.Mul.make_args(term) if factor.has(letter))
-    return [base if power.is_Integer and power > 0 else base**power for base, power in found]
+    factors = (factor.as_base_exp() for factor in sp.Mul.make_args(term) if factor.has(letter))
+    return [base if power.is_Integer and power > 0 else base**power for base, power in factors]
 
 
 def _is_bounded(call: sp.Expr) -> bool:
@@ -155,14 +155,14 @@ def _collected(terms: dict[Scale, sp.Expr], errors: frozenset[Scale]) -> _Series
     worst: dict[sp.Expr, sp.Expr] = {}
     for exponent, power in errors:
         worst[exponent] = max(power, worst.get(exponent, power))
-    kept = {}
+    terms_left = {}
     for (exponent, power), coefficient in terms.items():
         value = sp.expand(coefficient)
         if value != 0 and not (exponent in worst and power <= worst[exponent]):
-            kept[exponent, power] = value
-    if len(kept) > MAX_TERMS:
+            terms_left[exponent, power] = value
+    if len(terms_left) > MAX_TERMS:
         raise Undecided("the expansion at infinity has too many terms")
-    return _Series(kept, frozenset(worst.items()))
+    return _Series(terms_left, frozenset(worst.items()))
 
 
 @dataclass

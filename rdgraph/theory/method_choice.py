@@ -153,8 +153,8 @@ def _steps(product: float, rates: np.ndarray, end: np.ndarray, fewest: int) -> n
     with np.errstate(divide="ignore", invalid="ignore"):
         wanted = np.fmin(DEFAULT_STEP, product / rates)
         counts = np.clip(np.ceil(end / wanted), fewest, MOST_STEPS)
-        found = np.where(end > 0, end / counts, DEFAULT_STEP)
-    return np.where(np.isfinite(found) & (found > 0), found, DEFAULT_STEP)
+        steps = np.where(end > 0, end / counts, DEFAULT_STEP)
+    return np.where(np.isfinite(steps) & (steps > 0), steps, DEFAULT_STEP)
 
 
 def _largest(rates: np.ndarray) -> str:
@@ -233,9 +233,10 @@ def choose_method(
         InvalidArgument: T, radius or row_sum is no finite number >= 0.
         UnknownName: a coefficient does not occur in the system.
 
-    >>> print(choose_method("BS"))
-    exact (linear with symbol p(lam) = -beta*lam**2 + lam*(-alpha + beta): exact flow)
-    >>> choose_method("-alpha*L@H + beta*tanh(H)", T=4).step
+    >>> import rdgraph as rd
+    >>> print(rd.theory.choose_method("BS"))
+    exact (linear with symbol p(lam) = lam*(beta - alpha) - beta*lam**2: exact flow)
+    >>> rd.theory.choose_method("-alpha*L@H + beta*tanh(H)", T=4).step
     0.4444444444444444
     """
     subject = parse(system)
@@ -293,10 +294,10 @@ def family(system: System, *, has_degrees: bool = False) -> tuple[str, str]:
 
 def _symbol_text(system: System, letter: str, has_degrees: bool) -> str:
     if not has_degrees:
-        return f"symbol p(lam) = {public(system.generator_symbol)}"
+        return f"symbol p(lam) = {in_words(public(system.generator_symbol))}"
     x = lam if letter == "L" else sp.Symbol("A")
     polynomial = sp.collect(sp.Add(*(c * x**k for k, c in system.structure.generator.items())), x)
-    return f"{'symbol p(lam)' if letter == 'L' else 'generator p(A)'} = {public(polynomial)}"
+    return f"{'symbol p(lam)' if letter == 'L' else 'generator p(A)'} = {in_words(public(polynomial))}"
 
 
 # ---------------------------------------------------------------------- steps

@@ -100,11 +100,11 @@ def reaction_flow(system: System) -> ReactionFlow:
         NotApplicable: a reaction without a closed flow.
         Undecided: a flow that is not shown to satisfy its equation.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> flow = reaction_flow(parse("F"))
+    >>> import rdgraph as rd
+    >>> flow = rd.theory.reaction_flow(rd.parse("F"))
     >>> flow.expression, flow.valid
     (h0*exp(beta*t)/(h0*exp(beta*t) - h0 + 1), h0*(exp(beta*t) - 1) + 1 > 0)
-    >>> reaction_flow(parse("(alpha - beta)*H - H**2")).branches[0]
+    >>> rd.theory.reaction_flow(rd.parse("(alpha - beta)*H - H**2")).branches[0]
     (Eq(alpha - beta, 0), h0/(h0*t + 1))
     """
     rate = closed_rate(system)

@@ -63,10 +63,11 @@ class LearnedFunction:
         lipschitz: c where |phi'(x)| <= c, or None.
         per_channel: whether every channel of the state has a function of its own.
 
-    >>> phi = LearnedFunction("phi", knots=8, range=(-2, 2), odd=True, lipschitz=2)
+    >>> import rdgraph as rd
+    >>> phi = rd.vocabulary.LearnedFunction("phi", knots=8, range=(-2, 2), odd=True, lipschitz=2)
     >>> print(phi)
     phi learned knots=8 range=-2:2 odd lipschitz=2
-    >>> LearnedFunction.read(str(phi)) == phi
+    >>> rd.vocabulary.LearnedFunction.read(str(phi)) == phi
     True
     """
 
@@ -119,7 +120,8 @@ class LearnedFunction:
     def read(cls, text: str) -> LearnedFunction:
         """The declaration that a text makes: a name, the word `learned`, and what is declared, without commas.
 
-        >>> LearnedFunction.read("phi learned nondecreasing bound=1").slope
+        >>> import rdgraph as rd
+        >>> rd.vocabulary.LearnedFunction.read("phi learned nondecreasing bound=1").slope
         Span(lower=0, upper=11/3, has_lower=True, has_upper=True)
         """
         name, *words = text.split()
@@ -144,7 +146,8 @@ class LearnedFunction:
     def key(self) -> str:
         """The name of the function among all functions: two declarations under one name are two functions.
 
-        >>> LearnedFunction("phi", knots=4).key
+        >>> import rdgraph as rd
+        >>> rd.vocabulary.LearnedFunction("phi", knots=4).key
         'phi[knots=4 range=-3:3]'
         """
         name, _, declared = str(self).split(" ", 2)
@@ -188,8 +191,8 @@ class LearnedFunction:
         steepest = min(limits, default=sp.oo)
         lower = sp.S.Zero if self.monotone is Monotone.NONDECREASING else -steepest
         upper = sp.S.Zero if self.monotone is Monotone.NONINCREASING else steepest
-        found = Span.of(lower, upper, attained=True)
-        return None if found == REALS else found
+        span = Span.of(lower, upper, attained=True)
+        return None if span == REALS else span
 
 
 def is_key(name: str) -> bool:
@@ -354,9 +357,9 @@ def _enclosed(declared: LearnedFunction, order: int, x: Any) -> Any:
         lower, upper = (arb(fmpq(int(end.p), int(end.q))) for end in (span.lower, span.upper))
         return lower.union(upper)
 
-    values, place = hull(_values(declared, order)), arb(x)
-    if declared.odd and order == 0 and place.is_finite():
-        cone = place * hull(declared.slope)
+    values, point = hull(_values(declared, order)), arb(x)
+    if declared.odd and order == 0 and point.is_finite():
+        cone = point * hull(declared.slope)
         return cone if declared.bound is None else values.intersection(cone)
     return values
 
@@ -381,8 +384,9 @@ _POWERS = np.array([[1, 4, 1, 0], [-3, 0, 3, 0], [3, -6, 3, 0], [-1, 3, -3, 1]])
 class LearnedValues:
     """A learned function at control values (..., K); leading axes are separate functions.
 
-    >>> phi = LearnedFunction("phi", knots=5, range=(-2, 2))
-    >>> square = LearnedValues.through(phi, lambda x: x**2)
+    >>> import numpy as np, rdgraph as rd
+    >>> phi = rd.vocabulary.LearnedFunction("phi", knots=5, range=(-2, 2))
+    >>> square = rd.vocabulary.LearnedValues.through(phi, lambda x: x**2)
     >>> [round(float(y), 12) for y in square(np.array([-1.0, 1.0, 4.0]))]
     [1.0, 1.0, 10.857142857143]
     """
@@ -413,8 +417,9 @@ class LearnedValues:
     def near(cls, declaration: LearnedFunction, function: Callable[[Array], Any]) -> LearnedValues:
         """The spline through the values of a function at the knots, with slopes and values cut to what is declared.
 
-        >>> phi = LearnedFunction("phi", knots=9, range=(-2, 2), odd=True, lipschitz=1)
-        >>> steep = LearnedValues.near(phi, lambda x: 3 * x + 1)
+        >>> import rdgraph as rd
+        >>> phi = rd.vocabulary.LearnedFunction("phi", knots=9, range=(-2, 2), odd=True, lipschitz=1)
+        >>> steep = rd.vocabulary.LearnedValues.near(phi, lambda x: 3 * x + 1)
         >>> [round(float(y), 12) for y in steep([-2.0, 0.0, 5.0])]
         [-2.0, 0.0, 5.0]
         """
@@ -436,8 +441,8 @@ class LearnedValues:
     def _evaluated(self, x: Any, order: int) -> Array:
         points = np.asarray(x, dtype=float)
         matrix = basis(self.declaration, points.ravel(), order)
-        found: Array = self.controls @ matrix.T
-        return found.reshape((*self.controls.shape[:-1], *points.shape))
+        values: Array = self.controls @ matrix.T
+        return values.reshape((*self.controls.shape[:-1], *points.shape))
 
     @property
     def knots(self) -> Array:
@@ -447,8 +452,8 @@ class LearnedValues:
     @property
     def lipschitz(self) -> Array:
         """The steepest slope between control values, which no slope of the function exceeds: (...,)."""
-        found: Array = np.abs(np.diff(self.controls, axis=-1)).max(-1) / float(self.declaration.step)
-        return found
+        slopes: Array = np.abs(np.diff(self.controls, axis=-1)).max(-1) / float(self.declaration.step)
+        return slopes
 
 
 def knots_of(declaration: LearnedFunction) -> Array:
@@ -466,10 +471,10 @@ def basis(declaration: LearnedFunction, x: Any, order: int = 0) -> Array:
     """
     points = np.asarray(x, dtype=float)
     lower, step, count = float(declaration.range[0]), float(declaration.step), declaration.knots
-    place = (points - lower) / step
-    inside = np.clip(np.nan_to_num(place), 0, count - 1)
+    position = (points - lower) / step
+    inside = np.clip(np.nan_to_num(position), 0, count - 1)
     piece = np.minimum(np.floor(inside).astype(int), count - 2)
-    t, beyond = inside - piece, place - inside
+    t, beyond = inside - piece, position - inside
     powers = _derived(t, order) @ _POWERS
     if order == 0:
         powers += beyond[:, None] * (_derived(t, 1) @ _POWERS)

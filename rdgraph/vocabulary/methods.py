@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache
 from typing import Any
@@ -24,8 +24,9 @@ z = sp.Symbol("z", real=True)
 class Tableau:
     """Weights of an explicit method; checks itself: strictly lower triangular, consistent, linear order as declared.
 
+    >>> import sympy as sp, rdgraph as rd
     >>> half = sp.Rational(1, 2)
-    >>> Tableau("heun", ((), (sp.S.One,)), (half, half), 2).stability
+    >>> rd.vocabulary.Tableau("heun", ((), (sp.S.One,)), (half, half), 2).stability
     z**2/2 + z + 1
     """
 
@@ -118,10 +119,10 @@ def _half_disc(stability: sp.Expr) -> sp.Rational:
         arc, axis = sp.Poly(1 - square.subs(x, size), c), sp.Poly(1 - square.subs(c, 0), x)
         return _is_nonnegative(arc, sp.S.One) and _is_nonnegative(axis, size)
 
-    found = sp.S.Zero
-    while damps(found + sp.Rational(1, 20)):
-        found += sp.Rational(1, 20)
-    return found
+    radius = sp.S.Zero
+    while damps(radius + sp.Rational(1, 20)):
+        radius += sp.Rational(1, 20)
+    return radius
 
 
 def _is_nonnegative(polynomial: sp.Poly, end: sp.Rational) -> bool:
@@ -134,7 +135,7 @@ def _is_nonnegative(polynomial: sp.Poly, end: sp.Rational) -> bool:
 @cache
 def _first_violation(polynomials: tuple[sp.Expr, ...]) -> sp.Expr:
     """Smallest x > 0 at which one of the polynomials turns negative on the way from 0 to -x."""
-    found = []
+    candidates = []
     for polynomial in polynomials:
         if not polynomial.has(z):
             continue
@@ -142,9 +143,9 @@ def _first_violation(polynomials: tuple[sp.Expr, ...]) -> sp.Expr:
         for i, root in enumerate(roots):
             probe = (root + roots[i + 1]) / 2 if i + 1 < len(roots) else root - 1
             if polynomial.subs(z, probe) < 0:
-                found.append(-root)
+                candidates.append(-root)
                 break
-    return min(found) if found else sp.oo
+    return min(candidates) if candidates else sp.oo
 
 
 def make_tableau(
@@ -165,7 +166,8 @@ def make_tableau(
     Raises:
         InvalidArgument: the shape is wrong, or the stability polynomial contradicts the order.
 
-    >>> make_tableau("ralston", [[], ["2/3"]], ["1/4", "3/4"], 2).nodes
+    >>> import rdgraph as rd
+    >>> rd.vocabulary.make_tableau("ralston", [[], ["2/3"]], ["1/4", "3/4"], 2).nodes
     (0, 2/3)
     """
     rows = tuple(tuple(sp.Rational(x) for x in row) for row in stages)
@@ -309,33 +311,16 @@ def _built_in() -> Iterable[Method]:
 
 records: Records[Method] = Records("method", _built_in, pattern=r"[A-Za-z][A-Za-z0-9-]{0,39}", reserved=("auto",))
 
-
-class MethodNames(Collection[str]):
-    """The names of the methods with some property, as they are registered now."""
-
-    def __init__(self, has_property: Callable[[Method], bool]) -> None:
-        self._has_property = has_property
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and name in records and self._has_property(records[name])
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for name, record in records.items() if self._has_property(record))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-
 #: Every method that `solve` takes by name.
-METHODS = MethodNames(lambda method: True)
+METHODS = records.names(lambda method: True)
 #: Those with a fixed step from evaluations of the field alone; any `Tableau` will do as well.
-FIXED = MethodNames(lambda method: method.is_fixed)
+FIXED = records.names(lambda method: method.is_fixed)
 #: Those whose flows of linear systems are polynomials of one step or the exponential.
-WITH_GAINS = MethodNames(lambda method: method.is_runge_kutta or method.is_exact)
+WITH_GAINS = records.names(lambda method: method.is_runge_kutta or method.is_exact)
 #: Those for systems with white noise.
-FOR_NOISE = MethodNames(lambda method: method.is_stochastic)
+FOR_NOISE = records.names(lambda method: method.is_stochastic)
 #: Those that torchdiffeq can run backwards.
-WITH_ADJOINT = MethodNames(lambda method: method.adjoint is not None)
+WITH_ADJOINT = records.names(lambda method: method.adjoint is not None)
 
 
 def find_method(name: str) -> Method:
@@ -374,10 +359,10 @@ def register_method(
     Raises:
         InvalidArgument: the name is taken or not a name, or the step does not have the order that was declared.
 
-    >>> from rdgraph.vocabulary.methods import make_tableau
-    >>> register_method("ralston", make_tableau("ralston", [[], ["2/3"]], ["1/4", "3/4"], 2)).order
+    >>> import rdgraph as rd
+    >>> rd.register_method("ralston", rd.vocabulary.make_tableau("ralston", [[], ["2/3"]], ["1/4", "3/4"], 2)).order
     2
-    >>> unregister_method("ralston")
+    >>> rd.vocabulary.unregister_method("ralston")
     """
     records.check_free(name)
     if isinstance(definition, Tableau):
@@ -443,10 +428,10 @@ class Tableaux(Mapping[str, Tableau]):
     """
 
     def __getitem__(self, name: str) -> Tableau:
-        found = records[name].tableau
-        if found is None:
+        tableau_of_method = records[name].tableau
+        if tableau_of_method is None:
             raise KeyError(name)
-        return found
+        return tableau_of_method
 
     def __iter__(self) -> Iterator[str]:
         return (name for name, record in records.items() if record.tableau is not None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -78,9 +78,9 @@ def dense_entries(record: Normalisation, weights: np.ndarray) -> np.ndarray:
     import numpy as np
 
     assert record.entry is not None
-    own, column = (np.abs(weights).sum(axis=axis) for axis in (1, 0))
-    own, column = (np.where(sums > 0, sums, 1.0) for sums in (own, column))
-    entries = np.asarray(record.entry(weights, own[:, None], own[None, :], column[None, :]), dtype=float)
+    row, column = (np.abs(weights).sum(axis=axis) for axis in (1, 0))
+    row, column = (np.where(sums > 0, sums, 1.0) for sums in (row, column))
+    entries = np.asarray(record.entry(weights, row[:, None], row[None, :], column[None, :]), dtype=float)
     return np.where(weights != 0, entries, 0.0) + record.identity * np.eye(len(weights))
 
 
@@ -157,20 +157,20 @@ def _refused(record: Normalisation, claim: str, A: np.ndarray, weights: np.ndarr
 # The normalisations that the package brings along.
 
 
-def _by_roots(w: Any, own: Any, other: Any, column: Any) -> Any:
+def _by_roots(w: Any, row: Any, other: Any, column: Any) -> Any:
     # One product of the two roots, so that entries [i, j] and [j, i] are equal to the last bit.
-    return w / (own**0.5 * other**0.5)
+    return w / (row**0.5 * other**0.5)
 
 
-def _by_row(w: Any, own: Any, other: Any, column: Any) -> Any:
-    return w / own
+def _by_row(w: Any, row: Any, other: Any, column: Any) -> Any:
+    return w / row
 
 
-def _by_column(w: Any, own: Any, other: Any, column: Any) -> Any:
+def _by_column(w: Any, row: Any, other: Any, column: Any) -> Any:
     return w / column
 
 
-def _as_is(w: Any, own: Any, other: Any, column: Any) -> Any:
+def _as_is(w: Any, row: Any, other: Any, column: Any) -> Any:
     return w
 
 
@@ -213,20 +213,8 @@ def _built_in() -> Iterable[Normalisation]:
 records: Records[Normalisation] = Records("normalisation", _built_in)
 
 
-class NormalisationNames(Collection[str]):
-    """The names of the normalisations that a graph can be given, as they are registered now."""
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and name in records and records[name].entry is not None
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for name, record in records.items() if record.entry is not None)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-
-NORMALISATIONS = NormalisationNames()
+#: The normalisations that a graph can be given.
+NORMALISATIONS = records.names(lambda record: record.entry is not None)
 
 
 def find_normalisation(name: str) -> Normalisation:
@@ -273,10 +261,11 @@ def register_normalisation(
     Raises:
         InvalidArgument: the name is taken, or a graph contradicts what is said; the text shows the graph.
 
+    >>> import rdgraph as rd
     >>> lazy = lambda w, own, other, column: w / (2 * own**0.5 * other**0.5)
-    >>> register_normalisation("lazy", lazy, identity=0.5, is_symmetric=True, norm="2", spectrum=(0, 1)).laplacian
+    >>> rd.register_normalisation("lazy", lazy, identity=0.5, is_symmetric=True, norm="2", spectrum=(0, 1)).laplacian
     'I - A'
-    >>> unregister_normalisation("lazy")
+    >>> rd.vocabulary.unregister_normalisation("lazy")
     """
     records.check_free(name)
     if norm is not None and norm not in NORMS:

@@ -50,7 +50,7 @@ Cells: TypeAlias = dict[Cell, dict[str, Any]]
 Rows: TypeAlias = Sequence[Mapping[str, Any]]
 
 
-# ---------------------------------------------------------------------- beside print
+# ---------------------------------------------------------------------- compared with print
 def paper_rows() -> list[dict[str, Any]]:
     """The cells with the paper's printed settings, as the study of the main tables measured them."""
     kept = read_result("classification")["results"]
@@ -78,8 +78,11 @@ def accuracy(found: Mapping[str, Any], printed: Rows) -> dict[str, Any]:
     ]
     against = [row for row in printed if row["paper"] is not None]
     counts = Counter(_verdict(row) for row in against)
+    compared_authors = [row for row in authors if row["authors"] is not None]
+    agree = sum(row["verdict"] == "agrees" for row in compared_authors) if compared_authors else None
     return {
-        "authors": authors, "sets": sets, "cells": cells, "diverged": sum(map(_diverged, against)),
+        "authors": authors, "authors_agree": agree, "authors_compared": len(compared_authors),
+        "sets": sets, "cells": cells, "diverged": sum(map(_diverged, against)),
         "counts": {word: counts[word] for word in ("agrees", "above", "below")},
     }  # fmt: skip
 
@@ -171,7 +174,7 @@ def cause(row: Mapping[str, Any], notes: Rows) -> str:
 
 
 def _costs(rows: Rows, epochs: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """What training costs by network: an epoch of ten splits of Cora alone on the card, and all cells together."""
+    """What training costs by network: an epoch of ten splits of Cora alone on the GPU, and all cells together."""
     each = {row["model"]: row["milliseconds"] for row in epochs.get("epochs", ())}
     for name in models:
         if own := [row for row in rows if row["model"] == name]:

@@ -143,6 +143,7 @@ def show(name: Annotated[str, typer.Argument(help="A name of the catalogue, such
         with StatusLine("analysing", console=errors) as status:
             result = analyse(entry.system, tell=status.say)
         console.print(printed_pages.analysis_page(result))
+        say(console, f"rdgraph analyse {entry.name} --all shows every answer with its conditions")
     else:
         console.print(printed_pages.system_table(entry.system))
 
@@ -156,17 +157,21 @@ def analyse_command(
         list[str] | None,
         typer.Option("--normalisation", metavar="NAME", help="Bounds for these; symmetric and row by default."),
     ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Print every answer with its conditions.")] = False,
     as_json: AsJson = False,
     smt2: Smt2 = None,
 ) -> None:
-    """Answer every question about an equation: symbol, response, Lipschitz, existence, boxes, step limits ..."""
+    """Analyse an equation: filter, patterns, existence, bounds, step limits, energy, identifiability.
+
+    Prints the main answers; --all prints every answer with its conditions.
+    """
     with _obligations(smt2):
         with StatusLine("reading the equation", console=errors), _quick_imports():
             from rdgraph.systems.parser import parse
 
             system = parse(equation, _declared(coefficient), assume=assume or [])
         if not as_json:
-            console.print(printed_pages.opening_line(system))  # at once: the answers take longer than reading
+            console.print(printed_pages.equation_line(system))  # at once: the answers take longer than reading
         with StatusLine("analysing", console=errors) as status:
             with _quick_imports():
                 from rdgraph.reports.summary import NORMALISATIONS, analyse
@@ -174,7 +179,9 @@ def analyse_command(
     if as_json:
         _print_json(result.to_dict())
     else:
-        console.print(printed_pages.below_opening(result))
+        console.print(printed_pages.analysis_page(result, everything=everything))
+        if not everything:
+            say(console, "--all shows every answer with its conditions, --json prints them for programs")
 
 
 @app.command()
@@ -275,9 +282,9 @@ def _obligations(folder: Path | None) -> Iterator[None]:
     from studies.cli.obligations import obligation_files, write_obligations
 
     obligation_files(folder)  # a folder that cannot be used is refused before the work
-    with recorded() as found:
+    with recorded() as asked:
         yield
-    errors.print(write_obligations(found, folder), highlight=False, markup=False, soft_wrap=True)
+    errors.print(write_obligations(asked, folder), highlight=False, markup=False, soft_wrap=True)
 
 
 def _declared(texts: list[str] | None) -> dict[str, str]:

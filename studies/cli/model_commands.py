@@ -81,7 +81,7 @@ def model_row(record: ModelRecord) -> dict[str, Any]:
 def known_rows() -> dict[str, list[dict[str, Any]]]:
     """Rows of the networks of this package by module, from the file that `python -m studies.cli.model_commands` writes.
 
-    >>> known_rows()["gread.zoo.gcn"][0]["parameters"] == 1433 * 64 + 64 + 64 * 7 + 7
+    >>> known_rows()["gread.zoo.classical_networks"][0]["parameters"] == 1433 * 64 + 64 + 64 * 7 + 7
     True
     """
     rows: dict[str, list[dict[str, Any]]] = {}

@@ -200,7 +200,7 @@ def plot_dispersion(
     """
     with StatusLine("finding steady states and growth rates", console=errors):
         from analysis.figure_files import save_figure
-        from rdgraph.theory.patterns.dispersion_figure import dispersion_curves, dispersion_figure
+        from rdgraph.theory.patterns.dispersion import dispersion_curves, dispersion_figure
 
         relations = _relations(equation, read_numbers(values), graph, normalisation, end, seed)
     for relation in relations:

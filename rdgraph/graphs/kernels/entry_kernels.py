@@ -65,7 +65,7 @@ def sign(x):
     return tl.where(x > 0, 1.0, tl.where(x < 0, -1.0, 0.0))
 
 
-#: The functions by the names that texts have for them.
+#: The functions by their names in generated text.
 BY_NAME = {function.fn.__name__: function for function in (tanh, softplus, root, sign)}
 
 
@@ -99,9 +99,9 @@ class EntryKernels:
         self, g: Tensor, state: Tensor, start: Tensor | None, product: Tensor | None, stack: Tensor,
         partial: Tensor | None, *, wants_start: bool, wants_scaled: bool,
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:  # fmt: skip
-        """What a gradient g sends to the state and to the start, and stack[0]*g.
+        """The gradients in the state and in the start for a gradient g of the sum, and stack[0]*g.
 
-        `partial` takes what g sends to the stack, as sums over blocks of nodes; the first row of the stack is the
+        `partial` receives the gradients of the stack, as sums over blocks of nodes; the first row of the stack is the
         factor of `product`, which is needed for these sums alone.
         """
         grad_state = torch.empty_like(state)

@@ -65,7 +65,7 @@ class EntryText:
     Args:
         lines: Compute the values of the expressions.
         results: The names of these values, in their order.
-        back: Compute the gradients from `g`, what is sent to the sum, and the factors k1, k2, ... of the expressions.
+        back: Compute the gradients from `g`, the gradient of the sum, and the factors k1, k2, ... of the expressions.
         gradients: The names of the gradients in `h` and in `h0`, None where it does not occur.
     """
 

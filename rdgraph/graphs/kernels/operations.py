@@ -21,8 +21,8 @@ from rdgraph.graphs.kernels.row_order import Rows
 # ---------------------------------------------------------------------- opaque operation
 # `OpaqueOperation`: a function of tensors known to the dispatcher of torch, into which `torch.compile` does not look.
 #
-# As `torch.library.custom_op` makes them, less what that adds to each call and to the first one, which loads torch's
-# compiler: seconds for a process that compiles nothing.
+# Like `torch.library.custom_op`, without its overhead: each call is slower there, and the first one loads torch's
+# compiler, which takes seconds in a process that compiles nothing.
 
 
 class OpaqueOperation:
@@ -37,9 +37,9 @@ class OpaqueOperation:
         self.name = name
         torch.library.define(name, torch.library.infer_schema(function, mutates_args=()))
         torch.library.impl(name, "CompositeExplicitAutograd", function)
-        space, own = name.split("::")
+        space, short_name = name.split("::")
         #: What torch's dispatcher calls.
-        self.overload = getattr(getattr(torch.ops, space), own).default
+        self.overload = getattr(getattr(torch.ops, space), short_name).default
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.overload(*args, **kwargs)
@@ -49,17 +49,17 @@ class OpaqueOperation:
         torch.library.register_fake(self.name, function)
 
     def register_autograd(self, backward: Callable[..., Any], setup_context: Callable[..., Any] | None = None) -> None:
-        """Say the derivative: `backward(ctx, *gradients)`, with what `setup_context(ctx, inputs, output)` has kept."""
+        """Register `backward(ctx, *gradients)`, which uses what `setup_context(ctx, inputs, output)` saved."""
         torch.library.register_autograd(self.name, backward, setup_context=setup_context)
 
 
 def opaque(name: str) -> Callable[[Callable[..., Any]], OpaqueOperation]:
     """Decorator: the function as an operation of that name."""
 
-    def made(function: Callable[..., Any]) -> OpaqueOperation:
+    def wrap(function: Callable[..., Any]) -> OpaqueOperation:
         return OpaqueOperation(name, function)
 
-    return made
+    return wrap
 
 
 # ---------------------------------------------------------------------- operations
@@ -91,8 +91,8 @@ def parts(pattern: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor], list[T
 
 def transposed(pattern: Sequence[Tensor]) -> list[Tensor]:
     """The tensors of the transposed pattern."""
-    own, other, orders = parts(pattern)
-    return [*other, *own, *reversed(orders)]
+    rows, other, orders = parts(pattern)
+    return [*other, *rows, *reversed(orders)]
 
 
 def transposed_weights(pattern: Sequence[Tensor], weights: Tensor) -> Tensor:
@@ -274,9 +274,9 @@ def _differentiate_inner(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor]:
 inner.register_autograd(_differentiate_inner, setup_context=_remember_inner)
 
 
-def _sum_to(left: Tensor, right: Tensor, like: Tensor) -> Tensor:
-    """left*right summed to the shape (and dtype) of a factor that was broadcast against it."""
+def _sum_to(gradient: Tensor, right: Tensor, like: Tensor) -> Tensor:
+    """gradient*right summed to the shape (and dtype) of a factor that was broadcast against it."""
     if like.ndim < 2 or like.shape[-2] == 1:
-        total = inner(left, right.contiguous())[:, None, :]
+        total = inner(gradient, right.contiguous())[:, None, :]
         return total.sum_to_size(like.shape).to(like.dtype)
-    return (left * right).sum_to_size(like.shape).to(like.dtype)
+    return (gradient * right).sum_to_size(like.shape).to(like.dtype)

@@ -1,4 +1,4 @@
-"""Sparse matrices that need not be square, as the differentiable product wants them: rows, columns, and both orders."""
+"""Sparse matrices that need not be square, as the differentiable product needs them: rows, columns, and both orders."""
 
 from __future__ import annotations
 

@@ -296,10 +296,10 @@ def fit(
     >>> start = torch.linspace(0.01, 0.3, 12, dtype=torch.float64)[:, None]
     >>> seen = rd.solve(field, start, torch.linspace(0, 2, 9, dtype=torch.float64)).states
     >>> noisy = seen + 0.01 * torch.randn(seen.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    >>> found = fit("F", noisy, torch.linspace(0, 2, 9), graph=ring, normalisation="row", initial=start, starts=2)
+    >>> found = rd.fit("F", noisy, torch.linspace(0, 2, 9), graph=ring, normalisation="row", initial=start, starts=2)
     >>> abs(found.values["beta"] - 2) < 0.05, found.intervals["alpha"][0] < 0.5 < found.intervals["alpha"][1]
     (True, True)
-    >>> fit("-a*L@H + b*L@H", noisy, torch.linspace(0, 2, 9), graph=ring)
+    >>> rd.fit("-a*L@H + b*L@H", noisy, torch.linspace(0, 2, 9), graph=ring)
     Traceback (most recent call last):
     ...
     rdgraph.errors.NotApplicable: the flow reveals a - b, and not a, b; fix some, as in values={'a': 1.0}

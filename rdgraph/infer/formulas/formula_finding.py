@@ -345,10 +345,10 @@ def find_formula(
         InvalidArgument: samples that are not finite, or do not fit together.
         UnknownName: a function that formulas are not made of.
 
-    >>> import numpy as np
+    >>> import numpy as np, rdgraph as rd
     >>> x = np.linspace(-1.5, 1.5, 60)
     >>> y = 1.3*x*(1 - x**2) + 0.01*np.random.default_rng(0).standard_normal(60)
-    >>> found = find_formula(x, y, noise=0.01, functions=[])
+    >>> found = rd.infer.find_formula(x, y, noise=0.01, functions=[])
     >>> found.formula.text
     'beta*(H - H**3)'
     """

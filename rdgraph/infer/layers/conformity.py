@@ -374,12 +374,13 @@ def conform(
         InvalidArgument: a layer that cannot be called, or words that are not known.
         NotApplicable: an equation of several fields, of second order, with time or noise.
 
+    >>> import rdgraph as rd
     >>> def layer(x, edge_index):
     ...     source, target = edge_index
     ...     return x.new_zeros(x.shape).index_add(0, target, x[source]) + x
-    >>> conform(layer, "A@H + H", normalisation="none").conforms
+    >>> rd.conform(layer, "A@H + H", normalisation="none").conforms
     True
-    >>> print(conform(layer, "A@H - H", normalisation="none").hints[0])
+    >>> print(rd.conform(layer, "A@H - H", normalisation="none").hints[0])
     sign: the sign of H is flipped
     """
     rules = dict(operators or {})

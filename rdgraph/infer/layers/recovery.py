@@ -477,10 +477,11 @@ def recover(
     Raises:
         InvalidArgument: a layer that cannot be called.
 
+    >>> import rdgraph as rd
     >>> def layer(x, edge_index):
     ...     source, target = edge_index
     ...     return x - 0.25*x.new_zeros(x.shape).index_add(0, target, x[source])
-    >>> recover(layer).equation, recover(layer).reading
+    >>> rd.recover(layer).equation, rd.recover(layer).reading
     ('H - 0.25*A@H', 'no normalisation without self-loops')
     """
     bound = None if graph is None else read_graph(graph)

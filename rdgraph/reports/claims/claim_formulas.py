@@ -24,7 +24,7 @@ def all_hold(e: Evidence) -> ClaimVerdict:
     return ClaimVerdict(HOLDS) if failure is None else ClaimVerdict(FALSE, witness=f"{failure.text}: {failure.result}")
 
 
-def same(found: sp.Expr | None, claimed: object, **signs: str) -> bool:
+def same(formula_found: sp.Expr | None, claimed: object, **signs: str) -> bool:
     """Whether two formulas agree for all letters of the given signs (positive by default).
 
     Branches, moduli and maxima are resolved at many exact points; the formulas in force there must be identical.
@@ -34,10 +34,10 @@ def same(found: sp.Expr | None, claimed: object, **signs: str) -> bool:
     >>> same(alpha - beta, sp.Abs(alpha - beta))
     False
     """
-    if found is None:
+    if formula_found is None:
         return False
     assumed = Assumptions(tuple(signs.items()))
-    pair = [sp.sympify(x) for x in (found, claimed)]
+    pair = [sp.sympify(x) for x in (formula_found, claimed)]
     letters = {x: assumed.symbol(x.name) for formula in pair for x in formula.free_symbols}
     left, right = (formula.xreplace(letters) for formula in pair)
     if not left.has(*_BRANCHING) and not right.has(*_BRANCHING):
@@ -95,10 +95,10 @@ def class_at(classes: Iterable[FilterClass], point: Point) -> FilterClass | None
 
 
 def same_classes(
-    found: Iterable[FilterClass], claimed: Iterable[FilterClass], ratios: Iterable[sp.Expr] = RATIOS
+    derived: Iterable[FilterClass], claimed: Iterable[FilterClass], ratios: Iterable[sp.Expr] = RATIOS
 ) -> bool:
     """Whether two case distinctions give the same class and extremum at every ratio beta/alpha."""
-    first, second = tuple(found), tuple(claimed)
+    first, second = tuple(derived), tuple(claimed)
     for ratio in ratios:
         for size in (sp.Rational(3, 7), sp.Integer(5)):
             point = {alpha: size, beta: ratio * size}
@@ -108,5 +108,5 @@ def same_classes(
     return True
 
 
-def _same_place(found: sp.Expr | None, claimed: sp.Expr | None) -> bool:
-    return found is claimed is None or (found is not None and claimed is not None and identical(found, claimed))
+def _same_place(derived: sp.Expr | None, claimed: sp.Expr | None) -> bool:
+    return derived is claimed is None or (derived is not None and claimed is not None and identical(derived, claimed))

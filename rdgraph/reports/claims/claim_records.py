@@ -17,6 +17,7 @@ from typing import Any
 
 from rdgraph.answers import Answer, Status
 from rdgraph.errors import RdgraphError, UnknownName
+from rdgraph.reals.basis import record_engines, watched
 from rdgraph.wording import html_table, markdown_row
 
 HOLDS, HOLDS_IF, FALSE = "holds", "holds if", "false"
@@ -144,7 +145,7 @@ class Claim(Answer):
             "assumptions": list(self.assumptions), "status": self.outcome, "condition": self.condition,
             "witness": self.witness, "expected": self.expected, "as_expected": self.as_expected,
             "evidence": [{"text": c.text, "passed": c.passed, "result": c.result} for c in self.evidence],
-            "seconds": round(self.seconds, 3),
+            "engines": self.engines, "seconds": round(self.seconds, 3),
         }  # fmt: skip
 
 
@@ -180,11 +181,11 @@ def statements() -> dict[str, ClaimStatement]:
     for name in _MODULES:
         import_module(f"rdgraph.reports.claims.{name}")
     raw = tomllib.loads(resources.files("rdgraph").joinpath("data/claims.toml").read_text(encoding="utf-8"))
-    found = {}
+    claims = {}
     for item in raw["claim"]:
         entry = {**item, "systems": tuple(item.get("systems", ())), "assumptions": tuple(item.get("assumptions", ()))}
-        found[item["id"]] = ClaimStatement(**entry)
-    return found
+        claims[item["id"]] = ClaimStatement(**entry)
+    return claims
 
 
 def select(name: str | None = None) -> list[ClaimStatement]:
@@ -211,14 +212,17 @@ def decide(statement: ClaimStatement) -> Claim:
     """Run the decider and the cross-check of one statement."""
     started = time.perf_counter()
     evidence = Evidence()
-    verdict = _run_decider(statement.id, evidence)
+    with watched() as basis:
+        verdict = _run_decider(statement.id, evidence)
     if statement.id in _cross_checks:
         passed, result = _run_cross_check(_cross_checks[statement.id])
         evidence.check("cross-check on random graphs", passed, result)
-    return Claim(
+    claim = Claim(
         statement.id, statement.title, statement.statement, statement.source, statement.assumptions, verdict.status,
         verdict.condition, tuple(evidence.checks), verdict.witness, statement.expected, time.perf_counter() - started,
     )  # fmt: skip
+    record_engines(claim, basis)
+    return claim
 
 
 def verify(name: str | None = None, progress: Callable[[Claim], None] | None = None) -> list[Claim]:
@@ -234,7 +238,8 @@ def verify(name: str | None = None, progress: Callable[[Claim], None] | None = N
     Raises:
         UnknownName: nothing has this name.
 
-    >>> [c.outcome for c in verify("M1.1")]
+    >>> import rdgraph as rd
+    >>> [c.outcome for c in rd.verify("M1.1")]
     ['holds']
     """
     decided = []

@@ -143,7 +143,7 @@ def scalar_against_vector(e: Evidence) -> ClaimVerdict:
     inside = [x for x in grid if 0 < x < 1]
     scalar = {(x, y): class_at(classes, {alpha: x, beta: y}) for x in inside for y in inside}
     vector = {(x, y): class_at(classes, {alpha: x, beta: y}) for x in inside for y in grid}
-    kinds = [sorted({c.kind for c in found.values() if c is not None}) for found in (scalar, vector)]
+    kinds = [sorted({c.kind for c in kinds_of.values() if c is not None}) for kinds_of in (scalar, vector)]
     differ = e.check(
         "the vector option reaches filter classes that the scalar one can not", kinds[0] != kinds[1], kinds
     )

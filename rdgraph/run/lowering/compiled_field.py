@@ -69,19 +69,19 @@ class FieldParts:
 
     def axes(self) -> tuple[tuple[str, tuple[bool, bool]], ...]:
         """Whether each coefficient, as it was given, varies along the nodes and along the channels."""
-        found = []
+        axes = []
         for name, value in self.coefficients.items():
             if self.system.letters[name] is not Kind.MATRIX:
                 rows, columns = (*(1, 1), *value.shape)[-2:]
-                found.append((name, (rows > 1, columns > 1)))
-        return tuple(found)
+                axes.append((name, (rows > 1, columns > 1)))
+        return tuple(axes)
 
     def coefficient_array(self, expression: sp.Expr, axes: tuple[bool, bool], channels: int) -> HandedArray:
         """A coefficient with the axes that its source reads."""
         value = self._evaluated(coefficient_code(expression))
         value = value.reshape(*(1,) * (2 - value.ndim), *value.shape)
-        own = (self.nodes if axes[0] else 1, channels if axes[1] else 1)
-        return self._with_members(value.expand(*value.shape[:-2], *own))
+        shape = (self.nodes if axes[0] else 1, channels if axes[1] else 1)
+        return self._with_members(value.expand(*value.shape[:-2], *shape))
 
     def matrix_array(self, matrix: sp.Expr) -> HandedArray:
         """A mixing matrix (d, d), computed from those that were given."""
@@ -95,8 +95,8 @@ class FieldParts:
         """A value (n, d), or one for every member (*batch, n, d), in one piece."""
         if value.ndim == 2:
             return HandedArray(value.contiguous(), 0)
-        own = value.shape[-2:]
-        return HandedArray(value.expand(*self.batch, *own).contiguous(), own.numel())
+        shape = value.shape[-2:]
+        return HandedArray(value.expand(*self.batch, *shape).contiguous(), shape.numel())
 
 
 def start_array(start: Tensor | None) -> HandedArray:
@@ -112,13 +112,13 @@ def operator_arrays(operator: Operator, runs: RowRuns | None) -> list[HandedArra
     if runs is None:
         weights = operator.weights.detach()
         stride = operator.num_edges if operator.batch else 0
-        found = [HandedArray(operator.pattern.indptr, 0), HandedArray(operator.pattern.indices, 0)]
-        found.append(HandedArray(weights.contiguous(), stride))
+        arrays = [HandedArray(operator.pattern.indptr, 0), HandedArray(operator.pattern.indices, 0)]
+        arrays.append(HandedArray(weights.contiguous(), stride))
     else:
         count = np.array([runs.count], dtype=np.int64)
         parts = (count, runs.starts, runs.entries, runs.offsets, runs.degrees, runs.weights)
-        found = [HandedArray(np.ascontiguousarray(part), 0) for part in parts]
-    return found
+        arrays = [HandedArray(np.ascontiguousarray(part), 0) for part in parts]
+    return arrays
 
 
 def degree_array(operator: Operator) -> HandedArray:
@@ -193,7 +193,7 @@ def _is_plain(x: Tensor) -> bool:
 
 
 def _is_watched() -> bool:
-    """Whether somebody hears of every operation of torch, or takes derivatives forwards."""
+    """Whether torch dispatch modes or forward-mode derivatives are active."""
     return torch._C._len_torch_dispatch_stack() > 0 or torch.autograd.forward_ad._current_level >= 0
 
 
@@ -213,7 +213,7 @@ def compile_field(field: VectorField, channels: int = 1) -> CompiledField:
 
     >>> import torch, rdgraph as rd
     >>> ring = rd.generators.ring(4).operator("row", dtype=torch.float64)
-    >>> f = compile_field(rd.lower("-alpha*L@H + beta*H*(1 - H)", ring, {"alpha": 1.0, "beta": 2.0}))
+    >>> f = rd.run.compile_field(rd.lower("-alpha*L@H + beta*H*(1 - H)", ring, {"alpha": 1.0, "beta": 2.0}))
     >>> f(0.0, torch.tensor([[1.0], [0.0], [0.0], [0.0]], dtype=torch.float64)).ravel()
     tensor([-1.0000,  0.5000,  0.0000,  0.5000], dtype=torch.float64)
     """
@@ -265,16 +265,16 @@ class CompiledField:
             run_degrees=None if runs is None else tuple(np.unique(runs.degrees).tolist()),
             axes=parts.axes(),
         )
-        made = _source_of(parts.system, layout)
-        self.source = made.text
+        source = _source_of(parts.system, layout)
+        self.source = source.text
         handed = [start_array(parts.start)]
-        handed += [parts.coefficient_array(c, layout.axes_of(c), channels) for c in made.coefficients]
-        handed += [parts.matrix_array(matrix) for matrix in made.matrices]
+        handed += [parts.coefficient_array(c, layout.axes_of(c), channels) for c in source.coefficients]
+        handed += [parts.matrix_array(matrix) for matrix in source.matrices]
         for operator in parts.operators.values():
             handed += operator_arrays(operator, runs)
         if first.degree is not None:
             handed.append(degree_array(first))
-        self._handed, self._stored = handed, len(made.stored)
+        self._handed, self._stored = handed, len(source.stored)
         self._own, self._dtype = torch.Size((parts.nodes, channels * len(parts.system.fields))), parts.dtype
         #: The shape that was checked last, and its number of members.
         self._seen: tuple[torch.Size | None, int] = None, 0

@@ -96,8 +96,8 @@ def loop_source(text: PassText, names: SourceNames) -> str:
     for letter, index in names.layout.operators:
         added = [
             f"{name}[c] += weight * {names.at(array, 'j')};"
-            for (own, array), name in text.gathers.items()
-            if own == letter
+            for (state, array), name in text.gathers.items()
+            if state == letter
         ]
         if added:
             body.append(_ENTRIES.format(index=index, letter=letter, added=_indented(added, 8)))
@@ -154,11 +154,11 @@ class CompiledSource:
 
 def compiled_source(system: System, layout: Layout) -> CompiledSource:
     """The C source of all fields of a system; its coefficients are in the symbols of `coefficient_symbol`."""
-    own = _state_names(system)
-    plan = _plan(system, layout, own)
-    starts = tuple(own[start_of(state)] for state in system.fields)
+    states = _state_names(system)
+    plan = _plan(system, layout, states)
+    starts = tuple(states[start_of(state)] for state in system.fields)
     names = SourceNames(
-        layout, tuple(own[state] for state in system.fields), starts, tuple(x.name for x in plan.stored)
+        layout, tuple(states[state] for state in system.fields), starts, tuple(x.name for x in plan.stored)
     )
     passes = [pass_text(plan, names, level) for level in range(1, plan.passes + 1)]
     loops = ["\n".join(text.function()) + "\n\n" + loop_source(text, names) for text in passes]
@@ -178,11 +178,11 @@ def compiled_source(system: System, layout: Layout) -> CompiledSource:
     return CompiledSource(text, tuple(names.coefficients), tuple(names.matrices), names.stored)
 
 
-def _plan(system: System, layout: Layout, own: dict[str, str]) -> RowPlan:
+def _plan(system: System, layout: Layout, states: dict[str, str]) -> RowPlan:
     """The passes of all fields, from their factored forms."""
     algebra = lowering_algebra(system, layout.has_degree)
-    forms = {own[state]: factored_form(unfolded(tree), algebra) for state, tree in system.flow.items()}
-    return RowPlan(forms, {State(name): short for name, short in own.items()}, algebra.kinds)
+    forms = {states[state]: factored_form(unfolded(tree), algebra) for state, tree in system.flow.items()}
+    return RowPlan(forms, {State(name): short for name, short in states.items()}, algebra.kinds)
 
 
 def _state_names(system: System) -> dict[str, str]:

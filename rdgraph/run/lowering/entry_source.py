@@ -18,8 +18,8 @@ from rdgraph.run.lowering.c_expressions import SourceNames, power_text
 # Which arrays a compiled field stores, and in how many passes over the rows it is computed.
 #
 # Everything entrywise is computed where it is used; an array is stored only where an operator or a mixing matrix reads
-# it, since those look at other entries than their own. Pass p may read whatever was stored in the passes before it. One
-# pass gathers all products it needs in one walk over the entries of each row.
+# it, since those read other entries. Pass p may read the arrays of the passes before it. One pass computes all products
+# it needs in one loop over the entries of each row.
 
 
 class Product(NamedTuple):
@@ -70,9 +70,9 @@ class RowPlan:
     def level(self, total: sp.Expr) -> int:
         """The first pass in which a sum can be computed; what it needs is stored."""
         if total not in self._levels:
-            found = self._nested(total)
-            terms = [t for t in terms_of(total) if found is None or t not in found[1]]
-            inner = [] if found is None else [self.available(as_product(found[2])) + 1]
+            nested = self._nested(total)
+            terms = [t for t in terms_of(total) if nested is None or t not in nested[1]]
+            inner = [] if nested is None else [self.available(as_product(nested[2])) + 1]
             self._levels[total] = max([1, *inner, *(self._term_level(t) for t in terms)])
         return self._levels[total]
 
@@ -127,7 +127,7 @@ class RowPlan:
         return None
 
     def _is_free(self, term: Term) -> bool:
-        """Whether nobody else needs the product of a term, and its coefficient may pass an operator."""
+        """Whether no other term needs the product of this one, and its coefficient commutes with operators."""
         product = Product(term.word, term.atom)
         is_even = all(self.kinds.get(s.name) is not Kind.NODE for s in term.coefficient.free_symbols)
         return is_even and product not in self._names and self.uses[product] <= 1
@@ -136,8 +136,8 @@ class RowPlan:
         """Products taken and arrays stored where every word is computed by itself."""
         suffixes = {Product(t.word[i:], t.atom) for t in terms for i in range(len(t.word) + 1)}
         heads = {Product(t.word, t.atom) for t in terms}
-        kept = {p for p in suffixes - set(self._names) if p.word or not self.is_state(p.atom)}
-        return len({p for p in kept if p.word}) + len(kept - heads)
+        stored = {p for p in suffixes - set(self._names) if p.word or not self.is_state(p.atom)}
+        return len({p for p in stored if p.word}) + len(stored - heads)
 
     def _nested_cost(self, terms: Iterable[Term]) -> int:
         """One product of an inner sum, which is stored, and what that sum costs."""
@@ -254,8 +254,8 @@ class _Entry:
 
     def output(self, name: str, form: sp.Expr) -> None:
         """The slope of one field."""
-        place = self.names.at(name, "i").replace("p->state", "p->out", 1)
-        self.text.lines.append(f"{place} = {self.value(form)};")
+        target = self.names.at(name, "i").replace("p->state", "p->out", 1)
+        self.text.lines.append(f"{target} = {self.value(form)};")
 
     # ------------------------------------------------------------------ sums
     def value(self, total: sp.Expr) -> str:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 # The gradient goes backwards through the same lines, as autograd does, so that NaN and infinity come out where they do
 # there; nothing is simplified.
 
-#: Names of the letters in the text.
+#: Names of H and H0 in generated text.
 LETTERS = {H: "h", H0: "h0"}
 
 
@@ -145,7 +145,7 @@ class _Recorder:
         return name
 
     def backwards(self) -> tuple[tuple[str, ...], tuple[str | None, str | None]]:
-        """The lines of the gradients, from the last value to the letters."""
+        """The lines of the gradients, from the last value back to H and H0."""
         lines = []
         for name in (*reversed(self.sent), *LETTERS.values()):
             if name not in self.pieces:
@@ -190,8 +190,8 @@ class FusedTerms:
     @property
     def order(self) -> tuple[int, ...]:
         """For every coefficient of `field` the first term that has it."""
-        used = {place for place in self.places if place is not None}
-        return tuple(self.places.index(place) for place in range(len(used)))
+        used = {index for index in self.places if index is not None}
+        return tuple(self.places.index(index) for index in range(len(used)))
 
     @property
     def uses_start(self) -> bool:
@@ -200,16 +200,16 @@ class FusedTerms:
 
     def wants_scale(self, values: Sequence[Tensor]) -> bool:
         """Whether the coefficient of the product, from those of `field`, wants a gradient."""
-        place = self.places[0]
-        return place is not None and values[place].requires_grad
+        scale_index = self.places[0]
+        return scale_index is not None and values[scale_index].requires_grad
 
     def stack(self, values: Sequence[Tensor], one: Tensor, batch: tuple[int, ...]) -> Tensor:
         """The coefficients as one tensor (terms, 1 or B, 1, 1 or d), from those of `field`; `one` is 1 as a tensor."""
-        found = [
-            _flat(number * one if place is None else values[place], batch)
-            for place, number in zip(self.places, self.numbers, strict=True)
+        factors = [
+            _flat(number * one if index is None else values[index], batch)
+            for index, number in zip(self.places, self.numbers, strict=True)
         ]
-        return torch.stack(torch.broadcast_tensors(*found))
+        return torch.stack(torch.broadcast_tensors(*factors))
 
 
 def fused_terms(form: sp.Expr, field: GeneratedFunction, kinds: Mapping[str, Kind]) -> FusedTerms | None:
@@ -239,7 +239,7 @@ def fused_terms(form: sp.Expr, field: GeneratedFunction, kinds: Mapping[str, Kin
         text = entry_program([term.atom for term in others])
     except NotApplicable:
         return None
-    places = {coefficient: place for place, coefficient in enumerate(field.coefficients)}
+    places = {coefficient: index for index, coefficient in enumerate(field.coefficients)}
     numbers = tuple(float(c) if c.is_number else 0.0 for c in coefficients)
     return FusedTerms(tuple(places.get(c) for c in coefficients), numbers, text)
 
@@ -390,8 +390,8 @@ class FusedSlope(torch.autograd.Function):
             return None, *differentiable(call.eager, [weights, H, H0, stack], wanted, g)
         partial = call.partial_sums(H, 1) if wanted[3] else None
         sums = None if partial is None else partial[0]
-        found = call.gradients(g.contiguous(), H, H0, product, weights, stack, sums, wanted[:3])
-        return None, *found, call.stack_gradient(partial, stack)
+        gradients = call.gradients(g.contiguous(), H, H0, product, weights, stack, sums, wanted[:3])
+        return None, *gradients, call.stack_gradient(partial, stack)
 
 
 def differentiable(
@@ -400,10 +400,10 @@ def differentiable(
     """The gradients of a function of some inputs, as expressions that can be differentiated again."""
     with torch.enable_grad():
         # Aliases: one input may be made of another, and what it passes on to that is not counted here.
-        own = [None if x is None else x.view_as(x) for x in inputs]
-        asked = [x for x, want in zip(own, wanted, strict=True) if want and x is not None]
-        found = iter(torch.autograd.grad(function(*own), asked, g, create_graph=True, allow_unused=True))
-    return [next(found) if want else None for want in wanted]
+        copies = [None if x is None else x.view_as(x) for x in inputs]
+        asked = [x for x, want in zip(copies, wanted, strict=True) if want and x is not None]
+        gradients = iter(torch.autograd.grad(function(*copies), asked, g, create_graph=True, allow_unused=True))
+    return [next(gradients) if want else None for want in wanted]
 
 
 @dataclass(frozen=True, eq=False)

@@ -82,14 +82,14 @@ def lowered(system: System, keeps_laplacian: bool, normalisation: str) -> Lowere
         "H (..., nodes, channels)" if len(forms) == 1 else f"state (..., nodes, {len(forms)}*d), {', '.join(forms)}"
     )
     note = f"Operator: {normalisation}, L = {'D' if keeps_laplacian else 'I'} - A. Shapes: {shapes}."
-    kept = [field, *([forcing] if any(free.values()) else []), *([] if noise is None else [noise])]
-    source = module_source(system.text, note, list(names), kept, is_packed=len(forms) > 1)
+    functions = [field, *([forcing] if any(free.values()) else []), *([] if noise is None else [noise])]
+    source = module_source(system.text, note, list(names), functions, is_packed=len(forms) > 1)
     fused = fused_terms(forms["H"], field, kinds) if len(forms) == 1 else None
     return Lowered(forms, free, field, forcing, noise, names, source, compiled(source), fused)
 
 
 def coefficient_letters(system: System) -> tuple[str, ...]:
-    """What the generated coefficients are functions of: the letters that need a value, and the time where it occurs."""
+    """The arguments of the generated coefficients: the coefficients that need a value, and the time where it occurs."""
     return (*valued_letters(system), *(() if system.is_autonomous else (TIME_LETTER,)))
 
 

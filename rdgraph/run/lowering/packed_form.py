@@ -55,15 +55,15 @@ def packed_form(forms: Mapping[str, sp.Expr]) -> sp.Expr:
     >>> packed_form({"u": 2*Act([A], u) + u*v, "v": Act([A], v)})
     (A@[state])*[2 | 1] + [u*v | 0]
     """
-    own = {State(name): (i, PACKED) for i, name in enumerate(forms)}
-    own |= {State(start_of(name)): (i, PACKED_START) for i, name in enumerate(forms)}
+    fields = {State(name): (i, PACKED) for i, name in enumerate(forms)}
+    fields |= {State(start_of(name)): (i, PACKED_START) for i, name in enumerate(forms)}
     shared: dict[tuple[Word, sp.Expr], list[sp.Expr]] = {}
     blocks: list[list[sp.Expr]] = [[] for _ in forms]
     is_packed = needs_packing(forms) or all(map(is_coefficient, forms.values()))
     for i, form in enumerate(forms.values()):
         for term in terms_of(form):
-            place, letter = own.get(term.atom, (None, None))
-            letter = sp.S.One if term.is_constant else letter if place == i else None
+            field, letter = fields.get(term.atom, (None, None))
+            letter = sp.S.One if term.is_constant else letter if field == i else None
             if letter is None or not is_packed:
                 blocks[i].append(term.expression())
                 continue
@@ -95,14 +95,14 @@ def needs_packing(forms: Mapping[str, sp.Expr]) -> bool:
 def _words(forms: Mapping[str, sp.Expr]) -> dict[Word, set[str]]:
     """The words that are applied to states, with the states they are applied to."""
     names = {State(name): name for name in forms}
-    found: dict[Word, set[str]] = {}
+    words: dict[Word, set[str]] = {}
     for form in forms.values():
         for act in form.atoms(Act):
             word = tuple(letter.name for letter in act.word)
             if act.inner in names:
                 for i in range(len(word)):
-                    found.setdefault(word[i:], set()).add(names[act.inner])
-    return found
+                    words.setdefault(word[i:], set()).add(names[act.inner])
+    return words
 
 
 def _per_field(values: list[sp.Expr]) -> sp.Expr:

@@ -234,8 +234,8 @@ class _Schedule:
         if packed[0] not in self.opened:
             self.opened[packed[0]] = None
             self.lines.append(f"{', '.join(names)} = {packed[0]}.chunk({len(names)}, -1)")
-        place = [State(field) for field in self.fields].index(atom)
-        return names[place], f"{packed[1]}[{self.fields[place]}]"
+        index = [State(field) for field in self.fields].index(atom)
+        return names[index], f"{packed[1]}[{self.fields[index]}]"
 
     def _letter(self, atom: sp.Symbol) -> Text:
         """A state or a start; one of several fields is a block of the packed tensor."""

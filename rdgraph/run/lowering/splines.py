@@ -33,9 +33,9 @@ def spline(x: torch.Tensor, pieces: torch.Tensor, lower: float, step: float) -> 
     >>> spline(torch.tensor([[-7.0, 0.25]], dtype=torch.float64), spline_pieces(line), lower=-1.0, step=1.0)
     tensor([[-7.0000,  0.2500]], dtype=torch.float64)
     """
-    place = x.to(pieces.dtype) * (1 / step) + (1 - lower / step)
-    found: torch.Tensor = SplinePieces.apply(place, pieces)  # type: ignore[no-untyped-call]
-    return found.to(x.dtype)
+    position = x.to(pieces.dtype) * (1 / step) + (1 - lower / step)
+    values: torch.Tensor = SplinePieces.apply(position, pieces)  # type: ignore[no-untyped-call]
+    return values.to(x.dtype)
 
 
 def spline_pieces(controls: torch.Tensor, per_channel: bool = False) -> torch.Tensor:
@@ -67,32 +67,32 @@ class SplinePieces(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(context: Any, place: torch.Tensor, pieces: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
-        context.save_for_backward(place, pieces)
-        return cubic_at(*pieces_at(place, pieces))
+    def forward(context: Any, position: torch.Tensor, pieces: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        context.save_for_backward(position, pieces)
+        return cubic_at(*pieces_at(position, pieces))
 
     @staticmethod
     def backward(context: Any, slope: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:  # type: ignore[override]
-        place, pieces = context.saved_tensors
-        t, (_, one, two, three) = pieces_at(place, pieces)
-        to_place = slope * cubic_at(t, (one, 2 * two, 3 * three))
-        return to_place, sums_over_pieces(slope, place, pieces) if context.needs_input_grad[1] else None
+        position, pieces = context.saved_tensors
+        t, (_, one, two, three) = pieces_at(position, pieces)
+        to_position = slope * cubic_at(t, (one, 2 * two, 3 * three))
+        return to_position, sums_over_pieces(slope, position, pieces) if context.needs_input_grad[1] else None
 
 
-def piece_of(place: torch.Tensor, count: int) -> torch.Tensor:
+def piece_of(position: torch.Tensor, count: int) -> torch.Tensor:
     """The number of the piece of every place, which may be too large for a whole number; no number may get any."""
-    return place.clamp(0, count - 1).long().clamp(0, count - 1)
+    return position.clamp(0, count - 1).long().clamp(0, count - 1)
 
 
-def pieces_at(place: torch.Tensor, pieces: torch.Tensor) -> tuple[torch.Tensor, Sequence[torch.Tensor]]:
+def pieces_at(position: torch.Tensor, pieces: torch.Tensor) -> tuple[torch.Tensor, Sequence[torch.Tensor]]:
     """The place within its piece, and the four coefficients there."""
     rows, count = pieces.shape[:-2], pieces.shape[-2]
-    piece = piece_of(place, count)
+    piece = piece_of(position, count)
     row = piece
     if rows.numel() > 1:
-        row = piece + torch.arange(0, rows.numel() * count, count, device=place.device).reshape(rows)
+        row = piece + torch.arange(0, rows.numel() * count, count, device=position.device).reshape(rows)
     found = pieces.reshape(-1, 4).index_select(0, row.flatten())
-    return place - piece, found.reshape(*row.shape, 4).unbind(-1)
+    return position - piece, found.reshape(*row.shape, 4).unbind(-1)
 
 
 def cubic_at(t: torch.Tensor, powers: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -103,27 +103,27 @@ def cubic_at(t: torch.Tensor, powers: Sequence[torch.Tensor]) -> torch.Tensor:
     return value
 
 
-def sums_over_pieces(slope: torch.Tensor, place: torch.Tensor, pieces: torch.Tensor) -> torch.Tensor:
+def sums_over_pieces(slope: torch.Tensor, position: torch.Tensor, pieces: torch.Tensor) -> torch.Tensor:
     """Slopes of the coefficients: sums over the entries of each piece as products of matrices, in one order."""
     rows, count = pieces.shape[:-2], pieces.shape[-2]
-    place = place.expand(slope.shape)
+    position = position.expand(slope.shape)
     nodes = slope.shape[-2]
     parts = min(nodes, -(-slope.numel() * count // MAX_ENTRIES))
     if parts > 1:
-        cut = zip(slope.tensor_split(parts, -2), place.tensor_split(parts, -2), strict=True)
+        cut = zip(slope.tensor_split(parts, -2), position.tensor_split(parts, -2), strict=True)
         return torch.stack([sums_over_pieces(s, p, pieces) for s, p in cut]).sum(0)
-    piece = piece_of(place, count)
-    t = place - piece
+    piece = piece_of(position, count)
+    t = position - piece
     bent = t.clamp(0, 1)  # far out on the lines beyond the knots a cube would be infinite, and they have none
     powers = torch.stack([slope, slope * t, slope * bent**2, slope * bent**3], -1)
-    hot = (piece[..., None] == torch.arange(count, device=place.device)).to(powers.dtype)
+    hot = (piece[..., None] == torch.arange(count, device=position.device)).to(powers.dtype)
     width = slope.ndim
     sizes = (1,) * (width - len(rows)) + tuple(rows)
     over = [axis for axis in range(width) if sizes[axis] == 1]
-    kept = [axis for axis in range(width) if sizes[axis] > 1]
-    lead = [slope.shape[axis] for axis in kept]
-    hot = hot.permute(*kept, *over, width).reshape(*lead, -1, count)
-    powers = powers.permute(*kept, *over, width).reshape(*lead, -1, 4)
+    summed = [axis for axis in range(width) if sizes[axis] > 1]
+    lead = [slope.shape[axis] for axis in summed]
+    hot = hot.permute(*summed, *over, width).reshape(*lead, -1, count)
+    powers = powers.permute(*summed, *over, width).reshape(*lead, -1, 4)
     return (hot.mT @ powers).reshape(*rows, count, 4)
 
 
@@ -172,8 +172,8 @@ def on_grid(declaration: LearnedFunction, controls: Tensor) -> Tensor:
     d = declaration
     if d.lipschitz is None and d.monotone is None and d.bound is None and not d.odd:
         return controls
-    found: Tensor = _OnGrid.apply(controls, declaration)  # type: ignore[no-untyped-call]
-    return found
+    values: Tensor = _OnGrid.apply(controls, declaration)  # type: ignore[no-untyped-call]
+    return values
 
 
 class _OnGrid(torch.autograd.Function):
@@ -272,8 +272,8 @@ class LearnedShape:
         lead = tuple(tensor.shape[: tensor.ndim - self.own_axes])
         fits = tensor.ndim >= self.own_axes and tensor.shape[-1] == self.declaration.knots
         if not fits or lead not in ((), self.batch):
-            own = ("channels",) * self.declaration.per_channel + (str(self.declaration.knots),)
-            shapes = [own, (*map(str, self.batch), *own)] if self.batch else [own]
+            axes = ("channels",) * self.declaration.per_channel + (str(self.declaration.knots),)
+            shapes = [axes, (*map(str, self.batch), *axes)] if self.batch else [axes]
             words = " or ".join(f"({', '.join(s)}{',' if len(s) == 1 else ''})" for s in shapes)
             raise InvalidArgument(
                 f"expected control values of {self.declaration.name} of shape {words}, got {tuple(tensor.shape)}; "

@@ -37,20 +37,20 @@ class SplitStages:
 
 @lru_cache(maxsize=256)
 def split_stages(system: System, keeps_laplacian: bool) -> SplitStages:
-    """The two parts of a system; X is L where L = D - A acts on a state of its own equation, else A."""
+    """The two parts of a system; X is L where L = D - A acts on the field of an equation in that equation, else A."""
     forms = lowered_forms(system, system.flow, keeps_laplacian)
     kinds = dict(system.letters)
     states = [H] if len(forms) == 1 else [State(name) for name in forms]
-    letter = "L" if any(t.word and _is_own(t, s, "L") for f, s in _pairs(forms, states) for t in f) else "A"
+    letter = "L" if any(t.word and _is_power(t, s, "L") for f, s in _pairs(forms, states) for t in f) else "A"
     generators, remainders = [], {}
     for name, (terms, state) in zip(forms, _pairs(forms, states), strict=True):
-        own: dict[int, sp.Expr] = {}
-        rest = [term for term in terms if not _is_own(term, state, letter)]
-        for term in (term for term in terms if _is_own(term, state, letter)):
+        linear: dict[int, sp.Expr] = {}
+        rest = [term for term in terms if not _is_power(term, state, letter)]
+        for term in (term for term in terms if _is_power(term, state, letter)):
             constant, other = _constant_part(term.coefficient, kinds)
-            own |= {len(term.word): constant} if constant != 0 else {}
+            linear |= {len(term.word): constant} if constant != 0 else {}
             rest += [replace(term, coefficient=other)] if other != 0 else []
-        generators.append(own)
+        generators.append(linear)
         remainders[name] = sp.Add(*(term.expression() for term in rest))
     function = schedule("remainder", remainders, kinds)
     source = module_source(system.text, "The part that is stepped.", list(coefficient_letters(system)), [function],
@@ -62,7 +62,7 @@ def _pairs(forms: Mapping[str, sp.Expr], states: list[State]) -> list[tuple[tupl
     return [(terms_of(form), state) for form, state in zip(forms.values(), states, strict=True)]
 
 
-def _is_own(term: Term, state: State, letter: str) -> bool:
+def _is_power(term: Term, state: State, letter: str) -> bool:
     """Whether a term is a coefficient times letter^k of the state itself."""
     return bool(term.atom == state and set(term.word) <= {letter})
 
@@ -120,8 +120,8 @@ class SplitField:
         return self._generators[width]
 
     def _coefficient(self, power: int, width: int) -> Tensor:
-        found = [self.field.value(powers.get(power, sp.S.Zero)) for powers in self.stages.generators]
-        return side_by_side([x.double() for x in found], width)
+        values = [self.field.value(powers.get(power, sp.S.Zero)) for powers in self.stages.generators]
+        return side_by_side([x.double() for x in values], width)
 
     def linear(self, x: Tensor) -> Tensor:
         """p(X)x, by Horner's rule."""

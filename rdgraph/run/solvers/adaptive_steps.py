@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------------- dormand prince
-# One attempted step of Dormand and Prince's pair, for many members at once, each with a step length of its own.
+# One attempted step of Dormand and Prince's pair, for many members at once, each with its own step length.
 #
-# The state of order 5 goes on, its difference to order 4 is the error, and a quartic through the middle of the step
+# The state of order 5 is kept, its difference from order 4 is the error, and a quartic through the middle of the step
 # gives states in between (Shampine, Some practical Runge-Kutta formulas, 1986): the formulas of torchdiffeq's dopri5.
 
 #: Sparse evaluations of one attempt: the first slope is the last one of the step before.
@@ -146,7 +146,7 @@ class Saves:
         """All saved states, (count, members, n, d)."""
         rows = torch.cat(self._rows)
         order = np.lexsort((np.concatenate(self._members), np.concatenate(self._times)))
-        return rows[index_beside(order, rows)].view(count, members, *rows.shape[1:])
+        return rows[index_like(order, rows)].view(count, members, *rows.shape[1:])
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,23 +163,23 @@ class Group:
         cls, field: VectorField | CompiledMembers, starts: Tensor, members: np.ndarray, times: np.ndarray
     ) -> Group:
         """Some members at their start and its time (m,); one evaluation."""
-        index = index_beside(members, starts)
+        index = index_like(members, starts)
         chosen, state = field.members(index).prepared(), starts.index_select(0, index)
-        return cls(members, chosen, state, chosen(beside(times, state), state))
+        return cls(members, chosen, state, chosen(like(times, state), state))
 
     def attempt(self, times: np.ndarray, steps: np.ndarray) -> Attempt:
         """A step of every member from its own time by its own length (m,)."""
         dt = torch.from_numpy(steps).to(self.state)[:, None, None]
         if self.field.is_autonomous:
             return Attempt.make(lambda H, node: self.field(None, H), self.state, self.slope, dt)
-        t = beside(times, self.state)[:, None, None].to(self.state.dtype)
+        t = like(times, self.state)[:, None, None].to(self.state.dtype)
         return Attempt.make(lambda H, node: self.field(t + node * dt, H), self.state, self.slope, dt)
 
-    def kept(self, mask: np.ndarray) -> Group:
-        """The members that go on."""
+    def selected(self, mask: np.ndarray) -> Group:
+        """The members that continue."""
         if mask.all():
             return self
-        index = index_beside(np.flatnonzero(mask), self.state)
+        index = index_like(np.flatnonzero(mask), self.state)
         parts = (x.index_select(0, index) for x in (self.state, self.slope))
         return Group(self.members[mask], self.field.members(index).prepared(), *parts)
 
@@ -189,18 +189,18 @@ def host(values: Tensor) -> np.ndarray:
     return values.detach().cpu().numpy()
 
 
-def beside(values: np.ndarray, model: Tensor) -> Tensor:
-    """Numbers of the host as a float64 tensor on the device of another tensor."""
+def like(values: np.ndarray, model: Tensor) -> Tensor:
+    """Host numbers as a float64 tensor on the device of another tensor."""
     return torch.from_numpy(values).to(model.device)
 
 
-def index_beside(numbers: np.ndarray, model: Tensor) -> Tensor:
+def index_like(numbers: np.ndarray, model: Tensor) -> Tensor:
     """Numbers of members or times as an index tensor on the device of another tensor."""
     return torch.from_numpy(np.asarray(numbers, dtype=np.int64)).to(model.device)
 
 
 # ---------------------------------------------------------------------- adaptive steps
-#: How many steps a member may try unless told otherwise.
+#: How many steps a member may try by default.
 MAX_STEPS = 10_000
 #: Factors on the step length: aimed below the tolerance, at most ten times longer, at most five times shorter.
 SAFETY, LONGER, SHORTER = 0.9, 10.0, 0.2
@@ -241,10 +241,13 @@ def integrate_adaptive(
     starts = H0.reshape(-1, *H0.shape[-2:])
     columns = times.reshape(len(times), -1).double().expand(-1, len(starts))
     every = field.bind(H0) if field.uses_initial else field
-    made = None if asked is None else asked.of(every, H0)
+    scheduled = None if asked is None else asked.of(every, H0)
     with torch.no_grad():
         search = _StepSearch(
-            every if made is None else CompiledMembers(every, made), starts, columns.detach().cpu().numpy(), tolerances
+            every if scheduled is None else CompiledMembers(every, scheduled),
+            starts,
+            columns.detach().cpu().numpy(),
+            tolerances,
         )
         search.run()
     states, stats = search.saves.states(len(columns), len(starts)), search.stats
@@ -300,7 +303,7 @@ class _StepSearch:
         waiting = self.times == self.times[0]
         for k, row in enumerate(waiting):
             there = everyone[row & (self.codes == 0)]
-            self._save(k, there, self.starts[index_beside(there, self.starts)])
+            self._save(k, there, self.starts[index_like(there, self.starts)])
         self._leave(everyone[self.codes > 0], self.starts)
         moving = everyone[~waiting[-1] & (self.codes == 0)]
         if not len(moving):
@@ -318,7 +321,7 @@ class _StepSearch:
         size, speed = (host(root_mean_square(x / scale)) for x in (group.state, group.slope))
         trial = np.where((size < 1e-5) | (speed < 1e-5), 1e-6, 0.01 * size / speed)
         dt = torch.from_numpy(trial).to(group.state)[:, None, None]
-        ahead = group.field(beside(self.time[group.members] + trial, dt), torch.addcmul(group.state, dt, group.slope))
+        ahead = group.field(like(self.time[group.members] + trial, dt), torch.addcmul(group.state, dt, group.slope))
         self.evaluations += 1
         bend = host(root_mean_square((ahead - group.slope) / scale)) / trial
         largest = np.where(bend > speed, bend, speed)
@@ -347,7 +350,7 @@ class _StepSearch:
         accepted = torch.from_numpy(good).to(group.state.device)[:, None, None]
         state = torch.where(accepted, attempt.state, group.state)
         slope = torch.where(accepted, attempt.slopes[-1], group.slope)
-        return Group(who, group.field, state, slope).kept(stay & ~(good & arrives))
+        return Group(who, group.field, state, slope).selected(stay & ~(good & arrives))
 
     def _judge(
         self, group: Group, attempt: Attempt, good: np.ndarray, arrives: np.ndarray, peak: np.ndarray
@@ -360,7 +363,7 @@ class _StepSearch:
             some = np.flatnonzero(arrives)
             begin, steps = self.time[group.members[some]], self.step[group.members[some]]
             fraction = (self.times[-1, group.members[some]] - begin) / ((begin + steps) - begin)
-            last = attempt.rows(index_beside(some, attempt.state)).between(beside(fraction, attempt.state))
+            last = attempt.rows(index_like(some, attempt.state)).between(like(fraction, attempt.state))
             peak[some] = host(last.abs().amax((-2, -1)).double())
         beyond = good & ~(peak <= self.tolerances.bound)
         failed = group.members[beyond]
@@ -380,9 +383,9 @@ class _StepSearch:
             some = np.flatnonzero(due)
             at, members = number[some], who[some]
             fraction = (self.times[at, members] - begin[some]) / (end[some] - begin[some])
-            rows = attempt.rows(index_beside(some, attempt.state))
+            rows = attempt.rows(index_like(some, attempt.state))
             self.place[at, members] = self.accepted[members]
-            self.saves.add(at, members, rows.between(beside(fraction, rows.state)))
+            self.saves.add(at, members, rows.between(like(fraction, rows.state)))
             self.next_save[members] += 1
 
     def _record(self, who: np.ndarray, good: np.ndarray, begin: np.ndarray, steps: np.ndarray) -> None:
@@ -411,7 +414,7 @@ class _StepSearch:
             return group
         self.codes[who] = codes
         self._leave(who[codes > 0], group.state, np.flatnonzero(codes))
-        return group.kept(codes == 0)
+        return group.selected(codes == 0)
 
     def _look_for_broken(self, who: np.ndarray, values: list[Tensor] | tuple[Tensor, ...]) -> None:
         """Note for whom one of the values is not finite, and whether NaN or infinity came first."""
@@ -442,7 +445,7 @@ def _repeat(
     place, saves = search.place, Saves()
     for code, source in ((_START, starts.expand_as(found)), (_LEFT, found)):
         number, member = np.nonzero(place == code)
-        saves.add(number, member, source[index_beside(number, found), index_beside(member, found)])
+        saves.add(number, member, source[index_like(number, found), index_like(member, found)])
     if times.requires_grad and not field.is_autonomous:
         raise NotApplicable(
             f"expected an autonomous system for a gradient in the times by dopri5, got {field.system.text}; "
@@ -455,18 +458,16 @@ def _repeat(
         return saves.states(len(times), len(starts)), 0
     group = Group.make(field, starts, moving, search.times[0, moving])
     for k in range(int(counts.max())):
-        group = group.kept(counts[group.members] > k)
+        group = group.selected(counts[group.members] > k)
         who = group.members
         begin, steps = (np.array(x) for x in zip(*(search.steps[member][k] for member in who), strict=True))
         attempt = group.attempt(begin, steps)
         number, row = np.nonzero(place[:, who] == k)
         if len(number):
-            at = (
-                times[index_beside(number, found), index_beside(who[row], found)] - shift[index_beside(who[row], found)]
-            )
-            length = beside((begin + steps) - begin, times)
-            fraction = (at - beside(begin[row], times)) / length[index_beside(row, found)]
-            saves.add(number, who[row], attempt.rows(index_beside(row, found)).between(fraction))
+            at = times[index_like(number, found), index_like(who[row], found)] - shift[index_like(who[row], found)]
+            length = like((begin + steps) - begin, times)
+            fraction = (at - like(begin[row], times)) / length[index_like(row, found)]
+            saves.add(number, who[row], attempt.rows(index_like(row, found)).between(fraction))
         group = Group(who, group.field, attempt.state, attempt.slopes[-1])
     return saves.states(len(times), len(starts)), 1 + EVALUATIONS * int(counts.max())
 

@@ -151,9 +151,9 @@ def integrate_members(field: VectorField, H0: Tensor, times: Tensor, settings: A
         if index in failed:
             members.append(failed[index])
             continue
-        own = columns[:, index if times.ndim > 1 else 0]
+        member_times = columns[:, index if times.ndim > 1 else 0]
         bound = single.bind(starts[index]) if single.uses_initial else single
-        members.append(_integrate(bound, starts[index], own, settings.of_member(index)))
+        members.append(_integrate(bound, starts[index], member_times, settings.of_member(index)))
     return members
 
 
@@ -190,12 +190,12 @@ def _integrate(field: VectorField, H0: Tensor, times: Tensor, settings: AdjointS
         status = halt.status
     reached = times[0].detach() if watched.reached is None else watched.reached
     precise = times.double() if settings.method.is_adaptive else times
-    kept = precise[precise.detach() <= reached]
+    reached_times = precise[precise.detach() <= reached]
     unbounded = replace(settings.tolerances, bound=float("inf"))
     again = _Watched(field, replace(settings, tolerances=unbounded))
     with torch.no_grad():
-        states = _run(again, H0, torch.cat([kept, reached.to(precise)[None]]))
-    frozen = states[-1].detach().expand(len(times) - len(kept), *H0.shape)
+        states = _run(again, H0, torch.cat([reached_times, reached.to(precise)[None]]))
+    frozen = states[-1].detach().expand(len(times) - len(reached_times), *H0.shape)
     return Member(torch.cat([states[:-1], frozen]), status, float(reached), watched.stats + again.stats)
 
 

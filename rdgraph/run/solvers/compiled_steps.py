@@ -94,14 +94,16 @@ class CompiledRungeKutta(RungeKutta):
         self, H: Tensor, stretch: Stretch, bound: float, alive: Tensor, survived: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Several steps in one call; see `Marching`."""
-        own, active = _numbers(stretch.lengths), stretch.active
+        lengths, active = _numbers(stretch.lengths), stretch.active
         living = alive.reshape(-1).to(torch.uint8).numpy().copy()
         steps = survived.reshape(-1).numpy().copy()
-        moving = None if active is None else np.ascontiguousarray(active.reshape(len(own), -1).numpy(), dtype=np.uint8)
-        state, _ = self.compiled.march(
-            H, self._numbers, _numbers(stretch.times), own, active=moving, bound=bound, alive=living, survived=steps
+        moving = (
+            None if active is None else np.ascontiguousarray(active.reshape(len(lengths), -1).numpy(), dtype=np.uint8)
         )
-        self.evaluations += len(own) * self._numbers.stages
+        state, _ = self.compiled.march(
+            H, self._numbers, _numbers(stretch.times), lengths, active=moving, bound=bound, alive=living, survived=steps
+        )
+        self.evaluations += len(lengths) * self._numbers.stages
         return (
             state,
             torch.from_numpy(living).bool().reshape(alive.shape),

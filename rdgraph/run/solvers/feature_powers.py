@@ -1,9 +1,9 @@
-"""`propagate`: what a graph does to features, once, out of core; whatever is linear is trained on the result.
+"""`propagate`: powers of A applied to features, once, out of core; linear networks are trained on the result.
 
 The flow of a linear equation is H(T) = sum_k c_k b_k(A) H0. With a linear encoder H0 = X W + 1 b, and coefficients c_k
-that know channels but no nodes, A meets X and the ones alone: b_k(A) H0 = (b_k(A) X) W + (b_k(A) 1) b. These products
-are written to disk, power by power. Encoder, coefficients and decoder are then trained on rows of them, without the
-graph.
+that vary along channels but not along nodes, A is applied to X and the ones alone: b_k(A) H0 = (b_k(A) X) W + (b_k(A)
+1) b. These products are written to disk, power by power. Encoder, coefficients and decoder are then trained on rows of
+them, without the graph.
 """
 
 from __future__ import annotations
@@ -107,10 +107,11 @@ class Powers:
     ("taylor"). Made by `rdgraph.run.propagate`, and opened again by `Powers(folder)`, which reads the files once
     through to see that they are those that were written.
 
+    >>> from pathlib import Path
     >>> import rdgraph as rd, tempfile
     >>> folder = Path(tempfile.mkdtemp())
     >>> made = rd.run.propagate(rd.generators.path(3), [[1.0], [0.0], [0.0]], degree=2, out=folder, normalisation="row")
-    >>> Powers(folder).rows([0, 2])[:, :, 0]
+    >>> rd.run.Powers(folder).rows([0, 2])[:, :, 0]
     array([[1. , 0. ],
            [0. , 0. ],
            [0.5, 0.5]], dtype=float32)
@@ -127,10 +128,10 @@ class Powers:
     @classmethod
     def of(cls, folder: Path, record: PowersRecord) -> Powers:
         """Powers that were written or checked just now."""
-        made = cls.__new__(cls)
-        made.folder = folder
-        made._open(record)
-        return made
+        powers = cls.__new__(cls)
+        powers.folder = folder
+        powers._open(record)
+        return powers
 
     def _open(self, record: PowersRecord) -> None:
         self.record = record
@@ -172,11 +173,11 @@ class Powers:
         is_sound = chosen.dtype.kind in "iu" and chosen.ndim == 1
         if not is_sound or np.any((chosen < 0) | (chosen >= self.nodes)):
             raise InvalidArgument(f"expected numbers of nodes in 0..{self.nodes - 1}, got {nodes!r:.60}")
-        found = np.empty((last + 1, len(chosen), self.features + 1), dtype=np.float32)
+        rows = np.empty((last + 1, len(chosen), self.features + 1), dtype=np.float32)
         order = np.argsort(chosen, kind="stable")  # the disk is read forwards
         for k in range(last + 1):
-            found[k, order] = self._files[k][chosen[order]]
-        return found
+            rows[k, order] = self._files[k][chosen[order]]
+        return rows
 
 
 def power_path(folder: Path, k: int) -> Path:
@@ -188,7 +189,7 @@ def make_power(folder: Path, k: int, record: PowersRecord) -> np.ndarray:
     """A new file of one power, (n, f + 1), for which the disk has room: a full one would end the program later on."""
     path, shape = power_path(folder, k), (record.nodes, record.features + 1)
     try:
-        made = np.lib.format.open_memmap(path, mode="w+", dtype=np.dtype(record.precision), shape=shape)
+        power = np.lib.format.open_memmap(path, mode="w+", dtype=np.dtype(record.precision), shape=shape)
         if hasattr(os, "posix_fallocate"):
             with path.open("r+b") as file:
                 os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
@@ -196,7 +197,7 @@ def make_power(folder: Path, k: int, record: PowersRecord) -> np.ndarray:
         with suppress(OSError):
             path.unlink(missing_ok=True)
         raise
-    return made
+    return power
 
 
 def open_power(folder: Path, k: int, record: PowersRecord, mode: str = "r") -> np.ndarray:
@@ -204,13 +205,13 @@ def open_power(folder: Path, k: int, record: PowersRecord, mode: str = "r") -> n
     path, shape = power_path(folder, k), (record.nodes, record.features + 1)
     remedy = f"remove {folder} and propagate again"
     try:
-        found = np.load(path, mmap_mode="r+" if mode == "r+" else "r")
+        power = np.load(path, mmap_mode="r+" if mode == "r+" else "r")
     except (OSError, ValueError, EOFError) as problem:
         got = problem.strerror if isinstance(problem, OSError) else None
         raise FileError(f"expected {WHAT} in {path}, got {got or problem}; {remedy}") from None
-    if found.shape != shape or found.dtype != np.dtype(record.precision):
-        raise FileError(f"expected {record.precision} {shape} in {path}, got {found.dtype} {found.shape}; {remedy}")
-    return found
+    if power.shape != shape or power.dtype != np.dtype(record.precision):
+        raise FileError(f"expected {record.precision} {shape} in {path}, got {power.dtype} {power.shape}; {remedy}")
+    return power
 
 
 def check_powers(folder: Path, record: PowersRecord) -> None:
@@ -227,10 +228,10 @@ def check_powers(folder: Path, record: PowersRecord) -> None:
 
 def sum_of(parts: Iterator[np.ndarray]) -> int:
     """The checksum of rows that come in parts."""
-    found = 0
+    checksum = 0
     for part in parts:
-        found = zlib.crc32(np.ascontiguousarray(part).data.cast("B") if part.size else b"", found)
-    return found
+        checksum = zlib.crc32(np.ascontiguousarray(part).data.cast("B") if part.size else b"", checksum)
+    return checksum
 
 
 def row_blocks(file: np.ndarray) -> list[tuple[int, int]]:
@@ -276,7 +277,7 @@ def propagate(
         precision: float32, or float16 for half the disk; products are computed in float32.
         device: Where products are taken.
         memory: Bytes for the columns under way; half of what is free on the device by default.
-        progress: Hears how many products of groups are done, and of how many.
+        progress: Called with the number of finished products of groups, and their total.
 
     Returns:
         The powers; `Powers(out)` opens them again.
@@ -287,7 +288,8 @@ def propagate(
             are not numbers (n, f), not finite, or too large for the precision.
         FileError: For a folder that cannot be written, or that holds the powers of something else.
 
-    >>> import rdgraph as rd, tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np, tempfile, rdgraph as rd
     >>> out = Path(tempfile.mkdtemp())
     >>> rd.run.propagate(rd.generators.ring(5), np.eye(5, 2), degree=3, out=out)
     Powers(chebyshev: 5 nodes, 2 features, degree 3)
@@ -348,12 +350,12 @@ def _record(folder: Path, operator: Operator, x: Any, precision: str, memory: in
 
 
 def _digest(parts: Any) -> str:
-    found = hashlib.blake2b(digest_size=16)
+    digest = hashlib.blake2b(digest_size=16)
     for part in parts:
         array = np.ascontiguousarray(part)
-        found.update(f"{array.dtype.str}{array.shape}".encode())
-        found.update(array.data if array.size else b"")
-    return found.hexdigest()
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        digest.update(array.data if array.size else b"")
+    return digest.hexdigest()
 
 
 def _blocks_of(x: np.ndarray) -> Iterator[np.ndarray]:
@@ -409,9 +411,9 @@ class _Propagation:
         """Columns of (X, 1), float32 on the device."""
         n, f = self.x.shape
         last = min(end, f)
-        found = torch.ones((n, end - first), dtype=torch.float32, device=self.operator.device)
+        start = torch.ones((n, end - first), dtype=torch.float32, device=self.operator.device)
         if last <= first:
-            return found
+            return start
         if issparse(self.x):
             columns = csr_array(self.x[:, first:last])
         for a, b in _blocks(n, 4 * (last - first)):
@@ -419,16 +421,16 @@ class _Propagation:
             rows = torch.from_numpy(np.array(block, dtype=np.float32))
             if not bool(torch.isfinite(rows).all()):
                 raise InvalidArgument(f"expected finite features, got others among the nodes {a}..{b - 1}")
-            found[a:b, : last - first] = rows.to(found.device)
-        return found
+            start[a:b, : last - first] = rows.to(start.device)
+        return start
 
     def _stored(self, k: int, first: int, end: int) -> Tensor:
         """Columns of a power that is written already."""
         file = open_power(self.folder, k, self.record)
-        found = torch.empty((len(file), end - first), dtype=torch.float32, device=self.operator.device)
+        columns = torch.empty((len(file), end - first), dtype=torch.float32, device=self.operator.device)
         for a, b in _blocks(len(file), 4 * (end - first)):
-            found[a:b] = torch.from_numpy(np.array(file[a:b, first:end], dtype=np.float32)).to(found.device)
-        return found
+            columns[a:b] = torch.from_numpy(np.array(file[a:b, first:end], dtype=np.float32)).to(columns.device)
+        return columns
 
     def _write(self, k: int, number: int, values: Tensor) -> None:
         """Put columns of a power into its file, and then down in the record."""
@@ -440,8 +442,8 @@ class _Propagation:
         first, end, _ = self.record.groups[number]
         is_new = all(done < k for _, _, done in self.record.groups)
         try:
-            made = make_power(self.folder, k, self.record) if is_new else open_power(self.folder, k, self.record, "r+")
-            file: Any = made
+            power = make_power(self.folder, k, self.record) if is_new else open_power(self.folder, k, self.record, "r+")
+            file: Any = power
             checksum = sum_of(self._put(file, values, first, end))
             file.flush()
         except FileError:

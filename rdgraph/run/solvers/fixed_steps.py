@@ -86,16 +86,16 @@ class Timetable:
             saves = np.broadcast_to(saves.reshape(-1, *(1,) * len(self.batch)), (len(saves), *self.batch))
         columns, wanted = grid.reshape(len(grid), -1), saves.reshape(len(saves), -1)
         pairs = zip(columns.T, wanted.T, strict=True)
-        places = np.stack([np.searchsorted(column, own, side="left") - 1 for column, own in pairs], axis=1)
+        places = np.stack([np.searchsorted(column, times, side="left") - 1 for column, times in pairs], axis=1)
         ends = np.take_along_axis(columns, places + 1, axis=0) == wanted
-        found: dict[int, list[Event]] = {}
-        for index, (place, end) in enumerate(zip(places, ends, strict=True)):
-            for step in np.unique(place).tolist():
-                here = place == step
+        events: dict[int, list[Event]] = {}
+        for index, (interval, end) in enumerate(zip(places, ends, strict=True)):
+            for step in np.unique(interval).tolist():
+                here = interval == step
                 members = None if here.all() else torch.from_numpy(here.reshape(self.batch)).to(self.grid.device)
-                event = Event(index, members, bool(end[here].all()), step == place.max())
-                found.setdefault(step, []).append(event)
-        return found
+                event = Event(index, members, bool(end[here].all()), step == interval.max())
+                events.setdefault(step, []).append(event)
+        return events
 
     def fraction(self, index: int, step: int) -> Tensor:
         """Where save number `index` lies in a step: 0 at its start, 1 at its end; () or (*batch, 1, 1)."""
@@ -268,9 +268,9 @@ def _is_undefined(stepper: Stepper, march: March, timetable: Timetable) -> Tenso
 
 
 def _rest(H0: Tensor, survived: Tensor) -> Tensor:
-    """A state at which the field is finite, for members to wait at: their own start, if they took a step from it.
+    """A state at which the field is finite, for members to wait at: their start, if they took a step from it.
 
-    Otherwise it is the start of the member that came furthest, or zero where nobody took a step.
+    Otherwise it is the start of the member that came furthest, or zero where no member took a step.
     """
     start = H0.detach()
     furthest = start.reshape(-1, *start.shape[-2:])[survived.flatten().argmax()]

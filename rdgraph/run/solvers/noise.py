@@ -61,11 +61,11 @@ def normals(seeds: Tensor, stream: int, first: int, count: int, size: int) -> Te
     """
     quads = -(-size // 4)
     device = seeds.device
-    place = torch.arange(quads, device=device)
+    index = torch.arange(quads, device=device)
     step = torch.arange(first, first + count, device=device)[:, None, None]
     key = (seeds & _MASK)[:, None], _upper(seeds)[:, None]
-    own = torch.full((), stream, dtype=torch.int64, device=device)
-    bits = torch.stack(philox((place, own, step & _MASK, _upper(step)), key))
+    stream_number = torch.full((), stream, dtype=torch.int64, device=device)
+    bits = torch.stack(philox((index, stream_number, step & _MASK, _upper(step)), key))
     u = (bits.to(torch.float64) + 0.5) * 2.0**-32
     radius, angle = torch.sqrt(-2 * torch.log(u[::2])), (2 * math.pi) * u[1::2]
     pairs = torch.stack([radius * torch.cos(angle), radius * torch.sin(angle)], -1)
@@ -131,8 +131,8 @@ class BrownianPath:
         seeds = self.seeds.reshape(-1)
         if block is None or not first <= number < first + len(block):
             steps = max(1, _AT_ONCE // (self.parts * len(seeds) * size))
-            made = normals(seeds, stream, number * self.parts, steps * self.parts, size)
-            first, block = number, made.reshape(steps, self.parts, len(seeds), size)
+            draws = normals(seeds, stream, number * self.parts, steps * self.parts, size)
+            first, block = number, draws.reshape(steps, self.parts, len(seeds), size)
             self._drawn[name] = first, block
         return block[number - first]
 
@@ -148,11 +148,11 @@ def read_seeds(seed: Any, batch: tuple[int, ...], device: Any) -> Tensor:
         return int(seed) + torch.arange(count, device=device).reshape(batch)
     if isinstance(seed, Sequence | Tensor | np.ndarray):
         try:
-            found = torch.as_tensor(seed, device=device)
+            seeds = torch.as_tensor(seed, device=device)
         except (TypeError, ValueError, RuntimeError, OverflowError):  # texts, ragged lists, more than 64 bits
-            found = torch.empty(0)
-        if tuple(found.shape) == batch and not (found.is_floating_point() or found.dtype == torch.bool):
-            return found.to(torch.int64)
+            seeds = torch.empty(0)
+        if tuple(seeds.shape) == batch and not (seeds.is_floating_point() or seeds.dtype == torch.bool):
+            return seeds.to(torch.int64)
     got = f"a tensor {tuple(seed.shape)} of {seed.dtype}" if isinstance(seed, Tensor) else repr(seed)
     raise InvalidArgument(f"expected a whole number as seed, or one for each member of {batch}, got {got}; pass seed=0")
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from rdgraph.graphs.kernels import operations as ops
 from rdgraph.graphs.kernels.row_order import Rows
+from rdgraph.graphs.operator import Operator
 
 Terms = list[tuple[Tensor, Tensor]]
 ALL = slice(None)
@@ -66,10 +67,10 @@ class Polynomial(torch.autograd.Function):
             slopes.append(slope)
             if wants and first < degree:
                 right = states[0] if size > degree else ladder.segment(first, min(first + size, degree))
-                found = _sampled(
+                sampled = _sampled(
                     ctx.pattern, ctx.rows, stack[: len(right)], right, ctx.doubled, len(weights) == 1, first
                 )
-                grad_weights = found if grad_weights is None else grad_weights.add_(found)
+                grad_weights = sampled if grad_weights is None else grad_weights.add_(sampled)
         if wants and grad_weights is None:
             grad_weights = torch.zeros_like(weights)
         grad_series = torch.cat(slopes).sum_to_size(series.shape).to(series.dtype)
@@ -179,8 +180,8 @@ class Product:
             from rdgraph.graphs.kernels import triton_spmm as fused
 
             return fused.spmm(self.rows, weights, y, factor, terms, out=out)
-        found = ops.compute_spmm(self.pattern, weights, y, factor, None, [k for k, _ in terms], [v for _, v in terms])
-        return found if out is None else out.copy_(found)
+        product = ops.compute_spmm(self.pattern, weights, y, factor, None, [k for k, _ in terms], [v for _, v in terms])
+        return product if out is None else out.copy_(product)
 
 
 def _moments(stack: Tensor, x: Tensor, series: Tensor) -> tuple[Tensor, Tensor]:
@@ -202,8 +203,8 @@ def _sampled(
     if rows is not None and not shared and ops.use_kernels(left):
         from rdgraph.graphs.kernels import triton_polynomial as stacks
 
-        found = stacks.sample_stacks(rows, pattern[1], left, right, doubled and first == 0)
-        return found.mul_(2) if doubled and first > 0 else found
+        sampled = stacks.sample_stacks(rows, pattern[1], left, right, doubled and first == 0)
+        return sampled.mul_(2) if doubled and first > 0 else sampled
     total = None
     for k in range(len(left)):
         part = ops.sddmm(pattern, left[k], right[k], shared)
@@ -219,3 +220,58 @@ def _held(value: float, dtype: torch.dtype, device: torch.device) -> Tensor:
 
 def constant(like: Tensor, value: float) -> Tensor:
     return _held(value, like.dtype, like.device)
+
+
+# ---------------------------------------------------------------------- several fields
+def apply_coupled(operator: Operator, series: Tensor, x: Tensor, kind: str) -> Tensor:
+    """sum_k series[k] b_k(A) x with as many products as the degree: series (K + 1, F, F, *batch, 1, 1 or d).
+
+    Horner's rule, or Clenshaw's, over all fields at once: C x is the sum over j of a factor for every channel times
+    the state whose blocks are moved on by j places, so that one pass takes a product and all of C_k x.
+
+    >>> op = Operator.from_csr([0, 1, 2], [1, 0], torch.ones(2, dtype=torch.float64), normalisation="row")
+    >>> swap = torch.tensor([[[0.0, 1.0], [1.0, 0.0]], [[2.0, 0.0], [0.0, 2.0]]], dtype=torch.float64)
+    >>> apply_coupled(op, swap[..., None, None], torch.tensor([[1.0, 5.0], [0.0, 0.0]], dtype=torch.float64), "taylor")
+    tensor([[ 5.,  1.],
+            [ 2., 10.]], dtype=torch.float64)
+    """
+    fields = series.shape[1]
+    width = x.shape[-1] // fields
+    moved = [x.roll(-j * width, -1) if j else x for j in range(fields)]
+    factors = _factors(series.to(torch.promote_types(x.dtype, torch.float32)), width)
+    two, minus = x.new_full((), 2.0), x.new_full((), -1.0)
+    terms = [list(zip(row, moved, strict=True)) for row in factors]
+    newest = torch.stack([factor * state for factor, state in terms[-1]]).sum(0).to(x.dtype)
+    older = None
+    for k in range(len(series) - 2, -1, -1):
+        doubled = kind == "chebyshev"
+        others = [*terms[k], *([] if older is None else [(minus, older)])]
+        scale = two if doubled and k > 0 else None
+        newest, older = operator.product(newest, scale, others), newest if doubled else None
+    return newest
+
+
+def coupled_terms(series: Tensor, x: Tensor) -> Tensor:
+    """C_k x for every k, (K + 1, *batch, n, F*d); series (K + 1, F, F, *batch, 1, 1 or d).
+
+    >>> swap = torch.tensor([[[0.0, 1.0], [1.0, 0.0]], [[2.0, 0.0], [0.0, 2.0]]])
+    >>> coupled_terms(swap[..., None, None], torch.tensor([[1.0, 5.0]])).squeeze(1)
+    tensor([[ 5.,  1.],
+            [ 2., 10.]])
+    """
+    fields = series.shape[1]
+    width = x.shape[-1] // fields
+    moved = [x.roll(-j * width, -1) if j else x for j in range(fields)]
+    factors = _factors(series, width)
+    return torch.stack([torch.stack([f * y for f, y in zip(row, moved, strict=True)]).sum(0) for row in factors])
+
+
+def _factors(series: Tensor, width: int) -> list[list[Tensor]]:
+    """By degree and by j, the factors (*batch, 1, F*d) of the state moved on by j blocks: entries (i, i + j)."""
+    fields = series.shape[1]
+    spread = series.expand(*series.shape[:-1], width)
+    by_shift = []
+    for j in range(fields):
+        entries = torch.stack([spread[:, i, (i + j) % fields] for i in range(fields)], -2)
+        by_shift.append(entries.flatten(-2).unbind(0))
+    return [list(row) for row in zip(*by_shift, strict=True)]

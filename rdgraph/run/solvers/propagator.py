@@ -11,7 +11,6 @@ from torch import Tensor
 
 from rdgraph.errors import NotApplicable
 from rdgraph.run.solvers.linear_part import Linear, linear_part
-from rdgraph.run.solvers.matrix_filters import CoupledLinear, MatrixFilters
 from rdgraph.run.solvers.operator_filters import Filters, coefficients, nodes
 from rdgraph.run.solvers.solution import Stats
 
@@ -32,8 +31,8 @@ _BEYOND = 0.05
 _RELATIVE_FLOOR, _FLOOR = 8 * torch.finfo(torch.float64).eps, 1e-290
 
 
-def make_series(filters: Filters | MatrixFilters, kind: str, tolerance: Tensor, most: int = _LADDER[-1]) -> Tensor:
-    """Coefficients (K + 1, R), or (K + 1, F, F, R), of the filters, each cut at its own degree, the rest zero.
+def make_series(filters: Filters, kind: str, tolerance: Tensor, most: int = _LADDER[-1]) -> Tensor:
+    """Coefficients (K + 1, F, F, R) of the filters, each cut at its own degree, the rest zero.
 
     Differentiable; matrices count by their norms.
 
@@ -54,11 +53,11 @@ def make_series(filters: Filters | MatrixFilters, kind: str, tolerance: Tensor, 
         for index in (lengths == length).nonzero().squeeze(-1).split(max(1, _AT_ONCE // length)):
             part = filters.rows(index)
             expanded = torch.stack([coefficients(each(nodes(kind, length, gain)), kind) for each in part.parts()])
-            found, sizes = expanded.sum(0), part.sizes(expanded.detach()).sum(0)
+            series, sizes = expanded.sum(0), part.sizes(expanded.detach()).sum(0)
             degree = _degrees(sizes, kind, (1 - _BEYOND) * tolerance[index]) + filters.reserve
             degree = degree.masked_fill((part.elapsed == 0) | lost[index], 0)
-            order = torch.arange(length, device=gain.device).reshape(-1, *(1,) * (found.ndim - 1))
-            pieces.append((index, torch.where(order <= degree, found, 0.0)[: int(degree.max()) + 1]))
+            order = torch.arange(length, device=gain.device).reshape(-1, *(1,) * (series.ndim - 1))
+            pieces.append((index, torch.where(order <= degree, series, 0.0)[: int(degree.max()) + 1]))
     longest = max(len(piece) for _, piece in pieces)
     shape = pieces[0][1].shape[1:-1]
     out = gain.new_zeros((longest, *shape, len(gain)))
@@ -77,7 +76,7 @@ def _degrees(sizes: Tensor, kind: str, tolerance: Tensor) -> Tensor:
     return ((squares.sqrt() > tolerance) | (beyond > 2 * tolerance)).sum(0)
 
 
-def _lengths(filters: Filters | MatrixFilters, kind: str, tolerance: Tensor, gain: Tensor, most: int) -> Tensor:
+def _lengths(filters: Filters, kind: str, tolerance: Tensor, gain: Tensor, most: int) -> Tensor:
     """How many coefficients of every row to compute, (R,), so that what lies beyond is negligible.
 
     On the ellipse or disc rho, |g| <= M implies |a_k| <= 2 M rho^-k (Bernstein) or M rho^-k (Cauchy), so the tail
@@ -124,7 +123,7 @@ MOST_PRODUCTS, MOST_RECORDED = 1 << 16, 1 << 12
 class Segment:
     """One part of the time: the save times in it, which members have them here, and the filters' coefficients.
 
-    `series` (K + 1, R), or (K + 1, F, F, R) for several fields, has a row for every entry of `shape`
+    `series` (K + 1, F, F, R) has a row for every entry of `shape`
     (S, ..., 1, 1 or d): the save times, then the end of the part where another one follows.
     """
 
@@ -138,7 +137,7 @@ class Segment:
 class Propagator:
     """The flow of a linear field over given times, prepared: H -> the states after `elapsed` (S, *batch, 1, 1)."""
 
-    linear: Linear | CoupledLinear
+    linear: Linear
     count: int
     segments: tuple[Segment, ...]
     rate: Callable[[Tensor], Tensor] | None = None
@@ -146,7 +145,7 @@ class Propagator:
     @classmethod
     def make(
         cls,
-        linear: Linear | CoupledLinear,
+        linear: Linear,
         elapsed: Tensor,
         H: Tensor,
         *,
@@ -186,13 +185,13 @@ class Propagator:
     def __call__(self, H: Tensor) -> list[Tensor]:
         states = [H] * self.count
         for segment in self.segments:
-            found = self.linear.sums(segment.series, segment.shape, H if self.rate is None else self.rate(H))
-            found = found if self.rate is None else H + found
+            ends = self.linear.sums(segment.series, segment.shape, H if self.rate is None else self.rate(H))
+            ends = ends if self.rate is None else H + ends
             if len(self.segments) > 1:  # what overflowed in an earlier part is infinite, not infinity less infinity
-                found = torch.where(found.isnan(), torch.inf, found)
-            for k, inside, state in zip(segment.saved, segment.inside, found, strict=False):
+                ends = torch.where(ends.isnan(), torch.inf, ends)
+            for k, inside, state in zip(segment.saved, segment.inside, ends, strict=False):
                 states[k] = torch.where(inside, state, states[k])
-            H = found[-1]
+            H = ends[-1]
         return states
 
 
@@ -200,7 +199,7 @@ class Propagator:
 class _Target:
     """The accuracy that is asked for, the resolution of the states, and how many products may be taken."""
 
-    linear: Linear | CoupledLinear
+    linear: Linear
     rtol: float
     resolution: float
     most: int
@@ -253,7 +252,7 @@ class _Target:
             yield Segment(saved, inside[list(saved)], series, shape)
 
     @torch.no_grad()
-    def _tolerance(self, filters: Filters | MatrixFilters, shape: torch.Size, end: Tensor, parts: Tensor) -> Tensor:
+    def _tolerance(self, filters: Filters, shape: torch.Size, end: Tensor, parts: Tensor) -> Tensor:
         """What every filter may leave out of its series, in the shape of the rows.
 
         An error made in one of m parts grows by at most S in each of the others, S the sum of |a_k| over one part:
@@ -280,7 +279,7 @@ class _Target:
         return allowed / (parts * growth ** (parts - 1))
 
 
-def _room(linear: Linear | CoupledLinear, atol: float, vector: Tensor) -> Tensor:
+def _room(linear: Linear, atol: float, vector: Tensor) -> Tensor:
     """What `atol` allows a filter of this vector to leave out, (*batch, 1, d)."""
     return atol / linear.size(vector.detach().double())
 
@@ -310,9 +309,9 @@ class PreparedFlow:
                 return known[1]
         elapsed = dt.to(device=H.device, dtype=torch.float64)
         elapsed = elapsed.reshape((1,) * (H.ndim + 1 - elapsed.ndim) + tuple(elapsed.shape))
-        made = Propagator.make(self.linear, elapsed, H, rtol=self.rtol, forced=self.forced)
-        self._prepared = None if dt.requires_grad else (dt.clone(), made)
-        return made
+        propagator = Propagator.make(self.linear, elapsed, H, rtol=self.rtol, forced=self.forced)
+        self._prepared = None if dt.requires_grad else (dt.clone(), propagator)
+        return propagator
 
 
 # ---------------------------------------------------------------------- exact flow
@@ -354,7 +353,7 @@ def exact_states(
     then the matrix exp(t P(x)) + t phi1(t P(x)) S(x) and g(X)h0 = sum_k C_k b_k(X) h0 with F x F coefficients, one
     product over all fields for each k. The bound holds channel by channel, |H0| being the norm over nodes and fields
     and |g| at most the operator norm in it. The degree follows in advance: in any norm |C_k| <= 2 M rho^-k where
-    |g| <= M on the Bernstein ellipse rho, and M comes from the logarithmic norm (`MatrixFilters.log_bound`).
+    |g| <= M on the Bernstein ellipse rho, and M comes from the logarithmic norm (`Filters.log_bound`).
 
     A run of more than `most` products is refused; by default 65,536, or 4,096 where a gradient is recorded, which keeps
     a state for every product.

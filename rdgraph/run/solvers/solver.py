@@ -177,12 +177,12 @@ def solve(
     Args:
         field: made by `lower`.
         H0: the start; its batch is that of the field, or any where the field has none and its members differ in their
-            start alone. Of several fields the starts by name, where a velocity may be left out and is zero, or one
-            tensor with all of them side by side.
-        t: times (K,) or, with times of its own for every member, (K, *batch); they may repeat but not fall, and T = 0
+            start only. For several fields a dictionary of starts by name (a missing velocity is zero), or one tensor
+            with all of them side by side.
+        t: times (K,) or, where members have different times, (K, *batch); they may repeat but not fall, and T = 0
             is the identity.
         method: "auto", the name of a method (`register_method` adds one) or any `Tableau`.
-        step: of a fixed-step method, a number or one per member; with "auto" it asks for steps.
+        step: of a fixed-step method, a number or one per member; with "auto" it selects a fixed-step method.
         rtol: of "exact", "strang" and "dopri5" (1e-7; in single precision 1e-5).
         atol: of "exact" and "dopri5" (1e-9; in single precision 1e-7).
         save_at: times within `t` to save at instead.
@@ -196,7 +196,7 @@ def solve(
             a member's path follows from its own seed alone.
         path_parts: increments that make up the noise of one step (1): a run with the same seed and steps that many
             times shorter follows the same path.
-        trackers: hear of every saved state.
+        trackers: called with every saved state.
         measures: functions of a state by name, collected in `solution.measures`.
         keep_states: False with measures lets the fixed-step methods hold no more than one saved state.
         compiled: whether methods with a tableau run as compiled C, which needs a C compiler, a CPU and no gradient; by
@@ -214,9 +214,9 @@ def solve(
     >>> ring = rd.Graph.from_edges([[0, 1, 2, 1, 2, 0], [1, 2, 0, 0, 1, 2]]).operator("row", dtype=torch.float64)
     >>> heat = rd.lower("-alpha*L@H", ring, {"alpha": 1.0})
     >>> H0 = torch.tensor([[3.0], [0.0], [0.0]], dtype=torch.float64)
-    >>> solve(heat, H0, [0.0, 1.0], "rk4", step=0.1).final.ravel()
+    >>> rd.solve(heat, H0, [0.0, 1.0], "rk4", step=0.1).final.ravel()
     tensor([1.4463, 0.7769, 0.7769], dtype=torch.float64)
-    >>> solve(heat, H0, [0.0, 1.0]).reason
+    >>> rd.solve(heat, H0, [0.0, 1.0]).reason
     'linear with symbol p(lam) = -alpha*lam: exact flow'
     """
     H0 = packed_start(field, H0)
@@ -279,8 +279,10 @@ class _Task:
 
     def adjoint(self) -> Integration:
         step = self.given["step"]
-        own = None if step is None else torch.as_tensor(step, dtype=torch.float64)
-        settings = AdjointSettings(self.record, tolerances(self.H0, self.given, self.bound), own, self.interpolation)
+        step_length = None if step is None else torch.as_tensor(step, dtype=torch.float64)
+        settings = AdjointSettings(
+            self.record, tolerances(self.H0, self.given, self.bound), step_length, self.interpolation
+        )
         return _one_by_one(self.field, self.H0, self.timetable, self.recorder, settings)
 
     def run(self) -> Integration:
@@ -320,7 +322,7 @@ class _Task:
 
 
 def _tracked(integrate: Callable[[], Integration], trackers: Sequence[Tracker], saves: int) -> Integration:
-    """Integrate between the trackers' start and stop, which an interruption hears too."""
+    """Integrate between the trackers' start and stop; stop is called after an interruption, too."""
     try:
         for tracker in trackers:
             tracker.start(saves)
@@ -392,8 +394,8 @@ def _exact(
             reached = torch.minimum(times if times.ndim > 1 else _spread(times, field.batch), _end(alive, failed_at))
             states, more = exact_states(_bound(field, start), start, reached, **limits)
             stats = stats + more
-        place = last[None, ..., None, None].expand(1, *H0.shape)
-        frozen = torch.where(started[..., None, None], states.detach().gather(0, place)[0], H0.detach())
+        index = last[None, ..., None, None].expand(1, *H0.shape)
+        frozen = torch.where(started[..., None, None], states.detach().gather(0, index)[0], H0.detach())
         states = torch.where(good[..., None, None], states, frozen)
     for state in states[1:]:
         recorder.save(state)

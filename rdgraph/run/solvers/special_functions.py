@@ -44,8 +44,8 @@ class _FrugalPhi1(torch.autograd.Function):
     def backward(ctx: Any, g: Tensor) -> Tensor:
         (z,) = ctx.saved_tensors
         if torch.is_grad_enabled():  # second derivatives come from the plain function
-            (found,) = torch.autograd.grad(phi1(z), z, g, create_graph=True)
-            return found
+            (gradient,) = torch.autograd.grad(phi1(z), z, g, create_graph=True)
+            return gradient
         slope = _by_series(z, [(k + 1) / math.factorial(k + 2) for k in range(_SERIES_TERMS)], _far_slope)
         return g * slope.conj()
 
@@ -57,8 +57,8 @@ def frugal_phi1(z: Tensor) -> Tensor:
     >>> torch.autograd.grad(frugal_phi1(z).sum(), z)[0]
     tensor([0.5000, 2.0973], dtype=torch.float64)
     """
-    found: Tensor = _FrugalPhi1.apply(z)  # type: ignore[no-untyped-call]
-    return found
+    values: Tensor = _FrugalPhi1.apply(z)  # type: ignore[no-untyped-call]
+    return values
 
 
 def _by_series(z: Tensor, weights: list[float], far: Callable[[Tensor], Tensor]) -> Tensor:

@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 class ExactPart:
     """The flow of p(X) over steps: exp(dt p(X)), and with a constant forcing r the states H + dt phi1(dt p(X))(pH + r).
 
-    All fields go through one polynomial in X, with coefficients of their own. `products` counts sparse products.
+    All fields go through one polynomial in X, with different coefficients. `products` counts sparse products.
     """
 
     def __init__(self, field: VectorField, H: Tensor, rtol: float | None = None) -> None:
         self.parts = SplitField(field)
         self.base = operator_base(field.operator, self.parts.letter)
         generator = self.parts.generator(field.blocks.width(H))
-        self.flow = PreparedFlow(Linear(self.base, generator), rtol)
-        forced = Linear(self.base, generator, None)
+        self.flow = PreparedFlow(Linear.scalar(self.base, generator), rtol)
+        forced = Linear.scalar(self.base, generator, None)
         self.forced = {share: PreparedFlow(forced, rtol, self.rate) for share in (0.5, 1.0)}
         self.products = 0
 
@@ -190,7 +190,7 @@ SUBSTEPS = 4
 class FieldStrang:
     """Half a reaction, the whole diffusion, half a reaction: order 2.
 
-    Fields that do not know each other, and whose reactions have closed flows, are split as each alone; otherwise the
+    Uncoupled fields whose reactions have closed flows, are split as each alone; otherwise the
     reaction at every node is solved by a few steps of rk4 (`is_closed` says which). `products` counts sparse products.
     """
 
@@ -228,7 +228,7 @@ def _stepped_parts(field: VectorField, H: Tensor, rtol: float | None) -> Parts:
 
 
 class _Remainder:
-    """What a field does beside its own linear part, as a field."""
+    """A field without its linear part, as a field."""
 
     def __init__(self, exact: ExactPart) -> None:
         self.exact = exact
@@ -238,7 +238,7 @@ class _Remainder:
 
 
 def _closed_parts(field: VectorField, H: Tensor, rtol: float | None) -> Parts | None:
-    """The parts of fields that do not know each other, where the theory of one field has them all."""
+    """The parts of uncoupled fields, where the reactions have closed flows and the operators agree."""
     try:
         alone = [field.with_system(system) for system in _uncoupled(field.system)]
         reactions, linear = [make_reaction(each) for each in alone], [diffusion_part(each) for each in alone]
@@ -256,7 +256,7 @@ def _closed_parts(field: VectorField, H: Tensor, rtol: float | None) -> Parts | 
         return torch.cat([flow(block, t) for flow, block in zip(reactions, blocks, strict=True)], -1)
 
     generator = tuple(side_by_side([_power(each, k) for each in linear], width) for k in range(count))
-    return reaction, PreparedFlow(Linear(base, generator), rtol), True
+    return reaction, PreparedFlow(Linear.scalar(base, generator), rtol), True
 
 
 def _diffuses(system: System) -> bool:
@@ -265,13 +265,14 @@ def _diffuses(system: System) -> bool:
 
 
 def _power(linear: Linear, k: int) -> Tensor:
-    return linear.generator[k] if k < len(linear.generator) else torch.zeros_like(linear.generator[0])
+    numbers = [matrix[0][0] for matrix in linear.generator]
+    return numbers[k] if k < len(numbers) else torch.zeros_like(numbers[0])
 
 
 def _uncoupled(system: System) -> list[System]:
-    """One system for each equation; raises where an equation has letters of another field, or is no single one."""
+    """One system for each equation; raises where an equation names another field or is of higher order."""
     for equation in system.equations:
         others = set(system.fields) - {equation.field}
         if equation.order > 1 or any(name.name in others for name in names_in(equation.expression)):
-            raise NotApplicable(f"expected fields that do not know each other, got {system.text}; use imex")
+            raise NotApplicable(f"expected uncoupled fields, got {system.text}; use imex")
     return [replace(system, equations=(equation,), name=None) for equation in system.equations]

@@ -137,14 +137,18 @@ class FusedStep(torch.autograd.Function):
     def backward(ctx: Any, g: Tensor | None, first: Tensor | None) -> tuple[Any, ...]:
         from rdgraph.graphs.kernels.triton_combine import weighted_sum
 
-        lengths, weights, H0, stack, *kept = ctx.saved_tensors
-        call, count, wanted = ctx.call, len(kept) // 2, ctx.needs_input_grad[2:]
-        states, products = kept[:count], kept[count:]
+        lengths, weights, H0, stack, *saved = ctx.saved_tensors
+        call, count, wanted = ctx.call, len(saved) // 2, ctx.needs_input_grad[2:]
+        states, products = saved[:count], saved[count:]
         g = torch.zeros_like(states[0]) if g is None else g
         if torch.is_grad_enabled():
             sent = [g, torch.zeros_like(g) if first is None else first]
             inputs = [weights, states[0], H0, stack]
-            return None, None, *differentiable(lambda *own: call.eager(_step(lengths), *own), inputs, wanted, sent)
+            return (
+                None,
+                None,
+                *differentiable(lambda *tensors: call.eager(_step(lengths), *tensors), inputs, wanted, sent),
+            )
         # What comes in at every stage's state, and at the end.
         arrived: list[Tensor] = [g] * count + [g.contiguous()]
         wants_weights, wants_state, wants_start, wants_stack = wanted
@@ -300,11 +304,11 @@ class RungeKutta:
             return None
         make_fused = getattr(self.field, "fused", None)
         field = None if make_fused is None else make_fused(None, H)
-        found = None if field is None else fused_step(field, H, dt, self._rows, self._weights)
-        if found is None:
+        step = None if field is None else fused_step(field, H, dt, self._rows, self._weights)
+        if step is None:
             return None
         self.evaluations += len(self._rows)
-        return StepResult(*found)
+        return StepResult(*step)
 
     def is_undefined(self, H: Tensor, dt: Tensor, t: Tensor | None = None) -> Tensor:
         return first_is_nan([H, *self.stages(H, dt, t)])
@@ -331,10 +335,10 @@ class Slope:
 
 
 class OwnStep:
-    """A step function (f, H, dt) -> H(t + dt) that has no tableau; it knows no time."""
+    """A step function (f, H, dt) -> H(t + dt) that has no tableau and does not get the time."""
 
     def __init__(self, field: VectorField, function: StepFunction) -> None:
-        field.system.require_autonomous("a step function, which is not told the time")
+        field.system.require_autonomous("a step function, which does not get the time")
         self.field, self.function = field, function
         self.evaluations = 0
 

@@ -34,9 +34,10 @@ class Tracker(Protocol):
 class Callback:
     """Calls `function(index, time, state)` for every saved state.
 
-    >>> import torch
+    >>> import torch, rdgraph as rd
     >>> seen = []
-    >>> Callback(lambda index, time, state: seen.append(float(time))).saved(0, torch.tensor(0.5), torch.zeros(3, 1))
+    >>> callback = rd.run.Callback(lambda index, time, state: seen.append(float(time)))
+    >>> callback.saved(0, torch.tensor(0.5), torch.zeros(3, 1))
     >>> seen
     [0.5]
     """

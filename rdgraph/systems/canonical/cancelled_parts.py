@@ -67,17 +67,17 @@ def _calls(expression: sp.Expr) -> set[sp.Expr]:
 
 def _sums(normal: sp.Expr, algebra: Algebra) -> Iterator[sp.Expr]:
     """Terms with functions, summed where their canonical forms have functions of one kind with a letter in common."""
-    found: list[tuple[set[tuple[Any, sp.Basic]], sp.Expr]] = []
+    sums: list[tuple[set[tuple[Any, sp.Basic]], sp.Expr]] = []
     for term in sp.Add.make_args(normal):
         form = _form(term, algebra) if _calls(term) else None
         if form is None:
             continue
         marks = {(call.func, letter) for call in _calls(form) for letter in call.free_symbols}
-        for other in [group for group in found if group[0] & marks]:
+        for other in [group for group in sums if group[0] & marks]:
             marks, term = marks | other[0], term + other[1]
-            found.remove(other)
-        found.append((marks, term))
-    return (whole for _, whole in found)
+            sums.remove(other)
+        sums.append((marks, term))
+    return (whole for _, whole in sums)
 
 
 # ---------------------------------------------------------------------- cancelled parts
@@ -142,16 +142,16 @@ def where_defined(normal: sp.Expr) -> sp.Expr:
 
 def _lost(normal: sp.Expr, parts: Iterable[sp.Expr], algebra: Algebra, domain: Callable[[], Domain]) -> list[sp.Expr]:
     """A `Nought` for every part that asks more of the states than the normal form does."""
-    asked = {part: found for part in dict.fromkeys(parts) if (found := _conditions(part, algebra))}
+    asked = {part: needed for part in dict.fromkeys(parts) if (needed := _conditions(part, algebra))}
     if not asked:
         return []
-    kept = _conditions(normal, algebra)
+    remaining = _conditions(normal, algebra)
     lost = []
     for part, conditions in asked.items():
-        gone = [condition for condition in conditions if condition not in kept]
-        if gone and not _hold(gone, kept, domain()):
+        gone = [condition for condition in conditions if condition not in remaining]
+        if gone and not _hold(gone, remaining, domain()):
             lost.append(Nought(part))
-            kept = [*kept, *gone]
+            remaining = [*remaining, *gone]
     return lost
 
 

@@ -150,8 +150,8 @@ class FunctionField:
 
     def resolve(self, expression: sp.Expr) -> sp.Expr:
         """Generators written out as functions again."""
-        while found := expression.atoms(sp.Dummy) & set(self.generators):
-            expression = expression.xreplace({g: self._written(self.generators[g]) for g in found})
+        while symbols := expression.atoms(sp.Dummy) & set(self.generators):
+            expression = expression.xreplace({g: self._written(self.generators[g]) for g in symbols})
         return expression
 
     @staticmethod
@@ -257,8 +257,8 @@ class FunctionField:
     # ------------------------------------------------------------------ absolute values and roots
     def _without_moduli(self, product: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
         """A product of generators as s*x: s the signs abs(p)/p of its absolute values, x with p in their places."""
-        found = [g for g in self.generators if g in product.free_symbols and self.generators[g].function is sp.Abs]
-        inside = {g: self.generators[g].argument for g in found}
+        moduli = [g for g in self.generators if g in product.free_symbols and self.generators[g].function is sp.Abs]
+        inside = {g: self.generators[g].argument for g in moduli}
         return sp.Mul(*(g / p for g, p in inside.items())), product.xreplace(inside)
 
     def _absolute(self, u: sp.Expr) -> sp.Expr:
@@ -313,7 +313,7 @@ class FunctionField:
         """Number and irreducible factors of top/bottom, each with a positive leading coefficient."""
         if top == 0:
             return sp.S.Zero, []
-        content, found = sp.S.One, []
+        content, powers = sp.S.One, []
         for part, sign in ((top, 1), (bottom, -1)):
             letters = ordered(part.free_symbols)
             if not letters:
@@ -325,8 +325,8 @@ class FunctionField:
             else:
                 number, factors = whole.factor_list()
             content *= number**sign
-            found += [(p.as_expr(), sign * e) for p, e in factors]
-        return content, found
+            powers += [(p.as_expr(), sign * e) for p, e in factors]
+        return content, powers
 
     def _known_nonnegative(self, p: sp.Expr) -> bool:
         return bool(p.is_nonnegative) or is_positive_polynomial(p) or self._is_nonnegative(self.resolve(p))

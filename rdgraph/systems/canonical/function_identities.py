@@ -60,9 +60,9 @@ class CanonicalForm:
         if self.obstacle:
             return False
         inside = freed(g.args[0] for g in self.moduli)
-        own = [p.free_symbols for p in inside]
+        symbols = [p.free_symbols for p in inside]
         free = [{x for x in p.free_symbols if _is_free(p, x)} for p in inside]
-        others = [set().union(*own[:i], *own[i + 1 :]) for i in range(len(own))]
+        others = [set().union(*symbols[:i], *symbols[i + 1 :]) for i in range(len(symbols))]
         return all(mine - rest for mine, rest in zip(free, others, strict=True))
 
     def collected(self, letters: Collection[sp.Symbol]) -> dict[sp.Expr, sp.Expr]:
@@ -195,9 +195,9 @@ def is_empty(domain: Domain | None, region: tuple[sp.Basic, ...]) -> bool | None
 
 def freed(conditions: Iterable[sp.Basic]) -> tuple[sp.Basic, ...]:
     """Conditions or expressions with `Act` and `Mix` atoms replaced by free numbers, the same atom by the same one."""
-    found = tuple(conditions)
-    letters = {atom: _free_number(atom) for part in found for atom in outermost(part)}
-    return tuple(part.xreplace(letters) for part in found)
+    free_conditions = tuple(conditions)
+    letters = {atom: _free_number(atom) for part in free_conditions for atom in outermost(part)}
+    return tuple(part.xreplace(letters) for part in free_conditions)
 
 
 @cache

@@ -91,10 +91,10 @@ def _spread(expression: sp.Expr) -> sp.Expr:
 def _with_one_exponential(product: sp.Expr) -> sp.Expr:
     """exp(u)*exp(v) as exp(u + v), which sympy leaves apart."""
     factors = sp.Mul.make_args(product)
-    found = [factor for factor in factors if isinstance(factor, sp.exp)]
-    if len(found) < 2:
+    exponentials = [factor for factor in factors if isinstance(factor, sp.exp)]
+    if len(exponentials) < 2:
         return product
-    return sp.exp(sp.Add(*(f.args[0] for f in found))) * sp.Mul(*(f for f in factors if f not in found))
+    return sp.exp(sp.Add(*(f.args[0] for f in exponentials))) * sp.Mul(*(f for f in factors if f not in exponentials))
 
 
 def _has_function(factor: sp.Expr) -> bool:
@@ -162,11 +162,11 @@ def _wave(powers: dict[sp.Dummy, int], field: FunctionField) -> sp.Expr:
         step = -sp.I / 2 if _function(g, field) is sp.sin else sp.S.Half
         for _ in range(power):
             further: dict[sp.Expr, sp.Expr] = {}
-            for place, c in waves.items():
-                further[place + angle] = further.get(place + angle, sp.S.Zero) + c * step
-                further[place - angle] = further.get(place - angle, sp.S.Zero) + c * step.conjugate()
+            for frequency, c in waves.items():
+                further[frequency + angle] = further.get(frequency + angle, sp.S.Zero) + c * step
+                further[frequency - angle] = further.get(frequency - angle, sp.S.Zero) + c * step.conjugate()
             waves = further
-    return sp.Add(*(sp.re(c) * sp.cos(place) - sp.im(c) * sp.sin(place) for place, c in waves.items()))
+    return sp.Add(*(sp.re(c) * sp.cos(frequency) - sp.im(c) * sp.sin(frequency) for frequency, c in waves.items()))
 
 
 def _function(letter: sp.Basic, field: FunctionField) -> Any:

@@ -164,16 +164,16 @@ class _Search:
 
     def _used(self) -> set[Name]:
         """Letters of both sides, of what defines them, and of everything that is assumed of them."""
-        found = set(names_in(self.left) | names_in(self.right)) | {Name("A", Kind.OPERATOR)}
+        used = set(names_in(self.left) | names_in(self.right)) | {Name("A", Kind.OPERATOR)}
         related = [(e.left, e.right) for e in self.rules.equations]
         if self.rules.assumptions is not None:
             related += [(r.lower, r.upper) for r in self.rules.assumptions.relations]
         for _ in range(1 + len(related)):
             for one, other in related:
                 letters = names_in(one) | names_in(other)
-                if letters & found:
-                    found |= letters
-        return found
+                if letters & used:
+                    used |= letters
+        return used
 
     # ------------------------------------------------------------------ candidates
     def assignments(

@@ -153,7 +153,7 @@ def _learned(declared: LearnedFunction, values: Values, x: Array) -> Array:
     if not declared.per_channel:
         return LearnedValues(declared, values[declared.name])(x)
     parts = zip(values[declared.name], x.T, strict=True)
-    return np.stack([LearnedValues(declared, own)(column) for own, column in parts], -1)
+    return np.stack([LearnedValues(declared, channel)(column) for channel, column in parts], -1)
 
 
 def _is_exact(values: Values) -> bool:

@@ -66,7 +66,8 @@ class DerivationReport:
 class Derivation:
     """A named chain of lines under hypotheses.
 
-    >>> chain = Derivation("blur", ("H - L@H", "A@H"), ("L = I - A",))
+    >>> import rdgraph as rd
+    >>> chain = rd.theory.Derivation("blur", ("H - L@H", "A@H"), ("L = I - A",))
     >>> chain.check().holds
     True
     >>> step = chain.under("L = D - A").check().first_failure
@@ -85,8 +86,8 @@ class Derivation:
     def under(self, *hypotheses: str) -> Derivation:
         """The same chain with the hypotheses about these letters exchanged."""
         replaced = {h.partition("=")[0].strip() for h in hypotheses}
-        kept = [h for h in self.hypotheses if h.partition("=")[0].strip() not in replaced]
-        return replace(self, hypotheses=(*hypotheses, *kept))
+        others = [h for h in self.hypotheses if h.partition("=")[0].strip() not in replaced]
+        return replace(self, hypotheses=(*hypotheses, *others))
 
     def with_line(self, number: int, text: str) -> Derivation:
         """The same chain with line `number` (from 1) rewritten."""
@@ -126,9 +127,9 @@ def identity(left: sp.Basic, right: sp.Basic, rules: Hypotheses) -> tuple[str, W
 def derivations() -> dict[str, Derivation]:
     """The derivations that ship as data."""
     raw = tomllib.loads(resources.files("rdgraph").joinpath("data/derivations.toml").read_text(encoding="utf-8"))
-    found = {}
+    chains = {}
     for item in raw["derivation"]:
-        found[item["name"]] = Derivation(
+        chains[item["name"]] = Derivation(
             item["name"],
             tuple(item["lines"]),
             tuple(item["hypotheses"]),
@@ -136,7 +137,7 @@ def derivations() -> dict[str, Derivation]:
             title=item["title"],
             source=item["source"],
         )
-    return found
+    return chains
 
 
 def derivation(name: str) -> Derivation:
@@ -151,7 +152,8 @@ def derivation(name: str) -> Derivation:
     Raises:
         UnknownName: no derivation has this name.
 
-    >>> len(derivation("bs-blur").lines) > 1
+    >>> import rdgraph as rd
+    >>> len(rd.theory.derivation("bs-blur").lines) > 1
     True
     """
     if name not in derivations():
@@ -179,8 +181,8 @@ def euler_map(system: System, step: Any = "epsilon") -> System:
     Raises:
         InvalidArgument: a step that is not rational.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> euler_map(parse("SGC"), step=1).normal
+    >>> import rdgraph as rd
+    >>> rd.theory.euler_map(rd.parse("SGC"), step=1).normal
     A@H
     """
     if isinstance(step, str):

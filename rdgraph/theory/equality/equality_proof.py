@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -12,18 +12,98 @@ from rdgraph.answers import Answer, Status
 from rdgraph.errors import InvalidArgument, Undecided
 from rdgraph.language.answer_symbols import public
 from rdgraph.language.assumptions import Assumptions
-from rdgraph.language.normal_form import H0, Act, H, Mix
+from rdgraph.language.normal_form import H0, Act, Algebra, H, Mix
 from rdgraph.language.reader import STRUCTURAL
-from rdgraph.language.tree import Kind
+from rdgraph.language.tree import Call, Fold, Kind, Name, Over, Power
+from rdgraph.language.unfolding import unfolded
 from rdgraph.reals.budget import limited
 from rdgraph.reals.domain import Domain
 from rdgraph.reals.judge import Possibility, always, possible
 from rdgraph.systems.canonical.function_identities import CanonicalForm, canonical, freed, is_zero
-from rdgraph.theory.equality import definedness
 from rdgraph.theory.equality.counterexample import Hint, Witness, find_witness
-from rdgraph.theory.equality.definedness import in_words
 from rdgraph.theory.equality.exact_values import not_parallel
 from rdgraph.theory.equality.hypotheses import Hypotheses
+from rdgraph.vocabulary.functions import FUNCTIONS, REALS
+
+# ---------------------------------------------------------------------- definedness
+
+
+def needed_for_a_value(tree: sp.Basic, algebra: Algebra, domain: Domain) -> tuple[sp.Basic, ...]:
+    """What must hold of letters and states for a tree to have a value, less what the domain grants.
+
+    >>> from rdgraph.systems.parser import parse
+    >>> s = parse("sqrt(H) + H0/beta + H0/H")
+    >>> [in_words(c) for c in needed_for_a_value(s.expression, s.algebra, s.domain)]
+    ['H >= 0', 'H != 0']
+    """
+    needed = dict.fromkeys(_Needs(algebra)(unfolded(tree)))
+    return tuple(c for c in needed if _follows(c, (), domain) is not True)
+
+
+def are_the_same(first: Iterable[sp.Basic], second: Iterable[sp.Basic], domain: Domain) -> bool:
+    """Whether two sets of conditions are proved to mean the same on a domain."""
+    one, other = tuple(first), tuple(second)
+    return all(_follows(c, other, domain) for c in one) and all(_follows(c, one, domain) for c in other)
+
+
+def in_words(condition: sp.Basic) -> str:
+    """A condition as text, both sides with positive coefficients where it is an inequality."""
+    gap = sp.expand(condition.lhs - condition.rhs)
+    if isinstance(condition, sp.Ne):
+        return f"{public(gap)} != 0"
+    terms = sp.Add.make_args(gap)
+    if len(terms) == 1:
+        sign = gap.could_extract_minus_sign()
+        return f"{public(-gap if sign else gap)} {'<=' if sign else '>='} 0"
+    below = [t for t in terms if t.could_extract_minus_sign()]
+    upper = public(sp.Add(*(t for t in terms if t not in below)))
+    return f"{public(-sp.Add(*below))} <= {upper}"
+
+
+def _follows(condition: sp.Basic, others: tuple[sp.Basic, ...], domain: Domain) -> bool | None:
+    if condition in others:
+        return True
+    return always(*freed((condition, *others, *domain.conditions)))
+
+
+class _Needs(Fold[Iterator[sp.Basic]]):
+    """The conditions of a node, then those of its parts."""
+
+    def __init__(self, algebra: Algebra) -> None:
+        self.algebra = algebra
+
+    def name(self, node: Name) -> Iterator[sp.Basic]:
+        if node.name in self.algebra.definitions:
+            yield from self(self.algebra.definitions[node.name])
+
+    def over(self, node: Over) -> Iterator[sp.Basic]:
+        yield from _nonzero(self.algebra.normal(node.right))
+        yield from self.other(node)
+
+    def power(self, node: Power) -> Iterator[sp.Basic]:
+        if node.exponent < 0:
+            yield from _nonzero(self.algebra.normal(node.base))
+        yield from self.other(node)
+
+    def call(self, node: Call) -> Iterator[sp.Basic]:
+        domain = FUNCTIONS[node.function].domain
+        if domain != REALS:
+            inside = self.algebra.normal(node.argument)
+            yield from (r for r in domain.relations(inside) if r.func(*r.args) != sp.true)
+        yield from self.other(node)
+
+    def number(self, node: sp.Rational) -> Iterator[sp.Basic]:
+        yield from ()
+
+    def other(self, node: sp.Basic) -> Iterator[sp.Basic]:
+        for part in node.args:
+            yield from self(part)
+
+
+def _nonzero(value: sp.Expr) -> Iterator[sp.Basic]:
+    if not value.is_nonzero:
+        yield sp.Ne(value, 0, evaluate=False)
+
 
 # ---------------------------------------------------------------------- coincidence
 # When two expressions coincide: conditions on coefficients, masks and matrices under which a difference vanishes.
@@ -88,7 +168,7 @@ class _Solver:
         scaled = scaled_matrices(difference, scales) if names else difference
         if names and not self._matrices_are_separate(difference):
             self.is_complete = False
-        found: list[Alternative] = []
+        admissible: list[Alternative] = []
         excluded: list[Alternative] = []
         for substitution, part in self._mask_cases(scaled):
             for region, form in self._regions(part):
@@ -97,10 +177,10 @@ class _Solver:
                     if self._is_excluded(candidate):
                         excluded.append(candidate)
                     elif self._confirmed(difference, candidate):
-                        found.append(candidate)
+                        admissible.append(candidate)
                     else:
                         self.is_complete = False
-        return Coincidence(self._widest(found), self._widest(excluded), self.is_complete)
+        return Coincidence(self._widest(admissible), self._widest(excluded), self.is_complete)
 
     # ------------------------------------------------------------------ cases
     def _mask_cases(self, difference: sp.Expr) -> Iterator[tuple[dict[sp.Symbol, sp.Expr], sp.Expr]]:
@@ -138,11 +218,11 @@ class _Solver:
         wide = any(atom.free_symbols & set(letters) for atom in form.numerator.atoms(Act, Mix))
         if bound or wide or not form.is_independent:
             self.is_complete = False
-        found = self._solved(form, letters)
+        solutions = self._solved(form, letters)
         for guess in self._coinciding(bound, letters):
             rest = canonical(form.numerator.xreplace(guess), self.algebra, self.domain)
-            found += [{**guess, **more} for more in self._solved(rest, self._letters(rest.numerator, scales))]
-        return found
+            solutions += [{**guess, **more} for more in self._solved(rest, self._letters(rest.numerator, scales))]
+        return solutions
 
     def _letters(self, expression: sp.Expr, scales: Mapping[str, sp.Dummy]) -> list[sp.Symbol]:
         """Unknown coefficients of an expression, widest kind first."""
@@ -156,13 +236,13 @@ class _Solver:
     def _solved(self, form: CanonicalForm, letters: list[sp.Symbol]) -> list[dict[sp.Symbol, sp.Expr]]:
         if form.numerator == 0:
             return [{}]
-        found: list[dict[sp.Symbol, sp.Expr]] = []
+        solutions: list[dict[sp.Symbol, sp.Expr]] = []
         masks = [m for m in self.algebra.masks if form.numerator.has(m)]
         parameters = [masks, []] if any(self.kinds.get(x.name) is Kind.NODE for x in letters) else [[]]
         for allowed in parameters:
             equations = list(form.collected([*letters, *allowed]).values())
-            found += [s for s in self._roots(equations, letters) if s not in found]
-        return found
+            solutions += [s for s in self._roots(equations, letters) if s not in solutions]
+        return solutions
 
     def _roots(self, equations: list[sp.Expr], letters: list[sp.Symbol]) -> list[dict[sp.Symbol, sp.Expr]]:
         plain = {x: sp.Dummy(x.name, real=True) for x in letters}
@@ -219,16 +299,16 @@ class _Solver:
             scale = {name: v.xreplace(values) for name, v in candidate.matrices}
             replaced = scaled_matrices(replaced, scale)
         conditions = [c.xreplace(values) for c in (*self.domain.conditions, *candidate.region)]
-        kept = tuple(c for c in conditions if c not in (sp.true, sp.false))
-        return is_zero(sp.expand(replaced), self.algebra, Domain(kept))
+        open_conditions = tuple(c for c in conditions if c not in (sp.true, sp.false))
+        return is_zero(sp.expand(replaced), self.algebra, Domain(open_conditions))
 
-    def _widest(self, found: list[Alternative]) -> tuple[Alternative, ...]:
+    def _widest(self, alternatives: list[Alternative]) -> tuple[Alternative, ...]:
         """Alternatives that are not special cases of others."""
-        kept: list[Alternative] = []
-        for one in sorted(dict.fromkeys(found), key=lambda a: len(a.texts)):
-            if not any(self._contains(other, one) for other in kept):
-                kept.append(one)
-        return tuple(kept)
+        widest: list[Alternative] = []
+        for one in sorted(dict.fromkeys(alternatives), key=lambda a: len(a.texts)):
+            if not any(self._contains(other, one) for other in widest):
+                widest.append(one)
+        return tuple(widest)
 
     def _contains(self, wide: Alternative, narrow: Alternative) -> bool:
         if not set(wide.matrices) <= set(narrow.matrices):
@@ -343,15 +423,17 @@ class Comparison:
         difference = sp.expand(self.left - self.right)
         if self._is_zero(difference):
             return self._proved()
-        found = coincidence(difference, self.rules)
-        if any(not a.texts for a in found.admissible):
+        coincidences = coincidence(difference, self.rules)
+        if any(not a.texts for a in coincidences.admissible):
             return self._proved()
         witness = find_witness(self.first, self.second, self.rules, self._hints(difference))
-        if found.admissible:
-            return self._conditional(found, witness)
+        if coincidences.admissible:
+            return self._conditional(coincidences, witness)
         if witness is None:
-            return Equivalence(Status.UNDECIDED, reason=_excluded(found), is_complete=found.is_complete)
-        return Equivalence(REFUTED, witness=witness, reason=_excluded(found), is_complete=found.is_complete)
+            return Equivalence(Status.UNDECIDED, reason=_excluded(coincidences), is_complete=coincidences.is_complete)
+        return Equivalence(
+            REFUTED, witness=witness, reason=_excluded(coincidences), is_complete=coincidences.is_complete
+        )
 
     def _is_zero(self, difference: sp.Expr) -> bool:
         return is_zero(difference, self.rules.algebra, self.rules.domain)
@@ -359,14 +441,16 @@ class Comparison:
     def _proved(self, time_factor: str = "") -> Equivalence:
         """Equal where both are defined; plainly proved only where that is the same set."""
         algebra, domain = self.rules.algebra, self.rules.domain
-        left, right = (definedness.conditions(x, algebra, domain) for x in (self.first, self.second))
-        status = PROVED if definedness.agree(left, right, domain) else RESTRICTED
+        left, right = (needed_for_a_value(x, algebra, domain) for x in (self.first, self.second))
+        status = PROVED if are_the_same(left, right, domain) else RESTRICTED
         chosen = left if status == PROVED else tuple(dict.fromkeys((*left, *right)))
-        return Equivalence(status, domain=tuple(map(definedness.in_words, chosen)), time_factor=time_factor)
+        return Equivalence(status, domain=tuple(map(in_words, chosen)), time_factor=time_factor)
 
-    def _conditional(self, found: Coincidence, witness: Witness | None, time_factor: str = "") -> Equivalence:
-        texts = tuple(a.texts for a in found.admissible)
-        return Equivalence(CONDITIONAL, texts, witness=witness, is_complete=found.is_complete, time_factor=time_factor)
+    def _conditional(self, coincidences: Coincidence, witness: Witness | None, time_factor: str = "") -> Equivalence:
+        texts = tuple(a.texts for a in coincidences.admissible)
+        return Equivalence(
+            CONDITIONAL, texts, witness=witness, is_complete=coincidences.is_complete, time_factor=time_factor
+        )
 
     def _hints(self, difference: sp.Expr) -> list[Hint]:
         """A point at which the judge sees a difference, operators and matrices taken as free."""
@@ -401,23 +485,25 @@ class Comparison:
         ]
         speed = sp.Dummy("speed", positive=True)
         form = canonical(self.left - speed * self.right, self.rules.algebra, self.rules.domain)
-        found: set[sp.Expr] = set()
+        factors: set[sp.Expr] = set()
         for coefficient in form.collected([*letters, speed]).values():
             slope = coefficient.coeff(speed)
             if slope != 0:
-                found.add(sp.cancel(-(coefficient - slope * speed) / slope))
-        usable = (f for f in found if f != 0 and f.free_symbols <= set(letters))
+                factors.add(sp.cancel(-(coefficient - slope * speed) / slope))
+        usable = (f for f in factors if f != 0 and f.free_symbols <= set(letters))
         return sorted(usable, key=lambda f: (f.count_ops(), str(f)))
 
     def _conditional_at(self, factor: sp.Expr, difference: sp.Expr) -> Equivalence | None:
         """Conditions under which the systems run through the same paths at this speed."""
         if self.rules.domain.where(_is_positive(factor)).is_empty():
             return None
-        found = coincidence(difference, self.rules)
-        kept = tuple(a for a in found.admissible if self._leaves_speed(a, factor))
-        if not kept:
+        coincidences = coincidence(difference, self.rules)
+        admissible = tuple(a for a in coincidences.admissible if self._leaves_speed(a, factor))
+        if not admissible:
             return None
-        return self._conditional(replace(found, admissible=kept, is_complete=False), None, str(public(factor)))
+        return self._conditional(
+            replace(coincidences, admissible=admissible, is_complete=False), None, str(public(factor))
+        )
 
     def _leaves_speed(self, alternative: Alternative, factor: sp.Expr) -> bool:
         """Whether the factor is positive under the conditions."""
@@ -437,11 +523,11 @@ def _is_positive(factor: sp.Expr) -> sp.Basic:
     return sp.Gt(sp.expand(top * bottom), 0, evaluate=False)
 
 
-def _excluded(found: Coincidence) -> str:
+def _excluded(coincidences: Coincidence) -> str:
     """The conditions that would be needed, where they are all there are."""
-    if not found.is_complete:
+    if not coincidences.is_complete:
         return ""
-    return "; ".join(f"only at {', '.join(a.texts)}, which signs or kinds exclude" for a in found.excluded)
+    return "; ".join(f"only at {', '.join(a.texts)}, which signs or kinds exclude" for a in coincidences.excluded)
 
 
 def make_rules(

@@ -56,10 +56,10 @@ def compare_fields(
         return Equivalence(REFUTED, reason=note)
     best: Equivalence | None = None
     for pairing in _pairings(one, other):
-        found = _Pair(first, second, given, pairing).answer()
-        if found.outcome == PROVED:
-            return found
-        best = found if best is None or _rank(found) < _rank(best) else best
+        answer = _Pair(first, second, given, pairing).answer()
+        if answer.outcome == PROVED:
+            return answer
+        best = answer if best is None or _rank(answer) < _rank(best) else best
     assert best is not None
     return best
 
@@ -68,9 +68,9 @@ def _at_all_times(part: Equivalence) -> Equivalence:
     """Conditions on the time t hold at single times only: without others, the equations differ."""
     if part.outcome != CONDITIONAL:
         return part
-    kept = tuple(texts for texts in part.conditions if not any(_TIME.search(text) for text in texts))
-    if kept:
-        return replace(part, conditions=kept)
+    lasting = tuple(texts for texts in part.conditions if not any(_TIME.search(text) for text in texts))
+    if lasting:
+        return replace(part, conditions=lasting)
     return replace(
         part, outcome=REFUTED if part.witness else Status.UNDECIDED, conditions=(), reason="equal at single times"
     )
@@ -130,21 +130,23 @@ class _Pair:
     def _parts(self, given: tuple[str, ...]) -> dict[str, Equivalence]:
         """The verdict about every state's equation, and about its noise."""
         rules, letters = self._rules(given), self._letters()
-        found = {}
-        for own, theirs in self.pairing.items():
-            found[own] = Comparison(self.first.flow[own], self.second.flow[theirs].xreplace(letters), rules).answer()
-            one, other = self.first.noise.get(own, sp.S.Zero), self.second.noise.get(theirs, sp.S.Zero)
+        verdicts = {}
+        for ours, theirs in self.pairing.items():
+            verdicts[ours] = Comparison(
+                self.first.flow[ours], self.second.flow[theirs].xreplace(letters), rules
+            ).answer()
+            one, other = self.first.noise.get(ours, sp.S.Zero), self.second.noise.get(theirs, sp.S.Zero)
             if one != 0 or other != 0:
-                found[f"noise of {own}"] = Comparison(one, other.xreplace(letters), rules).answer()
-        return {name: _at_all_times(part) for name, part in found.items()}
+                verdicts[f"noise of {ours}"] = Comparison(one, other.xreplace(letters), rules).answer()
+        return {name: _at_all_times(part) for name, part in verdicts.items()}
 
     def _letters(self) -> dict[sp.Basic, sp.Basic]:
         """The first system's names for the second one's fields and their starts."""
-        pairs = [(name(theirs), name(own)) for own, theirs in self.pairing.items() for name in (str, start_of)]
-        return {field_name(theirs): field_name(own) for theirs, own in pairs}
+        pairs = [(name(theirs), name(ours)) for ours, theirs in self.pairing.items() for name in (str, start_of)]
+        return {field_name(theirs): field_name(ours) for theirs, ours in pairs}
 
     def _rules(self, given: tuple[str, ...]) -> Hypotheses:
-        states = {name: Kind.FIELD for own in self.first.fields for name in (own, start_of(own))}
+        states = {name: Kind.FIELD for ours in self.first.fields for name in (ours, start_of(ours))}
         gone = {letter.name for letter in self._letters()}
         others = {n: kind for n, kind in self.second.letters.items() if n not in gone}
         kinds = [self.first.letters | states, others]
@@ -152,10 +154,10 @@ class _Pair:
 
     def _operators(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """The words that either system says of operators beside A."""
-        found: dict[str, tuple[str, ...]] = {}
+        facts: dict[str, tuple[str, ...]] = {}
         for name, words in (*self.first.operators.entries, *self.second.operators.entries):
-            found[name] = tuple(dict.fromkeys((*found.get(name, ()), *words)))
-        return tuple(sorted(found.items()))
+            facts[name] = tuple(dict.fromkeys((*facts.get(name, ()), *words)))
+        return tuple(sorted(facts.items()))
 
     def _refuted(self, parts: Mapping[str, Equivalence]) -> Equivalence:
         """One equation that differs is enough."""
@@ -174,9 +176,9 @@ class _Pair:
         witness = next((part.witness for part in parts.values() if part.witness is not None), None)
         if len(choices) == 1:
             return Equivalence(CONDITIONAL, tuple(joined), witness, is_complete=complete)
-        kept = [texts for texts in dict.fromkeys(joined[:_MOST_ALTERNATIVES]) if self._holds(texts)]
-        if kept:
-            return Equivalence(CONDITIONAL, tuple(kept), witness, is_complete=complete and len(kept) == len(joined))
+        valid = [texts for texts in dict.fromkeys(joined[:_MOST_ALTERNATIVES]) if self._holds(texts)]
+        if valid:
+            return Equivalence(CONDITIONAL, tuple(valid), witness, is_complete=complete and len(valid) == len(joined))
         status = REFUTED if witness is not None else Status.UNDECIDED
         return Equivalence(status, witness=witness, reason="the equations agree under different conditions only")
 
@@ -223,13 +225,14 @@ def equivalent(
         InvalidArgument: a letter of two kinds, or a hypothesis that is none.
         AssumptionError: assumptions that contradict each other.
 
-    >>> str(equivalent("-alpha*L@H + beta*L@H", "-alpha*L@H", given=["beta = 0"]))
+    >>> import rdgraph as rd
+    >>> str(rd.equivalent("-alpha*L@H + beta*L@H", "-alpha*L@H", given=["beta = 0"]))
     'proved'
-    >>> str(equivalent("ST", "CGNN"))
+    >>> str(rd.equivalent("ST", "CGNN"))
     'equal if W = 0, alpha = 1, beta = 1'
-    >>> str(equivalent("H**2/H", "H"))
+    >>> str(rd.equivalent("H**2/H", "H"))
     'proved where H != 0; only one side is defined elsewhere'
-    >>> str(equivalent("H'' = -H - alpha*H'", "H' = V; V' = -alpha*V - H"))
+    >>> str(rd.equivalent("H'' = -H - alpha*H'", "H' = V; V' = -alpha*V - H"))
     "proved with H = H, H' = V"
     """
     systems, hypotheses = (parse(first), parse(second)), tuple(given)

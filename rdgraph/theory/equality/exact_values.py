@@ -79,8 +79,8 @@ def not_parallel(left: Array, right: Array) -> bool:
 
     one, other = np.broadcast_arrays(np.asarray(left, dtype=object), np.asarray(right, dtype=object))
     pairs = list(zip(one.ravel(), other.ravel(), strict=True))
-    found = [(sign_of(a), sign_of(b)) for a, b in pairs]
-    if any(None not in pair and pair[0] != pair[1] for pair in found):
+    signs_of = [(sign_of(a), sign_of(b)) for a, b in pairs]
+    if any(None not in pair and pair[0] != pair[1] for pair in signs_of):
         return True
     return any(sign_of(a * d - b * c) in (1, -1) for (a, b), (c, d) in itertools.combinations(pairs, 2))
 

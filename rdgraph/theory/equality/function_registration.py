@@ -269,11 +269,11 @@ def register_function(
         _span(range, "range"), _span(slope, "slope"), _monotone(monotone), numpy, _template(torch), _latex(name, latex)
     )
     tree, formula = read_definition(definition)
-    made, slopes = (_abbreviation(name, tree, facts), None) if tree is not None else _closed(name, formula, facts)
-    _check_meaning(name, made)
-    check_facts(made)
-    FUNCTIONS.add(made, _meaning(formula), slopes)
-    return made
+    record, slopes = (_abbreviation(name, tree, facts), None) if tree is not None else _closed(name, formula, facts)
+    _check_meaning(name, record)
+    check_facts(record)
+    FUNCTIONS.add(record, _meaning(formula), slopes)
+    return record
 
 
 def unregister_function(name: str) -> None:
@@ -286,8 +286,9 @@ def unregister_function(name: str) -> None:
         UnknownName: no function has this name.
         InvalidArgument: it is one of the functions that the language has from the start.
 
-    >>> _ = register_function("cube_example", "x**3")
-    >>> unregister_function("cube_example")
+    >>> import rdgraph as rd
+    >>> _ = rd.register_function("cube_example", "x**3")
+    >>> rd.vocabulary.unregister_function("cube_example")
     """
     FUNCTIONS.remove(name)
 
@@ -311,10 +312,10 @@ def _check_name(name: str) -> None:
         raise InvalidArgument(f"expected a free name, got {name!r}, a usual coefficient; call it {name}_1")
 
 
-def _check_meaning(name: str, made: ElementwiseFunction) -> None:
+def _check_meaning(name: str, record: ElementwiseFunction) -> None:
     """A name that answers use already must keep its meaning there."""
     known = formula_reader.FURTHER.get(name)
-    if known is not None and (made.formula is None or made.formula(H) != known(H)):
+    if known is not None and (record.formula is None or record.formula(H) != known(H)):
         raise InvalidArgument(f"expected a free name, got {name!r}, a function of another meaning; call it {name}_1")
 
 
@@ -412,11 +413,11 @@ def _closed(name: str, formula: sp.Expr, facts: _Facts) -> tuple[ElementwiseFunc
     """A function and its slope, which are known by their facts alone."""
     derivative = sp.diff(formula, H)
     steep = _formula_record(f"{name}_slope", derivative, facts.slope, latex=upright(f"{name}'"))
-    made = _formula_record(
+    record = _formula_record(
         name, formula, facts.range, latex=facts.latex, slope=facts.slope, monotone=facts.monotone,
         numpy=facts.numpy, torch=facts.torch, derivative=steep.sympy,
     )  # fmt: skip
-    return made, steep
+    return record, steep
 
 
 def _formula_record(

@@ -122,7 +122,7 @@ class Hypotheses:
     def _signs(self, assumptions: Assumptions) -> list[sp.Basic]:
         """Signs of letters that have a definition: their symbols, which carry the sign, no longer occur."""
         explicit = assumptions.stated
-        found = []
+        conditions = []
         for name, body in self.definitions.items():
             if name not in self._coefficients or name in MASKS:
                 continue
@@ -130,8 +130,8 @@ class Hypotheses:
                 continue
             relation = _SIGN_CONDITIONS.get(assumptions.sign(name))
             if relation is not None:
-                found.append(relation(self.algebra.normal(body), 0, evaluate=False))
-        return found
+                conditions.append(relation(self.algebra.normal(body), 0, evaluate=False))
+        return conditions
 
     def _mask_conditions(self) -> list[sp.Basic]:
         masks = [self.algebra.normal(Name(n, Kind.NODE)) for n in MASKS if n in self.definitions]
@@ -178,23 +178,23 @@ def _algebra(given: Hypotheses, result: _Resolved) -> Algebra:
 def _can_define(name: str, body: sp.Basic, result: _Resolved, given: Hypotheses) -> bool:
     """Not through itself, and not one number by numbers that vary between nodes or channels."""
     kinds = given.vocabulary.kinds
-    own = kinds[name]
-    if own in ELEMENTWISE - {Kind.FIELD} and kind_of(body) not in (Kind.SCALAR, own):
+    kind = kinds[name]
+    if kind in ELEMENTWISE - {Kind.FIELD} and kind_of(body) not in (Kind.SCALAR, kind):
         return False
     return name not in _reachable(body, result.definitions)
 
 
 def _reachable(body: sp.Basic, definitions: Mapping[str, sp.Basic]) -> set[str]:
     """Every letter a tree depends on, through definitions too."""
-    found: set[str] = set()
+    reached: set[str] = set()
     todo = [body]
     while todo:
         for letter in names_in(todo.pop()):
-            if letter.name not in found:
-                found.add(letter.name)
+            if letter.name not in reached:
+                reached.add(letter.name)
                 if letter.name in definitions:
                     todo.append(definitions[letter.name])
-    return found
+    return reached
 
 
 def _operator_relation(equation: Equation, algebra: Algebra) -> Polynomial:

@@ -16,8 +16,7 @@ import sympy as sp
 from rdgraph.errors import Undecided
 from rdgraph.reals.budget import limited
 from rdgraph.reals.judge import Possibility, Ruling, possible
-from rdgraph.theory.identifiability.entries import FieldEntries, Point, balls, certain_rank
-from rdgraph.theory.identifiability.form import KINKED
+from rdgraph.theory.identifiability.entries import KINKED, FieldEntries, Point, balls, certain_rank
 from rdgraph.vocabulary.functions import REALS, Span, at_zero, record_of
 
 # ---------------------------------------------------------------------- readings
@@ -34,14 +33,14 @@ MAX_READINGS = 40
 
 def readings(entries: FieldEntries) -> tuple[sp.Expr, ...]:
     """Formulas in the parameters, the simplest first; no two are multiples of each other by a number."""
-    found: dict[sp.Expr, None] = {}
+    formulas: dict[sp.Expr, None] = {}
     for value in entries.values:
         for start in _with_masks(value, entries.states):
             for reading in _read(start, _present(start, entries.states)):
                 formula = primitive(at_zero(reading))
                 if formula.free_symbols:
-                    found.setdefault(formula)
-    return tuple(sorted(found, key=lambda e: (e.count_ops(), str(e)))[:MAX_READINGS])
+                    formulas.setdefault(formula)
+    return tuple(sorted(formulas, key=lambda e: (e.count_ops(), str(e)))[:MAX_READINGS])
 
 
 def primitive(expression: sp.Expr) -> sp.Expr:
@@ -100,10 +99,10 @@ def _along(value: sp.Expr, direction: dict[sp.Symbol, int]) -> Iterator[sp.Expr]
     bent = any(atom.has(s) for atom in line.atoms(*KINKED))
     start = line.xreplace({s: sp.S.Zero})
     if bent or not _is_finite(start):
-        for place in (1, -1, 2, 4):
-            found = line.xreplace({s: sp.Integer(place)})
-            if _is_finite(found) and found.is_real is not False:
-                yield found
+        for point in (1, -1, 2, 4):
+            reading = line.xreplace({s: sp.Integer(point)})
+            if _is_finite(reading) and reading.is_real is not False:
+                yield reading
         return
     for _ in range(ORDER if line.count_ops() <= SMALL else 3):
         if not _is_finite(start):
@@ -135,11 +134,11 @@ class Certainty:
     @cached_property
     def readings(self) -> tuple[sp.Expr, ...]:
         """Readings none of which is a sum of multiples of the ones before it."""
-        kept: list[sp.Expr] = []
+        independent: list[sp.Expr] = []
         for reading in readings(self.entries):
-            if not _is_combination(reading, kept):
-                kept.append(reading)
-        return tuple(kept)
+            if not _is_combination(reading, independent):
+                independent.append(reading)
+        return tuple(independent)
 
     def determines(self, formulas: Sequence[sp.Expr]) -> tuple[bool, sp.Expr]:
         """Whether f determines all formulas, and what must not vanish for that (1 if nothing)."""
@@ -163,11 +162,11 @@ class Certainty:
         twins = self._twins
         apart = [sp.Ne(self.border, 0), sp.Ne(self.border.xreplace(twins), 0)]
         differ = sp.Or(*(sp.Ne(f, f.xreplace(twins)) for f in formulas))
-        found = _judged([*self._agreement, *apart, differ]).point
-        if found is None:
+        point = _judged([*self._agreement, *apart, differ]).point
+        if point is None:
             return None
-        first = {x: found.get(x, self.point[x]) for x in self.entries.parameters}
-        second = {x: found.get(twins[x], first[x]) for x in self.entries.parameters}
+        first = {x: point.get(x, self.point[x]) for x in self.entries.parameters}
+        second = {x: point.get(twins[x], first[x]) for x in self.entries.parameters}
         return (first, second) if self._is_general(first) and self._is_general(second) else None
 
     def _is_general(self, point: Point) -> bool:
@@ -184,11 +183,11 @@ class Certainty:
     def _agreement(self) -> list[sp.Basic]:
         """Both points are admissible and have the same readings."""
         twins = self._twins
-        found: list[sp.Basic] = []
+        conditions: list[sp.Basic] = []
         for relation in self.entries.form.relations:
             parts = [relation.func(left, right) for left, right in self._sides(relation)]
-            found += [*parts, *(part.xreplace(twins) for part in parts)]
-        return found + [sp.Eq(r, r.xreplace(twins)) for r in self.essential]
+            conditions += [*parts, *(part.xreplace(twins) for part in parts)]
+        return conditions + [sp.Eq(r, r.xreplace(twins)) for r in self.essential]
 
     def _sides(self, relation: sp.Basic) -> Iterable[tuple[sp.Expr, sp.Expr]]:
         present = {FieldEntries.origin(x) for x in self.entries.parameters}
@@ -199,15 +198,15 @@ class Certainty:
     @cached_property
     def independent(self) -> tuple[sp.Expr, ...]:
         """The simplest readings with independent derivatives, as many as there are."""
-        kept: list[sp.Expr] = []
+        chosen: list[sp.Expr] = []
         rows: list[list[sp.Expr]] = []
         for reading in self.readings:
             rows.append([sp.diff(reading, x) for x in self.entries.parameters])
             if certain_rank(balls(rows, self.point)) == len(rows):
-                kept.append(reading)
+                chosen.append(reading)
             else:
                 rows.pop()
-        return tuple(kept)
+        return tuple(chosen)
 
     @cached_property
     def essential(self) -> tuple[sp.Expr, ...]:
@@ -256,11 +255,11 @@ def abstracted(conditions: Sequence[sp.Basic], twins: Mapping[sp.Basic, sp.Basic
     while atom := _innermost(weaker, twins):
         values = _values_if_injective(atom) or REALS
         mirror = atom.xreplace(dict(twins))
-        own, other = (sp.Dummy(atom.func.__name__, real=True) for _ in range(2))
-        together = sp.And(sp.Eq(own, other), sp.Eq(atom.args[0], mirror.args[0]))
-        facts += [sp.Or(together, sp.And(sp.Ne(own, other), sp.Ne(atom.args[0], mirror.args[0])))]
-        facts += [r for y in (own, other) for r in values.relations(y)]
-        exchange = {atom: own, mirror: other}
+        value, twin = (sp.Dummy(atom.func.__name__, real=True) for _ in range(2))
+        together = sp.And(sp.Eq(value, twin), sp.Eq(atom.args[0], mirror.args[0]))
+        facts += [sp.Or(together, sp.And(sp.Ne(value, twin), sp.Ne(atom.args[0], mirror.args[0])))]
+        facts += [r for y in (value, twin) for r in values.relations(y)]
+        exchange = {atom: value, mirror: twin}
         weaker = [c.xreplace(exchange) for c in weaker]
         facts = [c.xreplace(exchange) for c in facts]
     return [c for c in (*weaker, *facts) if c != sp.true]
@@ -284,9 +283,9 @@ def _is_combination(formula: sp.Expr, known: Sequence[sp.Expr]) -> bool:
 
 
 def _terms(expression: sp.Expr) -> dict[sp.Expr, sp.Expr]:
-    found: dict[sp.Expr, sp.Expr] = {}
+    terms: dict[sp.Expr, sp.Expr] = {}
     for term in sp.Add.make_args(sp.expand(expression)):
         number, core = term.as_coeff_Mul()
         if core.free_symbols:
-            found[core] = found.get(core, sp.S.Zero) + number
-    return found
+            terms[core] = terms.get(core, sp.S.Zero) + number
+    return terms

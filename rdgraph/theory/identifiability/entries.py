@@ -9,6 +9,7 @@ revealed by the right-hand sides on all graphs together.
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,9 +19,117 @@ from typing import Any
 import sympy as sp
 
 from rdgraph.language.normal_form import Act, Mix
-from rdgraph.language.tree import Kind
+from rdgraph.language.reader import TIME_LETTER
+from rdgraph.language.tree import COEFFICIENT_KINDS, Kind
 from rdgraph.reals.enclosure import NotEnclosed, enclose
-from rdgraph.theory.identifiability.form import ExaminedForm
+from rdgraph.systems.system import System
+from rdgraph.vocabulary.functions import FUNCTIONS
+
+# ---------------------------------------------------------------------- form
+
+#: Letters that are given with the state, beside fields and operators; all other letters are unknowns.
+GIVEN = {"M", TIME_LETTER}
+
+
+def is_unknown(name: str, kind: Kind) -> bool:
+    """Whether a letter is a coefficient or a matrix whose value is asked for."""
+    return kind in COEFFICIENT_KINDS and name not in GIVEN
+
+
+#: Functions with a kink at zero: what they do to a*x depends on the sign of a.
+KINKED = (*(record.sympy for record in FUNCTIONS.values() if record.pieces is not None), sp.sign, sp.Heaviside)
+
+
+@dataclass(frozen=True)
+class ExaminedForm:
+    """A normal form and its unknown letters, on a part of the admissible coefficients on which their signs are known.
+
+    Matrices that only ever occur one after the other are one unknown, named like the product: `W@V`.
+    """
+
+    system: System
+    expression: sp.Expr
+    kinds: Mapping[str, Kind]
+    signs: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def letters(self) -> dict[str, Kind]:
+        """The unknowns that f depends on: coefficients and mixing matrices."""
+        present = {x.name for x in self.expression.free_symbols}
+        return {name: kind for name, kind in self.kinds.items() if is_unknown(name, kind) and name in present}
+
+    @cached_property
+    def relations(self) -> tuple[sp.Basic, ...]:
+        """The inequalities between coefficients that are assumed."""
+        relations = []
+        for relation in self.system.assumptions.relations:
+            gap = self.system.algebra.normal(relation.upper) - self.system.algebra.normal(relation.lower)
+            relations.append(sp.Gt(gap, 0) if relation.strict else sp.Ge(gap, 0))
+        return tuple(r for r in relations if r != sp.true)
+
+    def symbol(self, name: str) -> sp.Symbol:
+        """The symbol of an unknown in the expression; matrices stand there as plain letters of a word."""
+        if self.kinds[name] is Kind.MATRIX:
+            return sp.Symbol(name)
+        return sp.Symbol(name, **{self.signs[name]: True}) if name in self.signs else self.system.algebra.symbols[name]
+
+
+def forms(system: System, expression: sp.Expr) -> tuple[ExaminedForm, ...]:
+    """A form of f (its normal form, say), once for every choice of those signs that decide what a kink does."""
+    free = sorted(
+        x.name
+        for x in _inside_kinks(expression)
+        if x.name in system.coefficients and not (x.is_nonnegative or x.is_nonpositive)
+    )
+    return tuple(_form(system, expression, dict(zip(free, choice, strict=True))) for choice in _choices(len(free)))
+
+
+def whole(system: System, expression: sp.Expr) -> ExaminedForm:
+    """The form on all admissible coefficients at once, signs that decide about kinks left open."""
+    return _form(system, expression, {})
+
+
+def _choices(letters: int) -> Iterator[tuple[str, ...]]:
+    return itertools.product(("positive", "negative"), repeat=letters)
+
+
+def _inside_kinks(expression: sp.Expr) -> set[sp.Symbol]:
+    return {x for atom in expression.atoms(*KINKED) for x in atom.free_symbols}
+
+
+def _form(system: System, expression: sp.Expr, signs: Mapping[str, str]) -> ExaminedForm:
+    signed = {system.algebra.symbols[name]: sp.Symbol(name, **{sign: True}) for name, sign in signs.items()}
+    merged, kinds = _merged(expression.xreplace(signed), system.letters)
+    return ExaminedForm(system, merged, kinds, signs)
+
+
+def _merged(expression: sp.Expr, kinds: Mapping[str, Kind]) -> tuple[sp.Expr, dict[str, Kind]]:
+    """Neighbours in words of matrices that never occur apart, taken as one matrix."""
+    words = {tuple(w.name for w in atom.word) for atom in expression.atoms(Mix)}
+    pair = next((p for word in words for p in itertools.pairwise(word) if _inseparable(p, words)), None)
+    known = dict(kinds)
+    if pair is None:
+        return expression, known
+    name = "@".join(pair)
+    joined = expression.replace(lambda e: isinstance(e, Mix), lambda e: Mix(_joined(e.word, pair, name), e.inner))
+    return _merged(joined, {**{n: k for n, k in known.items() if n not in pair}, name: Kind.MATRIX})
+
+
+def _inseparable(pair: tuple[str, str], words: set[tuple[str, ...]]) -> bool:
+    first, second = pair
+    together = sum(p == pair for word in words for p in itertools.pairwise(word))
+    return first != second and all(sum(word.count(n) for word in words) == together for n in pair)
+
+
+def _joined(word: tuple[sp.Symbol, ...], pair: tuple[str, str], name: str) -> tuple[sp.Symbol, ...]:
+    letters: list[sp.Symbol] = []
+    for letter in word:
+        if letters and (letters[-1].name, letter.name) == pair:
+            letters[-1] = sp.Symbol(name)
+        else:
+            letters.append(letter)
+    return tuple(letters)
+
 
 # ---------------------------------------------------------------------- entries
 #: A node of the tree: which branch was taken at every step from the root.
@@ -70,8 +179,8 @@ class FieldEntries:
 
     @cached_property
     def parameters(self) -> tuple[sp.Symbol, ...]:
-        found = {x for value in self.values for x in value.free_symbols if self.origin(x) in self.form.letters}
-        return tuple(sorted(found, key=str))
+        parameters = {x for value in self.values for x in value.free_symbols if self.origin(x) in self.form.letters}
+        return tuple(sorted(parameters, key=str))
 
     @cached_property
     def is_affine(self) -> bool:
@@ -79,13 +188,13 @@ class FieldEntries:
 
         What f determines nearby it then determines everywhere.
         """
-        own = set(self.parameters)
-        return all(not sp.diff(value, x).free_symbols & own for value in self.values for x in self.parameters)
+        parameters = set(self.parameters)
+        return all(not sp.diff(value, x).free_symbols & parameters for value in self.values for x in self.parameters)
 
     @cached_property
     def states(self) -> tuple[sp.Symbol, ...]:
-        found = {x for value in self.values for x in value.free_symbols}
-        return tuple(sorted(found - set(self.parameters), key=str))
+        symbols = {x for value in self.values for x in value.free_symbols}
+        return tuple(sorted(symbols - set(self.parameters), key=str))
 
     @staticmethod
     def origin(symbol: sp.Basic) -> str:
@@ -145,15 +254,15 @@ class FieldEntries:
 
     def _symbol(self, letter: sp.Symbol, node: Node, channel: int) -> sp.Expr:
         kind = self.form.kinds.get(letter.name, Kind.FIELD)
-        place = "".join(map(str, node))
+        path = "".join(map(str, node))
         match kind:
             case Kind.SCALAR:
                 return letter
             case Kind.CHANNEL:
                 return sp.Symbol(f"{letter.name}[{channel}]", **letter._assumptions_orig)
             case Kind.NODE:
-                return sp.Symbol(f"{letter.name}[node {place}]", **letter._assumptions_orig)
-        return sp.Symbol(f"{letter.name}[node {place},{channel}]", real=True)
+                return sp.Symbol(f"{letter.name}[node {path}]", **letter._assumptions_orig)
+        return sp.Symbol(f"{letter.name}[node {path},{channel}]", real=True)
 
 
 def descendants(node: Node, steps: int) -> Mapping[Node, sp.Expr]:
@@ -169,8 +278,8 @@ def descendants(node: Node, steps: int) -> Mapping[Node, sp.Expr]:
 
 def reach(expression: sp.Expr) -> int:
     """The number of steps from which f collects."""
-    own = len(expression.word) if isinstance(expression, Act) else 0
-    return own + max((reach(part) for part in expression.args if isinstance(part, sp.Expr)), default=0)
+    steps = len(expression.word) if isinstance(expression, Act) else 0
+    return steps + max((reach(part) for part in expression.args if isinstance(part, sp.Expr)), default=0)
 
 
 # ---------------------------------------------------------------------- ranks
@@ -193,17 +302,17 @@ def certain_rank(rows: Sequence[Sequence[Any]]) -> int:
     """
     from flint import arb, ctx
 
-    left = [[arb(entry) for entry in row] for row in rows]
+    rest = [[arb(entry) for entry in row] for row in rows]
     rank = 0
     with ctx.workprec(BITS):
-        while left and left[0]:
+        while rest and rest[0]:
             size, i, j = max(
-                (float(entry.abs_lower()), i, j) for i, row in enumerate(left) for j, entry in enumerate(row)
+                (float(entry.abs_lower()), i, j) for i, row in enumerate(rest) for j, entry in enumerate(row)
             )
             if size <= 2.0**-ZERO_BITS:
                 break
-            pivot = left.pop(i)
-            left = [_eliminated(row, pivot, j) for row in left]
+            pivot = rest.pop(i)
+            rest = [_eliminated(row, pivot, j) for row in rest]
             rank += 1
     return rank
 
@@ -216,13 +325,13 @@ def _eliminated(row: list[Any], pivot: list[Any], column: int) -> list[Any]:
 
 def balls(rows: Sequence[Sequence[sp.Expr]], point: Point) -> list[list[Any]]:
     """Enclosures of the rows of entries at a point; rows without finite real values there are left out."""
-    found = []
+    enclosed = []
     for row in rows:
         try:
-            found.append([enclose(sp.sympify(entry).xreplace(point), BITS) for entry in row])
+            enclosed.append([enclose(sp.sympify(entry).xreplace(point), BITS) for entry in row])
         except NotEnclosed:
             continue
-    return found
+    return enclosed
 
 
 def admissible_points(form: ExaminedForm, parameters: Sequence[sp.Symbol], count: int) -> Iterator[Point]:
@@ -252,7 +361,7 @@ def _allowed(relation: sp.Basic, letters: dict[str, list[sp.Expr]], generator: r
     entries = max((len(letters.get(x.name, [])) for x in relation.free_symbols), default=1)
     for k in range(max(entries, 1)):
         point = {
-            x: own[k % len(own)] if (own := letters.get(x.name)) else _value(x, generator)
+            x: values[k % len(values)] if (values := letters.get(x.name)) else _value(x, generator)
             for x in relation.free_symbols
         }
         if relation.xreplace(point) != sp.true:

@@ -21,14 +21,18 @@ from rdgraph.systems.canonical.function_identities import CanonicalForm, canonic
 from rdgraph.systems.system import System
 from rdgraph.theory.identifiability.certainty import Certainty
 from rdgraph.theory.identifiability.entries import (
+    KINKED,
+    ExaminedForm,
     FieldEntries,
     Point,
     admissible_points,
     balls,
     certain_rank,
+    forms,
+    is_unknown,
     sample_states,
+    whole,
 )
-from rdgraph.theory.identifiability.form import KINKED, ExaminedForm, forms, is_unknown, whole
 
 # ---------------------------------------------------------------------- answer
 # The answer about identifiability: what f reveals, and how certain that is.
@@ -99,8 +103,8 @@ def gauges(form: ExaminedForm, *, rewritten: bool) -> tuple[Gauge, ...]:
         return ()
     matrix = _coefficients(form, [column.derivative for column in columns], rewritten)
     kernel = DomainMatrix.from_Matrix(matrix).to_field().nullspace().to_Matrix() if matrix.rows else sp.eye(matrix.cols)
-    found = [_gauge(form, columns, list(kernel.row(k))) for k in range(kernel.rows)]
-    return tuple(gauge for gauge in found if gauge is not None)
+    kernel_gauges = [_gauge(form, columns, list(kernel.row(k))) for k in range(kernel.rows)]
+    return tuple(gauge for gauge in kernel_gauges if gauge is not None)
 
 
 def _canonical(form: ExaminedForm, expression: sp.Expr, further: Sequence[sp.Symbol] = ()) -> CanonicalForm:
@@ -121,15 +125,15 @@ class _Column:
 
 def _columns(form: ExaminedForm) -> list[_Column]:
     """The ways to move the letters; those with one number as rate come last, so that kernels are unit vectors there."""
-    found = [column for name, kind in form.letters.items() for column in _moves(form, name, kind)]
-    return sorted(found, key=lambda column: (column.rate_kind is Kind.SCALAR, column.letter))
+    columns = [column for name, kind in form.letters.items() for column in _moves(form, name, kind)]
+    return sorted(columns, key=lambda column: (column.rate_kind is Kind.SCALAR, column.letter))
 
 
 def _moves(form: ExaminedForm, name: str, kind: Kind) -> Iterator[_Column]:
     letter = form.symbol(name)
     if kind is Kind.MATRIX:
-        own = derivative(form.expression, letter, form.kinds)
-        yield _Column(name, Kind.SCALAR, letter, sp.expand(own, power_exp=True))
+        slope = derivative(form.expression, letter, form.kinds)
+        yield _Column(name, Kind.SCALAR, letter, sp.expand(slope, power_exp=True))
         last = all(letter not in atom.word[:-1] for atom in form.expression.atoms(Mix))
         shifted = derivative(form.expression, letter, form.kinds, identity=True)
         rate_kind = Kind.CHANNEL if last and not _nested(form.expression) else Kind.SCALAR
@@ -138,8 +142,8 @@ def _moves(form: ExaminedForm, name: str, kind: Kind) -> Iterator[_Column]:
         grown = along_itself(form.expression, letter, form.kinds)
         yield _Column(name, Kind.SCALAR, letter, sp.expand(grown, power_exp=True))
     else:
-        own = derivative(form.expression, letter, form.kinds)
-        yield _Column(name, kind, sp.S.One, sp.expand(own, power_exp=True))
+        slope = derivative(form.expression, letter, form.kinds)
+        yield _Column(name, kind, sp.S.One, sp.expand(slope, power_exp=True))
 
 
 def _nested(expression: sp.Expr) -> bool:
@@ -199,7 +203,7 @@ def derivative(form: sp.Expr, letter: sp.Symbol, kinds: Mapping[str, Kind], iden
 def _along_matrix(atom: Mix, letter: sp.Symbol, identity: bool) -> sp.Expr:
     if not identity:
         return atom.word.count(letter) * atom
-    shorter = [atom.word[:k] + atom.word[k + 1 :] for k, own in enumerate(atom.word) if own == letter]
+    shorter = [atom.word[:k] + atom.word[k + 1 :] for k, symbol in enumerate(atom.word) if symbol == letter]
     return sp.Add(*(Mix(word, atom.inner) if word else atom.inner for word in shorter))
 
 
@@ -276,8 +280,8 @@ def _joined(everything: Examination, cells: list[tuple[ExaminedForm, Identifiabi
     except Undecided as problem:
         notes.append(f"closed forms: {problem}")
     if len({(a.rank, a.combinations) for a in answers}) > 1:
-        told = "; ".join(f"{_signs(form)}: {_revealed(answer)}" for form, answer in cells)
-        notes.insert(0, f"what is revealed depends on signs: {told}")
+        by_sign = "; ".join(f"{_signs(form)}: {_revealed(answer)}" for form, answer in cells)
+        notes.insert(0, f"what is revealed depends on signs: {by_sign}")
     return Identifiability(
         tuple(public(c) for c in combinations),
         tuple(single),
@@ -341,12 +345,12 @@ class Examination:
     def _trials(self) -> list[tuple[int, Point, list[list[Any]]]]:
         """Ranks and Jacobians at a few admissible points."""
         points = admissible_points(self.form, self.entries.parameters, TRIALS)
-        found = [(certain_rank(jacobian), point, jacobian) for point in points if (jacobian := self._jacobian(point))]
-        if not found:
+        trials = [(certain_rank(jacobian), point, jacobian) for point in points if (jacobian := self._jacobian(point))]
+        if not trials:
             raise Undecided(
                 "no admissible coefficients and states were found at which f is a finite real number; tried 200"
             )
-        return found
+        return trials
 
     @property
     def least_rank(self) -> int:
@@ -390,9 +394,9 @@ class Examination:
         except (NotApplicable, Undecided):
             return plain
 
-    def _bound(self, found: tuple[Gauge, ...]) -> int:
+    def _bound(self, directions: tuple[Gauge, ...]) -> int:
         """The rank that gauges leave."""
-        return len(self.entries.parameters) - sum(self._dimension(gauge) for gauge in found)
+        return len(self.entries.parameters) - sum(self._dimension(gauge) for gauge in directions)
 
     @cached_property
     def rank(self) -> tuple[int, Status]:
@@ -439,8 +443,8 @@ class Examination:
         """Whether f determines a letter among nearby values."""
         if self.rank[1] == Status.PROVED:
             return all(name not in gauge.rates for gauge in self.gauges)
-        own = [k for k, x in enumerate(self.entries.parameters) if FieldEntries.origin(x) == name]
-        units = [[int(k == j) for j in range(len(self.entries.parameters))] for k in own]
+        columns = [k for k, x in enumerate(self.entries.parameters) if FieldEntries.origin(x) == name]
+        units = [[int(k == j) for j in range(len(self.entries.parameters))] for k in columns]
         return certain_rank([*self.jacobian, *units]) == self.least_rank
 
     def _is_single(self, name: str, notes: list[str]) -> bool:

@@ -165,11 +165,12 @@ class Measurement:
         for index in np.ndindex(*shape):
             row = np.zeros(self.jacobian.shape[1])
             for name in names:
-                own = self.values[name]
-                place = tuple(
-                    k if size > 1 else 0 for k, size in zip(index[len(index) - own.ndim :], own.shape, strict=True)
+                values = self.values[name]
+                position = tuple(
+                    k if size > 1 else 0
+                    for k, size in zip(index[len(index) - values.ndim :], values.shape, strict=True)
                 )
-                offset = int(np.ravel_multi_index(place, own.shape)) if own.ndim else 0
+                offset = int(np.ravel_multi_index(position, values.shape)) if values.ndim else 0
                 row[self.columns[name].start + offset] += self._slope(formula, name, index)
             rows.append(row)
         return np.array(rows)
@@ -177,9 +178,11 @@ class Measurement:
     def _slope(self, formula: sp.Expr, name: str, index: tuple[int, ...]) -> float:
         point = {}
         for x in formula.free_symbols:
-            own = self.values.get(x.name, np.asarray(float(len(set(index)) < 2)))
+            values = self.values.get(x.name, np.asarray(float(len(set(index)) < 2)))
             point[x] = float(
-                np.broadcast_to(own, np.broadcast_shapes(own.shape, (1,) * len(index)))[index] if own.ndim else own
+                np.broadcast_to(values, np.broadcast_shapes(values.shape, (1,) * len(index)))[index]
+                if values.ndim
+                else values
             )
         return float(sp.diff(formula, sp.Symbol(name)).subs(point))
 
@@ -189,10 +192,10 @@ def _rank(matrix: np.ndarray) -> int:
     return int((sizes > RANK_TOLERANCE * max(sizes[0], 1e-300)).sum()) if sizes[0] > 0 else 0
 
 
-def measure(system: System, place: Place, values: Mapping[str, np.ndarray], samples: int = 4) -> Measurement:
+def measure(system: System, graph: Place, values: Mapping[str, np.ndarray], samples: int = 4) -> Measurement:
     """Central differences of f in every unknown, at random states."""
     generator = np.random.default_rng(0)
-    nodes, channels = len(place.operator), 2
+    nodes, channels = len(graph.operator), 2
     columns, start = {}, 0
     for name, value in values.items():
         columns[name] = slice(start, start + value.size)
@@ -201,7 +204,7 @@ def measure(system: System, place: Place, values: Mapping[str, np.ndarray], samp
         raise Undecided(f"{start} unknowns on {nodes} nodes are too many to measure their rank")
     rows = []
     for _ in range(samples):
-        given = {"A": place.operator, **{n: generator.normal(size=(nodes, channels)) for n in ("H", "H0")}}
+        given = {"A": graph.operator, **{n: generator.normal(size=(nodes, channels)) for n in ("H", "H0")}}
         given["M"] = generator.integers(0, 2, size=(nodes, 1)).astype(float)
         rows.append(np.stack([_difference(system, given, values, name, k) for name in values
                               for k in range(values[name].size)], axis=1))  # fmt: skip
@@ -227,10 +230,10 @@ def unknown_values(system: System, point: Mapping[str, float], nodes: int, chann
     """Values of the letters near a point: one number, or one per channel, node or pair of channels."""
     generator = np.random.default_rng(1)
     shapes = {Kind.SCALAR: (), Kind.CHANNEL: (channels,), Kind.NODE: (nodes, 1), Kind.MATRIX: (channels, channels)}
-    found = {}
+    values = {}
     for name, value in point.items():
         kind = system.letters[name]
         spread = 0.0 if kind is Kind.SCALAR else 0.01 * generator.random(size=shapes[kind])
-        own = generator.normal(size=shapes[kind]) if kind is Kind.MATRIX else value * (1 + spread)
-        found[name] = np.asarray(own, dtype=float)
-    return found
+        drawn = generator.normal(size=shapes[kind]) if kind is Kind.MATRIX else value * (1 + spread)
+        values[name] = np.asarray(drawn, dtype=float)
+    return values

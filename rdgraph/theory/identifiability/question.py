@@ -51,13 +51,13 @@ def identify(system: System, graph: Any = None, normalisation: str = "symmetric"
         NotApplicable: a graph that the normalisation does not apply to, or A beside L where L = D - A.
         UnknownName: a normalisation of another name.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> identify(parse("-alpha*L@H + beta*L@H")).combinations
+    >>> import rdgraph as rd
+    >>> rd.theory.identify(rd.parse("-alpha*L@H + beta*L@H")).combinations
     (alpha - beta,)
-    >>> answer = identify(parse("alpha**2*H where alpha real"))
+    >>> answer = rd.theory.identify(rd.parse("alpha**2*H where alpha real"))
     >>> answer.combinations, answer.single, answer.local
     ((alpha**2,), (), ('alpha',))
-    >>> identify(parse("BS"), graph=[[0, 1, 1], [1, 0, 1], [1, 1, 0]]).combinations
+    >>> rd.theory.identify(rd.parse("BS"), graph=[[0, 1, 1], [1, 0, 1], [1, 1, 0]]).combinations
     (2*alpha + beta,)
     """
     from rdgraph.theory.identifiability.examination import examined
@@ -71,15 +71,15 @@ def identify(system: System, graph: Any = None, normalisation: str = "symmetric"
         return everywhere
     from rdgraph.theory.identifiability.on_graph import Place, degree
 
-    place = Place.of(graph, normalisation, system.letters)
-    if not (system.structure.is_pointwise and place.has_modes):
-        return _measured(system, everywhere, place)
+    placed = Place.of(graph, normalisation, system.letters)
+    if not (system.structure.is_pointwise and placed.has_modes):
+        return _measured(system, everywhere, placed)
     needed = degree(system.structure) + 1
-    distance = place.eccentricity()
+    distance = placed.eccentricity()
     if distance + 1 >= needed:
         reason = f"two nodes are {distance} steps apart, so L has at least {distance + 1} eigenvalues, {needed} suffice"
         return _noted(everywhere, f"on this graph nothing is lost: {reason}")
-    return _on_spectrum(system, everywhere, place, needed)
+    return _on_spectrum(system, everywhere, placed, needed)
 
 
 def _of_fields(system: System, graph: Any) -> Identifiability:
@@ -103,16 +103,16 @@ def _noted(answer: Identifiability, note: str) -> Identifiability:
     return replace(answer, reason="; ".join(text for text in (note, answer.reason) if text))
 
 
-def _on_spectrum(system: System, everywhere: Identifiability, place: Place, needed: int) -> Identifiability:
+def _on_spectrum(system: System, everywhere: Identifiability, graph: Place, needed: int) -> Identifiability:
     """The answer on a graph with few distinct eigenvalues; proved where these are known exactly."""
     from rdgraph.theory.identifiability.examination import examined
     from rdgraph.theory.identifiability.on_graph import EIGENVALUE_TOLERANCE, modal_form
 
-    eigenvalues = place.eigenvalues()
-    exact = place.is_spectrum(eigenvalues)
-    told = "exactly" if exact else f"told apart by {EIGENVALUE_TOLERANCE:g}"
+    eigenvalues = graph.eigenvalues()
+    exact = graph.is_spectrum(eigenvalues)
+    precision = "exactly" if exact else f"told apart by {EIGENVALUE_TOLERANCE:g}"
     shown = ", ".join(str(lam) if exact else f"{float(lam):.4g}" for lam in eigenvalues)
-    reason = f"L has the eigenvalues {shown} ({told})"
+    reason = f"L has the eigenvalues {shown} ({precision})"
     if len(eigenvalues) >= needed:
         return _noted(everywhere, f"on this graph nothing is lost: {reason}, {needed} suffice")
     answer = examined(system, modal_form(system.structure, eigenvalues))
@@ -128,14 +128,13 @@ def _losses(everywhere: Identifiability, here: Identifiability) -> str:
         return "on this graph nothing is lost"
     if everywhere.rank is None or here.rank is None:
         return f"on this graph f does not determine {', '.join(lost)} any more"
-    own = f": {', '.join(lost)} are not determined any more" if lost else ""
-    return f"on this graph {everywhere.rank - here.rank} of {everywhere.rank} combinations are lost{own}"
+    names = f": {', '.join(lost)} are not determined any more" if lost else ""
+    return f"on this graph {everywhere.rank - here.rank} of {everywhere.rank} combinations are lost{names}"
 
 
-def _measured(system: System, everywhere: Identifiability, place: Place) -> Identifiability:
+def _measured(system: System, everywhere: Identifiability, graph: Place) -> Identifiability:
     """The answer on a graph for any system: which combinations survive, measured at random states."""
-    from rdgraph.theory.identifiability.entries import FieldEntries, admissible_points
-    from rdgraph.theory.identifiability.form import ExaminedForm, is_unknown
+    from rdgraph.theory.identifiability.entries import ExaminedForm, FieldEntries, admissible_points, is_unknown
     from rdgraph.theory.identifiability.on_graph import measure, unknown_values
 
     letters = {n: kind for n, kind in system.letters.items() if is_unknown(n, kind) and n not in everywhere.hidden}
@@ -145,14 +144,14 @@ def _measured(system: System, everywhere: Identifiability, place: Place) -> Iden
     if point is None:
         raise Undecided("no coefficients were found that meet the assumptions; tried 200 random ones")
     start = {x.name: float(value) for x, value in point.items()}
-    found = measure(system, place, unknown_values(system, start, len(place.operator)))
-    kept = tuple(c for c in everywhere.combinations if found.reveals_formula(c))
-    near = [name for name in (*everywhere.single, *everywhere.local) if found.reveals_formula(sp.Symbol(name))]
+    measurement = measure(system, graph, unknown_values(system, start, len(graph.operator)))
+    combinations = tuple(c for c in everywhere.combinations if measurement.reveals_formula(c))
+    near = [name for name in (*everywhere.single, *everywhere.local) if measurement.reveals_formula(sp.Symbol(name))]
     scalars = all(kind is Kind.SCALAR for kind in letters.values())
-    rank = everywhere.rank if len(kept) == everywhere.rank else found.rank if scalars else None
+    rank = everywhere.rank if len(combinations) == everywhere.rank else measurement.rank if scalars else None
     single = near if FieldEntries(form).is_affine else []
     here = Identifiability(
-        kept, tuple(single), everywhere.hidden, tuple(name for name in near if name not in single), rank,
+        combinations, tuple(single), everywhere.hidden, tuple(name for name in near if name not in single), rank,
         Status.MEASURED,
         "measured by differences of f, at random states and nearby coefficients",
     )  # fmt: skip

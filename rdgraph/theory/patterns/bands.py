@@ -208,8 +208,8 @@ def critical_polynomial(coefficients: Sequence[sp.Expr], letter: sp.Symbol) -> s
     mirrored = sp.Poly(whole.as_expr().subs(s, -s), s, letter)
     paired = sp.gcd(whole, mirrored)
     rest = sp.Poly(sp.quo(whole, paired).as_expr(), s).monic().all_coeffs()
-    own = sp.Poly(sp.Poly(paired.as_expr(), s).monic().as_expr(), s)
-    return sp.expand(_product(rest) * _paired_critical(own))
+    pairs = sp.Poly(sp.Poly(paired.as_expr(), s).monic().as_expr(), s)
+    return sp.expand(_product(rest) * _paired_critical(pairs))
 
 
 def _product(coefficients: Sequence[sp.Expr]) -> sp.Expr:
@@ -302,13 +302,13 @@ def between(left: sp.Expr, right: sp.Expr) -> sp.Rational:
     raise Undecided(f"{left} and {right} were not told apart")
 
 
-def grows_at(coefficients: Sequence[sp.Expr], letter: sp.Symbol, place: sp.Expr) -> bool:
+def grows_at(coefficients: Sequence[sp.Expr], letter: sp.Symbol, point: sp.Expr) -> bool:
     """Whether the growth is proved to be positive at an algebraic place; where it is zero nothing is proved."""
     tests = [*coefficients[1:], *hurwitz_determinants(coefficients)]
     for bits in PRECISIONS[:4]:
         with precision(bits):
             try:
-                given = {letter: enclose_at(place, {})}
+                given = {letter: enclose_at(point, {})}
                 if any(enclose_at(test, given) < 0 for test in tests):
                     return True
                 if _enclosed_root_grows([enclose_at(c, given) for c in coefficients]):

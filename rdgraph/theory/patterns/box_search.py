@@ -78,10 +78,10 @@ class _Search:
             else:
                 waiting += _halves(smaller)
         zeros.sort(key=lambda zero: [float(x.mid()) for x in zero])
-        kept = [
+        unsettled = [
             box for box in open_boxes if not any(all(a.contains(b) for a, b in zip(z, box, strict=True)) for z in zeros)
         ]
-        return SearchResult(tuple(zeros), tuple(tuple((float(x.mid()), float(x.rad())) for x in b) for b in kept))
+        return SearchResult(tuple(zeros), tuple(tuple((float(x.mid()), float(x.rad())) for x in b) for b in unsettled))
 
     def _may_vanish(self, box: Balls) -> bool:
         given = dict(zip(self.letters, box, strict=True))
@@ -95,7 +95,7 @@ class _Search:
         from flint import arb_mat
 
         middle = [x.mid() for x in box]
-        here, there = (dict(zip(self.letters, place, strict=True)) for place in (middle, box))
+        here, there = (dict(zip(self.letters, point, strict=True)) for point in (middle, box))
         try:
             slope = arb_mat([[enclose_at(d, here) for d in row] for row in self.slopes])
             inverse = slope.inv().mid()

@@ -6,7 +6,7 @@ largest real part of the eigenvalues of P(lam), its frequency the imaginary part
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,7 +21,6 @@ from rdgraph.reals.budget import within_budget
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
 from rdgraph.theory.patterns.bands import Band
-from rdgraph.theory.patterns.dispersion_figure import dispersion_figure
 from rdgraph.theory.patterns.joint_dispersion import JointDispersion, joint_dispersion
 from rdgraph.theory.patterns.kinetics import Kinetics, system_kinetics
 from rdgraph.theory.patterns.linearisation import Bands, Linearisation
@@ -35,13 +34,15 @@ from rdgraph.theory.patterns.mode_spectra import (
     mode_spectrum,
     range_box,
 )
-from rdgraph.theory.patterns.state_choice import state_at
 from rdgraph.theory.patterns.states import SteadyState
+from rdgraph.theory.patterns.steady_states import state_at
 from rdgraph.vocabulary.exact_numbers import exact_number
 from rdgraph.wording import html_table
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
 
 #: The end of the spectrum of normalised operators.
 END = sp.Integer(2)
@@ -130,13 +131,13 @@ class Dispersion(Answer):
         """P(lam), in plain symbols."""
         return public(self.linearisation.exact_matrix)
 
-    def growth(self, place: Any) -> Any:
+    def growth(self, eigenvalue: Any) -> Any:
         """The largest real part of the eigenvalues of P at lam, a number or an array, real or complex."""
-        return _plain(self.linearisation.eigenvalues(place)[..., 0].real)
+        return _plain(self.linearisation.eigenvalues(eigenvalue)[..., 0].real)
 
-    def frequency(self, place: Any) -> Any:
+    def frequency(self, eigenvalue: Any) -> Any:
         """The imaginary part of the eigenvalue that grows fastest, as a frequency >= 0 in radians per time."""
-        return _plain(np.abs(self.linearisation.eigenvalues(place)[..., 0].imag))
+        return _plain(np.abs(self.linearisation.eigenvalues(eigenvalue)[..., 0].imag))
 
     @cached_property
     def fastest(self) -> Fastest | None:
@@ -166,9 +167,9 @@ class Dispersion(Answer):
 
         It is about all real lam of the range; of a directed graph that was given, its own modes count too.
         """
-        found = self._kind_of_decay() if self.outcome == STABLE else self.outcome
+        kind = self._kind_of_decay() if self.outcome == STABLE else self.outcome
         is_complex = self.spectrum is not None and not self.spectrum.is_real
-        return DIRECTED if found in (STABLE, MARGINAL) and is_complex and self.modes.unstable else found
+        return DIRECTED if kind in (STABLE, MARGINAL) and is_complex and self.modes.unstable else kind
 
     @cached_property
     def outcome(self) -> str:
@@ -190,8 +191,8 @@ class Dispersion(Answer):
 
     def _kind_of_decay(self) -> str:
         """Whether all that does not grow decays, by some margin."""
-        left = self.linearisation.shifted(-MARGIN).bands(self.to)
-        return MARGINAL if left.bands else STABLE if left.is_sure else Status.UNDECIDED
+        slow = self.linearisation.shifted(-MARGIN).bands(self.to)
+        return MARGINAL if slow.bands else STABLE if slow.is_sure else Status.UNDECIDED
 
     def _kind_beyond_zero(self) -> str:
         """Whether an even or an odd number of eigenvalues grows at lam = 0, and an odd one elsewhere."""
@@ -349,8 +350,8 @@ def dispersion_of(
     moved = sp.ImmutableMatrix((whole.matrix - whole.matrix.subs(lam, 0)).applyfunc(lambda x: sp.cancel(x / lam)))
     transport = Linearisation(moved, steady)
     is_complex = spectrum is not None and not spectrum.is_real
-    told = assumes if is_complex else kinetics.on_real_modes(assumes)
-    return Dispersion(kinetics.fields, whole, transport, steady, end, whole.bands(end), told, spectrum)
+    graphs = assumes if is_complex else kinetics.on_real_modes(assumes)
+    return Dispersion(kinetics.fields, whole, transport, steady, end, whole.bands(end), graphs, spectrum)
 
 
 def _end(to: Any) -> sp.Expr:
@@ -364,3 +365,108 @@ def _steady(kinetics: Kinetics, state: int | Mapping[str, Any] | SteadyState) ->
     if isinstance(state, SteadyState):
         return state
     return None if kinetics.is_linear else state_at(kinetics, state)
+
+
+# ---------------------------------------------------------------------- figure
+
+POINTS = 401
+#: Blue, vermilion, green and grey of Okabe and Ito's palette.
+CURVE, BAND, MODE, OTHER = "#0072B2", "#D55E00", "#009E73", "0.6"
+#: How far beyond the last band an endless range is drawn, and how far without any.
+BEYOND, WITHOUT_BANDS = 1.5, 2.0
+#: The margin around what is drawn, as a part of its size.
+EDGE = 0.02
+#: The longest text of a steady state in a title.
+WIDTH = 44
+
+
+def dispersion_figure(relations: Sequence[Dispersion]) -> Figure:
+    """A column for each relation: the growth above, the frequency below; other eigenvalues of P(lam) are thin lines.
+
+    Raises InvalidArgument where there is nothing to draw.
+    """
+    from matplotlib.figure import Figure
+
+    if not relations:
+        raise InvalidArgument("expected at least one dispersion relation to draw, got none")
+    count = len(relations)
+    figure = Figure(figsize=(4.2 * count + 0.8, 5.4), layout="constrained")
+    panels = figure.subplots(2, count, squeeze=False, sharex="col", sharey="row", height_ratios=[3, 2])
+    for (above, below), relation in zip(panels.T, relations, strict=True):
+        _draw(above, below, relation)
+    panels[0, 0].set_ylabel("growth rate")
+    panels[1, 0].set_ylabel("frequency")
+    panels[1, 0].set_ylim(*_frequency_range(relations))
+    listed = [zip(*panel.get_legend_handles_labels(), strict=True) for panel in panels.flat]
+    entries = {label: handle for pairs in listed for handle, label in pairs}
+    figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=len(entries), frameon=False)
+    names = dict.fromkeys(", ".join(relation.fields) for relation in relations)
+    figure.suptitle(f"Dispersion relation of {' and of '.join(names)}", fontsize=11)
+    return figure
+
+
+def _draw(above: Axes, below: Axes, relation: Dispersion) -> None:
+    end = drawn_end(relation)
+    grid = np.linspace(0.0, end, POINTS)
+    values = relation.linearisation.eigenvalues(grid)
+    if values.shape[1] > 1:
+        above.plot(grid, values[:, 1:].real, color=OTHER, lw=0.8, label="_others")
+    above.plot(grid, values[:, 0].real, color=CURVE, lw=2, label="fastest growing eigenvalue of P(λ)")
+    below.plot(grid, np.abs(values[:, 0].imag), color=CURVE, lw=2)
+    above.axhline(0, color="0.3", lw=0.8)
+    for band in relation.unstable:
+        low, high = float(band.lower), end if band.upper == sp.oo else float(band.upper)
+        for panel in (above, below):
+            panel.axvspan(low, high, color=BAND, alpha=0.15, lw=0, label="growing λ" if panel is above else None)
+    if relation.fastest is not None:
+        above.plot([relation.fastest.lam], [relation.fastest.growth], "v", color=BAND, ms=7, label="fastest λ")
+    if relation.spectrum is not None:
+        places = relation.spectrum.eigenvalues
+        modes = relation.linearisation.eigenvalues(places)[:, 0]
+        label = "modes of the graph" if relation.spectrum.is_real else "modes of the graph, at the real part of λ"
+        above.plot(places.real, modes.real, "o", color=MODE, ms=4, mfc="none", label=label)
+        below.plot(places.real, np.abs(modes.imag), "o", color=MODE, ms=4, mfc="none")
+    above.set_title(f"{_title(relation)}\n{relation.kind}", fontsize=9)
+    below.set_xlabel("λ, eigenvalue of L")
+    below.set_xlim(-EDGE * end, (1 + EDGE) * end)
+
+
+def _frequency_range(relations: Sequence[Dispersion]) -> tuple[float, float]:
+    """From a little below zero to a little above the largest frequency; to 1 where nothing oscillates."""
+    largest = max(float(row["frequency"]) for row in dispersion_curves(relations))
+    top = largest if largest > TOLERANCE else 1.0
+    return -2 * EDGE * top, (1 + 4 * EDGE) * top
+
+
+def drawn_end(relation: Dispersion) -> float:
+    """The largest lam that is drawn: all modes of a graph, and the range, if it ends."""
+    largest = 0.0 if relation.spectrum is None else relation.spectrum.largest
+    if relation.to.is_finite:
+        return max(float(relation.to), largest)
+    ends = [float(x) for band in relation.unstable for x in (band.lower, band.upper) if x.is_finite]
+    return max([largest, *(BEYOND * x for x in ends)]) or WITHOUT_BANDS
+
+
+def _title(relation: Dispersion) -> str:
+    if relation.state is None:
+        return "any state: the system is linear"
+    text = ", ".join(f"{name} = {float(value):.4g}" for name, value in relation.state.values.items())
+    return text if len(text) <= WIDTH else f"{text[: WIDTH - 3]}..."
+
+
+def dispersion_curves(relations: Sequence[Dispersion]) -> list[dict[str, Any]]:
+    """The numbers of the picture: one row for each lam of the curves, and for each mode of a graph."""
+    rows = []
+    for index, relation in enumerate(relations):
+        curve = np.linspace(0.0, drawn_end(relation), POINTS)
+        places = [("curve", curve)]
+        if relation.spectrum is not None:
+            places.append(("mode", relation.spectrum.eigenvalues))
+        for part, lams in places:
+            leading = relation.linearisation.eigenvalues(lams)[:, 0]
+            rows += [
+                {"state": index, "part": part, "lam": float(x.real), "lam_imaginary": float(np.imag(x)),
+                 "growth": float(value.real), "frequency": float(abs(value.imag))}
+                for x, value in zip(lams, leading, strict=True)
+            ]  # fmt: skip
+    return rows

@@ -95,8 +95,8 @@ def _constants(equations: Sequence[sp.Expr], letters: Sequence[sp.Symbol]) -> di
             for part in expression.args:
                 yield from outermost(part)
 
-    found = dict.fromkeys(x for equation in equations for x in outermost(equation))
-    return {x: sp.Dummy("k", real=True, positive=x.is_positive, nonnegative=x.is_nonnegative) for x in found}
+    constants = dict.fromkeys(x for equation in equations for x in outermost(equation))
+    return {x: sp.Dummy("k", real=True, positive=x.is_positive, nonnegative=x.is_nonnegative) for x in constants}
 
 
 def _taken_apart(
@@ -189,30 +189,30 @@ class _Search:
     def put(self, letter: sp.Symbol, value: sp.Expr, others: list[sp.Expr], facts: Facts, values: Values) -> None:
         """Go on with the value of a letter put into everything."""
         put_in = {letter: value}
-        kept: Facts = ()
+        conditions: Facts = ()
         for fact in facts:
             if not fact.has(letter):
-                kept = (*kept, fact)
+                conditions = (*conditions, fact)
             elif not isinstance(fact, sp.Ne):
-                kept = (*kept, fact.xreplace(put_in))
+                conditions = (*conditions, fact.xreplace(put_in))
             else:
                 top = sp.expand(sp.fraction(sp.together(fact.lhs.xreplace(put_in)))[0])
                 if top == 0:
                     return
-                kept = (*kept, *_nonzero(top, kept))
+                conditions = (*conditions, *_nonzero(top, conditions))
         known = {x: _tidy(v.xreplace(put_in)) for x, v in values.items()}
-        self.split([e.xreplace(put_in) for e in others], kept, {**known, letter: value})
+        self.split([e.xreplace(put_in) for e in others], conditions, {**known, letter: value})
 
     def leaf(self, facts: Facts, values: Values) -> None:
         """Keep a solution; where the letter of a root is free, so is what the root is of."""
         free = {root: value for root, value in self.roots.items() if root not in values}
         named = {x: sp.expand(v.xreplace(free)) if v.has(*free) else v for x, v in values.items()}
-        kept = {x: v.xreplace(self.constants) for x, v in named.items() if x not in self.roots and v != x}
+        solved = {x: v.xreplace(self.constants) for x, v in named.items() if x not in self.roots and v != x}
         conditions = [c.xreplace(free).xreplace(self.constants) for c in facts]
-        if any(v.has(x) or v.has(*self.roots) for x, v in kept.items()):
+        if any(v.has(x) or v.has(*self.roots) for x, v in solved.items()):
             self.result.is_complete = False
             return
-        self.result.found.append(Solution(kept, tuple(dict.fromkeys(c for c in conditions if c != sp.true))))
+        self.result.found.append(Solution(solved, tuple(dict.fromkeys(c for c in conditions if c != sp.true))))
 
 
 def _is_nonzero(base: sp.Expr, facts: Facts) -> bool:
@@ -303,11 +303,11 @@ def _further_roots(polynomial: sp.Poly) -> Iterator[tuple[sp.Expr, Facts]]:
     degree = polynomial.degree()
     if len(polynomial.terms()) == 2:
         ratio = sp.factor(-polynomial.nth(0) / polynomial.LC())
-        found = [(ratio ** sp.Rational(1, degree), ())]
+        roots = [(ratio ** sp.Rational(1, degree), ())]
     else:
         square = sp.Poly({(k // 2,): c for (k,), c in polynomial.terms()}, sp.Dummy("square", real=True))
-        found = [(sp.sqrt(value), facts) for value, facts in _roots(square)]
-    for root, facts in found:
+        roots = [(sp.sqrt(value), facts) for value, facts in _roots(square)]
+    for root, facts in roots:
         open_part, zeros = _real_where(root)
         if not open_part.is_negative:
             real = () if open_part.is_nonnegative else (sp.Ge(open_part, 0, evaluate=False),)
@@ -362,12 +362,12 @@ def real_solutions(equations: Sequence[sp.Expr], letters: Sequence[sp.Symbol]) -
     if tuples > MAX_TUPLES:
         raise Undecided(f"{tuples} tuples of coordinates are more than {MAX_TUPLES}")
     count = algebra.real_count()
-    left = list(itertools.product(*roots))
+    candidates = list(itertools.product(*roots))
     for bits in PRECISIONS:
-        left = [values for values in left if _may_vanish(equations, letters, values, bits)]
-        if len(left) == count:
-            return left
-    raise Undecided(f"{len(left)} tuples of coordinates remain for {count} real solutions")
+        candidates = [values for values in candidates if _may_vanish(equations, letters, values, bits)]
+        if len(candidates) == count:
+            return candidates
+    raise Undecided(f"{len(candidates)} tuples of coordinates remain for {count} real solutions")
 
 
 class _Quotient:
@@ -423,13 +423,13 @@ def _standard_monomials(leading: Sequence[tuple[int, ...]], count: int) -> list[
     bounds = [min(m[i] for m in leading if sum(m) == m[i]) for i in range(count)]
     if math.prod(bounds) > 50 * MAX_DIMENSION:
         raise Undecided(f"the equations have up to {math.prod(bounds)} solutions")
-    kept = [
+    monomials = [
         m for m in itertools.product(*map(range, bounds))
         if not any(all(a >= b for a, b in zip(m, lead, strict=True)) for lead in leading)
     ]  # fmt: skip
-    if len(kept) > MAX_DIMENSION:
-        raise Undecided(f"the equations have {len(kept)} complex solutions, more than {MAX_DIMENSION}")
-    return kept
+    if len(monomials) > MAX_DIMENSION:
+        raise Undecided(f"the equations have {len(monomials)} complex solutions, more than {MAX_DIMENSION}")
+    return monomials
 
 
 def _sign_changes(coefficients: Sequence[Any]) -> int:

@@ -101,12 +101,12 @@ class BoundProblem:
 
     def bound(self, assumes: str) -> GrowthBound | None:
         """The bound that is proved; None where none is."""
-        found = []
+        bounds = []
         for weights in self._rounded_weights():
             value = self._proved(weights)
             if value is not None:
-                found.append((value, float(np.linalg.cond(np.array(weights, dtype=float)))))
-        return GrowthBound(*min(found), assumes) if found else None
+                bounds.append((value, float(np.linalg.cond(np.array(weights, dtype=float)))))
+        return GrowthBound(*min(bounds), assumes) if bounds else None
 
     # ------------------------------------------------------------------ numbers: which W, and about how much?
     def _estimate(self, weights: np.ndarray) -> float:
@@ -146,19 +146,21 @@ class BoundProblem:
         places = np.triu_indices(self.size, 1)
         count = self.size - 1
 
-        def made(parameters: np.ndarray) -> np.ndarray:
+        def weights_of(parameters: np.ndarray) -> np.ndarray:
             weights = np.diag(np.exp(np.clip([0.0, *parameters[:count]], -LARGEST, LARGEST)))
             weights[places] = parameters[count:] if len(parameters) > count else 0.0
             return weights
 
-        best = self._improved(made, np.zeros(count)) if count else np.zeros(0)
-        return made(self._improved(made, np.concatenate([best, np.zeros(len(places[0]))])) if count else best)
+        best = self._improved(weights_of, np.zeros(count)) if count else np.zeros(0)
+        return weights_of(
+            self._improved(weights_of, np.concatenate([best, np.zeros(len(places[0]))])) if count else best
+        )
 
-    def _improved(self, made: Callable[[np.ndarray], np.ndarray], start: np.ndarray) -> np.ndarray:
+    def _improved(self, weights_of: Callable[[np.ndarray], np.ndarray], start: np.ndarray) -> np.ndarray:
         """Parameters of W with a smaller bound than those at the start, if some were found."""
-        found = minimize(lambda x: self._estimate(made(x)), start, method="Nelder-Mead",
+        optimum = minimize(lambda x: self._estimate(weights_of(x)), start, method="Nelder-Mead",
                          options={"maxiter": ROUNDS * self.size, "xatol": 1e-4, "fatol": 1e-7})  # fmt: skip
-        return np.asarray(found.x) if found.fun < self._estimate(made(start)) else start
+        return np.asarray(optimum.x) if optimum.fun < self._estimate(weights_of(start)) else start
 
     # ------------------------------------------------------------------ proof
     def _proved(self, weights: sp.Matrix) -> float | None:
@@ -186,12 +188,12 @@ class BoundProblem:
         moved = sp.ImmutableMatrix((total - value * sp.eye(self.size)).applyfunc(sp.expand))
         places = {self.ends[0], self.ends[1]}
         if moved.applyfunc(lambda x: sp.diff(x, lam, 2)).is_zero_matrix:  # convex in lam: largest at an end
-            return all(self._is_nonpositive(moved.subs(lam, place)) for place in places)
+            return all(self._is_nonpositive(moved.subs(lam, end)) for end in places)
         relation = Linearisation(moved.applyfunc(lambda x: sp.expand(x.subs(lam, lam + self.ends[0]))), self.state)
         if relation.is_rational:
             return _are_nonnegative(characteristic(moved), self.ends)
-        found = relation.bands(self.ends[1] - self.ends[0])
-        return found.is_sure and not found.bands
+        bands = relation.bands(self.ends[1] - self.ends[0])
+        return bands.is_sure and not bands.bands
 
     def _is_nonpositive(self, matrix: sp.Matrix) -> bool:
         """Proved of a symmetric matrix: its characteristic polynomial, whose roots are real, has no negative number."""

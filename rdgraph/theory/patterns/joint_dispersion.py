@@ -30,8 +30,8 @@ from rdgraph.theory.patterns.growth_bounds import BoundProblem, GrowthBound, Ope
 from rdgraph.theory.patterns.kinetics import Actions, Kinetics, system_kinetics
 from rdgraph.theory.patterns.linearisation import Linearisation
 from rdgraph.theory.patterns.mode_spectra import ROUNDING, RangeBox, check_degrees, laplacian_of, matrix_of, range_box
-from rdgraph.theory.patterns.state_choice import state_at
 from rdgraph.theory.patterns.states import SteadyState
+from rdgraph.theory.patterns.steady_states import state_at
 from rdgraph.vocabulary.exact_numbers import exact_number
 from rdgraph.wording import html_table
 
@@ -165,19 +165,19 @@ def read_matrices(
         return None
     missing = [name for name in used if name != "L" and name not in given]
     if missing or (operator is None and "L" in used):
-        left = ["operator=..."] if operator is None and "L" in used else []
-        left += [f"operators={{{name!r}: ...}}" for name in missing]
-        raise InvalidArgument(f"expected a matrix for every operator, got none for some; pass {', '.join(left)}")
-    found = {name: matrix_of(given[name], name) for name in used if name != "L"}
+        arguments = ["operator=..."] if operator is None and "L" in used else []
+        arguments += [f"operators={{{name!r}: ...}}" for name in missing]
+        raise InvalidArgument(f"expected a matrix for every operator, got none for some; pass {', '.join(arguments)}")
+    matrices = {name: matrix_of(given[name], name) for name in used if name != "L"}
     if operator is not None:
-        found = {"L": matrix_of(laplacian_of(operator), "L")} | found
-    sizes = {name: len(matrix) for name, matrix in found.items()}
+        matrices = {"L": matrix_of(laplacian_of(operator), "L")} | matrices
+    sizes = {name: len(matrix) for name, matrix in matrices.items()}
     if len(set(sizes.values())) > 1:
         raise InvalidArgument(f"expected operators on the same nodes, got {sizes}")
-    for name in found:
+    for name in matrices:
         if name != "L":
-            _check_facts(name, found[name], declared.facts(name))
-    return OperatorMatrices(found)
+            _check_facts(name, matrices[name], declared.facts(name))
+    return OperatorMatrices(matrices)
 
 
 def _check_facts(name: str, matrix: np.ndarray, facts: Sequence[str]) -> None:
@@ -230,8 +230,8 @@ class OperatorRanges:
             return RangeBox(sp.S.Zero, self.to, sp.S.Zero)
         size = sp.Mul(*(self.to if x == "L" else self.norms[x] for x in word)) if word else sp.S.One
         size = sp.oo if size is sp.nan else size
-        told = all(self._is(x, "symmetric") or self._is(x, "antisymmetric") for x in word)
-        if not told or word != word[::-1]:
+        has_symmetry = all(self._is(x, "symmetric") or self._is(x, "antisymmetric") for x in word)
+        if not has_symmetry or word != word[::-1]:
             return RangeBox(-size, size, size)
         odd = [x for x in word if self._is(x, "antisymmetric")]
         if len(odd) % 2:
@@ -364,14 +364,14 @@ class JointDispersion(Answer):
 
     def _bound(self) -> GrowthBound | None:
         """The better one of two inner products, where that of the nodes' degrees makes L symmetric."""
-        found = self._bound_with(self.boxes)
+        bound = self._bound_with(self.boxes)
         balanced = None if self.matrices is None else self.matrices.balanced
         if balanced is None:
-            return found
+            return bound
         moved, condition = balanced
         other = self._bound_with({word: moved.box(word) for word in self.boxes})
-        if other is None or (found is not None and found.value <= other.value):
-            return found
+        if other is None or (bound is not None and bound.value <= other.value):
+            return bound
         return replace(other, condition=other.condition * condition, assumes=f"{other.assumes}, scaled")
 
     def _bound_with(self, boxes: Mapping[Word, RangeBox]) -> GrowthBound | None:
@@ -428,8 +428,8 @@ class JointDispersion(Answer):
         rows += [(f"P({', '.join(names)})", f"{self.symbol.tolist()}, exact where the operators commute")]
         rows += [("bound", str(self.bound) if self.bound else "none; give norms={...}, or a graph")]
         if self.matrices is not None:
-            told = f"{len(self.modes.unstable)} grow, growth {self.modes.growth:.6g}; {self.modes.source}"
-            rows += [("modes", told)]
+            summary = f"{len(self.modes.unstable)} grow, growth {self.modes.growth:.6g}; {self.modes.source}"
+            rows += [("modes", summary)]
         return [*rows, ("assumes", self.assumes)]
 
     def to_dict(self) -> dict[str, Any]:
@@ -490,14 +490,14 @@ def words_of(matrix: sp.ImmutableMatrix) -> dict[Word, sp.ImmutableMatrix]:
     {(): Matrix([[3]]), ('L', 'B'): Matrix([[2]]), ('B', 'L', 'L'): Matrix([[-1]])}
     """
     size = int(matrix.shape[0])
-    found: dict[Word, sp.MutableDenseMatrix] = {(): sp.zeros(size, size)}
+    matrices: dict[Word, sp.MutableDenseMatrix] = {(): sp.zeros(size, size)}
     for i in range(size):
         for j in range(size):
             for term in sp.Add.make_args(sp.expand(matrix[i, j])):
                 numbers, factors = term.args_cnc()
                 word = tuple(x for factor in factors for x in _repeated(factor))
-                found.setdefault(word, sp.zeros(size, size))[i, j] += sp.Mul(*numbers)
-    return {w: sp.ImmutableMatrix(found[w]) for w in sorted(found, key=_order) if not w or any(found[w])}
+                matrices.setdefault(word, sp.zeros(size, size))[i, j] += sp.Mul(*numbers)
+    return {w: sp.ImmutableMatrix(matrices[w]) for w in sorted(matrices, key=_order) if not w or any(matrices[w])}
 
 
 def _repeated(factor: sp.Expr) -> tuple[str, ...]:
@@ -537,10 +537,10 @@ def _steady(
                 f"operators={{{unknown[0]!r}: ...}} whose rows have one sum, or take the state 0 where it is steady"
             )
         return SteadyState(zero, assumes=kinetics.modes_assume), kinetics.modes_assume
-    found = state_at(kinetics, state)
-    if found.assumes != kinetics.assumes or found.assumes == kinetics.modes_assume:
-        return found, found.assumes
+    steady = state_at(kinetics, state)
+    if steady.assumes != kinetics.assumes or steady.assumes == kinetics.modes_assume:
+        return steady, steady.assumes
     if matrices is not None and "L" in matrices.matrices and matrices.row_sum("L") is None:
-        raise NotApplicable(f"constant states are not kept by this operator; expected {found.assumes}")
+        raise NotApplicable(f"constant states are not kept by this operator; expected {steady.assumes}")
     known = [f"{name}@1 = {value}" for name, value in sums.items() if not value.free_symbols]
-    return found, "; ".join([found.assumes, *known])
+    return steady, "; ".join([steady.assumes, *known])

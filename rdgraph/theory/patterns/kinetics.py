@@ -119,15 +119,15 @@ class Kinetics:
         if unknown:
             raise InvalidArgument(f"expected coefficients among {sorted(known)}, got {sorted(unknown)}")
         numbers = {known[name]: _checked(known[name], value) for name, value in values.items() if name in known}
-        kept = [c.xreplace(numbers) for c in self.domain.conditions]
-        for before, after in zip(self.domain.conditions, kept, strict=True):
+        conditions = [c.xreplace(numbers) for c in self.domain.conditions]
+        for before, after in zip(self.domain.conditions, conditions, strict=True):
             if not after.free_symbols and holds(after) is False:
                 raise InvalidArgument(f"expected values with {before}, as assumed, got {_text(numbers)}")
         return replace(
             self,
             rates=tuple(sp.sympify(rate.xreplace(numbers)) for rate in self.rates),
             matrix=self.matrix.xreplace(numbers),
-            domain=Domain(tuple(c for c in kept if c.free_symbols)),
+            domain=Domain(tuple(c for c in conditions if c.free_symbols)),
             defined=tuple(c.xreplace(numbers) for c in self.defined),
         )
 
@@ -213,8 +213,10 @@ def kinetics_of(
 def _defined(normals: Iterable[sp.Expr], actions: Actions) -> tuple[sp.Basic, ...]:
     """The conditions under which right-hand sides have a value at a constant state."""
     parts = [part for n in normals for part in (where_defined(n), *(x.args[0] for x in n.atoms(Nought)))]
-    found = [c for part in parts for c in defining_conditions(part)]
-    return tuple(dict.fromkeys(c.func(*(constant_value(x, actions) for x in c.args), evaluate=False) for c in found))
+    conditions = [c for part in parts for c in defining_conditions(part)]
+    return tuple(
+        dict.fromkeys(c.func(*(constant_value(x, actions) for x in c.args), evaluate=False) for c in conditions)
+    )
 
 
 def _check(normal: sp.Expr, kinds: Mapping[str, Kind], actions: Actions) -> None:
@@ -253,9 +255,9 @@ def slope(normal: sp.Expr, state: sp.Symbol, actions: Actions = ON_EIGENVECTORS)
     places = {act: sp.Dummy(f"act{i}", real=True) for i, act in enumerate(acts)}
     flat = normal.xreplace(places)
     total = sp.diff(flat, state)
-    for act, place in places.items():
-        total += sp.diff(flat, place) * _factor(act, actions) * slope(act.inner, state, actions)
-    values = {place: _kept(act, actions) * constant_value(act.inner, actions) for act, place in places.items()}
+    for act, symbol in places.items():
+        total += sp.diff(flat, symbol) * _factor(act, actions) * slope(act.inner, state, actions)
+    values = {symbol: _kept(act, actions) * constant_value(act.inner, actions) for act, symbol in places.items()}
     return sp.nan if _jumps(total, values) else sp.sympify(total.xreplace(values))
 
 

@@ -190,17 +190,17 @@ class EnclosedGrowth:
         from flint import arb
 
         with precision(BAND_BITS):
-            place = arb(lower).union(arb(upper))
-            values = [_value_over(p, slope, place) for p, slope in self._polynomials]
+            interval = arb(lower).union(arb(upper))
+            values = [_value_over(p, slope, interval) for p, slope in self._polynomials]
             if all(value > 0 for value in values[self._first_determinant :]):
                 return -1
             return 1 if any(value < 0 for value in values) else None
 
 
-def _value_over(polynomial: Any, slope: Any, place: Any) -> Any:
+def _value_over(polynomial: Any, slope: Any, interval: Any) -> Any:
     """The values of a polynomial over a ball, by the mean value theorem: tighter than powers of the ball."""
-    middle = place.mid()
-    return polynomial(middle) + slope(place) * (place - middle)
+    middle = interval.mid()
+    return polynomial(middle) + slope(interval) * (interval - middle)
 
 
 def enclosed_bands(growth: EnclosedGrowth, to: sp.Expr) -> tuple[tuple[Band, ...], tuple[tuple[float, float], ...]]:
@@ -276,9 +276,9 @@ class Linearisation:
     @classmethod
     def at(cls, kinetics: Kinetics, state: SteadyState | None) -> Linearisation:
         """The linearisation of a kinetics, whose coefficients are numbers, at a steady state."""
-        left = set(kinetics.matrix.free_symbols) - {*kinetics.mode_letters, *kinetics.letters}
-        if left:
-            raise InvalidArgument(f"expected values for all coefficients, got none for {sorted(map(str, left))}")
+        unset = set(kinetics.matrix.free_symbols) - {*kinetics.mode_letters, *kinetics.letters}
+        if unset:
+            raise InvalidArgument(f"expected values for all coefficients, got none for {sorted(map(str, unset))}")
         if kinetics.matrix.has(sp.nan):
             raise NotApplicable("no linearisation: a rate has a kink at every state that is the same in all nodes")
         if state is None:
@@ -314,18 +314,18 @@ class Linearisation:
         """Enclosures of the letters that are left."""
         return {} if self.state is None else self.state.balls
 
-    def sign_at(self, place: sp.Rational) -> int | None:
+    def sign_at(self, point: sp.Rational) -> int | None:
         """The sign of the growth at a rational lam: 1, 0 or -1; None where the enclosure contains 0."""
         from flint import fmpq
 
         if self.is_rational:
-            return growth_sign(characteristic(self.matrix.subs(lam, place)))
-        number = fmpq(int(place.p), int(place.q))
+            return growth_sign(characteristic(self.matrix.subs(lam, point)))
+        number = fmpq(int(point.p), int(point.q))
         return self._enclosed.sign(number, number)
 
-    def parity_at(self, place: sp.Rational) -> int | None:
+    def parity_at(self, point: sp.Rational) -> int | None:
         """1 or -1 where an even or an odd number of eigenvalues is positive or grows at lam; None where one is zero."""
-        last = characteristic(self.matrix)[-1].subs(lam, place)
+        last = characteristic(self.matrix)[-1].subs(lam, point)
         with precision(BITS):
             ball = enclose_at(sp.sympify(last), self.balls)
             return 1 if ball > 0 else -1 if ball < 0 else None
@@ -368,17 +368,17 @@ class Linearisation:
                     powers[k, i, j] = float(sp.N(c.xreplace(numbers), DIGITS))
         return powers
 
-    def matrices(self, place: Any) -> np.ndarray:
+    def matrices(self, eigenvalue: Any) -> np.ndarray:
         """P at numbers or complex numbers of any shape, in double precision: (*shape, n, n)."""
-        places = np.asarray(place)[..., None, None]
-        total = np.zeros((*np.shape(place), self.size, self.size), dtype=np.result_type(places, float))
+        places = np.asarray(eigenvalue)[..., None, None]
+        total = np.zeros((*np.shape(eigenvalue), self.size, self.size), dtype=np.result_type(places, float))
         for power in self._powers[::-1]:
             total = total * places + power
         return total
 
-    def eigenvalues(self, place: Any) -> np.ndarray:
+    def eigenvalues(self, eigenvalue: Any) -> np.ndarray:
         """The eigenvalues of P, the one with the largest real part first: (*shape, n)."""
-        values = np.linalg.eigvals(self.matrices(place)).astype(complex)
+        values = np.linalg.eigvals(self.matrices(eigenvalue)).astype(complex)
         order = np.argsort(-values.real, axis=-1, kind="stable")
         return np.take_along_axis(values, order, axis=-1)
 

@@ -180,20 +180,20 @@ def fastest_mode(linearisation: Linearisation, bands: Sequence[Band], to: sp.Exp
     """
     if not bands or any(not band.upper.is_finite for band in bands):
         return None
-    place, growth = max((_best_in(linearisation, *band.ends) for band in bands), key=lambda pair: pair[1])
+    best, growth = max((_best_in(linearisation, *band.ends) for band in bands), key=lambda pair: pair[1])
     is_proved = False
     for _ in range(ROUNDS):
         bound = sp.Rational(growth * (1 + TOLERANCE)) + sp.Rational(TOLERANCE) * sp.Rational(1, 1000)
         higher = linearisation.shifted(bound).bands(to)
-        inside = [band for band in higher.bands if any(_overlap(band, own) for own in bands)]
+        inside = [band for band in higher.bands if any(_overlap(band, growing) for growing in bands)]
         if not inside:
             is_proved = higher.is_sure
             break
         again, value = max((_best_in(linearisation, *band.ends) for band in inside), key=lambda pair: pair[1])
         if value <= growth:
             break
-        place, growth = again, value
-    return Fastest(place, growth, float(abs(linearisation.eigenvalues(place)[0].imag)), is_proved)
+        best, growth = again, value
+    return Fastest(best, growth, float(abs(linearisation.eigenvalues(best)[0].imag)), is_proved)
 
 
 def _overlap(one: Band, other: Band) -> bool:
@@ -208,11 +208,11 @@ def _best_in(linearisation: Linearisation, lower: float, upper: float) -> tuple[
     values = linearisation.eigenvalues(grid)[:, 0].real
     k = int(values.argmax())
     left, right = grid[max(k - 1, 0)], grid[min(k + 1, POINTS - 1)]
-    found = minimize_scalar(
+    optimum = minimize_scalar(
         lambda x: -float(linearisation.eigenvalues(x)[0].real), bounds=(left, right), method="bounded",
         options={"xatol": 1e-12 * max(1.0, upper)},
     )  # fmt: skip
-    return (float(found.x), -float(found.fun)) if -found.fun > values[k] else (float(grid[k]), float(values[k]))
+    return (float(optimum.x), -float(optimum.fun)) if -optimum.fun > values[k] else (float(grid[k]), float(values[k]))
 
 
 # ---------------------------------------------------------------------- numerical ranges
@@ -334,10 +334,10 @@ def growth_over(linearisation: Linearisation, box: RangeBox) -> RangeBound:
     """
     best: RangeBound | None = None
     for start, end in _edges(box):
-        found = _along(linearisation, start, end, box)
-        if best is None or found.value > best.value:
-            best = RangeBound(found.value, found.place, box, found.is_proved and (best is None or best.is_proved))
-        elif not found.is_proved:
+        bound = _along(linearisation, start, end, box)
+        if best is None or bound.value > best.value:
+            best = RangeBound(bound.value, bound.place, box, bound.is_proved and (best is None or best.is_proved))
+        elif not bound.is_proved:
             best = RangeBound(best.value, best.place, box, False)
     assert best is not None
     return best

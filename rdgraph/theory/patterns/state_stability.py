@@ -47,18 +47,18 @@ def stability(kinetics: Kinetics, state: SteadyState, attracts: bool | None = No
     if len(kinetics.fields) != 1 or state.free or len(kinetics.mode_letters) != 1:
         return ""
     try:
-        found = limited(SECONDS, _fate, kinetics, state)
+        fate = limited(SECONDS, _fate, kinetics, state)
     except (Undecided, NotApplicable, InvalidArgument, NotEnclosed, sp.PolynomialError):
-        found = UNDECIDED
-    return UNSTABLE if attracts is False and found in (UNDECIDED, MARGINAL) else found
+        fate = UNDECIDED
+    return UNSTABLE if attracts is False and fate in (UNDECIDED, MARGINAL) else fate
 
 
 def _fate(kinetics: Kinetics, state: SteadyState) -> str:
     linear = _numeric if _is_numeric(kinetics, state) else _symbolic
     if state.how == CERTIFIED or not kinetics.matrix.has(*STEPS):
         return linear(kinetics, state)
-    ((letter, place),) = state.point.items()
-    both = sided_slope(kinetics.matrix[0, 0], letter, place, kinetics.domain.where(*state.conditions))
+    ((letter, value),) = state.point.items()
+    both = sided_slope(kinetics.matrix[0, 0], letter, value, kinetics.domain.where(*state.conditions))
     sides = [replace(kinetics, matrix=sp.ImmutableMatrix([[rate]])) for rate in (both.below, both.above)]
     if both.agree:
         return linear(sides[0], state)
@@ -78,8 +78,8 @@ def _fate(kinetics: Kinetics, state: SteadyState) -> str:
 
 
 def _is_numeric(kinetics: Kinetics, state: SteadyState) -> bool:
-    left = kinetics.matrix.free_symbols - {lam, *kinetics.letters}
-    return state.is_number and not left
+    symbols = kinetics.matrix.free_symbols - {lam, *kinetics.letters}
+    return state.is_number and not symbols
 
 
 def _numeric(kinetics: Kinetics, state: SteadyState) -> str:
@@ -134,5 +134,5 @@ def _strictly(worst: sp.Expr, relation: str, domain: Domain) -> str:
         return f"{public(worst)} {relation} 0"
     number, rest = sp.Mul(*(f for f in factors if not (f.is_Pow and f.base in roots))).as_coeff_Mul()
     words = [f"{public(root)} > 0" for root in roots if not domain.proves(sp.Gt(root, 0, evaluate=False))]
-    own = [] if rest == 1 else [f"{public(sp.sign(number) * rest)} {relation} 0"]
-    return " and ".join([*own, *words])
+    words_of_rest = [] if rest == 1 else [f"{public(sp.sign(number) * rest)} {relation} 0"]
+    return " and ".join([*words_of_rest, *words])

@@ -182,28 +182,28 @@ def line_states(rate: sp.Expr, letter: sp.Symbol, box: tuple[sp.Rational, sp.Rat
     >>> found.note
     'all real ones, by interval arithmetic'
     """
-    found = line_zeros(in_trigonometric_factors(rate), letter, box or REACH)
-    flows = zip(found.signs, found.signs[1:], strict=False)
-    both = [(zero, _attracts(*signs)) for zero, signs in zip(found.zeros, flows, strict=True)]
+    zeros = line_zeros(in_trigonometric_factors(rate), letter, box or REACH)
+    flows = zip(zeros.signs, zeros.signs[1:], strict=False)
+    both = [(zero, _attracts(*signs)) for zero, signs in zip(zeros.zeros, flows, strict=True)]
     if box is not None:
         both = [(z, attracts) for z, attracts in both if box[0] <= z.upper and z.lower <= box[1]]
     states = tuple(_state(letter, zero) for zero, _ in both)
-    complete, note = _told(rate, letter, found, box)
+    complete, note = _told(rate, letter, zeros, box)
     return LineStates(states, tuple(attracts for _, attracts in both), complete, note)
 
 
-def attracts(rate: sp.Expr, letter: sp.Symbol, place: sp.Expr, zeros: Sequence[sp.Expr]) -> bool | None:
+def attracts(rate: sp.Expr, letter: sp.Symbol, zero: sp.Expr, zeros: Sequence[sp.Expr]) -> bool | None:
     """Whether constant states next to a zero move towards it, given all zeros of a continuous rate.
 
     >>> x = sp.Symbol("x", real=True)
     >>> [attracts(x**2 * (1 - x), x, sp.Integer(k), [sp.S.Zero, sp.S.One]) for k in (0, 1)]
     [False, True]
     """
-    below = [z for z in zeros if is_before(z, place)]
-    above = [z for z in zeros if is_before(place, z)]
+    below = [z for z in zeros if is_before(z, zero)]
+    above = [z for z in zeros if is_before(zero, z)]
     lower = next((z for z in below if not any(is_before(z, other) for other in below)), -sp.oo)
     upper = next((z for z in above if not any(is_before(other, z) for other in above)), sp.oo)
-    sides = (between(lower, place), between(place, upper))
+    sides = (between(lower, zero), between(zero, upper))
     return _attracts(*(sign_of(rate, {letter: side}) for side in sides))
 
 
@@ -222,18 +222,18 @@ def _state(letter: sp.Symbol, zero: LineZero) -> SteadyState:
 
 
 def _told(
-    rate: sp.Expr, letter: sp.Symbol, found: LineZeros, box: tuple[sp.Rational, sp.Rational] | None
+    rate: sp.Expr, letter: sp.Symbol, zeros: LineZeros, box: tuple[sp.Rational, sp.Rational] | None
 ) -> tuple[bool, str]:
     """Whether the states are all, and why."""
-    lower, upper = found.reach
-    if found.gaps:
-        middle = sum(found.gaps[0]) / 2
-        where = f"nothing is proved in {len(found.gaps)} short intervals, one of them around {middle:.6g}"
+    lower, upper = zeros.reach
+    if zeros.gaps:
+        middle = sum(zeros.gaps[0]) / 2
+        where = f"nothing is proved in {len(zeros.gaps)} short intervals, one of them around {middle:.6g}"
         return False, f"interval arithmetic over [{lower}, {upper}]; {where}"
     within = f"all in the box [{lower}, {upper}] of every field, by interval arithmetic"
     if box is not None:
         return True, within
-    if found.beyond:
+    if zeros.beyond:
         return True, "all real ones, by interval arithmetic"
     turn = period(rate, letter)
     return True, within + (f"; the others repeat these with the period {turn}" if turn is not None else "")

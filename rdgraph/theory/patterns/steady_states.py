@@ -15,7 +15,7 @@ from typing import Any
 
 import sympy as sp
 
-from rdgraph.errors import InvalidArgument, Undecided
+from rdgraph.errors import InvalidArgument, NotApplicable, Undecided
 from rdgraph.reals import polynomials
 from rdgraph.reals.budget import limited, remaining, within_budget
 from rdgraph.reals.domain import NEGATIVE, POSITIVE, ZERO, Domain
@@ -48,13 +48,13 @@ def shortened(conditions: Iterable[sp.Basic], domain: Domain) -> tuple[sp.Basic,
     plain = _put_in(list(dict.fromkeys(part for c in conditions for part in _parts(c))))
     if sp.false in plain:
         return None
-    kept: list[sp.Basic] = []
+    shorter: list[sp.Basic] = []
     for condition in sorted(plain, key=_condition_rank):
-        for part in _without_root(condition, domain.where(*kept)):
-            if domain.where(*kept).proves(part) is not True:
-                kept.append(part)
-    kept = _joined_conditions(sorted(kept, key=_condition_rank), domain)
-    return None if kept and domain.where(*kept).is_empty() else tuple(map(_solved_relation, kept))
+        for part in _without_root(condition, domain.where(*shorter)):
+            if domain.where(*shorter).proves(part) is not True:
+                shorter.append(part)
+    shorter = _joined_conditions(sorted(shorter, key=_condition_rank), domain)
+    return None if shorter and domain.where(*shorter).is_empty() else tuple(map(_solved_relation, shorter))
 
 
 def _put_in(conditions: list[sp.Basic]) -> list[sp.Basic]:
@@ -157,33 +157,33 @@ def _without_root(condition: sp.Basic, domain: Domain) -> list[sp.Basic]:
         return [condition]
     rest = sp.rem(polynomial, mark**2 - roots[0], mark)
     p, q = (sp.expand(rest).coeff(mark, k) for k in (0, 1))
-    found = []
+    conditions = []
     for factor, _ in polynomials.factors(sp.expand(p**2 - roots[0] * q**2)):
         part = domain.where(sp.Eq(factor, 0, evaluate=False))
         if part.is_empty() or part.proves(condition) is True:
             continue
         if part.proves(sp.Eq(condition.lhs, 0, evaluate=False)) is not True:
             return [condition]
-        found.append(sp.Ne(_signed(factor), 0, evaluate=False))
-    return found
+        conditions.append(sp.Ne(_signed(factor), 0, evaluate=False))
+    return conditions
 
 
 def _joined_conditions(conditions: list[sp.Basic], domain: Domain) -> list[sp.Basic]:
     """d >= 0 as d > 0 where d = 0 is excluded, and no condition that follows from the others."""
     if len(conditions) < 2 or any(_roots(c) or not c.lhs.is_polynomial(*c.free_symbols) for c in conditions):
         return conditions
-    kept = list(conditions)
+    joined = list(conditions)
     for condition in conditions:
-        others = [c for c in kept if c is not condition]
+        others = [c for c in joined if c is not condition]
         if isinstance(condition, sp.Ge) and any(isinstance(c, sp.Ne) for c in others):
             strict = sp.Gt(condition.lhs, 0, evaluate=False)
             if domain.where(*others, sp.Eq(condition.lhs, 0, evaluate=False)).is_empty():
-                kept = [*others, strict]
-    for condition in list(kept):
-        others = [c for c in kept if c is not condition]
+                joined = [*others, strict]
+    for condition in list(joined):
+        others = [c for c in joined if c is not condition]
         if others and domain.where(*others).proves(condition) is True:
-            kept = others
-    return sorted(kept, key=_condition_rank)
+            joined = others
+    return sorted(joined, key=_condition_rank)
 
 
 def _solved_relation(condition: sp.Basic) -> sp.Basic:
@@ -288,7 +288,7 @@ def _exact(kinetics: Kinetics, rates: Sequence[sp.Expr]) -> SteadyStates:
         equations.append(sp.expand(unit * divisor - 1))
         letters.append(unit)
     solutions = real_solutions(equations, letters)
-    points = [dict(zip(kinetics.letters, found, strict=False)) for found in solutions]
+    points = [dict(zip(kinetics.letters, solution, strict=False)) for solution in solutions]
     return _answer(
         kinetics,
         [SteadyState(point) for point in points],
@@ -300,18 +300,18 @@ def _exact(kinetics: Kinetics, rates: Sequence[sp.Expr]) -> SteadyStates:
 # ---------------------------------------------------------------------- letters as coefficients
 def _closed_forms(kinetics: Kinetics, lead: str = "") -> SteadyStates:
     """Closed forms: all cases by elimination where the rates are algebraic, else proposals that are put in."""
-    found = Solutions()
+    solutions = Solutions()
     try:
-        limited(min(SOLVING_SECONDS, remaining()), solve, kinetics.rates, kinetics.letters, kinetics.domain, found)
+        limited(min(SOLVING_SECONDS, remaining()), solve, kinetics.rates, kinetics.letters, kinetics.domain, solutions)
     except Undecided:
-        found.is_complete = False
-    points = [({x: solution.values.get(x, x) for x in kinetics.letters}, solution) for solution in found.found]
+        solutions.is_complete = False
+    points = [({x: solution.values.get(x, x) for x in kinetics.letters}, solution) for solution in solutions.found]
     states = _distinct([_state(kinetics, point, s.conditions) for point, s in points], kinetics.domain)
-    if found.algebraic:
+    if solutions.algebraic:
         note = "closed forms, case by case in the coefficients" + (
-            "" if found.is_complete else "; others are not excluded"
+            "" if solutions.is_complete else "; others are not excluded"
         )
-        return _answer(kinetics, states, found.is_complete, lead + note)
+        return _answer(kinetics, states, solutions.is_complete, lead + note)
     proposed = [{x: zero} for x in kinetics.letters[:1] for zero in _proposals(kinetics)]
     for point in [*proposed, dict.fromkeys(kinetics.letters, sp.S.Zero)]:
         if not any(value.has(sp.zoo, sp.nan, sp.oo, sp.I) for value in point.values()) and _vanish(kinetics, point):
@@ -351,15 +351,15 @@ def _state(kinetics: Kinetics, point: dict[sp.Symbol, sp.Expr], known: Sequence[
 
 def _distinct(states: Sequence[SteadyState | None], domain: Domain) -> list[SteadyState]:
     """The states without those that are others wherever they exist; cases with one formula are joined."""
-    kept: list[SteadyState] = []
+    distinct: list[SteadyState] = []
     for state in states:
-        if state is None or any(_holds(other, state, domain) for other in kept):
+        if state is None or any(_holds(other, state, domain) for other in distinct):
             continue
         other, joined = next(
-            ((o, j) for o in kept if (j := _joined_states(o, state) or _joined_states(state, o))), (None, state)
+            ((o, j) for o in distinct if (j := _joined_states(o, state) or _joined_states(state, o))), (None, state)
         )
-        kept = [o for o in kept if o is not other and not _holds(joined, o, domain)] + [joined]
-    return kept
+        distinct = [o for o in distinct if o is not other and not _holds(joined, o, domain)] + [joined]
+    return distinct
 
 
 def _joined_states(general: SteadyState, special: SteadyState) -> SteadyState | None:
@@ -408,8 +408,8 @@ def _failing(conditions: Sequence[sp.Basic]) -> Iterator[tuple[sp.Basic, ...]]:
 
 # ---------------------------------------------------------------------- numbers by interval arithmetic
 def _on_line(kinetics: Kinetics, box: tuple[Any, Any]) -> SteadyStates:
-    found = line_states(kinetics.rates[0], kinetics.letters[0], None if box == BOX else _ends_of(box))
-    return _answer(kinetics, found.states, found.is_complete, found.note, found.attracting)
+    on_line = line_states(kinetics.rates[0], kinetics.letters[0], None if box == BOX else _ends_of(box))
+    return _answer(kinetics, on_line.states, on_line.is_complete, on_line.note, on_line.attracting)
 
 
 def _ends_of(box: tuple[Any, Any]) -> tuple[sp.Rational, sp.Rational]:
@@ -421,19 +421,19 @@ def _ends_of(box: tuple[Any, Any]) -> tuple[sp.Rational, sp.Rational]:
 
 def _searched(kinetics: Kinetics, box: tuple[Any, Any]) -> SteadyStates:
     lower, upper = _ends_of(box)
-    found = search_box(kinetics.rates, kinetics.letters, lower, upper)
+    search = search_box(kinetics.rates, kinetics.letters, lower, upper)
     origin = dict.fromkeys(kinetics.letters, sp.S.Zero)
     origin_is_steady = all(sp.simplify(rate.xreplace(origin)) == 0 for rate in kinetics.rates)
     states = [] if not origin_is_steady else [SteadyState(origin)]
-    others = [z for z in found.zeros if not (origin_is_steady and all(x.contains(0) for x in z))]
+    others = [z for z in search.zeros if not (origin_is_steady and all(x.contains(0) for x in z))]
     states += [_certified(kinetics.letters, zero) for zero in others]
     note = f"interval arithmetic over the box [{lower}, {upper}] of every field"
-    if found.open_boxes:
-        middle = ", ".join(f"{m:.6g}" for m, _ in found.open_boxes[0])
-        note += f"; nothing is proved in {len(found.open_boxes)} small boxes, one of them around ({middle})"
+    if search.open_boxes:
+        middle = ", ".join(f"{m:.6g}" for m, _ in search.open_boxes[0])
+        note += f"; nothing is proved in {len(search.open_boxes)} small boxes, one of them around ({middle})"
     else:
         note = f"all in the box [{lower}, {upper}] of every field, by interval arithmetic"
-    return _answer(kinetics, states, not found.open_boxes, note)
+    return _answer(kinetics, states, not search.open_boxes, note)
 
 
 def _certified(letters: Sequence[sp.Symbol], zero: Sequence[Any]) -> SteadyState:
@@ -483,8 +483,8 @@ def _flows(kinetics: Kinetics, states: Sequence[SteadyState]) -> list[bool | Non
     rate, letters = kinetics.rates[0], kinetics.letters
     if len(letters) != 1 or not rate.is_polynomial(letters[0]) or rate.free_symbols != set(letters):
         return [None] * len(states)
-    places = [sp.sympify(state.point[letters[0]]) for state in states]
-    return [attracts(rate, letters[0], place, places) for place in places]
+    zeros_of_rate = [sp.sympify(state.point[letters[0]]) for state in states]
+    return [attracts(rate, letters[0], zero, zeros_of_rate) for zero in zeros_of_rate]
 
 
 def with_assumption(state: SteadyState, kinetics: Kinetics) -> SteadyState:
@@ -504,3 +504,47 @@ def _state_rank(state: SteadyState, domain: Domain) -> tuple[Any, ...]:
     signs = [domain.where(*state.conditions).sign(value) for value in values]
     doubtful = sum(sign not in (POSITIVE, ZERO) for sign in signs)
     return (special, doubtful > 0, sum(sign is ZERO for sign in signs) + doubtful, [], str(values))
+
+
+# ---------------------------------------------------------------------- one state
+
+
+def state_at(kinetics: Kinetics, state: int | Mapping[str, Any]) -> SteadyState:
+    """The steady state with a number, or with the values that are given, which are put in.
+
+    Raises:
+        InvalidArgument: there is no such state, or the rates do not vanish at the values.
+        NotApplicable: no steady state was found.
+    """
+    if isinstance(state, Mapping):
+        return _given(kinetics, state)
+    return numbered(solve_states(kinetics), state)
+
+
+def numbered(steady: SteadyStates, state: int) -> SteadyState:
+    """The steady state with a number among those that were found; errors as of `state_at`."""
+    if isinstance(state, bool) or not isinstance(state, int):
+        raise InvalidArgument(f"expected the number of a steady state or values of the fields, got {state!r}")
+    if not steady.states:
+        raise NotApplicable(f"no steady state that is the same in all nodes was found; {steady.reason}")
+    if not 0 <= state < len(steady):
+        raise InvalidArgument(f"expected a state among 0..{len(steady) - 1}, got {state}; the states are\n{steady}")
+    return steady[state]
+
+
+def _given(kinetics: Kinetics, values: Mapping[str, Any]) -> SteadyState:
+    if set(values) != set(kinetics.fields):
+        raise InvalidArgument(f"expected a value for each of {list(kinetics.fields)}, got {sorted(values)}")
+    point = {
+        x: exact_number(values[name], f"value of {name}")
+        for name, x in zip(kinetics.fields, kinetics.letters, strict=True)
+    }  # fmt: skip
+    rates = [sp.simplify(rate.xreplace(point)) for rate in kinetics.rates]
+    if any(rate != 0 for rate in rates):
+        raise InvalidArgument(
+            f"expected a steady state, got {dict(values)}, where the rates are {', '.join(map(str, rates))}; take the "
+            "number of one of steady_states(...)"
+        )
+    if any(holds(c.xreplace(point)) is False for c in kinetics.defined):
+        raise InvalidArgument(f"the equation is not defined at {dict(values)}; take one of steady_states(...)")
+    return with_assumption(SteadyState(point), kinetics)

@@ -22,7 +22,6 @@ from rdgraph.reals.budget import within_budget
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
 from rdgraph.theory.patterns.bands import between, characteristic, hurwitz_determinants, real_roots
-from rdgraph.theory.patterns.critical_ratios import check_slopes
 from rdgraph.theory.patterns.dispersion import (
     ANTI,
     END,
@@ -38,9 +37,9 @@ from rdgraph.theory.patterns.dispersion import (
 )
 from rdgraph.theory.patterns.kinetics import Kinetics, system_kinetics
 from rdgraph.theory.patterns.mode_spectra import ModeSpectrum, check_degrees, mode_spectrum
-from rdgraph.theory.patterns.state_choice import state_at
 from rdgraph.theory.patterns.states import EXACT, SteadyState, shown
-from rdgraph.theory.patterns.steady_states import solve_states
+from rdgraph.theory.patterns.steady_states import solve_states, state_at
+from rdgraph.theory.patterns.turing_analysis import check_slopes
 from rdgraph.vocabulary.exact_numbers import exact_number
 from rdgraph.wording import html_table
 
@@ -103,13 +102,13 @@ class StateBranch:
     # ------------------------------------------------------------------ numbers
     def numbers(self, kinetics: Kinetics, letter: sp.Symbol, value: sp.Expr) -> dict[sp.Basic, sp.Expr]:
         """The coefficient and the state at one value, with many digits."""
-        found: dict[sp.Basic, sp.Expr] = {letter: sp.N(value, DIGITS)}
+        numbers: dict[sp.Basic, sp.Expr] = {letter: sp.N(value, DIGITS)}
         if self.index is not None:
             state = state_at(kinetics.at({letter.name: sp.Rational(str(sp.N(value, DIGITS)))}), self.index)
-            return found | {x: sp.N(v, DIGITS) for x, v in state.point.items()}
+            return numbers | {x: sp.N(v, DIGITS) for x, v in state.point.items()}
         if self.state is not None:
-            found |= {x: sp.N(v.xreplace({letter: found[letter]}), DIGITS) for x, v in self.state.point.items()}
-        return found
+            numbers |= {x: sp.N(v.xreplace({letter: numbers[letter]}), DIGITS) for x, v in self.state.point.items()}
+        return numbers
 
     def roots(self, polynomials: Sequence[sp.Expr], letter: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> list[sp.Expr]:
         """Roots of polynomials in the coefficient whose other letters are the state's, as rational numbers."""
@@ -174,15 +173,15 @@ def follow(kinetics: Kinetics, letter: sp.Symbol, state: int) -> StateBranch:
     """The branch of the steady state with a number, the coefficient `letter` being free."""
     if kinetics.is_linear:
         return StateBranch(None, None, kinetics.modes_assume)
-    found = solve_states(kinetics)
-    chosen = found[state] if state < len(found) else None
+    states = solve_states(kinetics)
+    chosen = states[state] if state < len(states) else None
     varies = any(rate.has(letter) for rate in kinetics.rates)
     if chosen is not None and not chosen.free:
         closed = chosen.how == EXACT and all(_is_plain(v) for v in chosen.point.values())
         if closed or not varies:
             return StateBranch(chosen, None, chosen.assumes)
     if not varies:
-        raise NotApplicable(f"no steady state with the number {state} was found; {found.reason}")
+        raise NotApplicable(f"no steady state with the number {state} was found; {states.reason}")
     return StateBranch(None, state, kinetics.assumes)
 
 
@@ -350,8 +349,8 @@ class _Family:
 
     def eigenvalues(self, modes: Any, values: Any) -> np.ndarray:
         """(*shape, size), the one with the largest real part first."""
-        found = np.linalg.eigvals(self.matrices(modes, values)).astype(complex)
-        return np.take_along_axis(found, np.argsort(-found.real, axis=-1, kind="stable"), axis=-1)
+        values_of = np.linalg.eigvals(self.matrices(modes, values)).astype(complex)
+        return np.take_along_axis(values_of, np.argsort(-values_of.real, axis=-1, kind="stable"), axis=-1)
 
     def growth(self, modes: Any, values: Any) -> np.ndarray:
         return self.eigenvalues(modes, values)[..., 0].real
@@ -412,8 +411,8 @@ def _kind(family: _Family, modes: np.ndarray, value: float) -> str:
     growing = int((at_zero.real > TOLERANCE).sum())
     if growing:
         return HOPF if growing % 2 == 0 else UNSTABLE
-    found = family.eigenvalues(modes, value)
-    best = found[int(found[:, 0].real.argmax()), 0]
+    eigenvalues = family.eigenvalues(modes, value)
+    best = eigenvalues[int(eigenvalues[:, 0].real.argmax()), 0]
     if best.real <= 0:
         return STABLE if at_zero[0].real < -TOLERANCE else MARGINAL
     alone = family.matrices(modes, value) - family.matrices(0.0, value)
@@ -541,15 +540,15 @@ def _on_range(kinetics: Kinetics, letter: sp.Symbol, branch: StateBranch, to: sp
     answers = [_at(kinetics, letter, branch, between(a, b), to) for a, b in itertools.pairwise(edges)]
     regions: list[tuple[sp.Expr, sp.Expr, str]] = []
     thresholds: list[Threshold] = []
-    for (low, high), found in zip(itertools.pairwise(edges), answers, strict=True):
-        if regions and regions[-1][2] == found:
-            regions[-1] = (regions[-1][0], high, found)
+    for (low, high), kind in zip(itertools.pairwise(edges), answers, strict=True):
+        if regions and regions[-1][2] == kind:
+            regions[-1] = (regions[-1][0], high, kind)
             continue
-        if regions and (regions[-1][2] in PATTERNS) != (found in PATTERNS):
-            at_rest = {regions[-1][2], found} & {*CALM, ANTI}
+        if regions and (regions[-1][2] in PATTERNS) != (kind in PATTERNS):
+            at_rest = {regions[-1][2], kind} & {*CALM, ANTI}
             mode = branch.critical_mode(kinetics, letter, low, to) if at_rest else 0.0
-            thresholds.append(Threshold(low, mode, regions[-1][2], found, is_exact))
-        regions.append((low, high, found))
+            thresholds.append(Threshold(low, mode, regions[-1][2], kind, is_exact))
+        regions.append((low, high, kind))
     if not is_exact:
         _confirm(thresholds, lambda value: _at(kinetics, letter, branch, value, to))
     if not is_exact:
@@ -570,8 +569,8 @@ def _admissible(letter: sp.Symbol) -> tuple[sp.Expr, sp.Expr]:
 
 def _at(kinetics: Kinetics, letter: sp.Symbol, branch: StateBranch, value: sp.Rational, to: sp.Expr) -> str:
     """The kind of instability at one value of the coefficient."""
-    found = _relation_at(kinetics, letter, branch, value, to)
-    return found if isinstance(found, str) else found.outcome
+    relation = _relation_at(kinetics, letter, branch, value, to)
+    return relation if isinstance(relation, str) else relation.outcome
 
 
 def _relation_at(
@@ -663,6 +662,6 @@ def _confirm(thresholds: Sequence[Threshold], kind_at: Callable[[sp.Rational], s
 def _on_modes(kinetics: Kinetics, letter: sp.Symbol, branch: StateBranch, spectrum: ModeSpectrum) -> Thresholds:
     lower, upper = _admissible(letter)
     changes, regions = mode_changes(kinetics, letter, branch, spectrum, (lower, upper))
-    found = tuple(Threshold(sp.Float(c, 17), mode, below, above, False) for c, mode, below, above in changes)
+    thresholds = tuple(Threshold(sp.Float(c, 17), mode, below, above, False) for c, mode, below, above in changes)
     note = f"{spectrum.source}; thresholds in double precision"
-    return Thresholds(letter.name, found, regions, False, note, branch.assumes)
+    return Thresholds(letter.name, thresholds, regions, False, note, branch.assumes)

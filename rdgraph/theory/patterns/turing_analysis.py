@@ -11,15 +11,16 @@ import sympy as sp
 from rdgraph.answers import Answer, Status, certainty
 from rdgraph.errors import InvalidArgument, NotApplicable, Undecided
 from rdgraph.language.answer_symbols import lam, public
+from rdgraph.reals.branches import STEPS
 from rdgraph.reals.budget import within_budget
 from rdgraph.reals.domain import NEGATIVE, POSITIVE, ZERO, Domain
 from rdgraph.reals.enclosure import holds as holds_at
+from rdgraph.reals.enclosure import sign_of
 from rdgraph.reals.judge import Possibility, possible
 from rdgraph.reals.maxima import tidy
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
 from rdgraph.theory.patterns.bands import characteristic, hurwitz_determinants
-from rdgraph.theory.patterns.critical_ratios import check_slopes
 from rdgraph.theory.patterns.dispersion import END
 from rdgraph.theory.patterns.kinetics import Kinetics, system_kinetics
 from rdgraph.theory.patterns.linearisation import (
@@ -32,11 +33,141 @@ from rdgraph.theory.patterns.linearisation import (
     ConditionSet,
     Linearisation,
 )
-from rdgraph.theory.patterns.state_choice import numbered, state_at
-from rdgraph.theory.patterns.states import EXACT, SteadyState
-from rdgraph.theory.patterns.steady_states import solve_states
+from rdgraph.theory.patterns.states import EXACT, SteadyState, shown
+from rdgraph.theory.patterns.steady_states import numbered, solve_states, state_at
 from rdgraph.vocabulary.exact_numbers import exact_number
 from rdgraph.wording import html_table
+
+# ---------------------------------------------------------------------- rate kinks
+# Kinks of rates at constant states, as relu and abs have them at zero: there is no linearisation there.
+
+
+def check_slopes(kinetics: Kinetics, state: SteadyState | None, matrix: sp.Matrix) -> None:
+    """Refuse a state, or without one all of them, where a rate has no slope, or may have none for some coefficients."""
+    if matrix.has(sp.zoo, sp.nan, sp.oo):
+        raise NotApplicable(f"no linearisation: a rate has no slope at {state or 'states equal in all nodes'}")
+    for kink in sorted(kinetics.matrix.atoms(*STEPS), key=str):
+        if state is None:
+            at_it = [sp.Eq(e, 0, evaluate=False) for e in (*kinetics.rates, kink.args[0]) if e != 0]
+            is_apart = kinetics.domain.where(*at_it).is_empty()
+        else:
+            is_apart = sp.simplify(kink.args[0].xreplace(dict(state.point))).is_nonzero is True
+        if not is_apart:
+            where = state or "all steady states"
+            raise NotApplicable(f"no linearisation at {where} for all coefficients: the slope {kink} may jump there")
+
+
+# ---------------------------------------------------------------------- critical ratio
+@dataclass(frozen=True, repr=False)
+class CriticalRatio(Answer):
+    """Patterns form on (0, oo) exactly where diffusivity(inhibitor)/diffusivity(activator) > value."""
+
+    value: sp.Expr
+    activator: str
+    inhibitor: str
+    state: SteadyState | None
+
+    @property
+    def status(self) -> Status:
+        """proved where the steady state is exact, bounded where it is enclosed."""
+        return Status.PROVED if self.state is None or self.state.how == EXACT else Status.BOUNDED
+
+    @property
+    def reason(self) -> str:
+        """Where the ratio comes from."""
+        return "the larger root d of (d J_ii + J_kk)^2 = 4 d det J, with the Jacobian J at the steady state"
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.inhibitor} must spread more than {shown(self.value)} times as fast as {self.activator}"
+            f" ({float(self.value):.6g}), for lam in (0, oo)"
+        )
+
+    def _repr_html_(self) -> str:
+        return html_table("critical ratio of diffusivities", [(f"{self.inhibitor}/{self.activator}", str(self))])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The ratio as text and number."""
+        return {
+            "value": str(self.value), "status": str(self.status), "number": float(self.value),
+            "activator": self.activator, "inhibitor": self.inhibitor,
+            "state": None if self.state is None else self.state.to_dict(),
+        }  # fmt: skip
+
+
+@reads_system
+@within_budget()
+def critical_ratio(
+    system: System, values: Mapping[str, Any] | None = None, state: int | Mapping[str, Any] = 0
+) -> CriticalRatio:
+    """The ratio of the diffusivities of two fields beyond which patterns form, for lam of any size.
+
+    With the Jacobian J at the steady state, activator i and inhibitor k, it is the larger root d of
+    (d J_ii + J_kk)^2 = 4 d det J. The diffusivities themselves need no values.
+
+    Args:
+        system: two fields that diffuse, each by a multiple of its own L@u.
+        values: numbers for the coefficients of the reaction.
+        state: which of `steady_states(system, values)`, or the values of the fields.
+
+    Returns:
+        The ratio, exact where the steady state is.
+
+    Raises:
+        NotApplicable: not two diffusing fields, or no ratio makes patterns.
+        InvalidArgument: values are missing, or there is no such state.
+
+    >>> import rdgraph as rd
+    >>> s = rd.parse("u' = a - (b + 1)*u + u**2*v - Du*L@u; v' = b*u - u**2*v - Dv*L@v")
+    >>> rd.patterns.critical_ratio(s, {"a": 2, "b": 2.25}).value
+    16
+    """
+    return ratio_of(system_kinetics(system).at(values), state)
+
+
+def ratio_of(kinetics: Kinetics, state: int | Mapping[str, Any] = 0) -> CriticalRatio:
+    """The critical ratio of a kinetics."""
+    if kinetics.matrix.has(sp.nan):
+        raise NotApplicable("no linearisation: a rate has a kink at every state that is the same in all nodes")
+    moved = -kinetics.transport / lam
+    if len(kinetics.fields) != 2 or not moved.is_diagonal() or moved.applyfunc(sp.cancel).has(lam, *kinetics.letters):
+        raise NotApplicable("expected two fields, each with a diffusion of its own, as in -Du*L@u and -Dv*L@v")
+    for name, entry in zip(kinetics.fields, moved.diagonal(), strict=True):
+        if kinetics.domain.sign(entry) is not POSITIVE:
+            raise NotApplicable(
+                f"expected two fields that diffuse, as in -Du*L@u with Du > 0, got {name} with the diffusivity "
+                f"{public(entry)}, which is not proved to be positive; assume it, or give it a number"
+            )
+    steady = None if kinetics.is_linear else state_at(kinetics, state)
+    jacobian = kinetics.jacobian if steady is None else kinetics.jacobian.xreplace(dict(steady.point))
+    check_slopes(kinetics, steady, jacobian)
+    unset = jacobian.free_symbols
+    if unset:
+        raise InvalidArgument(
+            f"expected values for the coefficients of the reaction, got none for {sorted(map(str, unset))}"
+        )
+    trace, determinant = jacobian.trace(), jacobian.det()
+    if sign_of(sp.sympify(trace)) != -1 or sign_of(sp.sympify(determinant)) != 1:
+        raise NotApplicable(
+            "the steady state is not proved to be stable where all nodes agree, so no ratio is critical"
+        )
+    signs = [sign_of(sp.sympify(jacobian[i, i])) for i in range(2)]
+    if None in signs:
+        raise Undecided("whether a field activates itself could not be told")
+    if 1 not in signs:
+        raise NotApplicable("no ratio of diffusivities makes patterns: no field activates itself")
+    active = signs.index(1)
+    a, cross = jacobian[active, active], jacobian[0, 1] * jacobian[1, 0]
+    value = (determinant - cross + 2 * sp.sqrt(-determinant * cross)) / a**2
+    return CriticalRatio(_tidy(value), kinetics.fields[active], kinetics.fields[1 - active], steady)
+
+
+def _tidy(value: sp.Expr) -> sp.Expr:
+    return sp.radsimp(sp.sqrtdenest(value)) if not value.has(sp.CRootOf) else value
+
 
 # ---------------------------------------------------------------------- turing conditions
 # Turing's conditions: when a steady state that is stable where all nodes agree is unstable on a graph.
@@ -83,33 +214,33 @@ class SymbolicGrowth:
         if self.size == 1:
             return self._of_one_field()
         stable, damped, band = self.stable_at_zero(), self.damped_transport(), self.stationary_band()
-        found = {TURING: self.judged(ConditionSet(TURING, (*stable, *damped, *band)))}
+        sets = {TURING: self.judged(ConditionSet(TURING, (*stable, *damped, *band)))}
         if self.size > 2:
             wave = self.judged(ConditionSet(WAVE, (*stable, *damped, *self.oscillating_band())))
-            found[WAVE] = self._doubted(wave, self.matrix, (*stable, *damped))
-        found[HOPF] = self._doubted(self.judged(ConditionSet(HOPF, self.hopf())), self.constant)
+            sets[WAVE] = self._doubted(wave, self.matrix, (*stable, *damped))
+        sets[HOPF] = self._doubted(self.judged(ConditionSet(HOPF, self.hopf())), self.constant)
         others = (*self.oscillates_at_zero(), *damped, *band)
         both = self.judged(ConditionSet(TURING_HOPF, (*self.hopf(), *others)))
-        found[TURING_HOPF] = self._doubted(both, self.constant, others)
-        return found
+        sets[TURING_HOPF] = self._doubted(both, self.constant, others)
+        return sets
 
-    def _doubted(self, found: ConditionSet, matrix: sp.Matrix, others: tuple[Condition, ...] = ()) -> ConditionSet:
+    def _doubted(self, conditions: ConditionSet, matrix: sp.Matrix, others: tuple[Condition, ...] = ()) -> ConditionSet:
         """A set that is impossible only where no Hurwitz determinant can vanish while none is negative.
 
         From four fields on a pair of eigenvalues can grow with all determinants zero, as those of s^4 + 1; with fewer,
         one that vanishes leaves nothing that grows, or comes with a negative one.
         """
-        if found.outcome != IMPOSSIBLE or self.size < 4:
-            return found
+        if conditions.outcome != IMPOSSIBLE or self.size < 4:
+            return conditions
         *minors, last = (sp.expand(x) for x in hurwitz_determinants(characteristic(matrix)))
         vanishing = sp.Or(*(sp.Eq(minor, 0, evaluate=False) for minor in minors))
         signs = [sp.Ge(minor, 0, evaluate=False) for minor in minors if minor != 0]
         asked = [vanishing, *signs, sp.Gt(last, 0, evaluate=False), *(c.inner for c in others)]
         in_range = self.in_range if any(sp.sympify(c).has(lam) for c in asked) else ()
         if possible(*self.domain.conditions, *in_range, *asked).outcome is Possibility.IMPOSSIBLE:
-            return found
+            return conditions
         reason = "no Hurwitz determinant is negative, but one may vanish, which tells nothing of four fields or more"
-        return replace(found, outcome=Status.UNDECIDED, reason=reason)
+        return replace(conditions, outcome=Status.UNDECIDED, reason=reason)
 
     def _of_one_field(self) -> dict[str, ConditionSet]:
         growing = self.judged(ConditionSet(ANTI, self.amplifying_transport()))
@@ -209,15 +340,15 @@ class SymbolicGrowth:
 
     def _parabola(self, a: sp.Expr, b: sp.Expr, c: sp.Expr) -> tuple[Condition, ...]:
         """a lam^2 - b lam + c < 0 for some lam in (0, to], with a > 0 and, where all nodes agree, c > 0."""
-        found = [
+        conditions = [
             Condition("activation", self.above(b)),
             Condition("discriminant", self.above(b**2 - 4 * a * c)),
         ]
         if self.to.is_finite:
             at_end = self.below(a * self.to**2 - b * self.to + c)
             before = self.below(b - 2 * a * self.to)
-            found.append(Condition(f"band meets (0, {self.to}]", sp.Or(at_end, before)))
-        return tuple(found)
+            conditions.append(Condition(f"band meets (0, {self.to}]", sp.Or(at_end, before)))
+        return tuple(conditions)
 
     def oscillating_band(self) -> tuple[Condition, ...]:
         """An even number of eigenvalues of P(lam) grows for some lam."""
@@ -232,13 +363,13 @@ class SymbolicGrowth:
         if not expression.free_symbols or not expression.is_rational_function():
             return expression
         top, bottom = sp.fraction(sp.cancel(sp.together(expression)))
-        kept = sp.S.One
+        product = sp.S.One
         for part in (top, bottom):
             content, factors = sp.factor_list(part)
-            kept *= sp.sign(content) * sp.Mul(*(self._sign_of_power(base, times) for base, times in factors))
-        if sp.expand(kept) == 0:
+            product *= sp.sign(content) * sp.Mul(*(self._sign_of_power(base, times) for base, times in factors))
+        if sp.expand(product) == 0:
             return sp.S.Zero
-        return min((tidy(sp.expand(kept)), self._unexpanded(expression)), key=lambda e: (e.count_ops(), str(e)))
+        return min((tidy(sp.expand(product)), self._unexpanded(expression)), key=lambda e: (e.count_ops(), str(e)))
 
     def _sign_of_power(self, base: sp.Expr, times: int) -> sp.Expr:
         """A short expression with the sign of base**times."""
@@ -270,7 +401,7 @@ class SymbolicGrowth:
         # What is asked for every lam holds at the one that is looked for too: without it there is none either.
         ruling = possible(*self.domain.conditions, *with_lam, *asked)
         if ruling.outcome is Possibility.IMPOSSIBLE:
-            return replace(conditions, outcome=IMPOSSIBLE, reason="the judge proves that no values satisfy them")
+            return replace(conditions, outcome=IMPOSSIBLE, reason="proved: no coefficients satisfy the conditions")
         weak = [c for c in conditions.conditions if c.scope == EVERY_LAM or not c.is_sufficient]
         if ruling.outcome is Possibility.POSSIBLE and not weak:
             example = {str(x): value for x, value in (ruling.point or {}).items()}
@@ -367,9 +498,9 @@ class Turing(Answer):
         numbers = {known[key]: exact_number(value, key) for key, value in values.items() if key in known}
         if self.at_every_state:
             numbers |= dict(state_at(kinetics, state).point)
-        left = {x for c in chosen.conditions for x in c.inner.free_symbols} - set(numbers) - {lam}
-        if left:
-            raise InvalidArgument(f"expected values for all coefficients, got none for {sorted(map(str, left))}")
+        unset = {x for c in chosen.conditions for x in c.inner.free_symbols} - set(numbers) - {lam}
+        if unset:
+            raise InvalidArgument(f"expected values for all coefficients, got none for {sorted(map(str, unset))}")
         if self.state is not None and not all(holds_at(c.xreplace(numbers)) for c in self.state.conditions):
             return False
         if not all(condition.holds_at(numbers, self.to) for condition in chosen.conditions):
@@ -401,8 +532,8 @@ class Turing(Answer):
     def _rows(self) -> list[tuple[str, str]]:
         where = str(self.state) if self.state else "every one" if self.at_every_state else "any: the system is linear"
         rows = [("steady state", where), ("range of lam", f"(0, {self.to}{']' if self.to.is_finite else ')'}")]
-        for name, found in self.sets.items():
-            text = str(found)
+        for name, conditions in self.sets.items():
+            text = str(conditions)
             rows.append((name, text.removeprefix(f"{name} ")))
         return [*rows, ("assumes", self.assumes)]
 
@@ -413,7 +544,7 @@ class Turing(Answer):
             "status": str(self.status),
             "state": None if self.state is None else self.state.to_dict(),
             "symbol": [[str(entry) for entry in row] for row in self.symbol.tolist()],
-            "sets": {name: found.to_dict() for name, found in self.sets.items()},
+            "sets": {name: conditions.to_dict() for name, conditions in self.sets.items()},
             "range": [0, str(self.to)],
             "assumes": self.assumes,
         }
@@ -442,7 +573,7 @@ def turing(system: System, state: int | Mapping[str, Any] = 0, *, to: Any = END)
     >>> s = rd.parse("u' = a - u + u**2*v - Du*L@u; v' = b - u**2*v - Dv*L@v")
     >>> answer = rd.turing(s, to=sp.oo)
     >>> answer.outcome, answer.conditions["activation"]
-    ('possible', ...)
+    ('possible', -Du*(a + b)**3 - Dv*(a - b) > 0)
     >>> rd.turing("F").outcome
     'impossible'
     """
@@ -476,10 +607,10 @@ def _closed_state(kinetics: Kinetics, state: int | Mapping[str, Any]) -> SteadyS
         return None
     if isinstance(state, Mapping):
         return state_at(kinetics, state)
-    found = solve_states(kinetics)
-    if not found.states and state == 0:
+    states = solve_states(kinetics)
+    if not states.states and state == 0:
         return None
-    chosen = numbered(found, state)
+    chosen = numbered(states, state)
     return chosen if chosen.how == EXACT and not chosen.free else None
 
 

@@ -310,7 +310,7 @@ def test_an_epoch_of_different_equations_can_be_recorded(lines: tuple[str, ...],
 
 
 def test_a_network_of_another_kind_is_left_as_it_is() -> None:
-    from gread.zoo.grand import GrandSettings
+    from gread.zoo.equation_networks import GrandSettings
 
     config = Config(GrandSettings(**SMALL, method="euler", step=1.0))
     assert not shares_batches(replace(config.gread, reaction="BS"))

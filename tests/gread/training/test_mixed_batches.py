@@ -26,8 +26,7 @@ from gread.tuning.candidates import Candidate
 from gread.tuning.successive_halving import HalvedRound, Rungs, halving_options
 from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.language.tree import Kind
-from rdgraph.run.solvers.flow_coefficients import Schedule
-from rdgraph.run.solvers.member_schedules import Schedules
+from rdgraph.run.solvers.schedules import Schedule, Schedules
 from rdgraph.systems.catalogue import catalogue
 
 #: A member in a batch and alone: the same to the rounding of single precision, through all epochs.

@@ -13,8 +13,8 @@ from torch import Tensor
 import rdgraph as rd
 from rdgraph.graphs.operator import Operator
 from rdgraph.graphs.twin_quotient import Quotient
-from rdgraph.run.solvers.flow_coefficients import Schedule
 from rdgraph.run.solvers.polynomial_flow import LinearFlow, apply_on_quotient, apply_polynomial
+from rdgraph.run.solvers.schedules import Schedule
 from rdgraph.testing import adjacency
 from tests.property_examples import examples
 

@@ -94,7 +94,7 @@ def test_the_radius_of_a_weighted_graph():
 
 def test_a_degree_and_a_normalisation_exclude_each_other():
     op = operator("row")
-    with pytest.raises(InvalidArgument, match="no degree beside the normalisation row"):
+    with pytest.raises(InvalidArgument, match="no degree with the normalisation row"):
         op.with_weights(op.weights, "row", torch.ones(9, 1, dtype=F64))
     with pytest.raises(InvalidArgument, match="expected degrees"):
         Operator(op.pattern, op.weights, "none")

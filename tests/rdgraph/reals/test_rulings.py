@@ -11,9 +11,10 @@ import sympy as sp
 
 from rdgraph.errors import AssumptionError, Undecided
 from rdgraph.reals import judge
+from rdgraph.reals.basis import watched
 from rdgraph.reals.budget import limited
 from rdgraph.reals.domain import Domain, Sign
-from rdgraph.reals.judge import Possibility, always, possible, recorded, remembered, statistics, watched
+from rdgraph.reals.judge import Possibility, always, possible, recorded, remembered, statistics
 from tests.naming import shown
 
 A, B = sp.symbols("a b", positive=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import time
 from typing import Any
 
@@ -48,7 +49,7 @@ def test_nonlinear_runs_are_not_called_safe_for_all_states() -> None:
             state = state + 0.25 * evaluate(rd.catalogue["AC"].expression, values | {"H": state})
     assert not np.isfinite(state).all()
     stepped = rd.preflight("AC", normalisation="row", T=1, method="rk4", step=0.1, values={"alpha": 1, "beta": 1})
-    assert stepped.verdict.startswith("safe if step 1/10 <= 2.7852/(3*R**2 + 1) as long as |h| <= R")
+    assert stepped.verdict.startswith("safe if step 1/10 <= 2.785/(3*R**2 + 1) as long as |h| <= R")
 
 
 def test_functions_of_neighbours_are_judged_without_their_operators() -> None:
@@ -83,6 +84,29 @@ def test_bounds_on_the_growth_of_errors_are_no_stability() -> None:
     assert "errors grow" in finding(report, "step").text
     damped = rd.preflight("-2*H + sin(A@H)", normalisation="row", T=1, method="euler", step=0.1)
     assert damped.outcome.startswith("safe")
+
+
+def test_a_step_beyond_its_limit_is_not_called_safe_by_its_reason() -> None:
+    """Below the verdict "exceeds the limit" the reason says that it holds up to the limit only."""
+    one = {"alpha": 1, "beta": 1}
+    step = finding(rd.preflight("BS", T=40, method="euler", step=1, values=one), "step")
+    assert step.outcome == "problem"
+    assert step.reason.startswith("only up to the limit")
+    below = finding(rd.preflight("BS", T=40, method="euler", step=0.25, values=one), "step")
+    assert below.outcome == "ok"
+    assert "only" not in below.reason
+
+
+def test_the_page_of_several_fields_begins_with_their_equations() -> None:
+    from rich.console import Console
+
+    from studies.cli.printed_pages import report_page
+
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(report_page(rd.preflight("u' = 1 - u; v' = u - v", T=4)))
+    text = console.export_text()
+    assert "u' = 1 - u" in text
+    assert "dH/dt" not in text
 
 
 def test_graph_refines_the_bounds() -> None:
@@ -257,7 +281,7 @@ def test_a_box_that_takes_too_long_leaves_the_run_undecided(monkeypatch: pytest.
     def late(run: object) -> None:
         raise Undecided("time ran out after 1.5 s")
 
-    monkeypatch.setattr(safety_checks, "kept_box", late)
+    monkeypatch.setattr(safety_checks, "invariant_box_of", late)
     (found,) = safety_checks.safety(read_run("F", "row", 5, "euler", 0.1, None, None))
     assert found.outcome == UNKNOWN
     assert "whether a box keeps others is undecided: time ran out after 1.5 s" in found.text

@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 import rdgraph as rd
 from rdgraph.errors import NotApplicable
 from rdgraph.language.reader import start_of
-from rdgraph.reports.plain_words import coupling_words
+from rdgraph.reports.coupling_words import coupling_words
 from rdgraph.systems.system import System
 from rdgraph.testing import field_systems
 from tests.property_examples import examples

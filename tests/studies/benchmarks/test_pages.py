@@ -240,7 +240,7 @@ def test_the_page_proves_the_chosen_equations_and_shows_sizes() -> None:
     ]
     text = PAGES["discovered"].text(found, {"rows": []})
     assert "- symbol: alpha\\*lam" in text
-    assert "- Lipschitz bound: 2\\*Abs(alpha)" in text
+    assert "- Lipschitz bound: 2\\*|alpha|" in text
     assert "- existence: global" in text
     assert (
         "| texas | 1 | `alpha*L@H` | 81.00 | 80.00 [78.63, 81.37] | yes |" in text

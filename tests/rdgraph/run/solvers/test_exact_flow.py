@@ -58,7 +58,9 @@ def filters(generator: list[Any], time: Any, source: list[Any] = (), flow: bool 
     p, s = rows[: len(generator)], rows[len(generator) :]
     time = time.reshape(-1)
     empty = time.new_empty((0, len(time)))
-    return Filters(torch.stack(p), torch.stack(s) if s else empty, time, 0 * time, 0 * time + 1, flow)
+    source = torch.stack(s) if s else empty
+    centre, radius = 0 * time, 0 * time + 1
+    return Filters(torch.stack(p)[:, None, None], source[:, None, None], time, centre, radius, 2.0, flow)
 
 
 def test_chebyshev_coefficients_of_diffusion_are_bessel_functions() -> None:

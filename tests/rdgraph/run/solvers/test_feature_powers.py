@@ -16,8 +16,8 @@ from scipy.sparse import csr_array
 import rdgraph as rd
 from rdgraph.errors import FileError, InvalidArgument, NotApplicable, UnknownName
 from rdgraph.run.solvers import feature_powers
-from rdgraph.run.solvers.flow_coefficients import Schedule
 from rdgraph.run.solvers.polynomial_flow import LinearFlow
+from rdgraph.run.solvers.schedules import Schedule
 
 NODES, FEATURES, DEGREE = 12, 5, 6
 

@@ -13,10 +13,10 @@ import rdgraph as rd
 from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.graphs.operator import Operator
 from rdgraph.run.lowering.coefficients import valued_letters
-from rdgraph.run.solvers.flow_coefficients import Schedule
 from rdgraph.run.solvers.linear_part import linear_part
 from rdgraph.run.solvers.member_equations import CoefficientTable, MemberEquations, MemberField, Spreading
 from rdgraph.run.solvers.polynomial_flow import LinearFlow
+from rdgraph.run.solvers.schedules import Schedule
 from rdgraph.systems.equation_terms import terms_of_system
 from tests.equations import random_numbers
 

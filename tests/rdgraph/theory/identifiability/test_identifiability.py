@@ -18,9 +18,8 @@ from rdgraph.language.tree import Kind
 from rdgraph.systems.system import System
 from rdgraph.testing import systems
 from rdgraph.theory.equality import dense_oracle as dense
-from rdgraph.theory.identifiability.entries import ALONE, ROOT, FieldEntries, certain_rank, descendants
+from rdgraph.theory.identifiability.entries import ALONE, ROOT, FieldEntries, certain_rank, descendants, forms
 from rdgraph.theory.identifiability.examination import gauges
-from rdgraph.theory.identifiability.form import forms
 from rdgraph.theory.identifiability.question import identify
 from tests.property_examples import examples
 

@@ -9,7 +9,7 @@ from matplotlib.patches import Rectangle
 
 import rdgraph as rd
 from rdgraph.errors import InvalidArgument
-from rdgraph.theory.patterns.dispersion_figure import dispersion_curves, dispersion_figure, drawn_end
+from rdgraph.theory.patterns.dispersion import dispersion_curves, dispersion_figure, drawn_end
 
 SCHNAKENBERG = "u' = a - u + u**2*v - Du*L@u; v' = b - u**2*v - Dv*L@v"
 VALUES = {"a": 0.1, "b": 0.9, "Du": 0.02, "Dv": 1}

@@ -11,7 +11,7 @@ import sympy as sp
 
 import rdgraph as rd
 from rdgraph.errors import InvalidArgument, NotApplicable
-from rdgraph.theory.patterns import state_choice, turing_analysis
+from rdgraph.theory.patterns import steady_states, turing_analysis
 from rdgraph.theory.patterns.states import SteadyStates
 from rdgraph.theory.patterns.steady_states import solve_states
 
@@ -45,7 +45,7 @@ def test_steady_states_are_solved_once(monkeypatch: pytest.MonkeyPatch) -> None:
         asked.append(given)
         return solve_states(*given)
 
-    for module in (state_choice, turing_analysis):
+    for module in (steady_states, turing_analysis):
         monkeypatch.setattr(module, "solve_states", counted)
     assert rd.turing(SCHNAKENBERG, to=sp.oo).outcome == "possible"
     assert len(asked) == 1

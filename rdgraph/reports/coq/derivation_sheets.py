@@ -1,0 +1,173 @@
+"""M1 in Coq: the derivation of blurring-sharpening line by line, its "limit", its factors, and Turing patterns."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+
+import sympy as sp
+
+from rdgraph.language.answer_symbols import public
+from rdgraph.language.normal_form import H
+from rdgraph.reports.coq.coq_text import matrix_text, real_text
+from rdgraph.reports.coq.sheets import Library, Theorem, sheet
+from rdgraph.reports.coq.theorem_kinds import (
+    SPACE,
+    chain_step,
+    operator_identity,
+    real_function,
+    real_theorem,
+    right_hand_side,
+)
+from rdgraph.systems.catalogue import catalogue
+from rdgraph.systems.parser import parse
+from rdgraph.theory.equality.derivations import derivation
+from rdgraph.theory.filters import symbol
+
+alpha, beta, lam, tau, h = sp.symbols("alpha beta lam tau h")
+
+
+def derivation_steps(name: str) -> Iterable[Theorem]:
+    """A theorem for every step of a shipped derivation, its definitions as hypotheses; L is laplacian A."""
+    chain = derivation(name)
+    defined = dict(h.replace(" ", "").split("=", 1) for h in chain.hypotheses)
+    if defined.pop("L") != "I-A":
+        raise ValueError(f"the derivation {name} has another L than I - A")
+    title = name.replace("-", "_")
+    for number, (left, right) in enumerate(itertools.pairwise(chain.lines), start=1):
+        yield chain_step(f"{title}_{number}", left, right, fields=defined)
+
+
+@sheet("M1.1", Library.OPERATORS)
+def blurring_step() -> Iterable[Theorem]:
+    yield from derivation_steps("bs-blur")
+
+
+@sheet("M1.2", Library.OPERATORS)
+def full_derivation() -> Iterable[Theorem]:
+    yield from derivation_steps("bs-appendix")
+    yield from derivation_steps("bs-main")
+
+
+@sheet("M1.3", Library.OPERATORS)
+def difference_equation() -> Iterable[Theorem | str]:
+    yield from derivation_steps("bs-difference")
+    yield right_hand_side("BS")
+    yield chain_step("right_side_is_minus_L_squared", derivation("bs-difference").lines[-1], "-L@L@H")
+    yield chain_step("products_commute", "A@L@H", "L@A@H")
+    yield chain_step("both_are_A_minus_A_squared", "A@L@H", "(A - A@A)@H")
+    at = "(BS alpha beta A H)"
+    closed = matrix_text("(beta - alpha)*L@H - beta*L@L@H")
+    yield operator_identity("blurring_sharpening_in_L", at, closed, scalars="alpha beta", unfold=["BS"])
+    bilaplacian = matrix_text("-alpha*L@L@H")
+    yield operator_identity(
+        "equal_coefficients", at, bilaplacian, scalars="alpha beta", given="beta = alpha", unfold=["BS"]
+    )
+
+
+@sheet("M1.4", Library.REALS)
+def limit() -> Iterable[Theorem | str]:
+    """Taken literally, the limit leaves the state 0 alone; one step is not the flow; two substeps cancel at first order."""
+    yield real_function("difference", symbol(parse(derivation("bs-difference").lines[-1])), "lam")
+    yield Theorem(
+        "literal_limit_keeps_only_zero",
+        "forall (x : R -> R) (lam t : R), 0 < lam -> continuous x t -> "
+        "(forall h, 0 < h -> x (t + h) - x t = difference lam * x t) -> x t = 0",
+        """intros x lam t lam0 C E. destruct (Req_dec (x t) 0) as [z | nz]; [exact z | exfalso].
+assert (e0 : 0 < lam ^ 2 * Rabs (x t)) by (apply Rmult_lt_0_compat; [nra | apply Rabs_pos_lt; exact nz]).
+destruct (C _ (locally_ball (x t) (mkposreal _ e0))) as [[d pd] near].
+assert (B : ball (x t) (mkposreal _ e0) (x (t + d / 2))) by (apply near; apply Rabs_lt_between'; simpl; lra).
+change (Rabs (x (t + d / 2) - x t) < lam ^ 2 * Rabs (x t)) in B. rewrite E in B by lra.
+assert (Rabs (difference lam * x t) = lam ^ 2 * Rabs (x t)); [| lra].
+unfold difference. rewrite Rabs_mult. f_equal. rewrite Rabs_left; nra.""",
+    )
+    yield Theorem(
+        "one_step_is_not_the_flow",
+        "1 + difference 2 <> exp (difference 2)",
+        "pose proof (exp_pos (difference 2)) as P. unfold difference in *. lra.",
+    )
+    substeps = sp.expand((1 + h * lam) * (1 - h * lam))
+    yield real_theorem(
+        "substeps_of_size_h", "h lam", "", f"(1 + h * lam) * (1 - h * lam) = {real_text(substeps)}", "intros. ring."
+    )
+    yield real_theorem(
+        "substeps_have_no_first_order_term", "lam", "", "is_derive (fun h => (1 + h * lam) * (1 - h * lam)) 0 0",
+        "intros. auto_derive; [exact I | ring].",
+    )  # fmt: skip
+
+
+@sheet("M1.5", Library.OPERATORS)
+def euler_factors() -> Iterable[Theorem | str]:
+    yield right_hand_side("BS")
+    yield Theorem(
+        "euler_step_blurs_then_sharpens",
+        f"{SPACE} (alpha beta tau s b : R), tau * beta = s * b -> tau * alpha = s * b - s + b -> "
+        "H + tau *: BS alpha beta A H = (1%:M + s *: laplacian A) *m (1%:M - b *: laplacian A) *m H",
+        """move=> R n d A H alpha beta tau s b product difference.
+have -> : tau *: BS alpha beta A H = BS (tau * alpha) (tau * beta) A H by rewrite /BS; operators.
+by rewrite product difference /BS; operators.""",
+    )
+
+
+@sheet("M1.5", Library.REALS)
+def positive_factors() -> Iterable[Theorem | str]:
+    root = sp.sqrt(tau**2 * (beta - alpha) ** 2 + 4 * tau * beta)
+    letters = ("alpha", "beta", "tau")
+    yield real_function("sharpening", (tau * (beta - alpha) + root) / 2, *letters)
+    yield real_function("blurring", (-tau * (beta - alpha) + root) / 2, *letters)
+    at = "sharpening alpha beta tau", "blurring alpha beta tau"
+    given, variables = "0 < beta -> 0 < tau", "alpha beta tau"
+    opening = """intros alpha beta tau beta0 tau0. unfold sharpening, blurring.
+assert (0 < beta * tau) by nra. pose proof (pow2_ge_0 (tau * (beta - alpha))).
+match goal with |- context [sqrt ?y] => set (root := sqrt y); assert (square : root * root = y) by (apply sqrt_sqrt; nra) end."""
+    yield real_theorem("product", variables, given, f"{at[0]} * {at[1]} = tau * beta",
+                       f"{opening}\ntransitivity ((root * root - tau ^ 2 * (beta - alpha) ^ 2) / 4); [field | rewrite square; field].")  # fmt: skip
+    yield real_theorem("difference", variables, given, f"{at[0]} - {at[1]} = tau * (beta - alpha)", f"{opening}\nlra.")
+    yield real_theorem(
+        "both_positive", variables, given, f"0 < {at[0]} /\\ 0 < {at[1]}",
+        "intros alpha beta tau beta0 tau0. pose proof (product alpha beta tau beta0 tau0) as P.\n"
+        "assert (0 < tau * beta) by nra.\n"
+        "assert (S : 0 < sharpening alpha beta tau + blurring alpha beta tau).\n"
+        "{ pose proof (pow2_ge_0 (tau * (beta - alpha))). unfold sharpening, blurring.\n"
+        "  match goal with |- context [sqrt ?y] => assert (0 < sqrt y) by (apply sqrt_lt_R0; nra) end. lra. }\n"
+        "set (s := sharpening _ _ _) in *. set (b := blurring _ _ _) in *. split; nra.",
+    )  # fmt: skip
+
+
+@sheet("M1.6", Library.REALS)
+def turing() -> Iterable[Theorem | str]:
+    """The growth rate of frequency lam around a state h of all nodes, and where it is largest."""
+    for name in ("F", "AC", "Z"):
+        structure = catalogue[name].structure
+        slope = sum((c * (1 - lam) ** k for k, c in structure.generator.items()), sp.diff(structure.reaction, H)).subs(
+            H, h
+        )
+        yield real_function(f"growth_{name}", sp.expand(public(slope)), "alpha", "beta", "h", "lam")
+        yield real_theorem(
+            f"{name}_grows_fastest_at_0", "alpha beta h lam", "0 <= alpha -> 0 <= lam",
+            f"growth_{name} alpha beta h lam <= growth_{name} alpha beta h 0", f"intros. unfold growth_{name}. nra.",
+        )  # fmt: skip
+    for name in ("ST", "FB", "BS"):
+        p = symbol(catalogue[name])
+        yield real_function(f"growth_{name}", p, "alpha", "beta", "lam")
+        yield real_theorem(f"{name}_does_not_damp_constant_states", "alpha beta", "", f"growth_{name} alpha beta 0 = 0",
+                           f"intros. unfold growth_{name}. ring.")  # fmt: skip
+    yield real_theorem("ST_grows_fastest_at_0", "alpha beta lam", "0 <= alpha -> 0 <= lam",
+                       "growth_ST alpha beta lam <= growth_ST alpha beta 0", "intros. unfold growth_ST. nra.")  # fmt: skip
+    yield real_theorem("FB_grows_fastest_at_2", "alpha beta lam", "alpha <= beta -> 0 <= lam <= 2",
+                       "growth_FB alpha beta lam <= growth_FB alpha beta 2", "intros. unfold growth_FB. nra.")  # fmt: skip
+    band = "0 < lam < 1 - alpha / beta"
+    yield real_theorem(
+        "BS_grows_exactly_in_a_band", "alpha beta lam", "0 < alpha < beta -> 0 <= lam",
+        f"(0 < growth_BS alpha beta lam <-> {band})",
+        """intros alpha beta lam [a0 ab] l0. unfold growth_BS.
+replace (1 - alpha / beta) with ((beta - alpha) / beta) by (field; lra).
+set (edge := (beta - alpha) / beta). assert (at_edge : beta * edge = beta - alpha) by (unfold edge; field; lra).
+replace (- beta * (lam ^ 2) + lam * (- alpha + beta)) with (lam * (beta * (edge - lam)))
+  by (rewrite Rmult_minus_distr_l, at_edge; ring).
+split; intros K.
+- destruct (Req_dec lam 0) as [z | nz]; [rewrite z in K; lra |]. split; [lra |].
+  destruct (Rlt_le_dec lam edge) as [ok | no]; [exact ok | exfalso; assert (0 <= lam * (beta * (lam - edge))); [| lra]].
+  apply Rmult_le_pos; [lra | apply Rmult_le_pos; lra].
+- repeat apply Rmult_lt_0_compat; lra.""",
+    )  # fmt: skip

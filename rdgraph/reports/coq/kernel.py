@@ -1,0 +1,140 @@
+"""`coqc` on generated files: does Coq's kernel accept them, and on which axioms does each theorem rest?
+
+`python -m rdgraph.reports.coq.kernel DIR` writes and checks all of them and renews the record of what was checked.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from rdgraph.errors import MissingDependency
+from rdgraph.reports.coq.sheets import Library, Sheet, sheets, write_sheets
+
+#: The axioms of Coq's real numbers and of the standard library's analysis; theorems about matrices use none.
+REAL_AXIOMS = frozenset(
+    {
+        "ClassicalDedekindReals.sig_forall_dec",
+        "ClassicalDedekindReals.sig_not_dec",
+        "FunctionalExtensionality.functional_extensionality_dep",
+        "Classical_Prop.classic",
+    }
+)
+ALLOWED = {Library.OPERATORS: frozenset[str](), Library.RATIONALS: frozenset[str](), Library.REALS: REAL_AXIOMS}
+_CLOSED = "Closed under the global context"
+SECONDS = 300
+
+
+@dataclass(frozen=True)
+class KernelCheck:
+    """coqc's answer about one sheet."""
+
+    sheet: Sheet
+    accepted: bool
+    axioms: frozenset[str]
+    message: str
+    seconds: float
+
+
+def find_coqc() -> str | None:
+    """The path of coqc; None where Coq is not installed."""
+    return shutil.which("coqc")
+
+
+def compile_libraries(folder: Path) -> None:
+    """Compile the libraries in a folder to which `write_sheets` wrote."""
+    for library in Library:
+        code, output = _coqc(folder, library.value)
+        if code != 0:
+            raise MissingDependency(
+                f"coqc rejects the library {library.value}.v: {output.strip()[-300:]}; "
+                "`make coq` installs the versions of Coq and mathcomp it is written for"
+            )
+
+
+def check_sheet(sheet: Sheet, folder: Path) -> KernelCheck:
+    """Run coqc on a written sheet; accepted if it compiles and every theorem rests on allowed axioms alone."""
+    started = time.perf_counter()
+    code, output = _coqc(folder, sheet.name)
+    seconds = time.perf_counter() - started
+    axioms = frozenset(axiom_names(output))
+    if code != 0:
+        return KernelCheck(sheet, False, axioms, output.strip(), seconds)
+    reports = output.count(_CLOSED) + output.count("Axioms:")
+    if reports != len(sheet.theorems):
+        return KernelCheck(sheet, False, axioms, f"{reports} reports for {len(sheet.theorems)} theorems", seconds)
+    extra = axioms - ALLOWED[sheet.library]
+    return KernelCheck(
+        sheet, not extra, axioms, f"further axioms: {', '.join(sorted(extra))}" if extra else "", seconds
+    )
+
+
+def check_sheets(
+    folder: Path, chosen: Sequence[Sheet], *, jobs: int = 2, tell: Callable[[KernelCheck], None] | None = None
+) -> list[KernelCheck]:
+    """Write the sheets and their libraries to a folder and check all of them."""
+    write_sheets(folder, chosen)
+    compile_libraries(folder)
+
+    def check(one: Sheet) -> KernelCheck:
+        result = check_sheet(one, folder)
+        if tell is not None:
+            tell(result)
+        return result
+
+    with ThreadPoolExecutor(jobs) as pool:
+        return list(pool.map(check, chosen))
+
+
+def axiom_names(output: str) -> Iterable[str]:
+    """The names that `Print Assumptions` lists.
+
+    >>> list(axiom_names("Axioms:\\nsig_not_dec : forall P : Prop, {~ ~ P} + {~ P}\\nlong_name\\n  : nat\\n"))
+    ['sig_not_dec', 'long_name']
+    """
+    for block in output.split("Axioms:")[1:]:
+        for line in block.split(_CLOSED)[0].splitlines():
+            if match := re.match(r"([A-Za-z_][\w.']*)(?: :|$)", line):
+                yield match.group(1)
+
+
+def _coqc(folder: Path, name: str) -> tuple[int, str]:
+    coqc = find_coqc()
+    if coqc is None:
+        raise MissingDependency("coqc is not installed; run `make coq`, or install Debian's package coq")
+    command = [coqc, "-q", "-w", "none", "-Q", str(folder), "Rdgraph", str(folder / f"{name}.v")]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return 1, f"coqc took longer than {SECONDS} s"
+    return done.returncode, done.stdout + done.stderr
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Check every sheet in a folder, print a line for each, and renew the record where all were accepted."""
+    from rdgraph.reports.coq.record import write_record
+
+    results = check_sheets(Path(arguments[0]), sheets(), tell=_print_line)
+    rejected = [r for r in results if not r.accepted]
+    print(
+        f"{len(results) - len(rejected)} of {len(results)} files accepted, {sum(r.seconds for r in results):.0f} s of coqc"
+    )
+    if not rejected:
+        write_record()
+    return 1 if rejected else 0
+
+
+def _print_line(result: KernelCheck) -> None:
+    state = "accepted" if result.accepted else f"REJECTED: {result.message}"
+    print(f"{result.sheet.name}: {len(result.sheet.theorems)} theorems, {result.seconds:.1f} s, {state}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

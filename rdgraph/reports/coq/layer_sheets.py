@@ -1,0 +1,360 @@
+"""M2.6, M2.9, M3.6 and M8 in Coq: when one system or layer is another, with computed counter-examples where it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import sympy as sp
+
+from rdgraph.language.tree import Kind
+from rdgraph.reports.coq.coq_text import matrix_text
+from rdgraph.reports.coq.sheets import Library, Theorem, sheet
+from rdgraph.reports.coq.theorem_kinds import (
+    SPACE,
+    coq_name,
+    operator_identity,
+    real_function,
+    real_theorem,
+    refuted,
+    right_hand_side,
+)
+from rdgraph.systems.catalogue import catalogue
+from rdgraph.systems.parser import parse
+from rdgraph.theory.equality.derivations import euler_map
+from rdgraph.theory.filters import symbol
+
+#: Two nodes that see each other: the graph of the counter-examples.
+PAIR: list[list[object]] = [[0, 1], [1, 0]]
+WITH_REACTION = ("F", "AC", "Z", "BS", "ST", "FB", "FB*")
+
+
+def at(name: str, coefficients: str) -> str:
+    """A system's right-hand side at A and H (and H0, where it has one)."""
+    source = " H0" if "H0" in catalogue[name].text else ""
+    return " ".join(f"({coq_name(name)} {coefficients} A{source} H)".split())
+
+
+def same_systems(
+    name: str, left: str, right: str, systems: Iterable[str], *, scalars: str = "", given: str = ""
+) -> Theorem:
+    """Two right-hand sides agree for every A, H, H0 and every value of the scalars."""
+    coefficients = f" ({scalars} : R)" if scalars else ""
+    source = " (H0 : 'M[R]_(n, d))" if "H0" in left + right else ""
+    unfold = " ".join(f"?/{coq_name(s)}" for s in systems)
+    return Theorem(
+        name,
+        f"{SPACE}{source}{coefficients}, {f'{given} -> ' if given else ''}{left} = {right}",
+        f"intros; subst; rewrite {unfold}; operators.",
+    )
+
+
+@sheet("M2.6", Library.OPERATORS)
+def reductions() -> Iterable[Theorem | str]:
+    names = ("diffusion", "FB", "FB*", "FB-released", "GRAND-l")
+    yield from map(right_hand_side, names)
+    pair = "alpha beta"
+    yield same_systems("FB_is_diffusion", at("FB", pair), at("diffusion", "(alpha - beta)"), names, scalars=pair)
+    yield same_systems("FBstar_adds_growth", at("FB*", pair), f"{at('FB', pair)} + beta *: H", names, scalars=pair)
+    released = f"(alpha + beta) *: {at('GRAND-l', '')} + (2%:R * beta) *: H"
+    yield same_systems("released_FB_is_GRAND_with_growth", at("FB-released", pair), released, names, scalars=pair)
+    yield Theorem(
+        "euler_step_of_FBstar",
+        f"{SPACE} (alpha beta tau short : R), (1 + tau * beta) * short = tau -> "
+        f"H + tau *: {at('FB*', pair)} = (1 + tau * beta) *: (H + short *: {at('FB', pair)})",
+        "intros R n d A H alpha beta tau short step. rewrite [in RHS]scaled_step step.\n"
+        "rewrite /FBstar /FB; operators.",
+    )
+    yield Theorem(
+        "euler_step_of_released_FB",
+        f"{SPACE} (alpha beta tau short : R), (1 + 2%:R * tau * beta) * short = tau -> "
+        f"H + tau *: {at('FB-released', pair)} = "
+        f"(1 + 2%:R * tau * beta) *: (H + (short * (alpha + beta)) *: {at('GRAND-l', '')})",
+        "intros R n d A H alpha beta tau short step. rewrite [in RHS]scaled_step mulrA step.\n"
+        "rewrite /FB_released /GRAND_l; operators.",
+    )
+
+
+@sheet("M2.6", Library.REALS)
+def reduced_flows() -> Iterable[Theorem | str]:
+    """The gains over a time T: the growth factors out."""
+    for name in ("diffusion", "FB", "FB*", "FB-released", "GRAND-l"):
+        yield real_function(coq_name(name), symbol(catalogue[name]), *catalogue[name].coefficients, "lam")
+    proof = "intros. rewrite <- ?exp_plus. f_equal. unfold diffusion, FB, FBstar, FB_released, GRAND_l. ring."
+    variables = "alpha beta lam T"
+    for name, left, right in (
+        ("FB", "exp (T * FB alpha beta lam)", "exp (T * diffusion (alpha - beta) lam)"),
+        ("FBstar", "exp (T * FBstar alpha beta lam)", "exp (beta * T) * exp (T * FB alpha beta lam)"),
+        ("FB_released", "exp (T * FB_released alpha beta lam)",
+         "exp (2 * beta * T) * exp (T * (alpha + beta) * GRAND_l lam)"),
+    ):  # fmt: skip
+        yield real_theorem(f"flow_of_{name}", variables, "", f"{left} = {right}", proof)
+
+
+@sheet("M2.9", Library.OPERATORS)
+def normalisations() -> Iterable[Theorem]:
+    """S is the diagonal matrix of the roots of the degrees: D = S S; only its inverse is used."""
+    space = "forall (R : comUnitRingType) (n : nat) (W S : 'M[R]_n.+1) (f : {poly R}), S \\in unitmx -> "
+    symmetric = "(invmx S *m W *m invmx S)"
+    conjugated = (
+        "have conjugated : forall (X : 'M[R]_n.+1) (P Q : 'M[R]_n.+1), Q *m P = 1%:M -> P *m Q = 1%:M ->\n"
+        "  horner_mx (P *m X *m Q) f = P *m horner_mx X f *m Q.\n"
+        "{ move=> X P Q QP PQ. elim/poly_ind: f => [| q c IH].\n"
+        "    by rewrite !rmorph0 mulmx0 mul0mx.\n"
+        "  rewrite !rmorphD !rmorphM /= !horner_mx_X !horner_mx_C IH -!mulmxE.\n"
+        "  rewrite mulmxDr mulmxDl !mulmxA -(mulmxA _ Q P) QP mulmx1 mul_mx_scalar -scalemxAl PQ scalemx1.\n"
+        "  by []. }\n"
+    )
+    yield Theorem(
+        "row_filter",
+        f"{space}horner_mx (invmx (S *m S) *m W) f = invmx S *m horner_mx {symmetric} f *m S",
+        f"move=> R n W S f unit. {conjugated}"
+        "rewrite -conjugated ?mulmxV ?mulVmx //. congr horner_mx.\n"
+        "have -> : invmx (S *m S) = invmx S *m invmx S := invrM unit unit.\n"
+        "by rewrite -!mulmxA mulVmx // mulmx1.",
+    )
+    yield Theorem(
+        "column_filter",
+        f"{space}horner_mx (W *m invmx (S *m S)) f = S *m horner_mx {symmetric} f *m invmx S",
+        f"move=> R n W S f unit. {conjugated}"
+        "rewrite -conjugated ?mulmxV ?mulVmx //. congr horner_mx.\n"
+        "have -> : invmx (S *m S) = invmx S *m invmx S := invrM unit unit.\n"
+        "by rewrite !mulmxA mulmxV // mul1mx.",
+    )
+
+
+@sheet("M8.1", Library.OPERATORS)
+def gcn_step() -> Iterable[Theorem | str]:
+    yield right_hand_side("diffusion")
+    yield Theorem(
+        "euler_step_is_averaging",
+        f"{SPACE} (alpha tau : R), tau * alpha = 1 -> H + tau *: {at('diffusion', 'alpha')} = A *m H",
+        "intros R n d A H alpha tau step.\n"
+        "have -> : tau *: diffusion alpha A H = (tau * alpha) *: (A *m H - H) by rewrite /diffusion; operators.\n"
+        "rewrite step; operators.",
+    )
+    yield right_hand_side("SGC")
+    yield same_systems("SGC_layer", f"H + {at('SGC', '')}", "A *m H", ["SGC"])
+
+
+@sheet("M8.1", Library.RATIONALS)
+def gcn_layer() -> Iterable[Theorem]:
+    """A free mixing matrix, or an activation, is not reached by a step with tau alpha = 1, nor by any other."""
+    step = euler_map(catalogue["diffusion"], "epsilon").expression
+    matrix = {"W": Kind.MATRIX}
+    identity: list[list[object]] = [[1, 0], [0, 1]]
+    yield refuted("mixing_is_not_a_step", "A@H", "A@H@W", {"A": PAIR, "H": identity, "W": [[5, 4], [5, 6]]}, **matrix)
+    values: dict[str, object] = {"A": PAIR, "H": [[-1], [-1]], "W": [[1]], "alpha": 1, "epsilon": 1}
+    yield refuted("activation_is_not_a_step", step, "relu(A@H@W)", values, **matrix)
+
+
+@sheet("M8.2", Library.OPERATORS)
+def grand() -> Iterable[Theorem | str]:
+    yield from map(right_hand_side, ("diffusion", "GRAND-l", *WITH_REACTION))
+    for name in WITH_REACTION:
+        yield same_systems(f"{coq_name(name)}_without_reaction", at(name, "alpha 0"), at("diffusion", "alpha"),
+                           [name, "diffusion"], scalars="alpha")  # fmt: skip
+    names = ["diffusion", "GRAND-l"]
+    yield same_systems("linear_GRAND", at("diffusion", "1"), at("GRAND-l", ""), names)
+    yield same_systems(
+        "alpha_is_a_speed", at("diffusion", "alpha"), f"alpha *: {at('GRAND-l', '')}", names, scalars="alpha"
+    )
+
+
+@sheet("M8.3", Library.OPERATORS)
+def cgnn() -> Iterable[Theorem | str]:
+    yield right_hand_side("ST")
+    printed = matrix_text(catalogue["CGNN"].expression)
+    yield Theorem(
+        "CGNN_without_mixing",
+        f"{SPACE} (H0 : 'M[R]_(n, d)) (W : 'M[R]_d), W = 0 -> {at('ST', '1 1')} = {printed}",
+        "intros; subst; rewrite /ST; operators.",
+    )
+    yield Theorem(
+        "equal_coefficients_are_a_speed",
+        f"{SPACE} (H0 : 'M[R]_(n, d)) (W : 'M[R]_d) (alpha : R), W = 0 -> {at('ST', 'alpha alpha')} = alpha *: {printed}",
+        "intros; subst; rewrite /ST; operators.",
+    )
+
+
+@sheet("M8.3", Library.RATIONALS)
+def cgnn_with_mixing() -> Iterable[Theorem]:
+    values: dict[str, object] = {"A": PAIR, "H": [[1], [1]], "H0": [[0], [0]], "W": [[1]], "a": [[1], [1]]}
+    kinds = {"W": Kind.MATRIX, "a": Kind.NODE}
+    source = catalogue["ST"].expression
+    for name, system in (("printed_form_mixes", "CGNN"), ("authors_form_decays", "CGNN-authors")):
+        free = {"alpha": 1, "beta": 1} | (values if system == "CGNN" else values | {"W": [[0]]})
+        yield refuted(name, source, catalogue[system].expression, free, **kinds)
+
+
+@sheet("M8.4", Library.RATIONALS)
+def grand_plus_plus() -> Iterable[Theorem]:
+    """A source at one node of two: whatever alpha and beta, ST differs from GRAND++ at one of two states."""
+    yield Theorem(
+        "no_scalar_coefficient_switches_a_source",
+        "forall beta : Q, ~ (beta == 1 /\\ beta == 0)",
+        "intros beta [one zero]. rewrite one in zero. discriminate zero.",
+    )
+    source, switched = catalogue["ST"].expression, catalogue["GRAND++"].expression
+    values: dict[str, object] = {"A": PAIR, "H": [[0], [0]], "H0": [[1], [1]], "M": [[1], [0]], "alpha": 1}
+    for beta in (0, 1):
+        yield refuted(f"not_at_beta_{beta}", source, switched, values | {"beta": beta}, M=Kind.NODE)
+
+
+@sheet("M8.4", Library.OPERATORS)
+def grand_plus_plus_in_general() -> Iterable[Theorem | str]:
+    """At H = 0, H0 = 1 and a source at node 0 alone, GRAND++ is M and ST is beta in every node."""
+    yield right_hand_side("ST")
+    switched = matrix_text(catalogue["GRAND++"].expression)
+    channels = matrix_text(parse("ST", {"beta": "channel"}).expression)
+    mask = "M = delta_mx 0 0"
+    yield Theorem(
+        "no_scalar_coefficients",
+        "forall (R : comRingType) (n : nat) (A : 'M[R]_n.+2) (M : 'rV[R]_n.+2) (alpha beta : R), "
+        f"{mask} -> ~ (forall H H0 : 'cV[R]_n.+2, {at('ST', 'alpha beta')} = {switched})",
+        """move=> R n A M alpha beta -> same. have := same 0 (const_mx 1). rewrite /ST !mulmx0 !add0r => E.
+have := congr1 (fun X : 'cV[R]_n.+2 => X ord0 0) E. have := congr1 (fun X : 'cV[R]_n.+2 => X ord_max 0) E.
+rewrite !mul_diag_mx !mxE /= !mulr1 /= => -> /eqP; rewrite eq_sym oner_eq0. by [].""",
+    )
+    yield Theorem(
+        "no_channel_coefficients",
+        "forall (R : comRingType) (n d : nat) (A : 'M[R]_n.+2) (M : 'rV[R]_n.+2) (alpha : R) (beta : 'rV[R]_d.+1), "
+        f"{mask} -> ~ (forall H H0 : 'M[R]_(n.+2, d.+1), {channels} = {switched})",
+        """move=> R n d A M alpha beta -> same. have := same 0 (const_mx 1). rewrite !mulmx0 !add0r => E.
+have := congr1 (fun X : 'M[R]_(n.+2, d.+1) => X ord0 0) E.
+have := congr1 (fun X : 'M[R]_(n.+2, d.+1) => X ord_max 0) E.
+rewrite !mul_diag_mx !mul_mx_diag !mxE /= !mulr1 !mul1r /= => -> /eqP; rewrite eq_sym oner_eq0. by [].""",
+    )
+
+
+@sheet("M8.5", Library.RATIONALS)
+def gcnii() -> Iterable[Theorem]:
+    step = euler_map(catalogue["ST"], "epsilon").expression
+    values: dict[str, object] = {
+        "A": PAIR, "H": [[1], [0]], "H0": [[4], [5]], "a": 1, "alpha": 1, "beta": 1, "epsilon": 1,
+    }  # fmt: skip
+    scalars = {"a": Kind.SCALAR}
+    yield refuted("step_of_ST_is_not_GCNII", step, GCNII, values, **scalars)
+
+
+GCNII = "(1 - a)*(A@H) + a*H0"
+
+
+@sheet("M8.5", Library.OPERATORS)
+def gcnii_with_leak() -> Iterable[Theorem | str]:
+    """Without the leak the weights on H and A H sum to 1 instead of 1 - a: constant states decide."""
+    yield right_hand_side("ST")
+    yield right_hand_side("APPNP")
+    layer = matrix_text(GCNII, a=Kind.SCALAR)
+    yield Theorem(
+        "with_the_leak_it_is_GCNII",
+        f"{SPACE} (H0 : 'M[R]_(n, d)) (alpha beta tau a : R), tau * (alpha + beta) = 1 -> a = tau * beta -> "
+        f"H + tau *: {at('APPNP', 'alpha beta')} = {layer}",
+        """intros R n d A H H0 alpha beta tau a step share; subst a.
+have -> : tau *: APPNP alpha beta A H0 H = (1 - tau * beta) *: (A *m H) + (tau * beta) *: H0 - H
+  + (tau * (alpha + beta) - 1) *: (A *m H - H) by rewrite /APPNP; operators.
+by rewrite step; operators.""",
+    )
+    yield Theorem(
+        "without_the_leak_it_never_is",
+        "forall (R : comRingType) (n d : nat) (A : 'M[R]_n.+1) (alpha beta tau a : R), "
+        "A *m const_mx 1 = const_mx 1 :> 'cV_n.+1 -> "
+        f"(forall H H0 : 'cV[R]_n.+1, H + tau *: {at('ST', 'alpha beta')} = {layer}) -> a = 0",
+        """move=> R n _ A alpha beta tau a rows same. have := same (const_mx 1) 0.
+rewrite /ST !scaler0 !addr0 rows. rewrite -scalemxAl /laplacian mulmxBl mul1mx rows subrr !scaler0 addr0.
+move/(congr1 (fun X : 'cV[R]_n.+1 => X 0 0)); rewrite !mxE mulr1 => E.
+by apply: (addrI (1 - a)); rewrite addr0 subrK.""",
+    )
+
+
+@sheet("M8.6", Library.OPERATORS)
+def gpr() -> Iterable[Theorem | str]:
+    """n Euler steps: the n-th power of a polynomial in A, of degree at most 1 (2 for BS)."""
+    for name, growth in (("diffusion", 1), ("FB", 1), ("FB*", 1), ("BS", 2)):
+        system = catalogue[name]
+        scalars = " ".join(system.coefficients)
+        weights = [sp.sympify(system.structure.generator.get(k, 0)) for k in range(growth + 1)]
+        yield right_hand_side(name)
+        coefficients = [_ring(w) for w in weights]
+        rest = [f"(tau * {c}) *: 'X^{k}" if k > 1 else f"(tau * {c}) *: 'X" for k, c in enumerate(coefficients) if k]
+        polynomial = f"((1 + tau * {coefficients[0]})%:P + {' + '.join(rest)})"
+        step = f"(fun X : 'M[R]_(n.+1, d) => X + tau *: {coq_name(name)} {scalars} A X)"
+        yield Theorem(
+            f"{coq_name(name)}_steps_are_a_polynomial",
+            f"forall (R : comRingType) (n d k : nat) (A : 'M[R]_n.+1) (H : 'M[R]_(n.+1, d)) ({scalars} tau : R), "
+            f"exists p : {{poly R}}, (size p <= ({growth} * k).+1)%N /\\ iter k {step} H = horner_mx A p *m H",
+            f"""move=> R n d k A H {scalars} tau. set q : {{poly R}} := {polynomial}.
+have small : (size q <= {growth}.+1)%N.
+  rewrite /q; apply: leq_trans (size_add _ _) _; rewrite geq_max; apply/andP; split; last first.
+    {
+                "apply: leq_trans (size_scale_leq _ _) _; rewrite ?size_polyX ?size_polyXn //."
+                if growth == 1
+                else "by apply: leq_trans (size_scale_leq _ _) _; rewrite size_polyXn."
+            }
+  {
+                "by apply: leq_trans (size_polyC_leq1 _) _."
+                if growth == 1
+                else "apply: leq_trans (size_add _ _) _; rewrite geq_max; apply/andP; split; first by apply: leq_trans (size_polyC_leq1 _) _."
+                " by apply: leq_trans (size_scale_leq _ _) _; rewrite size_polyX."
+            }
+exists (q ^+ k); split.
+  apply: leq_trans (size_exp_leq _ _) _. rewrite ltnS leq_mul2r.
+  by apply/orP; right; move: small; case: (size q).
+elim: k => [| k IH]; first by rewrite expr0 rmorph1 mul1mx.
+rewrite iterS IH exprS rmorphM -mulmxE -mulmxA /=. set X := horner_mx A (q ^+ k) *m H.
+rewrite /q !rmorphD /= !linearZ /= ?rmorphX /= !horner_mx_X !horner_mx_C ?expr2 -?mulmxE /{coq_name(name)}.
+clearbody X; operators.""",
+        )
+
+
+def _ring(expression: sp.Expr) -> str:
+    from rdgraph.reports.coq.theorem_kinds import ring_text
+
+    return f"({ring_text(expression)})"
+
+
+@sheet("M8.6", Library.REALS)
+def gpr_converse() -> Iterable[Theorem | str]:
+    """I + A^2 doubles constant states, and more than doubles nothing: the factors of two steps (one of BS) do not."""
+    for name, steps in (("diffusion", 2), ("FB", 2), ("FB*", 2), ("BS", 1)):
+        scalars = list(catalogue[name].coefficients)
+        yield real_function(coq_name(name), symbol(catalogue[name]), *scalars, "lam")
+        proof = f"intros {' '.join(scalars)} tau E. unfold {coq_name(name)} in E.\n"
+        if name == "FB*":
+            proof += (
+                "pose proof (E 0) as E0. pose proof (E 1) as E1. pose proof (E 2) as E2.\n"
+                "set (u := tau * beta) in *. set (v := tau * (beta - alpha)) in *.\n"
+                "assert (F0 : (1 + u) ^ 2 = 2) by (unfold u; lra).\n"
+                "assert (F1 : (1 + u + v) ^ 2 = 1) by (unfold u, v; lra).\n"
+                "assert (F2 : (1 + u + 2 * v) ^ 2 = 2) by (unfold u, v; lra).\n"
+                "assert (P : (1 + u) * (1 + u + 2 * v) = 0) by lra.\n"
+                "assert (Q : (1 + u) ^ 2 * (1 + u + 2 * v) ^ 2 = 0) by (rewrite <- Rpow_mult_distr, P; ring).\n"
+                "rewrite F0, F2 in Q. lra."
+            )
+        else:
+            proof += "specialize (E 0). lra."
+        yield Theorem(
+            f"{coq_name(name)}_does_not_reach_I_plus_A_squared",
+            f"forall {' '.join(scalars)} tau : R, "
+            f"~ (forall lam, (1 + tau * {coq_name(name)} {' '.join(scalars)} lam) ^ {steps} = 1 + (1 - lam) ^ 2)",
+            proof,
+        )
+
+
+@sheet("M8.9", Library.OPERATORS)
+def special_cases() -> Iterable[Theorem | str]:
+    """The models that are special cases; M8.4 and M8.5 refute GRAND++ and GCNII."""
+    yield from map(right_hand_side, ("diffusion", "GRAND-l", "ST", "SGC"))
+    yield same_systems("linear_GRAND", at("diffusion", "1"), at("GRAND-l", ""), ["diffusion", "GRAND-l"])
+    yield same_systems("SGC_layer", at("diffusion", "1"), at("SGC", ""), ["diffusion", "SGC"])
+    printed = matrix_text(catalogue["CGNN"].expression)
+    yield Theorem(
+        "CGNN_without_mixing",
+        f"{SPACE} (H0 : 'M[R]_(n, d)) (W : 'M[R]_d), W = 0 -> {at('ST', '1 1')} = {printed}",
+        "intros; subst; rewrite /ST; operators.",
+    )
+
+
+@sheet("M8.9", Library.RATIONALS)
+def other_models() -> Iterable[Theorem]:
+    yield from gcnii()
+    yield from grand_plus_plus()

@@ -1,0 +1,155 @@
+"""Sheets: the Coq files of a claim, made from theorems whose statements are printed from systems and derivations."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from importlib import import_module, resources
+from pathlib import Path
+
+from rdgraph.errors import UnknownName
+from rdgraph.files import write_text
+from rdgraph.reports.claims import statements
+
+_MODULES = ("derivation_sheets", "layer_sheets", "filter_sheets", "bound_sheets", "flow_sheets")
+
+
+class Library(StrEnum):
+    """The vocabulary a sheet is written in: a file of `rdgraph/data/coq/` that every sheet of its kind imports."""
+
+    OPERATORS = "operators"
+    REALS = "reals"
+    RATIONALS = "rationals"
+
+
+_OPENING = {
+    Library.OPERATORS: (
+        "Set Implicit Arguments.\nUnset Strict Implicit.\nImport Order.TTheory GRing.Theory Num.Theory.\n"
+        "Local Open Scope ring_scope."
+    ),
+    Library.REALS: "Open Scope R_scope.",
+    Library.RATIONALS: "Open Scope Q_scope.",
+}
+
+
+@dataclass(frozen=True)
+class Theorem:
+    """A theorem: its name, its statement and the tactics that prove it, all as Coq text."""
+
+    name: str
+    statement: str
+    proof: str
+
+    def __str__(self) -> str:
+        statement = textwrap.fill(self.statement, 116, initial_indent="  ", subsequent_indent="  ",
+                                  break_long_words=False, break_on_hyphens=False)  # fmt: skip
+        return f"Theorem {self.name} :\n{statement}.\nProof.\n{textwrap.indent(self.proof.strip(), '  ')}\nQed.\n"
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """One generated file: definitions and theorems about a claim, in the vocabulary of one library."""
+
+    claim: str
+    library: Library
+    theorems: tuple[Theorem, ...]
+    definitions: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The file's name without its ending, an identifier in Coq."""
+        return f"{self.claim.replace('.', '_').replace('-', '_')}_{self.library.value}"
+
+    @property
+    def text(self) -> str:
+        """The file: a heading, the definitions, the theorems, and what every theorem rests on."""
+        entry = statements()[self.claim]
+        heading = [f"{entry.id}: {entry.title}.", f"Claim ({entry.source}): {entry.statement}."]
+        comment = "\n   ".join(line for part in heading for line in textwrap.wrap(part, 112))
+        parts = [
+            f"(* {comment.replace('(*', '( *').replace('*)', '* )')} *)",
+            f"From Rdgraph Require Import {self.library.value}.",
+            _OPENING[self.library],
+            "",
+            *(f"{text.strip()}\n" for text in self.definitions),
+            *(str(theorem) for theorem in self.theorems),
+            *(f"Print Assumptions {theorem.name}." for theorem in self.theorems),
+        ]
+        return "\n".join(parts) + "\n"
+
+
+Maker = Callable[[], Iterable[Theorem | str]]
+
+
+@dataclass(frozen=True)
+class _Entry:
+    claim: str
+    library: Library
+    make: Maker
+    beyond: str
+
+
+_entries: list[_Entry] = []
+
+
+def sheet(claim: str, library: Library, *, beyond: str = "") -> Callable[[Maker], Maker]:
+    """Register a sheet of a claim; `beyond` names the part of the claim that no sheet states."""
+
+    def register(make: Maker) -> Maker:
+        _entries.append(_Entry(claim, library, make, beyond))
+        return make
+
+    return register
+
+
+@cache
+def sheets() -> tuple[Sheet, ...]:
+    """Every generated file, in the order of the claims."""
+    order = list(statements())
+    made = [_sheet(entry) for entry in _registered()]
+    return tuple(sorted(made, key=lambda s: (order.index(s.claim), s.library)))
+
+
+@cache
+def beyond_coq() -> dict[str, str]:
+    """What no sheet states of a claim, for the claims that are stated in part."""
+    return {entry.claim: entry.beyond for entry in _registered() if entry.beyond}
+
+
+def sheets_of(claim: str) -> tuple[Sheet, ...]:
+    """The files of one claim; none where the claim has no Coq statement."""
+    if claim not in statements():
+        raise UnknownName("claim", claim, statements())
+    return tuple(s for s in sheets() if s.claim == claim)
+
+
+def library_text(library: Library) -> str:
+    """A library as it is shipped."""
+    return resources.files("rdgraph").joinpath(f"data/coq/{library.value}.v").read_text(encoding="utf-8")
+
+
+def write_sheets(folder: Path, chosen: Iterable[Sheet] | None = None) -> list[Path]:
+    """Write the libraries and the sheets (all, or those given) to a folder; returns the sheets' paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for library in Library:
+        write_text(folder / f"{library.value}.v", library_text(library))
+    paths = []
+    for one in sheets() if chosen is None else chosen:
+        paths.append(folder / f"{one.name}.v")
+        write_text(paths[-1], one.text)
+    return paths
+
+
+def _registered() -> list[_Entry]:
+    for name in _MODULES:
+        import_module(f"rdgraph.reports.coq.{name}")
+    return _entries
+
+
+def _sheet(entry: _Entry) -> Sheet:
+    parts = list(entry.make())
+    theorems = tuple(part for part in parts if isinstance(part, Theorem))
+    return Sheet(entry.claim, entry.library, theorems, tuple(part for part in parts if isinstance(part, str)))
