@@ -26,7 +26,7 @@ from rdgraph.theory.invariant_boxes import Box, invariant_box, single_box
 from rdgraph.theory.lipschitz import Constant, lipschitz_global, lipschitz_local, one_sided
 from rdgraph.theory.method_choice import MethodChoice, choose_method
 from rdgraph.theory.several_fields.rectangles import Rectangle
-from rdgraph.theory.step_limit_values import StepLimit
+from rdgraph.theory.field_step_limits import StepLimit
 from rdgraph.theory.step_limits import step_limit
 from rdgraph.vocabulary.normalisations import find_normalisation
 from rdgraph.wording import html_table

@@ -73,7 +73,7 @@ def front_chart(cloud: Sequence[Row], front: Sequence[Row]) -> Chart:
 def effect_bars(rows: Sequence[Row]) -> Bars:
     """A mark with its interval for each term, the most helpful on top."""
     drawn = list(rows) if len(rows) <= DRAWN else [*rows[: DRAWN // 2], *rows[-DRAWN // 2 :]]
-    bars = [Bar(str(row["term"]), *(float(row[name]) for name in ("effect", "low", "high"))) for row in drawn]
+    bars = [Bar(str(row["term"]), float(row["effect"]), float(row["low"]), float(row["high"])) for row in drawn]
     return Bars(bars, "points of validation accuracy", from_zero=False)
 
 
