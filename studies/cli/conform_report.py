@@ -48,7 +48,7 @@ def write_page(run: StudyRun, found: Conformity) -> None:
         run.answer(f"The layer differs from {found.asked}.{why}", "witness" if found.witness else "formulas")
     sides = formula_rows(found)
     run.figure("formulas", formulas_figure(found), "The equation, and what the layer computes.", sides)
-    run.table("sides", sides, "Both side by side, with how A is read and what the letters are.")
+    run.table("sides", sides, "Both sides, with the reading of A and the values of the coefficients.")
     if found.witness is not None:
         run.figure("witness", witness_figure(found.witness), f"The smallest witness found: {found.witness}.",
                    witness_rows(found.witness))  # fmt: skip

@@ -221,7 +221,7 @@ def verdicts(
     return answers
 
 
-# ---------------------------------------------------------------------- trained anew
+# ---------------------------------------------------------------------- retrainings
 # Trainings after a search: the reactions of the paper, and the chosen equation again.
 
 #: The reactions of the GREAD paper.

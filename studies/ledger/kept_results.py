@@ -40,8 +40,8 @@ SELF_CONTRADICTING = ("of the paper's formula", ": swapped")
 def kept_measurements(folder: Path | None = None) -> list[Measurement]:
     """All measurements of cells of the paper in a folder of results files, each with the hash of its file.
 
-    The order of the files is that of preference, where two have a number for the same reading of a cell. The results of
-    this package are complete, so a missing one is an error; a folder of one's own needs at least one of the files.
+    Earlier files take precedence for the same reading of a cell. The results of this package are complete, so a missing
+    file is an error; another folder needs at least one of the files.
     """
     where = results_folder() if folder is None else folder
     found: list[Measurement] = []
@@ -53,12 +53,10 @@ def kept_measurements(folder: Path | None = None) -> list[Measurement]:
         digest = hashlib.sha256(content).hexdigest()
         try:
             kept = json.loads(content)
-            said = claim_measurements(path.stem, kept) if path.name in DECIDING else ()
-            found += [replace(one, file=f"{where.name}/{path.name}", sha256=digest) for one in (*read(kept), *said)]
+            claims = claim_measurements(path.stem, kept) if path.name in DECIDING else ()
+            found += [replace(one, file=f"{where.name}/{path.name}", sha256=digest) for one in (*read(kept), *claims)]
         except (ValueError, KeyError, TypeError) as problem:
-            raise FileError(
-                f"expected the results file {path} as its program writes it, got one without {problem}; write it again"
-            ) from None
+            raise FileError(f"{path} lacks {problem}; run the program that writes it again") from None
     return found
 
 
@@ -121,7 +119,7 @@ def _compared(found: Mapping[str, Any]) -> Iterator[Measurement]:
 
 
 def _searched(found: Mapping[str, Any]) -> Iterator[Measurement]:
-    """searched.json: reactions with settings that validation nodes chose; they stand beside."""
+    """searched.json: reactions with settings chosen by validation accuracy; further measurements."""
     cells = _cells()
     for row in found["rows"]:
         cell = cells.get((f"GREAD-{row['contestant']}", row["dataset"]))
@@ -136,7 +134,7 @@ def _searched(found: Mapping[str, Any]) -> Iterator[Measurement]:
 
 
 def _forensics(kept: Mapping[str, Any]) -> Iterator[Measurement]:
-    """Completions of the printed settings; they stand beside. The cells of the authors' code are over other splits."""
+    """forensics.json: completions of the printed settings; further measurements, without cells of the authors' code."""
     cells = _cells()
     for row in _rows(kept):
         if row["completion"] in (*RULES, *TRAINED):
@@ -145,7 +143,7 @@ def _forensics(kept: Mapping[str, Any]) -> Iterator[Measurement]:
 
 
 def _ablation(kept: Mapping[str, Any]) -> Iterator[Measurement]:
-    """An option that is not the one of the printed settings has no settings of its own in the paper."""
+    """ablation.json; options other than that of the printed settings have no published settings."""
     cells = {
         (p.reaction, p.dataset, p.setting): cell_name(table_of(p.source), f"GREAD-{p.reaction}", p.dataset, p.setting)
         for p in published_ablations()
@@ -155,7 +153,7 @@ def _ablation(kept: Mapping[str, Any]) -> Iterator[Measurement]:
         if cell is not None:
             printed = best_options(published_config("paper", row["reaction"], row["dataset"]))
             is_open = row["option"] not in printed
-            other = ", except for the option; nobody published settings for it" if is_open else ""
+            other = ", except for the option, whose settings are not published" if is_open else ""
             yield _accuracy(row, cell, kept["command"], reading=f"the printed settings{other}", is_open=is_open)
 
 
@@ -247,7 +245,7 @@ def _claims(found: list[dict[str, Any]]) -> Iterator[Measurement]:
 
 
 def _verdicts_alone(kept: Mapping[str, Any]) -> Iterator[Measurement]:
-    """A page whose numbers the paper does not print."""
+    """No measurements: the paper does not print the numbers of this page."""
     return iter(())
 
 

@@ -43,7 +43,7 @@ def chosen_entries(entries: Sequence[LedgerEntry], status: str | None, table: st
     """Those of a status, whose beginning is enough, and of a table ("8", "T8", "Table 8", "claims").
 
     Raises:
-        UnknownName: for a status or a table that there is not.
+        UnknownName: for an unknown status or table.
     """
     kept = list(entries)
     if status is not None:
@@ -118,7 +118,7 @@ def _tables(entries: Sequence[LedgerEntry]) -> list[str]:
 
 
 def place(entry: LedgerEntry) -> str:
-    """Where it stands in the paper, as a reader of the PDF finds it."""
+    """Its place in the paper."""
     printed = entry.printed
     return printed.source if printed.statement else printed.table
 
@@ -133,7 +133,7 @@ def answer(entries: Sequence[LedgerEntry]) -> str:
 
 
 def known_of(entry: LedgerEntry) -> list[tuple[str, str]]:
-    """All that is known of a cell, as headings and texts."""
+    """Everything about a cell, as headings and texts."""
     row = entry.row()
     lines: list[tuple[str, str]] = [("cell", row["cell"]), ("place", f"{place(entry)}; {row['source']}")]
     if row["statement"]:
@@ -158,11 +158,11 @@ def known_of(entry: LedgerEntry) -> list[tuple[str, str]]:
         lines += [(f"verdict, {v['answer']}", f"{v['statement']} {v['evidence']}")
                   for v in own.detail.get("verdicts", ())]  # fmt: skip
         lines += [("settings", text)] if (text := settings_text(entry)) else []
-        lines += [("command", row["command"]), ("file", f"{row['file']}, sha256 {row['sha256']}")]
+        lines += [("command", row["command"]), ("file", f"{row['file']}, sha256 {row['sha256'][:12]}")]
     for one in row["others"]:
         words = f"{shown_number(one['value'], one['std'])} over {one['splits']} splits, {one['status']}"
-        told = "; ".join(filter(None, (one["reading"], one["note"], one["command"])))
-        lines.append((one["who"], f"{words}; {told}; {one['file']}, sha256 {one['sha256']}"))
+        details = "; ".join(filter(None, (one["reading"], one["note"], one["command"])))
+        lines.append((one["who"], f"{words}; {details}; {one['file']}, sha256 {one['sha256'][:12]}"))
     return lines
 
 
@@ -179,7 +179,7 @@ def shown_number(value: float | None, std: float | None) -> str:
 
 
 def settings_text(entry: LedgerEntry) -> str:
-    """The settings that ours was reached with, where the file or a preset has them."""
+    """The settings of our measurement, if the file or a preset has them."""
     from gread.settings.presets import presets
 
     own, printed = entry.own, entry.printed

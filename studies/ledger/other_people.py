@@ -1,4 +1,4 @@
-"""Numbers that somebody else measured: what the authors' code gave, and files that a user adds; each with its hash."""
+"""Measurements of other people: with the authors' code, and from files that a user adds; each with its hash."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def read_added(path: Path) -> list[Measurement]:
 
     Raises:
         FileError: for a file that cannot be read, or rows that lack a column or a number.
-        UnknownName: for a cell that there is not.
+        UnknownName: for an unknown cell.
     """
     content = read_bytes(path, "measured numbers")
     digest = hashlib.sha256(content).hexdigest()
@@ -133,8 +133,7 @@ def _splits(row: Mapping[str, Any]) -> int:
 
 
 def find_cell(name: str, known: Iterable[str]) -> str:
-    """The cell of that name, whatever its capitals, with spaces for strokes; the table may be left out where no other
-    has the rest.
+    """The cell of that name, ignoring case and with spaces for slashes; the table may be omitted if the rest is unique.
 
     >>> find_cell("gread-bs CORA", ["T8/GREAD-BS/cora", "T8/GREAD-F/cora"])
     'T8/GREAD-BS/cora'

@@ -172,7 +172,7 @@ def growth_rows(flow: CoupledFlow, ensemble: GraphEnsemble) -> list[MutableRow]:
 
 
 # ---------------------------------------------------------------------- coupled verdicts
-# Does a layer of two fields, or of second order, escape oversmoothing? What is proved, and what is measured beside it.
+# Does a layer of two fields, or of second order, escape oversmoothing? Proofs and measurements.
 #
 # Proved, for linear equations: a mode of L with eigenvalue lam moves by P(lam) alone. So the energy of every start
 # tends to zero exactly where all eigenvalues of P(lam), lam > 0, have negative real parts. Let r be the largest of

@@ -112,7 +112,7 @@ def _within(values: np.ndarray, is_log: bool) -> np.ndarray:
 # ---------------------------------------------------------------------- curves
 # Which curves each figure of the flows shows, and the rows behind them.
 
-#: Measures drawn beside the energy.
+#: Measures drawn in addition to the energy.
 OTHERS = ("normalised_energy", "mad", "kernel_distance", "effective_rank")
 TITLES = {"euler": "Euler", "flow": "flow"}
 
@@ -123,8 +123,8 @@ def draw_all(run: StudyRun, curves: Index) -> None:
     common = (
         f"cSBM of the appendix ({sum(s['sizes'])} nodes, two classes, sigma = {s['sigma']:g}, p = {s['within']:g} and "
         f"{s['between']:g}), {s['graphs']} graphs, T = {s['time']:g}; lines: geometric mean of the members that are "
-        "not frozen, bands: 10 to 90 %; pale: some members are frozen, cross: all are. Point at a curve to see how "
-        "many are left."
+        "not frozen, bands: 10 to 90 %; pale: some members are frozen, cross: all are. Hover over a curve to see how "
+        "many remain."
     )
     at = f"alpha = {s['alpha']:g}, beta = {s['beta']:g} (the authors' initial values), diffusion and GRAND alpha = 1"
     schemes = f"solid: Euler, step {s['step']:g}; dashed: the flow (exact, or Strang with step {s['splitting_step']:g})"

@@ -28,7 +28,7 @@ LIMIT = 1e100
 LEVEL = 0.5
 #: How a flow is run.
 SCHEMES = ("euler", "flow")
-#: Measures that pass over all edges, beside the energy; taken of flows from the features at the initial coefficients.
+#: Expensive measures over all edges; only computed for flows from the features at the initial coefficients.
 DEAR = ("laplacian_energy", "rayleigh", "mad")
 #: A measure that follows from the energy and the size of the state.
 DERIVED = "normalised_energy"
@@ -179,7 +179,7 @@ class Batch:
 class EnsembleTrajectory:
     """Measures (K, C, S) at times (K,) of C coefficients on S graphs, and when a member was frozen (C, S), else NaN.
 
-    Beside the measures by name, `size` is |H|_F^2. A measure that was not taken of a coefficient is NaN there.
+    In addition to the measures by name, `size` is |H|_F^2. Measures that were not computed are NaN.
     """
 
     times: np.ndarray

@@ -187,7 +187,7 @@ def _curves(number: int, name: str, rows: list[MutableRow]) -> list[Curve]:
 
 
 def _answer(name: str, rows: list[MutableRow]) -> Answer:
-    """Does the energy with random weights vanish, as that of deep networks is said to?"""
+    """Does the energy with random weights vanish with depth?"""
     energy, rough = (_table(rows, measure) for measure in MEASURES)
     share, title = energy[-1] / energy[0], find_model(name).title
     gone, lost = share <= GONE, int(np.isnan(energy[-1]).sum())

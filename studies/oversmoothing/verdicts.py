@@ -156,7 +156,7 @@ def sign_patterns(ends: list[MutableRow], graphs: list[MutableRow]) -> Answer:
 
 
 def persistence(name: str, level: float) -> float:
-    """The least beta/alpha for which no entry of size >= level changes sign, whatever its neighbours do.
+    """The least beta/alpha for which no entry of size >= level changes sign, for any states of its neighbours.
 
     At h = level diffusion takes at most alpha (level - lower), lower the bottom of the invariant box, and the reaction
     gives beta r(level); sharp for Allen-Cahn.
@@ -342,5 +342,5 @@ def euler_is_flow(ends: list[MutableRow], graphs: list[MutableRow], settings: Ma
         FAILS if differ else HOLDS,
         "; ".join(words) + f". Euler on AC diverges from |h| > sqrt(1 + 2/(step*beta)) = {limit:.3g} at beta = "
         f"{settings['beta']:g}; the features reach {column(graphs, 'largest').min():.2g} and more on every graph",
-        f"In {differ} of 7 reactions Euler's method with step 1 shows something else than the equation.",
+        f"In {differ} of 7 reactions Euler's method with step 1 differs from the equation.",
     )

@@ -1,4 +1,4 @@
-"""Tables 5, 6, 20 and 21 of the paper: adjacency and beta, with the sign of beta told apart from its kind."""
+"""Tables 5, 6, 20 and 21 of the paper: adjacency and beta, separating the sign of beta from its kind."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def table_verdicts(options: Options) -> Iterator[Verdict]:
 
 
 def effect_verdicts(effects: Sequence[MutableRow]) -> Iterator[Verdict]:
-    """The paper's statements about the options, and ours that tell kind and sign apart."""
+    """The paper's statements about the options, and ours that separate kind and sign."""
     source = cited("Tables 6 and 21", *(str(row["dataset"]) for row in effects))
     for one in SHEET.entries["statements"]:
         rows = [r for r in effects if r["effect"] == one["effect"] and r["dataset"] in one.get("sets", [r["dataset"]])]
@@ -204,11 +204,16 @@ def pictures(effects: Sequence[MutableRow]) -> Iterator[Picture]:
 
 
 def answer(effects: Sequence[MutableRow]) -> str:
-    """What kind and sign of beta do on average, in one sentence."""
+    """The mean effects with their significance, in one sentence."""
 
     def mean(effect: str) -> str:
-        values = [float(row["difference"]) for row in effects if row["effect"] == effect]
-        return f"{np.nanmean(values):+z.2f}" if values else "no number"
+        rows = [row for row in effects if row["effect"] == effect]
+        if not rows:
+            return "no number"
+        sure = sum(float(row["p_holm"]) < LEVEL for row in rows)
+        return (
+            f"{np.nanmean([float(row['difference']) for row in rows]):+z.2f} points ({sure} of {len(rows)} significant)"
+        )
 
     return SHEET.text(
         "answer", published=mean("VC - SC"), kind=mean("VC+ - SC"), sign=mean("VC - VC+"), soft=mean("SA - OA")
@@ -223,11 +228,11 @@ def about(s: Settings) -> str:
 
 
 def findings(rows: Sequence[MutableRow], s: Settings) -> Findings:
-    """The options beside the tables, and the effects told apart."""
+    """The options compared with the tables, and the effects separately."""
     options = by_option(rows)
     cells, effects = cell_table(options), effect_table(options)
     told = "; ".join(f"{name}: {words}" for name, words in EFFECTS.items())
-    place = "." if uncompared(s["sets"]) else f" beside the paper's tables. {EXPLAINED}"
+    place = "." if uncompared(s["sets"]) else f", compared with the paper's tables. {EXPLAINED}"
     return Findings(
         results=cells,
         items=[

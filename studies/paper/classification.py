@@ -258,7 +258,7 @@ def cell_table(rows: Sequence[MutableRow], sets: Sequence[str]) -> list[MutableR
 
 
 def wide_table(found: Measured) -> list[MutableRow]:
-    """A row for every method in every reading with a column for every set, ours beside the paper's."""
+    """A row for every method in every reading with a column for every set, with ours and the paper's numbers."""
     rows: list[MutableRow] = []
     sets = list(dict.fromkeys(dataset for _, _, dataset in found.estimates))
     for family, method in dict.fromkeys((family, method) for family, method, _ in found.estimates):
@@ -288,7 +288,8 @@ def other_methods(found: Measured, sets: Sequence[str]) -> Others:
 
 
 def ranking_table(ours: Sequence[Standing]) -> list[MutableRow]:
-    """The ranking of our reactions among the others, beside the printed one and what the printed table gives."""
+    """The ranking of our reactions among the others, the printed one, and the one that follows from the printed "
+    "table."""
     printed = {row.method: row for row in published_ranking()}
     means = {(p.method, p.dataset): p.mean for p in published_results() if p.method in printed}
     again = {one.method: one for one in standings(means, SETS)}
@@ -308,7 +309,7 @@ def ranking_table(ours: Sequence[Standing]) -> list[MutableRow]:
 
 # ---------------------------------------------------------------------- figures and words
 def pictures(found: Measured) -> Iterator[Picture]:
-    """Differences from Table 8, a line for every reading of a row; and our means beside the paper's."""
+    """Differences from Table 8, a line for every reading of a row; and our means compared with the paper's."""
     rows: list[MutableRow] = [
         {"method": method if family == "paper" else f"{method}, {family}", "dataset": dataset,
          "difference": gap.difference, "error": gap.error, "verdict": gap.word}
@@ -329,7 +330,7 @@ def pictures(found: Measured) -> Iterator[Picture]:
 
 
 def _beside(found: Measured, dataset: str) -> list[Beside]:
-    """The reactions on a set with the paper's settings, beside what is printed."""
+    """Our means and the printed ones of the reactions on a set with the paper's settings."""
     points: list[Beside] = []
     for (family, method, place), one in found.estimates.items():
         if (family, place) == ("paper", dataset):
@@ -368,12 +369,12 @@ def about(s: Settings) -> str:
         "about", splits=s["splits"], seeds=s["seeds"],
         readings="\n\n".join(f"{name}: {FAMILIES[name]}." for name in s["families"]),
         borrowed=", ".join(f"{name} of {source}" for name, source in BORROWS.items()),
-        sizes=f". Every reading has {sizes} in place of its own" if sizes else "",
+        sizes=f". Every reading has {sizes} instead of the published ones" if sizes else "",
     )  # fmt: skip
 
 
 def findings(rows: Sequence[MutableRow], s: Settings) -> Findings:
-    """Every cell beside the paper's, the ranking, and the statements about the tables."""
+    """Every cell compared with the paper's, the ranking, and the statements about the tables."""
     sets = tuple(s["sets"])
     rows = [*rows, *searched_rows(s["reactions"], sets)]
     found, table = measured(rows, sets), cell_table(rows, sets)
@@ -384,7 +385,7 @@ def findings(rows: Sequence[MutableRow], s: Settings) -> Findings:
         results=table,
         items=[
             *pictures(found),
-            Table("beside", wide_table(found), SHEET.text("beside")),
+            Table("comparison", wide_table(found), SHEET.text("comparison")),
             Table("cells", table, SHEET.text("cells", explained=EXPLAINED)),
             Table("ranking", ranking_table(ours), SHEET.text("ranking", origin=others.origin)) if ours else None,
         ],

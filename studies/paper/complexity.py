@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SHEET = Sheet("complexity")
 EDGES, CHANNELS, STEPS = "edges", "channels", "steps"
 POWERS: dict[str, int] = SHEET.entries["powers"]
-#: The appendix: reactions whose cost is said to be that of the edges times dim.
+#: Reactions whose cost is the number of edges times dim, according to the appendix.
 PLAIN = ("ST", "FB", "FB*")
 #: Sparse products that one evaluation needs: A H once, and once more for A A H.
 NEEDED = {"BS": 2}
@@ -98,7 +98,7 @@ def time_rows(reaction: str, s: Settings, device: str) -> list[MutableRow]:
 def run_seconds(
     reaction: str, nodes: int, degree: int, width: int, steps: int, repeats: int, device: str
 ) -> tuple[Graph, list[float]]:
-    """Euler's method with so many steps, timed several times after a warm-up."""
+    """Times of runs of Euler's method after a warm-up, and the graph."""
     graph = random_graph(nodes, degree)
     field = lower(reaction, graph.operator("symmetric", dtype=torch.float32, device=device), COEFFICIENTS)
     start = 0.1 * torch.rand(nodes, width, generator=torch.Generator().manual_seed(0)).to(device)
@@ -238,7 +238,7 @@ def answer(counts: Sequence[MutableRow], exponents: Sequence[MutableRow]) -> str
 
 
 def findings(measured: Measured, s: Settings) -> Findings:
-    """Products and exponents beside those of the appendix."""
+    """Products and exponents compared with those of the appendix."""
     exponents, squares = exponent_table(measured.seconds), measured.squares
     return Findings(
         results=exponents,

@@ -68,7 +68,7 @@ def make_cells(s: Settings) -> list[Cell]:
 
 
 def layered(config: Config, reading: str, layers: int) -> Config:
-    """Euler's method with so many steps: of 1, or of the share of T.
+    """Euler's method with `layers` steps of 1, or of an equal share of T.
 
     >>> from studies.cells.cell import published_config
     >>> config = published_config("paper", "ST", "cora")
@@ -82,7 +82,7 @@ def layered(config: Config, reading: str, layers: int) -> Config:
 
 
 def grand_plus(config: Config) -> Config:
-    """GRAND++ with the settings of a GREAD network, those it has: nobody published its own for these splits."""
+    """GRAND++ with the settings of a GREAD network; its own are not published for these splits."""
     made = find_model("grand-pp").settings()
     known = {f.name for f in fields(made)} - {"reaction", "alpha", "beta", "alpha_link", "beta_link"}
     shared = {f.name: getattr(config.model, f.name) for f in fields(config.model) if f.name in known}
@@ -237,15 +237,15 @@ def about(s: Settings) -> str:
 
 
 def findings(rows: Sequence[MutableRow], s: Settings) -> Findings:
-    """Both networks beside the tables and beside each other, and the linear reactions by the exact flow."""
+    """Both networks compared with the tables and with each other, and the linear reactions by the exact flow."""
     table, pairs = point_table(rows), pair_table(rows)
     is_printed = any(not math.isnan(float(row["paper"])) for row in table)
-    place = f" beside Tables 22 and 23. {EXPLAINED}" if is_printed else "."
+    place = f", compared with Tables 22 and 23. {EXPLAINED}" if is_printed else "."
     return Findings(
         results=table,
         items=[
             picture(table),
-            Table("depths", table, SHEET.text("depths", beside=place)),
+            Table("depths", table, SHEET.text("depths", suffix=place)),
             Table("pairs", pairs, SHEET.text("pairs")) if pairs else None,
         ],
         verdicts=[*table_verdicts(table), *pair_verdicts(pairs), *deep_verdicts(rows, str(s["dataset"]))],

@@ -1,4 +1,4 @@
-"""Charts of rows: curves with a panel for every set, maps of one column, and means beside printed ones."""
+"""Charts of rows: curves with a panel for every set, maps of one column, and our means with the printed ones."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def row_map(
 
 
 def beside_chart(panels: Mapping[str, Sequence[Beside]]) -> tuple[Chart, list[MutableRow]]:
-    """For every panel and method our mean beside the paper's, as dots with their standard errors; and the numbers."""
+    """Chart of our means and the paper's with their standard errors, by panel and method; and the numbers."""
     made = []
     for name, points in panels.items():
         places = np.arange(len(points), dtype=float)

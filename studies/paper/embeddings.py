@@ -137,7 +137,7 @@ def map_rows(done: Trained, dataset: str, s: Settings) -> list[MutableRow]:
 
 
 def drawn_nodes(data: NodeData, most: int) -> np.ndarray:
-    """The nodes that are drawn: all, or so many at random, the same every time."""
+    """The nodes to draw: all, or `most` random ones, always the same."""
     if data.num_nodes <= most:
         return np.arange(data.num_nodes)
     return np.sort(np.random.default_rng(0).choice(data.num_nodes, most, replace=False))

@@ -191,7 +191,7 @@ class Measured:
 
 
 def measure(run: StudyRun) -> Measured:
-    """Train beside the authors' code, then the printed settings, then the completions of rows that are not reached."""
+    """Train the cells of the authors' code, then the printed settings, then completions of rows not reproduced."""
     s = run.settings
     authors, printed = authors_part(authors_cells(), s), printed_cells(s)
     theirs = train_cells(run, authors, some=not printed).rows
@@ -246,7 +246,7 @@ def explained(reaction: str, gaps: Gaps, completions: Sequence[str]) -> MutableR
         best, word = "", "nothing to compare with"
     elif is_reached(PRINTED, reaction, gaps):
         best, word = PRINTED, "reached as printed"
-    elif sets < OF_SETS:  # too few to say, whatever they show
+    elif sets < OF_SETS:  # too few sets
         word = f"open, with {sets} of {OF_SETS} sets"
     else:
         word = f"explained by {best}" if is_reached(best, reaction, gaps) else "not explained"
@@ -291,7 +291,7 @@ def _authors_row(cell: AuthorsCell, own: Sequence[MutableRow], load: Load) -> Mu
 
 
 def class_zero(dataset: str, split: int, load: Load = load_set) -> float:
-    """The accuracy on the test nodes of a split if every node is said to be of class 0."""
+    """Test accuracy of predicting class 0 for every node of a split."""
     data = load(dataset)
     test = np.asarray(data.masks.test[split], dtype=bool)
     return float(np.mean(np.asarray(data.y)[test] == 0))

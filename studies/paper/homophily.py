@@ -245,10 +245,10 @@ def choice_words(s: Settings) -> str:
 
 
 def unit_words(graphs: int) -> str:
-    """How sure so many graphs can be.
+    """How significant a difference over this many graphs can be.
 
     >>> unit_words(1)
-    'one graph has no standard error, so that no difference is sure.'
+    'one graph has no standard error, so no difference is significant.'
     """
     if graphs == 1:
         return SHEET.text("one graph")

@@ -261,7 +261,7 @@ def about(s: Settings) -> str:
 
 
 def findings(measured: Measured, s: Settings) -> Findings:
-    """Times of the networks beside each other, and what they grow with."""
+    """Times of the networks, and their growth."""
     dataset, place = str(s["dataset"]), elsewhere(s["dataset"])
     return Findings(
         results=measured.epochs,

@@ -107,7 +107,7 @@ def _all_runs(rows: Sequence[MutableRow]) -> Estimate:
 
 
 def recomputed(row: PublishedTest, count: int) -> float:
-    """t of the printed means and deviations for so many independent samples each.
+    """t of the printed means and deviations, for `count` independent samples each.
 
     >>> texas = published_tests()[0]
     >>> round(recomputed(texas, 100), 2), texas.t
@@ -169,7 +169,7 @@ def printed_verdict() -> Verdict:
 
 # ---------------------------------------------------------------------- figures and words
 def pictures(rows: Sequence[MutableRow], table: Sequence[MutableRow]) -> Iterator[Picture]:
-    """The differences of both networks on every set, and their means, beside the printed ones where there are some."""
+    """The differences of both networks on every set, and their means, with the printed ones if any."""
     if not table:
         return
     sets = [str(row["dataset"]) for row in table]
@@ -187,8 +187,8 @@ def pictures(rows: Sequence[MutableRow], table: Sequence[MutableRow]) -> Iterato
             errors = standard_error(one.std, one.count), standard_error(paper.std or math.nan, 10)
             points.append((dataset, one.mean, errors[0], paper.mean, errors[1]))
     both, numbers = beside_chart(panels)
-    words = ", beside those of Table 24" if len(lines) > 1 else ""
-    yield Picture("means", both, SHEET.text("means", beside=words), numbers)
+    words = ", with those of Table 24" if len(lines) > 1 else ""
+    yield Picture("means", both, SHEET.text("means", suffix=words), numbers)
 
 
 def answer(table: Sequence[MutableRow]) -> str:

@@ -157,16 +157,16 @@ def settings_caption(name: str, chosen: Mapping[str, Any]) -> str:
     return (
         f"{name}, dH/dt = {system}, at α = {chosen['alpha']:g} and β = {chosen['beta']:g}: absolute gain of frequency "
         "λ at the end time T, for the flow, for Euler's method and for RK4 with the published step τ. The solver that "
-        "the paper used on a data set stands in the title of its panel."
+        "the paper used on a data set is in the title of its panel."
     )
 
 
 # ---------------------------------------------------------------------- verdicts
-# Does the solver that the paper used damp what the flow damps?
+# Does the paper's solver damp every frequency that the flow damps?
 
 
 def judge(run: StudyRun, found: Sequence[Mapping[str, Any]]) -> None:
-    """A verdict per solver: does it damp every frequency that the flow damps, where the paper uses it?"""
+    """Add a verdict for each solver: does it damp every frequency that the flow damps, where the paper uses it?"""
     euler = [row for row in found if row["solver"] == "euler"]
     rk4 = [row for row in found if row["solver"] == "rk4"]
     for used, name in ((euler, "Euler's method"), (rk4, "RK4")):

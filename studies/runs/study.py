@@ -43,7 +43,7 @@ class Study:
     `rdgraph study NAME` runs it once it is registered, see `register_study`.
 
     Args:
-        name: for the command line; letters, digits and `_.+-`.
+        name: on the command line; A-Z, a-z, 0-9 and `_.+-`.
         title: the title of its report.
         question: in one sentence.
         run: takes a `StudyRun`, computes with `run.part(...)` and writes with `run.figure(...)`,

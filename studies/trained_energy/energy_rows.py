@@ -21,7 +21,7 @@ MEASURES = {"energy": "dirichlet_energy", "mad": "mad", "rank": "effective_rank"
 def layer_rows(subject: Subject, found: NetworkCourse, datas: Sequence[NodeData], step: float) -> list[MutableRow]:
     """Measures of every network at every stage and layer; nan from the layer on at which it has diverged.
 
-    `normalised` is (N/2) E/|H|^2 with the paper's E: roughness whatever the size.
+    `normalised` is (N/2) E/|H|^2 with the paper's E: roughness independent of size.
     """
     rows: list[MutableRow] = []
     device = found.states["end"].device

@@ -58,7 +58,7 @@ class Subject:
 
     @property
     def is_compared(self) -> bool:
-        """Whether it is a network by name, or plain diffusion, beside the reactions."""
+        """Whether it is a network by name or plain diffusion, not a reaction."""
         return self.kind == "-"
 
     @property
@@ -124,7 +124,7 @@ def configuration(subject: Subject, settings: Mapping[str, Any]) -> Config:
 
 
 def layer_count(settings: Mapping[str, Any]) -> int:
-    """Steps of Euler's method, and layers of the networks beside it."""
+    """Number of steps of Euler's method, and of layers of the other networks."""
     return round(settings["time"] / settings["step"])
 
 

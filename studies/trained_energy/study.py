@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 #: Stages that are drawn: solid and dashed.
 DRAWN = {"end": "trained", "start": "untrained"}
-#: Our columns for the measures drawn beside the energy.
+#: Columns of the measures drawn in addition to the energy.
 OTHERS = {"normalised": "normalised_energy", "mad": "mad", "rank": "effective_rank"}
 
 
@@ -64,7 +64,7 @@ def draw_all(run: StudyRun, table: EnergyTable) -> None:
     common = (
         f"{s['graphs']} graphs of {sum(s['sizes'])} nodes, {layer_count(s)} layers (Euler, step {s['step']:g}), "
         f"{s['epochs']} epochs. Lines: medians of the networks that have not diverged, bands: 10 to 90 %; "
-        "pale: some have diverged, cross: all have. Point at a line to see how many are left."
+        "pale: some have diverged, cross: all have. Hover over a line to see how many remain."
     )
     rounds = f" H2GCN is trained with {s['rounds']} rounds; further ones, which have no parameters, are added."
     rounds = rounds if "h2gcn" in s["models"] else ""

@@ -1,4 +1,4 @@
-"""Turing patterns on graphs: unstable modes predicted from the spectrum, beside a simulated plane of coefficients."""
+"""Turing patterns on graphs: unstable modes predicted from the spectrum, and a simulated plane of coefficients."""
 
 from __future__ import annotations
 
@@ -270,7 +270,7 @@ def chosen_members(prediction: PlanePrediction, count: int) -> np.ndarray:
 
 
 def growth_rows(prediction: PlanePrediction, members: np.ndarray, generator: np.random.Generator) -> list[MutableRow]:
-    """Growth rates of single modes: the slope of the log of the projected state, beside the predicted rate.
+    """Rows of the growth rates of single modes: measured (slope of the log of the projected state) and predicted.
 
     Every member is watched for the time in which its fastest mode is predicted to grow from the start to the end of
     the linear regime; the fit takes the second half of it.
@@ -422,16 +422,14 @@ def exact_threshold(entry: dict[str, Any]) -> Threshold:
 # ---------------------------------------------------------------------- study
 SCHNAKENBERG = "u' = a - u + u**2*v - Du*L@u; v' = b - u**2*v - sigma*Du*L@v"
 MIMURA_MURRAY = "u' = ((a + b*u - u**2)/c - v)*u - epsilon*L@u; v' = (u - (1 + delta*v))*v - sigma*epsilon*L@v"
-DISAGREEMENT_CAPTION = (
-    "Every member away from the border that was simulated otherwise than predicted; no rows, no such member."
-)
+DISAGREEMENT_CAPTION = "Members away from the border whose simulation differs from the prediction."
 GROWTH_CAPTION = (
     "Growth rates of single modes: predicted, the largest real part of an eigenvalue of P(λ); measured, the slope of "
     "the log of the deviation projected on the mode, while it is small."
 )
 THRESHOLD_CAPTION = (
-    "Published thresholds beside ours: over all λ > 0, and over the eigenvalues of networks drawn as described (the "
-    "published network itself is not available)."
+    "Published thresholds and ours: over all λ > 0, and over the eigenvalues of networks drawn as described (the "
+    "published network is not available)."
 )
 
 
@@ -480,7 +478,7 @@ def run(run: StudyRun) -> None:
 
 
 def _threshold(run: StudyRun, cell: tuple[int, dict[str, Any]]) -> list[MutableRow]:
-    """A published threshold beside ours."""
+    """Rows of a published threshold and ours."""
     (k, entry), chosen = cell, run.settings
     return run.part(f"threshold-{k}", partial(threshold_rows, entry, chosen["network"], range(chosen["networks"])))
 
@@ -568,8 +566,8 @@ def _pattern(run: StudyRun, case: PlaneCase, time: float, rows: list[MutableRow]
 def _answer(results: Sequence[Row]) -> str:
     away, agreeing = (sum(int(row[name]) for row in results) for name in ("away", "agreeing"))
     return (
-        f"{agreeing} of {away} members away from the border did what the eigenvalues of P(λ) on their graph predict, "
-        f"and {sum(int(row['members']) for row in results) - away} lie near it."
+        f"The eigenvalues of P(λ) on the graph predict {agreeing} of {away} simulations away from a border; "
+        f"{sum(int(row['members']) for row in results) - away} are too near to a border to count."
     )
 
 

@@ -113,7 +113,7 @@ def test_registration_is_checked(registered: studies.Study) -> None:
     def body(run: studies.StudyRun) -> None:
         run.results([])
 
-    with pytest.raises(InvalidArgument, match="'two-and-two', which is a study already"):
+    with pytest.raises(InvalidArgument, match="'two-and-two' is taken"):
         studies.register_study(registered)
     with pytest.raises(InvalidArgument, match="expected a Study, got function"):
         studies.register_study(body)  # type: ignore[arg-type]
