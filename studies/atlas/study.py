@@ -168,16 +168,16 @@ STATEMENTS = {
 def judge(run: StudyRun, case: PlaneCase, rows: Sequence[Row]) -> None:
     """Add a verdict for every predicted regime that occurs, and one on oscillation death."""
     for regime, statement in STATEMENTS.items():
-        own = [row for row in rows if row["predicted"] == regime]
-        if not own:
+        group = [row for row in rows if row["predicted"] == regime]
+        if not group:
             continue
-        away = [row for row in own if row["away"]]
+        away = [row for row in group if row["away"]]
         wrong = [row for row in away if not row["agrees"]]
         seen = Counter(str(row["measured"]) for row in away)
         run.verdict(
             f"{case.label} on {case.graph_text}, {regime}: {statement}.",
             UNDECIDED if not away else FAILS if wrong else HOLDS,
-            f"{len(away)} of {len(own)} members are away from the border (growth over the run above "
+            f"{len(away)} of {len(group)} members are away from the border (growth over the run above "
             f"exp({run.settings['border']:g}) or below its inverse): "
             + ", ".join(f"{count} {name}" for name, count in seen.most_common())
             + f"; {len(wrong)} otherwise.",
@@ -203,13 +203,13 @@ Course = tuple[int, np.ndarray, np.ndarray]
 
 def read_courses(rows: Sequence[Row]) -> dict[str, Course]:
     """Courses of one field by letter, from their rows."""
-    found: dict[str, Course] = {}
+    result: dict[str, Course] = {}
     for letter in dict.fromkeys(str(row["picture"]) for row in rows):
-        own = [row for row in rows if row["picture"] == letter]
-        times = np.array(list(dict.fromkeys(float(row["t"]) for row in own)))
-        values = np.array([float(row["value"]) for row in own]).reshape(len(times), -1)
-        found[letter] = (int(own[0]["member"]), times, values)
-    return found
+        group = [row for row in rows if row["picture"] == letter]
+        times = np.array(list(dict.fromkeys(float(row["t"]) for row in group)))
+        values = np.array([float(row["value"]) for row in group]).reshape(len(times), -1)
+        result[letter] = (int(group[0]["member"]), times, values)
+    return result
 
 
 def page(case: PlaneCase, rows: Sequence[Row], courses: Mapping[str, Course]) -> Figure:
@@ -225,9 +225,9 @@ def page(case: PlaneCase, rows: Sequence[Row], courses: Mapping[str, Course]) ->
     ):
         _plane(panel, case, [str(row[name]) for row in rows], title)
         for letter, (member, _, _) in courses.items():
-            place = (float(rows[member][case.across.name]), float(rows[member][case.up.name]))
+            position = (float(rows[member][case.across.name]), float(rows[member][case.up.name]))
             mark = {"boxstyle": "circle,pad=0.15", "fc": "white", "lw": 0.6}
-            panel.annotate(letter, place, ha="center", va="center", fontsize=9, bbox=mark)
+            panel.annotate(letter, position, ha="center", va="center", fontsize=9, bbox=mark)
     above.suptitle(plain(f"{case.label} on {case.graph_text} ({case.normalisation})"), fontsize=12)
     places = below.subplots(lines, COLUMNS, squeeze=False)
     for panel, (letter, (member, times, states)) in zip(places.flat, courses.items(), strict=False):
@@ -289,26 +289,26 @@ def middles(rows: Sequence[Row], shape: tuple[int, int]) -> dict[tuple[str, str]
     """
     pairs = [(str(row["predicted"]), str(row["measured"])) for row in rows]
     counts = {pair: pairs.count(pair) for pair in dict.fromkeys(pairs)}
-    found = {}
+    result = {}
     for pair in sorted(counts, key=lambda pair: -counts[pair]):
         inside = np.array([other == pair for other in pairs]).reshape(shape)
         depth = distance_transform_edt(np.pad(inside, 1))[1:-1, 1:-1]
-        found[pair] = int(np.argmax(depth))
-    return found
+        result[pair] = int(np.argmax(depth))
+    return result
 
 
 def course_rows(case: PlaneCase, rows: Sequence[Row], run: PlaneRun, count: int) -> list[MutableRow]:
     """Rows of the first field of the member in the middle of each of the largest regions, by time and node."""
-    found: list[MutableRow] = []
+    result: list[MutableRow] = []
     regions = [(pair, member) for pair, member in middles(rows, case.shape).items() if member in run.members]
     for letter, (_, member) in zip(ascii_uppercase, regions[:count], strict=False):
         course = run.states[:, int(np.flatnonzero(run.members == member)[0]), :, 0]
-        found += [
+        result += [
             {"picture": letter, "member": member, "t": float(t), "node": i, "value": float(f"{value:.6g}")}
             for t, state in zip(run.times, course, strict=True)
             for i, value in enumerate(state)
         ]
-    return found
+    return result
 
 
 # ---------------------------------------------------------------------- study

@@ -235,18 +235,20 @@ def train_cells(
     if some and not cells:
         empty = ", ".join(name for name, value in run.settings.items() if value == [])
         raise InvalidArgument(f"there is nothing to train because these settings are empty: {empty}")
-    found: dict[str, list[MutableRow]] = {}
+    result: dict[str, list[MutableRow]] = {}
     failed: dict[str, str] = {}
     tried: set[Path] = set()
 
     def keep(cell: Cell, rows: Callable[[], list[MutableRow]]) -> None:
-        if cell.name not in found:
-            found[cell.name] = run.part(cell.name, rows)
+        if cell.name not in result:
+            result[cell.name] = run.part(cell.name, rows)
 
     groups = groups_of(cells, TOGETHER if is_side_by_side(run.device) else 0)
     group_of = {cell.name: group for group in groups for cell in group}
     for cell in run.progress(cells, "cells of trainings"):
-        own, shared = (run.folder / CHECKPOINTS / name for name in (cell.name, f"from-{group_of[cell.name][0].name}"))
+        private, shared = (
+            run.folder / CHECKPOINTS / name for name in (cell.name, f"from-{group_of[cell.name][0].name}")
+        )
         arguments = (load, run.device, run.seed)
         missing = [one for one in group_of[cell.name] if not run.has_part(one.name)]
         if cell in missing and shared not in tried and (len(missing) > 1 or shared.exists()):
@@ -255,12 +257,12 @@ def train_cells(
                 train_group(begun_with(shared, group_of[cell.name], missing), *arguments, shared, rows_of, keep)
             shutil.rmtree(shared, ignore_errors=True)
         try:
-            keep(cell, partial(train_cell, cell, *arguments, own, rows_of))
+            keep(cell, partial(train_cell, cell, *arguments, private, rows_of))
         except (RdgraphError, RuntimeError) as problem:
             failed[cell.name] = str(problem).partition("\n")[0]
             run.give_up(cell.name, failed[cell.name])
-        shutil.rmtree(own, ignore_errors=True)
-    rows = [row for cell in cells for row in found.get(cell.name, [])]
+        shutil.rmtree(private, ignore_errors=True)
+    rows = [row for cell in cells for row in result.get(cell.name, [])]
     shutil.rmtree(run.folder / CHECKPOINTS, ignore_errors=True)
     if failed:
         reasons = "; ".join(f"{name}: {why}" for name, why in failed.items())
@@ -312,9 +314,9 @@ def train_cell(
     rows_of: RowsOf | None = None,
 ) -> list[MutableRow]:
     """Rows of a cell: data set, labels, split, seed, best epoch, accuracies as fractions, status."""
-    found: list[MutableRow] = []
-    train_group([cell], load, device, first_seed, checkpoint, rows_of, lambda _, rows: found.extend(rows()))
-    return found
+    result: list[MutableRow] = []
+    train_group([cell], load, device, first_seed, checkpoint, rows_of, lambda _, rows: result.extend(rows()))
+    return result
 
 
 def train_group(
@@ -340,15 +342,15 @@ def train_group(
                         origins.append((name, variation))
                         owners.append(number)
     numbers = [[k for k, owner in enumerate(owners) if owner == number] for number in range(len(cells))]
-    left = [set(own) for own in numbers]
+    remaining = [set(private) for private in numbers]
 
     def rows(number: int, results: Results) -> list[MutableRow]:
         return (rows_of or training_rows)([origins[k] for k in numbers[number]], results(numbers[number]))
 
     def finished(done: Sequence[int], results: Results) -> None:
         for number in sorted({owners[k] for k in done}):
-            left[number] -= set(done)
-            if not left[number]:
+            remaining[number] -= set(done)
+            if not remaining[number]:
                 keep(cells[number], partial(rows, number, results))
 
     each = next(iter(graphs.values())) if len(graphs) == 1 else [graphs[name] for name, _ in origins]
@@ -389,7 +391,7 @@ def grouped_rows(rows: Iterable[MutableRow], *columns: str) -> dict[tuple[Value,
     >>> list(grouped_rows([{"a": 1, "b": 2}, {"a": 1, "b": 3}], "a"))
     [(1,)]
     """
-    found: dict[tuple[Value, ...], list[MutableRow]] = {}
+    result: dict[tuple[Value, ...], list[MutableRow]] = {}
     for row in rows:
-        found.setdefault(tuple(row[c] for c in columns), []).append(row)
-    return found
+        result.setdefault(tuple(row[c] for c in columns), []).append(row)
+    return result

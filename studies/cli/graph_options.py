@@ -108,8 +108,8 @@ def _field_parameters(record: type[Any]) -> list[inspect.Parameter]:
     parameters = []
     declared = inspect.get_annotations(record)
     for field in sorted(fields(record), key=lambda field: field.name not in declared):
-        made = field.metadata.get("typer")
-        hint = hints[field.name] if made is None else Annotated[hints[field.name], made]
+        built = field.metadata.get("typer")
+        hint = hints[field.name] if built is None else Annotated[hints[field.name], built]
         default = inspect.Parameter.empty if field.default is MISSING else field.default
         parameters.append(inspect.Parameter(field.name, kind, default=default, annotation=hint))
     return parameters

@@ -43,8 +43,8 @@ def option(default: Any, text: str, *names: str, shown: str | None = None, metav
         shown: the default in the help text, if it differs from `default`.
         metavar: the placeholder of its value in the help text.
     """
-    made = typer.Option(*names, help=text, metavar=metavar, show_default=shown or True)
-    return field(default=default, metadata={"typer": made})
+    built = typer.Option(*names, help=text, metavar=metavar, show_default=shown or True)
+    return field(default=default, metadata={"typer": built})
 
 
 def argument(default: Any, text: str, metavar: str) -> Any:

@@ -97,19 +97,19 @@ def read_contestants(
     """
     if preset not in PRESETS:
         raise UnknownName("preset", preset, PRESETS)
-    found = []
+    result = []
     for name in dict.fromkeys(names):
         if name in REFERENCES:
-            found.append(Contestant(name, REFERENCES[name]))
+            result.append(Contestant(name, REFERENCES[name]))
         else:
-            found.append(_network(name, dataset, preset, is_own))
-    found += [_reacting(text, k, dataset, preset, is_own) for k, text in enumerate(dict.fromkeys(reactions))]
-    found = list({one.name: one for one in found}.values())
-    if not found:
+            result.append(_network(name, dataset, preset, is_own))
+    result += [_reacting(text, k, dataset, preset, is_own) for k, text in enumerate(dict.fromkeys(reactions))]
+    result = list({one.name: one for one in result}.values())
+    if not result:
         raise InvalidArgument("there are no networks to compare; write --models gcn,gat,gread-bs,labelprop")
     given = {"epochs": str(epochs), **(changes or {})} if epochs is not None else dict(changes or {})
-    changed = [_changed(one, given, {c.name for c in found}) for one in found]
-    _check_used(given, found)
+    changed = [_changed(one, given, {c.name for c in result}) for one in result]
+    _check_used(given, result)
     return tuple(changed)
 
 
@@ -168,24 +168,24 @@ def _changed(one: Contestant, given: Mapping[str, str], names: set[str]) -> Cont
     if one.config is None:
         return one
     known = {f.name for part in (one.config.model, one.config.training) for f in fields(part)}
-    own: dict[str, str] = {}
+    updates: dict[str, str] = {}
     for name, value in given.items():
         whose, dot, setting = name.rpartition(".")
         if not dot and setting in known:
-            own.setdefault(setting, value)
+            updates.setdefault(setting, value)
         elif dot and whose not in names:
             raise UnknownName("network of a setting", whose, names)
         elif whose == one.name:
-            own[setting] = value
-    config, _ = resolve_config(one.config.updated(own))
-    source = one.source + (f"; changed: {', '.join(own)}" if own else "")
+            updates[setting] = value
+    config, _ = resolve_config(one.config.updated(updates))
+    source = one.source + (f"; changed: {', '.join(updates)}" if updates else "")
     planned = one.config.training.epochs
     return Contestant(one.name, one.title, config, source, one.published, one.equation, planned)
 
 
-def _check_used(given: Mapping[str, str], found: Sequence[Contestant]) -> None:
+def _check_used(given: Mapping[str, str], result: Sequence[Contestant]) -> None:
     """Raise UnknownName for a setting that no network has."""
-    configs = [one.config for one in found if one.config is not None]
+    configs = [one.config for one in result if one.config is not None]
     known = {f.name for config in configs for part in (config.model, config.training) for f in fields(part)}
     for name in given:
         if "." not in name and name != "epochs" and name not in known:

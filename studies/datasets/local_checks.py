@@ -38,7 +38,7 @@ def check(local: LocalSets, name: str) -> Iterator[DataCheck]:
     if name in entries():
         files = list(_files(local, name))
         yield from files
-        if any(found.status == BAD for found in files):
+        if any(result.status == BAD for result in files):
             return
         yield _counts(local, name)
     yield from _oddities(local, name)

@@ -77,8 +77,8 @@ def _slope(system: System) -> str:
 
 
 def _life(system: System) -> str:
-    found = existence(system)
-    return f"{found.outcome}: {found.why}"
+    collected = existence(system)
+    return f"{collected.outcome}: {collected.why}"
 
 
 def _step(system: System) -> str:
@@ -110,19 +110,19 @@ def percent(value: float) -> float:
     return 100 * value
 
 
-def cloud_rows(found: Discovered) -> list[Row]:
+def cloud_rows(collected: Discovered) -> list[Row]:
     """Size and validation accuracy of every fully trained equation."""
     return [
         {"equation": line.formula, "size": line.size, "validation": percent(r.val_accuracy)}
-        for r, line in found.ranked()
+        for r, line in collected.ranked()
     ]
 
 
-def front_rows(found: Discovered) -> list[Row]:
+def front_rows(collected: Discovered) -> list[Row]:
     """The best equation of each size by validation; `on_front` says whether every smaller one is worse."""
     rows: list[Row] = []
-    best, ratio = -1.0, share_ratio(found.plan.data)
-    ranked = found.ranked()
+    best, ratio = -1.0, share_ratio(collected.plan.data)
+    ranked = collected.ranked()
     for size in sorted({line.size for _, line in ranked}):
         result, line = next(pair for pair in ranked if pair[1].size == size)
         rows.append({
@@ -135,40 +135,40 @@ def front_rows(found: Discovered) -> list[Row]:
     return rows
 
 
-def choice_rows(found: Discovered) -> list[Row]:
+def choice_rows(collected: Discovered) -> list[Row]:
     """Accuracy by way of choosing: by validation, with the search resampled, per split, by test."""
-    known = {r.number: line.formula for r, line in found.ranked()}
-    return choices_of(found.results, share_ratio(found.plan.data), known.__getitem__, "equation")
+    known = {r.number: line.formula for r, line in collected.ranked()}
+    return choices_of(collected.results, share_ratio(collected.plan.data), known.__getitem__, "equation")
 
 
-def best_rows(found: Discovered) -> list[Row]:
+def best_rows(collected: Discovered) -> list[Row]:
     """The best equations by validation, with their addresses in the explorer."""
     return [
         {
             "equation": line.formula, "size": line.size, "validation": percent(r.val_accuracy),
-            "test": percent(r.test_accuracy), "coefficients": coefficient_text(found, r.number),
-            "explorer": explorer_address(line, found.coefficients.get(r.number)),
+            "test": percent(r.test_accuracy), "coefficients": coefficient_text(collected, r.number),
+            "explorer": explorer_address(line, collected.coefficients.get(r.number)),
         }
-        for r, line in found.ranked()[:TOP]
+        for r, line in collected.ranked()[:TOP]
     ]  # fmt: skip
 
 
-def proof_rows(found: Discovered) -> list[Row]:
+def proof_rows(collected: Discovered) -> list[Row]:
     """Proved facts about the best equations."""
     return [
-        {"equation": line.formula, **proofs(line.system, found.coefficients.get(r.number))}
-        for r, line in found.ranked()[:TOP]
+        {"equation": line.formula, **proofs(line.system, collected.coefficients.get(r.number))}
+        for r, line in collected.ranked()[:TOP]
     ]
 
 
-def coefficient_text(found: Discovered, number: int) -> str:
-    return ", ".join(f"{name} = {value:.3g}" for name, value in found.coefficients.get(number, {}).items())
+def coefficient_text(collected: Discovered, number: int) -> str:
+    return ", ".join(f"{name} = {value:.3g}" for name, value in collected.coefficients.get(number, {}).items())
 
 
-def merge_rows(found: Discovered) -> list[Row]:
+def merge_rows(collected: Discovered) -> list[Row]:
     """Number of equations merged by each rule, with an example."""
-    counts = found.behaviours.counts()
-    examples = {merge.rule: merge for merge in reversed(found.behaviours.merges.values())}
+    counts = collected.behaviours.counts()
+    examples = {merge.rule: merge for merge in reversed(collected.behaviours.merges.values())}
     rows: list[Row] = []
     for rule in RULES:
         if counts[rule]:
@@ -181,25 +181,27 @@ def merge_rows(found: Discovered) -> list[Row]:
     return rows
 
 
-def safety_rows(found: Discovered) -> list[Row]:
+def safety_rows(collected: Discovered) -> list[Row]:
     """Number of equations by safety finding and treatment, with an example and its reason."""
     rows: list[Row] = []
-    for row in told_counts(found.safety_counts()):
-        own = next(
-            t for t in found.tried if (t.safety.state, t.safety.finding) == (row["what became of them"], row["finding"])
+    for row in told_counts(collected.safety_counts()):
+        group = next(
+            t
+            for t in collected.tried
+            if (t.safety.state, t.safety.finding) == (row["what became of them"], row["finding"])
         )
         rows.append({
             "treatment": row["what became of them"], "finding": row["finding"] or "none",
-            "equations": row["equations"], "example": own.line.formula, "trained as": own.safety.line.formula,
-            "reason": own.safety.reason,
+            "equations": row["equations"], "example": group.line.formula, "trained as": group.safety.line.formula,
+            "reason": group.safety.reason,
         })  # fmt: skip
     return rows
 
 
-def effect_rows(found: Discovered) -> list[Row]:
+def effect_rows(collected: Discovered) -> list[Row]:
     """Effects of terms, in points."""
-    known = found.trained
-    pairs = [(r, known[r.number].safety.line) for r in found.results]
+    known = collected.trained
+    pairs = [(r, known[r.number].safety.line) for r in collected.results]
     return [
         {
             "term": one.term, "equations": one.equations, "effect": percent(one.effect), "low": percent(one.low),
@@ -224,13 +226,13 @@ def read_retrained(rows: Sequence[Row]) -> dict[str, Retrained]:
     """The inverse of `retrained_rows`, by name."""
     results: dict[str, Retrained] = {}
     for name in dict.fromkeys(str(row["name"]) for row in rows):
-        own = [row for row in rows if row["name"] == name]
-        pairs = {int(row["split"]): (float(row["val"]), float(row["test"])) for row in own}
-        results[name] = Retrained(name, pairs, int(own[0]["trainings"]), int(own[0]["diverged"]))
+        group = [row for row in rows if row["name"] == name]
+        pairs = {int(row["split"]): (float(row["val"]), float(row["test"])) for row in group}
+        results[name] = Retrained(name, pairs, int(group[0]["trainings"]), int(group[0]["diverged"]))
     return results
 
 
-def difference(own: Retrained, other: Retrained, ratio: float) -> Comparison:
+def difference(group: Retrained, other: Retrained, ratio: float) -> Comparison:
     """Comparison of two equations by test accuracy on the same splits, in points."""
-    first, second = ({k: percent(test) for k, (_, test) in one.accuracies.items()} for one in (own, other))
+    first, second = ({k: percent(test) for k, (_, test) in one.accuracies.items()} for one in (group, other))
     return Comparison.of(first, second, ratio)

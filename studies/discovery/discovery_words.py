@@ -86,10 +86,10 @@ class CursePart:
     ratio: float
 
 
-def chosen_of(found: Discovered) -> Retrained:
+def chosen_of(collected: Discovered) -> Retrained:
     """Accuracies of the chosen equation in the search, by split."""
-    result = found.chosen
-    pairs = {split: (result.val[k], result.test[k]) for k, split in enumerate(found.plan.splits)}
+    result = collected.chosen
+    pairs = {split: (result.val[k], result.test[k]) for k, split in enumerate(collected.plan.splits)}
     return Retrained("chosen", pairs, len(pairs), 0)
 
 
@@ -99,23 +99,23 @@ def all_diverged(one: Retrained) -> bool:
 
 
 # ---------------------------------------------------------------------- sentences
-def counted_sentence(found: Discovered) -> str:
+def counted_sentence(collected: Discovered) -> str:
     """Number of equations enumerated, merged, examined and trained, in words."""
-    plan = found.plan
-    states = Counter(STATE_WORDS[r.state] for r in found.results)
+    plan = collected.plan
+    states = Counter(STATE_WORDS[r.state] for r in collected.results)
     outcomes = ", ".join(f"{count} {state}" for state, count in states.items()) or "none"
-    unsafe = Counter(t.safety.state for t in found.tried)
-    largest = max((t.line.size for t in found.tried if t.draw < 0), default=0)
-    drawn = sum(t.draw >= 0 for t in found.tried)
-    tried = len(found.tried) - drawn
+    unsafe = Counter(t.safety.state for t in collected.tried)
+    largest = max((t.line.size for t in collected.tried if t.draw < 0), default=0)
+    drawn = sum(t.draw >= 0 for t in collected.tried)
+    tried = len(collected.tried) - drawn
     text = (
-        f"{counted(found.enumerated, 'equation')} of up to {counted(plan.size, 'term')} ({plan.grammar.name}, "
-        f"{counted(len(plan.grammar.terms), 'term')}): {counted(found.distinct, 'behaviour')}. "
-        f"{len(found.tried)} were examined: "
-        f"{unsafe[BOUNDED]} got tanh, {unsafe[LEFT_OUT]} were left out. {len(found.results)} were trained on "
+        f"{counted(collected.enumerated, 'equation')} of up to {counted(plan.size, 'term')} ({plan.grammar.name}, "
+        f"{counted(len(plan.grammar.terms), 'term')}): {counted(collected.distinct, 'behaviour')}. "
+        f"{len(collected.tried)} were examined: "
+        f"{unsafe[BOUNDED]} got tanh, {unsafe[LEFT_OUT]} were left out. {len(collected.results)} were trained on "
         f"{counted(len(plan.splits), 'split')}, {counted(plan.base.training.epochs, 'epoch')}: {outcomes}."
     )
-    if tried < found.distinct:
+    if tried < collected.distinct:
         text += f" Those of {counted(largest, 'term')} are a random sample, limited by the budget."
     if drawn:
         text += f" {drawn} larger ones were drawn by {plan.sampler}."
@@ -124,14 +124,14 @@ def counted_sentence(found: Discovered) -> str:
     return text
 
 
-def answer_sentence(task: DiscoveryTask, found: Discovered, reactions: Yardsticks, curse: CursePart) -> str:
+def answer_sentence(task: DiscoveryTask, collected: Discovered, reactions: Yardsticks, curse: CursePart) -> str:
     """The answer with its number, compared with BS, and repeated on fresh splits."""
-    own = found.chosen
+    group = collected.chosen
     text = (
-        f"dH/dt = {found.best.formula} has the best mean validation accuracy of "
-        f"{counted(len(found.results), 'equation')}, "
-        f"{percent(own.val_accuracy):.2f} %; its test accuracy is {percent(own.test_accuracy):.2f} % "
-        f"({told_interval(own.test, share_ratio(found.plan.data))})."
+        f"dH/dt = {collected.best.formula} has the best mean validation accuracy of "
+        f"{counted(len(collected.results), 'equation')}, "
+        f"{percent(group.val_accuracy):.2f} %; its test accuracy is {percent(group.test_accuracy):.2f} % "
+        f"({told_interval(group.test, share_ratio(collected.plan.data))})."
     )
     if (bs := reactions.by_name.get("BS")) is not None:
         has = "diverged in all trainings" if all_diverged(bs) else f"has {percent(bs.test):.2f} %"
@@ -147,34 +147,34 @@ def answer_sentence(task: DiscoveryTask, found: Discovered, reactions: Yardstick
 
 
 # ---------------------------------------------------------------------- rows
-def reaction_rows(found: Discovered, reactions: Yardsticks) -> list[Row]:
+def reaction_rows(collected: Discovered, reactions: Yardsticks) -> list[Row]:
     """Rows of the chosen equation and the reactions of the paper; nan if all trainings diverged."""
-    own = chosen_of(found)
+    group = chosen_of(collected)
     rows: list[Row] = [
-        {"equation": f"chosen: {found.best.formula}", "validation": percent(own.val), "test": percent(own.test),
+        {"equation": f"chosen: {collected.best.formula}", "validation": percent(group.val), "test": percent(group.test),
          "chosen_minus_it": 0.0, "error": 0.0, "p": 1.0, "diverged": 0}
     ]  # fmt: skip
     for name, other in reactions.by_name.items():
         row: MutableRow = {"equation": name, **dict.fromkeys(NUMBERS, math.nan), "diverged": other.diverged}
         if not all_diverged(other):
-            test = difference(own, other, reactions.ratio)
+            test = difference(group, other, reactions.ratio)
             numbers = percent(other.val), percent(other.test), test.difference, test.error, test.p
             row |= dict(zip(NUMBERS, numbers, strict=True))
         rows.append(row)
     return rows
 
 
-def curse_rows(found: Discovered, curse: CursePart) -> list[Row]:
+def curse_rows(collected: Discovered, curse: CursePart) -> list[Row]:
     """Rows of the chosen equation in the search, and retrained."""
-    own = chosen_of(found)
-    rows: list[Row] = [_curse_row("as chosen", "chosen", own, own)]
+    group = chosen_of(collected)
+    rows: list[Row] = [_curse_row("as chosen", "chosen", group, group)]
     for kind, known in curse.parts.items():
-        rows += [_curse_row(kind.replace("_", " "), name, one, own) for name, one in known.items()]
+        rows += [_curse_row(kind.replace("_", " "), name, one, group) for name, one in known.items()]
     return rows
 
 
-def _curse_row(kind: str, name: str, one: Retrained, own: Retrained) -> Row:
-    lost = percent(own.val - one.val) if name == "chosen" else float("nan")
+def _curse_row(kind: str, name: str, one: Retrained, group: Retrained) -> Row:
+    lost = percent(group.val - one.val) if name == "chosen" else float("nan")
     return {
         "trained": kind, "equation": name, "validation": percent(one.val), "validation_lost": lost,
         "test": percent(one.test), "trainings": one.trainings, "diverged": one.diverged,
@@ -184,11 +184,11 @@ def _curse_row(kind: str, name: str, one: Retrained, own: Retrained) -> Row:
 def transfer_rows(moved: Mapping[str, Yardsticks]) -> list[Row]:
     """Rows of the chosen equation and BS on the other data sets."""
     rows: list[Row] = []
-    for name, found in moved.items():
-        own, other = found.by_name["chosen"], found.by_name["BS"]
-        test = difference(own, other, found.ratio)
+    for name, collected in moved.items():
+        group, other = collected.by_name["chosen"], collected.by_name["BS"]
+        test = difference(group, other, collected.ratio)
         rows.append({
-            "dataset": name, "chosen": percent(own.test), "BS": percent(other.test), "difference": test.difference,
+            "dataset": name, "chosen": percent(group.test), "BS": percent(other.test), "difference": test.difference,
             "error": test.error, "p": test.p,
         })  # fmt: skip
     return rows
@@ -196,7 +196,7 @@ def transfer_rows(moved: Mapping[str, Yardsticks]) -> list[Row]:
 
 # ---------------------------------------------------------------------- verdicts
 def verdicts(
-    task: DiscoveryTask, found: Discovered, reactions: Yardsticks, curse: CursePart
+    task: DiscoveryTask, collected: Discovered, reactions: Yardsticks, curse: CursePart
 ) -> list[tuple[str, str, str]]:
     """Verdicts: does the choice beat BS on its own splits, and on fresh ones, which count?
 
@@ -205,13 +205,13 @@ def verdicts(
     answers = []
     pairs = []
     if "BS" in reactions.by_name:
-        pairs.append(("the splits of the choice", chosen_of(found), reactions.by_name["BS"]))
+        pairs.append(("the splits of the choice", chosen_of(collected), reactions.by_name["BS"]))
     if (fresh := curse.parts.get("fresh_splits")) is not None:
         pairs.append(("fresh splits", fresh["chosen"], fresh["BS"]))
-    for where, own, other in pairs:
+    for where, group, other in pairs:
         if all_diverged(other):
             continue
-        test = difference(own, other, curse.ratio)
+        test = difference(group, other, curse.ratio)
         evidence = (
             f"{test.difference:+z.2f} points, standard error {test.error:.2f}, two-sided p = {test.p:.3g} over "
             f"{test.splits} splits (corrected resampled t-test)."

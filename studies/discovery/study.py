@@ -106,10 +106,10 @@ def execute(task: DiscoveryTask, folder: Path, listener: Listener) -> list[Row]:
     return list(read_rows(folder / EQUATIONS))
 
 
-def write_equations(folder: Path, found: Discovered) -> None:
+def write_equations(folder: Path, result: Discovered) -> None:
     """Write equations.csv and, if an equation can be chosen, best.toml."""
-    write_rows(folder / EQUATIONS, found.rows())
-    write_best(folder / BEST, found, lambda: found.best_config, "discover", "equation")
+    write_rows(folder / EQUATIONS, result.rows())
+    write_best(folder / BEST, result, lambda: result.best_config, "discover", "equation")
 
 
 def discovery_study(task: DiscoveryTask, make: Callable[[], Discovered], listener: Listener) -> Study:
@@ -128,45 +128,45 @@ def discovery_study(task: DiscoveryTask, make: Callable[[], Discovered], listene
 
 def run(run: StudyRun, task: DiscoveryTask, make: Callable[[], Discovered], listener: Listener) -> None:
     """Search, retrain the choice, and write the report."""
-    found = make()
-    write_equations(run.folder, found)
-    run.results(split_rows(found.results, found.plan.splits, "number"))
-    if chosen(found.results) is None:
-        run.answer(f"{counted_sentence(found)} No equation could be fully trained, so none was chosen.")
-        _counted_parts(run, found)
+    result = make()
+    write_equations(run.folder, result)
+    run.results(split_rows(result.results, result.plan.splits, "number"))
+    if chosen(result.results) is None:
+        run.answer(f"{counted_sentence(result)} No equation could be fully trained, so none was chosen.")
+        _counted_parts(run, result)
         return
-    retraining = Retraining(run, task, found.best, listener)
+    retraining = Retraining(run, task, result.best, listener)
     reactions, curse, moved = retraining.yardsticks(), retraining.curse(), retraining.transfers()
-    write_text(run.folder / EXPLORER, page_text(found.best.text))
-    run.answer(answer_sentence(task, found, reactions, curse), "front")
-    front = rows_of.front_rows(found)
-    run.figure("front", front_chart(rows_of.cloud_rows(found), front), FRONT_CAPTION, front)
-    run.say("What was tried", counted_sentence(found))
-    run.table("choices", rows_of.choice_rows(found), CHOICES_CAPTION)
-    run.table("reactions", reaction_rows(found, reactions), REACTIONS_CAPTION)
-    run.table("best_equations", rows_of.best_rows(found), BEST_CAPTION)
-    run.table("proofs", rows_of.proof_rows(found), PROOFS_CAPTION)
+    write_text(run.folder / EXPLORER, page_text(result.best.text))
+    run.answer(answer_sentence(task, result, reactions, curse), "front")
+    front = rows_of.front_rows(result)
+    run.figure("front", front_chart(rows_of.cloud_rows(result), front), FRONT_CAPTION, front)
+    run.say("What was tried", counted_sentence(result))
+    run.table("choices", rows_of.choice_rows(result), CHOICES_CAPTION)
+    run.table("reactions", reaction_rows(result, reactions), REACTIONS_CAPTION)
+    run.table("best_equations", rows_of.best_rows(result), BEST_CAPTION)
+    run.table("proofs", rows_of.proof_rows(result), PROOFS_CAPTION)
     if curse.parts:
-        run.table("winners_curse", curse_rows(found, curse), CURSE_CAPTION)
+        run.table("winners_curse", curse_rows(result, curse), CURSE_CAPTION)
     if moved:
         run.table("transfer_results", transfer_rows(moved), TRANSFER_CAPTION)
-    if effects := rows_of.effect_rows(found):
+    if effects := rows_of.effect_rows(result):
         run.figure("term_effects", effect_bars(effects), EFFECTS_CAPTION, effects)
-    points = gap_rows(gap_curve(found.results))
+    points = gap_rows(gap_curve(result.results))
     run.figure("selection_gap", gap_chart(points, "equations"), GAP_CAPTION.replace("trials", "equations"), points)
-    _counted_parts(run, found)
+    _counted_parts(run, result)
     for name, text in FILES.items():
         if (run.folder / name).exists():
             run.describe(name, text)
-    for statement, answer, evidence in verdicts(task, found, reactions, curse):
+    for statement, answer, evidence in verdicts(task, result, reactions, curse):
         run.verdict(statement, answer, evidence)
 
 
-def _counted_parts(run: StudyRun, found: Discovered) -> None:
+def _counted_parts(run: StudyRun, result: Discovered) -> None:
     """Add the tables of merges and of safety findings."""
-    if merges := rows_of.merge_rows(found):
+    if merges := rows_of.merge_rows(result):
         run.table("merges", merges, MERGES_CAPTION)
-    if unsafe := rows_of.safety_rows(found):
+    if unsafe := rows_of.safety_rows(result):
         run.table("safety", unsafe, SAFETY_CAPTION)
 
 

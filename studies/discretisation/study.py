@@ -59,7 +59,7 @@ def forms(reaction: str) -> tuple[LinearForm, ...]:
     if system.structure.linear:
         return (LinearForm(reaction, reaction, system),)
     h = sp.Symbol("h", real=True)
-    found: dict[sp.Expr, LinearForm] = {}
+    result: dict[sp.Expr, LinearForm] = {}
     field = system.structure.scalar_field(h, h)
     for rest in sorted(sp.solveset(field, h, sp.S.Reals), key=abs):
         slope = sp.diff(field, h).subs(h, rest)
@@ -68,8 +68,8 @@ def forms(reaction: str) -> tuple[LinearForm, ...]:
         if not factor.is_number:
             raise NotApplicable(f"expected a reaction whose slope at rest is a multiple of beta, got {slope}")
         text = f"-alpha*L@H + {factor}*beta*H" if factor else "-alpha*L@H"
-        found.setdefault(factor, LinearForm(reaction, f"{reaction} near {abs(rest)}", rd.parse(text)))
-    return tuple(found.values())
+        result.setdefault(factor, LinearForm(reaction, f"{reaction} near {abs(rest)}", rd.parse(text)))
+    return tuple(result.values())
 
 
 def steps(setting: PublishedSetting) -> int:
@@ -140,7 +140,7 @@ def mode_rows(setting: PublishedSetting, chosen: Mapping[str, Any]) -> list[Muta
             "solver": setting.solver, "steps": steps(setting), "error_typical": _short(typical["error"]),
             "error_worst": _short(box[worst]["error"]), "alpha_worst": worst[0], "beta_worst": worst[1],
             "flipped_typical": _short(typical["flipped"]), "amplified_typical": _short(typical["amplified"]),
-            **{name: _short(max(found[name] for found in box.values())) for name in ("amplified", "damped", "flipped")},
+            **{n: _short(max(errors[n] for errors in box.values())) for n in ("amplified", "damped", "flipped")},
         })  # fmt: skip
     return rows
 
@@ -267,26 +267,26 @@ Finding = tuple[str, str, str]
 
 def solved(modes: Sequence[MutableRow]) -> list[Finding]:
     """Verdicts: is every linear setting solved, by solver and kind of coefficients?"""
-    found = []
+    result = []
     for solver, which in (("rk4", "typical"), ("rk4", "worst"), ("euler", "typical"), ("euler", "worst")):
         rows = [r for r in modes if r["solver"] == solver and r["reaction"] in LINEAR]
         bad = [r for r in rows if float(r[f"error_{which}"]) > SOLVED]
         errors = [float(r[f"error_{which}"]) for r in rows]
         named = f"; not: {setting_names(bad)}" if bad else ""
-        found.append((
+        result.append((
             f"the layer is the continuous equation: {solver_title(solver)} settings solve it to 1 % at {which} "
             "coefficients",
             FAILS if bad else HOLDS,
             f"{len(rows) - len(bad)} of {len(rows)} linear settings; errors between {min(errors):.1g} and "
             f"{max(errors):.1g}{named}",
         ))  # fmt: skip
-    return found
+    return result
 
 
-def kept_classes(modes: Sequence[MutableRow]) -> list[Finding]:
+def class_changes(modes: Sequence[MutableRow]) -> list[Finding]:
     """Verdicts: do modes change their class or their sign?"""
     linear = [r for r in modes if r["reaction"] in LINEAR]
-    found = []
+    result = []
     for name, words in (
         ("amplified", "amplifies a mode that the equation damps"),
         ("flipped", "gives a mode the wrong sign"),
@@ -295,7 +295,7 @@ def kept_classes(modes: Sequence[MutableRow]) -> list[Finding]:
         most = max(bad, key=lambda r: float(r[name]), default=None)
         share = f"; most, {float(most[name]):.0%} of [0, 2], for {setting_names([most])}" if most else ""
         solvers = {s: sum(r["solver"] == s for r in bad) for s in ("euler", "rk4")}
-        found.append((
+        result.append((
             f"no published setting {words}",
             FAILS if bad else HOLDS,
             f"{len(bad)} of {len(linear)} linear settings do for some coefficients they can reach, {solvers['euler']} "
@@ -303,7 +303,7 @@ def kept_classes(modes: Sequence[MutableRow]) -> list[Finding]:
             if bad
             else f"none of {len(linear)} does",
         ))  # fmt: skip
-    return found
+    return result
 
 
 def inert_steps(modes: Sequence[MutableRow]) -> Finding:
@@ -376,8 +376,8 @@ def run(run: StudyRun) -> None:
     """Run the study: errors of every setting as maps, the worst responses, products, verdicts."""
     chosen = run.settings
     modes: list[MutableRow] = []
-    for _, found in each_cell(run, (*LINEAR, *CLASSICAL), _modes, "reactions"):
-        modes += found
+    for _, result in each_cell(run, (*LINEAR, *CLASSICAL), _modes, "reactions"):
+        modes += result
     linear = [s for s in best_settings() if s.reaction in LINEAR]
     products = run.part("products", lambda: [product_row(s, chosen) for s in linear])
     run.answer(_summary(modes), "errors_worst")
@@ -390,7 +390,7 @@ def run(run: StudyRun) -> None:
     run.figure("worst", chart, WORST_CAPTION, drawn)
     run.table("modes", modes, MODES_CAPTION)
     run.table("products", products, PRODUCTS_CAPTION)
-    answers = [*solved(modes), *kept_classes(modes), inert_steps(modes), product_counts(products, chosen["tolerance"])]
+    answers = [*solved(modes), *class_changes(modes), inert_steps(modes), product_counts(products, chosen["tolerance"])]
     for statement, answer, evidence in answers:
         run.verdict(statement, answer, evidence)
     run.results(modes)
@@ -398,9 +398,9 @@ def run(run: StudyRun) -> None:
 
 def _modes(run: StudyRun, reaction: str) -> list[MutableRow]:
     """The errors of all settings of one reaction."""
-    own = [s for s in best_settings() if s.reaction == reaction]
+    group = [s for s in best_settings() if s.reaction == reaction]
     name = f"modes-{reaction.replace('*', 'star')}"
-    return run.part(name, lambda: [row for s in own for row in mode_rows(s, run.settings)])
+    return run.part(name, lambda: [row for s in group for row in mode_rows(s, run.settings)])
 
 
 def _about(chosen: Any) -> str:

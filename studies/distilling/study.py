@@ -242,8 +242,8 @@ def accuracy_rows(plan: DistilPlan, after: np.ndarray | None, status: Sequence[s
     retrained_accuracies = np.full(len(plan.before), np.nan) if after is None else after
     ended = status or ["ok"] * len(plan.before)
     return [
-        {"split": trial.split, "seed": trial.seed, "learned": float(a), "formula": float(b), "status": own}
-        for trial, a, b, own in zip(plan.trials, plan.before, retrained_accuracies, ended, strict=True)
+        {"split": trial.split, "seed": trial.seed, "learned": float(a), "formula": float(b), "status": group}
+        for trial, a, b, group in zip(plan.trials, plan.before, retrained_accuracies, ended, strict=True)
     ]
 
 

@@ -108,9 +108,9 @@ def energy_chart(rows: Sequence[Mapping[str, Any]], chosen: Mapping[str, Any]) -
     for column, title in (("laplacian_energy", "energy"), ("normalised_energy", "normalised energy")):
         lines = []
         for beta in chosen["beta_sweep"]:
-            own = [row for row in rows if row["beta"] == beta]
+            group = [row for row in rows if row["beta"] == beta]
             name = "β = 0 (diffusion)" if beta == 0 else f"β = {beta:g}"
-            lines.append(Line.of(name, own, "t", column))
+            lines.append(Line.of(name, group, "t", column))
         panels.append(Panel(title, lines, y_label="tr(HᵀLH)" if column == "laplacian_energy" else "tr(HᵀLH)/‖H‖²"))
     return Chart(panels, "t", y_scale="log", columns=2)
 
@@ -210,7 +210,7 @@ def energy_rows(run: StudyRun, graph: rd.Graph, op: rd.graphs.Operator, H0: Tens
     measures = make_measures(plain=plain, op=op, names=MEASURED)
     rows: list[Row] = []
     for t, state in zip(times, run.progress(states, "measuring", len(times)), strict=True):
-        found = {
+        result = {
             "energy": measures["dirichlet_energy"](state),
             "laplacian_energy": measures["laplacian_energy"](state),
             "normalised_energy": measures["rayleigh"](state),  # tr(H'LH)/|H|^2, since L is symmetric here
@@ -220,7 +220,7 @@ def energy_rows(run: StudyRun, graph: rd.Graph, op: rd.graphs.Operator, H0: Tens
             "largest": state.amax((-2, -1)),
         }
         rows += [
-            {"beta": beta, "t": t, **{name: float(value[k]) for name, value in found.items()}}
+            {"beta": beta, "t": t, **{name: float(value[k]) for name, value in result.items()}}
             for k, beta in enumerate(chosen["beta_sweep"])
         ]
     return rows

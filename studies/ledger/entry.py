@@ -164,5 +164,5 @@ def number(value: float | None, digits: int = 6) -> float | None:
 
 def status_tally(entries: Iterable[LedgerEntry]) -> dict[str, int]:
     """Number of entries by status, in the order of `STATUSES`."""
-    found = [entry.status for entry in entries]
-    return {status: found.count(status) for status in STATUSES if status in found}
+    result = [entry.status for entry in entries]
+    return {status: result.count(status) for status in STATUSES if status in result}

@@ -25,21 +25,21 @@ AUTHORS = "the authors' code"
 
 def authors_measurements() -> list[Measurement]:
     """What the authors' code gave: for BS with its released settings, for other cells with the printed ones."""
-    found = []
+    result = []
     names = ("authors_runs.csv", "authors_cells.csv")
     runs, cells = ((files("gread") / "data" / name).read_bytes() for name in names)
     for row in authors_runs().values():
         method = "GREAD-BS"
         if row.mean is not None:
-            found.append(_of_authors(method, row.dataset, row.mean, row.std, 10, "released settings", row.source,
+            result.append(_of_authors(method, row.dataset, row.mean, row.std, 10, "released settings", row.source,
                                      names[0], runs))  # fmt: skip
     for cell in authors_cells():
         features = "row-normalised" if cell.row_features else "raw"
         reading = f"printed settings, {cell.beta} vector beta, {features} features" + (", tanh" if cell.tanh else "")
         reading += f", {cell.diverged} of {len(cell.splits)} trainings diverged" if cell.diverged else ""
-        found.append(_of_authors(f"GREAD-{cell.reaction}", cell.dataset, cell.mean, cell.std, len(cell.splits),
+        result.append(_of_authors(f"GREAD-{cell.reaction}", cell.dataset, cell.mean, cell.std, len(cell.splits),
                                  reading, cell.source, names[1], cells))  # fmt: skip
-    return found
+    return result
 
 
 def _of_authors(
@@ -63,15 +63,15 @@ def read_added(path: Path) -> list[Measurement]:
     """
     content = read_bytes(path, "measured numbers")
     digest = hashlib.sha256(content).hexdigest()
-    found = []
+    result = []
     for number, row in enumerate(_rows(path, content), start=1):
         try:
-            found.append(_added(row, path, digest))
+            result.append(_added(row, path, digest))
         except ValueError as problem:
             raise _wrong(path, f"{problem} in row {number}") from None
-    if not found:
+    if not result:
         raise FileError(f"expected at least one row in {path}, got none")
-    return found
+    return result
 
 
 def _rows(path: Path, content: bytes) -> list[Any]:

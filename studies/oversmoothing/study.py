@@ -59,12 +59,12 @@ if TYPE_CHECKING:
 TITLES = {"euler": "Euler", "flow": "flow"}
 
 
-def own_part(run: StudyRun, ensemble: GraphEnsemble) -> list[Answer]:
+def equation_part(run: StudyRun, ensemble: GraphEnsemble) -> list[Answer]:
     """The energies of the equation in the settings, drawn, and what becomes of them; nothing where there is none."""
     text = str(run.settings.get("equation", ""))
     if not text:
         return []
-    rows = run.part("own-equation", partial(own_rows, text, ensemble, run.settings))
+    rows = run.part("own-equation", partial(equation_rows, text, ensemble, run.settings))
     run.equation(str(rd.parse(text)), "the equation that was given")
     curves = [_curve(k, select(rows, scheme=scheme), scheme) for k, scheme in enumerate(SCHEMES)]
     caption = f"{text} on the same graphs, from the features. Lines: medians over the graphs, bands: 10 to 90 %."
@@ -72,7 +72,7 @@ def own_part(run: StudyRun, ensemble: GraphEnsemble) -> list[Answer]:
     return [_answer(text, scheme, select(rows, scheme=scheme)) for scheme in SCHEMES]
 
 
-def own_rows(text: str, ensemble: GraphEnsemble, settings: Mapping[str, Any]) -> list[MutableRow]:
+def equation_rows(text: str, ensemble: GraphEnsemble, settings: Mapping[str, Any]) -> list[MutableRow]:
     """The Dirichlet energy on every graph at every time; nan from where a state has left the finite numbers.
 
     alpha and beta have the values of the settings; other coefficients raise InvalidArgument.
@@ -145,13 +145,13 @@ def run(run: StudyRun) -> None:
     ends: list[MutableRow] = []
     jobs = [(flow, scheme) for flow in (*BASELINES, *REACTIONS, *BOXED) for scheme in SCHEMES] + [(PROFILE, "flow")]
     cells = [(flow, scheme, kind) for flow, scheme in jobs for kind in KINDS[: 1 + (flow in REACTIONS)]]
-    for _, (found, reached) in each_cell(run, cells, partial(_solved, ensemble=ensemble), "flows"):
-        curves += found
+    for _, (result, reached) in each_cell(run, cells, partial(_solved, ensemble=ensemble), "flows"):
+        curves += result
         ends += reached
     _say_settings(run, graphs)
     draw_all(run, indexed(curves))
     answers = [*verdicts(ends, graphs, run.settings), *coupled_part(run, ensemble), *networks_part(run, ensemble)]
-    answers += own_part(run, ensemble)
+    answers += equation_part(run, ensemble)
     run.table("ends", _end_table(ends), END_CAPTION)
     for answer in answers:
         run.verdict(answer.statement, answer.answer, answer.evidence)
@@ -175,8 +175,8 @@ def _solved(
     def solved() -> EnsembleTrajectory:
         return solve_flow(flow, ensemble, scheme, batch, run.settings)
 
-    found = run.part(f"curves-{name}", lambda: curve_rows(flow, scheme, batch, solved()))
-    return found, run.part(f"ends-{name}", lambda: end_rows(flow, scheme, batch, solved()))
+    result = run.part(f"curves-{name}", lambda: curve_rows(flow, scheme, batch, solved()))
+    return result, run.part(f"ends-{name}", lambda: end_rows(flow, scheme, batch, solved()))
 
 
 # ---------------------------------------------------------------------- text and table
@@ -213,10 +213,10 @@ def _end_table(ends: list[MutableRow]) -> list[MutableRow]:
         groups.setdefault(tuple(row[name] for name in names), []).append(row)
     table: list[MutableRow] = []
     for key, rows in groups.items():
-        kept = [row for row in rows if math.isnan(float(row["failed_at"]))]
-        medians: MutableRow = {label: median(column(kept, name)) for label, name in shown.items()}
+        stored = [row for row in rows if math.isnan(float(row["failed_at"]))]
+        medians: MutableRow = {label: median(column(stored, name)) for label, name in shown.items()}
         named: MutableRow = dict(zip(names, key, strict=True))
-        table.append({**named, "members": len(rows), "frozen": len(rows) - len(kept), **medians})
+        table.append({**named, "members": len(rows), "frozen": len(rows) - len(stored), **medians})
     return table
 
 

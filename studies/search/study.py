@@ -105,10 +105,10 @@ FILES = {
 }
 TOP = 10
 CHOICES_CAPTION = (
-    "Test accuracy in percent with corrected 95 % intervals over the splits. First row: the result, one trial chosen by "
-    "its mean validation accuracy. Second: the same, with an interval that repeats the choice on every sample of splits. "
-    "Third: a separate choice for every split. Last: chosen by test accuracy, which is no result and only shows the "
-    "selection bias."
+    "Test accuracy in percent with corrected 95 % intervals over the splits. First row: the result, one trial "
+    "chosen by its mean validation accuracy. Second: the same, with an interval that repeats the choice on every "
+    "sample of splits. Third: a separate choice for every split. Last: chosen by test accuracy, which is no result "
+    "and only shows the selection bias."
 )
 TOP_CAPTION = f"The best {TOP} trials by mean validation accuracy over the splits; accuracies are fractions."
 
@@ -139,19 +139,19 @@ def execute(
     return list(read_rows(folder / TRIALS))
 
 
-def write_trials(folder: Path, found: Found) -> None:
+def write_trials(folder: Path, collected: Found) -> None:
     """Write trials.csv and, if a trial can be chosen, best.toml."""
-    write_rows(folder / TRIALS, found.rows())
-    write_best(folder / BEST, found, lambda: found.best, "search", "settings")
+    write_rows(folder / TRIALS, collected.rows())
+    write_best(folder / BEST, collected, lambda: collected.best, "search", "settings")
 
 
-def write_best(path: Path, found: Any, config: Callable[[], Config], command: str, what: str) -> None:
+def write_best(path: Path, collected: Any, config: Callable[[], Config], command: str, what: str) -> None:
     """Write the chosen configuration with its origin, if there is one."""
-    if chosen(found.results) is None:
+    if chosen(collected.results) is None:
         return
     origin = {
-        "command": command, "what": what, "among": len(found.results), "dataset": found.plan.data.meta.name,
-        "splits": list(found.plan.splits), "seed": found.plan.seed,
+        "command": command, "what": what, "among": len(collected.results), "dataset": collected.plan.data.meta.name,
+        "splits": list(collected.plan.splits), "seed": collected.plan.seed,
     }  # fmt: skip
     write_text(path, config().toml(origin))
 
@@ -162,8 +162,8 @@ def search_study(task: SearchTask, make: Callable[[], Found]) -> Study:
     return Study(
         "search",
         f"Settings for {task.subject} on {where}",
-        f"Which settings of {task.subject} have the best validation accuracy on {where}, and how large is the selection "
-        "bias?",
+        f"Which settings of {task.subject} have the best validation accuracy on {where}, and how large is the "
+        "selection bias?",
         partial(run, task=task, make=make),
         extra="search",
         commands=lambda config, folder: (task.command(folder),) * 2,
@@ -172,28 +172,28 @@ def search_study(task: SearchTask, make: Callable[[], Found]) -> Study:
 
 def run(run: StudyRun, task: SearchTask, make: Callable[[], Found]) -> None:
     """Search, and write the trials, the choice, the figures and the report."""
-    found = make()
-    write_trials(run.folder, found)
-    run.results(split_rows(found.results, found.plan.splits))
+    collected = make()
+    write_trials(run.folder, collected)
+    run.results(split_rows(collected.results, collected.plan.splits))
     for name, text in FILES.items():
         if (run.folder / name).exists():
             run.describe(name, text)
-    counted, first, *further = sentences(task, found)
+    counted, first, *further = sentences(task, collected)
     run.answer(first)
     run.say("Trials", "\n\n".join([counted, *further]))
-    if eligible(found.results):
-        run.table("choices", choice_rows(found.results, share_ratio(found.plan.data)), CHOICES_CAPTION)
-        points = gap_rows(gap_curve(found.results))
+    if eligible(collected.results):
+        run.table("choices", choice_rows(collected.results, share_ratio(collected.plan.data)), CHOICES_CAPTION)
+        points = gap_rows(gap_curve(collected.results))
         run.figure("selection_gap", gap_chart(points), GAP_CAPTION, points)
-        run.table("best_trials", top_rows(found), TOP_CAPTION)
-        run.say("The chosen settings", f"{BEST}, for rdgraph train --preset:\n\n" + settings_text(found))
-    if found.importance:
-        rows: list[Row] = [{"setting": name, "importance": value} for name, value in found.importance.items()]
-        run.figure("importance", importance_bars(found.importance), IMPORTANCE_CAPTION, rows)
+        run.table("best_trials", top_rows(collected), TOP_CAPTION)
+        run.say("The chosen settings", f"{BEST}, for rdgraph train --preset:\n\n" + settings_text(collected))
+    if collected.importance:
+        rows: list[Row] = [{"setting": name, "importance": value} for name, value in collected.importance.items()]
+        run.figure("importance", importance_bars(collected.importance), IMPORTANCE_CAPTION, rows)
     if isinstance(model := task.plan.base.model, GreadSettings):
         run.equation(model.reaction, task.subject)
     run.say("The space", f"{task.plan.space.source}. Searched around: {task.base_source}.")
-    for statement, answer, evidence in verdicts(task, found):
+    for statement, answer, evidence in verdicts(task, collected):
         run.verdict(statement, answer, evidence)
 
 
@@ -232,16 +232,16 @@ def choice_rows(
     return rows
 
 
-def top_rows(found: Found) -> list[Row]:
+def top_rows(collected: Found) -> list[Row]:
     """The best ten rows of trials.csv."""
-    ranked = sorted(eligible(found.results), key=lambda r: (-r.val_accuracy, r.number))[:TOP]
-    known = {int(row["trial"]): row for row in found.rows()}
+    ranked = sorted(eligible(collected.results), key=lambda r: (-r.val_accuracy, r.number))[:TOP]
+    known = {int(row["trial"]): row for row in collected.rows()}
     return [known[r.number] for r in ranked]
 
 
-def settings_text(found: Found) -> str:
+def settings_text(collected: Found) -> str:
     """The values of the chosen trial, in one line."""
-    values = next(c.values for c in found.candidates if c.number == found.chosen.number)
+    values = next(c.values for c in collected.candidates if c.number == collected.chosen.number)
     return "; ".join(
         f"{name} = {value:.4g}" if isinstance(value, float) else f"{name} = {value}" for name, value in values.items()
     )
@@ -267,9 +267,9 @@ def best_in_words(folder: Path, file: str, column: str, complete: str, named: Ca
     return f"{named(best)} is chosen{diverged}: validation {val} %, test {test} %; settings in {folder / BEST}"
 
 
-def sentences(task: SearchTask, found: Found) -> list[str]:
+def sentences(task: SearchTask, collected: Found) -> list[str]:
     """The result of a search in sentences: counts, choice, gap, published accuracy."""
-    results, best = found.results, chosen(found.results)
+    results, best = collected.results, chosen(collected.results)
     counts = {state: sum(r.state == state for r in results) for state in dict.fromkeys(r.state for r in results)}
     outcomes = ", ".join(f"{count} {state}" for state, count in counts.items())
     head = f"{counted(len(results), 'trial')} on {counted(len(task.plan.splits), 'split')}: {outcomes}."
@@ -285,17 +285,15 @@ def sentences(task: SearchTask, found: Found) -> list[str]:
     ]
     if top is not None:
         gap = 100 * (top.test_accuracy - best.test_accuracy)
-        texts.append(
-            f"The selection gap is {gap:.2f} points: the best trial by test scores that much more."
-        )
+        texts.append(f"The selection gap is {gap:.2f} points: the best trial by test scores that much more.")
     if task.published is not None:
         texts.append(f"Published: {task.published.mean:.2f} % ({task.published.method}, {task.published.source}).")
     return texts
 
 
-def verdicts(task: SearchTask, found: Found) -> list[tuple[str, str, str]]:
+def verdicts(task: SearchTask, collected: Found) -> list[tuple[str, str, str]]:
     """Verdict: does the choice reach the published accuracy, by the corrected interval? Undecided for one split."""
-    best, published = chosen(found.results), task.published
+    best, published = chosen(collected.results), task.published
     if best is None or published is None:
         return []
     ratio = share_ratio(task.plan.data)

@@ -173,12 +173,12 @@ def stored_trials(folder: Path, storage: str | None = None) -> tuple[Path | str,
     """The storage of the trials of a search, and their name in it; `storage` may contain a password."""
     known = folder / CONFIG
     try:
-        found = tomllib.loads(read_text(known, "the settings of a search")) if known.is_file() else {}
+        result = tomllib.loads(read_text(known, "the settings of a search")) if known.is_file() else {}
     except tomllib.TOMLDecodeError:
         raise FileError(f"{known} does not hold the settings of a search; delete the folder") from None
-    if STORED not in found:
+    if STORED not in result:
         return folder / JOURNAL, STUDY
-    return storage or str(found["storage"]), str(found[STORED])
+    return storage or str(result["storage"]), str(result[STORED])
 
 
 def described(searched: Searched) -> str:

@@ -88,12 +88,12 @@ def read_settings(path: Path, model: str | None = None) -> Config:
     """The settings in a TOML file, or in [model] and [training] of a run's config.toml; optionally of one network."""
     values = read_toml(path, "settings")
     base = None if model is None else Config.of(model)
-    found = Config.from_sections(sections(values) if is_run(values) else values, base=base)
-    if model is not None and found.model.model != model:
+    result = Config.from_sections(sections(values) if is_run(values) else values, base=base)
+    if model is not None and result.model.model != model:
         raise InvalidArgument(
-            f"{path} has settings of {found.model.model}, not of {model}; leave --model out, or name another file"
+            f"{path} has settings of {result.model.model}, not of {model}; leave --model out, or name another file"
         )
-    return found
+    return result
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:
@@ -121,15 +121,15 @@ def read_pairs(texts: Sequence[str]) -> dict[str, str]:
     >>> read_pairs(["hidden=128", "relu=false"])
     {'hidden': '128', 'relu': 'false'}
     """
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for text in texts:
         name, sign, value = (part.strip() for part in text.partition("="))
         if not (name and sign and value):
             raise InvalidArgument(f"expected NAME=VALUE, got {text!r}; write --set hidden=128")
-        if name in found:
+        if name in result:
             raise InvalidArgument(f"the setting {name} is given twice; leave one out")
-        found[name] = value
-    return found
+        result[name] = value
+    return result
 
 
 def parse_splits(text: str | None, count: int) -> tuple[int, ...]:
@@ -140,7 +140,7 @@ def parse_splits(text: str | None, count: int) -> tuple[int, ...]:
     """
     if text is None or text.strip() == "all":
         return tuple(range(count))
-    found: list[int] = []
+    result: list[int] = []
     for part in text.split(","):
         read = _RANGE.fullmatch(part.strip())
         if read is None:
@@ -148,8 +148,8 @@ def parse_splits(text: str | None, count: int) -> tuple[int, ...]:
         first, last = int(read[1]), int(read[2] or read[1])
         if not first <= last < count:
             raise InvalidArgument(f"expected splits among 0..{count - 1}, got {part.strip()}; write --splits all")
-        found += range(first, last + 1)
-    return tuple(dict.fromkeys(found))
+        result += range(first, last + 1)
+    return tuple(dict.fromkeys(result))
 
 
 def folder_name(dataset: str, subject: str) -> str:

@@ -63,8 +63,8 @@ class TableReading:
 
     def read_prepared(self, edges: Path, nodes: Path | None, preparation: Preparation | None) -> NodeData:
         """The graph of other files with features prepared as in the training; labels are optional."""
-        own = nodes or edges
-        has_labels = is_array_file(own) or has_label(own, self.label_column)
+        table = nodes or edges
+        has_labels = is_array_file(table) or has_label(table, self.label_column)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # which `NodeData.warnings` repeats
             return NodeData.from_files(

@@ -34,7 +34,7 @@ def functions_of(done: Trained, sound: Sequence[int]) -> dict[str, list[LearnedV
     if not sound or not isinstance(done.trials[sound[0]].config.model, GreadSettings):
         return {}
     each = [done.network(k).functions() for k in sound]
-    return {name: [own[name] for own in each] for name in each[0]}
+    return {name: [group[name] for group in each] for name in each[0]}
 
 
 def states_seen(done: Trained, sound: Sequence[int], name: str) -> np.ndarray:
@@ -43,12 +43,12 @@ def states_seen(done: Trained, sound: Sequence[int], name: str) -> np.ndarray:
     Empty if the argument of the function is no state, as in phi(A@H).
     """
     fields = taken_of(done.network(sound[0]).system, name)
-    found = []
+    result = []
     for k in sound[:MOST_TRIALS]:
         network, data = done.network(k), done.data_of(k)
         times = np.linspace(0.0, network.gread.time, TIMES).tolist()
-        found += [network.states(data.x, data.graph, times, field).double().numpy().ravel() for field in fields]
-    entries = np.concatenate(found) if found else np.zeros(0)
+        result += [network.states(data.x, data.graph, times, field).double().numpy().ravel() for field in fields]
+    entries = np.concatenate(result) if result else np.zeros(0)
     if not np.isfinite(entries).all():
         raise Diverged("no density because the states diverged")
     return entries
@@ -82,7 +82,7 @@ def function_curves(done: Trained, sound: Sequence[int]) -> Drawing | None:
     for name, values in functions.items():
         entries = states_seen(done, sound, name)
         x = _places(values[0].declaration, entries)
-        lines = np.stack([own(x) for own in values])
+        lines = np.stack([group(x) for group in values])
         per_trial = lines if lines.ndim == 2 else lines.mean(1)
         mean, spread = (of(lines.reshape(-1, x.size), axis=0) for of in (np.mean, np.std))
         knots = knots_of(values[0].declaration)
@@ -137,8 +137,8 @@ def write_functions(folder: Path, done: Trained, sound: Sequence[int]) -> bool:
     for name, values in functions.items():
         middle, density = density_of(states_seen(done, sound, name))
         trials = [
-            {"split": done.trials[k].split, "seed": done.trials[k].seed, "controls": own.controls.tolist()}
-            for k, own in zip(sound, values, strict=True)
+            {"split": done.trials[k].split, "seed": done.trials[k].seed, "controls": group.controls.tolist()}
+            for k, group in zip(sound, values, strict=True)
         ]
         contents[name] = {
             "declaration": str(values[0].declaration),
@@ -157,10 +157,10 @@ def read_functions(folder: Path) -> dict[str, list[LearnedValues]]:
         contents = json.loads(path.read_text(encoding="utf-8"))
         return {
             name: [
-                LearnedValues(LearnedFunction.read(own["declaration"]), np.array(trial["controls"]))
-                for trial in own["trials"]
+                LearnedValues(LearnedFunction.read(group["declaration"]), np.array(trial["controls"]))
+                for trial in group["trials"]
             ]
-            for name, own in contents.items()
+            for name, group in contents.items()
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
         raise FileError(

@@ -155,8 +155,8 @@ def predict_files(run: Path, edges: Path, nodes: Path | None) -> tuple[Predictio
     config = run / "config.toml"
     reading = TableReading.from_head(read_toml(config, "settings")) if config.is_file() else TableReading()
     data = reading.read_prepared(edges, nodes, network.preparation)
-    own = network.preparation
-    if own is not None and not own.columns and data.num_nodes != network.features:
+    preparation = network.preparation
+    if preparation is not None and not preparation.columns and data.num_nodes != network.features:
         raise InvalidArgument(
             f"the network was trained without features, on {network.features} nodes, so it cannot predict "
             f"{data.num_nodes} other nodes; train with features"

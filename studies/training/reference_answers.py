@@ -78,8 +78,8 @@ def untrained_rows(data: NodeData, splits: Iterable[int], methods: Sequence[str]
     for method in methods:
         for split in splits:
             if method == PROPAGATION:
-                found = best_propagation(data, split)
-                scores, how = found.scores, f"alpha = {found.alpha:g}"
+                result = best_propagation(data, split)
+                scores, how = result.scores, f"alpha = {result.alpha:g}"
             else:
                 scores, how = majority_class(data, split), "of the training nodes"
             right = accuracies(data, split, scores)
@@ -184,7 +184,7 @@ class Reference:
         if gap.difference == 0:
             return f"{score}, as much as the network."
         side = "above" if gap.difference > 0 else "below"
-        doubt = f", undecided: the network was {self.cut}" if gap.answer == FAILS else gap.doubt
+        doubt = f", undecided: the network was {self.cut}" if self.cut and gap.answer == FAILS else gap.doubt
         return f"{score}; the network is {abs(gap.difference):.2f} points {side}{gap.spread}{doubt}."
 
     def verdict(self) -> ReportVerdict:

@@ -102,16 +102,16 @@ def coefficient_values(done: Trained, sound: Sequence[int]) -> Drawing | None:
     """
     system = done.network(sound[0]).system
     kinds = learned(system)
-    found = [done.network(k).coefficients() for k in sound]
-    values = {name: [one[name].detach().double().numpy().reshape(-1) for one in found] for name in kinds}
+    collected = [done.network(k).coefficients() for k in sound]
+    values = {name: [one[name].detach().double().numpy().reshape(-1) for one in collected] for name in kinds}
     lines = coefficient_lines(system)
     if not lines:
         return None
     panels: list[Panel] = []
     rows: list[dict[str, Any]] = []
-    for left, names in lines.items():
+    for rest, names in lines.items():
         for name in names:
-            lead = f"{left}: " if len(lines) > 1 else ""
+            lead = f"{rest}: " if len(lines) > 1 else ""
             panels.append(_value_panel(name, f"{lead}{name}, {kinds[name].value}", values[name]))
             rows += _value_rows(done, sound, name, kinds[name], values[name])
     caption = (
@@ -145,8 +145,8 @@ def _value_rows(
     return [
         {"coefficient": name, "kind": str(kind.value), "split": done.trials[k].split, "seed": done.trials[k].seed,
          "index": i, "value": v}
-        for k, own in zip(sound, values, strict=True)
-        for i, v in enumerate(own.tolist())
+        for k, group in zip(sound, values, strict=True)
+        for i, v in enumerate(group.tolist())
     ]  # fmt: skip
 
 
@@ -164,7 +164,7 @@ def _value_panel(letter: str, title: str, values: Sequence[np.ndarray]) -> Panel
     """Panel of a coefficient: a dot for every trial if it is a scalar, else a histogram."""
     every = np.concatenate(values)
     title += f": mean {every.mean():.3g}, from {every.min():.3g} to {every.max():.3g}"
-    if all(own.size == 1 for own in values) and len(values) <= MOST_TRIALS:
+    if all(group.size == 1 for group in values) and len(values) <= MOST_TRIALS:
         line = Line("value", np.arange(1.0, len(values) + 1), every, style="dots")
         return Panel(title, [line], {"mean": float(every.mean())}, y_label=letter)
     counts, ends = np.histogram(every, bins=min(40, max(5, every.size // 8)))
@@ -195,8 +195,10 @@ def gains(network: Network, lam: np.ndarray = GRID) -> np.ndarray:
     function = sp.lambdify([sp.Symbol("lam"), *letters], expression, "numpy")
     shape = np.broadcast_shapes((1, lam.size), *(values[s.name].shape for s in letters))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # the removable point of a source term
-        found = np.asarray(function(lam[None, :] + np.zeros(shape), *(values[s.name] for s in letters)), dtype=float)
-    return np.array(np.broadcast_to(found, shape))
+        collected = np.asarray(
+            function(lam[None, :] + np.zeros(shape), *(values[s.name] for s in letters)), dtype=float
+        )
+    return np.array(np.broadcast_to(collected, shape))
 
 
 def response_lines(done: Trained, sound: Sequence[int], data: NodeData) -> Drawing:
@@ -209,8 +211,8 @@ def response_lines(done: Trained, sound: Sequence[int], data: NodeData) -> Drawi
     lam, density = _density(data, model.self_loops)
     how = f"{model.method}, step {model.step:g}" if model.method in FIXED else "the exact flow"
     caption = (
-        f"Gain g(λ) of the trained equation after T = {model.time:g} by {how}: mean and range over the {kind}s; and the "
-        "density of the eigenvalues of the graph's symmetric L."
+        f"Gain g(λ) of the trained equation after T = {model.time:g} by {how}: mean and range over the {kind}s; and "
+        "the density of the eigenvalues of the graph's symmetric L."
     )
     rows = [
         {"line": f"{kind} {i}", "lam": float(x), "gain": float(g)}
@@ -241,8 +243,8 @@ def _density(data: NodeData, self_loops: float) -> tuple[np.ndarray, np.ndarray]
 
     graph = data.graph if data.graph.is_undirected else data.graph.undirected()
     op = graph.operator("symmetric", self_loops=self_loops, dtype=torch.float64)
-    found = spectral_density(op, points=60, method="histogram" if data.num_nodes <= 600 else "polynomial")
-    return found.lam, np.maximum(found.density, 0.0)
+    collected = spectral_density(op, points=60, method="histogram" if data.num_nodes <= 600 else "polynomial")
+    return collected.lam, np.maximum(collected.density, 0.0)
 
 
 # ---------------------------------------------------------------------- state figures
@@ -335,11 +337,11 @@ def _shown_states(network: Network, data: NodeData) -> tuple[dict[str, list[tupl
         T = network.config.time
         times = [0.0, T / 2, T]
         fields = [equation.field for equation in network.system.equations]
-        found = {
+        collected = {
             field: list(zip(times, network.states(data.x, data.graph, times, field).double().numpy(), strict=True))
             for field in fields
         }
-        return found, _Where(True, "time", f"States of the trained flow at t = 0, T/2 and T = {T:g}")
+        return collected, _Where(True, "time", f"States of the trained flow at t = 0, T/2 and T = {T:g}")
     layers = network.layers(data.x, data.graph)
     numbers = sorted({0, len(layers) // 2, len(layers) - 1})
     states = [(float(k + 1), layers[k].double().numpy()) for k in numbers]
@@ -359,8 +361,8 @@ def flat_map(points: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
     if scale == 0 or len(points) < FEWEST_NODES:
         raise NotApplicable(f"there are fewer than {FEWEST_NODES} different states, so there is no map")
     if start is None:
-        left, sizes, _ = np.linalg.svd(centred / scale, full_matrices=False)
-        axes = (left * sizes)[:, :2]
+        rest, sizes, _ = np.linalg.svd(centred / scale, full_matrices=False)
+        axes = (rest * sizes)[:, :2]
         start = np.pad(axes, ((0, 0), (0, 2 - axes.shape[1])))
     first = (START * start / start.std()).astype(np.float32)
     rate = max(len(points) / 48, 10.0)  # scikit-learn's default is too large for a few dozen points

@@ -151,15 +151,15 @@ class Summary:
         ('85.00 ± 5.00', -1.0, 5.099)
         """
         accuracy = 100 * np.array([float(row["test_accuracy"]) for row in rows])
-        own = Estimate.of(rows)
-        std = own.std if own.count > 1 else float(accuracy.std())
+        group = Estimate.of(rows)
+        std = group.std if group.count > 1 else float(accuracy.std())
         bad = tuple(f"split {r['split']} seed {r['seed']}: {r['status']}" for r in rows if r["status"] != "ok")
         error, chance = math.nan, ERRORS
         if published is not None and published.std is not None:
-            gap = Gap.between(own, published.mean, published.std)
+            gap = Gap.between(group, published.mean, published.std)
             error, chance = gap.error, gap.chance
         return cls(
-            own.mean, std, len(rows), own.count, bad, published, error,
+            group.mean, std, len(rows), group.count, bad, published, error,
             compare(rows, references, ratio, cut), metric, chance, cut, preset,
         )  # fmt: skip
 
@@ -223,10 +223,12 @@ def summarise(
     """Summary of a plan, with the published accuracy of the same network on the same data set, and baselines."""
     cut = cut_off(rows, plan.config.training, plan.preset_epochs)
     preset = "" if plan.preset.name.startswith(AS_PUBLISHED) else plan.preset.name
-    found = Summary.of(
+    collected = Summary.of(
         rows, plan.published, references, plan.data.meta.metric_title, cut, preset, share_ratio(plan.data)
     )
-    return replace(found, remedy=divergence_remedy(plan.config, plan.data.x)) if found.all_diverged else found
+    return (
+        replace(collected, remedy=divergence_remedy(plan.config, plan.data.x)) if collected.all_diverged else collected
+    )
 
 
 def summary_rows(plan: TrainingPlan, summary: Summary) -> list[dict[str, Any]]:
@@ -250,8 +252,10 @@ def _row(who: str, method: str, mean: float, std: float, trials: int, source: st
 
 def verdicts(summary: Summary) -> tuple[ReportVerdict, ...]:
     """Verdicts: is the accuracy at least the published one, and above the baselines? Only where both are known."""
-    own = () if summary.published is None or math.isnan(summary.error) else (_as_published(summary, summary.published),)
-    return *own, *(r.verdict() for r in summary.references if not math.isnan(r.paired.difference))
+    group = (
+        () if summary.published is None or math.isnan(summary.error) else (_as_published(summary, summary.published),)
+    )
+    return *group, *(r.verdict() for r in summary.references if not math.isnan(r.paired.difference))
 
 
 def _as_published(summary: Summary, published: Published) -> ReportVerdict:

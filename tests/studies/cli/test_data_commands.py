@@ -97,7 +97,7 @@ def test_table_of_an_embedded_set(tmp_path: Path) -> None:
     assert club["paper"] == []
     shown = rdgraph("table", "karate", "--root", tmp_path).stdout
     assert "0.859" in shown
-    assert "Beside the paper's table" not in shown
+    assert "ComparedMeans the paper's table" not in shown
 
 
 def test_table_without_names_leaves_out_what_is_not_here(tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def test_report_needs_no_network(small: tuple[Path, subprocess.CompletedProcess[
         assert words in page
     assert "metrics.csv" not in page
     assert code_names(folder) == []
-    assert "g(λ) after T" in page
+    assert "Gain g(λ)" in page
     entry = read_entry(folder, folder.parent)
     assert (entry.study, entry.small, entry.state) == ("train", True, "done")
     compared = ("label propagation", "the majority class", "a GCN")  # karate's features name the nodes: no MLP
@@ -219,7 +219,7 @@ def test_a_graph_of_ones_own_gets_splits(tmp_path: Path) -> None:
         (("--small", "--set", "hiden=3"), UnknownName, "did you mean 'hidden'"),
         (("--small", "--set", "hidden"), InvalidArgument, "NAME=VALUE"),
         (("--small", "--set", "hidden=wide"), InvalidArgument, "expected int for hidden"),
-        (("--small", "--set", "epochs=3", "--epochs", "4"), InvalidArgument, "epochs twice"),
+        (("--small", "--set", "epochs=3", "--epochs", "4"), InvalidArgument, "epochs is given twice"),
         (("--small", "--set", "relu=true", "--set", "relu=false"), InvalidArgument, "relu twice"),
         (("--small", "--set", "reaction=ST"), InvalidArgument, "--reaction ST"),
         (("--small", "--method", "rk5"), UnknownName, "did you mean 'rk4'"),
@@ -231,7 +231,7 @@ def test_a_graph_of_ones_own_gets_splits(tmp_path: Path) -> None:
         (("--small", "--edges", "e.csv"), InvalidArgument, "add --nodes FILE"),
         (("--nodes", "n.csv"), InvalidArgument, "add --edges FILE"),
         (("--dataset", "karate", "--edges", "e.csv", "--nodes", "n.csv"), InvalidArgument, "got both"),
-        (("--resume", "--out", "nowhere"), InvalidArgument, "expected the folder of a training"),
+        (("--resume", "--out", "nowhere"), InvalidArgument, "not a training run"),
     ],
 )
 def test_errors_come_before_any_training(

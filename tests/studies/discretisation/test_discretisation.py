@@ -185,7 +185,7 @@ def test_verdicts_follow_from_the_rows(folder: Path) -> None:
     assert inert == "fails"
     assert words == ("2 of 14 settings have a step longer than T and take one step of length T: FB texas, FB* texas")
     fine = [{**row, "error_typical": 1e-5, "error_worst": 1e-3, "amplified": 0.0, "flipped": 0.0} for row in modes]
-    assert {a for _, a, _ in (*study.solved(fine), *study.kept_classes(fine))} == {"holds"}
+    assert {a for _, a, _ in (*study.solved(fine), *study.class_changes(fine))} == {"holds"}
 
 
 def test_costs_are_compared_per_setting() -> None:

@@ -20,7 +20,7 @@ from studies.distilling.study import (
     LAYER_TOLERANCE,
     FormulaChoices,
     _judge,
-    _told,
+    _states,
     _write_search,
     answered,
     layer_curves,
@@ -59,7 +59,7 @@ def test_what_cannot_be_distilled_is_refused(tmp_path: Path) -> None:
     for words, said in (
         ((), "a run folder or --layer"),
         ((tmp_path, "--layer", "torch:nn.ReLU"), "a run folder or --layer"),
-        ((tmp_path,), "config.toml, got"),
+        ((tmp_path,), "config.toml"),
         ((tmp_path,), "name the folder of a training that has ended"),
     ):
         assert said in str(rdgraph("distil", *words).exception)
@@ -92,7 +92,7 @@ def test_damaged_functions_are_told_in_one_line(text: str, tmp_path: Path) -> No
     with pytest.raises((FileError, InvalidArgument)):
         chosen_name(list(read_functions(tmp_path)), None)
     with pytest.raises(FileError, match="trials and states of phi"):
-        _told(tmp_path, "phi")
+        _states(tmp_path, "phi")
 
 
 def test_trainings_that_diverged_leave_the_cost_undecided() -> None:
@@ -123,7 +123,7 @@ def test_the_error_over_several_trials_is_told_with_letters(lines: LearnedCurves
     )
     _write_search(run, lines, search)
     rows, caption = tables["front"]
-    assert "with constants of every trial" in caption
+    assert "every trial" in caption
     level = f"from {fits[1, 1]:.4g} to {fits[0, 1]:.4g}"
     assert rows[-1]["formula"] == "gamma - delta*H"
     assert level in rows[-1]["constants"]

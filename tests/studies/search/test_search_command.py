@@ -157,7 +157,7 @@ def test_planned_run_and_told_is_the_same(searched: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "expected a data set"),
+        ([], "no data set is given"),
         (["--dataset", "karate", "--model", "gcn", "--reaction", "BS"], "--reaction or --model"),
         (["--dataset", "karate", "--model", "gcn", "--space", "paper"], "setting of gcn, got 'adjacency'"),
         (["--dataset", "karate", "--space", "none"], "expected a space"),
@@ -208,7 +208,7 @@ def test_a_search_that_cannot_begin_leaves_no_folder(tmp_path: Path, monkeypatch
     done(*QUICK, "--trials", "2", "--plan", plan, "--out", str(tmp_path / "planned"))
     done("--run", plan, "--device", "cpu")
     told = run(*QUICK, "--trials", "2", "--tell", str(tmp_path / "plan.results.json"), *out)
-    assert "expected the folder of a search with planned trials" in str(told.exception)
+    assert "no search with planned trials" in str(told.exception)
     found = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "cmaes" else found(name))
     assert "rdgraph[cmaes]" in str(run(*QUICK, "--sampler", "cmaes", *out).exception)
