@@ -19,6 +19,7 @@ from rdgraph.run.engines.engine import silent
 from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
 from rdgraph.theory.conservation import ConservedSums, conserved, energy_law
+from rdgraph.theory.field_step_limits import StepLimit
 from rdgraph.theory.filters import classify, fastest_frequency, response, symbol
 from rdgraph.theory.global_existence import GLOBAL, Existence, existence
 from rdgraph.theory.identifiability.question import identify
@@ -26,7 +27,6 @@ from rdgraph.theory.invariant_boxes import Box, invariant_box, single_box
 from rdgraph.theory.lipschitz import Constant, lipschitz_global, lipschitz_local, one_sided
 from rdgraph.theory.method_choice import MethodChoice, choose_method
 from rdgraph.theory.several_fields.rectangles import Rectangle
-from rdgraph.theory.field_step_limits import StepLimit
 from rdgraph.theory.step_limits import step_limit
 from rdgraph.vocabulary.normalisations import find_normalisation
 from rdgraph.wording import html_table

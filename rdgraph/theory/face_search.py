@@ -15,7 +15,7 @@ from rdgraph.language.answer_symbols import R, h, h0, public, s
 from rdgraph.language.normal_form import H0, H
 from rdgraph.reals.branches import is_defined
 from rdgraph.reals.budget import limited, remaining
-from rdgraph.reals.condition_words import condition_in_words, factored
+from rdgraph.reals.condition_words import condition_in_words, factored, in_words
 from rdgraph.reals.domain import NEGATIVE, POSITIVE, Domain
 from rdgraph.reals.judge import within_effort
 from rdgraph.reals.line_pieces import zeros as zeros_of
