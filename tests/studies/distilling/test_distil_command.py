@@ -60,7 +60,7 @@ def test_what_cannot_be_distilled_is_refused(tmp_path: Path) -> None:
         ((), "a run folder or --layer"),
         ((tmp_path, "--layer", "torch:nn.ReLU"), "a run folder or --layer"),
         ((tmp_path,), "config.toml"),
-        ((tmp_path,), "name the folder of a training that has ended"),
+        ((tmp_path,), "name the folder of a finished training"),
     ):
         assert said in str(rdgraph("distil", *words).exception)
     for span in ("3:1", "3", "a:b"):
@@ -128,7 +128,7 @@ def test_the_error_over_several_trials_is_told_with_letters(lines: LearnedCurves
     assert rows[-1]["formula"] == "gamma - delta*H"
     assert level in rows[-1]["constants"]
     said = answered(lines, search, formula_cost(np.zeros(2), [0, 1], 0.4), 2)
-    assert "% with constants of every trial" in said
+    assert "% with constants fitted to every trial" in said
     slope = f"from {-fits[1, 0]:.4g} to {-fits[0, 0]:.4g}"
     if search.formula is None:
         assert level in said

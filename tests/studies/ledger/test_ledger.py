@@ -198,7 +198,7 @@ def test_the_papers_contradictions_are_computed(ledger: dict[str, LedgerEntry]) 
         assert found.status == words.CONTRADICTED
         assert f"that of {there}" in found.contradiction
         assert "swapped" in found.contradiction
-    assert sum("swapped" in entry.contradiction for entry in ledger.values()) == 2
+    assert sum("are swapped: ours" in entry.contradiction for entry in ledger.values()) == 2
     assert ledger["T3/cora/classes"].status == words.CONTRADICTED
 
 

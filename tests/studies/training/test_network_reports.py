@@ -196,7 +196,7 @@ def test_one_split_decides_nothing() -> None:
     assert "25.00 points below" in one.sentence()
     assert "one split" in one.sentence()
     (none,) = compare(rows_of([math.nan]), rows_of([0.75], method=PROPAGATION), RATIO)
-    assert none.sentence() == "On the same splits label propagation 75.00 %."
+    assert none.sentence() == "Label propagation scores 75.00 % on the same splits."
 
 
 def test_sentence_and_verdict_of_a_network_that_was_cut_off_agree() -> None:
