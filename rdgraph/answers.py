@@ -1,7 +1,7 @@
-"""`Answer`: what every question returns. The value, how certain it is, why, and what it rests on.
+"""`Answer`: what every question returns: a value, its certainty, the reason and the assumptions.
 
-An answer to "is it so?" is true only where the answer is yes and certain; an answer that holds several things has their
-number as its length; every other answer has no truth value, and `if answer:` raises an error that says what to ask.
+An answer to a yes-or-no question is true only if it is yes and certain; an answer with several values has a length;
+every other answer has no truth value: `if answer:` raises an error that names the remedy.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 
 from rdgraph.reals.basis import BOUNDED
-from rdgraph.reals.condition_words import condition_in_words, in_words
+from rdgraph.reals.condition_words import condition_in_words, in_words, number_in_words
 from rdgraph.wording import html_table
 
 
 class Status(StrEnum):
     """How certain an answer is.
 
-    proved: shown by exact algebra. bounded: shown as a bound, of a value that need not be attained or of numbers that
-    interval arithmetic encloses. measured: seen in numbers, and not shown. undecided: not found out; the reason says
-    what was tried. refused: the question does not apply, and the reason says why.
+    proved: by exact algebra. bounded: proved as a bound that need not be attained, or with numbers enclosed by
+    interval arithmetic. measured: computed in floating point, without proof. undecided: the reason says what was
+    tried. refused: the question does not apply; the reason says why.
 
     >>> import rdgraph as rd
     >>> rd.Status.PROVED == "proved", rd.Status.UNDECIDED
@@ -41,22 +41,22 @@ class Status(StrEnum):
 
     @property
     def is_certain(self) -> bool:
-        """Proved or bounded: no run can contradict it."""
+        """Whether it is proved or bounded, so that no run can contradict it."""
         return self in (Status.PROVED, Status.BOUNDED)
 
 
 class Answer:
     """The answer to a question about an equation or a layer.
 
-    Answers that hold more are subclasses: frozen dataclasses with `repr=False`, which have fields or properties of
-    these names.
+    Answers with more fields are subclasses: frozen dataclasses with `repr=False` and fields or properties of these
+    names.
 
     Args:
-        value: the answer itself; None where there is none, or where it is not known.
+        value: the answer itself; None where none exists or none is known.
         status: how certain it is.
         reason: why, in words.
-        assumes: what is assumed beyond the question, as of the graph; by normalisation where that decides.
-        conditions: under which conditions on coefficients it holds, as relations or in words.
+        assumes: assumptions beyond the question, such as on the graph; by normalisation where they differ.
+        conditions: conditions on coefficients under which it holds, as relations or in words.
 
     The field `engines` says who decided it: "z3 and cvc5", or how many questions z3 decided alone; "" without either.
 
@@ -122,24 +122,24 @@ class Answer:
         if isinstance(self.value, bool):
             return self.value and self.status.is_certain
         raise TypeError(
-            f"expected a question with yes or no for an answer, got {type(self).__name__} with the value {self.value}; "
+            f"{type(self).__name__} with the value {self.value} is not a yes-or-no answer, so it has no truth value; "
             "ask for .value, or compare .status"
         )
 
     # ------------------------------------------------------------------ in words
     @property
     def headline(self) -> str:
-        """The value in words, without what it rests on."""
+        """The value in words, without reason and assumptions."""
         return shown(self.value)
 
     @property
     def why(self) -> str:
-        """The reason, without the word that the status says."""
+        """The reason, without the word of the status."""
         return self.reason.removeprefix(f"{Status.UNDECIDED}: ")
 
     @property
     def remark(self) -> str:
-        """The reason as a note that stands alone: it says by itself that something is undecided."""
+        """The reason as a note, which begins with "undecided" where the answer is."""
         return f"undecided: {self.why}" if self.status == Status.UNDECIDED and self.reason else self.why
 
     def __str__(self) -> str:
@@ -183,7 +183,7 @@ class Answer:
         }
 
 
-#: The status of several answers together is the last one of these that occurs.
+#: The status of several answers together is the last of these that occurs.
 ORDER = (Status.PROVED, Status.BOUNDED, Status.MEASURED, Status.REFUSED, Status.UNDECIDED)
 
 
@@ -226,7 +226,7 @@ class AnswersByName(Answer):
 
 
 def certainty(reason: str) -> Status:
-    """How certain an answer is that was shown for a reason: bounded where that rests on interval arithmetic.
+    """The status of an answer with a reason: bounded where it rests on interval arithmetic, else proved.
 
     >>> certainty("the vector field is affine in H").value, certainty(f"by its slope; {BOUNDED}").value
     ('proved', 'bounded')
@@ -244,7 +244,7 @@ def refused(problem: Exception | str) -> Answer:
 
 
 def undecided(problem: Exception | str) -> Answer:
-    """The answer to a question that was not decided.
+    """The answer to an undecided question.
 
     >>> print(undecided("time ran out after 10 s"))
     undecided: time ran out after 10 s
@@ -265,7 +265,7 @@ def shown(value: Any) -> str:
         case bool():
             return "yes" if value else "no"
         case float():
-            return f"{value:.6g}"
+            return number_in_words(value)
         case sp.Rel() | sp.And() | sp.Or():
             return condition_in_words(value)
         case sp.Basic():
@@ -292,7 +292,7 @@ def listed_by_name(texts: Mapping[str, str]) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Anything as json takes it: formulas as text, arrays as lists.
+    """The value for json: formulas as text, arrays as lists.
 
     >>> plain({"x": (sp.Symbol("a") + 1, sp.oo)})
     {'x': ['a + 1', 'oo']}

@@ -21,7 +21,7 @@ GROUP = "rdgraph.plot"
 
 @cache
 def offered() -> dict[str, EntryPoint]:
-    """The pictures that the installed packages offer, by name; of two with one name the first.
+    """The pictures of the installed packages by name; of two with one name the first.
 
     >>> import rdgraph as rd
     >>> {point.group for point in rd.plot.offered().values()}

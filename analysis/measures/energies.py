@@ -25,15 +25,15 @@ def dirichlet_energy(H: Tensor, op: Operator) -> Tensor:
     constant to the last digits.
 
     Args:
-        H: states (*batch, n, d).
-        op: the graph's operator `none`, with weights >= 0.
+        H: States (*batch, n, d).
+        op: The graph's operator `none`, with weights >= 0.
 
     Returns:
         One number >= 0 per member, (*batch).
 
     Raises:
-        InvalidArgument: for states that do not fit the operator, and for a normalised operator.
-        NotApplicable: for negative weights.
+        InvalidArgument: For states that do not match the operator, and for a normalised operator.
+        NotApplicable: For negative weights.
 
     Example:
         >>> import torch, analysis, rdgraph as rd
@@ -56,14 +56,14 @@ def laplacian_energy(H: Tensor, op: Operator) -> Tensor:
     negative; see `rayleigh` for the inner product that suits them.
 
     Args:
-        H: states (*batch, n, d).
-        op: any operator of the graph.
+        H: States (*batch, n, d).
+        op: Any operator of the graph.
 
     Returns:
         One number per member, (*batch).
 
     Raises:
-        InvalidArgument: for states that do not fit the operator.
+        InvalidArgument: For states that do not match the operator.
 
     Example:
         >>> import torch, analysis, rdgraph as rd
@@ -83,14 +83,14 @@ def normalised_energy(H: Tensor, op: Operator) -> Tensor:
     quotient. nan for the zero state.
 
     Args:
-        H: states (*batch, n, d).
-        op: any operator of the graph.
+        H: States (*batch, n, d).
+        op: Any operator of the graph.
 
     Returns:
         One number per member, (*batch).
 
     Raises:
-        InvalidArgument: for states that do not fit the operator.
+        InvalidArgument: For states that do not match the operator.
 
     Example:
         >>> import torch, analysis, rdgraph as rd
@@ -112,15 +112,15 @@ def rayleigh(H: Tensor, op: Operator) -> Tensor:
     D only up to a factor per component, see `analysis.measures.edge_sums.symmetrised`. nan for the zero state.
 
     Args:
-        H: states (*batch, n, d).
-        op: an operator of an undirected graph with weights >= 0.
+        H: States (*batch, n, d).
+        op: An operator of an undirected graph with weights >= 0.
 
     Returns:
         One number >= 0 per member, (*batch).
 
     Raises:
-        InvalidArgument: for states that do not fit the operator, and weights that are not of its normalisation.
-        NotApplicable: for directed graphs, negative weights, and free weights.
+        InvalidArgument: For states that do not match the operator, and weights that do not belong to its normalisation.
+        NotApplicable: For directed graphs, negative weights, and free weights.
 
     Example:
         >>> import torch, analysis, rdgraph as rd

@@ -1,4 +1,4 @@
-"""Ranks of a state: of how many directions the channels are made, counted softly and by a threshold."""
+"""Ranks of a state: the number of independent directions of its channels, smooth or by a threshold."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def effective_rank(H: Tensor) -> Tensor:
     2007). nan for the zero state. Smooth where H has full rank.
 
     Args:
-        H: states (*batch, n, d).
+        H: States (*batch, n, d).
 
     Returns:
         One number in [1, min(n, d)] per member, (*batch).
 
     Raises:
-        InvalidArgument: for what is no finite state.
+        InvalidArgument: For states that are not finite.
 
     Example:
         >>> import torch, analysis
@@ -38,15 +38,15 @@ def numerical_rank(H: Tensor, tol: float | None = None) -> Tensor:
     """Number of singular values of H (*batch, n, d) above tol*sigma_1, int64 (*batch); 0 for the zero state.
 
     Args:
-        H: states (*batch, n, d).
-        tol: the least singular value that counts, relative to the largest; max(n, d) times the rounding unit of H's
-            own precision where None.
+        H: States (*batch, n, d).
+        tol: The least singular value that counts, relative to the largest; max(n, d) times the rounding unit of H's
+            precision by default.
 
     Returns:
         A whole number per member, (*batch).
 
     Raises:
-        InvalidArgument: for what is no finite state, and a tolerance outside [0, 1).
+        InvalidArgument: For states that are not finite, and a tolerance outside [0, 1).
 
     Example:
         >>> import torch, analysis

@@ -20,7 +20,7 @@ def phase_figure(diagram: PhaseDiagram) -> Figure:
     """Two panels, classes by colour; hatched where the energy grows and the normalised energy tends to zero.
 
     Args:
-        diagram: what `phase_diagram` gave.
+        diagram: The result of `phase_diagram`.
 
     Returns:
         A matplotlib figure; `diagram.rows()` are its numbers.

@@ -19,7 +19,7 @@ DPI = 130
 
 
 def use_style(_gallery_conf: dict[str, Any], _file: str) -> None:
-    """Give the next program the figure style of the site, whatever the one before it has set."""
+    """Reset matplotlib to the figure style of the site before a program runs."""
     matplotlib.rcdefaults()
     matplotlib.rc_file(STYLE, use_default_template=False)
 

@@ -94,7 +94,7 @@ def table(group: Group) -> str:
     """The names of a group, each with one sentence and a link to its documentation."""
     from docs.building.docstrings import escaped
 
-    lines = [".. list-table::", "   :widths: 30 70", ""]
+    lines = [".. list-table::", "   :widths: 30 70", "   :width: 100%", ""]
     for name in group.names:
         value = getattr(importlib.import_module(group.package), name)
         is_module = isinstance(value, ModuleType)

@@ -128,7 +128,7 @@ class LineModel(GREAD):
         if self.config.matrices != "orthogonal":
             return
         with torch.no_grad():
-            for name, kind in self.letters.items():
+            for name, kind in self.coefficient_kinds.items():
                 if kind is Kind.MATRIX:
                     U = self.get_parameter(f"coefficient_{name}")
                     U.copy_(1.5 * U - 0.5 * (U @ (U.mT @ U)))

@@ -290,12 +290,12 @@ class GeneralSheaf(MatrixSheaf):
 
     def spread(self, maps: Tensor, x: Tensor) -> Tensor:
         """D x, block by block."""
-        own = (maps * self.present).unflatten(1, (self.settings.stalk, self.settings.stalk))
-        within = matrix_products(own.transpose(1, 2), own)
-        diagonal = self.node_sums(within.flatten(1, 2)).unflatten(1, own.shape[1:3])
+        maps = (maps * self.present).unflatten(1, (self.settings.stalk, self.settings.stalk))
+        within = matrix_products(maps.transpose(1, 2), maps)
+        diagonal = self.node_sums(within.flatten(1, 2)).unflatten(1, maps.shape[1:3])
         scale = inverse_root(diagonal + identities(diagonal))
         scaled = self._times(scale, x)
-        return self._times(scale, self._times(diagonal, scaled) - self.block_sums(self.blocks(own), scaled))
+        return self._times(scale, self._times(diagonal, scaled) - self.block_sums(self.blocks(maps), scaled))
 
     def _times(self, matrices: Tensor, x: Tensor) -> Tensor:
         """The matrix of every node (M, a, b, n) times its columns x (M, b, n, channels)."""

@@ -18,7 +18,7 @@ BLOCK = 1 << 18
 
 
 class EdgeKeys:
-    """The keys target*n + source of edges that come in blocks, and with `both_ways` those of the reversed edges.
+    """The keys target*n + source of edges that are added in blocks, and with `both_ways` those of the reversed edges.
 
     The keys are unpacked into pairs in the same memory, so neither is held twice.
 

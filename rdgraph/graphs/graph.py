@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 # ---------------------------------------------------------------------- homophily
 # Homophily: how much the edges of a graph join nodes of one class.
 #
-# All measures look at the graph without directions, weights and self-loops. Nodes with the label -1 (unknown) are left
-# out together with their edges. A measure that would divide zero by zero is nan.
+# All measures ignore directions, weights and self-loops. Nodes with the label -1 (unknown) are excluded together with
+# their edges. A measure that would divide zero by zero is nan.
 
 KINDS = ("edge", "node", "adjusted")
 
@@ -172,7 +172,7 @@ class Graph:
 
         More than 10 million nodes, and than 100 times the edges, need num_nodes. Weights (E,) default to 1. A pair that
         occurs more than once: "sum" adds the weights, "once" keeps one (they must agree), "mean", "max" and "first"
-        take that weight, "error" raises. Negative weights are refused unless `signed`. Weight zero means no edge. With
+        take that weight, "error" raises. Negative weights raise unless `signed`. Weight zero means no edge. With
         `undirected` every edge goes both ways, as `Graph.undirected` says. Tensors on a GPU are sorted there, and
         others on a `device` that is named.
 

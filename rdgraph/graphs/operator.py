@@ -124,7 +124,7 @@ def spectral_radius(matrix: csr_array) -> float:
 
 
 # ---------------------------------------------------------------------- operator
-#: Operators with more entries get their transpose when a gradient first asks for it.
+#: Operators with more entries get their transpose when a gradient first needs it.
 MAX_EAGER_TRANSPOSE = 1 << 27
 
 
@@ -173,7 +173,7 @@ class Pattern:
         return plain.edge_rows(self.indptr, self.num_edges)
 
     @cached_property
-    def own(self) -> list[Tensor]:
+    def row_tensors(self) -> list[Tensor]:
         """The rows of A as the kernels read them; arranged on a GPU."""
         whole = Rows(self.indptr, self.indices)
         return (whole.arrange() if self.indptr.is_cuda else whole).tensors
@@ -188,7 +188,7 @@ class Pattern:
         inverse = torch.empty_like(order)
         inverse[order] = torch.arange(len(order), device=order.device)
         other = Pattern(indptr, self.rows[order].to(self.indices.dtype))
-        return [*self.own, *other.own, order, inverse]
+        return [*self.row_tensors, *other.row_tensors, order, inverse]
 
     def to(self, device: Any) -> Pattern:
         return self if self.indptr.device == torch.device(device) else Pattern(
@@ -361,7 +361,7 @@ class Operator:
     def _tensors(self, tracked: bool) -> list[Tensor]:
         """The tensors the operations need; without the transpose where A is symmetric or no gradient is recorded."""
         if not tracked or (self.is_symmetric and not self.weights.requires_grad):
-            return self.pattern.own * 2
+            return self.pattern.row_tensors * 2
         return self.pattern.tensors
 
     def prepare(self) -> Operator:
@@ -427,7 +427,7 @@ class Operator:
         degree = None if known.degree is None else known.degree.to(device=device, dtype=dtype)
         return replace(known, pattern=self.pattern.to(weights.device), weights=weights, degree=degree)
 
-    def member(self, place: tuple[int, ...]) -> Operator:
+    def member(self, index: tuple[int, ...]) -> Operator:
         """The operator of one member of the batch; itself where all share it.
 
         >>> import torch, rdgraph as rd
@@ -435,7 +435,7 @@ class Operator:
         >>> both.member((1,)).weights, both.members(torch.tensor([1, 1, 0])).batch
         (tensor([3., 4.]), (3,))
         """
-        return self._cut(lambda values, axes: values[place])
+        return self._cut(lambda values, axes: values[index])
 
     def members(self, index: Tensor) -> Operator:
         """The operator of some members, counted by `index` (m,) through the flattened batch."""
@@ -538,7 +538,7 @@ def stack(operators: Sequence[Operator]) -> Operator:
         One operator with weights per member.
 
     Raises:
-        InvalidArgument: there is none, or they do not fit each other.
+        InvalidArgument: without operators, or if they do not match.
 
     >>> import torch, rdgraph as rd
     >>> both = rd.graphs.stack([rd.generators.path(4).operator("none"), rd.generators.ring(4).operator("none")])

@@ -64,13 +64,13 @@ USUAL_COEFFICIENTS = (
 )  # fmt: skip
 #: Usual coefficients that give way to a function declared by their name, as in sigma(H) where sigma = tanh(H).
 GIVING_WAY = frozenset({"eta", "theta", "rho", "sigma", "omega"})
-#: Functions that are learned unless they are declared as something else, and what is declared of all of them now.
+#: Functions that are learned unless declared otherwise, and the current declarations of learned functions.
 USUAL_LEARNED = ("phi", "psi")
 LEARNED: dict[str, LearnedFunction] = {name: LearnedFunction(name) for name in USUAL_LEARNED}
-#: Coefficients that need no declaration beside named fields; in dH/dt = f(H), where they could be read otherwise, they
-#: are declared.
+#: Coefficients that need no declaration in equations of named fields; in dH/dt = f(H), where they would be ambiguous,
+#: they do.
 FIELD_COEFFICIENTS = {"d": "the degree of a node"}
-#: Names that no letter may have: answers write their formulas in them beside coefficients, or they are constants.
+#: Names that equations may not use: the symbols of answers, and constants.
 RESERVED = {
     "lam": "an eigenvalue of L",
     "T": "the end time",
@@ -126,7 +126,7 @@ SPELLINGS = {
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The letters a text may use, each with its kind, and functions that are declared with it, learned ones too."""
+    """The names a text may use: letters with their kinds, and functions, declared and learned ones included."""
 
     kinds: Mapping[str, Kind] = dataclass_field(default_factory=dict)
     functions: tuple[str, ...] = ()
@@ -141,10 +141,10 @@ class Vocabulary:
         fields: Iterable[str] | None = None,
         learned: Mapping[str, LearnedFunction] | None = None,
     ) -> Vocabulary:
-        """H, H0, A, L, I, W, M, t, xi, the usual coefficient letters, phi and psi, and what is declared.
+        """H, H0, A, L, I, W, M, t, xi, the usual coefficients, phi and psi, and the declared names.
 
-        Named `fields` take the place of H: each brings its start, u0, and the usual names of its diffusivity, Du and
-        D_u; a velocity such as u' brings nothing else. Beside them d is one more coefficient.
+        Named `fields` replace H: each adds its initial state, u0, and the usual names of its diffusivity, Du and D_u,
+        but not for a velocity such as u'. With named fields d is a coefficient as well.
         """
         named = tuple(functions)
         usual = [letter for letter in USUAL_COEFFICIENTS if letter not in GIVING_WAY.intersection(named)]
@@ -171,7 +171,7 @@ class Vocabulary:
 
 
 def start_of(name: str) -> str:
-    """The letter of the start of a field.
+    """The name of the initial state of a field.
 
     >>> start_of("u"), start_of("u'")
     ('u0', "u0'")
@@ -185,7 +185,7 @@ def usual_of_fields(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def check_new_name(name: str) -> None:
-    """Refuse a declared name the language needs for itself."""
+    """Raise where a declared name is malformed or reserved."""
     if not isinstance(name, str):
         raise LanguageError(
             str(name)[:40], 0, expected="a name as text", got=type(name).__name__, remedy="declare names, as in ['k']"
@@ -210,7 +210,7 @@ def check_new_name(name: str) -> None:
 
 
 def number_value(node: sp.Basic) -> sp.Rational | None:
-    """Value of a tree of plain numbers; None where it has letters or functions, or more digits than numbers may have.
+    """Value of a tree of plain numbers; None where it has names or functions, or too many digits.
 
     >>> number_value(read_expression("(1 - 0.5*2)")), number_value(read_expression("2*alpha"))
     (0, None)
@@ -300,7 +300,7 @@ class _Reader:
             expected, got, remedy = "an expression", problem.msg or "invalid syntax", REMEDIES["syntax"]
             words = [word for word in _NAME.finditer(flat) if keyword.iskeyword(word[0])]
             if words:
-                at, got = words[0].start(), f"{words[0][0]!r}"
+                at, got = words[0].start(), f"{words[0][0]!r}, a Python keyword"
                 remedy = REMEDIES["keyword"].format(name=words[0][0])
             elif gap := _ADJACENT.search(self.text.rstrip(), self.indent):
                 at, expected, remedy = gap.end(), "an operator between factors", REMEDIES["factors"]
@@ -430,7 +430,7 @@ class _Reader:
             raise self.error(at, "a divisor other than 0", to_text(divisor), "division by zero has no value")
 
     def source(self, node: ast.expr) -> str:
-        """What was written for a node, without brackets around it."""
+        """The source text of a node, without brackets around it."""
         return self.text[node.col_offset + self.indent : (node.end_col_offset or 0) + self.indent]
 
     def call(self, node: ast.Call, at: int) -> sp.Basic:
@@ -442,7 +442,7 @@ class _Reader:
             near = closest(name, known)
             remedy = f"did you mean {near}?" if near else f"known functions: {', '.join(known)}"
             if name.isidentifier():
-                remedy += f"; rd.register_function({name!r}, FORMULA) adds one, where {name} learned has it trained"
+                remedy += f"; rd.register_function({name!r}, FORMULA) adds one, where {name} learned trains it"
             if name in self.vocabulary.kinds:
                 remedy = f"{name} is not a function; write {name}*( ... ) or {name}@( ... )"
             raise self.error(at, "a known function", repr(name), remedy)
@@ -454,7 +454,7 @@ class _Reader:
 
 
 # ---------------------------------------------------------------------- learned names
-# Names of learned functions: `phi` and `psi` from the start, and those that `learned` declares.
+# Learned functions: `phi` and `psi` by default, and those that `learned` declares.
 
 
 def learned(
@@ -468,11 +468,11 @@ def learned(
     lipschitz: Any = None,
     per_channel: bool = False,
 ) -> LearnedFunction:
-    """Declare a function of one entry that is learned, for equations that are read from now on.
+    """Declare a learned function of one entry, for all equations read afterwards.
 
     Args:
-        name: as equations call it; a free name.
-        knots: of the cubic spline, equidistant.
+        name: its name in equations, which must be free.
+        knots: number of equidistant knots of the cubic spline.
         range: (lower, upper), the first and the last knot; beyond them the function is a straight line.
         odd: phi(-x) = -phi(x).
         monotone: "nondecreasing" or "nonincreasing".
@@ -481,13 +481,13 @@ def learned(
         per_channel: one function for each channel of the state.
 
     Returns:
-        The declaration. A system keeps the one that it was read with, and its text says it after `where`.
+        The declaration. A system keeps the declaration it was read with and writes it after `where`.
 
     Raises:
-        InvalidArgument: a declaration that no spline can have.
-        LanguageError: a name that the language needs for itself.
+        InvalidArgument: no spline satisfies the declaration.
+        LanguageError: the name is reserved.
 
-    Whatever the parameters become in training, the function has what is declared; proofs use that and nothing else.
+    The declared facts hold for all values of the parameters; proofs use nothing else.
 
     >>> import rdgraph as rd
     >>> _ = rd.vocabulary.learned("gate_example", knots=8, odd=True, lipschitz=2)
@@ -511,19 +511,19 @@ def learned(
 
 
 def declared_names() -> tuple[str, ...]:
-    """The names that mean something else here than in a process in which nothing was declared."""
+    """The names whose meaning differs from that in a process without declarations."""
     usual = {name: LearnedFunction(name) for name in USUAL_LEARNED}
     return tuple(name for name, declared in LEARNED.items() if usual.get(name) != declared)
 
 
 def forget_learned(name: str) -> None:
-    """Take back what `learned` declared; equations that were read stay as they are.
+    """Remove a declaration of `learned`; equations read before keep it.
 
     Args:
-        name: of a declared function.
+        name: the name of a declared function.
 
     Raises:
-        UnknownName: nothing is declared under this name.
+        UnknownName: no function is declared under this name.
 
     >>> import rdgraph as rd
     >>> _ = rd.vocabulary.learned("gate_example")

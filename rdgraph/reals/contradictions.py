@@ -25,9 +25,9 @@ def report_contradiction(script: str, statement: str, answers: dict[str, str]) -
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(header + script, encoding="utf-8")
-        place = f"please report the file {path}"
+        advice = f"please report the file {path}"
     except OSError as problem:
-        place = f"the obligation could not be written ({problem}); set {FOLDER_VARIABLE} to a folder"
-    reason = f"two engines contradict each other on one obligation ({disagreement}): {place}"
+        advice = f"the obligation could not be written ({problem}); set {FOLDER_VARIABLE} to a folder"
+    reason = f"two engines contradict each other on one obligation ({disagreement}): {advice}"
     warnings.warn(reason, RuntimeWarning, stacklevel=2)
     return reason

@@ -13,7 +13,7 @@ from typing import Any
 
 
 def decide(text: str, resources: int) -> str:
-    """cvc5's answer to an obligation within `resources` of its own units; unknown where it cannot read the text."""
+    """cvc5's answer within `resources` of its units of effort; unknown where it cannot read the text."""
     import cvc5
 
     solver = cvc5.Solver(cvc5.TermManager())

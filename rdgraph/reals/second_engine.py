@@ -1,8 +1,8 @@
-"""cvc5 as a second opinion on z3's answers, in a process of its own that can be ended.
+"""cvc5 as a second opinion on z3's answers, in a separate process that can be ended.
 
 The process starts with the first obligation, answers one after the other, and starts again after it was ended. A thread
 of this program talks to it, so that an interrupt of the asking thread never leaves an exchange half done. A fork of
-this program starts a process of its own.
+this program starts another process.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rdgraph.reals import cvc5_worker
 NAME = "cvc5"
 #: Effort for one obligation in cvc5's own units, and seconds of processor time, since it does not keep to the units.
 RESOURCES = 2_000_000
-SECONDS = 4.0
+SECONDS = 1.0
 #: Seconds of the clock after which the process is ended, where the system cannot limit processor time.
 PATIENCE = 60.0
 #: Number of opinions that are remembered.
@@ -135,8 +135,8 @@ class _Process:
         if self.running is not None and self.running.poll() is not None:
             self._close()
         if self.running is None or self.running.returncode is not None:
-            found = find_spec(NAME)
-            folder = str(Path(found.origin or "").parents[1]) if found else ""
+            spec = find_spec(NAME)
+            folder = str(Path(spec.origin or "").parents[1]) if spec else ""
             self.running = subprocess.Popen(
                 [sys.executable, "-P", "-S", cvc5_worker.__file__], bufsize=0, stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from time import thread_time
 from typing import Any
 
 from rdgraph.errors import NotApplicable, Undecided
-from rdgraph.reals.budget import limited
+from rdgraph.reals.budget import limited, spent
 from rdgraph.reals.condition_words import in_words
 from rdgraph.reports.field_checks import FIELD_PARTS, Part
 from rdgraph.reports.findings import IF, INFO, OK, PROBLEM, UNKNOWN, Finding, Report, slope_findings
@@ -99,12 +98,12 @@ def _within_time(run: RunSettings, parts: Mapping[str, Part], tell: Callable[[st
     """All parts of the page; a part that takes longer than its share and the time left before it is undecided."""
     status = UNKNOWN if run.method == NO_METHOD else INFO
     findings = [Finding("method", status, run.method, run.reason)] if run.reason else []
-    began, end = thread_time(), 0.0
+    began, end = spent(), 0.0
     for topic in sorted(parts, key=list(SHARES).index):
         end += SHARES[topic]
         tell(topic)
         try:
-            findings += limited(began + end - thread_time(), parts[topic], run)
+            findings += limited(began + end - spent(), parts[topic], run)
         except Undecided as problem:
             status = UNKNOWN if topic in ("existence", "step", "growth", "fidelity") else INFO
             findings.append(Finding(topic, status, f"{topic} is undecided: {problem}"))
@@ -140,7 +139,7 @@ def _conserved(run: RunSettings) -> str:
         law = single_mean(run.system)
     except Undecided as problem:
         return f"undecided: {problem}"
-    if not law.exists:
+    if not law.exists or (law.is_undirected and run.facts is not None and run.facts.directed):
         return "no weighted mean"
     if run.normalisation not in law.weights:
         return f"sum_i w_i H_i for every w with w A = w; none is known for the normalisation {run.normalisation}"

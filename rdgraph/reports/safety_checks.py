@@ -201,7 +201,7 @@ def _slope_stepping(run: RunSettings, limit: StepLimit, bound: str, within: bool
     """A limit for every state; one with R is a condition on how far the run goes."""
     if within is False:
         return [_beyond(run, limit, PROBLEM if limit.is_sharp else UNKNOWN)]
-    if limit.rate is not None and not is_at_least(sp.S.Zero, run.own(run.filled(limit.rate)), run.domain()):
+    if limit.rate is not None and not is_at_least(sp.S.Zero, run.internal(run.filled(limit.rate)), run.domain()):
         text = f"the step bounds how fast errors grow, not that {run.method} damps what the flow damps"
         return [Finding("step", UNKNOWN, text, limit.reason)]
     far = " as long as |h| <= R" if "|h| <= R" in limit.reason else ""
@@ -255,7 +255,7 @@ def _largest_damped(run: RunSettings) -> float | None:
 
 def is_settled(run: RunSettings, limit: sp.Expr) -> bool | None:
     """True if the step is proved to be at most the limit, False if it is proved to be larger, everywhere."""
-    value, domain = run.own(limit), run.domain()
+    value, domain = run.internal(limit), run.domain()
     if is_at_least(value, run.size, domain):
         return True
     return False if is_above(run.size, value, domain) else None

@@ -22,6 +22,7 @@ from rdgraph.theory.conservation import ConservedSums, conserved, energy_law
 from rdgraph.theory.field_step_limits import StepLimit
 from rdgraph.theory.filters import classify, fastest_frequency, response, symbol
 from rdgraph.theory.global_existence import GLOBAL, Existence, existence
+from rdgraph.theory.identifiability.examination import Identifiability
 from rdgraph.theory.identifiability.question import identify
 from rdgraph.theory.invariant_boxes import Box, invariant_box, single_box
 from rdgraph.theory.lipschitz import Constant, lipschitz_global, lipschitz_local, one_sided
@@ -29,7 +30,7 @@ from rdgraph.theory.method_choice import MethodChoice, choose_method
 from rdgraph.theory.several_fields.rectangles import Rectangle
 from rdgraph.theory.step_limits import step_limit
 from rdgraph.vocabulary.normalisations import find_normalisation
-from rdgraph.wording import html_table
+from rdgraph.wording import counted, html_table
 
 # ---------------------------------------------------------------------- answers by normalisation
 # Answers by normalisation with their notes; every formula inside an answer as text.
@@ -573,9 +574,12 @@ def _gradient(analysis: Analysis) -> str:
 
 def _identifiable(analysis: Analysis) -> str:
     known = analysis["identifiable"]
-    if not known.value:
-        return f"none ({known.remark})" if known.remark else ""
-    return ", ".join(map(in_words, known.value))
+    if known.value:
+        return ", ".join(map(in_words, known.value))
+    rank = known.rank if isinstance(known, Identifiability) else 0
+    if rank and known.status != Status.UNDECIDED:
+        return f"{counted(rank, 'combination')} without a closed form"
+    return f"none ({known.remark})" if known.remark else ""
 
 
 def _method(analysis: Analysis) -> str:

@@ -105,7 +105,7 @@ class Equation:
         if self.spelling is not None and self.spelling.unfolded != self.expression:
             raise InvalidArgument("the spelling belongs to another expression; pass spelling=None")
         if not 1 <= self.order <= MAX_ORDER:
-            raise InvalidArgument(f"the equation has order {self.order}: write it as several equations of order 1 or 2")
+            raise InvalidArgument(f"an equation has order 1 or 2, got order {self.order}; write several equations")
         kind = kind_of(self.expression)
         if kind not in ELEMENTWISE:
             article = "an" if kind is Kind.OPERATOR else "a"

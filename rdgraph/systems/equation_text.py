@@ -132,7 +132,7 @@ def _check_fields(text: str, lines: list[Line]) -> None:
             orders = "" if first.order == line.order else f" of order {line.order} and one of order {first.order}"
             raise LanguageError(
                 text, line.at, expected=f"one equation for {line.field}", got=f"a second one{orders}",
-                remedy="remove one of them, or name another field",
+                remedy="drop one of them, or name another field",
             )  # fmt: skip
         seen[line.field] = line
 
@@ -349,7 +349,7 @@ def _declare_kind(text: str, at: int, name: str, word: str, clause: _Clause) -> 
         raise _moved(problem, text, at) from None
     if (before := clause.kinds.setdefault(name, kind)) is not kind:
         raise LanguageError(
-            text, at, expected=f"one kind for {name}", got=f"{before} and {kind}", remedy="remove one of them"
+            text, at, expected=f"one kind for {name}", got=f"{before} and {kind}", remedy="drop one of them"
         )
     clause.columns[name] = at
 
@@ -390,7 +390,7 @@ def _declare_learned(text: str, at: int, item: str, clause: _Clause) -> None:
         raise LanguageError(text, at, expected=expected, got=got, remedy=remedy) from None
     if clause.learned.setdefault(declared.name, declared) != declared:
         raise LanguageError(
-            text, at, expected=f"one declaration of {declared.name}", got="two that differ", remedy="remove one of them"
+            text, at, expected=f"one declaration of {declared.name}", got="two that differ", remedy="drop one of them"
         )
     clause.columns[declared.name] = at
 

@@ -1,10 +1,10 @@
 """Proofs that no box is invariant: inequalities that a box must satisfy on certain graphs, and that no box does.
 
 Row-stochastic A: in a directed chain, or in the trees of high degree that regular graphs approach, the averages
-A^k g(h) of a node can lie on either face, independently of its own entry and of each other. Symmetric A: a star with m
-leaves has s = sqrt(m); its hub collects s times the average of the leaves, a leaf collects the hub divided by s, and
-after two steps either collects itself. A box [l, u] is invariant only if none of these corners moves outwards; where no
-l < u satisfies that, there is no box.
+A^k g(h) of a node can lie on either face, independently of the entry of the node and of each other. Symmetric A: a star
+with m leaves has s = sqrt(m); its hub collects s times the average of the leaves, a leaf collects the hub divided by s,
+and after two steps either collects itself. A box [l, u] is invariant only if none of these corners moves outwards;
+where no l < u satisfies that, there is no box.
 """
 
 from __future__ import annotations

@@ -279,7 +279,7 @@ class _Face:
         raise _Unbounded
 
     def _root(self, power: sp.Pow, U: sp.Symbol, is_own: bool) -> Powers:
-        """A bound of (c_0 + ... + c_n U^n)^q with all c_j >= 0: a sum of roots, or for q < 0 the bound from one term."""
+        """A bound of (c_0 + ... + c_n U^n)^q with all c_j >= 0: a sum of roots, or for q < 0 that of one term."""
         x = U if power.base.has(U) else H
         if not power.base.is_polynomial(x) or power.base.free_symbols & self._foreign:
             raise _Unbounded
@@ -314,7 +314,7 @@ def _product(left: Powers, right: Powers) -> Powers:
 # ---------------------------------------------------------------------- provisos
 # Boxes that are invariant in a region of the coefficients: the inequalities at the corners are conditions on them.
 
-#: Longer conditions are of no use to a reader.
+#: Longer conditions are not shown.
 MAX_OPERATIONS = 60
 
 
@@ -530,15 +530,15 @@ class FaceSearch:
     def _from(self, start: Interval | None) -> list[Interval]:
         """Invariant boxes, the main one first: between zeros, else with a radius, else between other faces."""
         zeros, turning, others = self._tiers(start)
-        between_zeros = self._kept(zeros, start)
-        opened = self._kept(zeros + turning, start)
+        between_zeros = self._invariant(zeros, start)
+        opened = self._invariant(zeros + turning, start)
         boxes = [*between_zeros, *(b for b in opened if b not in between_zeros and self._is_widest(b, opened))]
-        return (boxes or self._kept(zeros + turning + others, start))[:MAX_BOXES]
+        return (boxes or self._invariant(zeros + turning + others, start))[:MAX_BOXES]
 
     def _is_widest(self, box: Interval, boxes: list[Interval]) -> bool:
         return not any(other != box and self._contains(other, box) for other in boxes)
 
-    def _kept(self, candidates: Sequence[sp.Expr], start: Interval | None) -> list[Interval]:
+    def _invariant(self, candidates: Sequence[sp.Expr], start: Interval | None) -> list[Interval]:
         """The boxes between candidates that are proved to be invariant, the maximal ones first."""
         faces = self.faces(start)
         lowers = [x for x in candidates if _in_time(_may_be_face, faces, x, -1)]

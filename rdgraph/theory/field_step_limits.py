@@ -223,8 +223,8 @@ class Block:
     def _modes(self, point: Any, method: Tableau, step: sp.Rational) -> list[_Mode]:
         """Every mode, with enough digits to compare its modulus with 1 and its real part with 0.
 
-        For one or two fields, a mode for which no precision suffices lies on the circle or on the axis, for every lam of
-        the cell. For more fields that is not known.
+        For one or two fields, a mode for which no precision suffices lies on the circle or on the axis, for every lam
+        of the cell. For more fields that is not known.
         """
         for bits in _PRECISIONS:
             modes = [_mode(value, _weights(method, step), bits) for value in self._eigenvalues(point, bits)]

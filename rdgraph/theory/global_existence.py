@@ -1,14 +1,14 @@
-"""Do solutions exist for all time, or from which starts? Proofs on every graph, and blow-up of scalar equations.
+"""Do solutions exist for all time, and from which starts? Proofs on every graph, and blow-up of scalar equations.
 
 With f_i = r_i(u_i) in every entry + terms that couple nodes, channels or fields, d/dt |u|^2/2 = sum u_i r_i(u_i) +
 <u, coupled>. If h r_i(h) <= c (1 + h^2) and the coupled terms grow at most linearly, |u| grows at most exponentially;
-coupled terms of a higher power q are held back where h r_i(h) <= c - k |h|^(p + 1) with p > q. This holds for any
+coupled terms of a higher power q are controlled where h r_i(h) <= c - k |h|^(p + 1) with p > q. This holds for any
 matrix A: directed, weighted, with isolated nodes. Coefficients may depend on t continuously. With noise, xi, the
-equation is Ito's, and Lipschitz drift and factors are asked for.
+equation is understood in the sense of Ito, and drift and noise factors must be Lipschitz.
 
-Of several fields some starts alone may do: densities stay non-negative and a weighted sum of all fields grows at most
-linearly, or a bounded rectangle is kept. Otherwise a state that is equal in all nodes, or an isolated node, may blow up
-where a field is alone, the others being zero.
+Several fields may have global solutions from some starts only: where densities stay non-negative and a weighted sum of
+all fields grows at most linearly, or where a bounded rectangle is invariant. Otherwise a state that is equal in all
+nodes, or an isolated node, may blow up while all other fields are zero.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ __all__ = ["GLOBAL", "LOCAL", "BlowUp", "Existence", "existence", "existence_by_
 class Existence(Answer):
     """Whether every solution exists for all time: "global", "local" (some can blow up), or None if undecided.
 
-    `starts` is what the starts must satisfy for it, as in "u, v >= 0"; empty where all of them do.
+    `starts` is the condition on the starts, as in "u, v >= 0"; empty where the answer holds for all.
     """
 
     value: str | None
@@ -69,7 +69,7 @@ class Existence(Answer):
 
     @property
     def conditions(self) -> tuple[str, ...]:
-        """What the starts must satisfy."""
+        """The condition on the starts."""
         return (self.starts,) if self.starts else ()
 
     @property
@@ -86,7 +86,7 @@ class Existence(Answer):
 @within_budget(otherwise=lambda problem: Existence(None, str(problem)))
 @remembered(maxsize=256)
 def existence(system: System) -> Existence:
-    """Whether every solution lives for all time.
+    """Whether every solution exists for all time.
 
     Args:
         system: dH/dt = f(H), or several fields, with time or noise (an equation in the sense of Ito).
@@ -110,13 +110,13 @@ def existence(system: System) -> Existence:
 @within_budget(otherwise=lambda problem: None)
 @remembered(maxsize=256)
 def existence_by_growth(system: System) -> Existence | None:
-    """The proof of `existence` by bounds of growth alone, without a search for blow-ups; None where they give none.
+    """The proof of `existence` from growth bounds alone, without a search for blow-ups; None where there is none.
 
     Args:
         system: dH/dt = f(H).
 
     Returns:
-        global with its reason, or None: nothing is known then.
+        global with its reason, or None: then nothing is known.
 
     >>> from rdgraph.systems.parser import parse
     >>> existence_by_growth(parse("AC")).value, existence_by_growth(parse("F"))
@@ -135,7 +135,7 @@ def existence_by_growth(system: System) -> Existence | None:
 def grows_linearly(system: System) -> bool:
     """Whether |f(H)| <= c (1 + |H|) is proved for all states, on every graph.
 
-    No run of such an equation overflows, whatever its method and step. False where nothing is known.
+    No run of such an equation overflows, for any method and step. False where nothing is known.
 
     >>> [grows_linearly(name) for name in ("BS", "AC", "-alpha*L@H + beta*sin(H)*H", "-alpha*L@H + sqrt(H)")]
     [True, False, True, False]
@@ -162,7 +162,7 @@ def _decided(system: System) -> Existence:
 
 # ---------------------------------------------------------------------- every start
 def _by_growth(system: System, trouble: _Singularity | None) -> tuple[Existence | None, str]:
-    """What bounds of growth prove, or the obstacle."""
+    """The proof from growth bounds, or the obstacle."""
     if trouble is not None and not trouble.is_continuous:
         return None, trouble.reason
     if system.coupling.is_linear:
@@ -176,14 +176,14 @@ def _by_growth(system: System, trouble: _Singularity | None) -> tuple[Existence 
     except Undecided as problem:
         obstacle = str(problem)
     if proved is None and all(_is_damped(system, normals) for normals in forms):
-        proved = "large states are damped or grow at most linearly, sum u_i f_i(u) <= c (1 + |u|^2): on every graph"
+        proved = "on every graph large states are damped or grow at most linearly, sum u_i f_i(u) <= c (1 + |u|^2)"
     if trouble is not None:
         proved, obstacle = proved and f"{proved}; {trouble.reason}", trouble.reason
     return (Existence(GLOBAL, proved) if proved else None), obstacle
 
 
 def _kinds(system: System) -> tuple[str, ...]:
-    """Normalisations with different right-hand sides: L is I - A, or D - A."""
+    """One normalisation for each right-hand side: L is I - A, or D - A."""
     return ("row", "none") if "L" in system.letters else ("row",)
 
 
@@ -192,7 +192,7 @@ def _measure(system: System) -> Magnitudes:
 
 
 def _split(system: System, name: str, normal: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
-    """Terms of single entries of one field, and the others; what holds no state is a constant letter."""
+    """The terms in single entries of one field, and all others; parts without states are constant symbols."""
     states = states_of(system)
     letters = {
         atom: sp.Dummy("constant", real=True) for atom in normal.atoms(Act, Mix) if not atom.has(TIME, *states.values())
@@ -204,7 +204,7 @@ def _split(system: System, name: str, normal: sp.Expr) -> tuple[sp.Expr, sp.Expr
 
 
 def _energy_estimate(system: System, normals: Mapping[str, sp.Expr]) -> str | None:
-    """Why d/dt |u|^2 proves global existence, for all coefficients of the domain; None where the estimate fails."""
+    """The proof of global existence from d/dt |u|^2, for all coefficients of the domain; None where it fails."""
     letter = sp.Dummy("h", real=True)
     parts = {name: _split(system, name, normal) for name, normal in normals.items()}
     rates = [single.xreplace({State(name): letter}) for name, (single, _) in parts.items()]
@@ -214,7 +214,7 @@ def _energy_estimate(system: System, normals: Mapping[str, sp.Expr]) -> str | No
     if power <= 1 and not any(g.trend is Trend.ESCAPING for g in ends):
         return _linear_reason(damped=any(g.trend is Trend.DAMPED for g in ends), coupled=any(x != 0 for x in coupled))
     if not coupled.has(TIME) and all(g.trend is Trend.DAMPED and g.order > power for g in ends):
-        reason = f"large entries are damped by a higher power than {power}, that of the terms that couple them"
+        reason = f"large entries are damped by a higher power than {power}, the power of the coupling terms"
         return f"{reason}: solutions stay bounded, on every graph"
     return None
 
@@ -242,16 +242,16 @@ def _is_damped(system: System, normals: Mapping[str, sp.Expr]) -> bool:
 # ---------------------------------------------------------------------- where the field is defined and Lipschitz
 @dataclass(frozen=True)
 class _Singularity:
-    """A root or a quotient that is not proved to be Lipschitz; roots of what is never negative are continuous."""
+    """A root or a quotient that is not proved to be Lipschitz; roots of non-negative expressions are continuous."""
 
     reason: str
     is_continuous: bool
 
 
 def _singularity(system: System, parts: Mapping[str, sp.Expr] | None = None) -> _Singularity | None:
-    """A root, a quotient or a logarithm that is not proved to be smooth for all states and times; discontinuous first.
+    """A root, a quotient or a logarithm that is not proved to be smooth for all states and times, or None.
 
-    `parts` are the expressions that are asked about, else the right-hand sides.
+    Discontinuous ones come first. `parts` are the expressions in question, by default the right-hand sides.
     """
     domain, whole = timely(system.domain), sp.Tuple(*(system.normals if parts is None else parts).values())
     letters = {a: sp.Dummy("z", real=True) for a in whole.atoms(Act, Mix)}
@@ -272,7 +272,7 @@ def _singularity(system: System, parts: Mapping[str, sp.Expr] | None = None) -> 
             continue
         if not domain.proves(sp.Ge(plain, 0, evaluate=False)):
             return _Singularity(f"{public(power)} need not be defined: {public(base)} may be negative", False)
-        if not base.has(*states_of(system).values()):  # a root of times and starts bends nothing in the states
+        if not base.has(*states_of(system).values()):  # a root of times and starts is smooth in the states
             continue
         reason = f"solutions need not be unique: {public(power)} is not Lipschitz where {public(base)} = 0"
         continuous = continuous or _Singularity(reason, True)
@@ -295,37 +295,37 @@ def _of_noise(system: System, trouble: _Singularity | None) -> Existence:
         reason = "Ito equation with Lipschitz drift and factors of noise: one strong solution for all time"
         return Existence(GLOBAL, reason)
     parts = [trouble.reason] if trouble else []
-    parts += [f"the drift of {', '.join(bent)} is not seen to be Lipschitz for all states"] if bent else []
-    parts += [f"the factor of xi in {', '.join(rough)} is not seen to be Lipschitz for all states"] if rough else []
-    return Existence(None, f"Ito equation: {'; '.join(parts)}; the theorem asks for both")
+    parts += [f"the drift of {', '.join(bent)} is not proved to be Lipschitz for all states"] if bent else []
+    parts += [f"the factor of xi in {', '.join(rough)} is not proved to be Lipschitz for all states"] if rough else []
+    return Existence(None, f"Ito equation: {'; '.join(parts)}; the theorem needs both")
 
 
 # ---------------------------------------------------------------------- some starts
 def _from_some_starts(system: System, tried: list[str]) -> Existence | None:
-    """Densities of bounded mass, or a bounded rectangle that is kept; what was tried is noted."""
+    """Global existence from densities of bounded mass or a bounded invariant rectangle; adds what failed to `tried`."""
     densities = [positivity(system, kind) for kind in _kinds(system)]
     if all(answer.value and answer.is_closed for answer in densities):
         sums = [mass_control(system, kind) for kind in _kinds(system)]
         if (mass := sums[0]) is not None and None not in sums:
             reason = f"{mass}: non-negative solutions stay bounded on finite times"
             return Existence(GLOBAL, reason, starts=f"{', '.join(system.fields)} >= 0")
-        tried.append("no weighted sum of the fields is seen to grow at most linearly")
+        tried.append("no weighted sum of the fields is proved to grow at most linearly")
     box = rectangle(system, "row")
     if box.is_bounded:
         graph = f"row normalisation{f', {box.assumes}' if box.assumes else ''}"
         reason = "a run that starts in a bounded rectangle stays there"
         return Existence(GLOBAL, reason, starts=f"{box.inside} ({graph})")
-    tried.append("no bounded rectangle that is kept was found")
+    tried.append("no bounded invariant rectangle was found")
     return None
 
 
 # Mass control: positive weights w with sum_i w_i f_i <= c (1 + sum_i u_i) for densities.
 #
-# Terms that grow faster than linearly are collected over the fields: what one field gains another one loses, as u**2*v
-# or u*(A@v) in u and v. Where densities stay non-negative, every field is then at most of the size of the sum, which
-# grows at most exponentially.
+# Terms that grow faster than linearly are collected over the fields: one field gains what another loses, such as u**2*v
+# or u*(A@v) in u and v. Where densities stay non-negative, the sum bounds every field, and it grows at most
+# exponentially.
 
-#: Coefficients of a term by the field in whose equation it stands.
+#: Coefficients of a term, by the field whose equation contains it.
 Shares = dict[str, sp.Expr]
 
 
@@ -354,7 +354,7 @@ def mass_control(system: System, normalisation: str = "row") -> str | None:
 
 
 def _fast_terms(system: System, speeds: NodeSpeeds) -> Mapping[sp.Expr, Shares] | None:
-    """Terms of higher order as monomials in quantities >= 0, with their coefficients; None where there are others."""
+    """The terms of higher order, if all are monomials in quantities >= 0, with their coefficients; else None."""
     measure = _measure(system)
     back = {call.letter: Act(map(sp.Symbol, call.word), call.inner) for call in speeds.calls}
     moving = {*states_of(system).values(), *starts_of(system).values(), *back}
@@ -372,7 +372,7 @@ def _fast_terms(system: System, speeds: NodeSpeeds) -> Mapping[sp.Expr, Shares] 
 
 
 def _is_nonnegative(core: sp.Expr, system: System, back: Mapping[sp.Symbol, sp.Expr]) -> bool:
-    """Whether a product is non-negative for densities: powers of states, and of what A collects of such products."""
+    """Whether a product is non-negative for densities: it has powers of states, and of A applied to such products."""
     for factor in sp.Mul.make_args(core):
         base, exponent = factor.as_base_exp()
         if not (exponent.is_Integer and exponent > 0):
@@ -387,7 +387,7 @@ def _is_nonnegative(core: sp.Expr, system: System, back: Mapping[sp.Symbol, sp.E
 
 
 def _weights(fields: tuple[str, ...], shares: Mapping[sp.Expr, Shares], domain: Domain) -> dict[str, sp.Expr]:
-    """Weights for which gains and losses of terms that stand in two equations cancel, 1 where nothing is asked."""
+    """Weights for which the gains and losses of terms in two equations cancel, 1 for fields without such terms."""
     weights: dict[str, sp.Expr] = {fields[0]: sp.S.One}
     pairs = [row for row in shares.values() if len(row) == 2]
     for _ in fields:
@@ -405,14 +405,14 @@ def _weights(fields: tuple[str, ...], shares: Mapping[sp.Expr, Shares], domain: 
 # ---------------------------------------------------------------------- blow-up
 @dataclass(frozen=True)
 class _Scalar:
-    """A scalar equation that some states follow, and on which graphs, with which coefficients."""
+    """A scalar equation that some states follow, and for which graphs and coefficients."""
 
     rate: sp.Expr
     states: str
 
 
 def _on_scalars(system: System, tried: list[str]) -> Existence | None:
-    """Blow-up of states that follow a scalar equation; global where all states do and none blows up."""
+    """Blow-up of states that follow a scalar equation; global existence where all states do and none blows up."""
     for scalar in _scalars(system):
         outcome = fate(scalar.rate, system.domain)
         equation = f"h' = {public(_factored(scalar.rate))}"
@@ -434,7 +434,7 @@ def _factored(rate: sp.Expr) -> sp.Expr:
 
 
 def _scalars(system: System) -> Iterator[_Scalar]:
-    """The equations of fields that can be alone, the others being zero and staying so, with the states h in words."""
+    """The scalar equations of fields whose other fields can stay zero, with a text for the states h."""
     if not system.is_autonomous or system.operators.names:
         return
     starts = starts_of(system)
@@ -449,7 +449,7 @@ def _scalars(system: System) -> Iterator[_Scalar]:
 
 
 def _places(system: System) -> Iterator[tuple[str, dict[str, sp.Expr]]]:
-    """Every entry on its own; states equal in all nodes where A@1 = 1; an isolated node, of one field."""
+    """Every entry by itself; states equal in all nodes where A@1 = 1; for one field, an isolated node."""
     normals, choice = system.normals, _choice(system)
     if not any(normal.has(Act, Mix) for normal in normals.values()):
         yield "in every entry", normals
@@ -464,7 +464,7 @@ def _places(system: System) -> Iterator[tuple[str, dict[str, sp.Expr]]]:
 
 
 def _choice(system: System) -> str:
-    """The admissible coefficients for which a state stays equal in all nodes, in words."""
+    """The admissible coefficients for which a state stays equal in all nodes, as text."""
     masks = ["M"] if "M" in system.letters else []
     nodes = masks + [name for name, kind in system.coefficients.items() if kind is Kind.NODE]
     matrices = [name for name, kind in system.letters.items() if kind is Kind.MATRIX]
@@ -474,12 +474,12 @@ def _choice(system: System) -> str:
 
 
 def _constant_states(expression: sp.Expr) -> sp.Expr:
-    """Every operator and matrix removed: what they do to constants where A@1 = 1 and W = I."""
+    """An expression on constant states where A@1 = 1 and W = I: without operators and matrices."""
     return expression.replace(lambda e: isinstance(e, Act | Mix), lambda e: _constant_states(e.inner))
 
 
 def _isolated(expression: sp.Expr) -> sp.Expr:
-    """What an isolated node sees: every word of A gives zero; W = I."""
+    """An expression at an isolated node with W = I: every word of A gives zero."""
     return expression.replace(
         lambda e: isinstance(e, Act | Mix), lambda e: sp.S.Zero if isinstance(e, Act) else _isolated(e.inner)
     )

@@ -73,8 +73,8 @@ def line_box(field: NodeSpeeds) -> Box | None:
         return None
     rest_on_enclosures()
     if not any(_comes_down(zeros, i) for i in range(len(zeros.zeros))):
-        return _every_interval_is_left(zeros)
-    box = _kept(zeros) if _is_cooperative(field, domain) else None
+        return _no_invariant_interval(zeros)
+    box = _between_zeros(zeros) if _is_cooperative(field, domain) else None
     smooth = box is not None and RectangleFaces(field, AVERAGING).is_lipschitz({H.name: (box.lower, box.upper)})
     return box if smooth else None
 
@@ -98,7 +98,7 @@ def _comes_down(zeros: LineZeros, index: int) -> bool:
     return zeros.signs[index] == 1 and zeros.signs[index + 1] == -1
 
 
-def _every_interval_is_left(zeros: LineZeros) -> Box | None:
+def _no_invariant_interval(zeros: LineZeros) -> Box | None:
     """No l < u with a rate >= 0 at l and <= 0 at u: first it is negative, then positive, with at most one zero."""
     if len(zeros.zeros) > 1 or (zeros.zeros and zeros.signs != (-1, 1)):
         return None
@@ -113,19 +113,19 @@ def _is_cooperative(field: NodeSpeeds, domain: Domain) -> bool:
     return all(call.inner == H and domain.sign(slope).is_nonnegative for call, slope in slopes.items())
 
 
-def _kept(zeros: LineZeros) -> Box | None:
+def _between_zeros(zeros: LineZeros) -> Box | None:
     """The box between the zeros next to the first attracting one; any R beyond it where there is no such zero."""
     index = next(i for i in range(len(zeros.zeros)) if _comes_down(zeros, i))
     zero = zeros.zeros[index]
-    lower = _beside(zeros.zeros[index - 1], 1) if index else _beside(zero, -1) - R
-    upper = _beside(zeros.zeros[index + 1], -1) if index + 1 < len(zeros.zeros) else _beside(zero, 1) + R
+    lower = _safe_side(zeros.zeros[index - 1], 1) if index else _safe_side(zero, -1) - R
+    upper = _safe_side(zeros.zeros[index + 1], -1) if index + 1 < len(zeros.zeros) else _safe_side(zero, 1) + R
     if not (lower.has(R) or lower < zero.lower) or not (upper.has(R) or zero.upper < upper):
         return None
     note = "between zeros of the field, on the safe side of them; without isolated nodes"
     return Box(lower, upper, note, assumes=NO_ISOLATED_NODES)
 
 
-def _beside(zero: LineZero, way: int) -> sp.Expr:
+def _safe_side(zero: LineZero, way: int) -> sp.Expr:
     """The zero itself, or a decimal number on one side of it."""
     if zero.value is not None:
         return zero.value
@@ -137,7 +137,7 @@ def _beside(zero: LineZero, way: int) -> sp.Expr:
 #: Seconds spent on all candidates.
 SEARCH_SECONDS = 2.6
 
-__all__ = ["Box", "check_averages", "invariant_box", "kept_box", "raw_box", "single_box"]
+__all__ = ["Box", "check_averages", "invariant_box", "proved_box", "raw_box", "single_box"]
 
 
 @reads_system
@@ -210,7 +210,7 @@ def _public(pair: Interval | None) -> Interval | None:
 @remembered(512)
 def raw_box(system: System, normalisation: str) -> Box:
     """The box in the package's internal symbols."""
-    box = kept_box(system, normalisation)
+    box = proved_box(system, normalisation)
     if box.exists:
         return box
     with watched() as watch:
@@ -219,14 +219,14 @@ def raw_box(system: System, normalisation: str) -> Box:
 
 
 @remembered(512)
-def kept_box(system: System, normalisation: str) -> Box:
+def proved_box(system: System, normalisation: str) -> Box:
     """A box for all admissible coefficients, in the package's internal symbols."""
     with watched() as watch:
-        box = _found(system, normalisation)
+        box = _for_all_coefficients(system, normalisation)
     return replace(box, reason=f"{box.reason}; {BOUNDED}") if watch.bounded and box.exists else box
 
 
-def _found(system: System, normalisation: str) -> Box:
+def _for_all_coefficients(system: System, normalisation: str) -> Box:
     try:
         field = NodeSpeeds.of_one(system)
     except NotApplicable as problem:
@@ -256,7 +256,7 @@ def _absent(system: System, normalisation: str) -> Box:
         return no_box(f"no box was derived: {problem}") if mixed is None else mixed
     escapes = Escapes(field, stars=not row)
     search = FaceSearch(field, AVERAGING if row else UP_TO_S)
-    regular = None if row else kept_box(system, "row")
+    regular = None if row else proved_box(system, "row")
     ways: list[Callable[[], Box | None]] = [
         lambda: _box_of_escape(escapes.always()),
         lambda: search.conditional(escapes),

@@ -304,7 +304,7 @@ def raw_constant(
         raise
 
 
-def own_norm(system: System, normalisation: str, *, local: bool) -> Magnitudes:
+def norm_bounds(system: System, normalisation: str, *, local: bool) -> Magnitudes:
     """Bounds in the norm of a normalisation, in which |A| <= 1."""
     record = find_normalisation(normalisation)
     return Magnitudes(system, record, local, record.norm or "inf")
@@ -317,7 +317,7 @@ def _value(system: System, normalisation: str, domain: Domain, *, local: bool, o
     steep = slopes(structure.reaction, domain, local=local)
     candidates = _candidates(system, domain, normalisation, list(steep.candidates), one_sided)
     value = steep.restore(maximum(candidates, steep.domain(domain)))
-    measure = own_norm(system, normalisation, local=local)
+    measure = norm_bounds(system, normalisation, local=local)
     if structure.coupled.has(H) and measure.is_spread(sp.Tuple(*structure.generator.values(), structure.reaction)):
         terms = sp.Add.make_args(system.normal)  # of one channel, where a matrix collects from all channels
         damped = [t for t in terms if one_sided and t.coeff(H) * H == t and domain.sign(t.coeff(H)).is_nonpositive]

@@ -18,14 +18,15 @@ from rdgraph.language.answer_symbols import R, h, s
 from rdgraph.language.normal_form import H, State
 from rdgraph.language.tree import Kind
 from rdgraph.reals.budget import within_budget
+from rdgraph.reals.judge import remembered
 from rdgraph.reals.domain import Domain
 from rdgraph.reals.regions import cases
 from rdgraph.systems.canonical.cancelled_parts import with_cancelled
 from rdgraph.systems.structure import structure_of
 from rdgraph.systems.system import System
-from rdgraph.theory.lipschitz import own_norm
+from rdgraph.theory.lipschitz import norm_bounds
 from rdgraph.theory.several_fields.magnitudes import Magnitudes
-from rdgraph.theory.several_fields.slope_sums import own_rate, slope_sum
+from rdgraph.theory.several_fields.slope_sums import linear_rate, slope_sum
 from rdgraph.theory.slope_bounds import steepest, sup_magnitude
 from rdgraph.vocabulary.functions import in_exponentials
 from rdgraph.vocabulary.normalisations import Normalisation, find_normalisation
@@ -115,7 +116,7 @@ def _function(expression: sp.Expr, letters: tuple[sp.Symbol, ...]) -> Callable[.
 def equilibrium_size(system: System, values: Mapping[str, Any] | None = None) -> np.ndarray:
     """The largest modulus of a constant steady state of a polynomial reaction; 0 where there is none.
 
-    These states are the faces of the invariant boxes of such systems. Coefficients are numbers or arrays that broadcast.
+    These states are the faces of the invariant boxes of such systems. Coefficients may be arrays that broadcast.
 
     >>> from rdgraph.systems.parser import parse
     >>> round(float(equilibrium_size(parse("-alpha*L@H + beta*H*(4 - H**2)"))), 9)
@@ -148,7 +149,7 @@ def _norm(matrix: np.ndarray) -> Any:
     return np.maximum(size.sum(-1).max(-1), size.sum(-2).max(-1))[..., None, None]
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def rate_bound(system: System, normalisation: str = "symmetric") -> RateBound:
     """K for all states if there is one, else on |h| <= R; infinite where neither was found.
 
@@ -162,7 +163,7 @@ def rate_bound(system: System, normalisation: str = "symmetric") -> RateBound:
     return next((bound for bound in bounds if bound.is_finite), RateBound(sp.oo, system))
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def rates_of_parts(system: System, normalisation: str = "symmetric") -> tuple[RateBound, RateBound]:
     """K of the linear terms of every field in itself, and K of all other terms: for all states, else on |u| <= R.
 
@@ -171,7 +172,7 @@ def rates_of_parts(system: System, normalisation: str = "symmetric") -> tuple[Ra
     >>> linear.value, rest.value
     (Max(2*Du, 2*Dv + 1), 2*R)
     """
-    linear = RateBound(own_rate(system, normalisation), system)
+    linear = RateBound(linear_rate(system, normalisation), system)
     rests = (
         slope_sum(system, normalisation, is_local=local, is_sharp=False, is_rest=True).value for local in (False, True)
     )
@@ -191,7 +192,7 @@ def _chain_rule(system: System, record: Normalisation, local: bool) -> sp.Expr:
         algebra = replace(system.algebra, definitions={})
         structure = structure_of(with_cancelled(system.expression, algebra, lambda: system.domain), algebra.kinds)
     loose = {x: sp.Symbol(x.name, real=True) for x in system.algebra.symbols.values() if not isinstance(x, State)}
-    measure = own_norm(system, record.name, local=local)
+    measure = norm_bounds(system, record.name, local=local)
     total = sp.Add(*(_modulus(c.xreplace(loose), measure) * size**k for k, c in structure.generator.items()))
     total += _reaction_slope(structure.reaction, measure, loose)
     return sp.expand(total + measure.slope(structure.coupled.xreplace(loose)))
@@ -209,7 +210,7 @@ def _reaction_slope(reaction: sp.Expr, measure: Magnitudes, loose: Mapping[sp.Sy
     if measure.is_spread(loosened):
         return measure.slope(loosened)
     for bound in (
-        own_norm(measure.system, "row", local=local).slope(loosened),
+        norm_bounds(measure.system, "row", local=local).slope(loosened),
         sup_magnitude(sp.expand(sp.diff(loosened, H)), local),
     ):
         if not bound.has(sp.oo):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 import sympy as sp
 
@@ -15,7 +14,7 @@ from rdgraph.language.normal_form import Act, H, Mix, State
 from rdgraph.reals.branches import with_moduli
 from rdgraph.reals.budget import limited
 from rdgraph.reals.domain import NEGATIVE, POSITIVE, Domain
-from rdgraph.reals.judge import rest_on_enclosures
+from rdgraph.reals.judge import remembered, rest_on_enclosures
 from rdgraph.reals.line_extents import Extreme, infimum, is_long, supremum
 from rdgraph.reals.maxima import Candidate, interval_candidates, maximum, rational_candidates
 from rdgraph.reals.polynomials import factors, reduced
@@ -83,7 +82,7 @@ def _parts(slope: sp.Expr) -> dict[sp.Expr, sp.Expr]:
     return {letters: function for letters, function in parts.items() if function != 0}
 
 
-@lru_cache(maxsize=512)
+@remembered(512)
 def _both(function: sp.Expr) -> tuple[Extreme, Extreme]:
     return infimum(function, H), supremum(function, H)
 

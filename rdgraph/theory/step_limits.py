@@ -43,8 +43,8 @@ from rdgraph.theory.field_step_limits import (
     spectrum_of,
 )
 from rdgraph.theory.gradient_flow import gradient_flow
-from rdgraph.theory.invariant_boxes import check_averages, kept_box
-from rdgraph.theory.lipschitz import own_norm, raw_constant
+from rdgraph.theory.invariant_boxes import check_averages, proved_box
+from rdgraph.theory.lipschitz import norm_bounds, raw_constant
 from rdgraph.theory.several_fields.magnitudes import Magnitudes
 from rdgraph.theory.several_fields.node_speeds import NodeSpeeds
 from rdgraph.theory.several_fields.rectangle_faces import (
@@ -108,7 +108,7 @@ def at_every_state(system: System, domain: Domain) -> Damping:
         reached.append(steep.exact and structure.coupled == 0)
         sums = [Candidate(-plus(g.value, r.value), g.valid + r.valid) for g in modes for r in steep.candidates]
         alike = steep.restore(maximum([*sums, Candidate(sp.S.Zero)], steep.domain(domain)))
-        return alike + _from_above(by_node, own_norm(system, "row", local=local))
+        return alike + _from_above(by_node, norm_bounds(system, "row", local=local))
 
     damping = _smallest(strongest)
     return replace(damping, exact=reached[-1])
@@ -145,18 +145,18 @@ def at_equal_states(system: System, domain: Domain) -> Damping:
     seen = {call.letter: call.inner for call in field.calls}
     if any(is_kinked(call, seen) for call in field.speed.atoms(sp.Function)):
         raise Undecided("the field has a kink at states equal in all nodes")
-    in_own_entry = sp.diff(field.speed, H).xreplace(seen)
+    diagonal = sp.diff(field.speed, H).xreplace(seen)
     rest: dict[int, sp.Expr] = {}
     for call in field.calls:
         slope = sp.diff(field.speed, call.letter).xreplace(seen) * sp.diff(call.inner, H)
         rest[len(call.word)] = rest.get(len(call.word), sp.S.Zero) + slope
 
-    if any(slope.has(H0) for slope in (in_own_entry, *rest.values())):
+    if any(slope.has(H0) for slope in (diagonal, *rest.values())):
         raise Undecided("the slopes depend on H0")
 
     def strongest(local: bool) -> sp.Expr:
         sizes = [_largest(sp.expand(c), domain, local, modulus=True) for c in rest.values()]
-        return sp.Max(0, sp.Add(_largest(sp.expand(-in_own_entry), domain, local, modulus=False), *sizes))
+        return sp.Max(0, sp.Add(_largest(sp.expand(-diagonal), domain, local, modulus=False), *sizes))
 
     return _smallest(strongest)
 
@@ -186,12 +186,12 @@ def apart(system: System, domain: Domain, normalisation: str) -> Apart:
     elsewhere = flat.xreplace({H: State("own")}).xreplace(back)
 
     damping = _smallest(
-        lambda local: _from_above(sp.expand(-slope), own_norm(system, normalisation, local=local), back)
+        lambda local: _from_above(sp.expand(-slope), norm_bounds(system, normalisation, local=local), back)
     )
     alike = sp.Add(*(t for t in sp.Add.make_args(slope) if _is_alike(t, system)))
 
     def rate(local: bool) -> sp.Expr:
-        measure = own_norm(system, normalisation, local=local)
+        measure = norm_bounds(system, normalisation, local=local)
         return alike + _from_above(slope - alike, measure, back) + measure.slope(elsewhere)
 
     growth = _smallest(rate)
@@ -357,7 +357,7 @@ def _directed_limit(system: System, weights: Tableau, domain: Domain) -> sp.Expr
 # ---------------------------------------------------------------------- boxes
 def _box_keeping(system: System, normalisation: str, weights: Tableau, isolated: bool) -> StepLimit:
     """Euler: h + step f stays in [l, u] for all h and all averages over neighbours; smaller steps stay inside too."""
-    box = kept_box(system, normalisation)
+    box = proved_box(system, normalisation)
     box = box.allowing_isolated() if isolated and box.exists else box
     lower, upper = box.lower, box.upper
     if lower is None or upper is None or lower.has(R) or upper.has(R):

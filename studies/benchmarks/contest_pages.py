@@ -117,7 +117,7 @@ def status(row: Mapping[str, Any]) -> str:
 
 
 def compared(found: Mapping[str, Any], reactions: Rows, notes: Rows, epochs: Mapping[str, Any]) -> dict[str, Any]:
-    """All cells, those of the reactions, what they come to, outliers, costs."""
+    """The numbers of the page of compared networks: all cells, their agreement with print, outliers, costs."""
     own = [_as_cell(row) for row in reactions]
     every = [*found["rows"], *own]
     by_cell = {(row["model"], row["dataset"]): row for row in every}
@@ -159,7 +159,7 @@ def _compared_cell(row: Mapping[str, Any] | None) -> str:
 
 
 def cause(row: Mapping[str, Any], notes: Rows) -> str:
-    """What is known about why a cell differs from print."""
+    """The known cause of a difference between a cell and the paper."""
     for number, note in enumerate(notes, 1):
         if row["model"] in note["network"].split() and row["dataset"] in note["sets"].split():
             return f"{note['cause']} ({number})"
@@ -361,7 +361,7 @@ def _averages(cells: Cells, printed: Mapping[Cell, Printed]) -> Iterator[dict[st
 
 
 def searched_field(found: Mapping[str, Any]) -> FieldMap | None:
-    """BS minus everybody else on every set."""
+    """BS minus every other contestant, by data set."""
     cells = cells_of(found)
     sets = [d for d in (*SETS, *OTHERS) if (FIRST, d) in cells]
     others = [c for c in present(cells, CONTESTANTS.values(), sets) if c.name != FIRST]
@@ -473,7 +473,7 @@ def discovered(found: Mapping[str, Any], searched_found: Mapping[str, Any]) -> d
 
 
 def _budget(cells: Cells, own: str, others: Sequence[str], words: str) -> dict[str, Any]:
-    """Everybody on the sets of the discovered equation, and how often it is better than each."""
+    """All contestants on the sets of the discovered equation, and how often it is better than each."""
     sets = [name for name in SETS if (own, name) in cells]
     known = [n for n in others if any((n, d) in cells for d in sets)]
     results = [[title(n), *(_mean_text(cells.get((n, d))) for d in sets)] for n in (own, *known)]
@@ -489,7 +489,7 @@ def _budget(cells: Cells, own: str, others: Sequence[str], words: str) -> dict[s
 
 
 def discovered_field(found: Mapping[str, Any], searched_found: Mapping[str, Any]) -> FieldMap | None:
-    """The discovered equation minus everybody else on every set."""
+    """The discovered equation minus every other contestant, by data set."""
     few, rows = few_cells(found, searched_found), rows_named(found, DISCOVERED)
     sets = [name for name in SETS if (FEW_TRIALS, name) in few]
     tests: dict[str, list[Comparison | None]] = {

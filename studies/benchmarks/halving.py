@@ -87,7 +87,7 @@ def replay(curves: Curves, rungs: Rungs) -> Replayed:
         before = end
         if end < epochs:
             ranked = sorted(alive, key=lambda k: (-best[k, end - 1], k))
-            alive = ranked[: rungs.kept(count, end, epochs)]
+            alive = ranked[: rungs.survivors(count, end, epochs)]
     final = best[:, -1]
     taken = max(alive, key=lambda k: (final[k], -k))
     gap = float(final.max() - final[taken])

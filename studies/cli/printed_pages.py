@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rdgraph.reals.basis import ALONE
+from rdgraph.wording import counted
 from studies.cli.fitted_table import RecordList
 
 if TYPE_CHECKING:
@@ -24,14 +25,14 @@ if TYPE_CHECKING:
     from rdgraph.systems.system import System
 
 _COLOURS = {"holds": "green", "holds if": "yellow", "false": "red", "undecided": "magenta"}
-#: Under the claim, beside the status.
+#: Indentation below the title of a claim.
 _INDENT = " " * 10
 _STATUS = {"ok": "green", "info": "dim", "if": "yellow", "problem": "bold red", "unknown": "magenta"}
 _VERDICT = {"safe": "green", "safe if": "yellow", "unsafe": "red", "undecided": "magenta"}
 
 
 def catalogue_table(entries: Iterable[CatalogueEntry]) -> RecordList:
-    """Names, equations (a right-hand side alone is that of dH/dt), usual numbers and sources."""
+    """Names, equations (a right-hand side alone is that of dH/dt), typical parameters and sources."""
     rows = [
         [
             e.name,
@@ -46,7 +47,7 @@ def catalogue_table(entries: Iterable[CatalogueEntry]) -> RecordList:
 
 
 def _lines(equation: str) -> str:
-    """One equation below the other."""
+    """The equations, each on a line."""
     return equation.replace("; ", "\n")
 
 
@@ -55,7 +56,7 @@ def _numbers(parameters: Mapping[str, float]) -> str:
 
 
 def entry_panel(entry: CatalogueEntry) -> Panel:
-    """One system of the catalogue: equations, source, usual numbers."""
+    """One system of the catalogue: equations, source, typical parameters."""
     several = not entry.system.is_single
     lines = [f"{'' if several else 'dH/dt = '}[cyan]{escape(_lines(entry.equation))}[/]"]
     lines += [f"fields: {escape(', '.join(entry.system.fields))}"] if several else []
@@ -70,7 +71,7 @@ def entry_panel(entry: CatalogueEntry) -> Panel:
 
 
 def system_table(system: System) -> Table:
-    """What a system of several fields is: LaTeX, the matrix symbol or why there is none, and what moves each field."""
+    """A system of several fields: LaTeX, the matrix symbol or why there is none, and the terms of each field."""
     from rdgraph.errors import NotApplicable
     from rdgraph.reports.coupling_words import coupling_words
 
@@ -140,7 +141,7 @@ def _claim_line(claim: Claim, width: int) -> Text:
 
 
 def _gist(claim: Claim) -> list[Text]:
-    """The condition under which a claim holds, or what refutes it, as far as it fits in a line."""
+    """The condition of a claim or its counterexample, cut to one line."""
     gist = f"if {claim.condition}" if claim.condition else claim.witness and f"witness: {claim.witness}"
     return [Text(f"{_INDENT}{gist}", style="dim", no_wrap=True, overflow="ellipsis")] if gist else []
 
@@ -157,17 +158,24 @@ def _evidence(claim: Claim) -> list[RenderableType]:
     return [Padding(Group(*parts), (0, 0, 1, len(_INDENT)))]
 
 
-def report_page(report: Report) -> RenderableType:
-    """The equations and settings of a run, the findings of its preflight, and the verdict."""
+#: Topics of a preflight that are printed although they decide nothing.
+_BACKGROUND = ("method", "graph", "isolated nodes")
+
+
+def report_page(report: Report, *, everything: bool = False) -> RenderableType:
+    """The equations and settings of a run, the findings that decide, or all of them, and the verdict."""
     settings = ", ".join(f"{k} = {v}" for k, v in report.settings.items())
     table = Table(box=box.SIMPLE, show_header=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for f in report.findings:
+    printed = [f for f in report.findings if everything or f.outcome != "info" or f.topic in _BACKGROUND]
+    for f in printed:
         text = Text(f.text)
-        table.add_row(
-            f.topic, Text(f.outcome, _STATUS[f.outcome]), text.append(f"\n{f.reason}", "dim") if f.reason else text
-        )
+        if f.reason:
+            text.append(f"\n{f.reason}", "dim")
+        table.add_row(f.topic, Text(f.outcome, _STATUS[f.outcome]), text)
     panel = Panel(Group(equation_line(report.system), Text(settings)), title="preflight", title_align="left")
-    return Group(panel, table, Text("verdict: ").append(report.verdict, _VERDICT[report.outcome]))
+    others = len(report.findings) - len(printed)
+    hint = [Text(f"--all shows {counted(others, 'further finding')}", "dim"), Text("")] if others else []
+    return Group(panel, table, *hint, Text("verdict: ").append(report.verdict, _VERDICT[report.outcome]))

@@ -11,7 +11,7 @@ import sympy as sp
 from gread.comparison import Comparison, mean_interval, share_ratio
 from gread.discovery.behaviours import RULE_WORDS, RULES
 from gread.discovery.discovery_plan import Discovered
-from gread.discovery.line_safety import told_counts
+from gread.discovery.line_safety import finding_rows
 from gread.discovery.term_grammar import Line
 from gread.discovery.winner_checks import Retrained, term_effects
 from rdgraph.errors import RdgraphError
@@ -184,14 +184,11 @@ def merge_rows(collected: Discovered) -> list[Row]:
 def safety_rows(collected: Discovered) -> list[Row]:
     """Number of equations by safety finding and treatment, with an example and its reason."""
     rows: list[Row] = []
-    for row in told_counts(collected.safety_counts()):
-        group = next(
-            t
-            for t in collected.tried
-            if (t.safety.state, t.safety.finding) == (row["what became of them"], row["finding"])
-        )
+    for row in finding_rows(collected.safety_counts()):
+        kind = row["outcome"], row["finding"]
+        group = next(t for t in collected.tried if (t.safety.state, t.safety.finding) == kind)
         rows.append({
-            "treatment": row["what became of them"], "finding": row["finding"] or "none",
+            "treatment": row["outcome"], "finding": row["finding"] or "none",
             "equations": row["equations"], "example": group.line.formula, "trained as": group.safety.line.formula,
             "reason": group.safety.reason,
         })  # fmt: skip

@@ -20,7 +20,7 @@ from gread.discovery.term_grammar import Line
 from gread.discovery.winner_checks import Retrained, fresh_splits, retrained
 from gread.settings.config import Config
 from gread.training.trainer import Progress
-from gread.tuning.selection import told_interval
+from gread.tuning.selection import interval_text
 from rdgraph.wording import counted
 from studies.discovery import discovery_rows as rows_of
 from studies.discovery.discovery_rows import difference, percent
@@ -131,7 +131,7 @@ def answer_sentence(task: DiscoveryTask, collected: Discovered, reactions: Yards
         f"dH/dt = {collected.best.formula} has the best mean validation accuracy of "
         f"{counted(len(collected.results), 'equation')}, "
         f"{percent(group.val_accuracy):.2f} %; its test accuracy is {percent(group.test_accuracy):.2f} % "
-        f"({told_interval(group.test, share_ratio(collected.plan.data))})."
+        f"({interval_text(group.test, share_ratio(collected.plan.data))})."
     )
     if (bs := reactions.by_name.get("BS")) is not None:
         has = "diverged in all trainings" if all_diverged(bs) else f"has {percent(bs.test):.2f} %"

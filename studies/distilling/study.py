@@ -18,11 +18,11 @@ from gread.formulas.distilled_network import (
     LearnedCurves,
     Proof,
     chosen_name,
+    divergence_note,
     formula_cost,
     proofs_of,
     retrained,
     search_formula,
-    told_diverged,
 )
 from gread.settings.gread_settings import GreadSettings
 from gread.settings.trials import Trial
@@ -259,7 +259,7 @@ def answered(curves: LearnedCurves, search: FormulaSearch, cost: Comparison, tri
     return (
         f"{curves.name}(H) = {search.formula.text}, of size {search.formula.size}, differs from the learned function "
         f"by {100 * search.formula.relative_error:.2g} %{constants}; retraining with it costs {cost.difference:.2f} "
-        f"points{around}{told_diverged(diverged, trials)}."
+        f"points{around}{divergence_note(diverged, trials)}."
     )
 
 
@@ -267,7 +267,7 @@ def _judge(run: StudyRun, cost: Comparison, trials: int, diverged: int) -> None:
     """Add the verdict on the cost of the formula; undecided if trainings diverged."""
     low, high = cost.interval
     if diverged:
-        answer, evidence = UNDECIDED, f"{cost.difference:.2f} points{told_diverged(diverged, trials)}."
+        answer, evidence = UNDECIDED, f"{cost.difference:.2f} points{divergence_note(diverged, trials)}."
     elif np.isnan(low):
         answer, evidence = UNDECIDED, f"{cost.difference:.2f} points on one split."
     else:

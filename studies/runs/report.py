@@ -308,7 +308,7 @@ def column_texts(values: Sequence[Value]) -> list[str]:
     (['97.30', '99.00', '-'], ['0.5252', '1e-07'], ['3', 'a'])
     """
     sizes = [abs(v) for v in values if isinstance(v, float) and math.isfinite(v)]
-    small = [size for size in sizes if 0 < size < 1e-3]
+    small = [size for size in sizes if 1e-6 * max(sizes) < size < 1e-3]
     if not sizes or small or max(sizes) >= 1e6 or all(size == round(size) for size in sizes):
         return [shown(value) for value in values]
     decimals = max(0, 3 - math.floor(math.log10(max(max(sizes), 1e-3))))

@@ -204,9 +204,9 @@ def run(
     summary = summarise(plan, rows, references)
     first, *further = summary.sentences()
     baselines = () if summary.all_diverged else summary.references
-    ahead = [one.sentence() for one in baselines if one.is_better or one.paired.difference < 0]
-    run.answer(" ".join([first, *ahead]))
-    if further := [sentence for sentence in further if sentence not in ahead]:
+    ahead = [f"{one.method} scores {one.text} %" for one in baselines if one.is_better or one.paired.difference < 0]
+    run.answer(f"{first} On the same splits {' and '.join(ahead)}." if ahead else first)
+    if further:
         run.say("Comparisons", "\n\n".join(further))
     run.table("summary", summary_rows(plan, summary), SUMMARY_CAPTION)
     if references:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ Each wrong answer led to a fix for the whole class of questions it came from, an
 
 The other refutations were the adversary's own mistakes, mostly rounding; one answer could be read in two ways. The
 wrong answer of the solver in round 2 came from z3 4.15, which leaves coefficients out of its projections. Since then
-every coefficient is kept, and every proof must be found in two ways. Round 3 ran before the fixes of round 2; round 4
+every coefficient is kept, and another solver is asked to confirm every proof. Round 3 ran before the fixes of round 2; round 4
 added learned functions."""  # noqa: E501
 MEANING = """
 *held*: the attempt to refute the answer failed. *undecided*: rdgraph answered "undecided". *refused*: the question does
@@ -44,9 +45,25 @@ seconds, unless the command names another limit. *error*: any other exception.
 """
 
 
-def numbers(summary: Summary, command: str, history: str = "") -> dict[str, Any]:
+def second_engine(measured: Mapping[str, Any]) -> str:
+    """The section on how many proofs of z3 another solver confirms."""
+    systems, claims = measured["systems"], measured["claims"]
+    return (
+        "## A second engine\n\n"
+        f"Every proof of z3 is put to cvc5 {measured['cvc5']} as well. For {systems['count']} systems of the adversary "
+        f"it confirmed {systems['confirmed']} of {systems['proofs']} proofs "
+        f"({100 * systems['confirmed'] / systems['proofs']:.3g} %), for the registered claims {claims['confirmed']} of "
+        f"{claims['proofs']}; the others it did not decide within {measured['seconds']:g} s of processor time. "
+        f"Contradictions: {measured['contradictions']}. `{measured['command']}`"
+    )
+
+
+def numbers(
+    summary: Summary, command: str, history: str = "", engines: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """The numbers of a run that are stored."""
     return {
+        "engines": engines,
         "command": command, "history": history,
         "systems": summary.systems, "asked": summary.asked, "decided": summary.decided,
         "refuted": summary.total(REFUTED), "error_rate": summary.error_rate, "families": summary.counts,
@@ -54,7 +71,7 @@ def numbers(summary: Summary, command: str, history: str = "") -> dict[str, Any]
     }  # fmt: skip
 
 
-def page(summary: Summary, command: str, history: str = "") -> str:
+def page(summary: Summary, command: str, history: str = "", engines: Mapping[str, Any] | None = None) -> str:
     """The page as Markdown."""
     head = ["family", "asked", "held", "undecided", "refused", "refuted", "timeouts", "errors"]
     table = ["| " + " | ".join(head) + " |", "|---" + "|---:" * (len(head) - 1) + "|"]
@@ -68,8 +85,9 @@ def page(summary: Summary, command: str, history: str = "") -> str:
         f"## Provenance\n\n`{command}`. Numbers: [trust.json](../../studies/results/trust.json); this page: "
         "`python -m tests.adversary.page`.\n"
     )
+    second = [second_engine(engines), ""] if engines else []
     earlier = [history, ""] if history else []
-    return "\n".join(["# Trust", "", answer, "", *table, MEANING, METHOD.strip(), "", *earlier, origin])
+    return "\n".join(["# Trust", "", answer, "", *table, MEANING, METHOD.strip(), "", *second, *earlier, origin])
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -82,9 +100,12 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--docs", type=Path, default=ROOT / "docs" / "measured")
     options = parser.parse_args(arguments)
     summary = Summary.of(resumed(options.results).values())
-    text = json.dumps(numbers(summary, options.command, options.history), indent=1) + "\n"
-    (options.folder / "trust.json").write_text(text, encoding="utf-8")
-    (options.docs / "trust.md").write_text(page(summary, options.command, options.history), encoding="utf-8")
+    kept = options.folder / "trust.json"
+    engines = json.loads(kept.read_text(encoding="utf-8")).get("engines") if kept.is_file() else None
+    text = json.dumps(numbers(summary, options.command, options.history, engines), indent=1) + "\n"
+    kept.write_text(text, encoding="utf-8")
+    whole = page(summary, options.command, options.history, engines)
+    (options.docs / "trust.md").write_text(whole, encoding="utf-8")
 
 
 if __name__ == "__main__":

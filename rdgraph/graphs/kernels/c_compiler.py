@@ -24,7 +24,7 @@ from rdgraph.errors import InvalidArgument, MissingDependency
 
 #: Fast, yet with the meaning of IEEE: no sums are reordered, NaN and infinity stay what they are.
 FLAGS = ("-O3", "-std=gnu11", "-fPIC", "-shared", "-fno-math-errno", "-fno-trapping-math")
-#: Tried in this order; a compiler that knows neither the processor nor OpenMP still makes a library, of one thread.
+#: Tried in this order; a compiler without support for the processor or OpenMP still compiles for one thread.
 FURTHER_FLAGS = (("-march=native", "-fopenmp"), ("-mcpu=native", "-fopenmp"), ("-march=native",), ())
 _SMALLEST = """#include <tgmath.h>
 #ifdef _OPENMP
@@ -63,7 +63,7 @@ class Compiler:
 
 
 def find_compiler() -> Compiler | None:
-    """The compiler that `CC` names, or the first of cc, gcc and clang; None where there is none."""
+    """The compiler that `CC` names, or the first of cc, gcc and clang; None if there is none."""
     named = os.environ.get("CC")
     return _first_compiler((named,) if named else ("cc", "gcc", "clang"))
 
@@ -85,7 +85,7 @@ def _first_compiler(commands: tuple[str, ...]) -> Compiler | None:
 
 
 def _accepted_flags(command: tuple[str, ...]) -> tuple[str, ...] | None:
-    """The first flags with which the smallest library is made; None where none is."""
+    """The first flags that compile a minimal library; None if none do."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "empty.c")
         file.write_text(_SMALLEST, encoding="utf-8")
@@ -105,7 +105,7 @@ def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
 
 @functools.cache
 def _processor() -> str:
-    """What `native` means here: a folder may be shared by machines whose processors differ."""
+    """The processor that `native` refers to: machines with different processors may share a cache folder."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -166,7 +166,7 @@ def _entries(keys: Tensor, weights: Tensor, nodes: int) -> Entries:
 
 
 def _pointer(places: Tensor, nodes: int) -> Tensor:
-    """How many of the places lie before every number, (n + 1,)."""
+    """The number of entries with a row below each node, (n + 1,)."""
     pointer = torch.zeros(nodes + 1, dtype=torch.int64, device=places.device)
     pointer[1:] = torch.bincount(places, minlength=nodes).cumsum(0)
     return pointer

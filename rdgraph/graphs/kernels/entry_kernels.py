@@ -1,4 +1,4 @@
-"""Generated Triton kernels for entrywise terms: sum_m k_m*phi_m(H, H0), and everything its gradient needs, in one pass.
+"""Generated Triton kernels for entrywise terms: sum_m k_m*phi_m(H, H0), and all sums for its gradient, in one pass.
 
 The text of the expressions comes from `rdgraph.run.lowering.fused_slope`; equal texts share their kernels. One program
 owns a block of nodes of one member, and every sum has a fixed order, so the results are the same bits in every run.
@@ -70,7 +70,7 @@ BY_NAME = {function.fn.__name__: function for function in (tanh, softplus, root,
 
 
 # ---------------------------------------------------------------------- entry kernels
-#: Nodes that one program takes, and bytes of a sum that it holds at a time: more, and the registers do not suffice.
+#: Nodes of one program, and bytes of a sum that it holds at a time, limited by the registers.
 SPAN, HELD = 64, 4096
 
 _numbers = count(1)

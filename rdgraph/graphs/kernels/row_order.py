@@ -113,7 +113,7 @@ class Rows:
 
 
 # ---------------------------------------------------------------------- row runs
-# Runs: rows one after another whose entries lie at the same distances and weigh the same, as on a grid or a ring.
+# Runs: consecutive rows with the same offsets and weights, as on a grid or a ring.
 #
 # Within a run a sparse product needs no column numbers: out[i] = sum over k of weight[k] x[i + offset[k]].
 
@@ -156,7 +156,7 @@ def row_runs(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray) -> Ro
     offsets = indices.astype(np.int64) - np.repeat(np.arange(len(degrees)), degrees)
     goes_on = np.zeros(len(degrees), dtype=bool)
     goes_on[1:] = degrees[1:] == degrees[:-1]
-    # Entries of a row stand opposite to those of the row before it, where both have as many.
+    # Entries of a row are compared with those of the row before it, if both have as many.
     row = np.repeat(np.arange(len(degrees)), degrees)
     before = np.arange(len(offsets)) - degrees[row]
     compared = goes_on[row]

@@ -1,4 +1,4 @@
-"""Claims: statements with sources, decided by running the machinery and cross-checked on random graphs.
+"""Claims: statements with sources, decided by computation and cross-checked on random graphs.
 
 The statements are data (`data/claims.toml`); a decider registered under the claim's id computes the status, and a
 cross-check registered under the same id is run on random graphs. Nothing here stores an answer: the
@@ -29,7 +29,7 @@ _MODULES = (
 
 @dataclass(frozen=True)
 class ClaimStatement:
-    """What is claimed, by whom, and the status that was recorded for it."""
+    """A statement, its source and its recorded status."""
 
     id: str
     title: str
@@ -42,7 +42,7 @@ class ClaimStatement:
 
 @dataclass(frozen=True)
 class ClaimCheck:
-    """One computed fact: what was asked, whether it came out, and the result in words."""
+    """One check of a claim: the question, whether it passed, and the result in words."""
 
     text: str
     passed: bool
@@ -56,7 +56,7 @@ class Evidence:
     checks: list[ClaimCheck] = field(default_factory=list)
 
     def check(self, text: str, passed: object, result: object = "") -> bool:
-        """Record a fact; returns whether it came out."""
+        """Record a check; returns whether it passed."""
         self.checks.append(ClaimCheck(text, bool(passed), str(result)))
         return bool(passed)
 
@@ -92,12 +92,12 @@ class Claim(Answer):
 
     @property
     def value(self) -> bool | None:
-        """Whether the claim holds, perhaps under a condition; None if undecided."""
+        """Whether the claim holds, possibly under a condition; None if undecided."""
         return None if self.outcome == Status.UNDECIDED else self.outcome != FALSE
 
     @property
     def status(self) -> Status:
-        """proved where it was decided and every check of its evidence came out, else undecided."""
+        """proved if it was decided and every check passed, else undecided."""
         is_decided = self.value is not None and all(check.passed for check in self.evidence)
         return Status.PROVED if is_decided else Status.UNDECIDED
 
@@ -108,7 +108,7 @@ class Claim(Answer):
 
     @property
     def assumes(self) -> str:
-        """What the statement assumes."""
+        """The assumptions of the statement."""
         return "; ".join(self.assumptions)
 
     @property
@@ -125,7 +125,7 @@ class Claim(Answer):
 
     @property
     def as_expected(self) -> bool:
-        """Decided as its evidence says: every check came out and the status is the recorded one."""
+        """Whether every check passed and the status is the recorded one."""
         return self.outcome == self.expected and all(c.passed for c in self.evidence)
 
     @property
@@ -229,14 +229,14 @@ def verify(name: str | None = None, progress: Callable[[Claim], None] | None = N
     """Decide all claims, or those of a claim id, a group or a catalogue system.
 
     Args:
-        name: of a claim, a group or a system; without it, all.
-        progress: is told of every claim that was decided.
+        name: the id of a claim, a group or a system; all by default.
+        progress: called with every claim after it was decided.
 
     Returns:
         The claims with their verdicts and evidence.
 
     Raises:
-        UnknownName: nothing has this name.
+        UnknownName: no claim, group or system has this name.
 
     >>> import rdgraph as rd
     >>> [c.outcome for c in rd.verify("M1.1")]
@@ -261,7 +261,7 @@ def markdown(claims: Iterable[Claim]) -> str:
 
 
 def _run_decider(claim_id: str, evidence: Evidence) -> ClaimVerdict:
-    """A question the machinery refuses to answer leaves the claim undecided, with the reason as a failed check."""
+    """An undecided or refused question leaves the claim undecided, with the reason as a failed check."""
     if claim_id not in _deciders:
         return ClaimVerdict(Status.UNDECIDED.value)
     try:

@@ -9,7 +9,7 @@ import sympy as sp
 from rdgraph.answers import Status
 from rdgraph.errors import NotApplicable
 from rdgraph.graphs.normalisation import dense_operator
-from rdgraph.language.answer_symbols import lam as own_lam
+from rdgraph.language.answer_symbols import lam as internal_lam
 from rdgraph.reals.domain import BOTH, NEGATIVE, Domain
 from rdgraph.reports.claims.claim_formulas import T, all_hold, alpha, beta, class_at, identical, lam, same
 from rdgraph.reports.claims.claim_records import FALSE, HOLDS, ClaimVerdict, Evidence, cross_checks, decides
@@ -148,8 +148,8 @@ def scalar_against_vector(e: Evidence) -> ClaimVerdict:
         "the vector option reaches filter classes that the scalar one can not", kinds[0] != kinds[1], kinds
     )
     top = (
-        parse("BS").generator_symbol.subs(own_lam, 2),
-        parse("BS", assume="beta real").generator_symbol.subs(own_lam, 2),
+        parse("BS").generator_symbol.subs(internal_lam, 2),
+        parse("BS", assume="beta real").generator_symbol.subs(internal_lam, 2),
     )
     signs = [Domain().sign(p) for p in top]
     e.check(

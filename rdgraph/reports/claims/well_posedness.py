@@ -146,21 +146,21 @@ def euler_steps(e: Evidence) -> ClaimVerdict:
 
 
 def _is_sharp(name: str, sign: str, limit: sp.Expr) -> bool:
-    """Exact Euler steps of a node at h whose neighbours all sit on one face, over a grid of the box."""
-    own, face = sp.symbols("own face")
+    """Exact Euler steps of a node at h whose neighbours are all on one face, over a grid of the box."""
+    entry, face = sp.symbols("entry face")
     structure = catalogue[name].structure
     pull = sum((c for k, c in structure.generator.items() if k > 0), sp.S.Zero) * face
-    right = public(structure.generator[0] * own + pull + structure.reaction.xreplace({H: own}))
-    speed, largest = sp.lambdify((own, face, alpha, beta), right, "math"), sp.lambdify((alpha, beta), limit, "math")
+    right = public(structure.generator[0] * entry + pull + structure.reaction.xreplace({H: entry}))
+    speed, largest = sp.lambdify((entry, face, alpha, beta), right, "math"), sp.lambdify((alpha, beta), limit, "math")
     low, high = map(Fraction, BOXES[name])
     grid = [low + (high - low) * Fraction(k, 200) for k in range(201)]
     unit = Fraction(1 if sign == "positive" else -1)
     for x, y in ((Fraction(1, 2), unit), (Fraction(1), unit / 5), (Fraction(1, 3), 4 * unit)):
-        kept = [
+        is_invariant = [
             all(low <= g + size * largest(x, y) * speed(g, f, x, y) <= high for g in grid for f in (low, high))
             for size in (Fraction(1), Fraction(21, 20))
         ]
-        if kept != [True, False]:
+        if is_invariant != [True, False]:
             return False
     return True
 

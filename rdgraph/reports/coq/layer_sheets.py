@@ -12,7 +12,6 @@ from rdgraph.reports.coq.sheets import Library, Theorem, sheet
 from rdgraph.reports.coq.theorem_kinds import (
     SPACE,
     coq_name,
-    operator_identity,
     real_function,
     real_theorem,
     refuted,

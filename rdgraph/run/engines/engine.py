@@ -28,7 +28,7 @@ class Reporter:
 
 
 class Engine(Protocol):
-    """Does pieces of work, `work(item, reporter)` for every item, and gives the results as they come."""
+    """Runs `work(item, reporter)` for every item, and yields the results as they finish."""
 
     name: str
 

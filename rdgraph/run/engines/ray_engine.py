@@ -69,7 +69,7 @@ class RayEngine:
     def _ray(self) -> Any:
         """Ray, connected when it is first needed."""
         if self._address is None and not any(name in os.environ for name in TOKENS):
-            os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)  # only our own processes know it, no file does
+            os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)  # known to this cluster only, in no file
         ray = import_ray()
         if not ray.is_initialized():
             self._connect(ray)
@@ -116,7 +116,7 @@ class RayEngine:
         return max(1, self._room("cuda") or self._room("cpu"))
 
     def device(self, asked: str) -> str:
-        """cuda where the cluster has cards and auto was asked for; a card by its number is refused, as Ray chooses."""
+        """cuda for "auto" on a cluster with GPUs; a numbered GPU raises InvalidArgument, since Ray chooses the GPU."""
         if asked == "auto":
             return "cuda" if self._room("cuda") else "cpu"
         if asked not in ("cpu", "cuda"):
@@ -143,11 +143,11 @@ class RayEngine:
         hear: Callable[[T, float], None] = silent,
         tell: Callable[[str], object] = silent,
     ) -> Iterator[tuple[T, R]]:
-        """See `Engine`; twice as many pieces as there is room for are handed to Ray, so that no worker waits for us."""
+        """See `Engine`; twice as many tasks as there is room for are submitted to Ray, so that no worker is idle."""
         if not self._room(device):
             raise InvalidArgument(
-                f"expected a machine with {_told(_need(device))}, got none in the cluster; set OMP_NUM_THREADS to the "
-                "processors of a worker, or choose another device"
+                f"expected a machine with {_need_text(_need(device))}, got none in the cluster; set OMP_NUM_THREADS to "
+                "the processors of a worker, or choose another device"
             )
         ears = self._ears()
         task = self._ray.remote(_perform).options(
@@ -271,8 +271,8 @@ def _need(device: str) -> dict[str, int]:
     return {"num_cpus": 1, "num_gpus": 1} if device.startswith("cuda") else {"num_cpus": threads(), "num_gpus": 0}
 
 
-def _told(need: dict[str, int]) -> str:
-    return "a card" if need["num_gpus"] else f"{need['num_cpus']} processors"
+def _need_text(need: dict[str, int]) -> str:
+    return "a GPU" if need["num_gpus"] else f"{need['num_cpus']} processors"
 
 
 def _wanted(need: dict[str, int]) -> list[tuple[str, int]]:

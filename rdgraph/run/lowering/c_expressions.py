@@ -14,9 +14,9 @@ from rdgraph.run.lowering.torch_source import coefficient_code
 from rdgraph.vocabulary.functions import FUNCTIONS, record_of
 
 # ---------------------------------------------------------------------- c expressions
-#: What formulas of registered functions use beyond the language, in <tgmath.h>.
+#: Functions beyond the language that formulas of registered functions use, in <tgmath.h>.
 _FURTHER = {sp.erf: "erf", sp.log: "log", sp.atan: "atan", sp.asinh: "asinh", sp.sinh: "sinh", sp.cosh: "cosh"}
-#: Powers up to this one are products; the others are left to `pow`.
+#: Powers up to this one are written as products; others use `pow`.
 MOST_FACTORS = 8
 
 
@@ -174,7 +174,7 @@ class SourceNames:
         return f"p->{array}[{row} * CHANNELS + {channel}]"
 
     def coefficient(self, expression: sp.Expr, loads: dict[str, str]) -> str:
-        """The name of a coefficient in an entry, which loads it; numbers stand as they are."""
+        """The name of a coefficient in an entry, which loads it; numbers are literals."""
         if expression.is_number:
             return number_text(expression)
         if expression.has(TIME):
@@ -186,7 +186,7 @@ class SourceNames:
         return name
 
     def _timed(self, expression: sp.Expr, loads: dict[str, str]) -> str:
-        """The name of a coefficient that varies with the time, computed from those that do not."""
+        """The name of a coefficient that varies with the time, computed from constant ones."""
         loads.setdefault("t", "(real)p->t")
         renamed = {s: sp.Symbol(self.coefficient(s, loads)) for s in expression.free_symbols - {TIME}}
         name = self.timed.setdefault(expression, f"k{len(self.timed)}")
@@ -203,7 +203,7 @@ class SourceNames:
         return self.matrices.setdefault(matrix, f"w{len(self.matrices)}")
 
     def handed(self) -> list[tuple[str, str]]:
-        """Type and name of the arrays that are handed over, in order."""
+        """Type and name of the array arguments, in order."""
         arrays = [("real", "start")]
         arrays += [("real", name) for name in (*self.coefficients.values(), *self.matrices.values())]
         for letter, index in self.layout.operators:

@@ -19,12 +19,12 @@ from rdgraph.systems.system import System
 #: Precisions for storage; the coefficients of such states are kept in float32.
 _STORAGE_ONLY = (torch.bfloat16, torch.float16)
 
-_OWN_AXES = {Kind.SCALAR: 0, Kind.CHANNEL: 1, Kind.NODE: 1, Kind.MATRIX: 2}
+_AXES = {Kind.SCALAR: 0, Kind.CHANNEL: 1, Kind.NODE: 1, Kind.MATRIX: 2}
 
 
 @dataclass(frozen=True)
 class CoefficientShape:
-    """The shapes one coefficient may have: its own axes, with or without the batch in front; a number fits always.
+    """The shapes one coefficient may have: its axes, with or without the batch in front; a number always fits.
 
     scalar (), channel (d,), node (n,), matrix (d, d).
     """
@@ -35,14 +35,14 @@ class CoefficientShape:
     batch: tuple[int, ...]
 
     def channels(self, tensor: Tensor) -> int | None:
-        """How many channels the values are for; None for any number."""
+        """The number of channels of a value; None if it fits any number."""
         return int(tensor.shape[-1]) if tensor.ndim and self.kind in (Kind.CHANNEL, Kind.MATRIX) else None
 
     def check(self, tensor: Tensor) -> None:
         """Raise unless a tensor has one of the shapes."""
         if tensor.ndim == 0 and self.kind is not Kind.MATRIX:
             return
-        axes = _OWN_AXES[self.kind]
+        axes = _AXES[self.kind]
         lead, tail = tuple(tensor.shape[: tensor.ndim - axes]), tuple(tensor.shape[tensor.ndim - axes :])
         fits = {
             Kind.SCALAR: True,
@@ -67,14 +67,14 @@ class CoefficientShape:
                 return tensor[..., :, None]
         return tensor[..., None, :] if tensor.ndim > 1 else tensor
 
-    def member(self, tensor: Tensor, place: tuple[int, ...]) -> Tensor:
+    def member(self, tensor: Tensor, index: tuple[int, ...]) -> Tensor:
         """The value of one member of the batch."""
-        has_batch = tensor.ndim > _OWN_AXES[self.kind] and bool(self.batch)
-        return tensor[place] if has_batch else tensor
+        has_batch = tensor.ndim > _AXES[self.kind] and bool(self.batch)
+        return tensor[index] if has_batch else tensor
 
     def members(self, tensor: Tensor, index: Tensor) -> Tensor:
-        """The values of some members, counted through the flattened batch: (m, *own axes), or a shared value as is."""
-        axes = _OWN_AXES[self.kind]
+        """The values of some members, counted through the flattened batch: (m, *axes), or a shared value unchanged."""
+        axes = _AXES[self.kind]
         if tensor.ndim <= axes or not self.batch:
             return tensor
         return tensor.reshape(-1, *tensor.shape[tensor.ndim - axes :]).index_select(0, index)

@@ -26,9 +26,9 @@ from rdgraph.run.lowering.torch_source import matrix_code
 from rdgraph.systems.system import System
 
 # ---------------------------------------------------------------------- loop source
-# The C loops of one pass: over compressed rows, or over runs of rows whose entries lie and weigh alike.
+# The C loops of one pass: over compressed rows, or over runs of rows with equal offsets and weights.
 
-#: Degrees up to which the rows of a run have a loop of their own.
+#: Rows of a run with at most this degree have a specialised loop.
 MOST_UNROLLED = 12
 
 _ROWS = """\
@@ -136,15 +136,15 @@ def _indented(lines: Iterable[str], width: int) -> str:
 
 
 # ---------------------------------------------------------------------- compiled source
-#: Rows that one thread takes at a time; fixed, so that no bit depends on the number of threads.
+#: Rows that one thread processes at a time; fixed, so that no bit depends on the number of threads.
 BLOCK = 8192
-#: Single letters that the source uses itself: the time, the member, the node, the channel, and C's imaginary unit.
+#: Single letters used by the source: the time, the member, the node, the channel, and C's imaginary unit.
 _TAKEN = frozenset("tpicI")
 
 
 @dataclass(frozen=True)
 class CompiledSource:
-    """The source, and the coefficients, matrices and stored arrays in the order in which it takes them."""
+    """The source, with its coefficients, matrices and stored arrays in the order of its arguments."""
 
     text: str
     coefficients: tuple[sp.Expr, ...]
@@ -186,9 +186,9 @@ def _plan(system: System, layout: Layout, states: dict[str, str]) -> RowPlan:
 
 
 def _state_names(system: System) -> dict[str, str]:
-    """Names in C of the states and their starts: single letters as they are, longer ones with an underscore behind.
+    """Names in C of the states and their starts: single letters unchanged, longer names with a trailing underscore.
 
-    Nothing that C, its headers or the frame call something ends in one.
+    No name of C, its headers or the frame ends in an underscore.
     """
     names: dict[str, str] = {}
     for state in (*system.fields, *map(start_of, system.fields)):
@@ -201,7 +201,7 @@ def _state_names(system: System) -> dict[str, str]:
 
 
 def _member_pieces(names: SourceNames) -> dict[str, str]:
-    """The structure with all arrays of one member, how it is filled, and what the coefficients are."""
+    """The structure with all arrays of one member, the code that fills it, and the coefficients."""
     handed = names.handed()
     pointers = ["const real *restrict state;", "real *restrict out;"]
     pointers += [f"const {kind} *restrict {name};" for kind, name in handed]

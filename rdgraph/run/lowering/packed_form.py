@@ -1,7 +1,7 @@
-"""Several fields as one: their factored forms put together into one form of the packed state.
+"""Several fields as one: their factored forms combined into one form of the packed state.
 
-The states lie side by side along the channels, so that an operator is applied to all of them in one product. What every
-field does with itself becomes one term with a coefficient for each field (`PerField`), all the rest one atom made of a
+The states lie side by side along the channels, so that an operator is applied to all of them in one product. The terms
+of every field in itself become one term with a coefficient for each field (`PerField`), all others one atom made of a
 block for each field (`Blocks`).
 """
 
@@ -38,7 +38,7 @@ class PerField(sp.Expr):
 
 
 class Blocks(sp.Expr):
-    """An atom made of one factored form for each field."""
+    """An atom with one factored form for each field."""
 
     is_commutative = True
     is_real = True
@@ -80,7 +80,7 @@ def packed_form(forms: Mapping[str, sp.Expr]) -> sp.Expr:
 
 
 def _front(form: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
-    """The coefficient of a single term, free where blocks are added to others, and what it multiplies."""
+    """The coefficient of a single term, and the term without it; 1 where blocks are added to others."""
     terms = terms_of(form)
     if len(terms) != 1:
         return sp.S.One, form
@@ -88,7 +88,7 @@ def _front(form: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
 
 
 def needs_packing(forms: Mapping[str, sp.Expr]) -> bool:
-    """Whether some operator word is needed of more than half of the fields, so that one product for all costs less."""
+    """Whether more than half of the fields need some operator word, so that one product for all costs less."""
     return any(2 * len(fields) > len(forms) for fields in _words(forms).values())
 
 

@@ -1,4 +1,4 @@
-"""A field in two parts: what every state does with itself linearly, p(X) with X = A or L, and all the rest."""
+"""A field in two parts: the linear part p(X) of every state in itself, with X = A or L, and the rest."""
 
 from __future__ import annotations
 
@@ -16,17 +16,16 @@ from rdgraph.language.normal_form import H, State
 from rdgraph.language.reader import TIME_LETTER
 from rdgraph.language.tree import Kind
 from rdgraph.run.lowering.field_blocks import side_by_side
-from rdgraph.run.lowering.generated_function import GeneratedFunction
 from rdgraph.run.lowering.lowering_stages import Code, coefficient_letters, compiled, lowered_forms
 from rdgraph.run.lowering.product_plan import schedule
-from rdgraph.run.lowering.torch_source import module_source
+from rdgraph.run.lowering.torch_source import GeneratedFunction, module_source
 from rdgraph.run.lowering.vector_field import VectorField
 from rdgraph.systems.system import System
 
 
 @dataclass(frozen=True)
 class SplitStages:
-    """The letter of X, the coefficients of its powers by state, and the function of the rest."""
+    """The operator X, the coefficients of its powers by state, and the function of the rest."""
 
     letter: str
     generators: tuple[dict[int, sp.Expr], ...]
@@ -68,7 +67,7 @@ def _is_power(term: Term, state: State, letter: str) -> bool:
 
 
 def _constant_part(coefficient: sp.Expr, kinds: Mapping[str, Kind]) -> tuple[sp.Expr, sp.Expr]:
-    """The scalar and channel terms of a coefficient that do not depend on the time, and all others."""
+    """The scalar and channel terms of a coefficient that do not depend on the time, and the rest."""
 
     def is_constant(term: sp.Expr) -> bool:
         letters = {s.name for s in term.free_symbols}
@@ -135,5 +134,5 @@ class SplitField:
         return self.generator(self.field.blocks.width(x))
 
     def remainder(self, t: Any, x: Tensor) -> Tensor:
-        """r(t, x): everything else."""
+        """r(t, x), the rest."""
         return self.field.evaluate(self.stages.function, self.stages.code, t, x)

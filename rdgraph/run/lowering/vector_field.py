@@ -26,13 +26,12 @@ from rdgraph.run.lowering.coefficients import (
 )
 from rdgraph.run.lowering.field_blocks import FieldBlocks
 from rdgraph.run.lowering.fused_slope import FusedField, HeldTranspose
-from rdgraph.run.lowering.generated_function import GeneratedFunction
 from rdgraph.run.lowering.kernel_route import KernelRoute
 from rdgraph.run.lowering.lowering_stages import Code, coefficient_symbol, lowered
 from rdgraph.run.lowering.packed_form import PACKED, PACKED_START
 from rdgraph.run.lowering.product_plan import ProductPlan
 from rdgraph.run.lowering.splines import LearnedShape
-from rdgraph.run.lowering.torch_source import coefficient_code, evaluated
+from rdgraph.run.lowering.torch_source import GeneratedFunction, coefficient_code, evaluated
 from rdgraph.systems.further_operators import FurtherOperators
 from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
@@ -87,7 +86,7 @@ TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5}
 
 @dataclass(frozen=True)
 class HeldOperators:
-    """Operators by letter; they move, and are cut to members, with the field that holds them."""
+    """Operators by name; they move, and are restricted to members, with their field."""
 
     entries: Mapping[str, Operator] = field(default_factory=dict)
 
@@ -103,12 +102,12 @@ class HeldOperators:
         return application(self.entries[name].current(), dtype)
 
     def moved(self, fn: Callable[[Tensor], Tensor]) -> HeldOperators:
-        """The held operators on another device or in another precision, where `fn` puts tensors."""
+        """The held operators on another device or in another precision, where `fn` moves tensors."""
         return self._each(lambda held: moved_operator(held, fn(held.weights), fn))
 
-    def member(self, place: tuple[int, ...]) -> HeldOperators:
+    def member(self, index: tuple[int, ...]) -> HeldOperators:
         """The held operators of one member of the batch."""
-        return self._each(lambda held: held.member(place).prepare())
+        return self._each(lambda held: held.member(index).prepare())
 
     def members(self, index: Tensor) -> HeldOperators:
         """The held operators of some members, counted through the flattened batch."""
@@ -313,7 +312,7 @@ class VectorField(nn.Module):
     # ------------------------------------------------------------------ what it is
     @property
     def operator(self) -> Operator:
-        """A as it is now. Weights put in the place of the first ones are free; where L = D - A, D is theirs."""
+        """A with its present weights. Replaced weights are free; where L = D - A, D is recomputed from them."""
         return reweighted_operator(self._operator, self._weights)
 
     @property
@@ -337,7 +336,7 @@ class VectorField(nn.Module):
 
     @property
     def source(self) -> str:
-        """The generated torch module as text; it runs on its own, with `plain(matrix)` as operator."""
+        """The generated torch module as text; it runs without rdgraph, with `plain(matrix)` as operator."""
         return self._stages.source
 
     @property
@@ -347,7 +346,7 @@ class VectorField(nn.Module):
 
     @property
     def uses_initial(self) -> bool:
-        """Whether a start such as H0 occurs, so that the field has to know where it started."""
+        """Whether a start such as H0 occurs, so that the field must be bound to one."""
         return any(start_of(state) in self.system.letters for state in self.system.fields)
 
     @property
@@ -367,7 +366,7 @@ class VectorField(nn.Module):
 
     # ------------------------------------------------------------------ evaluation
     def forward(self, t: Any, H: Tensor) -> Tensor:
-        """dH/dt at H and t; an autonomous equation does not look at the time. t is a number, () or (*batch)."""
+        """dH/dt at H and t; an autonomous equation ignores the time. t is a number, () or (*batch)."""
         fused = self.fused(t, H)
         return self.evaluate(self._stages.field, self._stages.code, t, H) if fused is None else fused.slope(H)
 
@@ -466,7 +465,7 @@ class VectorField(nn.Module):
         return value if isinstance(value, Tensor) else self._constant(float(value))
 
     def forcing(self) -> Tensor | None:
-        """The sum of all terms free of H, (*batch, nodes, channels), or None where there are none."""
+        """The sum of all terms free of H, (*batch, nodes, channels), or None if there are none."""
         if not self._stages.has_forcing:
             return None
         self.system.require_autonomous("a constant forcing")
@@ -476,7 +475,7 @@ class VectorField(nn.Module):
         return forcing.to(start.dtype).expand(start.shape)
 
     def tensors(self) -> tuple[Tensor, ...]:
-        """Every tensor behind the field that wants a gradient: coefficients, edge weights, the start."""
+        """All tensors of the field that need a gradient: coefficients, edge weights, the start."""
         start = () if self._initial is None else (self._initial,)
         every = (self._weights, *self.further.weights, *self._held.values(), *start)
         return tuple(x for x in every if x.requires_grad)

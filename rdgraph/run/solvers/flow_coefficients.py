@@ -1,4 +1,4 @@
-"""Filter responses of linear flows on the device: the coefficients c_k of H(T) = sum_k c_k b_k(A) H0.
+"""Coefficients of linear flows on the device: c_k of H(T) = sum_k c_k b_k(A) H0.
 
 A method that steps h' = p(A) h + s(A) h0 ends in a polynomial of A applied to h0: a product of stability polynomials
 for Runge-Kutta methods, a series for the exact flow. Its coefficients come from its values on the unit circle (b_k =
@@ -19,7 +19,7 @@ from rdgraph.run.solvers.linear_part import Linear
 from rdgraph.run.solvers.matrix_functions import norms, polynomial
 from rdgraph.run.solvers.schedules import AnySchedule
 
-#: Most steps that the kernel's power counts.
+#: The most steps that the kernel supports.
 _MOST_STEPS = 1 << 12
 
 
@@ -70,7 +70,7 @@ def coefficients(linear: Linear, schedule: AnySchedule, time: Tensor, degree: in
 
 
 def sample_count(degree: int) -> int:
-    """At how many points a flow is evaluated to know the terms up to a degree.
+    """The number of sample points for the terms up to a degree.
 
     >>> sample_count(2), sample_count(31), sample_count(32)
     (8, 32, 64)

@@ -84,9 +84,7 @@ class Linear:
         Returns:
             P (m + 1, F, F, R) and S (q + 1, F, F, R), float64; the times and the others, (R,) each; the rows' shape.
         """
-        one = torch.eye(self.fields, dtype=torch.float64, device=elapsed.device)
-        identity: Entries = tuple(tuple(row.unbind()) for row in one.unbind())
-        source = (identity,) if increment else self.source or ()
+        source = (self._identity(elapsed),) if increment else self.source or ()
         entries = [x for matrix in (*self.generator, *source) for row in matrix for x in row]
         spread = torch.broadcast_tensors(elapsed, *others, *entries)  # type: ignore[no-untyped-call]
         shape, rows = spread[0].shape, [x.reshape(-1) for x in spread]
@@ -117,12 +115,17 @@ class Linear:
         self._add(totals, first, x.to(wide))
         for weights, vector in zip(rest, self.base.vectors(x, len(series)), strict=True):
             self._add(totals, weights, vector.to(wide))
-        return torch.cat([total for total in totals if total is not None], -1).to(x.dtype)
+        blocks = [total for total in totals if total is not None]
+        return (blocks[0] if len(blocks) == 1 else torch.cat(blocks, -1)).to(x.dtype)
 
     def size(self, x: Tensor) -> Tensor:
         """The norm of every channel over nodes and fields, (*batch, 1, d), in which errors are measured."""
-        stacked = torch.cat(x.chunk(self.fields, -1), -2)
+        stacked = x if self.fields == 1 else torch.cat(x.chunk(self.fields, -1), -2)
         return torch.linalg.vector_norm(stacked, ord=self.base.norm, dim=-2, keepdim=True)
+
+    def _identity(self, like: Tensor) -> Entries:
+        one = torch.eye(self.fields, dtype=torch.float64, device=like.device)
+        return tuple(tuple(row.unbind()) for row in one.unbind())
 
     def _add(self, totals: list[Tensor | None], weights: Tensor, x: Tensor) -> None:
         """totals[i] += weights[i, j] * block j of x; in place where nothing is recorded."""
@@ -141,7 +144,7 @@ class Linear:
 
 @runtime_checkable
 class HasLinearPart(Protocol):
-    """A field that knows its linear part, such as one of members with different equations."""
+    """A field with a `linear_part` method, such as one of members with different equations."""
 
     def linear_part(self) -> Linear:
         """The field as p(X)H + forcing; NotApplicable where it is not of that form."""
@@ -155,7 +158,7 @@ def linear_part(field: VectorField | HasLinearPart) -> Linear:
 
 
 def diffusion_part(field: VectorField) -> Linear:
-    """The generator less its value on states that diffusion leaves alone: p(A) - p(1), or p(L) - p(0) for L = D - A."""
+    """The generator minus its value on constant states: p(A) - p(1), or p(L) - p(0) for L = D - A."""
     letter, system = in_one_operator(field.system, has_degrees=field.operator.degree is not None)
     values = _numbers(field, system.structure.generator)
     at_rest = torch.zeros_like(values[0])

@@ -1,21 +1,92 @@
 """Functions of many small matrices at once, entry by entry: exp, phi1, powers, polynomials and norms.
 
-Matrices have their two axes in front, (F, F, ...), and everything behind is a batch; numbers are matrices of size 1.
+Matrices have their two axes in front, (F, F, ...), and the other axes are a batch; numbers are matrices of size 1.
 Products are written out as sums of F terms, so that the bits of a matrix do not depend on the others, which library
-products do not promise. Nothing synchronises with the host.
+products do not guarantee. Nothing synchronises with the host.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from rdgraph.run.solvers.special_functions import frugal_phi1
+# ---------------------------------------------------------------------- phi1 of numbers
+#: Below this size phi1 is summed as a power series, whose remainder is then smaller than float64 resolves.
+_PHI1_RADIUS = 0.5
+_PHI1_TERMS = 16
 
+
+def phi1(z: Tensor) -> Tensor:
+    """phi1(z) = (exp(z) - 1)/z, with phi1(0) = 1; elementwise, real or complex.
+
+    t*phi1(a*t) is the integral of exp(a*s) over s from 0 to t: the answer of h' = a*h + 1 from h(0) = 0. Value and
+    derivatives keep full accuracy at and around zero.
+
+    >>> phi1(torch.tensor([0.0, 1e-12, 1.0], dtype=torch.float64))
+    tensor([1.0000, 1.0000, 1.7183], dtype=torch.float64)
+    """
+    near = z.abs() < _PHI1_RADIUS
+    inside = torch.where(near, z, torch.zeros_like(z))
+    series = torch.ones_like(z)
+    for k in range(_PHI1_TERMS, 1, -1):
+        series = 1 + series * inside / k
+    outside = torch.where(near, torch.ones_like(z), z)
+    return torch.where(near, series, torch.expm1(outside) / outside)
+
+
+class _FrugalPhi1(torch.autograd.Function):
+    """phi1 that saves only z for its gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, z: Tensor) -> Tensor:
+        ctx.save_for_backward(z)
+        return _by_series(z, [1 / math.factorial(k + 1) for k in range(_PHI1_TERMS)], _far_value)
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Tensor:
+        (z,) = ctx.saved_tensors
+        if torch.is_grad_enabled():  # second derivatives come from the plain function
+            (gradient,) = torch.autograd.grad(phi1(z), z, g, create_graph=True)
+            return gradient
+        slope = _by_series(z, [(k + 1) / math.factorial(k + 2) for k in range(_PHI1_TERMS)], _far_slope)
+        return g * slope.conj()
+
+
+def frugal_phi1(z: Tensor) -> Tensor:
+    """phi1 that saves only its argument for the gradient, for many values at once in training.
+
+    >>> z = torch.tensor([0.0, 2.0], dtype=torch.float64, requires_grad=True)
+    >>> torch.autograd.grad(frugal_phi1(z).sum(), z)[0]
+    tensor([0.5000, 2.0973], dtype=torch.float64)
+    """
+    values: Tensor = _FrugalPhi1.apply(z)  # type: ignore[no-untyped-call]
+    return values
+
+
+def _by_series(z: Tensor, weights: list[float], far: Callable[[Tensor], Tensor]) -> Tensor:
+    """A power series near zero, by Horner's rule in place, and by `far` elsewhere."""
+    near = z.abs() < _PHI1_RADIUS
+    inside = torch.where(near, z, torch.zeros_like(z))
+    total = torch.full_like(z, weights[-1])
+    for weight in reversed(weights[:-1]):
+        total.mul_(inside).add_(weight)
+    return torch.where(near, total, far(torch.where(near, torch.ones_like(z), z)))
+
+
+def _far_value(z: Tensor) -> Tensor:
+    return torch.expm1(z) / z
+
+
+def _far_slope(z: Tensor) -> Tensor:
+    """phi1'(z) = (exp(z) - phi1(z))/z."""
+    return (torch.exp(z) - torch.expm1(z) / z) / z
+
+
+# ---------------------------------------------------------------------- matrices
 #: The series is summed at this 1-norm, where its terms beyond the last one are below what float64 resolves.
 _SERIES_NORM = 0.5
 _SERIES_TERMS = 14
@@ -33,7 +104,7 @@ class Exponentials(NamedTuple):
 
 
 def exact_gain(p: Tensor, s: Tensor | None, time: Tensor, squarings: int | None = None) -> tuple[Tensor, Tensor | None]:
-    """exp(t p) and t phi1(t p) s: what h' = p h + s h(0) keeps of h(0) after a time t, and what the source adds.
+    """exp(t p) and t phi1(t p) s: the factors of h(0) in h(t) for h' = p h + s h(0), of the flow and of the source.
 
     Matrices (F, F, ...); `squarings` as in `exponentials`. Numbers (F = 1) take torch's own exponential.
     """
@@ -51,7 +122,7 @@ def exponentials(matrices: Tensor, squarings: int | None = None) -> Exponentials
 
     Args:
         matrices: (F, F, ...).
-        squarings: how many there are at most; without it, what the largest norm asks for, which asks the device.
+        squarings: the largest number of squarings; None takes it from the largest norm, which synchronises the device.
             Matrices that need more get infinite entries, as if they had overflowed.
 
     Returns:
@@ -80,7 +151,7 @@ def exponentials(matrices: Tensor, squarings: int | None = None) -> Exponentials
 
 
 def product(left: Tensor, right: Tensor) -> Tensor:
-    """The products of matrices (F, G, ...) and (G, K, ...)."""
+    """Products of matrices (F, G, ...) and (G, K, ...)."""
     total = left[:, 0, None] * right[None, 0]
     for k in range(1, left.shape[1]):
         total = torch.addcmul(total, left[:, k, None], right[None, k])

@@ -347,7 +347,7 @@ class MemberField:
 
     @property
     def system(self) -> System:
-        """The equation of the first member: like that of all others one autonomous equation of first order."""
+        """The equation of the first member; like all others it is one autonomous equation of first order."""
         return self.equations.each[0]
 
     @property

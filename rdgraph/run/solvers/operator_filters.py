@@ -1,4 +1,7 @@
-"""Filters of an operator X: functions of one variable such as exp(t p(x)), and rigorous bounds of them in the plane."""
+"""Filters of an operator X: matrix functions such as exp(t P(x)), and rigorous bounds of them in the complex plane.
+
+On an eigenvector of X with eigenvalue x a linear system of F fields is h' = P(x) h + S(x) h(0), P and S of size F x F.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +22,11 @@ from rdgraph.run.solvers.matrix_functions import (
 )
 
 # ---------------------------------------------------------------------- expansions
-# Expansions of analytic functions in Chebyshev polynomials or powers, cut where a rigorous tail bound allows it.
+# Expansions of analytic functions in Chebyshev polynomials or powers, truncated by rigorous tail bounds.
 #
 # Chebyshev polynomials serve a real spectrum in [-1, 1], where |T_k| <= 1; powers serve everything of norm at most 1.
-# In both cases the error of a cut expansion, applied to a matrix, is at most the sum of the |a_k| left out. Of a power
-# series, the root of the sum of their squares is the root mean square of the error on the unit circle.
+# In both cases the error of a truncated expansion, applied to a matrix, is at most the sum of the omitted |a_k|. Of a
+# power series, the root of the sum of their squares is the root mean square of the error on the unit circle.
 
 KINDS = ("chebyshev", "taylor")
 
@@ -41,7 +44,7 @@ def powers(kind: str, count: int, rho: Tensor) -> Tensor:
 
 
 def weighted(sizes: Tensor, weights: Tensor) -> Tensor:
-    """sum_k sizes[k] weights[k]: (K, R) and (K, P) to (R, P), term by term, so that rows do not touch each other."""
+    """sum_k sizes[k] weights[k]: (K, R) and (K, P) to (R, P), term by term, so that rows do not affect each other."""
     total = torch.zeros((), dtype=weights.dtype, device=weights.device)
     for size, weight in zip(sizes, weights, strict=True):
         total = total + size[:, None] * weight
@@ -64,7 +67,8 @@ def coefficients(values: Tensor, kind: str) -> Tensor:
 def _fourier(x: Tensor) -> Tensor:
     """Discrete Fourier transform over the last axis, whose length is a power of two (radix 2, decimation in frequency).
 
-    Elementwise steps only: the bits of a row do not depend on the other rows, which library transforms do not promise.
+    Elementwise steps only: the bits of a row do not depend on the other rows, which library transforms do not
+    guarantee.
     """
     size = x.shape[-1]
     x = x.to(torch.complex128)[..., None]
@@ -161,7 +165,7 @@ def row_sums(operator: Operator) -> Tensor:
 
 
 def _is_symmetric(operator: Operator) -> bool:
-    """Whether A equals its transpose entry by entry (False where the rows are not sorted, which costs speed only)."""
+    """Whether A equals its transpose entry by entry (False if the rows are not sorted, which only costs speed)."""
     other = operator.transpose()
     pairs = (
         (operator.pattern.indptr, other.pattern.indptr),
@@ -172,7 +176,7 @@ def _is_symmetric(operator: Operator) -> bool:
 
 
 # ---------------------------------------------------------------------- operator filters
-#: Points at which the size of a filter is looked up.
+#: Points at which the size of a filter is sampled.
 _SAMPLES = 64
 
 
@@ -182,7 +186,7 @@ class Filters:
 
     Shapes: `generator` (m + 1, F, F, R) and `source` (q + 1, F, F, R) coefficients of P and S in powers of x;
     `elapsed`, `centre`, `radius` (R,). `norm` is the order, 2, inf or 1, of the vector norm of the packed state in
-    which errors are measured. A source without rows is none; with `flow=False` the exponential is left out.
+    which errors are measured. An empty source is none; `flow=False` omits the exponential.
 
     >>> row = torch.ones(1, dtype=torch.float64)
     >>> wave = torch.tensor([[[0.0, 1.0], [0.0, 0.0]], [[0.0, 0.0], [-1.0, 0.0]]], dtype=torch.float64)[..., None]
@@ -225,7 +229,7 @@ class Filters:
         return wanted and torch.is_grad_enabled()
 
     def parts(self) -> tuple[Filters, ...]:
-        """What has to be expanded for the derivatives: the exponential and the source apart, since they may cancel."""
+        """The functions to expand for derivatives: the exponential and the source separately, since they may cancel."""
         if not (self.is_recorded and self.flow and len(self.source)):
             return (self,)
         return self.exponentials(), replace(self, flow=False)
@@ -246,7 +250,7 @@ class Filters:
         return replace(self, source=self.source[:0], flow=True) if len(self.source) else self
 
     def sizes(self, series: Tensor) -> Tensor:
-        """What terms (..., F, F, R) amount to at most, (..., R), in the norm of the state."""
+        """Bounds of terms (..., F, F, R) in the norm of the state, (..., R)."""
         return norms(series, self.norm)
 
     def gain(self) -> Tensor:
@@ -254,9 +258,9 @@ class Filters:
         return self._on_interval.amax(-1)
 
     def scale(self) -> Tensor:
-        """What errors are measured against, (R,), at most the gain: what a generic state keeps.
+        """The reference of relative errors, (R,), at most the gain: the size of a generic state after the flow.
 
-        A flow that grows is held to its gain, one that does not to the root mean square of |g| over the interval.
+        It is the gain of a flow that grows, else the root mean square of |g| over the interval.
         """
         values = self._on_interval
         gain = values.amax(-1)

@@ -1,8 +1,7 @@
 """Linear flows as one polynomial of A, with gradients and without synchronisation: for training.
 
-However many steps a method takes, H(T) = sum_k c_k b_k(A) H0 for a linear system; terms that no longer count need no
-product. The coefficients are computed on the device (see `flow_coefficients`), so that training can be captured as one
-graph.
+H(T) = sum_k c_k b_k(A) H0 for a linear system and any number of steps; negligible terms need no product. The
+coefficients are computed on the device (see `flow_coefficients`), so that training can be captured as one graph.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """Where the vectors of all members and powers lie in one stack: power by power, each for those that need it.
+    """The layout of the vectors of all members and powers in one stack: power by power, for the members that need it.
 
     >>> levels = Levels.of((1, 1, 3))
     >>> levels.firsts, levels.offsets, levels.rows
@@ -71,7 +70,7 @@ class Levels:
 
     @cached_property
     def offsets(self) -> tuple[int, ...]:
-        """For every power where its vectors begin."""
+        """For every power the offset of its vectors."""
         offsets = [0]
         for first in self.firsts[:-1]:
             offsets.append(offsets[-1] + len(self.degrees) - first)
@@ -89,9 +88,9 @@ class Levels:
         return stack[self.offsets[power] + begin : self.offsets[power] + size]
 
     def tables(self, device: torch.device) -> tuple[Tensor, Tensor]:
-        """For kernels: what is added to a member's number to find its vector of every power, and every degree.
+        """For kernels: the shift from a member's index to its vector of every power, and the degrees.
 
-        They are made once, so that a captured pass does not ask the host for them.
+        They are cached, so that a captured pass does not copy them from the host.
         """
         if device not in self._held:
             shifts = [offset - first for offset, first in zip(self.offsets, self.firsts, strict=True)]
@@ -107,12 +106,12 @@ class Levels:
         return (powers[:, None] <= self.tables(device)[1])[..., None, None]
 
     def beyond(self, sizes: Tensor, gain: Tensor) -> Tensor:
-        """What the terms behind a member's degree amount to, as a share of its gain (B,); sizes (powers, B, 1, d)."""
+        """The sum of the terms beyond a member's degree, as a share of its gain (B,); sizes (powers, B, 1, d)."""
         left_out = torch.where(self.needed(len(sizes), sizes.device), 0.0, sizes)
         return (left_out.sum(0) / gain).amax((-2, -1))
 
 
-@cache  # without an end: recorded passes know the tables by their addresses alone
+@cache  # unbounded: recorded passes refer to the tables by address
 def _levels(degrees: tuple[int, ...]) -> Levels:
     return Levels(degrees)
 
@@ -158,7 +157,7 @@ class RaggedPolynomial(torch.autograd.Function):
 
 
 class _Ladder:
-    """V_k = f A V_(k+1) + c_k x - V_(k+2) of those whose degree is k at least; see `Polynomial`."""
+    """V_k = f A V_(k+1) + c_k x - V_(k+2) of the members of degree k or more; see `Polynomial`."""
 
     def __init__(self, product: Product, series: Tensor, x: Tensor, doubled: bool, levels: Levels) -> None:
         self.product, self.series, self.x, self.doubled, self.levels = product, series, x, doubled, levels
@@ -246,12 +245,12 @@ def apply_ragged(operator: Operator, series: Tensor, x: Tensor, kind: str, membe
 
 
 # ---------------------------------------------------------------------- polynomial flow
-#: What may be left out of the coefficients, as a share of the largest gain.
+#: The tolerance of the omitted terms, as a share of the largest gain.
 TOLERANCE = 1e-7
-#: Coefficients behind the last one used that are watched, to see whether the degree is still enough.
+#: Coefficients beyond the degree that are monitored, to check whether the degree is still sufficient.
 WATCHED = 8
 
-#: What makes polynomials of one operator cheaper: its groups of twins, or its eigenvectors.
+#: Cheaper evaluations of polynomials of one operator: its groups of twins, or its eigenvectors.
 Shortcut = Quotient | Eigenbasis
 
 #: Members from a first to before a last one, whose polynomials have that degree.
@@ -312,9 +311,9 @@ class LinearFlow:
     def run(
         self, field: VectorField, H0: Tensor, time: Tensor, *, watch: bool, source: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """H(T); with `watch` also the terms just behind the degree, summed, as shares of the gains (*batch).
+        """H(T); with `watch` also the sum of the terms just beyond the degree, as shares of the gains (*batch).
 
-        A `source` takes the place of H0 in the equation of one field, which then starts elsewhere.
+        A `source` replaces H0 in the equation of one field, which then has another start.
         """
         bound = field.bind(H0 if source is None else source) if field.uses_initial else field
         linear = forced_part(bound, source is not None)
@@ -323,7 +322,7 @@ class LinearFlow:
         return out if linear.source is not None else H0 + out, beyond
 
     def _whole(self, linear: Linear, x: Tensor, time: Tensor, watch: bool) -> tuple[Tensor, Tensor | None]:
-        """The polynomial of all members, of one degree, applied to x, and what it leaves out."""
+        """The polynomial of all members, of one degree, applied to x, and the size of the omitted terms."""
         response = coefficients(linear, self.schedule, time, self.degree + (WATCHED if watch else 0))
         beyond = (response.sizes[self.degree + 1 :].sum(0) / response.gain).amax((-2, -1)) if watch else None
         series = response.series[: self.degree + 1]
@@ -332,7 +331,7 @@ class LinearFlow:
         return self._applied_to(linear, series, x), beyond
 
     def _spans(self, linear: Linear, x: Tensor, time: Tensor, watch: bool) -> tuple[Tensor, Tensor | None]:
-        """The same piece by piece; pieces whose coefficients take as many sample points get them together.
+        """The same piece by piece; pieces with the same number of sample points share the computation of coefficients.
 
         So a member that needs many terms does not make the coefficients of the others costly.
         """
@@ -361,7 +360,7 @@ class LinearFlow:
 
     @staticmethod
     def takes_ragged(device: torch.device, shortcut: Shortcut | None, segment: int) -> bool:
-        """Whether members of different degrees go through one ladder of products, which then need no like ones."""
+        """Whether members of different degrees go through one ladder of products, so that they need not be grouped."""
         return shortcut is None and not segment and device.type == "cuda" and ops.has_triton()
 
     def _ragged(self, linear: Linear, truncated: Tensor, x: Tensor, members: slice, levels: Levels) -> Tensor:
@@ -379,7 +378,7 @@ class LinearFlow:
         return apply_polynomial(linear.base.operator, series, x, linear.base.kind, members, self.segment)
 
     def terms(self, field: VectorField, x: Tensor, time: Tensor) -> Tensor:
-        """c_k x for every k, (K + 1, *batch, rows, d): the coefficients alone, so that H(T) = sum_k b_k(A) c_k H0.
+        """c_k x for every k, (K + 1, *batch, rows, d): the coefficients only, so that H(T) = sum_k b_k(A) c_k H0.
 
         They act on channels and fields, so that x may have any rows, such as the weights of a linear encoder. Of the
         graph only the kind of its operator matters.
@@ -419,7 +418,7 @@ class LinearFlow:
         cls, field: VectorField, H0: Tensor, schedule: AnySchedule, time: Tensor, rtol: float = TOLERANCE,
         *, is_forced: bool = False,
     ) -> int:  # fmt: skip
-        """The degree that leaves out at most `rtol` of the gain, of all members; asks the device once."""
+        """The degree that omits at most `rtol` of the gain of every member; synchronises the device once."""
         return max(cls.needed_each(field, H0, schedule, time, rtol, is_forced=is_forced))
 
     @classmethod
@@ -430,9 +429,9 @@ class LinearFlow:
     ) -> list[int]:  # fmt: skip
         """The degree, for every member, that leaves out at most `rtol` of its gain.
 
-        What a source takes away from the flow counts like what it adds, so that coefficients at which the two cancel
+        A source that reduces the flow counts like one that adds to it, so that coefficients at which the two cancel
         do not shorten the polynomial: its gradients, and nearby coefficients, need the terms. `is_forced`
-        says that H0 in the equation is not the start.
+        means that H0 in the equation is not the start.
         """
         linear = forced_part(field.bind(H0) if field.uses_initial else field, is_forced)
         if time.ndim != 1 or len(time) <= AT_ONCE:
@@ -474,10 +473,10 @@ def apply_polynomial(
     """sum_k series[k] b_k(A) x with as many products as the degree; series (K + 1, *batch or 1, 1, 1 or d).
 
     With `members`, series and x are those of some members of a batch, whose weights the operator has for all of them.
-    b_k is A^k ("taylor") or T_k(A) ("chebyshev"). Horner's rule forward; backward with the vectors b_k(A') g, of which
-    the gradients in x, in the coefficients and in the edge weights are made. Only the latter need the states of the
-    forward pass; otherwise nothing but x is kept. With a `segment` > 0 no more vectors than that are held at a time,
-    and the states are computed twice; see `rdgraph.run.solvers.polynomial_products`.
+    b_k is A^k ("taylor") or T_k(A) ("chebyshev"). Horner's rule forward; backward with the vectors b_k(A') g, which
+    give the gradients in x, in the coefficients and in the edge weights. Only the latter need the states of the forward
+    pass; otherwise only x is saved. With a `segment` > 0 at most that many vectors are held at a time, and the states
+    are computed twice; see `rdgraph.run.solvers.polynomial_products`.
 
     >>> op = Operator.from_csr([0, 1, 2], [1, 0], torch.ones(2, dtype=torch.float64), normalisation="row")
     >>> c = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64).reshape(3, 1, 1)

@@ -1,4 +1,4 @@
-"""sum_k c_k b_k(A) x with its gradients, which keeps all vectors on the way, or recomputes them in segments."""
+"""sum_k c_k b_k(A) x with its gradients, which saves all intermediate vectors or recomputes them in segments."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Polynomial(torch.autograd.Function):
 
     Horner's rule goes down from V_K = c_K x to V_0, the answer; the gradient goes up with u_k = b_k(A') g. That of the
     weights pairs u_k with V_(k+1). With a `segment` of s > 0, s vectors of either kind are held at a time: of the V
-    those are kept from which a segment follows, which costs as many products again as going down did.
+    only those at the segment boundaries are saved, which doubles the products of the forward pass.
     """
 
     @staticmethod
@@ -42,7 +42,7 @@ class Polynomial(torch.autograd.Function):
         steps = (1, 2) if doubled else (1,)
         marks = {hi + step for hi in range(ctx.segment, degree, ctx.segment) for step in steps if hi + step <= degree}
         newest, ctx.levels = ladder.descend(degree, 0, marks=marks), sorted(marks)
-        ctx.save_for_backward(weights, series, x, *(ladder.kept[level] for level in ctx.levels))
+        ctx.save_for_backward(weights, series, x, *(ladder.held[level] for level in ctx.levels))
         return newest
 
     @staticmethod
@@ -53,14 +53,14 @@ class Polynomial(torch.autograd.Function):
             return None, None, None, None, *differentiable(ctx.pattern, ctx.doubled, weights, series, x, g, wants)
         product = Product(ops.transposed(ctx.pattern), ops.transposed_weights(ctx.pattern, weights))
         ladder = _Ladder(Product(ctx.pattern, weights), series, x, ctx.doubled)
-        ladder.kept = dict(zip(ctx.levels, states, strict=False))
+        ladder.held = dict(zip(ctx.levels, states, strict=False))
         degree, size = len(series) - 1, ctx.segment
         total, grad_weights, slopes = None, None, []
         one, two = g, None
         for first in range(0, degree + 1, size):
             stack = x.new_empty((min(size, degree + 1 - first), *x.shape))
             one, two = _ascend(product, stack, first, ctx.doubled, one, two)
-            if first + size <= degree:  # copies, so that this stack is not held on to
+            if first + size <= degree:  # copies, so that this stack can be freed
                 one, two = one.clone(), None if two is None else two.clone()
             part, slope = _moments(stack, x, series[first : first + size])
             total = part if total is None else total.add_(part)
@@ -78,19 +78,19 @@ class Polynomial(torch.autograd.Function):
 
 
 class _Ladder:
-    """V_k = f A V_(k+1) + c_k x - V_(k+2): f = 2 for Chebyshev's, but at the bottom; V_(k+2) is theirs alone."""
+    """V_k = f A V_(k+1) + c_k x - V_(k+2): f = 2 for Chebyshev's, except at the bottom; V_(k+2) occurs only there."""
 
     def __init__(self, product: Product, series: Tensor, x: Tensor, doubled: bool) -> None:
         self.product, self.series, self.x, self.doubled = product, series, x, doubled
         self.degree = len(series) - 1
         #: V by level, where they were marked.
-        self.kept: dict[int, Tensor] = {}
+        self.held: dict[int, Tensor] = {}
 
     def descend(
         self, top: int, bottom: int, *, states: Tensor | None = None, base: int = 1, marks: set[int] | None = None
     ) -> Tensor:
-        """From the levels above `top` to V_bottom; `states`[j] takes V_(base+j)."""
-        newest, older = self.kept.get(top + 1), self.kept.get(top + 2) if self.doubled else None
+        """Compute from the levels above `top` down to V_bottom; `states`[j] receives V_(base+j)."""
+        newest, older = self.held.get(top + 1), self.held.get(top + 2) if self.doubled else None
         x, series = self.x, self.series
         for k in range(top, bottom - 1, -1):
             out = states[k - base] if states is not None and len(states) and k >= base else None
@@ -103,12 +103,12 @@ class _Ladder:
                 factor = constant(x, 2.0) if self.doubled and k > 0 else None
                 newest, older = self.product(newest, factor, terms, out), newest if self.doubled else None
             if marks is not None and k in marks:
-                self.kept[k] = newest
+                self.held[k] = newest
         assert newest is not None  # there is one level at least
         return newest
 
     def segment(self, low: int, high: int) -> Tensor:
-        """V_(low+1), ..., V_high, computed again from what lies above them."""
+        """V_(low+1), ..., V_high, recomputed from the levels above them."""
         states = self.x.new_empty((high - low, *self.x.shape))
         self.descend(high, low + 1, states=states, base=low + 1)
         return states
@@ -135,8 +135,7 @@ def differentiable(
 ) -> tuple[Tensor | None, Tensor, Tensor]:
     """The gradients in weights, series and x, written in differentiable products, so that second derivatives exist.
 
-    Slower than the way above, which fills its stacks in place: this one is taken where a gradient is to be
-    differentiated again.
+    Slower than the code above, which fills its stacks in place; used if a gradient is differentiated again.
     """
     degree = len(series) - 1
     two, minus = constant(x, 2.0), [constant(x, -1.0)]
@@ -166,7 +165,7 @@ def differentiable(
 
 
 class Product:
-    """y, factor, terms -> factor*(A@y) + terms, into a given place or a new one; for all members, or some of them."""
+    """y, factor, terms -> factor*(A@y) + terms, into a given tensor or a new one; for all members, or some of them."""
 
     def __init__(self, pattern: list[Tensor], weights: Tensor) -> None:
         self.pattern, self.weights = pattern, weights

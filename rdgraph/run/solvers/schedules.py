@@ -54,7 +54,7 @@ class Schedule:
         if step is None or not step > 0:
             raise InvalidArgument(f"expected a step > 0 for {method}, got {step!r}; pass step=...")
         count = max(1, math.ceil(time / step + 1) - 1)
-        # As on the grid of `solve`, a step that would start at the end, but for rounding, is none.
+        # As on the grid of `solve`, a step that would start at the end up to rounding is omitted.
         return cls(method, count - 1 if count > 1 and (count - 1) * step >= time else count, float(step))
 
     @property
@@ -281,7 +281,7 @@ class Schedules:
 
     # ------------------------------------------------------------------ numbers on a device
     def tables(self, device: torch.device) -> _Tables:
-        """The schedules as numbers; made once and kept, since a recorded program reads them where they are."""
+        """The schedules as numbers; cached, since a captured program refers to them by address."""
         if device not in self._tables:
             polynomials = [(1.0,) if one.is_exact else stability(one.method) for one in self.each]
             width = max(map(len, polynomials))

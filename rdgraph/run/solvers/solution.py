@@ -1,4 +1,4 @@
-"""`Solution`: what an integration gives back. Numerical failure is a value, one status per member."""
+"""`Solution`: the result of an integration. Numerical failure is a value, one status per member."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class RunStatus(StrEnum):
 
 @dataclass(frozen=True)
 class Stats:
-    """What a solve cost. One call of the field on many members counts once; members integrated one by one add up.
+    """The cost of a solve. One call of the field on many members counts once; members integrated one by one add up.
 
     `evaluations` calls of the field, `products` sparse products, `accepted` and `rejected` steps. For a fixed step
     `accepted` is the number of steps of the longest member; for dopri5 the steps of all members add up. What a failure

@@ -27,11 +27,11 @@ from rdgraph.errors import NotApplicable
 from rdgraph.vocabulary.functions import record_of, softplus
 
 # ---------------------------------------------------------------------- polynomials
-# Polynomials in letters and generators: one order of letters, terms, and a sign that Sturm's theorem decides.
+# Polynomials in symbols and generators: one order of symbols, terms, and a sign that Sturm's theorem decides.
 
 
 def ordered(letters: Iterable[sp.Basic]) -> list[sp.Basic]:
-    """One order of all letters, so that leading coefficients agree between calls.
+    """The symbols in a fixed order, so that leading coefficients agree between calls.
 
     sympy's own order takes H and H0 for equal: which of them leads then depends on the hashes of the process.
 
@@ -57,7 +57,7 @@ def common_multiple(first: sp.Expr, second: sp.Expr) -> sp.Expr:
 
 
 def is_positive_polynomial(p: sp.Expr) -> bool:
-    """Whether a polynomial in one letter is positive for all values that the letter takes, by Sturm's theorem.
+    """Whether a polynomial in one symbol is positive for all values of the symbol, by Sturm's theorem.
 
     >>> x, y = sp.Symbol("x", positive=True), sp.Symbol("y", real=True)
     >>> [is_positive_polynomial(p) for p in (x**2 - x + 1, x + 1, x - 1, y + 1, y**4 + y + 1, x**2 + y**2 + 1)]
@@ -92,7 +92,7 @@ MAX_FACTORED_TERMS = 40
 
 
 class FinerUnit(Exception):
-    """A unit turned out too coarse; the rewriting starts again with the finer one. Never leaves this package."""
+    """A unit was too coarse; the rewriting is repeated with the finer one. Never leaves this package."""
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,8 @@ class Generator:
 class FunctionField:
     """Rewrites expressions into rational functions of variables and generators.
 
-    `is_nonnegative` says of an expression without generators whether it is known to be >= 0. `units` remembers, for
-    each term of an exponent or angle, the common denominator of its coefficients.
+    `is_nonnegative`: whether an expression without generators is known to be >= 0. `units`: for each term of an
+    exponent or angle, the common denominator of its coefficients.
     """
 
     def __init__(self, is_nonnegative: Callable[[sp.Expr], bool], units: dict[sp.Expr, int]) -> None:
@@ -161,7 +161,9 @@ class FunctionField:
     def _generator(self, function: Any, argument: sp.Expr) -> sp.Dummy:
         key = Generator(function, argument)
         if key not in self._dummies:
-            name = str(self.resolve(self._written(key)))  # one order of generators, in whichever order they are met
+            name = str(
+                self.resolve(self._written(key))
+            )  # one order of generators, independent of the order in which they occur
             self._dummies[key] = sp.Dummy(name, **_SIGNS.get(function, {"real": True}))
             self.generators[self._dummies[key]] = key
         return self._dummies[key]
@@ -394,7 +396,7 @@ class FunctionField:
         logarithms of multiplicatively independent expressions, are algebraically independent (the structure theorem
         for elementary functions, after Ax and Risch; for constants the theorem of Lindemann and Weierstrass). Square
         roots of distinct square-free polynomials are linearly independent over the rational functions. Absolute values
-        are not looked at here: they are independent where every pattern of signs occurs.
+        are not checked here: they are independent where every pattern of signs occurs.
         """
         for check in (self._opaque_parts, self._constants, self._nested_roots, self._shared_poles, self._logarithms):
             if reason := check():

@@ -1,4 +1,4 @@
-"""Comparisons of two right-hand sides, and `Equivalence`, the verdict: proved, under conditions, or refuted."""
+"""Comparisons of two right-hand sides, and their verdict `Equivalence`: proved, under conditions, or refuted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rdgraph.language.normal_form import H0, Act, Algebra, H, Mix
 from rdgraph.language.reader import STRUCTURAL
 from rdgraph.language.tree import Call, Fold, Kind, Name, Over, Power
 from rdgraph.language.unfolding import unfolded
-from rdgraph.reals.budget import limited
+from rdgraph.reals.budget import attempt
 from rdgraph.reals.domain import Domain
 from rdgraph.reals.judge import Possibility, always, possible
 from rdgraph.systems.canonical.function_identities import CanonicalForm, canonical, freed, is_zero
@@ -29,7 +29,7 @@ from rdgraph.vocabulary.functions import FUNCTIONS, REALS
 
 
 def needed_for_a_value(tree: sp.Basic, algebra: Algebra, domain: Domain) -> tuple[sp.Basic, ...]:
-    """What must hold of letters and states for a tree to have a value, less what the domain grants.
+    """The conditions on coefficients and states for a tree to have a value, without those that the domain implies.
 
     >>> from rdgraph.systems.parser import parse
     >>> s = parse("sqrt(H) + H0/beta + H0/H")
@@ -41,7 +41,7 @@ def needed_for_a_value(tree: sp.Basic, algebra: Algebra, domain: Domain) -> tupl
 
 
 def are_the_same(first: Iterable[sp.Basic], second: Iterable[sp.Basic], domain: Domain) -> bool:
-    """Whether two sets of conditions are proved to mean the same on a domain."""
+    """Whether two sets of conditions are proved to be equivalent on a domain."""
     one, other = tuple(first), tuple(second)
     return all(_follows(c, other, domain) for c in one) and all(_follows(c, one, domain) for c in other)
 
@@ -67,7 +67,7 @@ def _follows(condition: sp.Basic, others: tuple[sp.Basic, ...], domain: Domain) 
 
 
 class _Needs(Fold[Iterator[sp.Basic]]):
-    """The conditions of a node, then those of its parts."""
+    """The conditions of a tree node, then those of its parts."""
 
     def __init__(self, algebra: Algebra) -> None:
         self.algebra = algebra
@@ -106,13 +106,13 @@ def _nonzero(value: sp.Expr) -> Iterator[sp.Basic]:
 
 
 # ---------------------------------------------------------------------- coincidence
-# When two expressions coincide: conditions on coefficients, masks and matrices under which a difference vanishes.
+# When two expressions are equal: conditions on coefficients, masks and matrices under which their difference vanishes.
 #
-# The difference is a fraction in independent generators; its coefficients must vanish. Every answer is confirmed by
-# substitution. Absolute values of coefficients are split into their two cases, masks into M = 0 and M = 1, and a mixing
-# matrix is tried as a multiple of the identity.
+# The difference is a fraction in independent generators, whose coefficients must vanish. Every answer is confirmed by
+# substitution. Absolute values of coefficients are split into their two cases, masks into M = 0 and M = 1, and mixing
+# matrices are tried as multiples of the identity.
 
-#: Letters that a value may use, widest first: what varies by node or channel can be set to one number, not reversely.
+#: The order of kinds, widest first: a coefficient of nodes or channels can be equal to a number, but not conversely.
 _WIDTH = {Kind.NODE: 0, Kind.CHANNEL: 1, Kind.SCALAR: 2}
 MAX_CASES = 16
 SOLVE_SECONDS = 2.0
@@ -120,7 +120,7 @@ SOLVE_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class Alternative:
-    """One set of conditions: values of letters, values of matrices (as multiples of I), inequalities."""
+    """One set of conditions: values of coefficients, values of matrices (as multiples of I), inequalities."""
 
     values: tuple[tuple[sp.Symbol, sp.Expr], ...]
     matrices: tuple[tuple[str, sp.Expr], ...] = ()
@@ -128,7 +128,7 @@ class Alternative:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """In words: matrices, coefficients by name, inequalities."""
+        """The conditions as texts: matrices, coefficients by name, inequalities."""
         matrices = [f"{name} = {_multiple_of_identity(value)}" for name, value in self.matrices]
         ordered = sorted(self.values, key=lambda pair: pair[0].name)
         return (*matrices, *(f"{x.name} = {public(v)}" for x, v in ordered), *map(in_words, self.region))
@@ -140,7 +140,7 @@ class Alternative:
 
 @dataclass(frozen=True)
 class Coincidence:
-    """Alternatives that are admissible, those that signs or kinds exclude, and whether there are no others."""
+    """Admissible alternatives, alternatives that signs or kinds exclude, and whether there are no others."""
 
     admissible: tuple[Alternative, ...]
     excluded: tuple[Alternative, ...]
@@ -148,10 +148,10 @@ class Coincidence:
 
 
 def coincidence(difference: sp.Expr, rules: Hypotheses) -> Coincidence:
-    """All conditions found under which a normal form vanishes.
+    """The conditions under which a normal form vanishes, as far as they are found.
 
-    Conditions are complete where the generators are independent and free of coefficients, the equations polynomial,
-    and operators and matrices enter in a way that leaves no other possibility.
+    They are complete if the generators are independent and free of coefficients, the equations are polynomial, and
+    operators and matrices occur in a form that excludes others.
     """
     return _Solver(rules).solve(difference)
 
@@ -184,7 +184,7 @@ class _Solver:
 
     # ------------------------------------------------------------------ cases
     def _mask_cases(self, difference: sp.Expr) -> Iterator[tuple[dict[sp.Symbol, sp.Expr], sp.Expr]]:
-        """For every mask at once, and for masks that are 0 or 1 in all nodes."""
+        """The cases of any mask, and of masks that are 0 or 1 in all nodes."""
         yield {}, difference
         for mask in self.algebra.masks:
             if difference.has(mask):
@@ -192,7 +192,7 @@ class _Solver:
                     yield {mask: value}, difference.xreplace({mask: value})
 
     def _regions(self, difference: sp.Expr) -> Iterator[tuple[tuple[sp.Basic, ...], CanonicalForm]]:
-        """Forms without absolute values of coefficients, each with the inequalities under which it holds."""
+        """Forms without absolute values of coefficients, each with the inequalities under which it is valid."""
         todo: list[tuple[tuple[sp.Basic, ...], sp.Expr]] = [((), difference)]
         for _ in range(MAX_CASES):
             if not todo:
@@ -210,7 +210,7 @@ class _Solver:
 
     # ------------------------------------------------------------------ equations
     def _solutions(self, form: CanonicalForm, scales: Mapping[str, sp.Dummy]) -> list[dict[sp.Symbol, sp.Expr]]:
-        """Values of letters that make all coefficients vanish, also where functions with letters inside agree."""
+        """Values of the unknowns for which the form vanishes, also by functions of unknowns that become equal."""
         if form.numerator == 0:
             return [{}]
         letters = self._letters(form.numerator, scales)
@@ -225,7 +225,7 @@ class _Solver:
         return solutions
 
     def _letters(self, expression: sp.Expr, scales: Mapping[str, sp.Dummy]) -> list[sp.Symbol]:
-        """Unknown coefficients of an expression, widest kind first."""
+        """The unknown coefficients of an expression, widest kind first."""
         known = [
             x for n, x in self.algebra.symbols.items() if self.kinds.get(n) in _WIDTH and x not in self.algebra.masks
         ]
@@ -253,9 +253,9 @@ class _Solver:
         if not all(e.is_polynomial(*back) for e in system):
             self.is_complete = False
         if len(system) > 1 and any(e.has(sp.Function) for e in system):
-            return []  # several transcendental equations: sympy rarely solves them, and never quickly
+            return []  # sympy rarely solves several transcendental equations, and never quickly
         try:
-            solutions = limited(SOLVE_SECONDS, sp.solve, system, list(back), dict=True)
+            solutions = attempt(SOLVE_SECONDS, sp.solve, system, list(back), dict=True)
         except (NotImplementedError, Undecided):
             self.is_complete = False
             return []
@@ -264,7 +264,7 @@ class _Solver:
         return [{back[x]: sp.sympify(v).xreplace(back) for x, v in s.items()} for s in real]
 
     def _coinciding(self, bound: list[sp.Expr], letters: list[sp.Symbol]) -> Iterator[dict[sp.Symbol, sp.Expr]]:
-        """Values of letters for which two functions with coefficients inside become one, or one becomes constant."""
+        """Values of the unknowns for which two functions of them become equal, or one becomes constant."""
         arguments = [g.args[0] for g in bound if g.args]
         gaps = [a - sign * b for a, b in combinations(arguments, 2) for sign in (1, -1)] + arguments
         seen: list[dict[sp.Symbol, sp.Expr]] = []
@@ -284,7 +284,7 @@ class _Solver:
         return Alternative(tuple((x, v) for x, v in values.items() if x not in named), matrices, region)
 
     def _is_excluded(self, candidate: Alternative) -> bool:
-        """One number would have to vary, or signs and relations leave no room."""
+        """Whether an alternative is impossible: a number would have to vary, or signs or relations contradict it."""
         for x, v in (*candidate.values, *((sp.Symbol(n), v) for n, v in candidate.matrices)):
             kinds = {self.kinds.get(y.name, Kind.SCALAR) for y in v.free_symbols} - {Kind.SCALAR}
             if not kinds <= {self.kinds.get(x.name, Kind.SCALAR)} - {Kind.MATRIX}:
@@ -292,7 +292,7 @@ class _Solver:
         return possible(*self.domain.conditions, *candidate.conditions).outcome is Possibility.IMPOSSIBLE
 
     def _confirmed(self, difference: sp.Expr, candidate: Alternative) -> bool:
-        """Whether the difference is proved to vanish under the conditions."""
+        """Whether the difference is proved to vanish under the conditions of an alternative."""
         values = dict(candidate.values)
         replaced = difference.xreplace(values)
         if candidate.matrices:
@@ -303,7 +303,7 @@ class _Solver:
         return is_zero(sp.expand(replaced), self.algebra, Domain(open_conditions))
 
     def _widest(self, alternatives: list[Alternative]) -> tuple[Alternative, ...]:
-        """Alternatives that are not special cases of others."""
+        """The alternatives that are not special cases of others."""
         widest: list[Alternative] = []
         for one in sorted(dict.fromkeys(alternatives), key=lambda a: len(a.texts)):
             if not any(self._contains(other, one) for other in widest):
@@ -316,7 +316,7 @@ class _Solver:
         return all(always(c, *self.domain.conditions, *narrow.conditions) is True for c in wide.conditions)
 
     def _matrices_are_separate(self, difference: sp.Expr) -> bool:
-        """One matrix, alone and outside all functions, without channel coefficients: then only multiples of I fit."""
+        """Whether the only matrix is outside of functions and without channel coefficients, so a multiple of I."""
         form = canonical(difference, self.algebra, self.domain)
         words = {atom.word for atom in form.numerator.atoms(Mix)}
         inside = any(g.has(Mix) for g in form.generators) or form.denominator.has(Mix)
@@ -330,7 +330,7 @@ class _Solver:
 
 
 def scaled_matrices(expression: sp.Expr, scales: Mapping[str, sp.Expr]) -> sp.Expr:
-    """Every named mixing matrix replaced by a multiple of the identity."""
+    """An expression with multiples of the identity for the named mixing matrices."""
 
     def replaced(atom: Mix) -> sp.Expr:
         rest = tuple(w for w in atom.word if w.name not in scales)
@@ -341,7 +341,7 @@ def scaled_matrices(expression: sp.Expr, scales: Mapping[str, sp.Expr]) -> sp.Ex
 
 
 def _is_imaginary(solution: Mapping[sp.Symbol, sp.Expr]) -> bool:
-    """Whether some value is known not to be real, whatever the letters; radicals may hide real numbers."""
+    """Whether some value is known not to be real for any coefficients; radicals may be real numbers in disguise."""
     return any(sp.sympify(v).is_real is False for v in solution.values())
 
 
@@ -362,14 +362,13 @@ LAPLACIAN = "L = I - A"
 
 @dataclass(frozen=True, repr=False)
 class Equivalence(Answer):
-    """The verdict; true only for the outcome "proved": both sides are defined on the same set and equal there.
+    """The verdict of a comparison, true only for "proved": both sides are defined on the same set and equal there.
 
-    `domain` says where the sides are defined, if not everywhere. Sides that are equal wherever both are defined, but
-    not defined on the same set, are "proved where defined", which is not true. `conditions` lists alternative sets of
-    equations and inequalities under which the systems are equal; `is_complete` tells whether there are no others, and
-    `witness` shows that they are needed. `time_factor` is the speed of the first system in units of the second, where
-    `rescale_time` asked for one. `fields` pairs the fields of the first system with those of the second, where there
-    are several.
+    `domain` are the conditions under which the sides are defined, if any. Sides that are equal wherever both are
+    defined, but not defined on the same set, are "proved where defined", which does not count as true. `conditions`
+    lists alternative sets of equations and inequalities under which the systems are equal; `is_complete` says whether
+    there are no others, and `witness` shows that they are needed. With `rescale_time`, `time_factor` is the speed of
+    the first system in units of the second. `fields` pairs the fields of two systems of several fields.
     """
 
     outcome: str
@@ -383,12 +382,12 @@ class Equivalence(Answer):
 
     @property
     def value(self) -> bool | None:
-        """Whether the systems are equal, perhaps under conditions; False with a counter-example, None if undecided."""
+        """Whether the systems are equal, possibly under conditions; False with a counter-example, None if undecided."""
         return None if self.outcome == Status.UNDECIDED else self.outcome != REFUTED
 
     @property
     def status(self) -> Status:
-        """proved, also for what is refuted, or undecided."""
+        """proved, also if the equality is refuted, or undecided."""
         return Status.UNDECIDED if self.value is None else Status.PROVED
 
     def __bool__(self) -> bool:
@@ -418,7 +417,7 @@ class Comparison:
         self.first, self.second, self.rules = first, second, rules
         self.left, self.right = rules.algebra.normal(first), rules.algebra.normal(second)
 
-    # ------------------------------------------------------------------ as they stand
+    # ------------------------------------------------------------------ at the same speed
     def answer(self) -> Equivalence:
         difference = sp.expand(self.left - self.right)
         if self._is_zero(difference):
@@ -439,7 +438,7 @@ class Comparison:
         return is_zero(difference, self.rules.algebra, self.rules.domain)
 
     def _proved(self, time_factor: str = "") -> Equivalence:
-        """Equal where both are defined; plainly proved only where that is the same set."""
+        """The verdict for sides that are equal where both are defined: proved if that is the same set."""
         algebra, domain = self.rules.algebra, self.rules.domain
         left, right = (needed_for_a_value(x, algebra, domain) for x in (self.first, self.second))
         status = PROVED if are_the_same(left, right, domain) else RESTRICTED
@@ -453,7 +452,7 @@ class Comparison:
         )
 
     def _hints(self, difference: sp.Expr) -> list[Hint]:
-        """A point at which the judge sees a difference, operators and matrices taken as free."""
+        """A point at which the sides differ if operators and matrices are arbitrary, if one is found."""
         form = canonical(difference, self.rules.algebra, self.rules.domain)
         ruling = possible(*freed((sp.Ne(form.numerator, 0, evaluate=False), *self.rules.domain.conditions)))
         point = ruling.point or {}
@@ -461,7 +460,7 @@ class Comparison:
 
     # ------------------------------------------------------------------ at any speed
     def at_any_speed(self) -> Equivalence:
-        """left = factor * right for some positive factor that may depend on scalar coefficients."""
+        """The verdict about left = factor * right with a positive factor, which may depend on scalar coefficients."""
         if self._is_zero(sp.expand(self.left - self.right)):
             return self._proved("1")
         conditional = None
@@ -479,7 +478,7 @@ class Comparison:
         return self._refuted_at_any_speed()
 
     def _factors(self) -> list[sp.Expr]:
-        """Candidates: the ratio of the coefficients of one core, if it is one number."""
+        """Candidates for the factor: ratios of the coefficients of one core that are scalars."""
         letters = [
             x for n, x in self.rules.algebra.symbols.items() if self.rules.vocabulary.kinds.get(n) is Kind.SCALAR
         ]
@@ -494,7 +493,7 @@ class Comparison:
         return sorted(usable, key=lambda f: (f.count_ops(), str(f)))
 
     def _conditional_at(self, factor: sp.Expr, difference: sp.Expr) -> Equivalence | None:
-        """Conditions under which the systems run through the same paths at this speed."""
+        """The verdict with conditions under which the systems have the same paths at this speed; None without any."""
         if self.rules.domain.where(_is_positive(factor)).is_empty():
             return None
         coincidences = coincidence(difference, self.rules)
@@ -506,11 +505,11 @@ class Comparison:
         )
 
     def _leaves_speed(self, alternative: Alternative, factor: sp.Expr) -> bool:
-        """Whether the factor is positive under the conditions."""
+        """Whether the factor is proved to be positive under the conditions."""
         return self.rules.domain.where(*alternative.conditions).proves(_is_positive(factor)) is True
 
     def _refuted_at_any_speed(self) -> Equivalence:
-        """One state whose images are not positive multiples of each other refutes every factor at once."""
+        """The verdict from a state whose images are not positive multiples of each other, which refutes all factors."""
         witness = find_witness(
             self.first, self.second, self.rules, self._hints(sp.expand(self.left - self.right)), apart=not_parallel
         )
@@ -524,7 +523,7 @@ def _is_positive(factor: sp.Expr) -> sp.Basic:
 
 
 def _excluded(coincidences: Coincidence) -> str:
-    """The conditions that would be needed, where they are all there are."""
+    """The excluded conditions as text, if there are no others."""
     if not coincidences.is_complete:
         return ""
     return "; ".join(f"only at {', '.join(a.texts)}, which signs or kinds exclude" for a in coincidences.excluded)
@@ -536,7 +535,7 @@ def make_rules(
     given: tuple[str, ...],
     operators: tuple[tuple[str, tuple[str, ...]], ...] = (),
 ) -> Hypotheses:
-    """The hypotheses of a comparison: what is declared and assumed of letters on either side, and L = I - A."""
+    """The hypotheses of a comparison: the declarations and assumptions of both sides, and L = I - A."""
     one, other = kinds
     clash = [n for n in one if n in other and one[n] is not other[n]]
     if clash:

@@ -1,4 +1,4 @@
-"""`equivalent`: are two systems the same flow? Proved, proved under conditions on the coefficients, or refuted."""
+"""`equivalent`: whether two systems have the same flow, proved, under conditions on the coefficients, or refuted."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from rdgraph.theory.equality.equality_proof import (
 from rdgraph.theory.equality.hypotheses import Hypotheses
 
 # ---------------------------------------------------------------------- field equivalence
-# Equivalence of systems of several fields: equation by equation, up to the names and the order of the fields.
+# Equivalence of systems of several fields: equation by equation, up to names and order of the fields.
 #
 # Equations of second order are compared in their first-order form, H'' = f as H' = V and V' = f with V the velocity.
 
-#: Most fields that are paired in all ways.
+#: Most fields for which all pairings are tried.
 MOST_FIELDS = 5
-#: Most sets of conditions that are tried for all equations at once.
+#: Most sets of conditions that are tried for all equations together.
 _MOST_ALTERNATIVES = 16
 
-#: The time as a letter of its own.
+#: The time as a separate word.
 _TIME = re.compile(rf"\b{TIME_LETTER}\b")
 
 Pairing = dict[str, str]
@@ -47,7 +47,7 @@ Pairing = dict[str, str]
 def compare_fields(
     first: System, second: System, given: tuple[str, ...], fields: Mapping[str, str] | None
 ) -> Equivalence:
-    """Compare two systems, of which one at least has several fields; see `equivalent`."""
+    """The verdict about two systems of which at least one has several fields; see `equivalent`."""
     one, other = first.fields, second.fields
     if fields is not None:
         return _Pair(first, second, given, _checked(fields, one, other)).answer()
@@ -65,7 +65,7 @@ def compare_fields(
 
 
 def _at_all_times(part: Equivalence) -> Equivalence:
-    """Conditions on the time t hold at single times only: without others, the equations differ."""
+    """The verdict without conditions on the time t, which hold only at isolated times."""
     if part.outcome != CONDITIONAL:
         return part
     lasting = tuple(texts for texts in part.conditions if not any(_TIME.search(text) for text in texts))
@@ -77,32 +77,32 @@ def _at_all_times(part: Equivalence) -> Equivalence:
 
 
 def _rank(answer: Equivalence) -> int:
-    """What says more comes first; one pairing that is not refuted keeps the systems from being refuted."""
+    """The rank of a verdict, the strongest first; a pairing that is not refuted ranks before refuted ones."""
     return (PROVED, RESTRICTED, CONDITIONAL, Status.UNDECIDED, REFUTED).index(answer.outcome)
 
 
 def _checked(fields: Mapping[str, str], one: tuple[str, ...], other: tuple[str, ...]) -> Pairing:
     if set(fields) != set(one) or sorted(fields.values()) != sorted(other):
         raise InvalidArgument(
-            f"expected fields to give each of {', '.join(one)} one of {', '.join(other)}, got {dict(fields)}; name all"
+            f"fields must map each of {', '.join(one)} to one of {', '.join(other)}, got {dict(fields)}"
         )
     return {name: fields[name] for name in one}
 
 
 def _pairings(one: tuple[str, ...], other: tuple[str, ...]) -> Iterator[Pairing]:
-    """Fields of the same names; else in order, and then in every other way."""
+    """The pairing of equal names if there is one; else the pairing in order, then all others."""
     if set(one) == set(other):
         yield {name: name for name in one}
         return
     if len(one) > MOST_FIELDS:
-        raise NotApplicable(f"expected at most {MOST_FIELDS} fields of other names, got {len(one)}; say fields={{...}}")
+        raise NotApplicable(f"too many pairings of {len(one)} fields with different names; give fields={{...}}")
     for order in itertools.permutations(other):
         yield dict(zip(one, order, strict=True))
 
 
 @dataclass(frozen=True)
 class _Pair:
-    """Two systems and which field is which."""
+    """Two systems with a pairing of their fields."""
 
     first: System
     second: System
@@ -128,7 +128,7 @@ class _Pair:
         return replace(self._conditional(parts), fields=pairs)
 
     def _parts(self, given: tuple[str, ...]) -> dict[str, Equivalence]:
-        """The verdict about every state's equation, and about its noise."""
+        """The verdicts about the equation of every state and about its noise."""
         rules, letters = self._rules(given), self._letters()
         verdicts = {}
         for ours, theirs in self.pairing.items():
@@ -141,7 +141,7 @@ class _Pair:
         return {name: _at_all_times(part) for name, part in verdicts.items()}
 
     def _letters(self) -> dict[sp.Basic, sp.Basic]:
-        """The first system's names for the second one's fields and their starts."""
+        """The names of the first system for the fields of the second and for their starts."""
         pairs = [(name(theirs), name(ours)) for ours, theirs in self.pairing.items() for name in (str, start_of)]
         return {field_name(theirs): field_name(ours) for theirs, ours in pairs}
 
@@ -153,14 +153,14 @@ class _Pair:
         return make_rules(kinds, [self.first.assumptions, self.second.assumptions], given, self._operators())
 
     def _operators(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """The words that either system says of operators beside A."""
+        """The declared properties of further operators in either system."""
         facts: dict[str, tuple[str, ...]] = {}
         for name, words in (*self.first.operators.entries, *self.second.operators.entries):
             facts[name] = tuple(dict.fromkeys((*facts.get(name, ()), *words)))
         return tuple(sorted(facts.items()))
 
     def _refuted(self, parts: Mapping[str, Equivalence]) -> Equivalence:
-        """One equation that differs is enough."""
+        """The verdict from the first equation that differs."""
         name, part = next((n, p) for n, p in parts.items() if p.outcome == REFUTED)
         pairs = tuple(self.pairing.items())
         note = f"the {name if name.startswith('noise') else f'equation of {name}'} differs" + (
@@ -169,7 +169,7 @@ class _Pair:
         return replace(part, reason=note, fields=pairs)
 
     def _conditional(self, parts: Mapping[str, Equivalence]) -> Equivalence:
-        """Conditions under which all equations agree, each set proved for all of them together."""
+        """The verdict with conditions under which all equations agree, each set proved for all of them together."""
         choices = [part.conditions for part in parts.values() if part.outcome == CONDITIONAL]
         joined = [tuple(dict.fromkeys(itertools.chain(*choice))) for choice in itertools.product(*choices)]
         complete = len(joined) <= _MOST_ALTERNATIVES and all(part.is_complete for part in parts.values())
@@ -180,7 +180,7 @@ class _Pair:
         if valid:
             return Equivalence(CONDITIONAL, tuple(valid), witness, is_complete=complete and len(valid) == len(joined))
         status = REFUTED if witness is not None else Status.UNDECIDED
-        return Equivalence(status, witness=witness, reason="the equations agree under different conditions only")
+        return Equivalence(status, witness=witness, reason="different equations agree under different conditions")
 
     def _holds(self, texts: tuple[str, ...]) -> bool:
         try:
@@ -206,23 +206,22 @@ def equivalent(
 ) -> Equivalence:
     """Compare two right-hand sides for every graph, state and admissible coefficient.
 
-    Coefficients of the same name are the same coefficient; what is assumed of it in either system counts.
+    Coefficients with the same name are the same coefficient, with the assumptions of both systems.
 
     Args:
         first: a system, or a text or name that `parse` reads.
-        second: what it is compared with.
+        second: the system to compare with.
         given: equations that may be used: coefficients ("beta = 0"), matrices ("W = 0"), operator hypotheses
             ("A@A = A", "L@L = L").
-        rescale_time: whether the systems may differ by a positive factor, that is by the speed at which the same path
-            is run through.
-        fields: which field of the second system every field of the first one is, velocities included; without it
-            fields of the same names, else all ways to pair them are tried, and the answer says which one it was.
+        rescale_time: whether the systems may differ by a positive factor, that is in speed along the same path.
+        fields: the field of the second system for every field of the first, velocities included. By default fields with
+            equal names are paired, else all pairings are tried, and the answer says which one was used.
 
     Returns:
         proved, equal under conditions, refuted with a counter-example, or undecided.
 
     Raises:
-        InvalidArgument: a letter of two kinds, or a hypothesis that is none.
+        InvalidArgument: a letter has two kinds, or a hypothesis is not an equation.
         AssumptionError: assumptions that contradict each other.
 
     >>> import rdgraph as rd

@@ -1,7 +1,7 @@
-"""Certainty: is the value of a formula in the coefficients determined by f, wherever f comes from?
+"""Proofs that f determines the value of a formula in the coefficients.
 
-f determines its readings. A formula is determined if it is a sum of multiples of readings, or if the judge proves that
-no two admissible points with equal readings give it different values.
+f determines its readings. A formula is determined if it is a linear combination of readings, or if it is proved that no
+two admissible points with equal readings give it different values.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from rdgraph.theory.identifiability.entries import KINKED, FieldEntries, Point, 
 from rdgraph.vocabulary.functions import REALS, Span, at_zero, record_of
 
 # ---------------------------------------------------------------------- readings
-# Readings: closed formulas in the coefficients that f reveals, because they are values or derivatives of f.
+# Readings: closed formulas in the coefficients that f determines, since they are values or derivatives of f.
 #
-# Where f is a polynomial in the state the readings are its coefficients; where it is smooth at zero, Taylor
-# coefficients along lines through zero; else values at a few states.
+# If f is a polynomial in the state, the readings are its coefficients; if it is smooth at zero, Taylor coefficients
+# along lines through zero; else values at a few states.
 
-#: Derivatives that are taken at zero, and the size of a formula above which only the third is.
+#: Number of derivatives at zero, the size of a formula above which it is 3, and most readings.
 ORDER = 6
 SMALL = 20
 MAX_READINGS = 40
 
 
 def readings(entries: FieldEntries) -> tuple[sp.Expr, ...]:
-    """Formulas in the parameters, the simplest first; no two are multiples of each other by a number."""
+    """Formulas in the parameters, the simplest first, without numerical multiples of others."""
     formulas: dict[sp.Expr, None] = {}
     for value in entries.values:
         for start in _with_masks(value, entries.states):
@@ -44,7 +44,7 @@ def readings(entries: FieldEntries) -> tuple[sp.Expr, ...]:
 
 
 def primitive(expression: sp.Expr) -> sp.Expr:
-    """What is left of an expression without added numbers, numerical factors and its sign.
+    """An expression without added numbers, numerical factors and sign.
 
     >>> a, b = sp.symbols("a b")
     >>> primitive(3 - 2 * a + 4 * b), primitive(b - a / 2)
@@ -83,7 +83,7 @@ def _read(value: sp.Expr, states: list[sp.Symbol]) -> Iterator[sp.Expr]:
 
 
 def _directions(states: list[sp.Symbol]) -> Iterator[dict[sp.Symbol, int]]:
-    """Single entries, on the first branch of the tree, and two directions in which all of them change."""
+    """Directions of single entries on the first branch of the tree, and two directions in which all entries change."""
     for x in states:
         if "1" not in x.name.partition(",")[0] or len(states) <= 4:
             yield {y: int(y == x) for y in states}
@@ -93,7 +93,7 @@ def _directions(states: list[sp.Symbol]) -> Iterator[dict[sp.Symbol, int]]:
 
 
 def _along(value: sp.Expr, direction: dict[sp.Symbol, int]) -> Iterator[sp.Expr]:
-    """Taylor coefficients at zero on a line, or values where there are none."""
+    """Taylor coefficients at zero along a line, or values where these do not exist."""
     s = sp.Dummy("s", real=True)
     line = value.xreplace({x: k * s for x, k in direction.items()})
     bent = any(atom.has(s) for atom in line.atoms(*KINKED))
@@ -117,7 +117,7 @@ def _is_finite(expression: sp.Expr) -> bool:
 
 
 # ---------------------------------------------------------------------- certainty
-#: The judge is asked about at most so many parameters, for so many seconds, with so many readings more than the rank.
+#: Limits of a proof: parameters, seconds, readings in addition to the rank, and the size of a minor.
 MAX_PARAMETERS = 7
 SECONDS = 1.0
 FURTHER = 3
@@ -126,14 +126,14 @@ MAX_MINOR = 6
 
 @dataclass(frozen=True)
 class Certainty:
-    """What the readings of f determine; `point` is an admissible point in general position."""
+    """The formulas that the readings of f determine; `point` is an admissible point in general position."""
 
     entries: FieldEntries
     point: Point
 
     @cached_property
     def readings(self) -> tuple[sp.Expr, ...]:
-        """Readings none of which is a sum of multiples of the ones before it."""
+        """Readings that are not linear combinations of those before them."""
         independent: list[sp.Expr] = []
         for reading in readings(self.entries):
             if not _is_combination(reading, independent):
@@ -141,7 +141,7 @@ class Certainty:
         return tuple(independent)
 
     def determines(self, formulas: Sequence[sp.Expr]) -> tuple[bool, sp.Expr]:
-        """Whether f determines all formulas, and what must not vanish for that (1 if nothing)."""
+        """Whether f determines all formulas, and the expression that must not vanish for that (1 if none)."""
         if all(_is_combination(formula, self.readings) for formula in formulas):
             return True, sp.S.One
         if len(self.entries.parameters) > MAX_PARAMETERS:
@@ -176,7 +176,7 @@ class Certainty:
 
     @cached_property
     def _twins(self) -> dict[sp.Basic, sp.Basic]:
-        """A second symbol with the same sign for every parameter."""
+        """A second symbol with the same sign, for every parameter."""
         return {x: sp.Symbol(f"{x.name}'", **x._assumptions_orig) for x in self.entries.parameters}
 
     @cached_property
@@ -210,7 +210,7 @@ class Certainty:
 
     @cached_property
     def essential(self) -> tuple[sp.Expr, ...]:
-        """The readings that are passed to the judge: independent ones, and a few that may exclude further values."""
+        """The readings in a proof: independent ones, and a few that may exclude further values."""
         others = [r for r in self.readings if r not in self.independent]
         return (*self.independent, *others[:FURTHER])
 
@@ -250,7 +250,7 @@ def _injective_calls(expression: sp.Basic) -> set[sp.Expr]:
 
 
 def abstracted(conditions: Sequence[sp.Basic], twins: Mapping[sp.Basic, sp.Basic]) -> list[sp.Basic]:
-    """Weaker conditions in which functions are letters: in range, equal at both points where their arguments are."""
+    """Weaker conditions with symbols for functions: in range, and equal at both points where their arguments are."""
     weaker, facts = list(conditions), []
     while atom := _innermost(weaker, twins):
         values = _values_if_injective(atom) or REALS
@@ -266,7 +266,7 @@ def abstracted(conditions: Sequence[sp.Basic], twins: Mapping[sp.Basic, sp.Basic
 
 
 def _innermost(conditions: Sequence[sp.Basic], twins: Mapping[sp.Basic, sp.Basic]) -> sp.Expr | None:
-    """A function of parameters of the first point whose arguments hold no further function."""
+    """A function of parameters of the first point whose argument contains no further function."""
     atoms = {atom for c in conditions for atom in _injective_calls(c) if atom.free_symbols}
     plain = [a for a in atoms if a.free_symbols <= set(twins) and not _injective_calls(a.args[0])]
     return min(plain, key=str, default=None)

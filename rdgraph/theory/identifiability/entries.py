@@ -1,10 +1,10 @@
-"""One entry of f written out in single entries of the state, the coefficients and the mixing matrices.
+"""One entry of f in terms of single entries of the state, the coefficients and the mixing matrices.
 
-The graph is a tree in which every node collects from two kinds of neighbours, many of each kind, so that what it gives
-back to them vanishes: A collects a third from the first kind and two thirds from the second. Such trees are limits of
-undirected graphs with equal degrees, on which the symmetric, row and column normalisations agree; entries of all their
-nodes are free, and so are A@H, A@(A@H) and their nonlinear relatives at the root. What is read off here is therefore
-revealed by the right-hand sides on all graphs together.
+The graph is a tree in which every node collects from infinitely many neighbours of two kinds, so that the weights of
+the reverse edges vanish: A collects a third from the first kind, two thirds from the second. Such trees are limits of
+undirected graphs with equal degrees, on which the symmetric, row and column normalisations agree; the entries of all
+nodes are independent, and so are A@H, A@(A@H) and similar nonlinear terms at the root. What these entries determine is
+therefore determined by the right-hand sides on all graphs together.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from rdgraph.vocabulary.functions import FUNCTIONS
 
 # ---------------------------------------------------------------------- form
 
-#: Letters that are given with the state, beside fields and operators; all other letters are unknowns.
+#: Names that are given with the state, in addition to fields and operators; all others are unknowns.
 GIVEN = {"M", TIME_LETTER}
 
 
 def is_unknown(name: str, kind: Kind) -> bool:
-    """Whether a letter is a coefficient or a matrix whose value is asked for."""
+    """Whether a name is a coefficient or a matrix whose value is unknown."""
     return kind in COEFFICIENT_KINDS and name not in GIVEN
 
 
-#: Functions with a kink at zero: what they do to a*x depends on the sign of a.
+#: Functions with a kink at zero, whose value at a*x depends on the sign of a.
 KINKED = (*(record.sympy for record in FUNCTIONS.values() if record.pieces is not None), sp.sign, sp.Heaviside)
 
 
 @dataclass(frozen=True)
 class ExaminedForm:
-    """A normal form and its unknown letters, on a part of the admissible coefficients on which their signs are known.
+    """A normal form and its unknowns, on the admissible coefficients with known signs.
 
-    Matrices that only ever occur one after the other are one unknown, named like the product: `W@V`.
+    Matrices that occur only as one product are one unknown, named like the product: `W@V`.
     """
 
     system: System
@@ -68,14 +68,14 @@ class ExaminedForm:
         return tuple(r for r in relations if r != sp.true)
 
     def symbol(self, name: str) -> sp.Symbol:
-        """The symbol of an unknown in the expression; matrices stand there as plain letters of a word."""
+        """The symbol of an unknown in the expression; matrices are plain symbols of a word."""
         if self.kinds[name] is Kind.MATRIX:
             return sp.Symbol(name)
         return sp.Symbol(name, **{self.signs[name]: True}) if name in self.signs else self.system.algebra.symbols[name]
 
 
 def forms(system: System, expression: sp.Expr) -> tuple[ExaminedForm, ...]:
-    """A form of f (its normal form, say), once for every choice of those signs that decide what a kink does."""
+    """The forms of f for all choices of the signs that decide the side of a kink."""
     free = sorted(
         x.name
         for x in _inside_kinks(expression)
@@ -85,7 +85,7 @@ def forms(system: System, expression: sp.Expr) -> tuple[ExaminedForm, ...]:
 
 
 def whole(system: System, expression: sp.Expr) -> ExaminedForm:
-    """The form on all admissible coefficients at once, signs that decide about kinks left open."""
+    """The form on all admissible coefficients at once, for any signs."""
     return _form(system, expression, {})
 
 
@@ -104,7 +104,7 @@ def _form(system: System, expression: sp.Expr, signs: Mapping[str, str]) -> Exam
 
 
 def _merged(expression: sp.Expr, kinds: Mapping[str, Kind]) -> tuple[sp.Expr, dict[str, Kind]]:
-    """Neighbours in words of matrices that never occur apart, taken as one matrix."""
+    """The expression with one matrix for every pair of matrices that occurs only as a product, and the kinds."""
     words = {tuple(w.name for w in atom.word) for atom in expression.atoms(Mix)}
     pair = next((p for word in words for p in itertools.pairwise(word) if _inseparable(p, words)), None)
     known = dict(kinds)
@@ -138,14 +138,14 @@ ROOT: Node = ()
 #: A node without neighbours: A@1 is 0 there and 1 elsewhere.
 ALONE: Node = (-1,)
 
-#: Parts that a node collects from its two kinds of neighbours; below the depth there is one kind, to keep words short.
+#: Weights of the two kinds of neighbours; from this depth on there is only one kind, to limit the size.
 SHARES = (sp.Rational(1, 3), sp.Rational(2, 3))
 BRANCHING_DEPTH = 3
 
 
 @dataclass(frozen=True)
 class FieldEntries:
-    """The entries of f at the root of the tree, one per channel, and of its ancestors where nodes have coefficients.
+    """The entries of f at the root of the tree, one per channel, and at its ancestors where nodes have coefficients.
 
     `parameters` are the unknowns in them: a scalar is one, a channel coefficient one per channel (`b[0]`), a node
     coefficient one per node (`k[()]`), a matrix one per pair of channels (`W[0,1]`).
@@ -156,7 +156,7 @@ class FieldEntries:
 
     @cached_property
     def channels(self) -> int:
-        """Enough channels to separate scalars from coefficients that differ between channels."""
+        """The number of channels: enough to separate scalars from coefficients that differ between channels."""
         kinds = list(self.form.letters.values())
         if Kind.MATRIX in kinds:
             return 2
@@ -164,7 +164,7 @@ class FieldEntries:
 
     @cached_property
     def watched(self) -> Node:
-        """The node whose coefficients are asked for: as deep as f reaches, so that its neighbours see it too."""
+        """The node with the unknown coefficients: as deep as f reaches, so that its neighbours depend on it too."""
         if Kind.NODE not in self.form.letters.values():
             return ROOT
         return (0,) * min(reach(self.form.expression), BRANCHING_DEPTH)
@@ -184,9 +184,9 @@ class FieldEntries:
 
     @cached_property
     def is_affine(self) -> bool:
-        """Whether the values are affine in the parameters, as they are written: no slope depends on one.
+        """Whether the values are affine in the parameters: no slope depends on a parameter.
 
-        What f determines nearby it then determines everywhere.
+        Then f determines globally what it determines locally.
         """
         parameters = set(self.parameters)
         return all(not sp.diff(value, x).free_symbols & parameters for value in self.values for x in self.parameters)
@@ -198,7 +198,7 @@ class FieldEntries:
 
     @staticmethod
     def origin(symbol: sp.Basic) -> str:
-        """The letter a symbol stands for one entry of.
+        """The name of which a symbol is one entry.
 
         >>> FieldEntries.origin(sp.Symbol("W[0,1]"))
         'W'
@@ -206,7 +206,7 @@ class FieldEntries:
         return str(symbol).partition("[")[0]
 
     def parts(self, expression: sp.Expr) -> list[sp.Expr]:
-        """An expression in letters, entry by entry: alpha*W + b*I becomes alpha*W[0,0] + b[0], alpha*W[0,1], ..."""
+        """An expression in coefficients, entry by entry: alpha*W + b*I is alpha*W[0,0] + b[0], alpha*W[0,1], ..."""
         names = {x.name: x for x in expression.free_symbols}
         kinds = {Kind.MATRIX if n == "I" else self.form.letters[n] for n in names}
         rows = range(self.channels if Kind.MATRIX in kinds else 1)
@@ -266,7 +266,7 @@ class FieldEntries:
 
 
 def descendants(node: Node, steps: int) -> Mapping[Node, sp.Expr]:
-    """The nodes that A^steps collects from, with their shares."""
+    """The nodes from which A^steps collects, with their weights."""
     if node == ALONE and steps:
         return {}
     level: dict[Node, sp.Expr] = {node: sp.S.One}
@@ -277,15 +277,15 @@ def descendants(node: Node, steps: int) -> Mapping[Node, sp.Expr]:
 
 
 def reach(expression: sp.Expr) -> int:
-    """The number of steps from which f collects."""
+    """The largest number of steps over which f collects."""
     steps = len(expression.word) if isinstance(expression, Act) else 0
     return steps + max((reach(part) for part in expression.args if isinstance(part, sp.Expr)), default=0)
 
 
 # ---------------------------------------------------------------------- ranks
-# Ranks that are certain from below: pivots of Gaussian elimination that ball arithmetic tells from zero.
+# Proved lower bounds of ranks: pivots of Gaussian elimination that are nonzero in ball arithmetic.
 
-#: Bits of the balls; what is smaller than 2**-ZERO_BITS counts as a zero that was measured.
+#: Bits of the balls; values below 2**-ZERO_BITS count as measured zeros.
 BITS = 320
 ZERO_BITS = 160
 
@@ -293,7 +293,7 @@ Point = dict[sp.Basic, sp.Expr]
 
 
 def certain_rank(rows: Sequence[Sequence[Any]]) -> int:
-    """A lower bound of the rank of a matrix of balls: the number of pivots that differ from zero for certain.
+    """A lower bound of the rank of a matrix of balls: the number of pivots that are proved to be nonzero.
 
     >>> from flint import arb
     >>> third = arb(1) / 3
@@ -324,7 +324,7 @@ def _eliminated(row: list[Any], pivot: list[Any], column: int) -> list[Any]:
 
 
 def balls(rows: Sequence[Sequence[sp.Expr]], point: Point) -> list[list[Any]]:
-    """Enclosures of the rows of entries at a point; rows without finite real values there are left out."""
+    """Enclosures of the rows of entries at a point, without rows that have no finite real values there."""
     enclosed = []
     for row in rows:
         try:
@@ -335,9 +335,9 @@ def balls(rows: Sequence[Sequence[sp.Expr]], point: Point) -> list[list[Any]]:
 
 
 def admissible_points(form: ExaminedForm, parameters: Sequence[sp.Symbol], count: int) -> Iterator[Point]:
-    """Rational values of the parameters that the assumptions allow, drawn from a fixed seed.
+    """Rational values of the parameters that satisfy the assumptions, drawn with a fixed seed.
 
-    Parameters are entries of letters, such as b[0]; a relation between letters has to hold for every entry of them.
+    Parameters are entries of coefficients, such as b[0]; a relation has to hold for every entry.
     """
     generator = random.Random(0)
     for _ in range(200 * count):
@@ -357,7 +357,7 @@ def _value(parameter: sp.Symbol, generator: random.Random) -> sp.Rational:
 
 
 def _allowed(relation: sp.Basic, letters: dict[str, list[sp.Expr]], generator: random.Random) -> bool:
-    """Whether a relation holds; a letter without entries takes any value, since nothing depends on it."""
+    """Whether a relation holds; a coefficient without entries takes any value, since nothing depends on it."""
     entries = max((len(letters.get(x.name, [])) for x in relation.free_symbols), default=1)
     for k in range(max(entries, 1)):
         point = {
@@ -370,7 +370,7 @@ def _allowed(relation: sp.Basic, letters: dict[str, list[sp.Expr]], generator: r
 
 
 def sample_states(states: Sequence[sp.Symbol], count: int) -> Iterator[Point]:
-    """Rational states of both signs and several sizes, from a fixed seed; masks are 0 or 1."""
+    """Rational states of both signs and several sizes, drawn with a fixed seed; masks are 0 or 1."""
     generator = random.Random(1)
     for _ in range(count):
         scale = generator.choice((1, 1, 2, 4))

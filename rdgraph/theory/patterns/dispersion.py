@@ -21,7 +21,7 @@ from rdgraph.reals.budget import within_budget
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
 from rdgraph.theory.patterns.bands import Band
-from rdgraph.theory.patterns.joint_dispersion import JointDispersion, joint_dispersion
+from rdgraph.theory.patterns.joint_dispersion import JointDispersion, joint_dispersion, plain
 from rdgraph.theory.patterns.kinetics import Kinetics, system_kinetics
 from rdgraph.theory.patterns.linearisation import Bands, Linearisation
 from rdgraph.theory.patterns.mode_spectra import (
@@ -54,21 +54,21 @@ DIRECTED = "directed"
 MEANINGS = {
     STABLE: "every mode decays",
     MARGINAL: "no mode grows, and one decays by less than 1e-6 or not at all",
-    DIRECTED: "no mode of a real lam grows; modes of this directed graph, whose lam are complex, do",
+    DIRECTED: "no mode with a real lam grows, but modes of this directed graph with complex lam do",
     TURING: "decays without transport and where all nodes agree; a stationary band grows",
     WAVE: "decays without transport and where all nodes agree; an oscillating band grows",
     TURING_WAVE: "decays where all nodes agree; a stationary and an oscillating band grow",
     HOPF: "an even number of eigenvalues grows where all nodes agree: oscillations at onset",
-    TURING_HOPF: "oscillates with growing amplitude where all nodes agree, and a stationary mode grows beside it",
+    TURING_HOPF: "oscillates with growing amplitude where all nodes agree; a stationary mode grows as well",
     UNSTABLE: "an odd number of eigenvalues grows where all nodes agree",
     LONG_WAVE: "the constant mode neither grows nor decays, and a band next to lam = 0 grows",
-    Status.UNDECIDED: "enclosures do not tell the growth from zero",
+    Status.UNDECIDED: "enclosures of the growth contain zero",
     ANTI: "decays where all nodes agree; transport alone makes modes grow",
 }
 
-#: An imaginary part below this part of an eigenvalue is rounding.
+#: Imaginary parts below this fraction of the eigenvalue count as rounding.
 TOLERANCE = 1e-9
-#: What decays faster than this decays.
+#: Modes that decay at least this fast count as decaying.
 MARGIN = sp.Rational(1, 10**6)
 
 
@@ -84,8 +84,8 @@ class Modes(NamedTuple):
 class Dispersion(Answer):
     """The dispersion relation at one steady state, with numbers as coefficients.
 
-    `unstable` are the intervals of lam in [0, to] where a mode grows. With the spectrum of a graph, `modes` are its
-    own. `state` is None where the system is linear: all states have the same relation.
+    `unstable` are the intervals of lam in [0, to] where a mode grows. With the spectrum of a graph, `modes` are the
+    modes of that graph. `state` is None where the system is linear: all states have the same relation.
     """
 
     fields: tuple[str, ...]
@@ -93,7 +93,7 @@ class Dispersion(Answer):
     transport: Linearisation
     state: SteadyState | None
     to: sp.Expr
-    found: Bands
+    growing: Bands
     assumes: str
     spectrum: ModeSpectrum | None = None
 
@@ -104,7 +104,7 @@ class Dispersion(Answer):
 
     @property
     def status(self) -> Status:
-        """proved, bounded where growing bands are enclosed, measured where modes of a directed graph decide."""
+        """proved; bounded where growing bands are enclosed; measured where modes of a directed graph decide."""
         if self.kind == Status.UNDECIDED:
             return Status.UNDECIDED
         if self.kind == DIRECTED:
@@ -113,18 +113,18 @@ class Dispersion(Answer):
 
     @property
     def reason(self) -> str:
-        """The meaning of the kind of instability in words."""
+        """The meaning of the kind of instability."""
         return MEANINGS[self.kind]
 
     @property
     def unstable(self) -> tuple[Band, ...]:
         """The intervals of lam in [0, to] on which a mode grows."""
-        return self.found.bands
+        return self.growing.bands
 
     @property
     def how(self) -> str:
         """How these are known: exact, or enclosed by interval arithmetic."""
-        return self.found.how
+        return self.growing.how
 
     @property
     def symbol(self) -> sp.ImmutableMatrix:
@@ -133,11 +133,11 @@ class Dispersion(Answer):
 
     def growth(self, eigenvalue: Any) -> Any:
         """The largest real part of the eigenvalues of P at lam, a number or an array, real or complex."""
-        return _plain(self.linearisation.eigenvalues(eigenvalue)[..., 0].real)
+        return plain(self.linearisation.eigenvalues(eigenvalue)[..., 0].real)
 
     def frequency(self, eigenvalue: Any) -> Any:
         """The imaginary part of the eigenvalue that grows fastest, as a frequency >= 0 in radians per time."""
-        return _plain(np.abs(self.linearisation.eigenvalues(eigenvalue)[..., 0].imag))
+        return plain(np.abs(self.linearisation.eigenvalues(eigenvalue)[..., 0].imag))
 
     @cached_property
     def fastest(self) -> Fastest | None:
@@ -148,8 +148,8 @@ class Dispersion(Answer):
     def bound(self) -> RangeBound | None:
         """The largest growth for complex lam in a box around the numerical range of a directed L.
 
-        None where no directed matrix was given, and where time ran out. It bounds the growth of the graph from above,
-        and unlike eigenvalues it changes little where L is changed a little.
+        None without a directed matrix, and where time ran out. It bounds the growth on the graph from above, and unlike
+        eigenvalues it is robust to small changes of L.
         """
         if self.spectrum is None or self.spectrum.matrix is None or self.spectrum.is_symmetric:
             return None
@@ -163,9 +163,9 @@ class Dispersion(Answer):
 
     @cached_property
     def kind(self) -> str:
-        """What becomes of the steady state, in one of the words of `MEANINGS`.
+        """The kind of instability of the steady state, in one of the words of `MEANINGS`.
 
-        It is about all real lam of the range; of a directed graph that was given, its own modes count too.
+        It is for all real lam of the range; for a given directed graph the complex modes count too.
         """
         kind = self._kind_of_decay() if self.outcome == STABLE else self.outcome
         is_complex = self.spectrum is not None and not self.spectrum.is_real
@@ -173,11 +173,11 @@ class Dispersion(Answer):
 
     @cached_property
     def outcome(self) -> str:
-        """What becomes of real modes, where those that do not grow count as decaying: the sides of a threshold."""
+        """The kind of instability for real modes, where modes that do not grow count as decaying."""
         at_zero = self.sign_at_zero
         if at_zero == 1:
             return self._kind_beyond_zero()
-        if at_zero is None or (not self.unstable and not self.found.is_sure):
+        if at_zero is None or (not self.unstable and not self.growing.is_sure):
             return Status.UNDECIDED
         if not self.unstable:
             return STABLE if at_zero == -1 else MARGINAL
@@ -190,12 +190,12 @@ class Dispersion(Answer):
         return TURING_WAVE if len(oscillates) == 2 else WAVE if True in oscillates else TURING
 
     def _kind_of_decay(self) -> str:
-        """Whether all that does not grow decays, by some margin."""
+        """stable if all modes decay by some margin, else marginal."""
         slow = self.linearisation.shifted(-MARGIN).bands(self.to)
         return MARGINAL if slow.bands else STABLE if slow.is_sure else Status.UNDECIDED
 
     def _kind_beyond_zero(self) -> str:
-        """Whether an even or an odd number of eigenvalues grows at lam = 0, and an odd one elsewhere."""
+        """The kind if the constant mode grows: by the parity of its growing eigenvalues, and by stationary bands."""
         parity = self.linearisation.parity_at(sp.S.Zero)
         leading = self.linearisation.eigenvalues(0.0)[0]
         turns = abs(leading.imag) > TOLERANCE * abs(leading)
@@ -209,9 +209,9 @@ class Dispersion(Answer):
 
     @cached_property
     def modes(self) -> Modes:
-        """The modes of the operator that was given.
+        """The modes of the given operator.
 
-        Raises InvalidArgument where none was.
+        Raises InvalidArgument where there is none.
         """
         if self.spectrum is None:
             raise InvalidArgument("expected a dispersion relation of a graph, got none; give operator=...")
@@ -221,7 +221,7 @@ class Dispersion(Answer):
     def plot(self, *others: Dispersion) -> Figure:
         """A matplotlib figure: growth and frequency over lam, growing bands shaded, the modes of a graph as rings.
 
-        Other relations, such as those at the other steady states, are drawn beside it. `figure.savefig` writes it.
+        Other relations, such as those at the other steady states, are drawn next to it. `figure.savefig` writes it.
         """
         return dispersion_figure([self, *others])
 
@@ -268,10 +268,6 @@ class Dispersion(Answer):
 _or_none = within_budget(lambda problem: None)
 
 
-def _plain(values: np.ndarray) -> Any:
-    return values if np.ndim(values) else float(values)
-
-
 def _union(bands: tuple[Band, ...]) -> str:
     return " and ".join(map(str, bands)) or "none"
 
@@ -288,26 +284,26 @@ def dispersion(
     operators: Mapping[str, Any] | None = None,
     norms: Mapping[str, Any] | None = None,
 ) -> Dispersion | JointDispersion:
-    """The dispersion relation of a system at a steady state that is the same in all nodes.
+    """The dispersion relation of a system at a steady state that is equal in all nodes.
 
-    Operators beside A have a relation of their own: the matrix P(lam, B) is exact at joint eigenvalues where they
-    commute, a bound of the growth holds where they do not, and on a graph the generator itself is asked.
+    With operators in addition to A the matrix P(lam, B) is exact at joint eigenvalues where they commute; where they do
+    not, the growth is bounded, and on a graph it is that of the generator.
 
     Args:
         system: one or several fields; white noise is left out.
-        values: a number for every coefficient; decimals are taken as written.
-        state: which of `steady_states(system, values)`, or the values of the fields. Of no meaning if it is linear.
+        values: a number for every coefficient; decimals are taken as exact.
+        state: which of `steady_states(system, values)`, or the values of the fields. Ignored for linear systems.
         operator: an `Operator`, a matrix L or its eigenvalues, for the modes of one graph.
         to: the end of the range of lam, 2 for normalised operators; with L = D - A twice the largest degree holds all.
-        operators: matrices of the operators beside A, by letter, on the graph of `operator`.
+        operators: matrices of the further operators, by letter, on the graph of `operator`.
         norms: bounds of their norms, by letter, for a bound of the growth without a graph.
 
     Returns:
-        The matrix P(lam), its growth and frequency, the lam that grow, and what kind of instability that is; a
-        `JointDispersion` where there are operators beside A.
+        The matrix P(lam), its growth and frequency, the growing lam, and the kind of instability; a `JointDispersion`
+        for systems with operators in addition to A.
 
     Raises:
-        InvalidArgument: values are missing or no numbers, or there is no such state.
+        InvalidArgument: values are missing or not numbers, or there is no such state.
         NotApplicable: there is no constant steady state, or no linearisation at it.
         Undecided: time ran out.
 
@@ -323,7 +319,7 @@ def dispersion(
         return joint_dispersion(system, values, state, operator, operators, norms, _end(to))
     if operators or norms:
         raise InvalidArgument(
-            f"expected no operators beside A, got {', '.join({**(operators or {}), **(norms or {})})}"
+            f"{system.text} has no operators but A; drop {', '.join({**(operators or {}), **(norms or {})})}"
         )
     kinetics = system_kinetics(system).at(values)
     check_degrees(kinetics, operator)
@@ -337,15 +333,13 @@ def dispersion_of(
     spectrum: ModeSpectrum | None = None,
     to: Any = END,
 ) -> Dispersion:
-    """The dispersion relation of a kinetics with numbers as coefficients."""
+    """The dispersion relation of kinetics with numbers as coefficients."""
     end = _end(to)
     steady = _steady(kinetics, state)
     assumes = kinetics.modes_assume if steady is None else steady.assumes
     needs_constants = assumes == kinetics.assumes and assumes != kinetics.modes_assume
     if spectrum is not None and spectrum.keeps_constants is False and needs_constants:
-        raise NotApplicable(
-            f"constant states are not kept by this operator, whose L@1 differs from 0; expected {assumes}"
-        )
+        raise NotApplicable(f"this operator does not keep states constant, since L@1 is not 0; expected {assumes}")
     whole = Linearisation.at(kinetics, steady)
     moved = sp.ImmutableMatrix((whole.matrix - whole.matrix.subs(lam, 0)).applyfunc(lambda x: sp.cancel(x / lam)))
     transport = Linearisation(moved, steady)
@@ -372,7 +366,7 @@ def _steady(kinetics: Kinetics, state: int | Mapping[str, Any] | SteadyState) ->
 POINTS = 401
 #: Blue, vermilion, green and grey of Okabe and Ito's palette.
 CURVE, BAND, MODE, OTHER = "#0072B2", "#D55E00", "#009E73", "0.6"
-#: How far beyond the last band an endless range is drawn, and how far without any.
+#: How far an unbounded range is drawn, as a multiple of the last band, and how far without bands.
 BEYOND, WITHOUT_BANDS = 1.5, 2.0
 #: The margin around what is drawn, as a part of its size.
 EDGE = 0.02
@@ -432,14 +426,14 @@ def _draw(above: Axes, below: Axes, relation: Dispersion) -> None:
 
 
 def _frequency_range(relations: Sequence[Dispersion]) -> tuple[float, float]:
-    """From a little below zero to a little above the largest frequency; to 1 where nothing oscillates."""
+    """The range from just below zero to just above the largest frequency, or to 1 where nothing oscillates."""
     largest = max(float(row["frequency"]) for row in dispersion_curves(relations))
     top = largest if largest > TOLERANCE else 1.0
     return -2 * EDGE * top, (1 + 4 * EDGE) * top
 
 
 def drawn_end(relation: Dispersion) -> float:
-    """The largest lam that is drawn: all modes of a graph, and the range, if it ends."""
+    """The largest lam that is drawn, which includes all modes of a graph and a bounded range."""
     largest = 0.0 if relation.spectrum is None else relation.spectrum.largest
     if relation.to.is_finite:
         return max(float(relation.to), largest)
@@ -455,7 +449,7 @@ def _title(relation: Dispersion) -> str:
 
 
 def dispersion_curves(relations: Sequence[Dispersion]) -> list[dict[str, Any]]:
-    """The numbers of the picture: one row for each lam of the curves, and for each mode of a graph."""
+    """The numbers of the figure: one row for each lam of the curves and for each mode of a graph."""
     rows = []
     for index, relation in enumerate(relations):
         curve = np.linspace(0.0, drawn_end(relation), POINTS)

@@ -1,9 +1,9 @@
-"""What becomes of small deviations from a constant state of one field: the largest of P(lam) over lam in [0, 2].
+"""The fate of small deviations from a constant state of one field: the largest P(lam) over lam in [0, 2].
 
-At a kink there is no linearisation, but a slope on either side. Constant states follow one of the two, so that a state
-is left where either is positive. Where the kink is in a function of single entries, f = p(L) H + r(H), every node has
-one of the two slopes: on undirected graphs, where L is self-adjoint in a weighted product, deviations decay if the
-largest of p plus the larger slope is negative.
+At a kink there is no linearisation, but a slope on either side. Constant deviations follow one of the two, so that a
+state is unstable where either is positive. Where the kink is in a function of single entries, f = p(L) H + r(H), every
+node has one of the two slopes: on undirected graphs, where L is self-adjoint in a weighted product, deviations decay if
+the largest of p plus the larger slope is negative.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rdgraph.theory.patterns.states import CERTIFIED, SteadyState
 STABLE, UNSTABLE, MARGINAL, UNDECIDED = "stable", "unstable", "marginal", "stability undecided"
 SOME_MODES = "unstable for some lam"
 
-#: The end of the spectrum of normalised operators, and seconds of one state.
+#: The end of the spectrum of normalised operators, and seconds for one state.
 END = sp.Integer(2)
 SECONDS = 1.0
 
@@ -37,12 +37,12 @@ def stability(kinetics: Kinetics, state: SteadyState, attracts: bool | None = No
     Args:
         kinetics: of one field.
         state: at which its rate vanishes.
-        attracts: whether constant states beside it move towards it, where that is known.
+        attracts: whether neighbouring constant states move towards it, if known.
 
     Returns:
         stable (every mode with lam in [0, 2] decays), unstable (the constant mode grows, or moves away), unstable for
         some lam, marginal (none grows, one does not decay at first order), or a condition on the coefficients. At a
-        kink of the rate stable and marginal are said of undirected graphs.
+        kink of the rate, stable and marginal hold on undirected graphs.
     """
     if len(kinetics.fields) != 1 or state.free or len(kinetics.mode_letters) != 1:
         return ""
@@ -73,7 +73,7 @@ def _fate(kinetics: Kinetics, state: SteadyState) -> str:
     worst = [_worst(rate, domain) for rate in (both.below, both.above)]
     at_zero = [rate.subs(lam, 0) for rate in (both.below, both.above)]
     if any(sp.expand(a - b) != 0 for a, b in zip(worst, at_zero, strict=True)):
-        return UNDECIDED  # a mode that is not constant has both slopes at once
+        return UNDECIDED  # other modes have both slopes at once
     return _in_words(sp.Max(*worst), domain)
 
 
@@ -112,7 +112,7 @@ def _worst(rate: sp.Expr, domain: Domain) -> sp.Expr:
 
 
 def _in_words(worst: sp.Expr, domain: Domain) -> str:
-    """What the largest growth over lam says."""
+    """The stability that follows from the largest growth over lam, as text."""
     if is_above(sp.S.Zero, worst, domain):
         return STABLE
     if is_above(worst, sp.S.Zero, domain):
@@ -127,7 +127,7 @@ def _in_words(worst: sp.Expr, domain: Domain) -> str:
 
 
 def _strictly(worst: sp.Expr, relation: str, domain: Domain) -> str:
-    """worst < 0 or worst > 0 in words; a root in front of it is positive where what it is taken of is."""
+    """worst < 0 or worst > 0 as text, where a root as factor becomes the condition that its radicand is positive."""
     factors = sp.Mul.make_args(worst)
     roots = [f.base for f in factors if f.is_Pow and f.exp.is_Rational and f.exp.q == 2 and f.exp.is_positive]
     if not roots:

@@ -128,7 +128,7 @@ class RectangleFaces:
     def values(
         self, expression: sp.Expr, bounds: Bounds, on_face: Mapping[sp.Basic, sp.Expr] = NOWHERE
     ) -> Iterator[tuple[sp.Expr, Facts]]:
-        """An expression at one node for all that operators can collect, with what holds of the symbols in it.
+        """An expression at one node for every value of the calls, with the conditions on the symbols in it.
 
         Where it is affine in what a call collects, the ends of the range suffice, and of two ends the one at which the
         expression is smallest: what is >= 0 in all these cases is never negative.

@@ -224,7 +224,7 @@ def _of_positive_states(faces: RectangleFaces, cone: dict[str, tuple[sp.Expr, sp
     domain = faces.domain.where(*faces.starting(cone, sp.Tuple(*faces.speeds.speeds.values())))
     for name in cone:
         for value, facts in faces.values(faces.speeds.speeds[name], cone):
-            rest = _beside_itself(sp.expand(value), State(name)).xreplace(positive)
+            rest = _without_multiples_of(sp.expand(value), State(name)).xreplace(positive)
             inside = domain.where(*(c.xreplace(positive) for c in facts))
             smooth = not has_gap(rest) and is_defined(rest, inside, smooth=True)
             if not smooth or inside.proves(sp.Ge(rest, 0, evaluate=False)) is not True:
@@ -236,7 +236,7 @@ def _of_positive_states(faces: RectangleFaces, cone: dict[str, tuple[sp.Expr, sp
     return Positivity(True, note, is_closed=False)
 
 
-def _beside_itself(speed: sp.Expr, state: State) -> sp.Expr:
+def _without_multiples_of(speed: sp.Expr, state: State) -> sp.Expr:
     """A speed without its terms c*u, u the field itself and c independent of all states."""
     terms = []
     for term in sp.Add.make_args(speed):
@@ -256,12 +256,12 @@ def _beside_itself(speed: sp.Expr, state: State) -> sp.Expr:
 FACE_SECONDS = 0.8
 
 
-def found_rectangle(faces: RectangleFaces, lower: sp.Expr) -> Bounds | None:
+def search_rectangle(faces: RectangleFaces, lower: sp.Expr) -> Bounds | None:
     """The smallest invariant rectangle that was found; `lower` is 0 where densities stay non-negative, else -oo."""
     fields = faces.speeds.system.fields
     for side in dict.fromkeys((lower if lower == 0 else -R, -R)):
         common = dict.fromkeys(fields, (side, R))
-        if _is_kept(faces, common):
+        if _is_invariant(faces, common):
             return common
     if lower == 0:
         bounds: dict[str, Interval] = dict.fromkeys(fields, (sp.S.Zero, sp.oo))
@@ -279,7 +279,7 @@ def found_rectangle(faces: RectangleFaces, lower: sp.Expr) -> Bounds | None:
     return _damped(faces)
 
 
-def _is_kept(faces: RectangleFaces, bounds: Bounds) -> bool:
+def _is_invariant(faces: RectangleFaces, bounds: Bounds) -> bool:
     try:
         return limited(min(FACE_SECONDS, remaining()), faces.keep, bounds)
     except Undecided:
@@ -327,7 +327,7 @@ def _damped(faces: RectangleFaces) -> Bounds | None:
     tidy = {name: (-sp.factor(end), sp.factor(end)) for name, (_, end) in bounds.items()}
     lemmas = tuple(sp.Ge(end, 0, evaluate=False) for _, end in tidy.values())  # which the solver does not see by itself
     known = replace(faces, given=lemmas) if all(map(faces.domain.proves, lemmas)) else faces
-    return tidy if _is_kept(known, tidy) else None
+    return tidy if _is_invariant(known, tidy) else None
 
 
 def _outward(faces: RectangleFaces, name: str, sizes: dict[str, sp.Symbol]) -> sp.Expr | None:
@@ -345,7 +345,7 @@ def _outward(faces: RectangleFaces, name: str, sizes: dict[str, sp.Symbol]) -> s
         if set(present) == {state} and present[state] % 2 == 1:
             total += c * sizes[name] ** present[state]
             continue
-        if sign is NEGATIVE and len(present) == 1 and _is_own_laplacian(letters.get(next(iter(present))), state):
+        if sign is NEGATIVE and len(present) == 1 and _is_laplacian_of(letters.get(next(iter(present))), state):
             continue  # D - A points inwards where its field is largest
         size = c if sign is POSITIVE else -c if sign is NEGATIVE else sp.Abs(c)
         for x, k in present.items():
@@ -357,7 +357,7 @@ def _outward(faces: RectangleFaces, name: str, sizes: dict[str, sp.Symbol]) -> s
     return sp.expand(total)
 
 
-def _is_own_laplacian(call: Call | None, state: State) -> bool:
+def _is_laplacian_of(call: Call | None, state: State) -> bool:
     return call is not None and call.word == ("L",) and call.inner == state
 
 
@@ -566,7 +566,7 @@ def _sought(system: System, speeds: NodeSpeeds, collecting: Collecting, densitie
     lower = sp.S.Zero if densities.value and densities.is_closed else -sp.oo
     faces = RectangleFaces(speeds, collecting)
     try:
-        bounds = limited(SEARCH_SECONDS, found_rectangle, faces, lower)
+        bounds = limited(SEARCH_SECONDS, search_rectangle, faces, lower)
     except Undecided:
         bounds = None
     if bounds is not None and (lower == 0 or any(b != sp.oo for _, b in bounds.values())):

@@ -25,22 +25,22 @@ from rdgraph.theory.several_fields.magnitudes import Magnitudes
 from rdgraph.theory.several_fields.node_speeds import normal_forms, row_size, starts_of, states_of
 from rdgraph.vocabulary.normalisations import find_normalisation
 
-# ---------------------------------------------------------------------- own terms
+# ---------------------------------------------------------------------- linear terms
 # The linear terms of every field in itself, which are scalars or channels times A^k or L^k of it, and the rest.
 
 Word = tuple[str, ...]
 
 
-def own_terms(system: System, normalisation: str, name: str) -> tuple[list[tuple[sp.Expr, Word]], sp.Expr]:
+def linear_terms(system: System, normalisation: str, name: str) -> tuple[list[tuple[sp.Expr, Word]], sp.Expr]:
     """The coefficients and words of the linear terms of a field in itself, and the sum of all other terms.
 
     >>> from rdgraph.systems.parser import parse
-    >>> own_terms(parse("u' = u*v - 3*u + 2*A@u; v' = -v"), "row", "u")[0]
+    >>> linear_terms(parse("u' = u*v - 3*u + 2*A@u; v' = -v"), "row", "u")[0]
     [(-3, ()), (2, ('A',))]
     """
     linear, rest = [], []
     for term in sp.Add.make_args(normal_forms(system, normalisation)[name]):
-        factor_and_word = _own(term, State(name), system)
+        factor_and_word = _linear_term(term, State(name), system)
         if factor_and_word is None:
             rest.append(term)
         else:
@@ -48,7 +48,7 @@ def own_terms(system: System, normalisation: str, name: str) -> tuple[list[tuple
     return sorted(linear, key=lambda pair: (len(pair[1]), pair[1], str(pair[0]))), sp.Add(*rest)
 
 
-def _own(term: sp.Expr, state: State, system: System) -> tuple[sp.Expr, Word] | None:
+def _linear_term(term: sp.Expr, state: State, system: System) -> tuple[sp.Expr, Word] | None:
     pieces = sp.Mul.make_args(term)
     cores = [x for x in pieces if x.has(State, Act, Mix)]
     if len(cores) != 1 or any(x.has(TIME) for x in pieces):
@@ -66,11 +66,13 @@ def _own(term: sp.Expr, state: State, system: System) -> tuple[sp.Expr, Word] | 
     return None
 
 
-def own_rate(system: System, normalisation: str) -> sp.Expr:
+def linear_rate(system: System, normalisation: str) -> sp.Expr:
     """A bound of the linear rates: the largest sum of |coefficient| times the row sum of its word."""
     record = find_normalisation(normalisation)
     totals = [
-        sp.Add(*(sp.Abs(c) * row_size(word, system, record) for c, word in own_terms(system, normalisation, name)[0]))
+        sp.Add(
+            *(sp.Abs(c) * row_size(word, system, record) for c, word in linear_terms(system, normalisation, name)[0])
+        )
         for name in system.fields
     ]
     return sp.Max(*totals)
@@ -125,14 +127,14 @@ def slope_sum(
 class _Row:
     """The slopes of one field: polynomials with weights, and a bound of the terms that are not polynomials.
 
-    `variables` maps the symbols in the slopes to their largest modulus. `own` is the slope in the node's entry of the
-    field, where it counts with its sign. Coefficients that change with time or differ between the entries of a row
-    enter with their largest modulus.
+    `variables` maps the symbols in the slopes to their largest modulus. `signed_slope` is the slope in the node's entry
+    of the field, where it counts with its sign. Coefficients that change with time or differ between the entries of a
+    row enter with their largest modulus.
     """
 
     domain: Domain
     polynomials: tuple[tuple[sp.Expr, sp.Expr], ...]
-    own: sp.Expr | None
+    signed_slope: sp.Expr | None
     variables: Mapping[sp.Symbol, sp.Expr]
     rest: sp.Expr
     measure: Magnitudes
@@ -144,7 +146,7 @@ class _Row:
     ) -> _Row:
         record = find_normalisation(normalisation)
         measure = Magnitudes(system, record, is_local)
-        whole, rest = normal_forms(system, normalisation)[name], own_terms(system, normalisation, name)[1]
+        whole, rest = normal_forms(system, normalisation)[name], linear_terms(system, normalisation, name)[1]
         normal, states = rest if is_rest else whole, list(states_of(system).values())
         calls = {
             atom: sp.Dummy(f"x{i}", real=True)
@@ -180,7 +182,7 @@ class _Row:
         """The supremum of the row, or a bound of it."""
         crude = self._crude()
         if crude.has(sp.oo):
-            return SlopeSum(sp.oo, self.own is None and self._is_unbounded())
+            return SlopeSum(sp.oo, self.signed_slope is None and self._is_unbounded())
         if not is_sharp:
             return SlopeSum(crude, False)
         if self._is_unsteady(self._all()):
@@ -194,12 +196,12 @@ class _Row:
             return SlopeSum(self._resolved(crude), False)
 
     def _all(self) -> sp.Expr:
-        return sp.Tuple(*(slope for _, slope in self.polynomials), self.own or sp.S.Zero)
+        return sp.Tuple(*(slope for _, slope in self.polynomials), self.signed_slope or sp.S.Zero)
 
     def _signed(self) -> list[tuple[sp.Expr, sp.Expr, tuple[int, ...]]]:
         """Weights and slopes, with the signs with which each may count."""
         signed: list[tuple[sp.Expr, sp.Expr, tuple[int, ...]]] = [(w, g, (1, -1)) for w, g in self.polynomials]
-        return signed if self.own is None else [*signed, (sp.S.One, self.own, (1,))]
+        return signed if self.signed_slope is None else [*signed, (sp.S.One, self.signed_slope, (1,))]
 
     # ------------------------------------------------------------------ term by term
     def _crude(self) -> sp.Expr:
@@ -281,14 +283,14 @@ class _Row:
     ) -> bool:
         if len(row) == 1 and len(signs) == 2:
             return True
-        signs_found = set()
+        present = set()
         for sign, monomial in row:
             if sign is ZERO or (monomial == 1 and signs == (1,)):
                 continue
             if sign not in (POSITIVE, NEGATIVE):
                 return False
-            signs_found.add((1 if sign is POSITIVE else -1) * int(monomial.xreplace(dict(at))))
-        return signs_found <= {1} if signs == (1,) else len(signs_found) <= 1
+            present.add((1 if sign is POSITIVE else -1) * int(monomial.xreplace(dict(at))))
+        return present <= {1} if signs == (1,) else len(present) <= 1
 
     # ------------------------------------------------------------------ corners and critical points
     def _searched(self) -> sp.Expr:

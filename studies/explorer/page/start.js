@@ -51,8 +51,9 @@ function listen() {
     view.phaseKey = "";
     refresh();
   });
-  addEventListener("hashchange", () => {
-    if (location.hash !== view.ownHash) openView(location.hash);
+  addEventListener("hashchange", (event) => {
+    const {hash} = new URL(event.newURL);
+    if (hash !== view.ownHash) openView(hash);
   });
 }
 

@@ -71,7 +71,7 @@ def check_alone(trials: list[Trial], tolerance: float = TOLERANCE, dtype: torch.
         torch.testing.assert_close(history[:, k], alone.outcome().history[:, 0], rtol=tolerance, atol=tolerance)
         assert int(together.outcome().best_epoch[k]) == int(alone.outcome().best_epoch[0])
         for name, part in alone.parts.items():
-            own = together.model.equation_part(name, together.parts[name].detach(), k)
+            own = together.model.member_part(name, together.parts[name].detach(), k)
             assert own.shape == part.shape, name
             torch.testing.assert_close(own, part.detach(), rtol=20 * tolerance, atol=20 * tolerance)
     return together

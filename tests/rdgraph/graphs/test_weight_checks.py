@@ -1,4 +1,4 @@
-"""What is said of weights is true: verified where they come from outside, forgotten where they are changed in place."""
+"""Declared properties of weights hold: verified for given weights, dropped when weights change in place."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -18,11 +19,12 @@ from rdgraph.answers import Answer, AnswersByName, Status
 from rdgraph.errors import Undecided
 from rdgraph.reals import judge, second_engine
 from rdgraph.reals.basis import ALONE, BOTH, EVALUATED, Watch, record_engines, watched
-from rdgraph.reals.budget import limited, within_budget
+from rdgraph.reals.budget import attempt, within_budget
 from rdgraph.reals.contradictions import FOLDER, FOLDER_VARIABLE
 from rdgraph.reals.judge import Possibility, possible, remembered
 from rdgraph.reals.second_engine import Consultation, Opinion
 from tests.paths import ROOT
+from tests.rdgraph.reals.confirmations import write_section
 
 X, Y = sp.symbols("x y", real=True)
 A = sp.Symbol("a", positive=True)
@@ -103,7 +105,7 @@ def test_an_interrupt_while_waiting(process: Any) -> None:
 def test_limits_of_time_leave_no_exchange_half_done(process: Any) -> None:
     for number in range(30):
         try:
-            limited(0.002, lambda: [ask(FALSE, 1000 + k) for k in range(40)])
+            attempt(0.002, lambda: [ask(FALSE, 1000 + k) for k in range(40)])
         except Undecided:
             assert ask(TRUE, 2000 + number) is Opinion.SAT
 
@@ -120,6 +122,7 @@ def test_threads_share_the_process(process: Any) -> None:
 
 
 PROGRAM = """
+import json
 import os
 from rdgraph.reals.second_engine import Consultation, _processes
 def ask(k):
@@ -226,3 +229,21 @@ def test_answers_say_who_decided_also_when_they_are_remembered() -> None:
     with watched() as basis:
         question(206)
     assert dict(basis.engines) == {BOTH: 1}
+
+
+def test_the_measured_section_is_replaced(tmp_path: Path) -> None:
+    """The page says what the file of numbers says, once, however often it is measured."""
+    numbers, page = tmp_path / "trust.json", tmp_path / "trust.md"
+    numbers.write_text('{"systems": 3}', encoding="utf-8")
+    page.write_text("# Trust\n\n## Earlier rounds\n\ntext\n", encoding="utf-8")
+    for confirmed in (7, 8):
+        measured = {
+            "command": "again", "cvc5": "1", "seconds": 1.0, "claims": {"proofs": 5, "confirmed": 5},
+            "systems": {"count": 2, "proofs": 10, "confirmed": confirmed}, "contradictions": 0,
+        }  # fmt: skip
+        write_section(measured, numbers, page)
+    assert json.loads(numbers.read_text(encoding="utf-8")) == {"systems": 3, "engines": measured}
+    text = page.read_text(encoding="utf-8")
+    assert text.count("## A second engine") == 1
+    assert "8 of 10" in text
+    assert text.endswith("## Earlier rounds\n\ntext\n")

@@ -33,7 +33,7 @@ def test_words_by_hand(text: str, words: dict[str, str]) -> None:
 @settings(max_examples=examples(40), deadline=None)
 @given(field_systems(linear=False))
 def test_every_letter_that_acts_is_named(system: System) -> None:
-    """Independent: the letters of a normal form are those that its words name."""
+    """Independent: the words name exactly the states in the normal form."""
     try:
         words = coupling_words(system)
     except NotApplicable:

@@ -1,4 +1,4 @@
-"""Letters for coefficients: all but those of answers, d where it is unambiguous; symmetric matrices."""
+"""Names for coefficients: all but those of answers, d where it is unambiguous; symmetric matrices."""
 
 from __future__ import annotations
 

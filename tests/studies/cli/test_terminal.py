@@ -182,7 +182,7 @@ def test_all_answers_have_headings_and_the_latex_comes_last() -> None:
 def test_a_note_is_printed_once() -> None:
     """BS has one note for both normalisations, and for Euler and RK4."""
     rows = {heading: (text, note) for heading, text, note in analyse("BS").rows}
-    assert rows["step limit, Euler"][1].count("whatever the step") == 1
+    assert rows["step limit, Euler"][1].count("grows at rate") == 1
     assert HEADINGS["step_limit_euler"] in rows["step limit, RK4"][1]
     assert rows["step limit, RK4"][0] == "2.785/(2*(alpha + beta))"
 

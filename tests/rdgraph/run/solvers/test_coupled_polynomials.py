@@ -70,7 +70,7 @@ def test_the_polynomial_has_gradients_in_everything() -> None:
     assert torch.autograd.gradgradcheck(final, (alpha, gamma, time, H0, weights))
 
 
-def test_members_of_several_fields_have_schedules_of_their_own() -> None:
+def test_members_of_several_fields_have_different_schedules() -> None:
     operator = Graph.from_dense(random_matrix(np.random.default_rng(1))).operator("row", dtype=DOUBLE)
     text = "u' = -alpha*L@u + beta*v + gamma*A@u0; v' = -u - L@v + v0"
     alpha, time = torch.tensor([0.2, 0.9, 3.0], dtype=DOUBLE), torch.tensor([1.0, 1.3, 0.5], dtype=DOUBLE)
@@ -83,7 +83,7 @@ def test_members_of_several_fields_have_schedules_of_their_own() -> None:
         assert torch.allclose(together[k], LinearFlow(schedule, 20)(alone, H0[k], time[k]), rtol=1e-11, atol=1e-11)
 
 
-def test_members_of_a_batch_have_polynomials_of_their_own() -> None:
+def test_members_of_a_batch_have_different_polynomials() -> None:
     operator = Graph.from_dense(random_matrix(np.random.default_rng(1))).operator("symmetric", dtype=DOUBLE)
     alpha, time = torch.tensor([0.2, 3.0], dtype=DOUBLE), torch.tensor([1.0, 0.5], dtype=DOUBLE)
     field = lower(WAVE, operator, {"alpha": alpha, "gamma": 0.4}, batch=(2,))

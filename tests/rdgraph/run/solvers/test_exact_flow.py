@@ -20,9 +20,9 @@ from rdgraph.graphs.graph import Graph
 from rdgraph.graphs.operator import Operator
 from rdgraph.run.lowering.vector_field import VectorField, lower
 from rdgraph.run.solvers.linear_part import linear_part
+from rdgraph.run.solvers.matrix_functions import phi1
 from rdgraph.run.solvers.operator_filters import Filters, coefficients, nodes
 from rdgraph.run.solvers.propagator import Propagator, exact_states, make_series
-from rdgraph.run.solvers.special_functions import phi1
 from rdgraph.systems.parser import parse
 from rdgraph.testing import adjacency, graph_families
 from tests.property_examples import examples

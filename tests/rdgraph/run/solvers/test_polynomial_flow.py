@@ -145,7 +145,7 @@ def test_needed_leaves_out_at_most_the_tolerance_and_no_fewer_terms_do(method, s
 
 
 @pytest.mark.parametrize("steps", [1, 3, 20])
-def test_the_whole_polynomial_of_rk4_is_rk4_and_its_degree_is_told(steps):
+def test_the_whole_polynomial_of_rk4_is_rk4_and_its_degree_is_known(steps):
     """BS has a quadratic generator: rk4 in N steps is of degree 8 N, and the next coefficient is zero."""
     p = Problem("BS", "symmetric", per_member=False)
     schedule = Schedule.make("rk4", 0.25 * steps, 0.25)
@@ -230,7 +230,7 @@ def test_a_source_can_take_the_place_of_the_start():
 
 
 @torch.no_grad()
-def test_watching_tells_what_is_left_out_and_changes_nothing():
+def test_watching_measures_the_truncation_and_changes_nothing():
     p = Problem("BS", "row", per_member=False)
     schedule, times = Schedule("exact"), torch.full((3,), 4.0).double()
     out, tail = LinearFlow(schedule, 6).run(p.field, p.H0, times, watch=True)

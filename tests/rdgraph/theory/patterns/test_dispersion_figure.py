@@ -20,7 +20,7 @@ def ring(nodes: int, directed: bool = False) -> np.ndarray:
     return np.eye(nodes) - (step if directed else (step + step.T) / 2)
 
 
-def test_curves_bands_and_modes_are_the_relation_s_own() -> None:
+def test_curves_bands_and_modes_are_those_of_the_relation() -> None:
     relation = rd.dispersion(SCHNAKENBERG, VALUES, operator=ring(8))
     above, below = relation.plot().axes
     lines = {line.get_label(): line for line in above.get_lines()}
