@@ -301,8 +301,8 @@ def check_sum(proof: Any, facts: list[Fact], letters: set[str]) -> None:
     """Facts that contradict each other: a sum of products that is 0 as a polynomial and positive by the facts.
 
     Each entry of "sum" is a product of facts (their numbers), all of them > 0 or >= 0, times squares: a list of
-    [number > 0, polynomial], or one positive number. "!=" facts occur an even number of times. Each entry of "zero" is a
-    polynomial times a fact that says = 0. At least one product has a number for squares and facts that are all strict.
+    [number > 0, polynomial], or one positive number. "!=" facts occur an even number of times. Each entry of "zero" is
+    a polynomial times a fact that says = 0. At least one product has a number for squares and strict facts alone.
     """
     total: Polynomial = {}
     is_strict = False

@@ -229,7 +229,7 @@ def _products(
 
 
 def _by_factors(facts: list[tuple[int, Polynomial, str]], single: list[Any], search: Search) -> Iterator[Any]:
-    """For each fact, its factors by the facts that tell their signs; what occurs an even number of times is a square."""
+    """For each fact, its factors by the facts that tell their signs; even powers of factors are squares."""
     for _, polynomial, _ in facts:
         factors = search.factors(polynomial)
         square, indices, strict, product = constant(1), [], True, constant(1)
@@ -253,7 +253,7 @@ def _by_factors(facts: list[tuple[int, Polynomial, str]], single: list[Any], sea
 
 
 def _double_roots(facts: list[tuple[int, Polynomial, str]], search: Search) -> list[Polynomial]:
-    """Factors that occur twice once a letter is eliminated from two facts: where one touches the border of the other."""
+    """Factors that occur twice once a letter is eliminated from two facts: one touches the border of the other."""
     found: list[Polynomial] = []
     plain = [p for _, p, relation in facts if relation != "="][:12]
     rests: list[Polynomial] = []
@@ -388,9 +388,8 @@ def _zeros(
     highest = max((degree(m) for m in monomials), default=0)
     for index, polynomial in equal:
         own = max(map(degree, polynomial), default=0)
-        for monomial in list(monomials)[: 60 * size]:
-            if degree(monomial) + own <= max(highest, own) + (size > 2):
-                found.append((monomial, index, times({monomial: Fraction(1)}, polynomial)))
+        fitting = [m for m in list(monomials)[: 60 * size] if degree(m) + own <= max(highest, own) + (size > 2)]
+        found += [(m, index, times({m: Fraction(1)}, polynomial)) for m in fitting]
     return found
 
 
@@ -401,7 +400,7 @@ def degree(monomial: Any) -> int:
 def _multiples(
     columns: list[list[tuple[int, Fraction]]], strict: list[bool], height: int
 ) -> dict[int, Fraction] | None:
-    """Numbers for the columns, positive for products, free for equations, whose sum is zero and not all strict ones 0."""
+    """Numbers for the columns whose sum is zero: >= 0 for products, not all strict ones 0, free for equations."""
     count = len(strict)
     data, where, starts, scales = [], [], [0], []
     for index, column in enumerate(columns):

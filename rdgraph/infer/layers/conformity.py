@@ -18,7 +18,7 @@ from rdgraph.infer.layers.equation_target import Target, right_hand_side
 from rdgraph.infer.layers.faults import EXPLANATION_EFFORT, Explanation, Hint, attention_hint, explanations
 from rdgraph.infer.layers.layer_call import Adaptor, LayerCall
 from rdgraph.infer.layers.layer_check import Comparison, LayerCheck, first_agreeing, read_values
-from rdgraph.infer.layers.layer_properties import Reach, LayerProperty, reach, layer_properties
+from rdgraph.infer.layers.layer_properties import LayerProperty, Reach, layer_properties, reach
 from rdgraph.infer.layers.probe_graphs import (
     ProbeGraph,
     Reading,

@@ -18,11 +18,11 @@ from rdgraph.infer.layers.equation_target import Target, right_hand_side
 from rdgraph.infer.layers.layer_call import Adaptor, LayerCall
 from rdgraph.infer.layers.layer_check import NEAR, Comparison, LayerCheck
 from rdgraph.infer.layers.layer_properties import (
-    Reach,
     LayerProperty,
-    reach,
+    Reach,
     is_polynomial,
     layer_properties,
+    reach,
     reach_of,
     slopes,
 )
