@@ -226,7 +226,7 @@ def _power(e: sp.Pow) -> str:
     if exponent == sp.Rational(1, 2):
         return f"sqrt {_factor(base)}"
     if exponent.is_Integer:
-        return f"{_factor(base)} ^ {exponent}" if exponent > 0 else f"(/ {_factor(base ** -exponent)})"
+        return f"{_factor(base)} ^ {exponent}" if exponent > 0 else f"(/ {_factor(base**-exponent)})"
     raise NotApplicable(f"{e} has no counterpart among Coq's reals here; use whole powers and square roots")
 
 

@@ -60,7 +60,9 @@ def difference_equation() -> Iterable[Theorem | str]:
     closed = matrix_text("(beta - alpha)*L@H - beta*L@L@H")
     yield operator_identity("blurring_sharpening_in_L", at, closed, scalars="alpha beta", unfold=["BS"])
     bilaplacian = matrix_text("-alpha*L@L@H")
-    yield operator_identity("equal_coefficients", at, bilaplacian, scalars="alpha beta", given="beta = alpha", unfold=["BS"])
+    yield operator_identity(
+        "equal_coefficients", at, bilaplacian, scalars="alpha beta", given="beta = alpha", unfold=["BS"]
+    )
 
 
 @sheet("M1.4", Library.REALS)
@@ -85,7 +87,9 @@ unfold difference. rewrite Rabs_mult. f_equal. rewrite Rabs_left; nra.""",
         "pose proof (exp_pos (difference 2)) as P. unfold difference in *. lra.",
     )
     substeps = sp.expand((1 + h * lam) * (1 - h * lam))
-    yield real_theorem("substeps_of_size_h", "h lam", "", f"(1 + h * lam) * (1 - h * lam) = {real_text(substeps)}", "intros. ring.")
+    yield real_theorem(
+        "substeps_of_size_h", "h lam", "", f"(1 + h * lam) * (1 - h * lam) = {real_text(substeps)}", "intros. ring."
+    )
     yield real_theorem(
         "substeps_have_no_first_order_term", "lam", "", "is_derive (fun h => (1 + h * lam) * (1 - h * lam)) 0 0",
         "intros. auto_derive; [exact I | ring].",
@@ -135,7 +139,9 @@ def turing() -> Iterable[Theorem | str]:
     """The growth rate of frequency lam around a state h of all nodes, and where it is largest."""
     for name in ("F", "AC", "Z"):
         structure = catalogue[name].structure
-        slope = sum((c * (1 - lam) ** k for k, c in structure.generator.items()), sp.diff(structure.reaction, H)).subs(H, h)
+        slope = sum((c * (1 - lam) ** k for k, c in structure.generator.items()), sp.diff(structure.reaction, H)).subs(
+            H, h
+        )
         yield real_function(f"growth_{name}", sp.expand(public(slope)), "alpha", "beta", "h", "lam")
         yield real_theorem(
             f"{name}_grows_fastest_at_0", "alpha beta h lam", "0 <= alpha -> 0 <= lam",

@@ -80,7 +80,7 @@ replace (- T * alpha * lam) with (T * (- alpha * lam)) by ring. field. split; as
     )
     yield Theorem(
         "response_of_ST_at_frequency_0",
-        f"forall (alpha beta T : R) (x : R -> R), 0 <= T -> "
+        "forall (alpha beta T : R) (x : R -> R), 0 <= T -> "
         "(forall t, 0 <= t <= T -> is_derive x t (beta * x 0)) -> x T = forced_at_0 beta T * x 0",
         """intros alpha beta T x T0 D. unfold forced_at_0. rewrite (steady_growth x (beta * x 0) T T0 D). ring.""",
     )
@@ -375,7 +375,7 @@ apply Rmult_eq_reg_l in one; [| lra]. apply Rmult_eq_reg_l in two; [| lra]. unfo
                        "  by (unfold BS; ring). apply nz. apply (Rsqr_0_uniq). unfold Rsqr. lra.")  # fmt: skip
 
 
-@sheet("M3.6", Library.OPERATORS)
+@sheet("M3.6", Library.OPERATORS, beyond="that the spectrum of diag(b) L with b >= 0 is real and non-negative")
 def channels() -> Iterable[Theorem | str]:
     """Channel coefficients scale columns and act on one channel at a time; they commute with every operator."""
     system = parse("BS", {"alpha": "channel", "beta": "channel"})

@@ -1,4 +1,4 @@
-"""M2.6, M2.9, M3.6 and M8 in Coq: when one system or layer is another, with computed counter-examples where it is not."""
+"""M2.6, M2.9 and M8 in Coq: when one system or layer is another, with computed counter-examples where it is not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from rdgraph.reports.coq.sheets import Library, Theorem, sheet
 from rdgraph.reports.coq.theorem_kinds import (
     SPACE,
     coq_name,
-    operator_identity,
     real_function,
     real_theorem,
     refuted,
@@ -54,9 +53,7 @@ def reductions() -> Iterable[Theorem | str]:
     yield from map(right_hand_side, names)
     pair = "alpha beta"
     yield same_systems("FB_is_diffusion", at("FB", pair), at("diffusion", "(alpha - beta)"), names, scalars=pair)
-    yield same_systems(
-        "FBstar_adds_growth", at("FB*", pair), f"{at('FB', pair)} + beta *: H", names, scalars=pair
-    )
+    yield same_systems("FBstar_adds_growth", at("FB*", pair), f"{at('FB', pair)} + beta *: H", names, scalars=pair)
     released = f"(alpha + beta) *: {at('GRAND-l', '')} + (2%:R * beta) *: H"
     yield same_systems("released_FB_is_GRAND_with_growth", at("FB-released", pair), released, names, scalars=pair)
     yield Theorem(
@@ -157,7 +154,9 @@ def grand() -> Iterable[Theorem | str]:
                            [name, "diffusion"], scalars="alpha")  # fmt: skip
     names = ["diffusion", "GRAND-l"]
     yield same_systems("linear_GRAND", at("diffusion", "1"), at("GRAND-l", ""), names)
-    yield same_systems("alpha_is_a_speed", at("diffusion", "alpha"), f"alpha *: {at('GRAND-l', '')}", names, scalars="alpha")
+    yield same_systems(
+        "alpha_is_a_speed", at("diffusion", "alpha"), f"alpha *: {at('GRAND-l', '')}", names, scalars="alpha"
+    )
 
 
 @sheet("M8.3", Library.OPERATORS)
@@ -285,11 +284,17 @@ def gpr() -> Iterable[Theorem | str]:
             f"""move=> R n d k A H {scalars} tau. set q : {{poly R}} := {polynomial}.
 have small : (size q <= {growth}.+1)%N.
   rewrite /q; apply: leq_trans (size_add _ _) _; rewrite geq_max; apply/andP; split; last first.
-    {"apply: leq_trans (size_scale_leq _ _) _; rewrite ?size_polyX ?size_polyXn //." if growth == 1 else
-     "by apply: leq_trans (size_scale_leq _ _) _; rewrite size_polyXn."}
-  {"by apply: leq_trans (size_polyC_leq1 _) _." if growth == 1 else
-   "apply: leq_trans (size_add _ _) _; rewrite geq_max; apply/andP; split; first by apply: leq_trans (size_polyC_leq1 _) _."
-   " by apply: leq_trans (size_scale_leq _ _) _; rewrite size_polyX."}
+    {
+                "apply: leq_trans (size_scale_leq _ _) _; rewrite ?size_polyX ?size_polyXn //."
+                if growth == 1
+                else "by apply: leq_trans (size_scale_leq _ _) _; rewrite size_polyXn."
+            }
+  {
+                "by apply: leq_trans (size_polyC_leq1 _) _."
+                if growth == 1
+                else "apply: leq_trans (size_add _ _) _; rewrite geq_max; apply/andP; split; first by apply: leq_trans (size_polyC_leq1 _) _."
+                " by apply: leq_trans (size_scale_leq _ _) _; rewrite size_polyX."
+            }
 exists (q ^+ k); split.
   apply: leq_trans (size_exp_leq _ _) _. rewrite ltnS leq_mul2r.
   by apply/orP; right; move: small; case: (size q).
@@ -349,6 +354,6 @@ def special_cases() -> Iterable[Theorem | str]:
 
 
 @sheet("M8.9", Library.RATIONALS)
-def other_models() -> Iterable[Theorem]:
+def other_models() -> Iterable[Theorem | str]:
     yield from gcnii()
     yield from grand_plus_plus()

@@ -44,9 +44,7 @@ def _sum_of_products(
     polynomial: sp.Expr, x: sp.Symbol, lo: sp.Rational, hi: sp.Rational, terms: list[sp.Rational]
 ) -> str:
     degree, below, above = len(terms) - 1, real_text(x - lo), real_text(hi - x)
-    products = [
-        f"{real_text(c)} * ({below} ^ {k} * {above} ^ {degree - k})" for k, c in enumerate(terms) if c != 0
-    ]
+    products = [f"{real_text(c)} * ({below} ^ {k} * {above} ^ {degree - k})" for k, c in enumerate(terms) if c != 0]
     return _replaced(polynomial, products)
 
 

@@ -14,7 +14,7 @@ from rdgraph.errors import UnknownName
 from rdgraph.files import write_text
 from rdgraph.reports.claims import statements
 
-_MODULES = ("derivation_sheets", "layer_sheets", "filter_sheets", "bound_sheets", "flow_sheets")
+_MODULES = ("derivation_sheets", "layer_sheets", "filter_sheets")
 
 
 class Library(StrEnum):
@@ -68,6 +68,8 @@ class Sheet:
         """The file: a heading, the definitions, the theorems, and what every theorem rests on."""
         entry = statements()[self.claim]
         heading = [f"{entry.id}: {entry.title}.", f"Claim ({entry.source}): {entry.statement}."]
+        if beyond := beyond_coq(entry.id):
+            heading.append(f"Not stated here: {beyond}.")
         comment = "\n   ".join(line for part in heading for line in textwrap.wrap(part, 112))
         parts = [
             f"(* {comment.replace('(*', '( *').replace('*)', '* )')} *)",
@@ -105,25 +107,23 @@ def sheet(claim: str, library: Library, *, beyond: str = "") -> Callable[[Maker]
     return register
 
 
-@cache
 def sheets() -> tuple[Sheet, ...]:
     """Every generated file, in the order of the claims."""
-    order = list(statements())
-    made = [_sheet(entry) for entry in _registered()]
-    return tuple(sorted(made, key=lambda s: (order.index(s.claim), s.library)))
+    return tuple(one for claim in statements() for one in sheets_of(claim))
 
 
 @cache
-def beyond_coq() -> dict[str, str]:
-    """What no sheet states of a claim, for the claims that are stated in part."""
-    return {entry.claim: entry.beyond for entry in _registered() if entry.beyond}
-
-
 def sheets_of(claim: str) -> tuple[Sheet, ...]:
     """The files of one claim; none where the claim has no Coq statement."""
     if claim not in statements():
         raise UnknownName("claim", claim, statements())
-    return tuple(s for s in sheets() if s.claim == claim)
+    made = [_sheet(entry) for entry in _registered() if entry.claim == claim]
+    return tuple(sorted(made, key=lambda one: one.library))
+
+
+def beyond_coq(claim: str) -> str:
+    """What no sheet states of a claim; empty where the sheets state all of it."""
+    return "; ".join(dict.fromkeys(entry.beyond for entry in _registered() if entry.claim == claim and entry.beyond))
 
 
 def library_text(library: Library) -> str:
