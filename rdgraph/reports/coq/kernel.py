@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rdgraph.errors import MissingDependency
+from rdgraph.reports.coq.record import fingerprint, is_checked, write_record
 from rdgraph.reports.coq.sheets import Library, Sheet, sheets, write_sheets
 
 #: The axioms of Coq's real numbers and of the standard library's analysis; theorems about matrices use none.
@@ -27,7 +28,7 @@ REAL_AXIOMS = frozenset(
         "Classical_Prop.classic",
     }
 )
-ALLOWED = {Library.OPERATORS: frozenset[str](), Library.RATIONALS: frozenset[str](), Library.REALS: REAL_AXIOMS}
+ALLOWED = {Library.OPERATORS: frozenset[str](), Library.RATIONALS: frozenset[str](), Library.REALS: REAL_AXIOMS, Library.SOLUTIONS: REAL_AXIOMS}
 _CLOSED = "Closed under the global context"
 SECONDS = 900
 
@@ -37,6 +38,7 @@ class KernelCheck:
     """coqc's answer about one sheet."""
 
     sheet: Sheet
+    sha256: str
     accepted: bool
     axioms: frozenset[str]
     message: str
@@ -61,18 +63,17 @@ def compile_libraries(folder: Path) -> None:
 
 def check_sheet(sheet: Sheet, folder: Path) -> KernelCheck:
     """Run coqc on a written sheet; accepted if it compiles and every theorem rests on allowed axioms alone."""
-    started = time.perf_counter()
+    started, sha256 = time.perf_counter(), fingerprint(sheet)
     code, output = _coqc(folder, sheet.name)
     seconds = time.perf_counter() - started
     axioms = frozenset(axiom_names(output))
     if code != 0:
-        return KernelCheck(sheet, False, axioms, output.strip(), seconds)
+        return KernelCheck(sheet, sha256, False, axioms, output.strip(), seconds)
     reports = output.count(_CLOSED) + output.count("Axioms:")
     if reports != len(sheet.theorems):
-        return KernelCheck(sheet, False, axioms, f"{reports} reports for {len(sheet.theorems)} theorems", seconds)
+        return KernelCheck(sheet, sha256, False, axioms, f"{reports} reports for {len(sheet.theorems)} theorems", seconds)
     extra = axioms - ALLOWED[sheet.library]
-    return KernelCheck(
-        sheet, not extra, axioms, f"further axioms: {', '.join(sorted(extra))}" if extra else "", seconds
+    return KernelCheck(sheet, sha256, not extra, axioms, f"further axioms: {', '.join(sorted(extra))}" if extra else "", seconds
     )
 
 
@@ -121,17 +122,15 @@ def main(arguments: Sequence[str]) -> int:
 
     `--changed` leaves out the sheets whose text is recorded already.
     """
-    from rdgraph.reports.coq.record import is_checked, write_record
-
     folder, *options = arguments
     chosen = [one for one in sheets() if "--changed" not in options or not is_checked(one)]
-    accepted = {one for one in sheets() if one not in chosen}
+    accepted = {one.name: fingerprint(one) for one in sheets() if one not in chosen}
 
     def report(result: KernelCheck) -> None:
         state = "accepted" if result.accepted else f"REJECTED: {result.message}"
         _print(f"{result.sheet.name}: {len(result.sheet.theorems)} theorems, {result.seconds:.1f} s, {state}")
         if result.accepted:
-            accepted.add(result.sheet)
+            accepted[result.sheet.name] = result.sha256
             write_record(accepted)
 
     write_record(accepted)

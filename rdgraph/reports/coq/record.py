@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -53,9 +53,9 @@ def marks(claims: Iterable[str] | None = None) -> dict[str, str]:
     return {claim: text for claim, text in named.items() if text}
 
 
-def write_record(accepted: Iterable[Sheet]) -> None:
-    """Record the texts that coqc accepted, and no others."""
+def write_record(accepted: Mapping[str, str]) -> None:
+    """Record the sha256 of the texts that coqc accepted, by file name, and no others."""
     heading = "# The sha256 of every generated file with its library, as coqc accepted it; `make coq` writes this."
-    entries = sorted(f'{one.name} = "{fingerprint(one)}"' for one in accepted)
+    entries = sorted(f'{name} = "{sha256}"' for name, sha256 in accepted.items())
     path = Path(str(resources.files("rdgraph").joinpath(_RECORD)))
     write_text(path, "\n".join([heading, "", "[accepted]", *entries]) + "\n")

@@ -14,7 +14,7 @@ from rdgraph.errors import UnknownName
 from rdgraph.files import write_text
 from rdgraph.reports.claims import statements
 
-_MODULES = ("derivation_sheets", "layer_sheets", "filter_sheets")
+_MODULES = ("derivation_sheets", "layer_sheets", "filter_sheets", "bound_sheets", "flow_sheets")
 
 
 class Library(StrEnum):
@@ -22,6 +22,7 @@ class Library(StrEnum):
 
     OPERATORS = "operators"
     REALS = "reals"
+    SOLUTIONS = "solutions"
     RATIONALS = "rationals"
 
 
@@ -31,6 +32,7 @@ _OPENING = {
         "Local Open Scope ring_scope."
     ),
     Library.REALS: "Open Scope R_scope.",
+    Library.SOLUTIONS: "Open Scope R_scope.",
     Library.RATIONALS: "Open Scope Q_scope.",
 }
 
@@ -127,7 +129,12 @@ def beyond_coq(claim: str) -> str:
 
 
 def library_text(library: Library) -> str:
-    """A library as it is shipped."""
+    """A library as it is shipped, after the library that it imports."""
+    below = library_text(Library.REALS) if library is Library.SOLUTIONS else ""
+    return below + _shipped(library)
+
+
+def _shipped(library: Library) -> str:
     return resources.files("rdgraph").joinpath(f"data/coq/{library.value}.v").read_text(encoding="utf-8")
 
 
@@ -135,7 +142,7 @@ def write_sheets(folder: Path, chosen: Iterable[Sheet] | None = None) -> list[Pa
     """Write the libraries and the sheets (all, or those given) to a folder; returns the sheets' paths."""
     folder.mkdir(parents=True, exist_ok=True)
     for library in Library:
-        write_text(folder / f"{library.value}.v", library_text(library))
+        write_text(folder / f"{library.value}.v", _shipped(library))
     paths = []
     for one in sheets() if chosen is None else chosen:
         paths.append(folder / f"{one.name}.v")
