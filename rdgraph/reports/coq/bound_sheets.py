@@ -75,13 +75,17 @@ def linear_constants() -> Iterable[Theorem | str]:
                 "replace (beta + 2 * (- alpha + beta)) with (- (2 * alpha + - 3 * beta)) by ring.\n"
                 "rewrite Rabs_Ropp, (Rabs_right beta) by lra. unfold Rmax. destruct Rle_dec; [right | left]; reflexivity."
             )
-        yield Theorem(f"{word}_reached", f"{variables}{ends}", f"intros {' '.join(scalars)}; intros. unfold {word}.\n{proof}")
+        yield Theorem(
+            f"{word}_reached", f"{variables}{ends}", f"intros {' '.join(scalars)}; intros. unfold {word}.\n{proof}"
+        )
 
 
 @sheet("M4.1", Library.OPERATORS)
 def row_norms() -> Iterable[Theorem | str]:
     """The inf-norm of A, L and A - A^2 for a row-stochastic A: 1, 2, 2."""
-    space = "forall (R : realFieldType) (n : nat) (A : 'M[R]_n) (h : 'cV[R]_n) (c : R), row_stochastic A -> within h c -> "
+    space = (
+        "forall (R : realFieldType) (n : nat) (A : 'M[R]_n) (h : 'cV[R]_n) (c : R), row_stochastic A -> within h c -> "
+    )
     yield Theorem("averaging_norm", f"{space}within (A *m h) c", "move=> R n A h c rows bound. exact: average_within.")
     yield Theorem(
         "laplacian_norm", f"{space}within (laplacian A *m h) (c + c)",
@@ -342,7 +346,9 @@ def no_maximum_principle() -> Iterable[Theorem]:
     """BS: a state that is 0 but for one end of a path falls below 0 at the other end."""
     values = {"A": _PATH, "H": [[0], [0], [1]], "alpha": 1, "beta": 1}
     half = sp.Rational(1, 2)
-    yield rational_value("BS_leaves_the_positive_states", catalogue["BS"].expression, values, [[-half], [1], [-3 * half]])
+    yield rational_value(
+        "BS_leaves_the_positive_states", catalogue["BS"].expression, values, [[-half], [1], [-3 * half]]
+    )
 
 
 # ---------------------------------------------------------------------- M4.6
@@ -385,7 +391,7 @@ def _step_bounds(name: str, lower: str, upper: str) -> str:
     return f"""intros alpha beta tau h m a0 b0 t0 small hb mb. unfold speed_{name}.
 assert (0 <= tau * alpha) by nra. assert (0 <= tau * Rabs beta) by (apply Rmult_le_pos; [lra | apply Rabs_pos]).
 rewrite {"Rabs_right" if "- beta" not in lower + upper else "Rabs_left"} in * by lra.
-assert (0 <= tau * alpha * (m - {BOXES[name][0] if BOXES[name][0] >= 0 else '- 1'})) by (apply Rmult_le_pos; [apply Rmult_le_pos |]; lra).
+assert (0 <= tau * alpha * (m - {BOXES[name][0] if BOXES[name][0] >= 0 else "- 1"})) by (apply Rmult_le_pos; [apply Rmult_le_pos |]; lra).
 assert (0 <= tau * alpha * (1 - m)) by (apply Rmult_le_pos; [apply Rmult_le_pos |]; lra).
 {lower}
 {upper}
@@ -399,7 +405,10 @@ def _product(left: str, right: str, facts: str = "") -> str:
 
 def _below(size: str, factor: str, bound: str, sign: str) -> str:
     """A fact: tau |beta| factor <= tau |beta| bound, for factor <= bound."""
-    return f"assert (tau * {size} * ({factor}) <= tau * {size} * {bound}) by (apply Rmult_le_compat_l; [lra | {_SQUARES}nra]); " + sign
+    return (
+        f"assert (tau * {size} * ({factor}) <= tau * {size} * {bound}) by (apply Rmult_le_compat_l; [lra | {_SQUARES}nra]); "
+        + sign
+    )
 
 
 _SQUARES = "pose proof (pow2_ge_0 (h - 1 / 2)); pose proof (pow2_ge_0 (h + 1 / 2)); "
@@ -440,7 +449,9 @@ assert (e0 : 0 < e) by (unfold e; apply Rdiv_lt_0_compat; lra). clearbody e. unf
 destruct (Rle_lt_dec e 1) as [small | large]."""
 
 
-def _left_near_face(name: str, size: str, multiple: int, steep: str, start: str, face: str, side: str, at_1: str) -> str:
+def _left_near_face(
+    name: str, size: str, multiple: int, steep: str, start: str, face: str, side: str, at_1: str
+) -> str:
     """A node near the face, or, where the excess is large, at a fixed place."""
     scaled = f"{multiple} * (tau * {size})"
     opening = _NEAR % (_OPEN, steep, f"tau * {size}", scaled, scaled)

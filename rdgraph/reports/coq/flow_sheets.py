@@ -33,7 +33,9 @@ def closed_flows() -> Iterable[Theorem | str]:
             f"flow_{name}_starts_at_h0", "beta h0", "", f"flow_{name} beta h0 0 = h0",
             _STARTS[name],
         )  # fmt: skip
-        inside = real_text(sp.fraction(formula, exact=True)[1] if name == "F" else sp.fraction(formula, exact=True)[1] ** 2)
+        inside = real_text(
+            sp.fraction(formula, exact=True)[1] if name == "F" else sp.fraction(formula, exact=True)[1] ** 2
+        )
         yield real_theorem(
             f"flow_{name}_solves", "beta h0 t", f"{inside} <> 0" if name == "F" else f"0 < {inside}",
             f"is_derive (flow_{name} beta h0) t (rate_{name} beta (flow_{name} beta h0 t))",
@@ -41,6 +43,16 @@ def closed_flows() -> Iterable[Theorem | str]:
         )  # fmt: skip
     yield rate_function("Z")
     yield real_function("lambert", h * sp.exp(h), "h")
+    for name, start, less in (("upper", "- 1 <= u -> u < v", "u v"), ("lower", "u < v -> v <= - 1", "v u")):
+        first, second = less.split()
+        sign = "- " if name == "upper" else ""
+        yield real_theorem(
+            f"{name}_branch_is_one_to_one", "u v", start, f"lambert {first} < lambert {second}",
+            f"""intros u v; intros. enough ({sign}lambert v < {sign}lambert u) by lra.
+apply (decreasing (fun y => {sign}lambert y) (fun y => {sign}((1 + y) * exp y)) u v); [lra | |].
+- intros t Ht. unfold lambert. auto_derive; [exact I | ring].
+- intros t Ht. pose proof (exp_pos t). nra.""",
+        )  # fmt: skip
     yield Theorem(
         "flow_Z",
         "forall (beta T : R) (x : R -> R), 0 <= T -> "
@@ -78,7 +90,7 @@ auto_derive; change (h0 * (h0 * 1)) with (h0 ^ 2); fold root.
 }
 
 
-@sheet("M6.2", Library.OPERATORS, beyond="that exp(-tau alpha L) averages, so that Strang keeps the box at every step")
+@sheet("M6.2", Library.OPERATORS, beyond="that Strang keeps the box at every step")
 def splitting() -> Iterable[Theorem]:
     """The terms of exp(X) exp(Y) and exp(X/2) exp(Y) exp(X/2) up to third order against those of exp(X + Y)."""
     x, y = sp.symbols("X Y", commutative=False)
@@ -132,7 +144,7 @@ def _letters(part: sp.Expr) -> list[str]:
 
 
 # ---------------------------------------------------------------------- M8.10
-@sheet("M8.10", Library.REALS, beyond="that the whole state follows the slow branch")
+@sheet("M8.10", Library.REALS)
 def graphcon() -> Iterable[Theorem | str]:
     """The slow eigenvalue of GraphCON's symbol, times the damping, against GRAND's symbol."""
     system, damping = parse(GRAPHCON), sp.Symbol("alpha")
@@ -151,6 +163,8 @@ match goal with |- context [sqrt ?y] => pose proof (sqrt_sqrt y ltac:(lra)) as s
                        "intros. unfold slow, fast. field.")  # fmt: skip
     yield real_theorem("eigenvalues_multiply_to_the_determinant", at, real,
                        f"slow {at} * fast {at} = {real_text(sp.expand(matrix.det()))}", f"{opening}\nnra.")  # fmt: skip
+    yield real_theorem("eigenvalues_differ_by_the_root", at, "", f"slow {at} - fast {at} = {real_text(slow - fast)}",
+                       "intros. unfold slow, fast. field.")  # fmt: skip
     yield real_theorem(
         "slow_rate_is_near_its_limit", at, f"0 < alpha -> {real}",
         f"Rabs (alpha * slow {at} - (1 - gamma - lam)) <= 4 * (gamma + lam - 1) ^ 2 / alpha ^ 2",
@@ -163,6 +177,29 @@ rewrite Rmult_assoc, Rinv_l by (apply pow_nonzero; lra).
 replace (4 * c ^ 2 * 1) with ((alpha - root) ^ 2 / 4 * (alpha + root) ^ 2)
   by (replace (4 * c ^ 2 * 1) with ((4 * c) ^ 2 / 4) by field; rewrite <- product; field).
 apply Rmult_le_compat_l; [pose proof (pow2_ge_0 (alpha - root)); lra | nra].""",
+    )  # fmt: skip
+    yield real_theorem(
+        "the_state_follows_the_slow_branch", at,
+        "0 < alpha -> 0 <= gamma + lam - 1 -> 8 * (gamma + lam - 1) <= alpha ^ 2",
+        f"Rabs (- fast {at} / (slow {at} - fast {at}) - 1) <= 2 * (gamma + lam - 1) / alpha ^ 2 /\\ "
+        f"0 < / (slow {at} - fast {at}) <= 2 / alpha",
+        f"""intros alpha gamma lam; intros. rewrite eigenvalues_differ_by_the_root.
+{opening.partition("intros. ")[2]}
+set (c := gamma + lam - 1) in *. assert (product : (alpha - root) * (alpha + root) = 4 * c) by (unfold c; lra).
+assert (half : alpha / 2 <= root) by (destruct (Rle_lt_dec (alpha / 2) root); nra).
+assert (most : root <= alpha) by (destruct (Rle_lt_dec root alpha); nra).
+assert (P : 0 <= (alpha - root) * ((alpha + root) * root - alpha ^ 2)) by (apply Rmult_le_pos; nra).
+split; [| split].
+- match goal with |- Rabs ?e <= _ => replace e with ((alpha - root) / (2 * root)) by (field; lra) end.
+  assert (E : 2 * c / alpha ^ 2 - (alpha - root) / (2 * root)
+    = (alpha - root) * ((alpha + root) * root - alpha ^ 2) / (2 * alpha ^ 2 * root))
+    by (replace (2 * c) with ((alpha - root) * (alpha + root) / 2) by lra; field; split; lra).
+  assert (below : 0 < 2 * alpha ^ 2 * root) by (apply Rmult_lt_0_compat; [nra | lra]).
+  assert (0 <= (alpha - root) * ((alpha + root) * root - alpha ^ 2) / (2 * alpha ^ 2 * root))
+    by (apply Rmult_le_pos; [exact P | apply Rlt_le, Rinv_0_lt_compat; exact below]).
+  rewrite Rabs_right; [lra |]. apply Rle_ge, Rmult_le_pos; [lra | apply Rlt_le, Rinv_0_lt_compat; lra].
+- apply Rinv_0_lt_compat; lra.
+- replace (2 / alpha) with (/ (alpha / 2)) by (field; lra). apply Rinv_le_contravar; lra.""",
     )  # fmt: skip
     yield real_theorem("the_limit_is_GRAND_for_one_gamma", "gamma lam", "", "(1 - gamma - lam = GRAND_l lam <-> gamma = 1)",
                        "intros. unfold GRAND_l. split; intros; lra.")  # fmt: skip

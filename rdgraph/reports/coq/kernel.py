@@ -28,7 +28,12 @@ REAL_AXIOMS = frozenset(
         "Classical_Prop.classic",
     }
 )
-ALLOWED = {Library.OPERATORS: frozenset[str](), Library.RATIONALS: frozenset[str](), Library.REALS: REAL_AXIOMS, Library.SOLUTIONS: REAL_AXIOMS}
+ALLOWED = {
+    Library.OPERATORS: frozenset[str](),
+    Library.RATIONALS: frozenset[str](),
+    Library.REALS: REAL_AXIOMS,
+    Library.SOLUTIONS: REAL_AXIOMS,
+}
 _CLOSED = "Closed under the global context"
 SECONDS = 900
 
@@ -50,9 +55,11 @@ def find_coqc() -> str | None:
     return shutil.which("coqc")
 
 
-def compile_libraries(folder: Path) -> None:
-    """Compile the libraries in a folder to which `write_sheets` wrote."""
-    for library in Library:
+def compile_libraries(folder: Path, chosen: Iterable[Sheet]) -> None:
+    """Compile the libraries that the sheets import, in a folder to which `write_sheets` wrote."""
+    used = {one.library for one in chosen}
+    used |= {Library.REALS} if Library.SOLUTIONS in used else set()
+    for library in (one for one in Library if one in used):
         code, output = _coqc(folder, library.value)
         if code != 0:
             raise MissingDependency(
@@ -71,9 +78,12 @@ def check_sheet(sheet: Sheet, folder: Path) -> KernelCheck:
         return KernelCheck(sheet, sha256, False, axioms, output.strip(), seconds)
     reports = output.count(_CLOSED) + output.count("Axioms:")
     if reports != len(sheet.theorems):
-        return KernelCheck(sheet, sha256, False, axioms, f"{reports} reports for {len(sheet.theorems)} theorems", seconds)
+        return KernelCheck(
+            sheet, sha256, False, axioms, f"{reports} reports for {len(sheet.theorems)} theorems", seconds
+        )
     extra = axioms - ALLOWED[sheet.library]
-    return KernelCheck(sheet, sha256, not extra, axioms, f"further axioms: {', '.join(sorted(extra))}" if extra else "", seconds
+    return KernelCheck(
+        sheet, sha256, not extra, axioms, f"further axioms: {', '.join(sorted(extra))}" if extra else "", seconds
     )
 
 
@@ -82,7 +92,7 @@ def check_sheets(
 ) -> list[KernelCheck]:
     """Write the sheets and their libraries to a folder and check all of them."""
     write_sheets(folder, chosen)
-    compile_libraries(folder)
+    compile_libraries(folder, chosen)
 
     results = []
     with ThreadPoolExecutor(jobs) as pool:

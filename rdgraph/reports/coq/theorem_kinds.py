@@ -96,7 +96,9 @@ def refuted(name: str, left: str, right: str, values: Mapping[str, object], **ki
     )
 
 
-def rational_value(name: str, expression: str | sp.Basic, values: Mapping[str, object], result: list[list[object]]) -> Theorem:
+def rational_value(
+    name: str, expression: str | sp.Basic, values: Mapping[str, object], result: list[list[object]]
+) -> Theorem:
     """An expression's value at rational values, by computation."""
     lets = " ".join(_let(letter, value) for letter, value in values.items())
     text = rational_text(expression)
