@@ -11,7 +11,7 @@ from rdgraph.language.normal_form import H
 from rdgraph.reports.claims.well_posedness import BLOW_UPS, BOXES, CONSTANTS, SLOPES, STEPS, STRETCHED
 from rdgraph.reports.coq.coq_text import real_text
 from rdgraph.reports.coq.sheets import Library, Theorem, sheet
-from rdgraph.reports.coq.theorem_kinds import coq_name, real_function, real_theorem, rational_value, right_hand_side
+from rdgraph.reports.coq.theorem_kinds import coq_name, rational_value, real_function, real_theorem, right_hand_side
 from rdgraph.systems.catalogue import catalogue
 from rdgraph.theory.filters import symbol
 

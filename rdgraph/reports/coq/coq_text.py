@@ -28,7 +28,7 @@ class MatrixText(Fold[str]):
     """A tree as a term over mathcomp's matrices: fields are 'M[R]_(n, d), operators 'M[R]_n, coefficients scalars in R.
 
     >>> MatrixText()(read_expression("-alpha*L@H + H*H", Vocabulary.standard()))
-    '((- alpha *: laplacian A) *m H + hadamard H H)'
+    '(((- alpha *: laplacian A) *m H) + hadamard H H)'
     """
 
     def number(self, node: sp.Rational) -> str:
@@ -184,7 +184,7 @@ def real_text(expression: object) -> str:
 
     >>> x = sp.Symbol("x")
     >>> real_text(1 - sp.sqrt(x) / 2)
-    '(- (1 / 2) * sqrt x + 1)'
+    '(1 + ((- (sqrt x)) / 2))'
     """
     return _real(sp.sympify(expression))
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 import sympy as sp
 
 from rdgraph.language.tree import Kind
-from rdgraph.reports.coq.coq_text import matrix_text, real_text
 from rdgraph.reports.coq.bound_sheets import speed_function
+from rdgraph.reports.coq.coq_text import matrix_text, real_text
 from rdgraph.reports.coq.layer_sheets import PAIR, at, same_systems
 from rdgraph.reports.coq.polynomial_signs import nonnegative_above, nonnegative_between
 from rdgraph.reports.coq.sheets import Library, Theorem, sheet

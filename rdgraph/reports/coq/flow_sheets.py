@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import sympy as sp
 
 from rdgraph.language.answer_symbols import public
-from rdgraph.reports.claims.claim_formulas import beta, h0
+from rdgraph.reports.claims.claim_formulas import beta
 from rdgraph.reports.claims.split_flows import FLOWS, GRAPHCON, slow_branch
 from rdgraph.reports.coq.bound_sheets import reaction
 from rdgraph.reports.coq.coq_text import real_text
