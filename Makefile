@@ -64,7 +64,7 @@ coq: $(INSTALLED)
 	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(COQ_PACKAGES) >/dev/null; fi
 	$(VENV)/bin/python -m rdgraph.reports.coq.kernel build/coq
 
-# Hours on a card, in as many calls as it takes: MEASURED='--seconds 600 --only depth' says how long and what.
+# Hours on a GPU; resumable. MEASURED='--seconds 600 --only depth' limits the time and selects measurements.
 measured: $(TOOLS)
 	-$(VENV)/bin/python -m studies.benchmarks all $(MEASURED)
 	$(VENV)/bin/python -m studies.benchmarks all $(MEASURED) --pages

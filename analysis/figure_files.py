@@ -1,4 +1,4 @@
-"""Figures: colour-blind palette, data beside every picture (csv), png and pdf of each."""
+"""Figures: a colour-blind palette, and files as png, pdf and csv with the plotted numbers."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ DASHES = ("-", "--", "-.", ":")
 
 
 def plain(text: str) -> str:
-    r"""A text from outside as matplotlib draws it letter by letter: $ begins no formula, other marks are as they are.
+    r"""A text escaped for matplotlib, so that $ starts no formula.
 
-    What cannot be printed, such as a line end, becomes a space.
+    Characters that cannot be printed, such as line ends, become spaces.
 
     >>> plain("$x$, 5 %"), plain("two\nlines")
     ('\\$x\\$, 5 %', 'two lines')
@@ -38,27 +38,28 @@ def save_figure(figure: Figure, folder: Path, name: str, rows: Sequence[Mapping[
     twelve digits.
 
     Args:
-        figure: a matplotlib figure.
-        folder: where the files are written; it is made where it is missing.
-        name: of the files, without an ending.
-        rows: the numbers drawn.
+        figure: A matplotlib figure.
+        folder: The folder of the files; created if missing.
+        name: The name of the files, without extension.
+        rows: The plotted numbers.
 
     Returns:
         The three paths.
 
     Raises:
-        FileError: where they cannot be written.
+        FileError: If they cannot be written.
 
     Example:
-        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import tempfile, analysis
         >>> from matplotlib.figure import Figure
-        >>> [path.name for path in save_figure(Figure(), Path(tempfile.mkdtemp()), "empty", [{"x": 1.0}])]
+        >>> [path.name for path in analysis.save_figure(Figure(), Path(tempfile.mkdtemp()), "empty", [{"x": 1.0}])]
         ['empty.png', 'empty.pdf', 'empty.csv']
     """
     paths = [folder / f"{name}.{ending}" for ending in ("png", "pdf", "csv")]
     with replacing(paths[0]) as file:
         figure.savefig(file, format="png", dpi=160)
-    figure.set_layout_engine("none")  # the places that were found hold for the next format too
+    figure.set_layout_engine("none")  # keep the computed layout for the next format
     with replacing(paths[1]) as file:
         figure.savefig(file, format="pdf", metadata={"CreationDate": None})
     with replacing(paths[2]) as file:

@@ -26,11 +26,11 @@ class ResponseCurve:
     """Gain over frequency of one system under one method.
 
     Attributes:
-        system: its name, or the equation.
+        system: The name or the equation.
         method: "exact" or a fixed-step method.
-        step: its step, None where it has none.
+        step: Its step; None without one.
         lam: (m,) eigenvalues of L.
-        gain: (m,) what they are multiplied by.
+        gain: (m,) factors of the modes.
 
     Example:
         See `response_curves`.
@@ -54,22 +54,23 @@ def response_curves(
     """Exact and discretised responses g(lam) of a linear system on lam in [0, 2], coefficients set to numbers.
 
     Args:
-        system: a `System`, a name of the catalogue, or a line of text.
-        T: the end time.
-        values: a number for every coefficient; others are left out.
-        methods: pairs of a method and its step, ("exact", None) for the flow.
-        points: how many values of lam.
+        system: A `System`, a name of the catalogue, or a line of text.
+        T: The end time.
+        values: A value for every coefficient; other entries are ignored.
+        methods: Pairs of a method and its step, ("exact", None) for the flow.
+        points: The number of values of lam.
 
     Returns:
         A curve per method.
 
     Raises:
-        NotApplicable: for a system without a response.
-        InvalidArgument: for a coefficient without a number.
+        NotApplicable: For a system without a response.
+        InvalidArgument: For a coefficient without a value.
 
     Example:
+        >>> import analysis
         >>> flow = [("exact", None)]
-        >>> curve, = response_curves("diffusion", T=1.0, values={"alpha": 1.0}, methods=flow, points=3)
+        >>> curve, = analysis.response_curves("diffusion", T=1.0, values={"alpha": 1.0}, methods=flow, points=3)
         >>> curve.gain.round(4)  # exp(-lam)
         array([1.    , 0.3679, 0.1353])
     """
@@ -94,22 +95,23 @@ def gain_at(
     """The symbolic response g(lam) at eigenvalues of L, coefficients set to numbers.
 
     Args:
-        system: a `System`, a name of the catalogue, or a line of text.
-        lam: eigenvalues of L, of any shape.
-        T: the end time.
-        values: a number for every coefficient; others are left out.
+        system: A `System`, a name of the catalogue, or a line of text.
+        lam: Eigenvalues of L, of any shape.
+        T: The end time.
+        values: A value for every coefficient; other entries are ignored.
         method: "exact" or a fixed-step method.
-        step: its step.
+        step: The step of the method.
 
     Returns:
         An array of the shape of lam.
 
     Raises:
-        NotApplicable: for a system without a response.
-        InvalidArgument: for a coefficient without a number.
+        NotApplicable: For a system without a response.
+        InvalidArgument: For a coefficient without a value.
 
     Example:
-        >>> gain_at("-alpha*L@H", np.array([0.0, 1.0]), T=2, values={"alpha": 0.5}, method="euler", step=1)
+        >>> import numpy as np, analysis
+        >>> analysis.gain_at("-alpha*L@H", np.array([0.0, 1.0]), T=2, values={"alpha": 0.5}, method="euler", step=1)
         array([1.  , 0.25])
     """
     system = parse(system)
@@ -133,20 +135,21 @@ def response_figure(
     """One panel a system: the exact response |g(lam)| and what the methods make of it.
 
     Args:
-        systems: each a `System`, a name of the catalogue, or a line of text.
-        T: the end time.
-        values: a number for every coefficient.
-        methods: pairs of a method and its step.
+        systems: Each a `System`, a name of the catalogue, or a line of text.
+        T: The end time.
+        values: A value for every coefficient.
+        methods: Pairs of a method and its step.
 
     Returns:
         The figure, and the curves drawn in it.
 
     Raises:
-        InvalidArgument: for no system, or a coefficient without a number.
-        NotApplicable: for a system without a response.
+        InvalidArgument: For no system, or a coefficient without a value.
+        NotApplicable: For a system without a response.
 
     Example:
-        >>> figure, curves = response_figure(["BS", "-alpha*L@H"], T=1.0, values={"alpha": 0.5, "beta": 1.0})
+        >>> import analysis
+        >>> figure, curves = analysis.response_figure(["BS", "-alpha*L@H"], T=1.0, values={"alpha": 0.5, "beta": 1.0})
         >>> [(curve.system, curve.method) for curve in curves[::3]]
         [('BS', 'exact'), ('-alpha*L@H', 'exact')]
     """
@@ -161,14 +164,14 @@ def response_figure(
     panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
     curves: list[ResponseCurve] = []
     for panel, system in zip(panels.flat, parsed, strict=False):
-        own = response_curves(system, T=T, values=values, methods=methods)
-        curves += own
-        for i, curve in enumerate(own):
+        system_curves = response_curves(system, T=T, values=values, methods=methods)
+        curves += system_curves
+        for i, curve in enumerate(system_curves):
             label = curve.method if curve.step is None else f"{curve.method}, step {curve.step:g}"
             gain = np.maximum(np.abs(curve.gain), np.finfo(float).tiny)
             panel.plot(curve.lam, gain, DASHES[i % 4], color=PALETTE[i % 7], label=label, lw=2.4 - 0.5 * i)
         panel.axhline(1, color="0.8", lw=0.8, zorder=0)
-        panel.set_title(f"{plain(_short(own[0].system))}\n{_class_at(system, values)}", fontsize=9)
+        panel.set_title(f"{plain(_short(system_curves[0].system))}\n{_class_at(system, values)}", fontsize=9)
         panel.set(yscale="log", ylim=GAIN_RANGE, xlim=(0, 2))
     for panel in panels.flat[len(systems) :]:
         panel.set_visible(False)
@@ -201,15 +204,16 @@ def curve_rows(curves: Sequence[ResponseCurve]) -> list[dict[str, float | str]]:
     """The numbers of response curves, one row a point.
 
     Args:
-        curves: what `response_curves` gave.
+        curves: The result of `response_curves`.
 
     Returns:
         Rows with system, method, step, lam and gain.
 
     Example:
+        >>> import analysis
         >>> flow = [("exact", None)]
-        >>> curves = response_curves("diffusion", T=1.0, values={"alpha": 1.0}, methods=flow, points=2)
-        >>> curve_rows(curves)[0]
+        >>> curves = analysis.response_curves("diffusion", T=1.0, values={"alpha": 1.0}, methods=flow, points=2)
+        >>> analysis.spectra.curve_rows(curves)[0]
         {'system': 'diffusion', 'method': 'exact', 'step': '', 'lam': 0.0, 'gain': 1.0}
     """
     return [

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.collections import PathCollection
     from matplotlib.figure import Figure
 
-#: The number of a coefficient that is given none; alpha is half of it, so that diffusion leaves something to be seen.
+#: The default value of coefficients, and that of alpha, at which diffusion leaves visible differences.
 USUAL, USUAL_ALPHA = 1.0, 0.5
 #: Points in time of an energy, and edges that are drawn at most.
 TIMES, MOST_EDGES = 81, 20_000
@@ -43,19 +43,19 @@ def response(
     step: float = 0.75,
     values: Mapping[str, float] | None = None,
 ) -> Figure:
-    """Filter responses: the exact flow, and what Euler and RK4 make of it.
+    """Filter responses of the exact flow, Euler and RK4.
 
     Args:
-        systems: names of the catalogue, lines of text or `System`s, each with a response.
-        T: the end time.
-        step: the step of Euler and RK4.
-        values: numbers; those without one are 1, alpha is 1/2.
+        systems: Names of the catalogue, lines of text or `System`s, each with a response.
+        T: The end time.
+        step: The step of Euler and RK4.
+        values: Values of the coefficients; by default 1, and 1/2 for alpha.
 
     Returns:
         A matplotlib figure.
 
     Raises:
-        NotApplicable: for a system without a response.
+        NotApplicable: For a system without a response.
 
     Example:
         >>> [panel.get_title().partition("\\n")[0] for panel in response("BS", "-a*L@H").axes]
@@ -82,33 +82,33 @@ def phase(
     """Which coefficients smooth, sharpen or grow on a graph, or of a reaction settle or blow up: predicted, simulated.
 
     Args:
-        system: a name of the catalogue, a line of text or a `System` of one field.
-        graph: a ring of nine nodes where None.
-        axes: the two coefficients that are swept, the first in (0, end], the second in [-end, end].
-        values: numbers for the others.
-        end: of the axes.
-        points: along each axis.
-        options: of `analysis.phase_diagram`, or of `analysis.reaction_diagram` for a nonlinear reaction.
+        system: A name of the catalogue, a line of text or a `System` of one field.
+        graph: The graph; by default a ring of nine nodes.
+        axes: The two coefficients that are swept, the first in (0, end], the second in [-end, end].
+        values: Values of the other coefficients.
+        end: The end of the axes.
+        points: The number of points along each axis.
+        options: Options of `analysis.phase_diagram`, or of `analysis.reaction_diagram` for a nonlinear reaction.
 
     Returns:
         A matplotlib figure.
 
     Raises:
-        NotApplicable: for a system without a symbol.
-        InvalidArgument: for a coefficient that is neither swept nor has a number.
+        NotApplicable: For a system without a symbol.
+        InvalidArgument: For a coefficient that is not swept and has no value.
 
     Example:
         >>> figure = phase("-a*L@H + b*A@H", points=8, T=5.0)
         >>> figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()
         ('a', 'b')
     """
-    system, place = parse(system), graph or generators.ring(9)
+    system, on_graph = parse(system), graph or generators.ring(9)
     names = axes or swept_names(system, values)
     x, y = np.linspace(0, end, points + 1)[1:], np.linspace(-end, end, points)
     if system.is_single and not system.structure.linear:
-        op = place.operator("row", dtype=torch.float64)
+        op = on_graph.operator("row", dtype=torch.float64)
         return reaction_figure(reaction_diagram(system, op, x, y, names=names, values=values, **options))
-    op = place.operator("symmetric", dtype=torch.float64)
+    op = on_graph.operator("symmetric", dtype=torch.float64)
     return phase_figure(phase_diagram(system, op, x, y, names=names, values=values, **options))
 
 
@@ -124,13 +124,13 @@ def energy(
     """The Dirichlet energy of runs over time, on a logarithmic scale.
 
     Args:
-        systems: of one field each: names of the catalogue, lines of text or `System`s.
-        graph: a grid of 8 x 8 nodes where None.
-        H0: the start (n, channels), or (n,); random numbers in [0, 1] where None.
-        T: the end time.
-        values: numbers; those without one are 1, alpha is 1/2.
-        normalised: divide by the size of the state.
-        seed: of the random start.
+        systems: Systems of one field each: names of the catalogue, lines of text or `System`s.
+        graph: The graph; by default a grid of 8 x 8 nodes.
+        H0: The start (n, channels), or (n,); by default random numbers in [0, 1].
+        T: The end time.
+        values: Values of the coefficients; by default 1, and 1/2 for alpha.
+        normalised: Whether to divide by the norm of the state.
+        seed: The seed of the random start.
 
     Returns:
         A matplotlib figure; a run that blows up ends where it does.
@@ -145,9 +145,9 @@ def energy(
 
     if not systems:
         raise InvalidArgument("expected at least one system, got none; as in energy('BS')")
-    made = graph or generators.grid(8, 8)
-    op, plain_op = (made.operator(kind, dtype=torch.float64) for kind in ("symmetric", "none"))
-    start = _start(H0, made.num_nodes, seed)
+    on_graph = graph or generators.grid(8, 8)
+    op, plain_op = (on_graph.operator(kind, dtype=torch.float64) for kind in ("symmetric", "none"))
+    start = _start(H0, on_graph.num_nodes, seed)
     times = np.linspace(0.0, T, TIMES)
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     panel = figure.subplots()
@@ -170,10 +170,10 @@ def state(H: Any, graph: Graph, *, channel: int = 0, positions: Any = None) -> F
     """One channel of a state as colours of the nodes.
 
     Args:
-        H: the state (n, channels), or (n,).
-        graph: its graph.
-        channel: which channel.
-        positions: (n, 2) where the nodes are drawn; found from the graph where None.
+        H: The state (n, channels), or (n,).
+        graph: The graph.
+        channel: The channel that is drawn.
+        positions: (n, 2) coordinates of the nodes; computed from the graph by default.
 
     Returns:
         A matplotlib figure.
@@ -194,11 +194,11 @@ def animate(
     """The states of a run, one after the other; `.to_jshtml()` shows them in a notebook, `.save(...)` in a file.
 
     Args:
-        run: a `Solution` of one member, or states (times, n, channels).
-        graph: its graph.
-        channel: which channel.
-        positions: (n, 2) where the nodes are drawn; found from the graph where None.
-        interval: milliseconds between two states.
+        run: A `Solution` of one member, or states (times, n, channels).
+        graph: The graph.
+        channel: The channel that is drawn.
+        positions: (n, 2) coordinates of the nodes; computed from the graph by default.
+        interval: Milliseconds between states.
 
     Returns:
         A matplotlib animation.
@@ -249,8 +249,8 @@ def _start(H0: Any, nodes: int, seed: int) -> Tensor:
 
 
 def _numbers(values: Any) -> np.ndarray:
-    made = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
-    return made[:, None] if made.ndim == 1 else made
+    array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
+    return array[:, None] if array.ndim == 1 else array
 
 
 def _channel(states: np.ndarray, graph: Graph, channel: int) -> np.ndarray:
@@ -268,7 +268,7 @@ def _channel(states: np.ndarray, graph: Graph, channel: int) -> np.ndarray:
 def _drawn(
     values: np.ndarray, graph: Graph, positions: Any, limits: tuple[float, float]
 ) -> tuple[Figure, PathCollection]:
-    """The graph with its nodes in colours."""
+    """The graph with coloured nodes."""
     from matplotlib.collections import LineCollection
     from matplotlib.figure import Figure
 
@@ -290,12 +290,12 @@ def _drawn(
 
 
 def _places(graph: Graph) -> np.ndarray:
-    """Where nodes are drawn: as their distances along edges ask for, or of many nodes by the lowest modes of L."""
+    """Positions of the nodes by their distances along edges, or for many nodes by the lowest modes of L."""
     import networkx as nx
 
-    made = nx.Graph()
-    made.add_nodes_from(range(graph.num_nodes))
-    made.add_edges_from(graph.edge_index.T.tolist())
+    drawn_graph = nx.Graph()
+    drawn_graph.add_nodes_from(range(graph.num_nodes))
+    drawn_graph.add_edges_from(graph.edge_index.T.tolist())
     layout = nx.kamada_kawai_layout if graph.num_nodes <= 150 else nx.spectral_layout
-    found = layout(made)
-    return np.array([found[k] for k in range(graph.num_nodes)])
+    positions = layout(drawn_graph)
+    return np.array([positions[k] for k in range(graph.num_nodes)])

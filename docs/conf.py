@@ -29,8 +29,10 @@ extensions = [
     "docs.building.mathml",
     "docs.building.docstrings",
     "docs.building.code_blocks",
+    "docs.building.gallery_pictures",
     "docs.building.root_pages",
     "docs.building.tutorial_pages",
+    "docs.building.mathematics_pictures",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["building", "start/examples", "static", "figures", "measured/figures"]
@@ -46,7 +48,11 @@ html_math_renderer = "mathml"
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {
-    "light_css_variables": {"color-brand-primary": "#0072B2", "color-brand-content": "#0072B2"},
+    "light_css_variables": {
+        "color-brand-primary": "#0072B2",
+        "color-brand-content": "#0072B2",
+        "font-stack": 'system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", Arial, sans-serif',
+    },
     "dark_css_variables": {"color-brand-primary": "#56B4E9", "color-brand-content": "#56B4E9"},
 }
 
@@ -71,7 +77,9 @@ sphinx_gallery_conf = {
     "subsection_order": [f"start/examples/{name}" for name in ("filters", "flows", "patterns", "networks", "*")],
     "within_subsection_order": "FileNameSortKey",
     "image_scrapers": ("docs.building.gallery_pictures.figures",),
+    "reset_modules": ("docs.building.gallery_pictures.use_style",),
     "capture_repr": (),
+    "thumbnail_size": (640, 400),
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_signature": False,

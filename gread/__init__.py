@@ -1,7 +1,7 @@
 """Data sets, the GREAD classifier, the compared networks and training.
 
 data sets:  load_dataset, karate, digits
-your own:   NodeData, Masks, register_dataset, register_model
+extending:  NodeData, Masks, register_dataset, register_model
 classifier: GREADClassifier, GNNClassifier, GREADConv, exportable, Network
 training:   train, train_decoupled, Config, Trial, make_trials, find_preset
 search:     search, discover

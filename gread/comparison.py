@@ -1,4 +1,4 @@
-"""How accurate a method is, and whether the difference of two accuracies is significant: one statistic for all reports.
+"""Accuracies of methods and the significance of their differences: one statistic for all reports.
 
 Accuracies are percentages, one for every split; seeds on one split share it and are averaged first.
 
@@ -15,13 +15,14 @@ s² the unbiased variance over the splits, with Student's quantile of k - 1 degr
 t-test (Nadeau and Bengio, Inference for the Generalization Error, Machine Learning 52, 2003). Independent units, such
 as graphs or data sets, have the ratio 0, which gives the plain paired t-test.
 
-- Two or three splits are judged by Student's quantile of one or two degrees, so only large differences are significant.
-- Differences that are equal on all splits have no spread: accuracies are counts of few nodes. The sign test decides
-  these, which takes six splits.
+- With two or three splits Student's quantile has one or two degrees of freedom, so only large differences are
+  significant.
+- Differences that are equal on all splits have no spread, since accuracies are counts of few nodes. These are decided
+  by the sign test, which needs six splits.
 - Differences below `ROUNDING` are ties: accuracies of networks are in single precision.
-- Where several tests are asked at once, `holm` corrects their p values.
+- `holm` corrects the p values of several tests.
 
-**Is a printed accuracy reproduced?** Both means are then of one method on one graph. What all splits of the graph share
+**Is a printed accuracy reproduced?** Both means are of one method on one graph. What all splits of the graph share
 adds the same to both and cancels, so each mean has the error s/sqrt(k) for s unbiased, and `Gap` is Welch's test; it
 is conservative where the splits are the same. The paper prints no splits, so a paired test is impossible.
 """
@@ -44,9 +45,9 @@ if TYPE_CHECKING:
 HOLDS, FAILS, UNDECIDED = "holds", "fails", "undecided"
 #: The confidence of intervals, and the p value below which a difference is significant.
 CONFIDENCE, LEVEL = 0.95, 0.05
-#: Differences in percent that are none: accuracies of networks are in single precision.
+#: Differences in percent below this count as zero: accuracies of networks are in single precision.
 ROUNDING = 2e-5
-#: Standard errors of a difference that count as chance next to a printed mean, and the splits of such a mean.
+#: Standard errors within which a difference from a printed mean counts as chance, and the splits of such a mean.
 ERRORS, SPLITS = 2.0, 10
 REPRODUCED, NOISE, ABOVE, BELOW, NONE = "reproduced", "within noise", "above", "below", "undecided"
 WORDS = (REPRODUCED, NOISE, ABOVE, BELOW, NONE)
@@ -196,7 +197,7 @@ def holm(values: Sequence[float]) -> list[float]:
 
 
 def at_most(value: float, width: float, most: float) -> str:
-    """Whether a number that is known up to `width` is at most `most`.
+    """Whether a number known up to `width` is at most `most`.
 
     >>> at_most(2.0, 1.0, 5.0), at_most(8.0, 1.0, 5.0), at_most(2.0, 4.0, 5.0), at_most(2.0, math.nan, 5.0)
     ('holds', 'fails', 'undecided', 'undecided')
@@ -223,7 +224,7 @@ class Comparison:
     splits: int
 
     @classmethod
-    def of(cls, own: Mapping[int, float], other: Mapping[int, float], ratio: float) -> Comparison:
+    def of(cls, first: Mapping[int, float], other: Mapping[int, float], ratio: float) -> Comparison:
         """own - other, split by split; `ratio` is n_test/n_train, 0 where the units are independent.
 
         >>> Comparison.of({0: 80.0, 1: 90.0}, {0: 79.0, 1: 87.0}, 0.0)
@@ -232,7 +233,7 @@ class Comparison:
         >>> test.difference, round(test.t, 4), round(test.p, 4)
         (2.0, 3.4641, 0.0742)
         """
-        gaps = unrounded(np.array([own[split] - other[split] for split in sorted(set(own) & set(other))]))
+        gaps = unrounded(np.array([first[split] - other[split] for split in sorted(set(first) & set(other))]))
         if not gaps.size:
             return cls(math.nan, math.nan, 0)
         return cls(float(gaps.mean()), corrected_error(float(gaps.std()), gaps.size, ratio), gaps.size)
@@ -409,9 +410,9 @@ def welch_freedom(error: float, count: int, other_error: float, other_count: int
     """
     if min(count, other_count) < 2:
         return math.nan
-    own, other = error**2, other_error**2
-    below = own**2 / (count - 1) + other**2 / (other_count - 1)
-    return (own + other) ** 2 / below if below else math.inf
+    variance, other_variance = error**2, other_error**2
+    denominator = variance**2 / (count - 1) + other_variance**2 / (other_count - 1)
+    return (variance + other_variance) ** 2 / denominator if denominator else math.inf
 
 
 def welch(own: Estimate, other: Estimate, ratio: float = 0.0, other_ratio: float = 0.0) -> tuple[float, float]:

@@ -6,7 +6,7 @@ patterns:  steady_states, dispersion, turing, turing_threshold
 graphs:    Graph, generators
 runs:      lower, solve
 inverse:   fit, conform, recover
-your own:  register_function, register_method, register_normalisation
+extending: register_function, register_method, register_normalisation
 pictures:  plot
 modules:   theory, patterns, infer, run, graphs, vocabulary, reports, errors, testing
 

@@ -1,7 +1,7 @@
-"""`Answer`: what every question returns. The value, how certain it is, why, and what it rests on.
+"""`Answer`: what every question returns: a value, its certainty, the reason and the assumptions.
 
-An answer to "is it so?" is true only where the answer is yes and certain; an answer that holds several things has their
-number as its length; every other answer has no truth value, and `if answer:` raises an error that says what to ask.
+An answer to a yes-or-no question is true only if it is yes and certain; an answer with several values has a length;
+every other answer has no truth value: `if answer:` raises an error that names the remedy.
 """
 
 from __future__ import annotations
@@ -13,19 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
-from rdgraph.reals.condition_words import condition_in_words, in_words
-from rdgraph.reals.judge import BOUNDED
+from rdgraph.reals.basis import BOUNDED
+from rdgraph.reals.condition_words import condition_in_words, in_words, number_in_words
 from rdgraph.wording import html_table
 
 
 class Status(StrEnum):
     """How certain an answer is.
 
-    proved: shown by exact algebra. bounded: shown as a bound, of a value that need not be attained or of numbers that
-    interval arithmetic encloses. measured: seen in numbers, and not shown. undecided: not found out; the reason says
-    what was tried. refused: the question does not apply, and the reason says why.
+    proved: by exact algebra. bounded: proved as a bound that need not be attained, or with numbers enclosed by
+    interval arithmetic. measured: computed in floating point, without proof. undecided: the reason says what was
+    tried. refused: the question does not apply; the reason says why.
 
-    >>> Status.PROVED == "proved", Status.UNDECIDED
+    >>> import rdgraph as rd
+    >>> rd.Status.PROVED == "proved", rd.Status.UNDECIDED
     (True, 'undecided')
     """
 
@@ -40,24 +41,28 @@ class Status(StrEnum):
 
     @property
     def is_certain(self) -> bool:
-        """Proved or bounded: no run can contradict it."""
+        """Whether it is proved or bounded, so that no run can contradict it."""
         return self in (Status.PROVED, Status.BOUNDED)
 
 
 class Answer:
     """The answer to a question about an equation or a layer.
 
-    Answers that hold more are subclasses: frozen dataclasses with `repr=False`, which have fields or properties of
-    these names.
+    Answers with more fields are subclasses: frozen dataclasses with `repr=False` and fields or properties of these
+    names.
 
     Args:
-        value: the answer itself; None where there is none, or where it is not known.
+        value: the answer itself; None where none exists or none is known.
         status: how certain it is.
         reason: why, in words.
-        assumes: what is assumed beyond the question, as of the graph; by normalisation where that decides.
-        conditions: under which conditions on coefficients it holds, as relations or in words.
+        assumes: assumptions beyond the question, such as on the graph; by normalisation where they differ.
+        conditions: conditions on coefficients under which it holds, as relations or in words.
 
-    >>> answer = Answer(sp.Symbol("beta") * 2, Status.PROVED, "the largest slope", assumes="the graph is undirected")
+    The field `engines` says who decided it: "z3 and cvc5", or how many questions z3 decided alone; "" without either.
+
+    >>> import sympy as sp, rdgraph as rd
+    >>> slope = sp.Symbol("beta") * 2
+    >>> answer = rd.Answer(slope, rd.Status.PROVED, "the largest slope", assumes="the graph is undirected")
     >>> print(answer)
     2*beta, assuming that the graph is undirected (proved: the largest slope)
     >>> answer.to_dict()["value"], answer.status == "proved"
@@ -81,8 +86,11 @@ class Answer:
         @property
         def conditions(self) -> Any: ...
 
+        @property
+        def engines(self) -> str: ...
+
     else:
-        reason, assumes, conditions = "", "", ()
+        reason, assumes, conditions, engines = "", "", (), ""
 
     def __init__(
         self, value: Any, status: Status, reason: str = "", *, assumes: str | Mapping[str, str] = "",
@@ -114,24 +122,24 @@ class Answer:
         if isinstance(self.value, bool):
             return self.value and self.status.is_certain
         raise TypeError(
-            f"expected a question with yes or no for an answer, got {type(self).__name__} with the value {self.value}; "
+            f"{type(self).__name__} with the value {self.value} is not a yes-or-no answer, so it has no truth value; "
             "ask for .value, or compare .status"
         )
 
     # ------------------------------------------------------------------ in words
     @property
     def headline(self) -> str:
-        """The value in words, without what it rests on."""
+        """The value in words, without reason and assumptions."""
         return shown(self.value)
 
     @property
     def why(self) -> str:
-        """The reason, without the word that the status says."""
+        """The reason, without the word of the status."""
         return self.reason.removeprefix(f"{Status.UNDECIDED}: ")
 
     @property
     def remark(self) -> str:
-        """The reason as a note that stands alone: it says by itself that something is undecided."""
+        """The reason as a note, which begins with "undecided" where the answer is."""
         return f"undecided: {self.why}" if self.status == Status.UNDECIDED and self.reason else self.why
 
     def __str__(self) -> str:
@@ -171,10 +179,11 @@ class Answer:
             "reason": self.why,
             "assumes": plain(self.assumes),
             "conditions": plain(self.conditions),
+            "engines": self.engines,
         }
 
 
-#: The status of several answers together is the last one of these that occurs.
+#: The status of several answers together is the last of these that occurs.
 ORDER = (Status.PROVED, Status.BOUNDED, Status.MEASURED, Status.REFUSED, Status.UNDECIDED)
 
 
@@ -195,6 +204,9 @@ class AnswersByName(Answer):
         reason = next(iter(texts), "") if len(texts) < 2 else listed_by_name(reasons)
         super().__init__({name: part.value for name, part in parts.items()}, status, reason)
         object.__setattr__(self, "parts", dict(parts))
+        engines = {name: part.engines for name, part in parts.items()}
+        distinct = set(engines.values())
+        object.__setattr__(self, "engines", distinct.pop() if len(distinct) == 1 else listed_by_name(engines))
 
     if TYPE_CHECKING:
 
@@ -205,8 +217,8 @@ class AnswersByName(Answer):
         return self.parts[name]
 
     def __str__(self) -> str:
-        told = {n: part.headline if part.status.is_certain else str(part) for n, part in self.parts.items()}
-        return next(iter(told.values())) if len(set(told.values())) == 1 else listed_by_name(told)
+        texts = {n: part.headline if part.status.is_certain else str(part) for n, part in self.parts.items()}
+        return next(iter(texts.values())) if len(set(texts.values())) == 1 else listed_by_name(texts)
 
     def to_dict(self) -> dict[str, Any]:
         """The answers by name as plain values, for json."""
@@ -214,7 +226,7 @@ class AnswersByName(Answer):
 
 
 def certainty(reason: str) -> Status:
-    """How certain an answer is that was shown for a reason: bounded where that rests on interval arithmetic.
+    """The status of an answer with a reason: bounded where it rests on interval arithmetic, else proved.
 
     >>> certainty("the vector field is affine in H").value, certainty(f"by its slope; {BOUNDED}").value
     ('proved', 'bounded')
@@ -232,7 +244,7 @@ def refused(problem: Exception | str) -> Answer:
 
 
 def undecided(problem: Exception | str) -> Answer:
-    """The answer to a question that was not decided.
+    """The answer to an undecided question.
 
     >>> print(undecided("time ran out after 10 s"))
     undecided: time ran out after 10 s
@@ -253,7 +265,7 @@ def shown(value: Any) -> str:
         case bool():
             return "yes" if value else "no"
         case float():
-            return f"{value:.6g}"
+            return number_in_words(value)
         case sp.Rel() | sp.And() | sp.Or():
             return condition_in_words(value)
         case sp.Basic():
@@ -280,7 +292,7 @@ def listed_by_name(texts: Mapping[str, str]) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Anything as json takes it: formulas as text, arrays as lists.
+    """The value for json: formulas as text, arrays as lists.
 
     >>> plain({"x": (sp.Symbol("a") + 1, sp.oo)})
     {'x': ['a + 1', 'oo']}

@@ -1,4 +1,4 @@
-"""Errors: one base class, few children; every text says what was expected, what came, and the remedy."""
+"""Errors: one base class and few children; every message says what is wrong, where, and how to mend it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 
 class RdgraphError(Exception):
-    """Base of every error this package raises on purpose; it reaches other processes as it is.
+    """Base of every error this package raises on purpose; it can be pickled.
 
-    >>> import pickle
-    >>> str(pickle.loads(pickle.dumps(UnknownName("letter", "c", ["a", "b"]))))
-    "expected a letter, got 'c' (known: a, b)"
+    >>> import pickle, rdgraph as rd
+    >>> str(pickle.loads(pickle.dumps(rd.errors.UnknownName("method", "c", ["a", "b"]))))
+    "expected a method, got 'c' (known: a, b)"
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -20,9 +20,10 @@ class RdgraphError(Exception):
 
 
 class LanguageError(RdgraphError, ValueError):
-    """A text that is not an equation of the language; points at the place.
+    """A text that is not an equation of the language, with the column.
 
-    >>> print(LanguageError("A*H", 1, expected="@ to apply an operator", got="*", remedy="write A@H"))
+    >>> import rdgraph as rd
+    >>> print(rd.errors.LanguageError("A*H", 1, expected="@ to apply an operator", got="*", remedy="write A@H"))
     cannot read the equation, column 2
       A*H
        ^
@@ -46,7 +47,7 @@ class LanguageError(RdgraphError, ValueError):
 
     @property
     def line(self) -> str:
-        """What was expected, what came and the remedy in one line, for a sentence that has the text already."""
+        """The message in one line, without the text itself."""
         return f"expected {self.expected} at column {self.column}, got {self.got}; {self.remedy}"
 
     def __str__(self) -> str:
@@ -58,7 +59,7 @@ class LanguageError(RdgraphError, ValueError):
 
 
 class NotApplicable(RdgraphError, ValueError):
-    """A question that has no answer for this system, or a method that does not apply to it; the text says why."""
+    """A question or a method that does not apply to this system; the message says why."""
 
 
 class InvalidArgument(RdgraphError, ValueError):
@@ -66,23 +67,23 @@ class InvalidArgument(RdgraphError, ValueError):
 
 
 class MissingDependency(RdgraphError, ImportError):
-    """A library that is not installed; the text names the extra that brings it."""
+    """A library that is not installed; the message names the extra that installs it."""
 
 
 class Diverged(RdgraphError, ArithmeticError):
-    """A computation whose numbers left the finite ones, where a result was asked for."""
+    """A computation whose result is not finite."""
 
 
 class FileError(RdgraphError, OSError, ValueError):
-    """A file that cannot be read or written, or does not hold what it should; the text names it."""
+    """A file that cannot be read or written, or has the wrong content; the message names it."""
 
 
 class Undecided(RdgraphError):
-    """Exact means were not enough; the text says what was tried."""
+    """Exact methods could not decide; the message says what was tried."""
 
 
 class UnknownSign(Undecided):
-    """The sign of one expression is missing; the domain can be split there."""
+    """The sign of an expression is unknown; the domain can be split there."""
 
     def __init__(self, text: str, expression: object) -> None:
         super().__init__(text)
@@ -94,15 +95,15 @@ class AssumptionError(RdgraphError, ValueError):
 
 
 class WorkLost(RdgraphError, RuntimeError):
-    """Work that other processes were to do, and that none of them brought to its end."""
+    """Work that no other process completed."""
 
 
-#: Known names that are listed whole in an error; of more the nearest ones are.
+#: Up to this many known names are all listed in an error; of more only the nearest.
 LISTED, NEAREST = 40, 12
 
 
 class UnknownName(RdgraphError, KeyError):
-    """A name that no registry holds; offers the closest ones."""
+    """An unknown name; the message offers the closest known ones."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
@@ -115,16 +116,17 @@ class UnknownName(RdgraphError, KeyError):
 
 
 def _restored(kind: type[RdgraphError], args: tuple[Any, ...], state: dict[str, Any]) -> RdgraphError:
-    """An error as it was, made without the arguments that it was made from."""
-    made = kind.__new__(kind, *args)
-    made.__dict__.update(state)
-    return made
+    """A pickled error, restored without calling its constructor."""
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
-    """The known name nearest to `name`, or None where nothing is near.
+    """The known name nearest to `name`; None if no name is near.
 
-    >>> closest("alhpa", ["alpha", "beta"]), closest("gnc", ["gcn", "sgc"])
+    >>> import rdgraph as rd
+    >>> rd.errors.closest("alhpa", ["alpha", "beta"]), rd.errors.closest("gnc", ["gcn", "sgc"])
     ('alpha', 'gcn')
     """
     names = list(known)
@@ -139,13 +141,13 @@ def closest(name: str, known: Iterable[str]) -> str | None:
 
 
 def _nearness(name: str, match: str) -> tuple[float, bool, bool]:
-    """How alike two names are; of equals, the one with the same letters, then with the same beginning."""
+    """Similarity of two names: ratio, then the same letters, then the same first letter."""
     ratio = difflib.SequenceMatcher(None, match, name).ratio()
     return ratio, sorted(name) == sorted(match), name[:1] == match[:1]
 
 
 def _listed(name: str, names: list[str]) -> str:
-    """All names, or of very many those nearest to the one that was asked for."""
+    """All names, or the nearest ones of very many."""
     if len(names) <= LISTED:
         return ", ".join(names)
     near = difflib.get_close_matches(name, names, n=NEAREST, cutoff=0.0)

@@ -15,7 +15,7 @@ from rdgraph.errors import FileError, RdgraphError
 
 @dataclass(frozen=True)
 class Place:
-    """Where a value stands, for errors: `owner` has it in the column or attribute `name`.
+    """The location of a value, for errors: the column or attribute `name` of `owner`.
 
     >>> print(Place.line(Path("e.csv"), 3, "weight").error("a number", "'x'", "write one"))
     e.csv, line 3, column 'weight': expected a number, got 'x'; write one
@@ -28,7 +28,7 @@ class Place:
 
     @classmethod
     def line(cls, path: Path, line: int, column: str = "") -> Place:
-        """A line of a file, as an editor counts it."""
+        """A line of a file, counted from 1."""
         return cls(f"{path}, line {line}", column)
 
     def error(self, expected: str, got: str, remedy: str) -> RdgraphError:
@@ -40,8 +40,8 @@ class Place:
 def drafting(path: Path) -> Iterator[Path]:
     """Yield a new empty file next to `path`, with the same ending; remove it if it is still there at the end.
 
-    Its name cannot be guessed and it must not be there yet, so that nothing that lies in the folder, such as a link
-    with that name, is ever written through. An OSError in the block becomes a FileError about `path`.
+    Its name is random and must not exist, so that no existing file or link of that name is written through. An OSError
+    in the block becomes a FileError about `path`.
     """
     draft = path.with_name(f".{secrets.token_hex(8)}.part{path.suffix}")
     try:
@@ -60,7 +60,7 @@ def drafting(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def replacing(path: Path, *, durable: bool = False) -> Iterator[Path]:
-    """A draft of `path` that takes its place if the block ends well; `durable` waits until the disk has it.
+    """A draft of `path` that replaces it if the block succeeds; `durable` waits until it is on disk.
 
     >>> import tempfile
     >>> target = Path(tempfile.mkdtemp()) / "a.txt"
@@ -75,7 +75,7 @@ def replacing(path: Path, *, durable: bool = False) -> Iterator[Path]:
 
 
 def move(draft: Path, path: Path, *, durable: bool = False) -> None:
-    """Put a file in the place of another one of the same folder, at one stroke."""
+    """Replace a file by another one of the same folder atomically."""
     if durable:
         _sync(draft, os.O_RDWR)
     draft.replace(path)
@@ -98,7 +98,7 @@ def write_text(path: Path, text: str, *, durable: bool = False) -> None:
 
 
 def read_bytes(path: Path, what: str) -> bytes:
-    """The content of a file that should hold `what`."""
+    """The bytes of a file that should contain `what`."""
     try:
         return path.read_bytes()
     except OSError as problem:
@@ -108,7 +108,7 @@ def read_bytes(path: Path, what: str) -> bytes:
 
 
 def read_text(path: Path, what: str) -> str:
-    """The text of a file in UTF-8 that should hold `what`; line ends stay as they are."""
+    """The text of a UTF-8 file that should contain `what`, with its line ends unchanged."""
     try:
         return read_bytes(path, what).decode("utf-8")
     except UnicodeDecodeError as problem:
@@ -119,7 +119,7 @@ def read_text(path: Path, what: str) -> str:
 
 
 def unwritable(path: Path, problem: OSError) -> FileError:
-    """The error for a place that cannot be written."""
+    """The error for a path that cannot be written."""
     is_full = problem.errno in (errno.ENOSPC, errno.EDQUOT)
     remedy = "make room, or choose another folder" if is_full else "choose another folder"
     return FileError(f"expected a place that can be written, got {path}: {reason_of(problem)}; {remedy}")

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: at a moment of the program's own choice, and once only while it tidies up."""
+"""Ctrl-C and SIGTERM: deferred to a safe point, and ignored during clean-up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Handler = Callable[[int, FrameType | None], object]
 
 
 class Interruption:
-    """A Ctrl-C or SIGTERM that is held back until `hear` is called."""
+    """A Ctrl-C or SIGTERM that is deferred until `hear` is called."""
 
     def __init__(self, tell: Callable[[], object] | None = None) -> None:
         self._tell = tell
@@ -26,7 +26,7 @@ class Interruption:
         return self._waiting is not None
 
     def hear(self) -> None:
-        """Let a waiting signal do what it does elsewhere, such as raise KeyboardInterrupt."""
+        """Deliver a deferred signal, which usually raises KeyboardInterrupt."""
         if self._waiting is not None:
             number, self._waiting = self._waiting, None
             self._release()
@@ -35,7 +35,7 @@ class Interruption:
     def _hold(self) -> None:
         for number in SIGNALS:
             handler = signal.getsignal(number)
-            if callable(handler):  # what is ignored, or ends the process at once, stays as it is
+            if callable(handler):  # signals that are ignored, or end the process at once, are left unchanged
                 self._before[number] = handler
                 signal.signal(number, self._arrive)
 
@@ -54,8 +54,8 @@ class Interruption:
 def patient(tell: Callable[[], object] | None = None) -> Iterator[Interruption]:
     """Within the block the first Ctrl-C or SIGTERM waits until `hear` is called; the second one acts at once.
 
-    `tell` is called when the first one comes. Signals that Python does not handle are left alone, and outside of the
-    main thread nothing is held.
+    `tell` is called when the first one arrives. Signals without a Python handler are left unchanged, and outside of
+    the main thread none is deferred.
 
     >>> with patient() as interruption:
     ...     interruption.is_waiting
@@ -75,9 +75,9 @@ def patient(tell: Callable[[], object] | None = None) -> Iterator[Interruption]:
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Within the block SIGTERM raises KeyboardInterrupt, as Ctrl-C does; only the first of them.
+    """Within the block the first SIGTERM raises KeyboardInterrupt, as Ctrl-C does.
 
-    What is left to do after it is to tidy up, which is short and must not be cut off: from then on both are ignored.
+    Both are ignored afterwards, so that the clean-up is not interrupted.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

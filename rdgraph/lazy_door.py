@@ -1,4 +1,4 @@
-"""The door of a package: names that are loaded when they are first used."""
+"""`lazy_door`: public names of a package that are imported on first use."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 def lazy_door(package: str) -> tuple[list[str], Callable[[str], object], Callable[[], list[str]]]:
     """`__all__`, `__getattr__` and `__dir__` for the `__init__` of a package, from its imports for type checkers.
 
-    A door lists every name once: as an import `from MODULE import NAME as NAME` below `if TYPE_CHECKING:`.
+    The `__init__` lists every name once, as an import `from MODULE import NAME as NAME` below `if TYPE_CHECKING:`.
 
     Args:
-        package: its name.
+        package: the name of the package.
 
     Returns:
-        The three of them, as Python looks for them in a module.
+        `__all__`, `__getattr__` and `__dir__`, for assignment in the `__init__`.
 
     >>> names, find, _ = lazy_door("rdgraph")
     >>> "parse" in names, find("parse").__name__
@@ -42,7 +42,7 @@ def lazy_door(package: str) -> tuple[list[str], Callable[[str], object], Callabl
 
 
 def typed_imports(source: str | bytes) -> dict[str, str]:
-    """The names that a module imports below `if TYPE_CHECKING:`, each with the module that it comes from.
+    """The names that a module imports below `if TYPE_CHECKING:`, each with its module.
 
     >>> typed_imports("if TYPE_CHECKING:\\n    from rdgraph.systems.parser import parse as parse")
     {'parse': 'rdgraph.systems.parser'}

@@ -1,4 +1,4 @@
-"""Plugins: modules of the user that are imported when the command line starts, to register functions and the like.
+"""Plugins: user modules that the command line imports at start, to register functions and the like.
 
 They are named by the entry points of the group `rdgraph.plugins` of installed packages, and by the variable
 RDGRAPH_PLUGINS, which holds names of modules with colons between them. Equations never import anything.
@@ -17,14 +17,14 @@ VARIABLE = "RDGRAPH_PLUGINS"
 
 
 def load_plugins() -> tuple[str, ...]:
-    """Import every plugin; what an entry point names is called where it is a function.
+    """Import every plugin; an entry point that is a function is called.
 
     Returns:
         The names of the plugins, in the order in which they were loaded.
 
     Raises:
-        MissingDependency: a plugin that cannot be imported.
-        InvalidArgument: a name that is not that of a module.
+        MissingDependency: a plugin cannot be imported.
+        InvalidArgument: a name is not that of a module.
 
     >>> all(isinstance(name, str) for name in load_plugins())
     True
@@ -34,7 +34,7 @@ def load_plugins() -> tuple[str, ...]:
         try:
             plugin = point.load()
         except (ImportError, AttributeError) as problem:
-            raise MissingDependency(f"expected the plugin {point.name} at {point.value}, got: {problem}") from problem
+            raise MissingDependency(f"cannot import the plugin {point.name} from {point.value}: {problem}") from problem
         if callable(plugin):
             plugin()
         loaded.append(point.name)
@@ -45,7 +45,7 @@ def load_plugins() -> tuple[str, ...]:
             import_module(name)
         except ImportError as problem:
             raise MissingDependency(
-                f"expected the plugin {name} of {VARIABLE} to be importable, got: {problem}; check PYTHONPATH"
+                f"cannot import the plugin {name} of {VARIABLE}: {problem}; check PYTHONPATH"
             ) from problem
         loaded.append(name)
     return tuple(loaded)

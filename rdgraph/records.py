@@ -1,17 +1,17 @@
-"""`Records`: what is built in and what somebody registered, by name; every kind of record is kept in one of these."""
+"""`Records`: built-in and registered records of one kind by name, and `Names`, those with some property."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from rdgraph.errors import InvalidArgument, UnknownName
 
 
 class Named(Protocol):
-    """Anything that says what it is called."""
+    """Anything with a name."""
 
     @property
     def name(self) -> str: ...
@@ -21,7 +21,7 @@ R = TypeVar("R", bound=Named)
 
 
 class Records(Mapping[str, R]):
-    """Records of one kind by name, the built-in ones first; those are made when they are first asked for, and stay.
+    """Records of one kind by name, the built-in ones first; these are made on first use and cannot be removed.
 
     >>> from types import SimpleNamespace as Colour
     >>> colours = Records("colour", lambda: [Colour(name="red")])
@@ -50,7 +50,7 @@ class Records(Mapping[str, R]):
 
     @property
     def added(self) -> Mapping[str, R]:
-        """The registered records by name; the built-in ones are not made for this."""
+        """The registered records by name, without the built-in ones."""
         return MappingProxyType(self._added)
 
     @property
@@ -70,30 +70,56 @@ class Records(Mapping[str, R]):
         return len(self._built_in) + len(self._added)
 
     def find(self, name: str, known: Iterable[str] = ()) -> R:
-        """The record of that name; an unknown one gets the closest of `known`, or of all names, offered."""
+        """The record of that name; the error for an unknown name offers the closest of `known`, or of all names."""
         if name not in self:
             raise UnknownName(self.kind, str(name), [*(known or self), *self._reserved])
         return self[name]
 
     def check_free(self, name: object) -> None:
-        """Refuse what is not a name, or is taken."""
+        """Raise where a name is malformed or taken."""
         if not isinstance(name, str) or not self._pattern.fullmatch(name):
             raise InvalidArgument(
-                f"expected a name of letters, digits, - or _ for a {self.kind}, got {name!r}; as in 'my-{self.kind}'"
+                f"{name!r} is not a name for a {self.kind}: use letters, digits, - and _, as in 'my-{self.kind}'"
             )
         if name in self or name in self._reserved:
-            raise InvalidArgument(
-                f"expected a name that is free, got {name!r}, which is a {self.kind} already; choose another"
-            )
+            raise InvalidArgument(f"the name {name!r} is taken by another {self.kind}; choose a free name")
 
     def add(self, record: R) -> R:
-        """Take up a record under a name that is free."""
+        """Register a record under its name, which must be free."""
         self.check_free(record.name)
         self._added[record.name] = record
         return record
 
     def remove(self, name: str) -> None:
-        """Take a registered record out again; those that are built in stay."""
+        """Remove a registered record; built-in ones cannot be removed."""
         if name not in self._added:
             raise UnknownName(f"registered {self.kind}", name, self._added)
         del self._added[name]
+
+    def names(self, has_property: Callable[[R], bool]) -> Names[R]:
+        """The names of the records with a property, as they are registered at the time of use."""
+        return Names(self, has_property)
+
+
+class Names(Collection[str], Generic[R]):
+    """The names of the records with some property, as they are registered at the time of use.
+
+    >>> from types import SimpleNamespace as Colour
+    >>> colours = Records("colour", lambda: [Colour(name="red", is_warm=True), Colour(name="blue", is_warm=False)])
+    >>> warm = colours.names(lambda colour: colour.is_warm)
+    >>> _ = colours.add(Colour(name="orange", is_warm=True))
+    >>> list(warm), "blue" in warm
+    (['red', 'orange'], False)
+    """
+
+    def __init__(self, records: Records[R], has_property: Callable[[R], bool]) -> None:
+        self._records, self._has_property = records, has_property
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name in self._records and self._has_property(self._records[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, record in self._records.items() if self._has_property(record))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

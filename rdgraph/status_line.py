@@ -1,4 +1,4 @@
-"""`StatusLine`: what is under way and for how long, while a call takes its time."""
+"""`StatusLine`: the current work and its duration, shown during long calls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 #: Seconds before the first line, and between two lines, where the output is not a terminal.
 FIRST, PAUSE = 1.0, 10.0
-#: Letters of a bar, so that it fits into 80 columns with its text.
+#: Characters of a bar, which fits into 80 columns with its text.
 BAR = 14
 
 
@@ -92,7 +92,7 @@ class StatusLine:
         return f"{': '.join(filter(None, (self.title, self.text)))} ({duration(self.seconds)})"
 
     def drawn(self) -> RenderableType:
-        """What a terminal shows: the line, after a bar where a total is known."""
+        """The line for a terminal, after a bar where a total is known."""
         from rich.progress_bar import ProgressBar
         from rich.table import Table
         from rich.text import Text
@@ -105,14 +105,14 @@ class StatusLine:
         return grid
 
     def note(self, text: str) -> None:
-        """A sentence above the line, where the line is shown; else a warning."""
+        """Print a sentence above the line, or a warning where the line is not shown."""
         if self._console is None:
             warnings.warn(text, stacklevel=2)
         else:
             self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def say(self, text: str, done: float = 0, total: float = 0) -> None:
-        """Set the text of the current work, and how much of it is done where that is known."""
+        """Set the text of the current work, and how much of it is done if known."""
         self.text, self.done, self.total = text, done, total
 
     def stage(self, text: str) -> None:

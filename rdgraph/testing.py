@@ -1,6 +1,6 @@
-"""Hypothesis strategies for graphs, states, coefficients and systems: write property tests about your own equations.
+"""Hypothesis strategies for graphs, states, coefficients and systems, for property tests about equations.
 
-`conforms` is a fixture for pytest that holds a torch layer against an equation; it needs torch and pytest.
+`conforms` is a pytest fixture that checks whether a torch layer computes an equation; it needs torch and pytest.
 
 >>> from hypothesis import given
 >>> from rdgraph.testing import systems
@@ -34,18 +34,15 @@ try:
     from hypothesis import strategies as st
     from hypothesis.extra import numpy as hnp
 except ImportError as problem:
-    raise MissingDependency(
-        "expected hypothesis, which draws the graphs and systems of rdgraph.testing, got an environment without it; "
-        "run pip install 'rdgraph[testing]'"
-    ) from problem
+    raise MissingDependency("rdgraph.testing needs hypothesis: pip install 'rdgraph[testing]'") from problem
 
-#: Names drawn for coefficients: usual letters and names that have to be declared.
+#: Names drawn for coefficients: usual ones and names that need a declaration.
 COEFFICIENT_NAMES = ("alpha", "beta", "mu", "a", "k", "omega", "rho_1", "n", "x", "Gamma2", "diffusivity", "real")
 
 #: Names drawn for fields; none of them is a name drawn for a coefficient.
 FIELD_NAMES = ("u", "v", "w", "H", "rho_2")
 
-#: Functions that are drawn: those of the language itself, so that a drawing does not depend on what is registered.
+#: Functions that are drawn: the built-in ones, so that drawings do not depend on registrations.
 FUNCTION_NAMES = tuple(function.name for function in BUILT_IN)
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
@@ -116,7 +113,7 @@ def coefficient_values(
 # ---------------------------------------------------------------------- expressions
 @st.composite
 def letters(draw: Draw, kinds: Sequence[Kind | str] = (_S, _C, _N, _M)) -> dict[str, Kind]:
-    """One to five coefficient names with kinds among `kinds`: usual letters and names that have to be declared."""
+    """One to five coefficient names with kinds among `kinds`: usual names and names that need a declaration."""
     kind = st.sampled_from([Kind(kind) for kind in kinds])
     return draw(st.dictionaries(st.sampled_from(COEFFICIENT_NAMES), kind, min_size=1, max_size=5)) if kinds else {}
 
@@ -143,8 +140,8 @@ _APPLIED = {_F: [(_O, _F), (_F, _M)], _N: [(_O, _N)], _O: [(_O, _O)], _M: [(_M, 
 def expressions(draw: Draw, kind: Kind | str = Kind.FIELD, kinds: Letters | None = None, depth: int = 3) -> sp.Basic:
     """A well-typed tree of the given kind, at most about 2*depth nodes deep, with every node type of the language.
 
-    `kinds` are the letters it may use, with their kinds, drawn where None. What is divided by, or under a root, is
-    nonzero for positive coefficients: short of overflow the value is finite.
+    `kinds` are the names it may use, with their kinds, drawn where None. Divisors and radicands are nonzero for
+    positive coefficients, so the value is finite short of overflow.
     """
     known = dict(draw(letters()) if kinds is None else kinds)
     if kind == Kind.CHANNEL and Kind.CHANNEL not in known.values():
@@ -188,7 +185,7 @@ class _Grower:
         return Call(function, self.nonzero(kind, depth) if function == "sqrt" else self.grow(kind, depth))
 
     def leaf(self, kind: Kind) -> sp.Basic:
-        names = [Name(name, own) for name, own in self.kinds.items() if own is kind]
+        names = [Name(name, kind_of_name) for name, kind_of_name in self.kinds.items() if kind_of_name is kind]
         if kind is _S and (not names or self.draw(st.booleans())):
             return self.draw(numbers())
         return self.pick(names)
@@ -289,7 +286,7 @@ def _coefficient(draw: Draw, known: Letters) -> sp.Basic:
 
 
 def _polynomial(draw: Draw, known: Letters, letters: Sequence[str] = "IAL") -> sp.Basic:
-    """Sum of coefficient times I, A, L, A@A, A**k or L**k and further letters: an operator."""
+    """Sum of coefficient times I, A, L, A@A, A**k or L**k and further operators: an operator."""
     words = [Name(name, _O) for name in ("I", "A", "L")]
     words += [Apply(words[1], words[1]), Power(words[1], sp.Integer(3)), Power(words[2], sp.Integer(2))]
     further = [Name(name, _O) for name in letters if name not in "IAL"]
@@ -318,7 +315,7 @@ def _system(draw: Draw, expression: sp.Basic) -> System:
 
 
 def __getattr__(name: str) -> Any:
-    """The fixture `conforms`, loaded when it is asked for: it needs torch and pytest, which the strategies do not."""
+    """The fixture `conforms`, loaded on first use, since it needs torch and pytest and the strategies do not."""
     if name != "conforms":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from rdgraph.infer.layers.pytest_fixture import conforms

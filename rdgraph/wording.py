@@ -49,6 +49,15 @@ def signed_sum(terms: Sequence[str]) -> str:
     return text.replace(" + -", " - ")
 
 
+def scaled_term(number: str, term: str) -> str:
+    """A term times a number that is already text; 1 and -1 are not written.
+
+    >>> scaled_term("2", "x"), scaled_term("-1", "x")
+    ('2*x', '-x')
+    """
+    return {"1": term, "-1": f"-{term}"}.get(number, f"{number}*{term}")
+
+
 def listed(names: Sequence[str], most: int = 8) -> str:
     """Names with commas between them; of many the first ones, and how many more there are.
 

@@ -1,7 +1,7 @@
 """studies: questions with the programs that answer them, each a run folder with numbers, figures, verdicts, a report.
 
-a study of one's own:  Study, StudyRun, register_study, unregister_study
-running one:           find_study, execute; on the command line `rdgraph study NAME`
+extending: Study, StudyRun, register_study, unregister_study
+running:   find_study, execute; on the command line `rdgraph study NAME`
 
 Every name is loaded when it is first asked for.
 """

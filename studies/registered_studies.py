@@ -105,11 +105,12 @@ def register_study(study: Study) -> Study:
         InvalidArgument: for what is no `Study`, a name that is taken, or an extra this package does not have.
 
     Example:
-        >>> from studies.runs.study import Study
-        >>> mine = register_study(Study("two-and-two", "A sum", "What is 2 + 2?", lambda run: run.results([{"x": 4}])))
-        >>> find_study("two-and-two").question
+        >>> import studies
+        >>> study = studies.Study("two-and-two", "A sum", "What is 2 + 2?", lambda run: run.results([{"x": 4}]))
+        >>> mine = studies.register_study(study)
+        >>> studies.find_study("two-and-two").question
         'What is 2 + 2?'
-        >>> unregister_study("two-and-two")
+        >>> studies.unregister_study("two-and-two")
     """
     from studies.runs.study import Study
 
@@ -148,7 +149,8 @@ def find_study(name: str) -> Study:
         UnknownName: where no study has that name; offers the closest one.
 
     Example:
-        >>> find_study("grid").title
+        >>> import studies
+        >>> studies.find_study("grid").title
         'Diffusion and blurring-sharpening on a grid'
     """
     return STUDIES.find(name)

@@ -1,4 +1,4 @@
-"""Separation of classes: how far apart the classes of a state lie, in units of their own spread."""
+"""Separation of classes: the distance of the classes of a state relative to their spread."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ def fisher_ratio(H: Tensor, labels: Any) -> Tensor:
     n_c its size and m the mean of all. inf where every class sits at one point, nan where all do.
 
     Args:
-        H: states (*batch, n, d).
-        labels: (n,) or (*batch, n), whole numbers from 0, or -1 for unknown: such nodes are left out.
+        H: States (*batch, n, d).
+        labels: (n,) or (*batch, n), whole numbers from 0, or -1 for unknown; such nodes are ignored.
 
     Returns:
         One number >= 0 per member, (*batch).
 
     Raises:
-        InvalidArgument: for what is no finite state, and labels that do not fit it.
-        NotApplicable: for fewer than two classes.
+        InvalidArgument: For states that are not finite, and labels that do not match.
+        NotApplicable: For fewer than two classes.
 
     Example:
+        >>> import torch, analysis
         >>> H = torch.tensor([[0.0], [2.0], [4.0], [6.0]])    # means 1 and 5, spread 1: 4*2^2/(4*1^2)
-        >>> fisher_ratio(H, [0, 0, 1, 1])
+        >>> analysis.measures.fisher_ratio(H, [0, 0, 1, 1])
         tensor(4.)
     """
     given, _ = rescaled(read_state(H))
@@ -40,12 +41,12 @@ def fisher_ratio(H: Tensor, labels: Any) -> Tensor:
     shape = torch.broadcast_shapes(state.shape, known.shape)
     state, known = state.expand(shape), known.expand(*shape[:-1], 1)
     number = int(classes.max()) + 1
-    place = classes.clamp(min=0)[..., None].expand(shape)
+    index = classes.clamp(min=0)[..., None].expand(shape)
     state = state - (known * state).sum(-2, keepdim=True) / known.sum(-2, keepdim=True)
     empty = state.new_zeros((*shape[:-2], number, shape[-1]))
-    size = empty[..., :1].scatter_add(-2, place[..., :1], known)
-    means = empty.scatter_add(-2, place, known * state) / size.clamp(min=1)
-    within = (known * (state - means.gather(-2, place)).square()).sum((-2, -1))
+    size = empty[..., :1].scatter_add(-2, index[..., :1], known)
+    means = empty.scatter_add(-2, index, known * state) / size.clamp(min=1)
+    within = (known * (state - means.gather(-2, index)).square()).sum((-2, -1))
     return ((size * means.square()).sum((-2, -1)) / within).to(given.dtype)
 
 

@@ -25,21 +25,20 @@ def dirichlet_energy(H: Tensor, op: Operator) -> Tensor:
     constant to the last digits.
 
     Args:
-        H: states (*batch, n, d).
-        op: the graph's operator `none`, with weights >= 0.
+        H: States (*batch, n, d).
+        op: The graph's operator `none`, with weights >= 0.
 
     Returns:
         One number >= 0 per member, (*batch).
 
     Raises:
-        InvalidArgument: for states that do not fit the operator, and for a normalised operator.
-        NotApplicable: for negative weights.
+        InvalidArgument: For states that do not match the operator, and for a normalised operator.
+        NotApplicable: For negative weights.
 
     Example:
-        >>> import torch
-        >>> from rdgraph.graphs.generators import path
+        >>> import torch, analysis, rdgraph as rd
         >>> H = torch.tensor([[0.0], [1.0], [3.0]])          # edges with differences 1 and 2: (1/3) * 2 * (1 + 4)
-        >>> dirichlet_energy(H, path(3).operator("none"))
+        >>> analysis.dirichlet_energy(H, rd.generators.path(3).operator("none"))
         tensor(3.3333)
     """
     check_plain(op, "the Dirichlet energy")
@@ -57,21 +56,21 @@ def laplacian_energy(H: Tensor, op: Operator) -> Tensor:
     negative; see `rayleigh` for the inner product that suits them.
 
     Args:
-        H: states (*batch, n, d).
-        op: any operator of the graph.
+        H: States (*batch, n, d).
+        op: Any operator of the graph.
 
     Returns:
         One number per member, (*batch).
 
     Raises:
-        InvalidArgument: for states that do not fit the operator.
+        InvalidArgument: For states that do not match the operator.
 
     Example:
-        >>> import torch
-        >>> from rdgraph.graphs.generators import path
+        >>> import torch, analysis, rdgraph as rd
         >>> H = torch.tensor([[1.0], [0.0], [0.0]])
-        >>> laplacian_energy(H, path(3).operator("none")), laplacian_energy(H, path(3).operator("symmetric"))
-        (tensor(1.), tensor(1.0000))
+        >>> path = rd.generators.path(3)
+        >>> [analysis.measures.laplacian_energy(H, path.operator(kind)) for kind in ("none", "symmetric")]
+        [tensor(1.), tensor(1.0000)]
     """
     unit, scale = rescaled(read_on(H, op))
     return restored(quadratic_form(unit, op), scale)
@@ -84,21 +83,21 @@ def normalised_energy(H: Tensor, op: Operator) -> Tensor:
     quotient. nan for the zero state.
 
     Args:
-        H: states (*batch, n, d).
-        op: any operator of the graph.
+        H: States (*batch, n, d).
+        op: Any operator of the graph.
 
     Returns:
         One number per member, (*batch).
 
     Raises:
-        InvalidArgument: for states that do not fit the operator.
+        InvalidArgument: For states that do not match the operator.
 
     Example:
-        >>> import torch
-        >>> from rdgraph.graphs.generators import ring
+        >>> import torch, analysis, rdgraph as rd
         >>> H = torch.tensor([[1.0], [-1.0], [1.0], [-1.0]])  # the highest frequency of an even ring
-        >>> normalised_energy(H, ring(4).operator("symmetric")), normalised_energy(H, ring(4).operator("none"))
-        (tensor(2.0000), tensor(4.))
+        >>> ring = rd.generators.ring(4)
+        >>> [analysis.measures.normalised_energy(H, ring.operator(kind)) for kind in ("symmetric", "none")]
+        [tensor(2.0000), tensor(4.)]
     """
     unit, _ = rescaled(read_on(H, op))
     return quadratic_form(unit, op) / squared_size(unit)
@@ -113,21 +112,21 @@ def rayleigh(H: Tensor, op: Operator) -> Tensor:
     D only up to a factor per component, see `analysis.measures.edge_sums.symmetrised`. nan for the zero state.
 
     Args:
-        H: states (*batch, n, d).
-        op: an operator of an undirected graph with weights >= 0.
+        H: States (*batch, n, d).
+        op: An operator of an undirected graph with weights >= 0.
 
     Returns:
         One number >= 0 per member, (*batch).
 
     Raises:
-        InvalidArgument: for states that do not fit the operator, and weights that are not of its normalisation.
-        NotApplicable: for directed graphs, negative weights, and free weights.
+        InvalidArgument: For states that do not match the operator, and weights that do not belong to its normalisation.
+        NotApplicable: For directed graphs, negative weights, and free weights.
 
     Example:
-        >>> import torch
-        >>> from rdgraph.graphs.generators import star
+        >>> import torch, analysis, rdgraph as rd
         >>> H = torch.tensor([[1.0], [-1.0], [-1.0], [-1.0]])
-        >>> rayleigh(H, star(4).operator("row")), laplacian_energy(H, star(4).operator("row"))
+        >>> star = rd.generators.star(4).operator("row")
+        >>> analysis.measures.rayleigh(H, star), analysis.measures.laplacian_energy(H, star)
         (tensor(2.0000), tensor(8.))
     """
     unit, _ = rescaled(read_on(H, op))

@@ -1,11 +1,11 @@
-"""The measures by name: one record each, registered here; a measure of one's own is added by `register_measure`.
+"""The measures by name, one record each; `register_measure` adds your own measure.
 
-Every measure takes states H (*batch, n, d) and gives one number per member, (*batch); an operator with weights per
-member (see `rdgraph.graphs.operator`) measures every member on its own graph. Each is tied to the operator it is
-given: `none` has L = D - W, the normalised ones have L = I - A. Time and memory are linear in the edges. NaN and
-infinity are refused. A measure that would divide zero by zero, such as a quotient of the zero state, is nan. States in
-half precision are measured in single precision. All but the numerical rank are differentiable in H where they are
-smooth, the Dirichlet and the Laplacian energy in the weights too.
+Every measure maps states H (*batch, n, d) to one number per member, (*batch); with weights per member (see
+`rdgraph.graphs.operator`) every member is measured on its own graph. L is that of the given operator: D - W for `none`,
+I - A for the normalised ones. Time and memory are linear in the edges. NaN and infinity are refused. A quotient of
+zeros, as for the zero state, is nan. States in half precision are measured in single precision. All except the
+numerical rank are differentiable in H where they are smooth, the Dirichlet and the Laplacian energy also in the
+weights.
 """
 
 from __future__ import annotations
@@ -26,29 +26,31 @@ from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.operator import Operator
 from rdgraph.records import Records
 
-#: What a measure may need beside the state: the operator `none`, the operator of the dynamics, the classes of nodes.
+#: What a measure may need besides the state: the operator `none`, the operator of the dynamics, the classes of nodes.
 NEEDS = ("plain", "operator", "labels")
 
 
 @dataclass(frozen=True)
 class Measure:
-    r"""A number that is taken of a state on a graph, with everything that is known of it.
+    r"""A measure of a state on a graph, with its description.
 
     Attributes:
-        name: a Python name, by which studies and `solve(..., measures=...)` know it.
-        function: takes states H (*batch, n, d), then what it `needs` in that order, and gives (*batch) numbers.
-        needs: any of "plain", the graph's operator `none`; "operator", that of the dynamics; "labels", the classes
+        name: A Python name, used by studies and `solve(..., measures=...)`.
+        function: Maps states H (*batch, n, d), followed by its `needs` in that order, to (*batch) numbers.
+        needs: Any of "plain", the graph's operator `none`; "operator", that of the dynamics; "labels", the classes
             of the nodes.
-        label: what it is called in a figure.
-        formula: the formula in LaTeX, with its $ signs.
-        range: the least and the largest value it can have.
-        is_log: whether its axis is logarithmic, and its mean geometric.
+        label: The label in figures.
+        formula: The formula in LaTeX, with its $ signs.
+        range: The range of possible values.
+        is_log: Whether its axis is logarithmic, and its mean geometric.
 
     Raises:
-        InvalidArgument: for a name that is none, an unknown need, or an empty range.
+        InvalidArgument: For an invalid name, an unknown need, or an empty range.
 
     Example:
-        >>> size = Measure("size", lambda H: H.square().sum((-2, -1)), (), label="size", formula="$H^2$", range=(0, 9))
+        >>> import analysis
+        >>> facts = {"label": "size", "formula": "$H^2$", "range": (0, 9)}
+        >>> size = analysis.Measure("size", lambda H: H.square().sum((-2, -1)), (), **facts)
         >>> size.range[0], size.needs
         (0, ())
     """
@@ -71,7 +73,7 @@ class Measure:
             raise InvalidArgument(f"expected a range (least, largest) for {self.name}, got {self.range}")
 
     def on(self, plain: Operator, op: Operator, labels: Any) -> Callable[[Tensor], Tensor]:
-        """The measure as a function of a state alone."""
+        """The measure as a function of the state only."""
         if "labels" in self.needs and labels is None:
             raise InvalidArgument(f"expected labels for {self.name}, got none; pass labels=")
         given = {"plain": plain, "operator": op, "labels": labels}
@@ -125,26 +127,26 @@ MEASURES: Records[Measure] = Records("measure", _built_in, pattern=r"[^\W\d]\w*"
 
 
 def register_measure(measure: Measure) -> Measure:
-    """Add a measure, so that `make_measures`, `measure_all` and the studies take it with the others.
+    """Add a measure to those of `make_measures`, `measure_all` and the studies.
 
     Args:
-        measure: the record; its name must be new.
+        measure: The record, with a new name.
 
     Returns:
         The same record.
 
     Raises:
-        InvalidArgument: for what is no `Measure`, or a name that is taken.
+        InvalidArgument: If it is not a `Measure`, or the name exists.
 
     Example:
-        >>> import torch
-        >>> from rdgraph.graphs.generators import path
-        >>> spread = Measure("spread", lambda H: H.amax((-2, -1)) - H.amin((-2, -1)), (), label="spread",
+        >>> import math, torch, analysis, rdgraph as rd
+        >>> spread = analysis.Measure("spread", lambda H: H.amax((-2, -1)) - H.amin((-2, -1)), (), label="spread",
         ...                  formula=r"$\\max H - \\min H$", range=(0, math.inf))
-        >>> _ = register_measure(spread)
-        >>> measure_all(torch.tensor([[0.0], [1.0], [3.0]]), plain=path(3).operator("none"))["spread"]
+        >>> _ = analysis.register_measure(spread)
+        >>> H = torch.tensor([[0.0], [1.0], [3.0]])
+        >>> analysis.measure_all(H, plain=rd.generators.path(3).operator("none"))["spread"]
         tensor(3.)
-        >>> unregister_measure("spread")
+        >>> analysis.measures.unregister_measure("spread")
     """
     if not isinstance(measure, Measure):
         raise InvalidArgument(f"expected a Measure, got {type(measure).__name__}; make one with analysis.Measure(...)")
@@ -152,13 +154,13 @@ def register_measure(measure: Measure) -> Measure:
 
 
 def unregister_measure(name: str) -> None:
-    """Forget a measure that was registered.
+    """Remove a registered measure.
 
     Args:
-        name: the name of the measure.
+        name: The name of the measure.
 
     Raises:
-        UnknownName: where no measure has that name.
+        UnknownName: If no measure has that name.
 
     Example:
         See `register_measure`.
@@ -167,19 +169,20 @@ def unregister_measure(name: str) -> None:
 
 
 def find_measure(name: str) -> Measure:
-    """The registered measure of that name.
+    """The registered measure with that name.
 
     Args:
-        name: the name of the measure.
+        name: The name of the measure.
 
     Returns:
         Its record.
 
     Raises:
-        UnknownName: where no measure has that name; offers the closest one.
+        UnknownName: If no measure has that name; the message suggests the closest one.
 
     Example:
-        >>> find_measure("mad").range
+        >>> import analysis
+        >>> analysis.measures.find_measure("mad").range
         (0.0, 2.0)
     """
     return MEASURES.find(name)
@@ -188,55 +191,56 @@ def find_measure(name: str) -> Measure:
 def make_measures(
     *, plain: Operator, op: Operator | None = None, labels: Any = None, names: Iterable[str] | None = None
 ) -> dict[str, Callable[[Tensor], Tensor]]:
-    """Functions of a state alone, for `solve(..., measures=make_measures(...))`, in the order of registration.
+    """Functions of the state only, for `solve(..., measures=make_measures(...))`, in the order of registration.
 
     Args:
-        plain: the graph's operator `none`, for the Dirichlet energy, the normalised energy and MAD.
-        op: the operator of the dynamics, for the Laplacian energy, the Rayleigh quotient and the distance to the
+        plain: The graph's operator `none`, for the Dirichlet energy, the normalised energy and MAD.
+        op: The operator of the dynamics, for the Laplacian energy, the Rayleigh quotient and the distance to the
             kernel; `plain` where left out.
         labels: (n,) or (*batch, n), the classes of the nodes, -1 for unknown; they add the Fisher ratio.
-        names: which measures; all that can be taken where left out.
+        names: The names of the measures; by default all that are defined for the data.
 
     Returns:
         A function per measure, by name.
 
     Raises:
-        UnknownName: for a name that no measure has.
-        InvalidArgument: for a measure that needs labels where there are none, or an operator that is not `none`.
+        UnknownName: For an unknown name.
+        InvalidArgument: For a measure that needs labels without labels, or an operator that is not `none`.
 
     Example:
-        >>> from rdgraph.graphs.generators import ring
-        >>> list(make_measures(plain=ring(4).operator("none"), names=["mad", "dirichlet_energy"]))
+        >>> import analysis, rdgraph as rd
+        >>> ring = rd.generators.ring(4).operator("none")
+        >>> list(analysis.measures.make_measures(plain=ring, names=["mad", "dirichlet_energy"]))
         ['dirichlet_energy', 'mad']
     """
     check_plain(plain, "the Dirichlet energy")
-    own = plain if op is None else op
+    dynamics = plain if op is None else op
     if names is None:
         chosen = [m.name for m in MEASURES.values() if labels is not None or "labels" not in m.needs]
     else:
         chosen = [find_measure(name).name for name in names]
-    return {name: measure.on(plain, own, labels) for name, measure in MEASURES.items() if name in chosen}
+    return {name: measure.on(plain, dynamics, labels) for name, measure in MEASURES.items() if name in chosen}
 
 
 def measure_all(H: Tensor, *, plain: Operator, op: Operator | None = None, labels: Any = None) -> dict[str, Tensor]:
     """Every registered measure of states, by name.
 
     Args:
-        H: states (*batch, n, d).
-        plain: the graph's operator `none`.
-        op: the operator of the dynamics; `plain` where left out.
-        labels: the classes of the nodes; without them the measures that need them are left out.
+        H: States (*batch, n, d).
+        plain: The graph's operator `none`.
+        op: The operator of the dynamics; by default `plain`.
+        labels: The classes of the nodes; without labels, measures that need them are omitted.
 
     Returns:
         (*batch) numbers per measure.
 
     Raises:
-        InvalidArgument: for states, operators or labels that do not fit each other.
+        InvalidArgument: For states, operators or labels that do not match.
 
     Example:
-        >>> import torch
-        >>> from rdgraph.graphs.generators import path
-        >>> found = measure_all(torch.tensor([[0.0], [1.0], [3.0]]), plain=path(3).operator("none"))
+        >>> import torch, analysis, rdgraph as rd
+        >>> H = torch.tensor([[0.0], [1.0], [3.0]])
+        >>> found = analysis.measure_all(H, plain=rd.generators.path(3).operator("none"))
         >>> found["dirichlet_energy"], found["numerical_rank"]
         (tensor(3.3333), tensor(1))
     """

@@ -1,4 +1,4 @@
-"""Ranks of a state: of how many directions the channels are made, counted softly and by a threshold."""
+"""Ranks of a state: the number of independent directions of its channels, smooth or by a threshold."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ def effective_rank(H: Tensor) -> Tensor:
     2007). nan for the zero state. Smooth where H has full rank.
 
     Args:
-        H: states (*batch, n, d).
+        H: States (*batch, n, d).
 
     Returns:
         One number in [1, min(n, d)] per member, (*batch).
 
     Raises:
-        InvalidArgument: for what is no finite state.
+        InvalidArgument: For states that are not finite.
 
     Example:
-        >>> effective_rank(torch.eye(4, 3))
+        >>> import torch, analysis
+        >>> analysis.measures.effective_rank(torch.eye(4, 3))
         tensor(3.)
     """
     sigma = _singular_values(H)
@@ -37,19 +38,20 @@ def numerical_rank(H: Tensor, tol: float | None = None) -> Tensor:
     """Number of singular values of H (*batch, n, d) above tol*sigma_1, int64 (*batch); 0 for the zero state.
 
     Args:
-        H: states (*batch, n, d).
-        tol: the least singular value that counts, relative to the largest; max(n, d) times the rounding unit of H's
-            own precision where None.
+        H: States (*batch, n, d).
+        tol: The least singular value that counts, relative to the largest; max(n, d) times the rounding unit of H's
+            precision by default.
 
     Returns:
         A whole number per member, (*batch).
 
     Raises:
-        InvalidArgument: for what is no finite state, and a tolerance outside [0, 1).
+        InvalidArgument: For states that are not finite, and a tolerance outside [0, 1).
 
     Example:
+        >>> import torch, analysis
         >>> H = torch.diag(torch.tensor([1.0, 1e-2, 1e-9]))
-        >>> numerical_rank(H), numerical_rank(H, tol=0.1)
+        >>> analysis.measures.numerical_rank(H), analysis.measures.numerical_rank(H, tol=0.1)
         (tensor(2), tensor(1))
     """
     if tol is not None and not 0 <= tol < 1:

@@ -1,4 +1,4 @@
-"""States as measures take them: checked, in single precision at least, and rescaled so that squares fit."""
+"""States for measures: checked, in at least single precision, and rescaled so that squares do not overflow."""
 
 from __future__ import annotations
 

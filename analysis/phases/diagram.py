@@ -34,11 +34,11 @@ from rdgraph.theory.filters import symbol
 from rdgraph.vocabulary.methods import is_exact_flow, tableau, z
 
 # ---------------------------------------------------------------------- classes
-# The classes of a phase diagram, and which one a simulated batch shows.
+# The classes of a phase diagram, and those of a simulated batch.
 
 CLASSES = ("smooths", "sharpens", "neutral", "grows without bound")
 SMOOTHS, SHARPENS, NEUTRAL, GROWS = range(4)
-#: Below this normalised energy a state is as good as in the kernel: what is left is rounding.
+#: Below this normalised energy a state is in the kernel up to rounding.
 FLOOR = 1e-11
 #: Save times of the simulation.
 SAVES = 25
@@ -60,7 +60,7 @@ def simulated_classes(
         save_at=np.linspace(0.0, T, SAVES).tolist(), measures={"size": make_measure(op, weight)}, keep_states=False,
         step=step, trackers=trackers,
     )  # fmt: skip
-    return _judge(solution, float(T))
+    return _classify(solution, float(T))
 
 
 def make_measure(op: Operator, weight: Tensor) -> Callable[[Tensor], Tensor]:
@@ -76,8 +76,8 @@ def make_measure(op: Operator, weight: Tensor) -> Callable[[Tensor], Tensor]:
     return measure
 
 
-def _judge(solution: Solution, T: float) -> np.ndarray:
-    """Classes from the last quarter of what can be trusted: energies above rounding, members that have not failed."""
+def _classify(solution: Solution, T: float) -> np.ndarray:
+    """Classes from the last quarter of the trusted times: energies above rounding, before a member has failed."""
     log_size, share = (solution.measures["size"][:, k].cpu().numpy() for k in (0, 1))
     times = solution.times.cpu().numpy()
     clock = times.reshape(-1, *(1,) * (share.ndim - 1))
@@ -116,10 +116,10 @@ class Border:
     """The line p(lam) = level of one eigenvalue, drawn where no other mode grows.
 
     Attributes:
-        formula: the line as an equation in the two coefficients and lam.
-        lam: the eigenvalue.
+        formula: The line as an equation in the two coefficients and lam.
+        lam: The eigenvalue.
         level: 0 for the flow; Runge-Kutta methods add the ends of their stability.
-        x: (m,) values of the first coefficient on it, NaN where it is no border or outside the window.
+        x: (m,) values of the first coefficient on it, NaN outside the window or if it is no border there.
         y: (m,) values of the second one.
 
     Example:
@@ -151,24 +151,26 @@ def stability_borders(
     p must be affine in both, p = a + b x + c y with a, b, c functions of lam, so that every mode gives one line.
 
     Args:
-        system: a `System`, a name of the catalogue, or a line of text.
+        system: A `System`, a name of the catalogue, or a line of text.
         lams: (k,) eigenvalues of L.
-        names: the two coefficients.
-        window: their least and largest values.
-        values: numbers for the other coefficients.
+        names: The two coefficients.
+        window: Their smallest and largest values.
+        values: Values of the other coefficients.
         method: "exact" for the flow, or a Runge-Kutta method.
-        step: its step.
+        step: The step of the method.
 
     Returns:
         The borders inside the window.
 
     Raises:
-        NotApplicable: for a system without a symbol, or whose symbol is not affine in the two.
-        InvalidArgument: for a Runge-Kutta method without a step.
+        NotApplicable: For a system without a symbol, or whose symbol is not affine in the two.
+        InvalidArgument: For a Runge-Kutta method without a step.
 
     Example:
+        >>> import numpy as np, analysis
         >>> window = ((0.0, 1.0), (0.0, 2.0))
-        >>> for b in stability_borders("BS", np.array([0.5, 2.0]), ("alpha", "beta"), window, values={}): print(b)
+        >>> ts = np.array([0.5, 2.0])
+        >>> for b in analysis.phases.stability_borders("BS", ts, ("alpha", "beta"), window, values={}): print(b)
         beta = -alpha/(lam - 1) at lam = 0.5
     """
     system = parse(system)
@@ -184,21 +186,23 @@ def roughness_borders(
     On one side the normalised energy tends to zero, on the other it keeps a positive limit.
 
     Args:
-        system: a `System`, a name of the catalogue, or a line of text.
+        system: A `System`, a name of the catalogue, or a line of text.
         lams: (k,) eigenvalues of L.
-        names: the two coefficients.
-        window: their least and largest values.
-        values: numbers for the other coefficients.
+        names: The two coefficients.
+        window: Their smallest and largest values.
+        values: Values of the other coefficients.
 
     Returns:
         The borders inside the window; none for a system with H0.
 
     Raises:
-        NotApplicable: for a system without a symbol, or whose symbol is not affine in the two.
+        NotApplicable: For a system without a symbol, or whose symbol is not affine in the two.
 
     Example:
+        >>> import numpy as np, analysis
         >>> window = ((0.0, 1.0), (0.0, 2.0))
-        >>> for b in roughness_borders("FB*", np.array([0.5, 2.0]), ("alpha", "beta"), window, values={}): print(b)
+        >>> ts = np.array([0.5, 2.0])
+        >>> for b in analysis.phases.roughness_borders("FB*", ts, ("alpha", "beta"), window, values={}): print(b)
         beta = alpha at lam = 0.5
     """
     system = parse(system)
@@ -211,7 +215,7 @@ def _lines(
     plane: _Plane, lams: np.ndarray, window: Window, levels: list[float], make_rate: Callable[[np.ndarray], np.ndarray]
 ) -> list[Border]:
     """Lines p = level of the modes, where no mode has a positive rate."""
-    found: list[Border] = []
+    borders: list[Border] = []
     seen: set[tuple[float, ...]] = set()
     for lam in lams:
         for level in levels:
@@ -225,8 +229,8 @@ def _lines(
             drawn = inside & (rate <= 1e-7)
             if drawn.sum() > 1:  # a point alone is where lines of all modes cross
                 shown = (np.where(drawn, values, np.nan) for values in (x, y))
-                found.append(Border(plane.formula(level), float(lam), level, *shown))
-    return found
+                borders.append(Border(plane.formula(level), float(lam), level, *shown))
+    return borders
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,20 +307,20 @@ class PhaseDiagram:
     """Classes over a grid of two coefficients, as positions in `CLASSES`.
 
     Attributes:
-        system: the equation.
-        operator: that of the graph.
-        names: the two coefficients.
+        system: The equation.
+        operator: The operator of the graph.
+        names: The two coefficients.
         alphas: (nx,) values of the first one.
         betas: (ny,) values of the second one.
         predicted: (ny, nx) int, from the spectrum.
         simulated: (ny, nx) int, from the runs.
         vanishing: (ny, nx) bool, whether the normalised energy is predicted to tend to zero.
         away: (ny, nx) bool, members that are not next to a border.
-        borders: between decay and growth of the energy.
-        ties: for the flow alone, where the fate of the normalised energy changes.
-        T: the end time.
-        method: the integrator.
-        step: its step.
+        borders: The borders between decay and growth of the energy.
+        ties: For the flow only: where the fate of the normalised energy changes.
+        T: The end time.
+        method: The integrator.
+        step: The step of the method.
 
     Example:
         See `phase_diagram`.
@@ -378,31 +382,31 @@ def phase_diagram(
     max p(lam) over the eigenvalues that H0 excites.
 
     Args:
-        system: a `System`, a name of the catalogue, or a line of text; linear.
-        op: an operator as `spectrum` takes it, normalised where the equation contains A.
+        system: A `System`, a name of the catalogue, or a line of text; linear.
+        op: An operator, as in `spectrum`, normalised if the equation contains A.
         alphas: (nx,) values of the first coefficient.
         betas: (ny,) values of the second one.
-        names: the two coefficients; where None those of `swept_names`.
-        values: numbers for the coefficients that are not swept.
-        H0: the start (n, channels); where None every mode once, with random signs.
-        T: the end time.
+        names: The two coefficients; by default those of `swept_names`.
+        values: Values of the coefficients that are not swept.
+        H0: The start (n, channels); by default every mode once, with random signs.
+        T: The end time.
         method: "exact" or a Runge-Kutta method.
-        step: its step.
-        seed: of the random signs.
-        trackers: hear how far the simulation is.
+        step: The step of the method.
+        seed: The seed of the random signs.
+        trackers: Receive the progress of the simulation.
 
     Returns:
         The `PhaseDiagram`.
 
     Raises:
-        InvalidArgument: for axes, names or a start that cannot be.
-        NotApplicable: for a system without a symbol on this operator, or whose symbol is not affine in the two.
+        InvalidArgument: For invalid axes, names or starts.
+        NotApplicable: For a system without a symbol on this operator, or whose symbol is not affine in the two.
 
     Example:
-        >>> import rdgraph as rd
+        >>> import numpy as np, torch, analysis, rdgraph as rd
         >>> op = rd.generators.path(4).operator("symmetric", dtype=torch.float64)
-        >>> d = phase_diagram("FB", op, np.array([0.5, 1.0]), np.array([0.75]), T=10.0)
-        >>> [CLASSES[k] for k in d.predicted[0]], [CLASSES[k] for k in d.simulated[0]]
+        >>> d = analysis.phase_diagram("FB", op, np.array([0.5, 1.0]), np.array([0.75]), T=10.0)
+        >>> [row["predicted"] for row in d.rows()], [row["simulated"] for row in d.rows()]
         (['grows without bound', 'smooths'], ['grows without bound', 'smooths'])
     """
     system = parse(system)
@@ -436,10 +440,13 @@ def phase_diagram(
 def _predict(
     system: System, modes: Spectrum, excited: np.ndarray, values: Mapping[str, Any], method: str, step: float | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    kept = np.flatnonzero(excited)
-    p, q = make_symbols(system)(modes.values[kept][:, None, None], values)
-    found, kernel = growth(p, q, method, step), modes.kernel[kept][:, None, None]
-    rough, smooth = found.largest(np.broadcast_to(~kernel, p.shape)), found.largest(np.broadcast_to(kernel, p.shape))
+    active = np.flatnonzero(excited)
+    p, q = make_symbols(system)(modes.values[active][:, None, None], values)
+    modal, kernel = growth(p, q, method, step), modes.kernel[active][:, None, None]
+    rough, smooth = (
+        modal.largest(np.broadcast_to(~kernel, p.shape)),
+        modal.largest(np.broadcast_to(kernel, p.shape)),
+    )
     vanishing = smooth.compare(rough) > 0
     decays = np.where(vanishing, SMOOTHS, SHARPENS)
     grows = (rough.rate > 0) | ((rough.rate == 0) & (rough.power > 0))
@@ -463,14 +470,14 @@ def swept_names(system: System | str, fixed: Mapping[str, float] | None = None) 
     """The coefficients of the axes where none are named: alpha and beta, else the first two without a number.
 
     Args:
-        system: a `System`, a name of the catalogue, or a line of text.
-        fixed: the coefficients that have numbers.
+        system: A `System`, a name of the catalogue, or a line of text.
+        fixed: The coefficients with values.
 
     Returns:
         Their names.
 
     Raises:
-        InvalidArgument: for a system with fewer than two.
+        InvalidArgument: For a system with fewer than two coefficients.
 
     Example:
         >>> swept_names("-a*L@H + b*A@H - c*H", {"a": 1.0}), swept_names("BS")

@@ -20,16 +20,16 @@ def phase_figure(diagram: PhaseDiagram) -> Figure:
     """Two panels, classes by colour; hatched where the energy grows and the normalised energy tends to zero.
 
     Args:
-        diagram: what `phase_diagram` gave.
+        diagram: The result of `phase_diagram`.
 
     Returns:
         A matplotlib figure; `diagram.rows()` are its numbers.
 
     Example:
-        >>> import rdgraph as rd, torch
-        >>> from analysis.phases.diagram import phase_diagram
+        >>> import numpy as np, torch, analysis, rdgraph as rd
         >>> op = rd.generators.path(4).operator("symmetric", dtype=torch.float64)
-        >>> figure = phase_figure(phase_diagram("FB", op, np.array([0.5, 1.0]), np.array([0.5, 0.75]), T=10.0))
+        >>> diagram = analysis.phase_diagram("FB", op, np.array([0.5, 1.0]), np.array([0.5, 0.75]), T=10.0)
+        >>> figure = analysis.phase_figure(diagram)
         >>> [panel.get_title() for panel in figure.axes]
         ['predicted from the spectrum', 'simulated']
     """

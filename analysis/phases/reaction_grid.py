@@ -1,4 +1,4 @@
-"""The phase diagram of a nonlinear reaction: fates that are proved, beside a batch of runs from random starts."""
+"""The phase diagram of a nonlinear reaction: proved fates, compared with a batch of runs from random starts."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ MAX_EQUATIONS = 1_000
 DIGITS = 12
 
 
-def settles_at(place: float) -> str:
-    """The class of members whose entries all go to one constant state."""
-    return f"settles at {place:.4g}"
+def settles_at(state: float) -> str:
+    """The class of members whose entries all converge to one constant state."""
+    return f"settles at {state:.4g}"
 
 
 @dataclass(frozen=True)
@@ -77,19 +77,19 @@ def reaction_fates(
     """The fates (ny, nx) of starts with all entries in an interval, proved by comparison with two scalar equations.
 
     Args:
-        system: a `System`, a name of the catalogue, or a line of text; one field, without H0.
-        op: an operator with A@1 = 1 and entries >= 0.
-        names: the two coefficients.
+        system: A `System`, a name of the catalogue, or a line of text; one field, without H0.
+        op: An operator with A@1 = 1 and entries >= 0.
+        names: The two coefficients.
         alphas: (nx,) values of the first one.
         betas: (ny,) values of the second one.
-        values: numbers for the others.
-        start: the interval of the entries of the start.
+        values: Values of the other coefficients.
+        start: The interval of the entries of the start.
 
     Returns:
         One row for every value of the second coefficient.
 
     Raises:
-        NotApplicable: for a system of another form, or an operator that does not keep constants.
+        NotApplicable: For a system of another form, or an operator that does not keep constants.
 
     Example:
         >>> import rdgraph as rd
@@ -106,15 +106,15 @@ def reaction_fates(
             "expected a polynomial in A plus a reaction in every entry, without H0, for a phase diagram"
         )
     _check_operator(op)
-    letters = {name: system.algebra.symbols[name] for name in system.coefficients}
+    symbols = {name: system.algebra.symbols[name] for name in system.coefficients}
     rate = structure.scalar_field(h, sp.S.Zero)
     averages = [c for k, c in structure.generator.items() if k > 0]
-    fixed = {letters[n]: _number(v) for n, v in values.items()}
+    fixed = {symbols[n]: _number(v) for n, v in values.items()}
     fates = []
     for beta in betas:
         row = []
         for alpha in alphas:
-            numbers = {**fixed, letters[names[0]]: _number(alpha), letters[names[1]]: _number(beta)}
+            numbers = {**fixed, symbols[names[0]]: _number(alpha), symbols[names[1]]: _number(beta)}
             if any(sp.sympify(c.xreplace(numbers)) < 0 for c in averages):
                 row.append(Fate(OPEN))
             else:
@@ -130,8 +130,8 @@ def _number(value: Any) -> sp.Rational:
 
 def _check_operator(op: Operator) -> None:
     ones = torch.ones(op.num_nodes, 1, dtype=op.dtype, device=op.device)
-    kept = torch.allclose(op @ ones, ones, atol=1e-9)
-    if not kept or bool((op.weights < 0).any()):
+    keeps_constants = torch.allclose(op @ ones, ones, atol=1e-9)
+    if not keeps_constants or bool((op.weights < 0).any()):
         raise NotApplicable(
             "expected an operator with A@1 = 1 and entries >= 0, got another one; take the row normalisation of a "
             "graph without isolated nodes, or a regular graph"
@@ -143,27 +143,27 @@ def _fate(rate: sp.Expr, start: tuple[float, float]) -> Fate:
     """Where the solutions of h' = rate from both ends of an interval go."""
     if rate == 0:
         return Fate(AGREES)
-    found = line_states(rate, h)
-    if not found.is_complete:
-        raise Undecided(f"the constant states of h' = {rate} are not all known; {found.note}")
-    places = tuple(float(state.point[h]) for state in found.states)
-    ends = {_goal(rate, end, places) for end in start}
+    line = line_states(rate, h)
+    if not line.is_complete:
+        raise Undecided(f"the constant states of h' = {rate} are not all known; {line.note}")
+    states = tuple(float(state.point[h]) for state in line.states)
+    ends = {_goal(rate, end, states) for end in start}
     if len(ends) > 1:
-        return Fate(DEPENDS, states=places)
+        return Fate(DEPENDS, states=states)
     goal = ends.pop()
     if np.isfinite(goal):
-        return Fate(settles_at(goal), goal, places)
+        return Fate(settles_at(goal), goal, states)
     way = 1 if goal > 0 else -1
     escapes = growth(rate, h, way, Domain()).trend is Trend.ESCAPING
-    return Fate(BLOWS_UP if escapes else GROWS, goal, places)
+    return Fate(BLOWS_UP if escapes else GROWS, goal, states)
 
 
-def _goal(rate: sp.Expr, begin: float, places: tuple[float, ...]) -> float:
+def _goal(rate: sp.Expr, begin: float, states: tuple[float, ...]) -> float:
     """The next zero in the direction of the rate; infinite without one."""
     speed = float(sp.N(rate.xreplace({h: _number(begin)}), 30))
-    if speed == 0 or any(abs(begin - z) < 1e-12 * (1 + abs(z)) for z in places):
+    if speed == 0 or any(abs(begin - z) < 1e-12 * (1 + abs(z)) for z in states):
         return begin
-    ahead = [z for z in places if (z - begin) * speed > 0]
+    ahead = [z for z in states if (z - begin) * speed > 0]
     return min(ahead, key=lambda z: abs(z - begin)) if ahead else float(np.copysign(np.inf, speed))
 
 
@@ -196,16 +196,16 @@ class ReactionDiagram:
     """Classes by name over a grid of two coefficients.
 
     Attributes:
-        system: the equation.
-        operator: that of the graph.
-        names: the two coefficients.
+        system: The equation.
+        operator: The operator of the graph.
+        names: The two coefficients.
         alphas: (nx,) values of the first one.
         betas: (ny,) values of the second one.
         predicted: (ny, nx) names, proved for every start in the interval.
         simulated: (ny, nx) names, from one random start.
-        start: the interval of the entries of the start.
-        T: the end time.
-        step: of RK4.
+        start: The interval of the entries of the start.
+        T: The end time.
+        step: The step of RK4.
 
     Example:
         See `reaction_diagram`.
@@ -259,35 +259,35 @@ def reaction_diagram(
     """The diagram of a reaction on a graph; all len(betas) x len(alphas) members run as one batch.
 
     Args:
-        system: a `System`, a name of the catalogue, or a line of text; a polynomial in A plus a reaction.
-        op: an operator with A@1 = 1 and entries >= 0, such as the row normalisation.
+        system: A `System`, a name of the catalogue, or a line of text; a polynomial in A plus a reaction.
+        op: An operator with A@1 = 1 and entries >= 0, such as the row normalisation.
         alphas: (nx,) values of the first coefficient.
         betas: (ny,) values of the second one.
-        names: the two coefficients.
-        values: numbers for the coefficients that are not swept.
-        start: the interval of the entries of the start, which are drawn evenly from it.
-        T: the end time.
-        step: of RK4.
-        seed: of the start.
+        names: The two coefficients.
+        values: Values of the coefficients that are not swept.
+        start: The interval of the entries of the start, which are uniform on it.
+        T: The end time.
+        step: The step of RK4.
+        seed: The seed of the start.
 
     Returns:
         The `ReactionDiagram`.
 
     Raises:
-        InvalidArgument: for names or an interval that cannot be.
-        NotApplicable: for a system of another form, or an operator that does not keep constants.
-        Undecided: the constant states are not all known.
+        InvalidArgument: For invalid names or an invalid interval.
+        NotApplicable: For a system of another form, or an operator that does not keep constants.
+        Undecided: If not all constant states are known.
 
     Example:
-        >>> import rdgraph as rd
+        >>> import numpy as np, torch, analysis, rdgraph as rd
         >>> op = rd.generators.ring(5).operator("row", dtype=torch.float64)
-        >>> d = reaction_diagram("AC", op, np.array([0.5]), np.array([-1.0, 1.0]))
+        >>> d = analysis.reaction_diagram("AC", op, np.array([0.5]), np.array([-1.0, 1.0]))
         >>> d.predicted[:, 0].tolist(), d.simulated[:, 0].tolist()
         (['settles at 0', 'settles at 1'], ['settles at 0', 'settles at 1'])
     """
     system, fixed, ends = parse(system), dict(values or {}), check_start(start)
-    left = sorted(set(system.coefficients) - {*names, *fixed})
-    if left or not set(names) <= set(system.coefficients):
+    missing = sorted(set(system.coefficients) - {*names, *fixed})
+    if missing or not set(names) <= set(system.coefficients):
         raise InvalidArgument(
             f"expected two of the coefficients {', '.join(system.coefficients)} to sweep and numbers for the others, "
             f"got names={names} and {sorted(fixed)}"
@@ -341,11 +341,11 @@ def _class(least: np.ndarray, largest: np.ndarray, failed: bool, fate: Fate) -> 
     if max(abs(least[-1]), abs(largest[-1])) > LARGE:
         return GROWS
     spread = largest - least
-    for place in fate.states:
-        distance = np.maximum(np.abs(least - place), np.abs(largest - place))
-        nearing = place == fate.goal and distance[-1] < 0.999 * distance[-4]
-        if distance[-1] < NEAR * (1 + abs(place)) or nearing:
-            return settles_at(place)
+    for state in fate.states:
+        distance = np.maximum(np.abs(least - state), np.abs(largest - state))
+        nearing = state == fate.goal and distance[-1] < 0.999 * distance[-4]
+        if distance[-1] < NEAR * (1 + abs(state)) or nearing:
+            return settles_at(state)
     shrinks = spread[-1] < NEAR * spread[0] or spread[-1] < 0.99 * spread[-4]
     if shrinks and not fate.states:
         return AGREES
@@ -359,15 +359,16 @@ def reaction_figure(diagram: ReactionDiagram) -> Figure:
     """Two panels, classes by colour: what is proved for every start in the interval, and what one start did.
 
     Args:
-        diagram: what `reaction_diagram` gave.
+        diagram: The result of `reaction_diagram`.
 
     Returns:
         A matplotlib figure; `diagram.rows()` are its numbers.
 
     Example:
-        >>> import rdgraph as rd
+        >>> import numpy as np, torch, analysis, rdgraph as rd
         >>> op = rd.generators.ring(5).operator("row", dtype=torch.float64)
-        >>> figure = reaction_figure(reaction_diagram("F", op, np.array([0.5, 1.0]), np.array([-1.0, 1.0]), T=20.0))
+        >>> diagram = analysis.reaction_diagram("F", op, np.array([0.5, 1.0]), np.array([-1.0, 1.0]), T=20.0)
+        >>> figure = analysis.reaction_figure(diagram)
         >>> [panel.get_title() for panel in figure.axes]
         ['proved for every start in the interval', 'simulated from one start']
     """

@@ -1,4 +1,4 @@
-"""Spectral densities: how many eigenvalues of L lie where, counted or estimated by the kernel polynomial method."""
+"""Spectral densities of L, by a histogram of all eigenvalues or by the kernel polynomial method."""
 
 from __future__ import annotations
 
@@ -45,23 +45,23 @@ def spectral_density(
     columns: moments mu_m = E[z^T T_m(X) z]/n of X = 2L/bound - I over random signs z, damped by Jackson's kernel.
 
     Args:
-        op: an operator as `spectrum` takes it.
-        points: how many values of lam.
-        method: "histogram" or "polynomial"; where None the size of the graph decides.
-        degree: of the polynomial.
-        probes: random vectors the moments are averaged over.
-        seed: of these vectors.
+        op: An operator, as in `spectrum`.
+        points: The number of values of lam.
+        method: "histogram" or "polynomial"; None to choose by the size of the graph.
+        degree: The degree of the polynomial.
+        probes: The number of random vectors over which the moments are averaged.
+        seed: The seed of these vectors.
 
     Returns:
         The `Density`.
 
     Raises:
-        InvalidArgument: for another method, and numbers below one.
-        NotApplicable: where `spectrum` does.
+        InvalidArgument: For an unknown method or numbers below one.
+        NotApplicable: As in `spectrum`.
 
     Example:
-        >>> import rdgraph as rd
-        >>> d = spectral_density(rd.generators.ring(64).operator("symmetric"), points=2)
+        >>> import analysis, rdgraph as rd
+        >>> d = analysis.spectral_density(rd.generators.ring(64).operator("symmetric"), points=2)
         >>> d.method, d.density.round(2)
         ('histogram', array([0.48, 0.52]))
     """
@@ -71,10 +71,10 @@ def spectral_density(
     if min(points, degree, probes) < 1:
         raise InvalidArgument(f"expected points, degree, probes >= 1, got {points}, {degree}, {probes}")
     if chosen == "histogram":
-        found = spectrum(op)
-        edges = np.linspace(0.0, found.bound, points + 1)
+        whole = spectrum(op)
+        edges = np.linspace(0.0, whole.bound, points + 1)
         # Rounding may put an end of the spectrum just outside, or a multiple eigenvalue on both sides of an edge.
-        values = np.clip(found.values + 1e-12 * found.bound, 0.0, found.bound)
+        values = np.clip(whole.values + 1e-12 * whole.bound, 0.0, whole.bound)
         density = np.histogram(values, edges)[0] / (len(values) * np.diff(edges))
         return Density((edges[1:] + edges[:-1]) / 2, density, chosen)
     laplacian, _, bound = symmetric_laplacian(op)

@@ -1,7 +1,7 @@
-"""Spectra of the Laplacian L (I - A, or D - A where A is not normalised), whole or in part; graph Fourier transform.
+"""Spectra of the Laplacian L (I - A, or D - A if A is not normalised), whole or in part; graph Fourier transform.
 
-Operators that are not symmetric go through their symmetric twin: where s_i A_ij = s_j A_ji with s > 0, as for the row
-and the column normalisation of an undirected graph, S^1/2 A S^-1/2 is symmetric and has the same eigenvalues.
+Operators that are not symmetric are replaced by a similar symmetric one: if s_i A_ij = s_j A_ji with s > 0, as for the
+row and the column normalisation of an undirected graph, S^1/2 A S^-1/2 is symmetric and has the same eigenvalues.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ def symmetric_laplacian(op: Operator) -> tuple[csr_array, np.ndarray, float]:
 
 
 def scipy_matrix(op: Operator) -> csr_array:
-    """A as a scipy matrix in float64, rows are targets; for operators without members of their own."""
+    """A as a scipy matrix in float64, rows are targets; for operators without a member axis."""
     if op.batch:
         raise InvalidArgument(f"expected one set of weights, got those of {op.batch} members; pass op of one member")
     parts = (x.detach().cpu().numpy() for x in (op.weights.double(), op.pattern.indices, op.pattern.indptr))
     matrix = csr_array(tuple(parts), shape=(op.num_nodes, op.num_nodes))
     if not np.isfinite(matrix.data).all():
-        raise InvalidArgument("expected finite edge weights, got NaN or infinity; mend the weights first")
+        raise InvalidArgument("expected finite edge weights, got NaN or infinity")
     matrix = matrix.copy()
     matrix.eliminate_zeros()
     matrix.sort_indices()
@@ -67,7 +67,7 @@ def scipy_matrix(op: Operator) -> csr_array:
 
 
 def reversing_scale(matrix: csr_array, tolerance: float) -> np.ndarray | None:
-    """s > 0 (n,) with s_i A_ij = s_j A_ji, 1 at the first node of every component; None where there is none.
+    """s > 0 (n,) with s_i A_ij = s_j A_ji, 1 at the first node of every component; None if there is none.
 
     >>> reversing_scale(csr_array([[0.0, 1.0], [0.25, 0.0]]), 1e-8)
     array([1., 4.])
@@ -104,7 +104,7 @@ def _spread_along_tree(matrix: csr_array, ratio: csr_array) -> np.ndarray:
 # ---------------------------------------------------------------------- eigenvalues
 #: Graphs up to this size are decomposed densely.
 DENSE_LIMIT = 2000
-#: Eigenvalues of L below this part of the largest possible one are zero, or below some roundings of a lower precision.
+#: Eigenvalues of L below this part of the largest possible one are zero, or below some rounding errors if larger.
 ZERO = 1e-11
 SOLVERS = ("lanczos", "lobpcg")
 
@@ -114,16 +114,16 @@ class Spectrum:
     """Eigenvalues of L with right and left eigenvectors, L V = V diag(lam) and W^T V = I; numpy, float64.
 
     Attributes:
-        values: the eigenvalues (k,), ascending, zero in the kernel of L without rounding; k = n for a whole spectrum.
+        values: The eigenvalues (k,), ascending, zero in the kernel of L without rounding; k = n for a whole spectrum.
         vectors: V (n, k), the right eigenvectors as columns.
         duals: W (n, k), the left ones, equal to V for a symmetric operator.
         scale: (n,) the s of the symmetric twin, for which V^T diag(s) V = I.
-        bound: an upper bound of all eigenvalues.
+        bound: An upper bound of all eigenvalues.
 
     Example:
-        >>> import rdgraph as rd
-        >>> found = spectrum(rd.generators.path(3).operator("row"))
-        >>> found.values.round(6).tolist(), found.is_whole
+        >>> import analysis, rdgraph as rd
+        >>> path = analysis.spectrum(rd.generators.path(3).operator("row"))
+        >>> path.values.round(6).tolist(), path.is_whole
         ([0.0, 1.0, 2.0], True)
     """
 
@@ -139,14 +139,14 @@ class Spectrum:
 
     @property
     def kernel(self) -> np.ndarray:
-        """Which eigenvalues are zero, (k,) bool."""
+        """Whether each eigenvalue is zero, (k,) bool."""
         return np.asarray(self.values == 0)
 
     def transform(self, H: Tensor) -> Tensor:
         """Graph Fourier transform W^T H: (*batch, n, d) to coefficients (*batch, k, d).
 
-        >>> import rdgraph as rd
-        >>> s = spectrum(rd.generators.ring(4).operator("symmetric", dtype=torch.float64))
+        >>> import torch, analysis, rdgraph as rd
+        >>> s = analysis.spectrum(rd.generators.ring(4).operator("symmetric", dtype=torch.float64))
         >>> s.transform(torch.ones(4, 1, dtype=torch.float64)).abs().round(decimals=9).ravel()
         tensor([2., 0., 0., 0.], dtype=torch.float64)
         """
@@ -169,8 +169,8 @@ def spectrum(op: Operator, k: int | None = None, *, end: str = "low", solver: st
     ("lanczos") or "lobpcg" with a fixed start, and every pair is checked by its residual.
 
     Args:
-        op: an operator with s_i A_ij = s_j A_ji for some s > 0, as every normalisation of an undirected graph has.
-        k: how many eigenvalues; all of them where None.
+        op: An operator with s_i A_ij = s_j A_ji for some s > 0, as every normalisation of an undirected graph has.
+        k: The number of eigenvalues; all by default.
         end: "low" for the lowest ones, "high" for the highest.
         solver: "lanczos" or "lobpcg", for a part of the spectrum.
 
@@ -178,16 +178,16 @@ def spectrum(op: Operator, k: int | None = None, *, end: str = "low", solver: st
         The `Spectrum`.
 
     Raises:
-        InvalidArgument: for a k, an end or an operator of several members that cannot be.
-        UnknownName: for an unknown solver.
-        NotApplicable: for an operator without a real orthogonal spectrum, such as that of a directed graph.
-        Undecided: where the solver did not reach the residual.
+        InvalidArgument: For an invalid k or end, or an operator of several members.
+        UnknownName: For an unknown solver.
+        NotApplicable: For an operator without a real orthogonal spectrum, such as that of a directed graph.
+        Undecided: If the solver does not reach the residual.
 
     Example:
-        >>> import rdgraph as rd
-        >>> spectrum(rd.generators.complete(4).operator("row")).values.round(6) + 0.0
+        >>> import analysis, rdgraph as rd
+        >>> analysis.spectrum(rd.generators.complete(4).operator("row")).values.round(6) + 0.0
         array([0.      , 1.333333, 1.333333, 1.333333])
-        >>> spectrum(rd.generators.ring(100).operator("symmetric"), 2, end="high").values.round(4)
+        >>> analysis.spectrum(rd.generators.ring(100).operator("symmetric"), 2, end="high").values.round(4)
         array([1.998, 2.   ])
     """
     if end not in ("low", "high"):
@@ -216,23 +216,23 @@ def spectral_gap(op: Operator) -> float:
     """lam2 = min {lam > 0 : lam an eigenvalue of L}; in a connected graph the second eigenvalue.
 
     Args:
-        op: an operator as `spectrum` takes it.
+        op: An operator, as in `spectrum`.
 
     Returns:
         The smallest eigenvalue of L that is not zero.
 
     Raises:
-        NotApplicable: for a graph without edges, and where `spectrum` does.
+        NotApplicable: For a graph without edges, and as in `spectrum`.
 
     Example:
-        >>> import rdgraph as rd
-        >>> round(spectral_gap(rd.generators.ring(6).operator("row")), 6)  # 1 - cos(2 pi/6)
+        >>> import analysis, rdgraph as rd
+        >>> round(analysis.spectra.spectral_gap(rd.generators.ring(6).operator("row")), 6)  # 1 - cos(2 pi/6)
         0.5
     """
     n, k = op.num_nodes, 2
     while True:
-        found = spectrum(op, min(k, n))
-        positive = found.values[~found.kernel]
+        part = spectrum(op, min(k, n))
+        positive = part.values[~part.kernel]
         if len(positive):
             return float(positive[0])
         if k >= n:
@@ -243,8 +243,8 @@ def spectral_gap(op: Operator) -> float:
 def _dense_part(laplacian: csr_array, k: int, end: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     n = laplacian.shape[0]
     values, vectors = eigh(laplacian.toarray())
-    kept = slice(0, k) if end == "low" else slice(n - k, n)
-    return values[kept], vectors[:, kept]
+    chosen = slice(0, k) if end == "low" else slice(n - k, n)
+    return values[chosen], vectors[:, chosen]
 
 
 def _part(
@@ -253,7 +253,7 @@ def _part(
     n = laplacian.shape[0]
     stream = np.random.default_rng(0)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # lobpcg warns where it stops early; the residual below decides
+        warnings.simplefilter("ignore")  # lobpcg warns if it stops early; the residual below decides
         if solver == "lobpcg":
             start = stream.standard_normal((n, k + min(8, k)))
             values, vectors = lobpcg(laplacian, start, largest=end == "high", tol=1e-10 * bound, maxiter=2000)
@@ -265,8 +265,8 @@ def _part(
                 values, vectors = eigsh(laplacian, k, which=which, v0=start, ncv=min(n - 1, max(4 * k, 40)))
             except ArpackNoConvergence as problem:  # one vector at a time hardly sees an eigenvalue's multiplicity
                 if n > DENSE_LIMIT:
-                    found = len(problem.eigenvalues)
-                    raise Undecided(f"expected {k} eigenvalues, got {found} from lanczos; use lobpcg") from None
+                    count = len(problem.eigenvalues)
+                    raise Undecided(f"expected {k} eigenvalues, got {count} from lanczos; use lobpcg") from None
                 return _dense_part(laplacian, k, end)
             order = np.argsort(values)
     values, vectors = values[order], vectors[:, order]

@@ -1,4 +1,4 @@
-"""Empirical filter responses: feed eigenvectors of L to an integrator, measure what comes out, compare with symbols."""
+"""Empirical filter responses: the gain of an integrator on eigenvectors of L, compared with the symbolic response."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Gains:
-    """What an integrator made of eigenvectors of L after time T.
+    """The gains of an integrator on eigenvectors of L after time T.
 
     Attributes:
-        system: the equation.
-        values: its numbers.
-        T: the end time.
-        method: the integrator.
-        step: its step, None where it has none.
+        system: The equation.
+        values: The numbers of its coefficients.
+        T: The end time.
+        method: The integrator.
+        step: Its step; None without one.
         lam: (k,) eigenvalues of L.
         gain: (k,) the factor <w, Phi(v)>/<w, v>, NaN where the run failed.
         leak: (k,) the part of Phi(v) that left the mode, |Phi(v) - gain v|/|v|: rounding for a linear system, more for
@@ -58,7 +58,7 @@ class Gains:
         return self.method if self.step is None else f"{self.method}, step {self.step:g}"
 
     def predicted(self, lam: np.ndarray) -> np.ndarray:
-        """The symbolic response of the same method; of the exact flow for dopri5, which has none of its own."""
+        """The symbolic response of the same method; that of the exact flow for dopri5, which has none."""
         method = "exact" if find_method(self.method).is_adaptive else self.method
         return gain_at(self.system, lam, T=self.T, values=self.values, method=method, step=self.step)
 
@@ -104,25 +104,26 @@ def empirical_gains(
     symmetric) and a the amplitude, which matters for nonlinear systems only.
 
     Args:
-        system: a `System`, a name of the catalogue, or a line of text.
-        op: an operator as `spectrum` takes it.
-        values: a number for every coefficient.
-        T: the end time.
-        method: any method of `rdgraph.solve`.
-        step: its step, where it takes one.
-        modes: eigenvectors to feed; all of them where None.
-        amplitude: their size.
+        system: A `System`, a name of the catalogue, or a line of text.
+        op: An operator, as in `spectrum`.
+        values: A value for every coefficient.
+        T: The end time.
+        method: Any method of `rdgraph.solve`.
+        step: Its step, if it has one.
+        modes: The eigenvectors to start from; all by default.
+        amplitude: The amplitude of the starts.
 
     Returns:
         The `Gains`.
 
     Raises:
-        NotApplicable: for coefficients that are not scalars, and where `spectrum` or the method does not apply.
+        NotApplicable: For coefficients that are not scalars, and where `spectrum` or the method does not apply.
 
     Example:
-        >>> import rdgraph as rd
+        >>> import torch, analysis, rdgraph as rd
         >>> op = rd.generators.path(3).operator("symmetric", dtype=torch.float64)
-        >>> empirical_gains("diffusion", op, {"alpha": 1.0}, T=1.0, method="euler", step=0.5).gain.round(6) + 0.0
+        >>> found = analysis.empirical_gains("diffusion", op, {"alpha": 1.0}, T=1.0, method="euler", step=0.5)
+        >>> found.gain.round(6) + 0.0
         array([1.  , 0.25, 0.  ])
     """
     system = parse(system)
@@ -154,18 +155,19 @@ def gains_figure(measured: Sequence[Gains]) -> tuple[Figure, list[dict[str, Any]
     """Measured gains as points over the symbolic responses as curves, |g(lam)| on a log axis.
 
     Args:
-        measured: what `empirical_gains` gave, a colour each.
+        measured: Results of `empirical_gains`, one colour each.
 
     Returns:
         The figure, and the numbers drawn in it, one row a point.
 
     Raises:
-        InvalidArgument: for no gains at all.
+        InvalidArgument: If there are no gains.
 
     Example:
-        >>> import rdgraph as rd
+        >>> import torch, analysis, rdgraph as rd
         >>> op = rd.generators.path(3).operator("symmetric", dtype=torch.float64)
-        >>> figure, rows = gains_figure([empirical_gains("diffusion", op, {"alpha": 1.0}, T=1.0)])
+        >>> gains = analysis.empirical_gains("diffusion", op, {"alpha": 1.0}, T=1.0)
+        >>> figure, rows = analysis.spectra.gains_figure([gains])
         >>> len(rows), figure.axes[0].get_xlabel()
         (3, 'λ, eigenvalue of L')
     """

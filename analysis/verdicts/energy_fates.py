@@ -1,4 +1,4 @@
-"""What becomes of an energy of a linear system as t -> infinity: predicted by its modes, measured on a trajectory."""
+"""Asymptotics of the energy of a linear system as t -> infinity: predicted by its modes, measured on a trajectory."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def make_symbols(system: System | str) -> Symbols:
     """
     system = parse(system)
     names = tuple(system.coefficients)
-    letters = [sp.Symbol(name) for name in ("lam", *names)]
-    functions = [sp.lambdify(letters, public(p), "numpy") for p in (system.generator_symbol, system.source_symbol)]
+    arguments = [sp.Symbol(name) for name in ("lam", *names)]
+    functions = [sp.lambdify(arguments, public(p), "numpy") for p in (system.generator_symbol, system.source_symbol)]
 
     def symbols(lam: np.ndarray, coefficients: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
         missing = [name for name in names if name not in coefficients]
@@ -111,13 +111,13 @@ def growth(p: np.ndarray, q: np.ndarray, method: str = "exact", step: float | No
         size = np.abs(np.broadcast_to(np.asarray(stability(step * rate), dtype=float), rate.shape))
         rate = np.log(np.maximum(size, np.finfo(float).tiny)) / step
         rate = np.where(np.abs(rate) <= small, 0.0, rate)
-    still, forced = np.abs(p) <= small, np.abs(q) > small
-    ratio = np.divide(q, p, out=np.zeros(p.shape), where=~still)
-    kept = np.abs(1 + ratio) > ZERO_RATE  # else the source cancels the growing part and the mode stays as it is
+    is_constant, forced = np.abs(p) <= small, np.abs(q) > small
+    ratio = np.divide(q, p, out=np.zeros(p.shape), where=~is_constant)
+    is_growing = np.abs(1 + ratio) > ZERO_RATE  # else the source cancels the growing part and the mode stays as it is
     settled = (rate < 0) & forced
-    linear = still & forced
-    factor = np.where(linear, q, np.where(settled, -ratio, np.where((rate > 0) & kept, 1 + ratio, 1.0)))
-    return ModeGrowth(np.where(settled | ((rate > 0) & ~kept), 0.0, rate), np.where(linear, 1.0, 0.0), factor)
+    linear = is_constant & forced
+    factor = np.where(linear, q, np.where(settled, -ratio, np.where((rate > 0) & is_growing, 1 + ratio, 1.0)))
+    return ModeGrowth(np.where(settled | ((rate > 0) & ~is_growing), 0.0, rate), np.where(linear, 1.0, 0.0), factor)
 
 
 # ---------------------------------------------------------------------- energy fates
@@ -126,7 +126,7 @@ TITLES = {"dirichlet": "Dirichlet energy", "laplacian": "tr(H' L H)", "normalise
 #: Parts of a state smaller than this, relative to the largest, are rounding.
 ROUNDING = 1e-11
 TINY = np.finfo(float).tiny
-#: A measured energy has vanished at this part of its start, and settled where its logarithm changes by less over the
+#: A measured energy has vanished at this part of its start, and settled if its logarithm changes by less over the
 #: last quarter of a run.
 GONE, SETTLED = 1e-12, 0.01
 
@@ -136,16 +136,17 @@ class EnergyFate:
     """An energy ~ limit * t^power * e^{rate t} as predicted, and what the trajectory shows.
 
     Attributes:
-        energy: which one: dirichlet, laplacian or normalised.
-        rate: of its exponential.
-        power: of t.
-        limit: the factor in front, the limit itself where rate = power = 0.
-        measured_rate: the slope of log E over the last quarter of what rounding lets through.
-        measured_power: the slope against log t.
-        final: the value at T.
+        energy: The energy: dirichlet, laplacian or normalised.
+        rate: The rate of its exponential.
+        power: The power of t.
+        limit: The factor in front, the limit itself where rate = power = 0.
+        measured_rate: The slope of log E over the last quarter of the times before rounding dominates.
+        measured_power: The slope against log t.
+        final: The value at T.
 
     Example:
-        >>> print(EnergyFate("dirichlet", -2.0, 0.0, 1.0, -1.999, 0.0, 1e-7))
+        >>> import analysis
+        >>> print(analysis.verdicts.EnergyFate("dirichlet", -2.0, 0.0, 1.0, -1.999, 0.0, 1e-7))
         Dirichlet energy vanishes like exp(-2 t); measured rate -1.999
     """
 
@@ -178,9 +179,9 @@ class MeasuredFate:
     """What a trajectory shows of the Dirichlet energy, where nothing is proved.
 
     Attributes:
-        rate: the slope of log E over the last quarter of the run.
+        rate: The slope of log E over the last quarter of the run.
         share: E(T)/E(0).
-        T: the end of the run.
+        T: The end of the run.
 
     Example:
         >>> times = np.linspace(0, 8, 33)
@@ -212,11 +213,11 @@ class MeasuredFate:
 
 
 def energy_measures(op: Operator, plain: Operator) -> dict[str, Callable[[Tensor], Tensor]]:
-    """The energies that a verdict looks at, by name: tr(H' L H) only where L is symmetric."""
-    found: dict[str, Callable[[Tensor], Tensor]] = {"dirichlet": lambda H: dirichlet_energy(H, plain)}
+    """The energies of a verdict, by name: tr(H' L H) only if L is symmetric."""
+    measures: dict[str, Callable[[Tensor], Tensor]] = {"dirichlet": lambda H: dirichlet_energy(H, plain)}
     if op.record.is_symmetric and op.record.is_similar:
-        found["laplacian"] = lambda H: laplacian_energy(H, op)
-    return {**found, "normalised": lambda H: normalised_energy(H, plain)}
+        measures["laplacian"] = lambda H: laplacian_energy(H, op)
+    return {**measures, "normalised": lambda H: normalised_energy(H, plain)}
 
 
 def energy_fates_of(
@@ -228,7 +229,7 @@ def energy_fates_of(
     symbols = make_symbols(field.system)
     p, q = symbols(modes.values[:, None], values)
     shape = (len(modes.values), H0.shape[1])
-    found = growth(np.broadcast_to(p, shape), np.broadcast_to(q, shape))
+    modal = growth(np.broadcast_to(p, shape), np.broadcast_to(q, shape))
     # The error of the run is relative to the largest gain on the whole interval that the spectrum may fill.
     wide, forced = symbols(np.linspace(0.0, modes.bound, 129)[:, None], values)
     log_gain = max(0.0, float(wide.max())) * times + np.log1p(float(np.abs(forced).max()) * times)
@@ -239,29 +240,29 @@ def energy_fates_of(
         log_energy = np.log(np.maximum(energies["dirichlet" if name == "normalised" else name], TINY))
         trusted = np.isfinite(log_energy) & (log_energy > log_floor)
         if name == "normalised":
-            raw, size = fates[0], _leading(modes, found, H0, lambda S: torch.linalg.vector_norm(S) ** 2)
+            raw, size = fates[0], _leading(modes, modal, H0, lambda S: torch.linalg.vector_norm(S) ** 2)
             order = (raw.rate - size[0], raw.power - size[1], raw.limit / size[2] * op.num_nodes / 2)
         else:
-            order = _leading(modes, found, H0, measure)
+            order = _leading(modes, modal, H0, measure)
         fates.append(EnergyFate(name, *order, *_slopes(times, energies[name], trusted)))
     return tuple(fates)
 
 
 def _leading(
-    modes: Spectrum, found: ModeGrowth, H0: Tensor, measure: Callable[[Tensor], Tensor]
+    modes: Spectrum, modal: ModeGrowth, H0: Tensor, measure: Callable[[Tensor], Tensor]
 ) -> tuple[float, float, float]:
     """Rate, power and factor of a quadratic measure: those of the strongest modes that it does not overlook."""
     content = modes.transform(H0).numpy()
-    left = np.abs(content) > ROUNDING * np.abs(content).max(initial=0.0)
-    while left.any():
-        top = ModeGrowth(*(x.ravel() for x in (found.rate, found.power, found.factor))).largest(left.ravel())
+    remaining = np.abs(content) > ROUNDING * np.abs(content).max(initial=0.0)
+    while remaining.any():
+        top = ModeGrowth(*(x.ravel() for x in (modal.rate, modal.power, modal.factor))).largest(remaining.ravel())
         rate, power = float(top.rate), float(top.power)
-        here = left & np.isclose(found.rate, rate, rtol=1e-9, atol=1e-9) & (found.power == power)
-        state = modes.inverse(torch.as_tensor(np.where(here, found.factor * content, 0.0)))
+        here = remaining & np.isclose(modal.rate, rate, rtol=1e-9, atol=1e-9) & (modal.power == power)
+        state = modes.inverse(torch.as_tensor(np.where(here, modal.factor * content, 0.0)))
         value = float(measure(state))
         if value > (ROUNDING * float(torch.linalg.vector_norm(state))) ** 2:
             return 2 * rate, 2 * power, value
-        left &= ~here
+        remaining &= ~here
     return -np.inf, 0.0, 0.0
 
 

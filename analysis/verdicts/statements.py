@@ -32,17 +32,19 @@ class EnergyStatement:
     """A proven statement for given numbers: it applies where all hypotheses hold.
 
     Attributes:
-        name: contraction, sign pattern or collapse.
-        conclusion: what it says, in words.
-        hypotheses: its conditions, each with whether it holds.
-        implies: what becomes of E, "vanishes" or "stays positive", or None.
-        evidence: what was measured.
-        observed: whether the run shows it; None where it does not apply.
-        numbers: those in the texts.
+        name: Contraction, sign pattern or collapse.
+        conclusion: The conclusion in words.
+        hypotheses: The hypotheses, each with its truth value.
+        implies: The implied fate of E, "vanishes" or "stays positive", or None.
+        evidence: The measured evidence.
+        observed: Whether the run agrees; None if the statement does not apply.
+        numbers: The numbers in the texts.
 
     Example:
+        >>> import analysis
+        >>> from analysis.verdicts.statements import Hypothesis
         >>> weak = Hypothesis("sup f' < alpha lam2", holds=False)
-        >>> print(EnergyStatement("contraction", "E -> 0", (weak,), None, "", None, {}))
+        >>> print(analysis.verdicts.EnergyStatement("contraction", "E -> 0", (weak,), None, "", None, {}))
         contraction: no statement, since not sup f' < alpha lam2
     """
 

@@ -1,4 +1,4 @@
-"""Does a system oversmooth on a graph? Predicted by spectrum or theorem, with a measured trajectory beside it.
+"""Does a system oversmooth on a graph? Predicted by spectrum or theorem, and compared with a measured trajectory.
 
 Energies: the Dirichlet energy E = (1/N) sum_i sum_{j in N_i} w_ij |h_i - h_j|^2, tr(H' L H) of the symmetric
 normalisation, and the normalised energy tr(H' (D - W) H)/|H|^2. In a linear system each is, as t -> inf,
@@ -59,15 +59,15 @@ from rdgraph.systems.system import System
 
 def statements(reaction: Reaction, setting: StatementGraph, run: EnergyTrajectory) -> tuple[EnergyStatement, ...]:
     """Every energy statement that applies to this reaction, with its hypotheses checked and compared with the run."""
-    found = [contraction(reaction, setting, run)]
+    applicable = [contraction(reaction, setting, run)]
     match reaction.name:
         case "AC":
-            found.append(pattern(reaction, setting, run))
+            applicable.append(pattern(reaction, setting, run))
         case "Z":
-            found.append(collapse_zeldovich(reaction, setting, run))
+            applicable.append(collapse_zeldovich(reaction, setting, run))
         case "F":
-            found.append(collapse_fisher(reaction, setting, run))
-    return tuple(found)
+            applicable.append(collapse_fisher(reaction, setting, run))
+    return tuple(applicable)
 
 
 def contraction(reaction: Reaction, setting: StatementGraph, run: EnergyTrajectory) -> EnergyStatement:
@@ -113,13 +113,13 @@ def pattern(reaction: Reaction, setting: StatementGraph, run: EnergyTrajectory) 
         Hypothesis(f"{low:.6g} <= |h0| <= 1 (|h0| in [{smallest:.6g}, {largest:.6g}])",
                    bool(smallest >= low - 1e-12 and largest <= 1 + 1e-12)),
     )  # fmt: skip
-    kept = bool((np.sign(run.states) == np.sign(H0)).all())
+    stays = bool((np.sign(run.states) == np.sign(H0)).all())
     least = float(run.energy.min())
     return _statement(
         "sign pattern", f"every sign stays, |h| >= {level:.6g} and E >= {bound:.6g} (cut {cut:g})", hypotheses,
         STAYS if bound > 0 else None,
-        f"smallest E {least:.6g}, smallest |h| {np.abs(run.states).min():.6g}, signs {'kept' if kept else 'lost'}",
-        kept and least >= bound * (1 - 1e-6), {"level": level, "cut": cut, "bound": bound, "smallest": least},
+        f"smallest E {least:.6g}, smallest |h| {np.abs(run.states).min():.6g}, signs {'kept' if stays else 'lost'}",
+        stays and least >= bound * (1 - 1e-6), {"level": level, "cut": cut, "bound": bound, "smallest": least},
     )  # fmt: skip
 
 
@@ -184,7 +184,7 @@ def _statement(
 
 # ---------------------------------------------------------------------- verdict
 SAMPLES = 129
-#: A reaction that has carried the state this many times beyond its start is taken to blow up.
+#: A state this many times larger than the initial one counts as a blow-up.
 LOST = 1e4
 
 
@@ -195,15 +195,15 @@ class OversmoothingVerdict(Answer):
     `status` says whether the answer is proved or was measured on the trajectory alone.
 
     Attributes:
-        system: the equation.
-        operator: that of the graph.
-        values: its numbers.
-        lam2: the spectral gap.
+        system: The equation.
+        operator: The operator of the graph.
+        values: The numbers of its coefficients.
+        lam2: The spectral gap.
         times: (K,) of the measured trajectory, up to a blow-up.
         energies: (K,) values by name.
-        fates: what becomes of each energy of a linear system.
-        statements: the proven statements about a reaction, with their hypotheses checked.
-        blew_up: whether the run ended before its time.
+        fates: The fate of each energy of a linear system.
+        statements: The proven statements about a reaction, with their hypotheses checked.
+        blew_up: Whether the run ended before T.
 
     Example:
         See `oversmoothing`.
@@ -289,31 +289,32 @@ def oversmoothing(
     the status "measured".
 
     Args:
-        system: a `System`, a name of the catalogue, or a line of text.
-        graph: undirected, with weights > 0.
-        values: a number for every coefficient, or one per channel where the system is linear.
-        H0: the start (n, channels).
-        T: the end time.
-        normalisation: of the operator, as `graph.operator` takes it.
-        self_loops: the weight of self-loops.
+        system: A `System`, a name of the catalogue, or a line of text.
+        graph: An undirected graph with positive weights.
+        values: A value for every coefficient, or one per channel for a linear system.
+        H0: The start (n, channels).
+        T: The end time.
+        normalisation: The normalisation of the operator, as in `graph.operator`.
+        self_loops: The weight of self-loops.
 
     Returns:
         The `OversmoothingVerdict`.
 
     Raises:
-        InvalidArgument: for a start, a time or missing numbers that cannot be used.
-        NotApplicable: for a directed or signed graph, and several fields.
+        InvalidArgument: For an invalid start or time, or missing values.
+        NotApplicable: For a directed or signed graph, and several fields.
 
     Example:
-        >>> import rdgraph as rd
+        >>> import torch, analysis, rdgraph as rd
         >>> H0 = torch.tensor([[1.0], [0.0], [0.0]], dtype=torch.float64)
-        >>> v = oversmoothing("diffusion", rd.generators.path(3), {"alpha": 1.0}, H0, T=8.0)
+        >>> v = analysis.oversmoothing("diffusion", rd.generators.path(3), {"alpha": 1.0}, H0, T=8.0)
         >>> v.answer, round(v.fates[0].limit, 6)  # sqrt(degree) is not constant
         ('stays positive', 0.014298)
-        >>> oversmoothing("diffusion", rd.generators.path(3), {"alpha": 1.0}, H0, T=8.0, normalisation="row").answer
+        >>> path = rd.generators.path(3)
+        >>> analysis.oversmoothing("diffusion", path, {"alpha": 1.0}, H0, T=8.0, normalisation="row").answer
         'vanishes'
         >>> gated = "-alpha*L@H + sigmoid(H)*(A@H - H)"
-        >>> v = oversmoothing(gated, rd.generators.path(3), {"alpha": 1.0}, H0, T=8.0, normalisation="row")
+        >>> v = analysis.oversmoothing(gated, rd.generators.path(3), {"alpha": 1.0}, H0, T=8.0, normalisation="row")
         >>> v.answer, v.status
         ('vanishes', 'measured')
     """
@@ -330,19 +331,19 @@ def oversmoothing(
         check_symbol(system, op)
     field = lower(system, op, values)
     solution = _run(field, H0, float(T), is_linear)
-    kept = solution.times.numpy() <= np.nan_to_num(solution.failed_at.numpy(), nan=np.inf)
-    times, states = solution.times.numpy()[kept], solution.states[torch.as_tensor(kept)]
+    is_sound = solution.times.numpy() <= np.nan_to_num(solution.failed_at.numpy(), nan=np.inf)
+    times, states = solution.times.numpy()[is_sound], solution.states[torch.as_tensor(is_sound)]
     measures = energy_measures(op, plain)
     energies = {name: measure(states).numpy() for name, measure in measures.items()}
     gap = spectral_gap(op)
     fates: tuple[EnergyFate, ...] = ()
-    found: tuple[EnergyStatement, ...] = ()
+    proved: tuple[EnergyStatement, ...] = ()
     if is_linear:
         fates = energy_fates_of(field, op, plain, H0, times, energies)
     elif reaction is not None:
         run = EnergyTrajectory(times, states.numpy(), energies["dirichlet"], not solution.ok)
-        found = statements(reaction, _setting(graph, op, gap), run)
-    return OversmoothingVerdict(system, op, dict(values), gap, times, energies, fates, found, not solution.ok)
+        proved = statements(reaction, _setting(graph, op, gap), run)
+    return OversmoothingVerdict(system, op, dict(values), gap, times, energies, fates, proved, not solution.ok)
 
 
 def _run(field: VectorField, H0: Tensor, T: float, is_linear: bool) -> Solution:

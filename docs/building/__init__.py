@@ -1,1 +1,1 @@
-"""What `make docs` needs beside Sphinx: formulas, docstrings, pages of the reference, notebooks, pictures, a check."""
+"""Extensions of Sphinx for `make docs`: formulas, docstrings, reference pages, notebooks, pictures, a final check."""

@@ -1,6 +1,6 @@
-"""A last look at the site: pages work without a network, no link leads nowhere, programs of the gallery have drawn.
+"""Checks the built site: pages load nothing from a network, no link is dead, every gallery program shows a picture.
 
-`python -m docs.building.built_site build/docs` exits with 1 and says where that is not so.
+`python -m docs.building.built_site build/docs` lists violations and exits with 1 if there are any.
 """
 
 from __future__ import annotations

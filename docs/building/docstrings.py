@@ -1,4 +1,4 @@
-"""Docstrings are plain text with formulas in them; here they become reStructuredText that says the same."""
+"""Converts docstrings, which are plain text with formulas, to reStructuredText."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def rewrite(_app: Sphinx, _what: str, _name: str, _object: Any, _options: Any, l
 def shorten(
     _app: Sphinx, _what: str, _name: str, _object: Any, _options: Any, signature: str | None, returned: str | None
 ) -> tuple[str | None, str | None] | None:
-    """Signatures with a default that is made anew, which Sphinx cannot read, get names without their modules."""
+    """Signatures with a default factory, which Sphinx cannot parse, get short type names and `...` as the default."""
     if signature is None or "<factory>" not in signature:
         return None
     return re.sub(r"~?(?:\w+\.)+(\w+)", r"\1", signature).replace("<factory>", "..."), returned

@@ -1,4 +1,4 @@
-"""Pages of html that commands write, taken into the site: the ledger to filter, and the explorer where there is one."""
+"""Adds HTML pages written by commands to the site: the ledger with filters, and the explorer."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 from docs.building.reference_pages import write_if_new
 
 ROOT = Path(__file__).resolve().parents[2]
-EXPLORER = """# The explorer, to try
+EXPLORER = """# Try the explorer
 
-Pick an equation, move its coefficients, and watch filter, dispersion, energy and state. `rdgraph explore` writes this
-page for an equation of your own; it needs no server and no network. {link}
+Pick an equation, move its coefficients, and watch its verdict, filter response, dispersion, energy and states.
+`rdgraph explore EQUATION` writes this page for your equation; it needs no server and no network. {link}
 
 ```{{raw}} html
 <iframe class="made-page" src="{address}" title="The explorer"></iframe>
@@ -20,14 +20,14 @@ page for an equation of your own; it needs no server and no network. {link}
 """
 LEDGER = """# The ledger, row by row
 
-Every number and claim of the GREAD paper that is held here, with a status; `rdgraph ledger --page FILE` writes this
-page, and [the ledger](../measured/ledger.md) says how it is made. {link}
+Every number and claim of the GREAD paper, with its status. `rdgraph ledger --page FILE` writes this page;
+[the ledger](../measured/ledger.md) explains it. {link}
 
 ```{{raw}} html
 <iframe class="made-page" src="{address}" title="The ledger"></iframe>
 ```
 """
-LINK = '<a href="{address}">Open it on a page of its own.</a>'
+LINK = '<a href="{address}">Open it full screen.</a>'
 
 
 def commands() -> set[str]:

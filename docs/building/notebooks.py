@@ -1,4 +1,4 @@
-"""Tutorials as notebooks: written once, as pages with examples; made, run and held to what the pages say.
+"""Turns tutorials into notebooks, runs them, and checks that they print what the pages show.
 
 `python -m docs.building.notebooks FOLDER` writes the executed notebooks of all tutorials into a folder.
 """
@@ -20,10 +20,14 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 ROOT = Path(__file__).resolve().parents[2]
+#: Colours and axes of the figures.
+STYLE = ROOT / "docs" / "building" / "matplotlibrc"
 TUTORIALS = ROOT / "docs" / "start" / "tutorials"
 #: A block of Python in a page, and a link to another file of the documentation.
 _BLOCK = re.compile(r"^```python\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 _LOCAL_LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:)[^)]+\)")
+#: What a figure prints as, which says nothing next to its picture.
+_FIGURE = re.compile(r"^<Figure size .*>\n", re.MULTILINE)
 _FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
@@ -70,7 +74,7 @@ def statements(block: str) -> Iterator[tuple[str, str]]:
 
 
 def executed(page: Path, folder: Path) -> NotebookNode:
-    """The notebook of a page after a run in a kernel of its own, kept in a folder; a kept one of the same text is read.
+    """The notebook of a page, run in its own kernel and stored in a folder; an unchanged page is not run again.
 
     Raises:
         ValueError: a cell printed something else than the page shows.
@@ -85,7 +89,7 @@ def executed(page: Path, folder: Path) -> NotebookNode:
     search = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     client = NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": folder}})
     client.extra_arguments = ["--IPKernelApp.log_level=40"]
-    client.execute(env={**os.environ, "PYTHONPATH": search, "OMP_NUM_THREADS": "1"})
+    client.execute(env={**os.environ, "PYTHONPATH": search, "OMP_NUM_THREADS": "1", "MATPLOTLIBRC": str(STYLE)})
     if found := "\n".join(disagreements(notebook)):
         raise ValueError(f"expected what {page.name} shows, got\n{found}")
     nbformat.write(notebook, path)
@@ -106,7 +110,7 @@ def disagreements(notebook: NotebookNode) -> Iterator[str]:
 
 
 def printed(cell: NotebookNode) -> str:
-    """The text that a cell has left: what it printed, and its value."""
+    """The text output of a cell: what it printed, and its value."""
     text = ""
     for output in cell.outputs:
         if output.output_type == "stream" and output.name == "stdout":
@@ -114,6 +118,17 @@ def printed(cell: NotebookNode) -> str:
         elif output.output_type == "execute_result":
             text += output.data["text/plain"] + "\n"
     return text
+
+
+def with_outputs(text: str, notebook: NotebookNode) -> str:
+    """A page with what its cells printed, where the page has "..." because the digits depend on the machine."""
+    parts = _BLOCK.split(text)
+    for cell in notebook.cells:
+        want = cell.metadata.get("want", "")
+        if "..." in want:
+            block = 2 * cell.metadata.block + 1
+            parts[block] = parts[block].replace(f"\n{want}", f"\n{printed(cell)}", 1)
+    return "".join(f"```python\n{part}```\n" if k % 2 else part for k, part in enumerate(parts))
 
 
 def pictures(notebook: NotebookNode) -> Iterator[tuple[int, bytes]]:
@@ -129,6 +144,7 @@ def illustrated(text: str, images: dict[int, list[str]], alternative: str) -> st
     parts = _BLOCK.split(text)
     for index in range(1, len(parts), 2):
         shown = "".join(f"\n![{alternative}]({address})\n" for address in images.get(index // 2, ()))
+        parts[index] = _FIGURE.sub("", parts[index])
         parts[index] = f"```python\n{parts[index]}```\n{shown}"
     return "".join(parts)
 

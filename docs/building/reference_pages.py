@@ -1,4 +1,4 @@
-"""The pages of the reference, from what each package says of itself: a page for every group of names of its door."""
+"""The pages of the reference, from the docstrings of the packages: a table of all names, and a page for each group."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-#: Packages with a door, each before those behind it, and modules that are documented whole.
+#: Packages that offer public names, each before its subpackages, and modules that are documented whole.
 DOORS = (
     "rdgraph", "rdgraph.theory", "rdgraph.theory.patterns", "rdgraph.infer", "rdgraph.run", "rdgraph.graphs",
     "rdgraph.vocabulary", "rdgraph.reports",
@@ -25,7 +25,7 @@ _GROUP = re.compile(r"^(\w[\w' ]*):\s+(\S.*)$")
 
 @dataclass(frozen=True)
 class Group:
-    """Names of a door that belong together."""
+    """Public names of a package that belong together."""
 
     package: str
     title: str
@@ -35,9 +35,13 @@ class Group:
     def address(self) -> str:
         return re.sub(r"[^a-z]+", "_", f"{self.package}_{self.title.lower()}")
 
+    @property
+    def heading(self) -> str:
+        return f"{self.title.capitalize()} ({self.package})"
+
 
 def groups(package: str) -> Iterator[Group]:
-    """The groups in the docstring of a package, `group: name, name`, with continued lines indented.
+    """The groups of names in the docstring of a package: lines `group: name, name`, continued on indented lines.
 
     >>> next(groups("rdgraph")).names[:3]
     ('parse', 'System', 'catalogue')
@@ -61,7 +65,7 @@ def groups(package: str) -> Iterator[Group]:
 
 
 def directive(package: str, name: str) -> str:
-    """How Sphinx is asked for one name."""
+    """The directive with which Sphinx documents one name."""
     value = getattr(importlib.import_module(package), name)
     if isinstance(value, ModuleType) and value.__name__ in (*DOORS, *MODULES):
         return f"``{package}.{name}``: {inspect.getdoc(value).split(NEW_PARAGRAPH)[0]}\n"
@@ -73,20 +77,57 @@ def directive(package: str, name: str) -> str:
     return f".. {kind}:: {package}.{name}\n"
 
 
-def titled(title: str) -> str:
-    return f"{title}\n{'=' * len(title)}\n\n"
+def summary(package: str, name: str) -> str:
+    """The first sentence of what a name says of itself; nothing for plain values.
+
+    >>> summary("rdgraph", "classify").endswith(".")
+    True
+    """
+    value = getattr(importlib.import_module(package), name)
+    if not (isinstance(value, ModuleType) or callable(value)) and type(value).__module__ == "builtins":
+        return ""
+    first = " ".join((inspect.getdoc(value) or "").split(NEW_PARAGRAPH)[0].split())
+    return re.split(r"(?<=[.;])\s", first)[0].rstrip(";.") + "."
+
+
+def table(group: Group) -> str:
+    """The names of a group, each with one sentence and a link to its documentation."""
+    from docs.building.docstrings import escaped
+
+    lines = [".. list-table::", "   :widths: 30 70", "   :width: 100%", ""]
+    for name in group.names:
+        value = getattr(importlib.import_module(group.package), name)
+        is_module = isinstance(value, ModuleType)
+        role = f"``{name}``" if is_module else f":py:obj:`{name} <{group.package}.{name}>`"
+        lines += [f"   * - {role}", f"     - {escaped(summary(group.package, name))}"]
+    return "\n".join(lines) + "\n"
+
+
+def all_names() -> str:
+    """The page with every public name, a table for each group."""
+    sections = [titled("All names") + "Every public name with one sentence; a name links to its documentation.\n"]
+    for package in DOORS:
+        sections += [f"{titled(group.heading, '-')}{table(group)}" for group in groups(package)]
+    return "\n".join(sections)
+
+
+def titled(title: str, line: str = "=") -> str:
+    return f"{title}\n{line * len(title)}\n\n"
 
 
 def write_reference(folder: Path) -> None:
-    """Write a page for every group and module, and the list of them for the table of contents."""
+    """Write the table of all names, a page for every group and module, and the page of the command line."""
     folder.mkdir(parents=True, exist_ok=True)
     for package in DOORS:
         for group in groups(package):
-            page = titled(f"{package}: {group.title}") + "\n".join(directive(package, name) for name in group.names)
+            page = titled(group.heading) + "\n".join(
+                [table(group), *(directive(package, name) for name in group.names)]
+            )
             write_if_new(folder / f"{group.address}.rst", page)
     for module in MODULES:
         page = f"{titled(module)}.. automodule:: {module}\n   :members:\n"
         write_if_new(folder / f"{module.replace('.', '_')}.rst", page)
+    write_if_new(folder / "all_names.rst", all_names())
     write_if_new(folder / "commands.md", commands())
 
 
@@ -103,7 +144,7 @@ def commands() -> str:
 
 
 def plain_stars(text: str) -> str:
-    """Stars of formulas as they are: those of lists and headings stay, and so does all that stands in backticks.
+    """Text in which the stars of formulas are escaped; lists, headings and code in backticks stay as they are.
 
     >>> plain_stars("* `-a*H`: -alpha*L@H, **Usage**:")
     '* `-a*H`: -alpha\\\\*L@H, **Usage**:'

@@ -1,4 +1,4 @@
-"""Pages that lie beside the code, such as CONTRIBUTING, as pages of the site; patterns of contents that fit no page."""
+"""Adds root files such as CONTRIBUTING to the site, and drops patterns in tables of contents that match no page."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def moved(link: re.Match[str]) -> str:
 
 
 def settle(app: Sphinx, _name: str, source: list[str]) -> None:
-    """Lead links to files of the root to their pages, and leave out patterns of the contents that fit no page."""
+    """Redirect links to root files to their pages, and drop patterns in tables of contents that match no page."""
     for file, name in PAGES.items():
         source[0] = re.sub(rf"\]\((?:\.\./)+{re.escape(file)}", f"](/generated/{name}.md", source[0])
     source[0] = _PATTERN.sub(

@@ -1,4 +1,4 @@
-"""Tutorials on the site: run as notebooks when it is built, with their pictures and the notebook to take along."""
+"""Tutorials on the site: run as notebooks when it is built, with their pictures and a link to the notebook."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
-from docs.building.notebooks import executed, illustrated, pictures
+from docs.building.notebooks import executed, illustrated, pictures, with_outputs
 
-#: Beside the pages of the site, as Sphinx sees them.
+#: Folders below the pages of the site, as Sphinx sees them.
 PICTURES = "generated/pictures"
 NOTEBOOKS = "generated/notebooks"
 
@@ -33,7 +33,8 @@ def show(app: Sphinx, name: str, source: list[str]) -> None:
         images[block].append(f"/{PICTURES}/{path.name}")
     title, _, rest = source[0].partition("\n")
     note = f"\n*This page as a notebook: {{download}}`{page.stem}.ipynb </{NOTEBOOKS}/{page.stem}.ipynb>`.*\n"
-    source[0] = f"{title}\n{note}{illustrated(rest, images, title.strip('# '))}"
+    rest = illustrated(with_outputs(rest, notebook), images, title.strip("# "))
+    source[0] = f"{title}\n{note}{rest}"
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -1,2 +1,1 @@
-"""The scikit-learn classifiers: `estimators`, `inputs` they take, `sample` they learn from, `prediction` and
-storage."""
+"""The scikit-learn classifiers: `estimators`, their `inputs`, the training `sample`, `prediction` and storage."""

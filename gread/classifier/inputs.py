@@ -1,4 +1,4 @@
-"""What a user hands to a classifier beside the labels: a graph of any library, rows, their weights, named columns."""
+"""The inputs of a classifier: graphs of any library, rows, labels, weights, named columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rdgraph.wording import listed
 
 # ---------------------------------------------------------------------- inputs
 def as_data_set(X: Any) -> NodeData | None:
-    """The data set that X is, be it PyTorch Geometric's; None for features and node numbers.
+    """X as a data set, also from PyTorch Geometric; None for features and node numbers.
 
     >>> from types import SimpleNamespace
     >>> as_data_set(SimpleNamespace(edge_index=[[0, 1], [1, 0]], num_nodes=2, x=[[1.0], [2.0]], y=[0, 1]))
@@ -31,7 +31,7 @@ def as_data_set(X: Any) -> NodeData | None:
 
 
 def named_labels(data: NodeData) -> np.ndarray:
-    """The labels (n,) of a data set by the names of their classes, None for unknown; without names as they are."""
+    """The labels (n,) of a data set by class name, None for unknown; numbers if classes have no names."""
     names = np.array([*data.meta.classes, None], dtype=object)
     return np.asarray(names[data.y]) if data.meta.classes else data.y
 
@@ -43,49 +43,51 @@ def read_graph(graph: Any, num_nodes: int) -> Graph:
     Graph(num_nodes=3, num_edges=2, directed=False)
     """
     if isinstance(graph, Graph):
-        made = graph
+        result = graph
     elif issparse(graph):
-        made = Graph.from_scipy(graph)
+        result = Graph.from_scipy(graph)
     elif hasattr(graph, "is_directed") and hasattr(graph, "nodes"):
-        made = Graph.from_networkx(graph)
+        result = Graph.from_networkx(graph)
     elif hasattr(graph, "edge_index"):
-        made = Graph.from_pyg(graph)
+        result = Graph.from_pyg(graph)
     elif isinstance(graph, str):
         raise InvalidArgument(
             "expected a Graph, networkx graph, scipy adjacency, PyTorch Geometric data or edge_index, got "
             f"{graph!r:.60}; Graph.from_file reads a file"
         )
     else:
-        made = Graph.from_edges(graph, num_nodes)
-    if made.num_nodes != num_nodes:
+        result = Graph.from_edges(graph, num_nodes)
+    if result.num_nodes != num_nodes:
         raise InvalidArgument(
-            f"expected a graph of {num_nodes} nodes, as many as the features have rows, got {made.num_nodes}"
+            f"expected a graph of {num_nodes} nodes, one per row of the features, got {result.num_nodes}"
         )
-    return made
+    return result
 
 
-def read_rows_of(X: Any, features: Any, graph: Any, own_graph: Any) -> tuple[np.ndarray | csr_array, Graph, np.ndarray]:
-    """Features and graph of all nodes, and the node of every row of X, which are node numbers where there are features.
+def read_rows_of(
+    X: Any, features: Any, graph: Any, constructor_graph: Any
+) -> tuple[np.ndarray | csr_array, Graph, np.ndarray]:
+    """Features and graph of all nodes, and the node of every row of X; with `features`, X are node numbers.
 
-    The graph comes from one of two places, not from both.
+    The graph is given to `fit` or to the constructor, not to both.
     """
-    if graph is not None and own_graph is not None:
+    if graph is not None and constructor_graph is not None:
         raise InvalidArgument("expected one graph, got two; pass it to the constructor or to fit")
-    chosen = own_graph if graph is None else graph
+    chosen = constructor_graph if graph is None else graph
     if chosen is None:
         raise InvalidArgument("expected a graph, got none; pass graph= to fit or to the constructor")
     x = read_features(X if features is None else features)
     if not x.shape[1]:
         raise InvalidArgument(
             f"expected features (n, f), f >= 1, got 0 feature(s) (shape={x.shape}) while a minimum of 1 is required"
-            "; np.ones((n, 1)) leaves everything to the graph"
+            "; np.ones((n, 1)) uses only the graph"
         )
     rows = np.arange(x.shape[0]) if features is None else read_rows(X, x.shape[0])
     return x, read_graph(chosen, x.shape[0]), rows
 
 
 def read_rows(nodes: Any, count: int) -> np.ndarray:
-    """Node numbers (k,) from (k,) or (k, 1); they may repeat, as those of a bootstrap do."""
+    """Node numbers (k,) from (k,) or (k, 1); they may repeat, as in a bootstrap."""
     given = as_array(nodes, "X")
     if given.ndim == 2 and given.shape[1] == 1:
         given = given[:, 0]
@@ -99,7 +101,7 @@ def read_rows(nodes: Any, count: int) -> np.ndarray:
 
 
 def read_sample_weight(values: Any, count: int) -> np.ndarray:
-    """Sample weights (count,) >= 0, one per row; ones where none are given.
+    """Sample weights (count,) >= 0, one per row; ones if None.
 
     >>> read_sample_weight([2, 0.5], 2)
     array([2. , 0.5])
@@ -114,14 +116,14 @@ def read_sample_weight(values: Any, count: int) -> np.ndarray:
         )
     weights = weights.astype(float)
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
-        raise InvalidArgument("expected a finite sample_weight >= 0, got others; a weight of 0 leaves a row out")
+        raise InvalidArgument("expected a finite sample_weight >= 0; a weight of 0 excludes a row")
     if not weights.any():
-        raise InvalidArgument("expected a sample_weight > 0 somewhere, got weights that are all zero")
+        raise InvalidArgument("expected some sample_weight > 0, got only zeros")
     return weights
 
 
 def feature_names(X: Any) -> np.ndarray | None:
-    """The names of the columns of a data frame, where all of them are text; else None."""
+    """The column names of a data frame if all of them are text, else None."""
     columns = getattr(X, "columns", None)
     if columns is None:
         return None
@@ -134,11 +136,11 @@ def feature_names(X: Any) -> np.ndarray | None:
 
 
 # ---------------------------------------------------------------------- labels
-# Labels of any kind, read: the classes and each row's place among them.
+# Labels of any kind: the classes and the index of each row's class.
 
 
 def read_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The classes, sorted, and each row's place among them (n,), -1 where the label is -1, None, nan, NA or "".
+    """The sorted classes, and the index of each row's class (n,), -1 for the labels -1, None, nan, NA and "".
 
     >>> read_labels(["red", None, "blue"])
     (array(['blue', 'red'], dtype='<U4'), array([ 1, -1,  0]))
@@ -158,7 +160,7 @@ def read_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _is_unknown(value: Any) -> bool:
-    """What stands for no label; nan differs from itself, and pandas.NA will not say whether it does."""
+    """Whether a value means no label; nan differs from itself, and comparing pandas.NA is neither true nor false."""
     if isinstance(value, bool):
         return False
     is_itself = value == value
@@ -168,16 +170,16 @@ def _is_unknown(value: Any) -> bool:
 
 
 def check_alike(classes: np.ndarray, other: np.ndarray) -> None:
-    """Raise where one set of labels holds names and the other numbers, so that no two can be equal."""
+    """Raise if one set of labels has names and the other numbers, so that none can be equal."""
     words = ["names" if labels.dtype.kind == "U" else "numbers" for labels in (classes, other)]
     if other.size and words[0] != words[1]:
         raise InvalidArgument(
-            f"expected {words[0]} as labels, as in fit, got {words[1]}: {other[:3].tolist()}; write them alike"
+            f"expected {words[0]} as labels, as in fit, got {words[1]}: {other[:3].tolist()}; use the same kind"
         )
 
 
 def _whole(labels: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Labels of a kind that can be compared; numbers as whole ones, from 0."""
+    """Labels that can be compared; numbers as whole numbers from 0."""
     if labels.dtype.kind in "Ub" or not labels.size:
         return labels
     if labels.dtype.kind not in "iuf" or labels.ndim != 1:

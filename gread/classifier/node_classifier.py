@@ -1,4 +1,4 @@
-"""`NodeClassifier`: what the classifiers of nodes share: fitting, predicting, scoring, files."""
+"""`NodeClassifier`: the common part of the node classifiers: fitting, predicting, scoring, files."""
 
 from __future__ import annotations
 
@@ -36,22 +36,21 @@ try:
     from sklearn.exceptions import NotFittedError
 except ImportError:
     raise MissingDependency(
-        "expected scikit-learn, of which the classifiers are estimators, got an installation without; "
-        "pip install 'rdgraph[gread]'"
+        "GREADClassifier and GNNClassifier need scikit-learn: pip install 'rdgraph[gread]'"
     ) from None
 
 #: Arguments of a classifier that are not settings of the network or its training.
-OWN = ("seed", "device", "validation", "members", "class_weight", "tune", "verbose", "graph", "features")
-#: Arguments that are data, and saved as such.
+ARGUMENTS = ("seed", "device", "validation", "members", "class_weight", "tune", "verbose", "graph", "features")
+#: Arguments that are data and saved separately.
 DATA = ("graph", "features")
-#: What brings the columns of an array to one scale.
+#: The transformer that scales the columns of an array.
 SCALER = "sklearn.preprocessing.StandardScaler"
 
 
 class NodeClassifier(ClassifierMixin, BaseEstimator):
-    """A scikit-learn classifier of the nodes of one graph, or of others like it, around a network of some kind.
+    """A scikit-learn classifier of the nodes of one graph, or of similar graphs, by some network.
 
-    Subclasses have the arguments `OWN`, perhaps without `tune`, and settings that `config` reads.
+    Subclasses have the `ARGUMENTS`, possibly without `tune`, and the settings of `config`.
     """
 
     seed: Any
@@ -69,13 +68,13 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         raise NotImplementedError
 
     def settings_values(self) -> dict[str, Any]:
-        """The arguments that are settings, as Python's own numbers."""
-        values = {name: value for name, value in self.get_params(deep=False).items() if name not in OWN}
+        """The arguments that are settings, as Python numbers."""
+        values = {name: value for name, value in self.get_params(deep=False).items() if name not in ARGUMENTS}
         return {k: v.item() if isinstance(v, np.generic) else v for k, v in values.items()}
 
     @classmethod
     def known_arguments(cls, given: Mapping[str, Any]) -> list[str]:
-        """The arguments that a file with the given ones may hold for this classifier."""
+        """The possible arguments in a saved file of this classifier with the given ones."""
         return [name for name in cls().get_params() if name not in DATA]
 
     def __sklearn_tags__(self) -> Any:
@@ -88,7 +87,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
 
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
-            raise NotFittedError("expected a fitted classifier, got one without data; call fit first")
+            raise NotFittedError("this classifier is not fitted; call fit first")
 
     # ------------------------------------------------------------------ training
     def fit(
@@ -103,31 +102,31 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
     ) -> Self:
         """Train on the labelled nodes; all nodes, labelled or not, take part in the diffusion.
 
-        A data set, `fit(data)`, brings its graph and its labels, by the names of their classes where it has some, and
-        its first split where it has any: training and validation nodes; what is given beside it counts instead.
+        A data set, `fit(data)`, provides its graph, its labels, by class name if classes have names, and the training
+        and validation nodes of its first split if it has one; other arguments take precedence.
 
-        Labels of rows outside of `mask` and `val_mask` only fill the test column of the history, which is nan where
-        there are none.
+        Labels of rows outside of `mask` and `val_mask` are only used for the test column of the history, which is nan
+        without any.
 
         Args:
-            X: Features (n, f), numpy, scipy sparse or a data frame; or node numbers, see above, which may repeat; or a
-                `gread.NodeData` or PyTorch Geometric data.
+            X: Features (n, f), numpy, scipy sparse or a data frame; or node numbers if `features` is given, which may
+                repeat; or a `gread.NodeData` or PyTorch Geometric data.
             y: (rows of X,) whole numbers or names, with -1, None, nan or NA for unknown.
-            sample_weight: (rows of X,) weighs the training rows in the loss; a row of weight 0 counts as unknown.
+            sample_weight: (rows of X,) weights of the training rows in the loss; weight 0 counts as unknown.
             graph: A Graph, networkx graph, scipy adjacency (entry [i, j] is j -> i), PyTorch Geometric data or
-                edge_index (2, E), whose edges go one way.
-            mask: Booleans or row numbers: the rows that train (default: all with a label), and with them the classes.
-            val_mask: The rows that choose the epoch (default: a share `validation` of the former).
+                directed edge_index (2, E).
+            mask: Booleans or row numbers of the training rows, which define the classes (default: all with a label).
+            val_mask: The rows that choose the epoch (default: a share `validation` of the training rows).
 
         Returns:
             The classifier itself.
 
         Raises:
-            InvalidArgument: For data or settings that do not fit together.
-            Diverged: Where the loss left the finite numbers before there was a network to keep.
+            InvalidArgument: For inconsistent data or settings.
+            Diverged: If the loss diverged before the first epoch was finished.
         """
         if (data := as_data_set(X)) is not None:
-            X, graph = data.x, self._own_graph(data, graph)
+            X, graph = data.x, self._graph_of_data(data, graph)
             if mask is None and val_mask is None and data.num_splits:
                 mask, val_mask = data.masks.train[0], data.masks.val[0] if data.masks.val[0].any() else None
             y = named_labels(data) if y is None else y
@@ -137,44 +136,44 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             )
         config = self.config
         seed, members = read_whole(self.seed, 0, "seed"), read_whole(self.members, 1, "members")
-        x, made, rows = read_rows_of(X, self.features, graph, self.graph)
+        x, read_in, rows = read_rows_of(X, self.features, graph, self.graph)
         names = feature_names(X if self.features is None else self.features)
         if scales := unscaled_columns(x, SCALER, names) if data is None else data.unscaled():
             warnings.warn(scales, stacklevel=2)
-        lesson = TrainingSet.read(
-            x, made, rows, y, sample_weight, (mask, val_mask), self.validation, seed, self.class_weight
+        training_set = TrainingSet.read(
+            x, read_in, rows, y, sample_weight, (mask, val_mask), self.validation, seed, self.class_weight
         )
         with StatusLine(type(self).__name__, shown=bool(self.verbose)) as status:
-            config = self._chosen(config, lesson, seed, status.say)
+            config = self._chosen(config, training_set, seed, status.say)
             trials = [Trial(config, 0, seed + k) for k in range(members)]
             status.say("preparing the training")
             trained = train(
-                lesson.data, trials, device=self.device, weights=lesson.weights, tell=status.note,
+                training_set.data, trials, device=self.device, weights=training_set.weights, tell=status.note,
                 progress=lambda p: status.say(training_text(p)),
             )  # fmt: skip
         failed = [s for s, epoch in zip(trained.status, trained.best_epoch, strict=True) if s != "ok" and epoch == 0]
         if failed:
             raise Diverged(f"the training {failed[0]}; {divergence_remedy(trained.trials[0].config, x)}")
         state = FittedState(
-            tuple(trained.network(k) for k in range(members)), lesson.classes, made, x, trained.history,
+            tuple(trained.network(k) for k in range(members)), training_set.classes, read_in, x, trained.history,
             trained.best_epoch, trained.status, config.training.epochs, self.features is not None, names,
         )  # fmt: skip
-        return self._keep(state)
+        return self._store(state)
 
-    def _own_graph(self, data: NodeData, graph: Any) -> Any:
-        """The graph of a data set, where no other is given and X is to be features."""
+    def _graph_of_data(self, data: NodeData, graph: Any) -> Any:
+        """The graph of a data set; an error if another graph or `features` are given."""
         if graph is not None or self.graph is not None or self.features is not None:
             raise InvalidArgument(
-                "expected a data set alone, got a graph or features beside it; leave them out, or pass data.x, data.y"
+                "expected a data set alone, got a graph or features as well; leave them out, or pass data.x, data.y"
             )
         return data.graph
 
-    def _chosen(self, config: Config, lesson: TrainingSet, seed: int, say: Callable[[str], None]) -> Config:
-        """The settings that are trained; a classifier may look for better ones than those it was given."""
+    def _chosen(self, config: Config, training_set: TrainingSet, seed: int, say: Callable[[str], None]) -> Config:
+        """The settings to train; a classifier may search for better ones than the given ones."""
         return config
 
-    def _keep(self, state: FittedState) -> Self:
-        """Take over what was fitted, under the names that scikit-learn's estimators have for it."""
+    def _store(self, state: FittedState) -> Self:
+        """Store the result of a fit under the attribute names of scikit-learn."""
         self._state = state
         self.classes_, self.n_features_in_, self.n_iter_ = state.classes, int(state.x.shape[1]), state.epochs
         self.networks_, self.histories_ = state.networks, state.histories
@@ -187,7 +186,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
 
     # ------------------------------------------------------------------ prediction
     def decision_function(self, X: Any = None, *, graph: Any = None, nodes: Any = None) -> np.ndarray:
-        """Logarithms of the probabilities (rows, classes); of two classes, that of their ratio (rows,).
+        """Log probabilities (rows, classes); for two classes, the log of their ratio (rows,).
 
         The arguments are those of `predict`.
         """
@@ -199,13 +198,13 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         return np.exp(self._log_probabilities(X, graph, nodes))
 
     def predict(self, X: Any = None, *, graph: Any = None, nodes: Any = None) -> np.ndarray:
-        """Classes (rows,): of all nodes of the fitted graph, of its `nodes`, or of X on another `graph`.
+        """Classes (rows,) of all nodes of the fitted graph, of its `nodes`, or of X on another `graph`.
 
         Args:
-            X: Features (n, f), or node numbers where `features` is an argument; or a data set, with its graph; None
-                for those of fit.
-            graph: The graph of X, where it is another than that of fit.
-            nodes: Numbers or a mask of the nodes to answer for; None for all.
+            X: Features (n, f), or node numbers if `features` was given; or a data set, with its graph; None for those
+                of fit.
+            graph: The graph of X, if it differs from that of fit.
+            nodes: Numbers or a mask of the nodes to classify; None for all.
 
         Returns:
             An entry of `classes_` per row.
@@ -214,9 +213,9 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         return np.asarray(self.classes_[best])
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, *, graph: Any = None, mask: Any = None) -> float:
-        """Accuracy on the rows of X (None: all nodes) with a known label, or on those of them in `mask`, weighted.
+        """Weighted accuracy on the rows of X (None: all nodes) with a known label, or on those of them in `mask`.
 
-        A data set, `score(data)`, brings its labels, and the test nodes of its first split where it has any.
+        A data set, `score(data)`, provides its labels, and the test nodes of its first split if it has one.
         """
         if (data := as_data_set(X)) is not None:
             mask = data.masks.test[0] if mask is None and y is None and data.num_splits else mask
@@ -236,7 +235,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
     def _log_probabilities(self, X: Any, graph: Any, nodes: Any) -> np.ndarray:
         self._check_fitted()
         if (data := as_data_set(X)) is not None:
-            X, graph = data.x, self._own_graph(data, graph)
+            X, graph = data.x, self._graph_of_data(data, graph)
         return log_probabilities(self._state, X, graph, nodes, type(self).__name__)
 
     @property
@@ -259,16 +258,16 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
 
     # ------------------------------------------------------------------ files
     def save(self, folder: str | Path) -> None:
-        """Write classifier.json and the numbers it names, graph and features included; see `gread.models.bundle`."""
+        """Write classifier.json and its tensors, including graph and features; see `gread.models.bundle`."""
         self._check_fitted()
         arguments = {name: value for name, value in self.get_params().items() if name not in DATA}
         save_state(Path(folder), self._state, arguments)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """Read what `save` wrote; predictions are the same to the bit, and nothing is unpickled."""
+        """Read a classifier written by `save`; predictions are equal to the bit, and nothing is unpickled."""
         arguments, state = load_state(Path(folder), cls.known_arguments)
         loaded = cls(**arguments)
         if state.by_node:
             loaded.set_params(graph=state.graph, features=state.x)
-        return loaded._keep(state)
+        return loaded._store(state)

@@ -1,4 +1,4 @@
-"""What a fitted classifier says of nodes: those it was fitted on, or those of another graph."""
+"""Predictions of a fitted classifier, for the fitted nodes or for another graph, and its files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from rdgraph.run.lowering.coefficients import valued_letters
 from rdgraph.wording import listed
 
 # ---------------------------------------------------------------------- storage
-# `FittedState`: all that a fit leaves, and how it is kept in files: numbers in safetensors, words in json.
+# `FittedState`: the result of a fit, and its files: tensors as safetensors, everything else as JSON.
 
 FORMAT, WHAT = "gread classifier 3", "a saved classifier"
 MANIFEST = "classifier.json"
@@ -40,9 +40,9 @@ MANIFEST = "classifier.json"
 class FittedState:
     """The result of a fit, and the graph and features (n, f) it was fitted on.
 
-    `classes` (k,) in the order of the logits, `names` of the columns of x where they had some; `networks`,
+    `classes` (k,) in the order of the logits, `names` of the columns of x if they had names; `networks`,
     `best_epochs`, `status` and `histories` (members, epochs, 4) have one entry per member. `by_node` says whether rows
-    are named by node numbers.
+    are given as node numbers.
     """
 
     networks: tuple[Network, ...]
@@ -69,14 +69,14 @@ class FittedState:
 
 
 def save_state(folder: Path, state: FittedState, arguments: Mapping[str, Any]) -> None:
-    """Write a state and the arguments of its classifier; names of nodes are left out."""
+    """Write a state and the arguments of its classifier, without node names."""
     x: Any = state.x
     tensors: dict[str, Any] = {"edge_index": state.graph.edge_index, "edge_weight": state.graph.weight}
     tensors |= {"histories": state.histories, "best_epochs": state.best_epochs}
     tensors |= {"x.data": x.data, "x.indices": x.indices, "x.indptr": x.indptr} if issparse(x) else {"x": x}
-    held = {name: torch.tensor(np.asarray(value)) for name, value in tensors.items()}
+    numbers = {name: torch.tensor(np.asarray(value)) for name, value in tensors.items()}
     for k, network in enumerate(state.networks):
-        held |= {f"member{k}.{name}": value for name, value in network.parameters.items()}
+        numbers |= {f"member{k}.{name}": value for name, value in network.parameters.items()}
     words = {
         "arguments": {name: _plain(value) for name, value in arguments.items()},
         "model": {NAME: state.networks[0].config.model, **asdict(state.networks[0].config)},
@@ -89,13 +89,13 @@ def save_state(folder: Path, state: FittedState, arguments: Mapping[str, Any]) -
         "by_node": state.by_node,
         "status": list(state.status),
     }
-    save_bundle(folder / MANIFEST, FORMAT, words, held)
+    save_bundle(folder / MANIFEST, FORMAT, words, numbers)
 
 
 def load_state(
     folder: Path, find_known: Callable[[Mapping[str, Any]], Collection[str]]
 ) -> tuple[dict[str, Any], FittedState]:
-    """The arguments, of names that `find_known` gives, and the state that `save_state` wrote, checked."""
+    """Read and check what `save_state` wrote: the arguments, with names from `find_known`, and the state."""
     bundle = load_bundle(folder / MANIFEST, FORMAT, WHAT)
     try:
         arguments = dict(bundle.words["arguments"])
@@ -112,9 +112,9 @@ def load_state(
 
 
 def _restored(bundle: Bundle) -> FittedState:
-    words, held = bundle.words, bundle.numbers
+    words, numbers = bundle.words, bundle.numbers
     nodes, width, classes = int(words["nodes"]), int(words["features"]), np.array(words["classes"])
-    arrays = {name: value.numpy() for name, value in held.items() if not name.startswith("member")}
+    arrays = {name: value.numpy() for name, value in numbers.items() if not name.startswith("member")}
     graph = Graph(arrays["edge_index"], arrays["edge_weight"], nodes)
     x: Any = arrays.get("x")
     if x is None:
@@ -125,7 +125,7 @@ def _restored(bundle: Bundle) -> FittedState:
     model, reason = Config.from_sections({"model": words["model"]}).model, str(words.get("reason", ""))
     blank = Network(model, {}, width, len(classes), reason)
     best_epochs = arrays["best_epochs"]
-    networks = tuple(replace(blank, parameters=_member(held, k)) for k in range(len(best_epochs)))
+    networks = tuple(replace(blank, parameters=_member(numbers, k)) for k in range(len(best_epochs)))
     state = FittedState(
         networks, classes, graph, x, arrays["histories"], best_epochs, tuple(words["status"]), int(words["epochs"]),
         bool(words["by_node"]), _names(words["names"]),
@@ -141,46 +141,46 @@ def _names(names: Any) -> np.ndarray | None:
     return np.array(names, dtype=object) if names else None
 
 
-def _member(held: Mapping[str, Tensor], k: int) -> dict[str, Tensor]:
+def _member(numbers: Mapping[str, Tensor], k: int) -> dict[str, Tensor]:
     start = f"member{k}."
-    return {name.removeprefix(start): value for name, value in held.items() if name.startswith(start)}
+    return {name.removeprefix(start): value for name, value in numbers.items() if name.startswith(start)}
 
 
 def _plain(value: Any) -> Any:
-    """Numpy's numbers as Python's."""
+    """Numpy numbers as Python numbers."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 # ---------------------------------------------------------------------- prediction
-#: Nodes more than the fitted graph has, to see whether a network would need other parameters there.
+#: Additional nodes of a graph on which to check whether a network needs other parameters.
 SPARE = 3
 
 
 def log_probabilities(state: FittedState, X: Any, graph: Any, nodes: Any, name: str) -> np.ndarray:
-    """log of the mean over the members of softmax(logits), (rows, classes); the arguments are those of `predict`.
+    """The log of the mean over the members of softmax(logits), (rows, classes); the arguments are those of `predict`.
 
-    `name` is the classifier's, for errors in scikit-learn's words.
+    `name` is that of the classifier, for errors in scikit-learn's wording.
     """
-    x, made, rows = state.x, state.graph, None
+    x, on_graph, rows = state.x, state.graph, None
     if X is not None and state.by_node:
         if nodes is not None:
-            raise InvalidArgument("expected node numbers once, got them as X and as nodes; leave one of them out")
-        rows = read_rows(X, made.num_nodes)
+            raise InvalidArgument("expected node numbers once, got them as X and as nodes; leave out one of them")
+        rows = read_rows(X, on_graph.num_nodes)
     elif X is not None:
         _check_names(state.names, feature_names(X))
         x = read_features(X)
-        made = _graph_of(state, x.shape, graph, name)
+        on_graph = _graph_of(state, x.shape, graph, name)
     if graph is not None and (X is None or state.by_node):
-        raise InvalidArgument("expected features X with another graph, got the graph alone; pass X (n, f)")
-    each = [torch.log_softmax(network.logits(x, made).double(), -1) for network in state.networks]
+        raise InvalidArgument("expected features X with another graph, got only the graph; pass X (n, f)")
+    each = [torch.log_softmax(network.logits(x, on_graph).double(), -1) for network in state.networks]
     mean = torch.logsumexp(torch.stack(each), 0) - np.log(len(each))
-    chosen = rows if nodes is None else read_nodes(nodes, made.num_nodes)
+    chosen = rows if nodes is None else read_nodes(nodes, on_graph.num_nodes)
     result: np.ndarray = mean.cpu().numpy()
     return result if chosen is None else result[chosen]
 
 
 def _check_names(known: np.ndarray | None, given: np.ndarray | None) -> None:
-    """Columns in another order than in fit would be taken for others."""
+    """Raise for columns in another order than in fit, which would be confused."""
     if known is None or given is None:
         if (known is None) != (given is None):
             had, has = ("with", "without") if given is None else ("without", "with")
@@ -195,7 +195,7 @@ def _check_names(known: np.ndarray | None, given: np.ndarray | None) -> None:
 
 
 def _graph_of(state: FittedState, shape: tuple[int, ...], graph: Any, name: str) -> Graph:
-    """The graph of given features: the fitted one where no other is given."""
+    """The graph of given features; the fitted one by default."""
     if shape[1] != state.x.shape[1]:
         raise InvalidArgument(
             f"X has {shape[1]} features, but {name} is expecting {state.x.shape[1]} features as input, as many as in "
@@ -214,10 +214,10 @@ def _graph_of(state: FittedState, shape: tuple[int, ...], graph: Any, name: str)
 
 
 def _check_nodeless(network: Network, fitted: Graph) -> None:
-    """Refuse a network that has numbers of its own for every node of the fitted graph."""
+    """Refuse a network that has separate parameters for every node of the fitted graph."""
     if isinstance(network.config, GreadSettings):
-        letters = valued_letters(network.system)
-        if node_wise := [letter for letter, kind in letters.items() if kind is Kind.NODE]:
+        kinds = valued_letters(network.system)
+        if node_wise := [name for name, kind in kinds.items() if kind is Kind.NODE]:
             raise NotApplicable(
                 f"expected the fitted graph, since {', '.join(node_wise)} belongs to its nodes, got another; "
                 "train with scalar or channel coefficients"
@@ -228,5 +228,5 @@ def _check_nodeless(network: Network, fitted: Graph) -> None:
     except InvalidArgument:
         raise NotApplicable(
             f"expected the fitted graph, since {network.config.model} has parameters for its nodes, got another; "
-            "take a network without"
+            "use a network without them"
         ) from None

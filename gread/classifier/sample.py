@@ -1,4 +1,4 @@
-"""`Sample`: the rows that a classifier learns from, and which of them train and choose the epoch."""
+"""`Sample`: the rows that a classifier learns from, divided into training and validation rows."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from rdgraph.graphs.edges import as_array, read_nodes
 class Sample:
     """Rows to learn from: their nodes, classes (codes, -1 for unknown) and weights, (k,) each, every node once.
 
-    `place` (rows as given,) says which of them a given row has become.
+    `index` (given rows,) is the row of each given row.
     """
 
     nodes: np.ndarray
     codes: np.ndarray
     weights: np.ndarray
-    place: np.ndarray
+    index: np.ndarray
 
     @classmethod
     def make(cls, nodes: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> Sample:
-        """Put rows of the same node together, in the order in which the nodes come; their weights add up.
+        """Combine rows of the same node, in order of first appearance; their weights add up.
 
-        A row of weight 0 is one without a label.
+        A row of weight 0 counts as unlabelled.
 
         >>> Sample.make(np.array([7, 2, 7]), np.array([0, 1, 0]), np.ones(3)).weights
         array([2., 1.])
@@ -43,28 +43,28 @@ class Sample:
         codes = np.where(weights > 0, codes, -1)
         _, first, inverse = np.unique(nodes, return_index=True, return_inverse=True)
         order = np.argsort(first)
-        place = np.argsort(order)[inverse]
+        index = np.argsort(order)[inverse]
         highest = np.full(len(order), -1)
-        np.maximum.at(highest, place, codes)
-        if (other := np.flatnonzero((codes >= 0) & (codes != highest[place]))).size:
+        np.maximum.at(highest, index, codes)
+        if (other := np.flatnonzero((codes >= 0) & (codes != highest[index]))).size:
             raise InvalidArgument(
                 f"expected one label per node, got two for node {nodes[other[0]]}; leave one of them out"
             )
-        total = np.bincount(place, weights=weights * (codes >= 0), minlength=len(order))
-        return cls(nodes[first[order]], highest, total, place)
+        total = np.bincount(index, weights=weights * (codes >= 0), minlength=len(order))
+        return cls(nodes[first[order]], highest, total, index)
 
     def merged(self, mask: Any, labelled: np.ndarray, name: str) -> np.ndarray | None:
-        """A mask of the given rows as booleans of these, without those of weight 0; None stays None."""
+        """A mask of the given rows as booleans of the combined ones, without those of weight 0; None for None."""
         if mask is None:
             return None
         chosen = np.zeros(len(self.nodes), dtype=bool)
-        chosen[self.place[_read_mask(mask, labelled, name)]] = True
+        chosen[self.index[_read_mask(mask, labelled, name)]] = True
         return chosen & (self.codes >= 0)
 
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Which rows train, choose the epoch, and are only looked at: bool (rows,) each, without common rows."""
+    """Disjoint masks (rows,) of training rows, validation rows, and other labelled rows."""
 
     train: np.ndarray
     val: np.ndarray
@@ -72,18 +72,18 @@ class Parts:
 
 
 def read_parts(codes: np.ndarray, mask: Any, val_mask: Any, share: Any, seed: int, names: Sequence[Any]) -> Parts:
-    """Training and validation rows: as given, else all labelled ones, of which a `share` validates.
+    """Training and validation rows: as given, else all labelled ones, of which a `share` is held out.
 
-    Rows of a class that no training and no validation row has are left out.
+    Rows of a class without training and validation rows are excluded.
     """
     labelled = codes >= 0
     if not labelled.any():
         raise InvalidArgument("expected some labels, got unknown ones (-1, None or nan) only")
     val = None if val_mask is None else _read_mask(val_mask, labelled, "val_mask")
-    left = labelled if val is None else labelled & ~val
-    train = left if mask is None else _read_mask(mask, labelled, "mask")
+    remaining = labelled if val is None else labelled & ~val
+    train = remaining if mask is None else _read_mask(mask, labelled, "mask")
     if val is None:
-        val = _set_aside(codes, train, share, seed)
+        val = _held_out(codes, train, share, seed)
         train = train & ~val
     if (both := np.flatnonzero(train & val)).size:
         raise InvalidArgument(f"expected mask and val_mask without common rows, got row {both[0]} in both")
@@ -99,7 +99,7 @@ def read_parts(codes: np.ndarray, mask: Any, val_mask: Any, share: Any, seed: in
 
 
 def _read_mask(mask: Any, labelled: np.ndarray, name: str) -> np.ndarray:
-    """Booleans (n,) from booleans or row numbers; every row of it has a label."""
+    """Booleans (n,) from booleans or row numbers; an error for a row without a label."""
     given = as_array(mask, name)
     rows = np.flatnonzero(given) if given.dtype.kind == "b" and given.shape == labelled.shape else given
     if not rows.size:
@@ -111,8 +111,8 @@ def _read_mask(mask: Any, labelled: np.ndarray, name: str) -> np.ndarray:
     return chosen
 
 
-def _set_aside(codes: np.ndarray, train: np.ndarray, share: Any, seed: int) -> np.ndarray:
-    """A share of the training rows, class by class, at random; every class keeps a row to train on. 0 takes none."""
+def _held_out(codes: np.ndarray, train: np.ndarray, share: Any, seed: int) -> np.ndarray:
+    """A random share of the training rows, class by class, keeping one training row per class; none for 0."""
     if not (isinstance(share, int | float | np.number) and 0 <= share < 1):
         raise InvalidArgument(f"expected 0 <= validation < 1, got {share!r}")
     if share == 0:
@@ -120,16 +120,16 @@ def _set_aside(codes: np.ndarray, train: np.ndarray, share: Any, seed: int) -> n
     draw = stream(seed, "validation")
     shuffled = draw.permutation(np.flatnonzero(train))
     by_class = [shuffled[codes[shuffled] == k] for k in np.unique(codes[train])]
-    room = np.array([len(rows) - 1 for rows in by_class])
+    available = np.array([len(rows) - 1 for rows in by_class])
     wanted = np.array([share * len(rows) for rows in by_class])
-    counts = np.minimum(np.floor(wanted + 1e-9).astype(int), room)
-    total = min(max(1, round(share * shuffled.size)), int(room.sum()))
+    counts = np.minimum(np.floor(wanted + 1e-9).astype(int), available)
+    total = min(max(1, round(share * shuffled.size)), int(available.sum()))
     for k in np.argsort(counts - wanted, kind="stable"):
-        counts[k] += int(counts.sum() < total and counts[k] < room[k])
+        counts[k] += int(counts.sum() < total and counts[k] < available[k])
     if not counts.sum():
         raise InvalidArgument(
-            f"expected a class with two training rows, one of them to choose the epoch by, got {shuffled.size} rows "
-            f"of {len(by_class)} classes; label more, pass val_mask, or take validation=0 to keep the last epoch"
+            f"expected a class with two training rows, one of them for validation, got {shuffled.size} rows of "
+            f"{len(by_class)} classes; label more, pass val_mask, or use validation=0 to keep the last epoch"
         )
     val = np.zeros_like(train)
     val[np.concatenate([rows[:count] for rows, count in zip(by_class, counts, strict=True)])] = True
@@ -170,7 +170,7 @@ class TrainingSet:
         cls, x: np.ndarray | csr_array, graph: Graph, rows: np.ndarray, y: Any, sample_weight: Any,
         masks: tuple[Any, Any], validation: Any, seed: int, class_weight: Any = None,
     ) -> TrainingSet:  # fmt: skip
-        """The training set of labelled, weighted rows that stand for nodes; `masks`: training and validation rows."""
+        """The training set of labelled, weighted rows of nodes; `masks` are those of training and validation rows."""
         classes, codes = read_labels(y)
         if codes.size != rows.size:
             raise InvalidArgument(f"expected {rows.size} labels, one per row of X, got {codes.size}")
@@ -186,29 +186,26 @@ class TrainingSet:
         cls, x: np.ndarray | csr_array, graph: Graph, sample: Sample, parts: Parts, classes: np.ndarray,
         class_weight: Any = None,
     ) -> TrainingSet:  # fmt: skip
-        """Put the rows of a sample on their nodes; the classes are those that some row is learned from."""
+        """The training set of a sample on its nodes; the classes are those of training and validation rows."""
         used = np.unique(sample.codes[parts.train | parts.val])
-        kept = classes[used]
-        if len(kept) < 2:
-            found = f"got {kept.tolist()} alone"
+        names = classes[used]
+        if len(names) < 2:
+            got = f"got only {names.tolist()}"
             if len(classes) > 1:
                 raise InvalidArgument(
-                    f"expected rows of two classes or more in mask and val_mask, {found}; choose some of "
-                    f"{', '.join(str(name) for name in classes.tolist() if name not in kept)} as well"
+                    f"expected rows of two classes or more in mask and val_mask, {got}; add some of "
+                    f"{', '.join(str(name) for name in classes.tolist() if name not in names)}"
                 )
-            raise InvalidArgument(
-                f"expected labels of two classes or more, {found}; with one class there is nothing to tell apart"
-            )
+            raise InvalidArgument(f"expected labels of two classes or more, {got}")
         y, masks = np.full(graph.num_nodes, -1), np.zeros((3, graph.num_nodes), dtype=bool)
-        places = np.searchsorted(used, sample.codes)
-        y[sample.nodes] = np.where(parts.train | parts.val | parts.rest, places, -1)
+        numbers = np.searchsorted(used, sample.codes)
+        y[sample.nodes] = np.where(parts.train | parts.val | parts.rest, numbers, -1)
         for mask, part in zip(masks, (parts.train, parts.val, parts.rest), strict=True):
             mask[sample.nodes] = part
         weights = np.zeros(graph.num_nodes)
         weights[sample.nodes] = sample.weights
         if class_weight is not None:
-            weights *= np.append(
-                read_class_weight(class_weight, kept, np.bincount(y[masks[0]], minlength=len(kept))), 0
-            )[y]
-        meta = Meta("data", classes=tuple(map(str, kept.tolist())))
-        return cls(NodeData(graph, x, y, Masks(*masks), meta=meta), kept, weights)
+            counts = np.bincount(y[masks[0]], minlength=len(names))
+            weights *= np.append(read_class_weight(class_weight, names, counts), 0)[y]
+        meta = Meta("data", classes=tuple(map(str, names.tolist())))
+        return cls(NodeData(graph, x, y, Masks(*masks), meta=meta), names, weights)

@@ -1,4 +1,4 @@
-"""Data sets: the public ones, embedded ones, synthetic ones, and your own graph.
+"""Data sets: public, embedded and synthetic ones, and your own graph.
 
 public:     sources (catalogue), download, raw, planetoid, npz, ogb_sets, variants, loading
 yours:      node_data, splits, checks, node_tables, array_files, interchange
@@ -7,7 +7,7 @@ about them: facts, published_comparison
 
 names:      Variant, RemoteFile, stratified_splits, csbm, synthetic_cora, synthetic_cora_levels
 
-`load_dataset` and the others for daily use are in `gread`.
+`load_dataset` and other common functions are in `gread`.
 """
 
 from typing import TYPE_CHECKING

@@ -1,9 +1,10 @@
-"""The pieces of a large data set from files of arrays: npy and npz of numpy, and parquet; nothing goes text by text.
+"""Large data sets from array files: npy, npz and parquet, read without parsing text.
 
-Edges: an npy file (2, E), sources then targets; an npz file with edge_index (2, E) and maybe weight (E,); or a parquet
-file with the columns source, target and maybe weight. Nodes: an npz file with y (n,) and maybe x (n, f) and masks
-train, val, test, (n,) or (splits, n); an npy file with x alone, which stays on the disk; or a parquet file with a
-column of labels, maybe split columns, and features. Ends of edges are rows of the nodes, or ids of a parquet's column.
+Edges: an npy file (2, E), sources then targets; an npz file with edge_index (2, E) and optionally weight (E,); or a
+parquet file with the columns source, target and optionally weight. Nodes: an npz file with y (n,) and optionally
+x (n, f) and masks train, val, test, (n,) or (splits, n); an npy file with only x, which stays on disk; or a parquet
+file with a column of labels, optional split columns, and features. Edges refer to nodes by row or by the ids of a
+parquet column.
 """
 
 from __future__ import annotations
@@ -29,35 +30,35 @@ from rdgraph.graphs.edges import BLOCK, EdgeKeys
 from rdgraph.graphs.graph_files import column_hint, edge_columns
 
 # ---------------------------------------------------------------------- numpy files
-# Arrays of npy and npz files: whole, as they lie on the disk, or edges block by block; Python objects are refused.
+# Arrays of npy and npz files: whole, memory-mapped, or edges block by block; Python objects are refused.
 
 NPY, NPZ = ".npy", ".npz"
 #: The array of the edges in an npz file.
 EDGES = "edge_index"
-#: An end (0 for sources, 1 for targets), the number of an edge, and the nodes there and at the edges behind it.
+#: An end (0 for sources, 1 for targets), the number of the first edge, and the nodes of consecutive edges.
 Block = tuple[int, int, np.ndarray]
 
 
 def is_npy(path: Path) -> bool:
-    """Whether a file is one of a single array, by its name."""
+    """Whether a file holds a single array, by its name."""
     return path.suffix.lower() == NPY
 
 
 def load(path: Path) -> np.ndarray:
-    """An npy file as it lies on the disk."""
+    """The memory-mapped array of an npy file."""
     with _reading(path):
         return np.load(path, mmap_mode="r", allow_pickle=False)
 
 
 def archive(path: Path, needed: Sequence[str], known: Sequence[str]) -> dict[str, np.ndarray]:
-    """Some arrays of an npz file: those that are needed, and those of the known ones that there are."""
+    """Arrays of an npz file: all `needed` ones, and the `known` ones that exist."""
     with _reading(path), path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
         names = list(arrays.files)
-        found = {name: arrays[name] for name in (*needed, *known) if name in names}
+        selected = {name: arrays[name] for name in (*needed, *known) if name in names}
     for name in needed:
-        if name not in found:
+        if name not in selected:
             raise _lacking(path, name, names)
-    return found
+    return selected
 
 
 def edge_count(path: Path) -> int:
@@ -79,8 +80,8 @@ def edge_blocks(path: Path) -> Iterator[Block]:
         for end in ends:
             for start in range(0, count, BLOCK):
                 width = min(BLOCK, count - start)
-                taken = file.read((2 if is_fortran else 1) * width * kind.itemsize)
-                block = np.frombuffer(taken, dtype=kind).reshape(width, -1)
+                content = file.read((2 if is_fortran else 1) * width * kind.itemsize)
+                block = np.frombuffer(content, dtype=kind).reshape(width, -1)
                 if end is not None:
                     yield end, start, block[:, 0]
                 else:
@@ -88,7 +89,7 @@ def edge_blocks(path: Path) -> Iterator[Block]:
 
 
 def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Shape, whether columns come first, and kind of an array whose numbers follow."""
+    """Shape, Fortran order and dtype from the header of an array."""
     version = np.lib.format.read_magic(file)
     if version == (1, 0):
         return np.lib.format.read_array_header_1_0(file)
@@ -97,7 +98,7 @@ def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[IO[bytes], int]]:
-    """The array of the edges as a stream, and its bytes."""
+    """The array of the edges as a stream, and its size in bytes."""
     if is_npy(path):
         with path.open("rb") as file:
             yield file, path.stat().st_size
@@ -113,7 +114,7 @@ def _opened(path: Path) -> Iterator[tuple[IO[bytes], int]]:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """What goes wrong with a file, in a line that names it."""
+    """Within the block, problems with a file raise a FileError with its name."""
     try:
         yield
     except FileError:  # which names the file already
@@ -133,16 +134,16 @@ def _lacking(path: Path, name: str, names: Sequence[str]) -> FileError:
 
 
 # ---------------------------------------------------------------------- parquet table
-# `ParquetTable`: a parquet file whose columns are read one by one, and in blocks of rows.
+# `ParquetTable`: a parquet file, read column by column and in blocks of rows.
 
-#: Rows that are looked at together; where ids are looked up, a table of all of them is made for each block.
+#: Rows of a block; blocks are larger if ids are looked up, since each builds a table of all ids.
 BATCH, LOOKED_UP = 1 << 16, 1 << 18
-#: What helps where numbers are missing among the features.
+#: The remedy for missing numbers among the features.
 FILL = "leave it out, fill it, or take the mean of the column (missing='mean')"
 
 
 class IdTexts(Sequence[str]):
-    """Ids as texts that are made when they are asked for; `ids` is an arrow array.
+    """Ids as texts that are created on access; `ids` is an arrow array.
 
     >>> import pyarrow as pa
     >>> texts = IdTexts(pa.array([7, 30]))
@@ -163,8 +164,8 @@ class IdTexts(Sequence[str]):
     def __getitem__(self, which: slice) -> Sequence[str]: ...
 
     def __getitem__(self, which: int | slice) -> str | Sequence[str]:
-        found = self._ids[which]
-        return tuple(map(str, found.to_pylist())) if isinstance(which, slice) else str(found.as_py())
+        ids = self._ids[which]
+        return tuple(map(str, ids.to_pylist())) if isinstance(which, slice) else str(ids.as_py())
 
     def __iter__(self) -> Iterator[str]:
         return (text for start in range(0, len(self), BATCH) for text in self[start : start + BATCH])
@@ -204,29 +205,29 @@ class ParquetTable:
         return self.file.read(columns=[name], use_threads=False)[name]
 
     def undivided(self, name: str) -> Any:
-        """A column as one arrow array, of the values themselves where it keeps each of them once."""
-        found = self.column(name).combine_chunks()
-        return found.dictionary_decode() if hasattr(found, "dictionary_decode") else found
+        """A column as one arrow array of plain values, also if it is dictionary-encoded."""
+        column = self.column(name).combine_chunks()
+        return column.dictionary_decode() if hasattr(column, "dictionary_decode") else column
 
     def is_category(self, name: str, choices: FeatureChoices) -> bool:
-        """Whether a column is one of words."""
+        """Whether a column is categorical."""
         kind = str(self.file.schema_arrow.field(name).type)
         is_text = kind in ("string", "large_string", "string_view") or kind.startswith("dictionary<values=string")
         return name in choices.categories or (is_text and choices.finds_categories)
 
     def words(self, name: str, choices: FeatureChoices) -> list[str | None]:
-        """A column of categories, None where one is missing."""
-        found = self.column(name).to_pylist()
-        read = [None if value is None or is_missing(str(value)) else str(value) for value in found]
-        if choices.missing == ERROR and None in read:
+        """A categorical column, with None for missing values."""
+        values = self.column(name).to_pylist()
+        words = [None if value is None or is_missing(str(value)) else str(value) for value in values]
+        if choices.missing == ERROR and None in words:
             raise FileError(
-                f"expected a category in row {read.index(None)}, column {name!r} of {self.path}, got an empty cell; "
-                "leave the column out, fill it, or let it be none of them (missing='mean')"
+                f"expected a category in row {words.index(None)}, column {name!r} of {self.path}, got an empty cell; "
+                "leave the column out, fill it, or treat it as no category (missing='mean')"
             )
-        return read
+        return words
 
     def batches(self, name: str, rows: int = BATCH) -> Iterator[Any]:
-        """Yield a column as arrow arrays of `rows` rows; their memory is released at the end."""
+        """Yield a column as arrow arrays of `rows` rows; releases their memory at the end."""
         from pyarrow import default_memory_pool
 
         for batch in self.file.iter_batches(rows, columns=[name], use_threads=False):
@@ -234,7 +235,7 @@ class ParquetTable:
         default_memory_pool().release_unused()
 
     def number_blocks(self, name: str, may_miss: bool = False, remedy: str = FILL) -> Iterator[np.ndarray]:
-        """A column of numbers in blocks, none of them missing, or nan where they may."""
+        """A numeric column in blocks; missing numbers are an error, or nan with `may_miss`."""
         kind = self.file.schema_arrow.field(name).type
         for part in self.batches(name):
             is_whole = may_miss or not part.null_count
@@ -245,29 +246,29 @@ class ParquetTable:
             yield values
 
     def numbers(self, name: str, may_miss: bool = False) -> np.ndarray:
-        """All numbers of a column as one array."""
-        found, done = None, 0
+        """A numeric column as one array."""
+        numbers, done = None, 0
         for values in self.number_blocks(name, may_miss):
-            if found is None or (found.dtype.kind != "f" and values.dtype.kind == "f"):
+            if numbers is None or (numbers.dtype.kind != "f" and values.dtype.kind == "f"):
                 wider = np.empty(self.rows, dtype=values.dtype)
-                wider[:done] = 0 if found is None else found[:done]
-                found = wider
-            found[done : done + len(values)] = values
+                wider[:done] = 0 if numbers is None else numbers[:done]
+                numbers = wider
+            numbers[done : done + len(values)] = values
             done += len(values)
-        return np.empty(0) if found is None else found
+        return np.empty(0) if numbers is None else numbers
 
 
 # ---------------------------------------------------------------------- edge files
-# The graph of npy, npz and parquet files; edges are read block by block, so that they never lie beside the graph.
+# The graph of npy, npz and parquet files; edges are read block by block, so that they are never in memory twice.
 
 PARQUET = ".parquet"
-#: What helps where ends of edges are no rows.
+#: The remedy for edges that do not refer to rows.
 ROWS = "write the row of a node in every cell, or give nodes an id"
 
 
 @dataclass(frozen=True, eq=False)
 class _EdgeFile:
-    """So many edges, how their ends are read, and how their weights, None where there are none."""
+    """The number of edges, a reader of their ends, and a reader of their weights, None without weights."""
 
     count: int
     blocks: Callable[[], Iterator[Block]]
@@ -275,9 +276,9 @@ class _EdgeFile:
 
 
 def read_graph(path: Path, weight: str | None, ids: Any, nodes: int, directed: bool, duplicates: str = "once") -> Graph:
-    """Edges once each, and both ways unless directed; `duplicates` are those of `Graph.from_edges`.
+    """Read a graph with each edge once, in both directions unless directed; `duplicates` as in `Graph.from_edges`.
 
-    `ids` is an arrow array of the names that ends of edges have, None where they are rows of so many nodes.
+    `ids` is an arrow array of the node ids in the edge file, None if edges refer to the rows of the nodes.
     """
     edges = _parquet_edges(path, weight, ids) if path.suffix.lower() == PARQUET else _numpy_edges(path, weight, ids)
     try:
@@ -291,11 +292,11 @@ def read_graph(path: Path, weight: str | None, ids: Any, nodes: int, directed: b
 
 def _numpy_edges(path: Path, weight: str | None, ids: Any) -> _EdgeFile:
     if ids is not None:
-        raise FileError(f"expected edges in a parquet file beside nodes with ids, got {path.name}; leave the ids out")
+        raise FileError(f"expected edges in a parquet file for nodes with ids, got {path.name}; leave out the ids")
     count = edge_count(path)
     is_archive = path.suffix.lower() == NPZ
-    found = archive(path, (), ("weight",)).get("weight") if is_archive and weight is not None else None
-    return _EdgeFile(count, lambda: edge_blocks(path), None if found is None else lambda: found)
+    weights = archive(path, (), ("weight",)).get("weight") if is_archive and weight is not None else None
+    return _EdgeFile(count, lambda: edge_blocks(path), None if weights is None else lambda: weights)
 
 
 def _parquet_edges(path: Path, weight: str | None, ids: Any) -> _EdgeFile:
@@ -314,7 +315,7 @@ def _parquet_edges(path: Path, weight: str | None, ids: Any) -> _EdgeFile:
 
 
 def _rows(table: ParquetTable, name: str, ids: None) -> Iterator[np.ndarray]:
-    """The rows of nodes that a column has, in blocks."""
+    """The node rows of a column, in blocks."""
     del ids
     for block in table.number_blocks(name, remedy=ROWS):
         if block.dtype.kind not in "iu":
@@ -325,26 +326,26 @@ def _rows(table: ParquetTable, name: str, ids: None) -> Iterator[np.ndarray]:
 
 
 def _looked_up(table: ParquetTable, name: str, ids: Any) -> Iterator[np.ndarray]:
-    """The rows of the nodes whose ids a column has, in blocks."""
+    """The node rows of the ids in a column, in blocks."""
     import pyarrow as pa
     from pyarrow import compute
 
     done = 0
     for column in table.batches(name, LOOKED_UP):
         try:
-            places = compute.index_in(column, value_set=ids)
+            found_rows = compute.index_in(column, value_set=ids)
         except pa.ArrowException as problem:
             raise FileError(
                 f"expected ids like those of the nodes in column {name!r} of {table.path}, got {problem}"
             ) from None
-        if places.null_count:
-            row = int(compute.index(compute.is_null(places), True).as_py())
+        if found_rows.null_count:
+            row = int(compute.index(compute.is_null(found_rows), True).as_py())
             raise FileError(
                 f"{table.path}, row {done + row}, column {name!r}: expected the id of a node, got "
                 f"{column[row].as_py()!r}; add the node to the other file or leave the edge out"
             )
         done += len(column)
-        yield np.asarray(places.to_numpy())
+        yield np.asarray(found_rows.to_numpy())
 
 
 # ---------------------------------------------------------------------- array files
@@ -352,7 +353,7 @@ SUFFIXES = (NPY, NPZ, PARQUET)
 
 
 def is_array_file(path: str | Path) -> bool:
-    """Whether a file is one of arrays, by its name.
+    """Whether a file is an array file, by its name.
 
     >>> is_array_file("edges.parquet"), is_array_file("edges.csv")
     (True, False)
@@ -361,35 +362,35 @@ def is_array_file(path: str | Path) -> bool:
 
 
 def read_array_files(edge_file: Path, node_file: Path, id_column: str, how: Reading) -> tuple[Pieces, Preparation]:
-    """See `NodeData.from_files`; the names of columns are those of parquet files."""
+    """Read a data set from array files, see `NodeData.from_files`; column names are those of parquet files."""
     for path in (edge_file, node_file):
         if not is_array_file(path):
             raise FileError(
-                f"expected two files of arrays, {', '.join(SUFFIXES)}, or none, got {path.name} beside one; convert it"
+                f"expected two files of arrays, {', '.join(SUFFIXES)}, or none, got {path.name} with one; convert it"
             )
     is_table = node_file.suffix.lower() == PARQUET
-    found = _parquet_nodes(node_file, how.label, id_column, how.choices) if is_table else _array_nodes(node_file)
-    if not len(found.y):
+    nodes = _parquet_nodes(node_file, how.label, id_column, how.choices) if is_table else _array_nodes(node_file)
+    if not len(nodes.y):
         raise FileError(f"expected a row for every node in {node_file}, got none; write the nodes")
-    # Features are read last, so that they do not lie beside what sorting the edges takes.
-    graph = read_graph(edge_file, how.weight, found.ids, len(found.y), bool(how.directed), how.duplicates)
-    given = found.masks if how.masks is None else how.masks
-    columns = found.features() or FeatureColumns((), np.empty((len(found.y), 0)))
+    # Features are read last, so that they are not in memory while the edges are sorted.
+    graph = read_graph(edge_file, how.weight, nodes.ids, len(nodes.y), bool(how.directed), how.duplicates)
+    given = nodes.masks if how.masks is None else how.masks
+    columns = nodes.features() or FeatureColumns((), np.empty((len(nodes.y), 0)))
     try:
-        made = how.preparation or Preparation.fit(columns, how.choices)
-        x = made.apply(columns)
+        preparation = how.preparation or Preparation.fit(columns, how.choices)
+        x = preparation.apply(columns)
     except InvalidArgument as problem:
         raise FileError(f"{node_file}: {problem}") from None
     meta = Meta(
-        node_file.stem, variant=(("undirected", str(not how.directed).lower()),), classes=found.classes,
-        split=f"masks of {node_file.name}" if how.masks is None and given is not None else "", notes=made.sentences(),
-        cautions=made.unseen(columns),
+        node_file.stem, variant=(("undirected", str(not how.directed).lower()),), classes=nodes.classes,
+        split=f"masks of {node_file.name}" if how.masks is None and given is not None else "",
+        notes=preparation.sentences(), cautions=preparation.unseen(columns),
     )  # fmt: skip
-    return assemble(_named(graph, found.ids), x, found.y, given, meta), made
+    return assemble(_named(graph, nodes.ids), x, nodes.y, given, meta), preparation
 
 
 def _named(graph: Graph, ids: Any) -> Graph:
-    """The graph with the ids of its nodes, unless they are their numbers."""
+    """The graph with node ids, unless they equal the node numbers."""
     if ids is None or all(name == str(k) for k, name in enumerate(IdTexts(ids))):
         return graph
     return Graph(graph.edge_index, graph.weight, graph.num_nodes, IdTexts(ids))
@@ -397,7 +398,7 @@ def _named(graph: Graph, ids: Any) -> Graph:
 
 @dataclass(frozen=True, eq=False)
 class _Nodes:
-    """What is read of the nodes at once, and how their features are read; `ids` is an arrow array, or None."""
+    """The node data, and a reader of the features; `ids` is an arrow array, or None."""
 
     y: np.ndarray
     features: Callable[[], FeatureColumns | None]
@@ -423,7 +424,7 @@ def _array_nodes(path: Path) -> _Nodes:
         x = archive(path, (), ("x",)).get("x")
         if x is not None and (x.ndim != 2 or len(x) != len(arrays["y"]) or x.dtype.kind not in "biuf"):
             raise FileError(
-                f"expected features ({len(arrays['y'])}, f), numbers beside the labels, in {path}, got {x.dtype} of "
+                f"expected numeric features ({len(arrays['y'])}, f), one row per label, in {path}, got {x.dtype} of "
                 f"shape {x.shape}"
             )
         return None if x is None else FeatureColumns.of_array(x)
@@ -457,16 +458,16 @@ def _parquet_nodes(path: Path, label: str | None, key: str, choices: FeatureChoi
         y, classes = _labels(table.column(label))
     ids = table.undivided(key) if key in table.names else None
     if ids is not None and len(ids.unique()) != len(ids):
-        raise FileError(f"expected an id of its own for every node in column {key!r} of {path}, got some twice")
+        raise FileError(f"expected a unique id for every node in column {key!r} of {path}, got duplicates")
     return _Nodes(y, features, _parquet_masks(table, splits), classes, ids)
 
 
 def _labels(column: Any) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Whole numbers from 0 as they are; anything else is numbered."""
+    """Labels: whole numbers from 0 unchanged, anything else numbered."""
     if str(column.type).startswith(("int", "uint")) and not column.null_count:
-        found = np.asarray(column.to_numpy()).astype(np.int64)
-        if found.size and found.min() >= -1:
-            return found, ()
+        labels = np.asarray(column.to_numpy()).astype(np.int64)
+        if labels.size and labels.min() >= -1:
+            return labels, ()
     return encode_labels(column.to_pylist())
 
 

@@ -1,4 +1,4 @@
-"""What `NodeData` is made of, checked: features, labels and masks as read-only arrays, whole numbers."""
+"""Checks of the parts of `NodeData`: features, labels and masks as read-only arrays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.edges import as_array, whole_numbers
 from rdgraph.graphs.matrix_formats import check_sparse
 
-#: Columns whose scales differ by more than this factor are called unlike.
+#: Columns whose scales differ by more than this factor cause a warning.
 UNLIKE = 100.0
 
 
@@ -26,7 +26,7 @@ def read_mask(values: Any, name: str) -> np.ndarray:
     mask = as_array(values, f"the mask {name}")
     if mask.dtype.kind not in "biuf" or not np.isin(mask, (0, 1)).all():
         raise InvalidArgument(
-            f"expected True and False in the mask {name}, got {mask.dtype} values; node numbers are none"
+            f"expected True and False in the mask {name}, got {mask.dtype} values; node numbers are not a mask"
         )
     if mask.ndim not in (1, 2):
         raise InvalidArgument(f"expected a mask {name} of shape (splits, nodes) or (nodes,), got {mask.shape}")
@@ -44,7 +44,7 @@ def read_labels(values: Any) -> np.ndarray:
 
 
 def read_features(values: Any) -> np.ndarray | csr_array:
-    """Finite float32 (n, f), dense or csr; the caller's array is shared where it already is that."""
+    """Finite float32 (n, f), dense or csr; shares the given array if it already has this form."""
     given: Any = _csr(values) if issparse(values) else as_array(values, "the features")
     given = _numbers(given) if given.dtype.kind == "O" else given
     if given.dtype.kind == "c":
@@ -73,9 +73,9 @@ def read_features(values: Any) -> np.ndarray | csr_array:
 
 
 def unscaled_columns(x: np.ndarray | csr_array, remedy: str, names: Sequence[str] | np.ndarray | None = None) -> str:
-    """A sentence about columns of very different scales, by name where they have one; "" where there is nothing to say.
+    """A warning about columns of very different scales, by name if they have names; "" if there is none.
 
-    The scale of a column is the root mean square of its entries that are not 0, so that rare words are no fault.
+    The scale of a column is the root mean square of its nonzero entries, so that rare words cause no warning.
 
     >>> x = np.array([[1.0, 3e5], [-1.0, 3e5]])
     >>> unscaled_columns(x, "standardise=True", ["age", "income"]).partition(";")[0]
@@ -94,26 +94,26 @@ def unscaled_columns(x: np.ndarray | csr_array, remedy: str, names: Sequence[str
     titles = names if names is not None and len(names) == x.shape[1] else [f"column {k}" for k in range(x.shape[1])]
     shown = ", ".join(f"{titles[k]}: {scales[k]:.3g}" for k in named)
     return (
-        f"Feature columns differ in scale by a factor of {ratio:.2g} ({shown}); large ones drown the others: "
+        f"Feature columns differ in scale by a factor of {ratio:.2g} ({shown}); large ones dominate the others: "
         f"standardise them with {remedy}."
     )
 
 
 def _csr(values: Any) -> csr_array:
-    """A sparse matrix of any format as csr, all its indices checked."""
+    """A sparse matrix of any format as csr, with all indices checked."""
     if values.ndim != 2:
         raise InvalidArgument(f"expected features (n, f), got shape {values.shape}; one row per node, one column each")
     check_sparse(values, "the features")
-    made = csr_array(values)
-    check_sparse(made, "the features")
-    count = int(made.indptr[-1])
-    if count == made.indices.size:
-        return made
-    return csr_array((made.data[:count], made.indices[:count], made.indptr), shape=made.shape)
+    matrix = csr_array(values)
+    check_sparse(matrix, "the features")
+    count = int(matrix.indptr[-1])
+    if count == matrix.indices.size:
+        return matrix
+    return csr_array((matrix.data[:count], matrix.indices[:count], matrix.indptr), shape=matrix.shape)
 
 
 def _numbers(given: np.ndarray) -> np.ndarray:
-    """Python's numbers in an array of objects, as a column of mixed kinds brings them, as floats."""
+    """Python numbers in an object array, as from a column of mixed types, as floats."""
     try:
         return given.astype(np.float64)
     except (TypeError, ValueError) as reason:
@@ -123,7 +123,7 @@ def _numbers(given: np.ndarray) -> np.ndarray:
 
 
 def _entry(x: Any, position: int) -> tuple[int, int]:
-    """Row and column of an entry, numbered row by row, stored ones only where sparse."""
+    """Row and column of an entry, numbered row by row, among stored entries if sparse."""
     if issparse(x):
         return int(np.searchsorted(x.indptr, position, "right")) - 1, int(x.indices[position])
     row, column = divmod(position, x.shape[1])

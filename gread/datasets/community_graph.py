@@ -1,4 +1,4 @@
-"""`community_graph`: a large graph with communities and degrees that follow a power law, made on a device."""
+"""`community_graph`: a large random graph with communities and power-law degrees, generated on a device."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from rdgraph.errors import InvalidArgument
 
 #: The exponent of the degrees, and the largest expected degree as a multiple of the mean.
 EXPONENT, LARGEST = 2.5, 200.0
-#: How many more pairs are drawn than are missing, since some come twice, and how often that is tried.
+#: The ratio of drawn to missing pairs, since some are repeated, and the most rounds of drawing.
 SURPLUS, ROUNDS = 1.25, 40
 
 
 @dataclass(frozen=True, eq=False)
 class Community:
-    """Edges (2, entries) both ways in no order, features (n, f), labels (n,) and the three masks (n,), as numpy."""
+    """Unordered edges (2, entries) in both directions, features (n, f), labels (n,) and three masks (n,), as numpy."""
 
     edges: np.ndarray
     x: np.ndarray
@@ -36,25 +36,25 @@ def community_graph(
 ) -> Community:  # fmt: skip
     """A random graph of given numbers of nodes and entries (edges count twice), with features, classes and masks.
 
-    Every node has a class and a weight with a power law; an edge joins two nodes drawn by their weights, the second
-    with the probability `inside` from the class of the first. No edge occurs twice, and none is a loop. Features are
-    the mean of the class plus noise. The numbers depend on the seed and on the kind of the device.
+    Every node has a class and a power-law weight; an edge joins two nodes drawn by their weights, the second with
+    probability `inside` from the class of the first. There are no repeated edges and no loops. Features are the mean of
+    the class plus noise. The numbers depend on the seed and on the kind of the device.
 
     Args:
-        nodes: How many nodes.
-        entries: How many entries the adjacency has; an even number.
+        nodes: The number of nodes.
+        entries: The number of entries of the adjacency, even.
         features: Columns of the features.
-        classes: How many classes; their sizes differ.
-        inside: The share of edges that stay in a class by design.
-        seed: Where the random numbers start.
-        device: Where all this is computed.
-        shares: Of training and validation nodes; the others test.
+        classes: The number of classes, of different sizes.
+        inside: The probability that an edge is drawn within a class.
+        seed: The random seed.
+        device: The device of the computation.
+        shares: The shares of training and validation nodes; the others are test nodes.
 
     Raises:
-        InvalidArgument: For more entries than there are pairs of nodes, about.
+        InvalidArgument: For more entries than about half of the possible ones.
 
-    >>> made = community_graph(500, 4000, features=8, classes=3)
-    >>> made.edges.shape, made.x.shape, int(made.y.max())
+    >>> graph = community_graph(500, 4000, features=8, classes=3)
+    >>> graph.edges.shape, graph.x.shape, int(graph.y.max())
     ((2, 4000), (500, 8), 2)
     """
     if entries % 2 or not 0 < entries <= nodes * (nodes - 1) // 4:
@@ -63,7 +63,7 @@ def community_graph(
         )
     random = torch.Generator(device=device).manual_seed(seed)
     sizes = torch.rand(classes, generator=random, device=device, dtype=torch.float64) + 0.2
-    # In this order the nodes of a class lie side by side, each with its share of all weights up to it.
+    # In this order the nodes of a class are consecutive, and `reach` are the cumulative weights.
     ends = (sizes.cumsum(0) / sizes.sum() * nodes).round().long()
     ends[-1] = nodes
     label = torch.bucketize(torch.arange(nodes, device=device), ends, right=True)
@@ -85,17 +85,17 @@ def community_graph(
 
 
 def _weights(nodes: int, random: torch.Generator, device: Any) -> Tensor:
-    """Weights with density w^-EXPONENT from 1 on, cut off so that no node takes too much."""
+    """Weights w >= 1 with density w^-EXPONENT, truncated so that no degree is too large."""
     drawn = torch.rand(nodes, generator=random, device=device, dtype=torch.float64)
     return (1 - drawn).pow(-1 / (EXPONENT - 1)).clamp(max=LARGEST)
 
 
 def _pairs(reach: Tensor, bounds: Tensor, label: Tensor, count: int, inside: float, random: torch.Generator) -> Tensor:
-    """So many different pairs low*n + high, drawn by the weights."""
+    """`count` different pairs low*n + high, drawn by the weights."""
     nodes, device = len(label), label.device
-    found = torch.empty(0, dtype=torch.int64, device=device)
+    pairs = torch.empty(0, dtype=torch.int64, device=device)
     for _ in range(ROUNDS):
-        missing = count - len(found)
+        missing = count - len(pairs)
         if missing <= 0:
             break
         size = math.ceil(missing * SURPLUS) + 16
@@ -107,15 +107,15 @@ def _pairs(reach: Tensor, bounds: Tensor, label: Tensor, count: int, inside: flo
         second = _drawn(reach, low, high, random)
         del home, stays, low, high
         keys = torch.minimum(first, second) * nodes + torch.maximum(first, second)
-        found = torch.unique(torch.cat([found, keys[first != second]]))
-    if len(found) < count:
-        raise InvalidArgument(f"expected fewer entries than {2 * count} for {nodes} nodes, got pairs that come again")
-    if len(found) == count:
-        return found
-    return found[torch.randperm(len(found), generator=random, device=device)[:count]]
+        pairs = torch.unique(torch.cat([pairs, keys[first != second]]))
+    if len(pairs) < count:
+        raise InvalidArgument(f"cannot draw {count} distinct edges among {nodes} nodes; lower entries")
+    if len(pairs) == count:
+        return pairs
+    return pairs[torch.randperm(len(pairs), generator=random, device=device)[:count]]
 
 
 def _drawn(reach: Tensor, low: Tensor, high: Tensor, random: torch.Generator) -> Tensor:
-    """Nodes whose stretch of the weights holds a number between two others."""
-    place = low + (high - low) * torch.rand(len(low), generator=random, device=reach.device, dtype=torch.float64)
-    return (torch.searchsorted(reach, place, right=True) - 1).clamp(0, len(reach) - 2)
+    """Nodes drawn by weight between two cumulative weights."""
+    position = low + (high - low) * torch.rand(len(low), generator=random, device=reach.device, dtype=torch.float64)
+    return (torch.searchsorted(reach, position, right=True) - 1).clamp(0, len(reach) - 2)

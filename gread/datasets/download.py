@@ -1,12 +1,12 @@
-"""The files of the public data sets: found in a local copy, or fetched with pooch, and checked in either case.
+"""The files of the public data sets: from a local copy or downloaded with pooch, and always checked.
 
-A file is looked for below `root`; without it below $RDGRAPH_DATA, a local copy that is only read, then in the cache
-folder of the system. A file that is nowhere is downloaded to `root`, else to the cache. It enters there by one rename
-after its sha256 fits the registry, so a broken, truncated or forged file is never taken for the real one.
+A file is searched below `root`; without it below $RDGRAPH_DATA, a read-only local copy, then in the cache folder of the
+system. A missing file is downloaded to `root`, else to the cache, and moved into place by one rename after its sha256
+was checked, so a broken, truncated or forged file is never used.
 
 Three files (roman_empire, amazon_ratings, questions) have no sha256 in the registry. They are trusted on first use: the
-file must be an npz without Python objects that holds the published numbers of nodes, edges, features and classes; its
-sha256 is then written beside it (`NAME.npz.sha256`), and from there on any other content is an error.
+file must be an npz without Python objects with the published numbers of nodes, edges, features and classes; its sha256
+is then written next to it (`NAME.npz.sha256`), and any later change is an error.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from rdgraph.errors import FileError, MissingDependency
 from rdgraph.files import write_text
 
 # ---------------------------------------------------------------------- transfer
-# One file over HTTP: continued where it stopped, tried again where that may help, one writer at a time.
+# The download of one file over HTTP: resumed after a failure, retried if that may help, one writer at a time.
 
-#: Seconds without a byte after which a connection counts as dead.
+#: Seconds without data after which a connection is given up.
 TIMEOUT = 30.0
 CHUNK = 1 << 16
 
 
 class TransferFailed(Exception):
-    """An address did not deliver; `is_final` where another try cannot help."""
+    """A failed download from one address; `is_final` if a retry cannot help."""
 
     def __init__(self, text: str, *, is_final: bool = False) -> None:
         super().__init__(text)
@@ -45,10 +45,10 @@ class TransferFailed(Exception):
 
 @dataclass(frozen=True)
 class Resuming:
-    """A downloader for pooch: bytes gather in `part`, which outlives a broken connection and a killed process.
+    """A downloader for pooch that collects bytes in `part`, which survives a broken connection or a killed process.
 
-    `size` is the expected number of bytes where it is known, `report` hears the number of bytes that have arrived,
-    `accept` may refuse the complete file by raising. Attempt k + 1 waits `wait`*2^k seconds.
+    `size` is the expected number of bytes if known, `report` is called with the number of received bytes, `accept` may
+    refuse the complete file by raising. Attempt k + 1 waits `wait`*2^k seconds.
     """
 
     part: Path
@@ -96,7 +96,7 @@ class Resuming:
             raise TransferFailed(f"the server answered {status} {response.reason}", is_final=not may_pass)
 
     def _write(self, response: Any, start: int) -> None:
-        """Append to the part, or write it anew where the server sends the whole file."""
+        """Append to the part, or overwrite it if the server sends the whole file."""
         length = response.headers.get("Content-Length")
         announced = self.size if self.size is not None else start + int(length) if length else None
         done = start
@@ -120,7 +120,7 @@ class Resuming:
 
 @contextmanager
 def only_writer(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock; a second process waits here, and a killed one gives the lock back."""
+    """Hold the lock of the folder; a second process waits, and a killed process releases the lock."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("ab") as handle:
         _lock(handle)
@@ -157,18 +157,18 @@ else:
 
 # ---------------------------------------------------------------------- download
 VARIABLE = "RDGRAPH_DATA"
-#: Tries per address, and seconds before the second one; each further wait is twice as long.
+#: Attempts per address, and seconds before the second one; each further wait is twice as long.
 ATTEMPTS = 4
 WAIT = 0.5
 
 
 class DownloadError(FileError):
-    """A file that cannot be had: not here and offline, not delivered, or not the file it should be."""
+    """A file that is unavailable: missing while offline, not delivered, or with wrong content."""
 
 
 @dataclass(frozen=True)
 class LocalFile:
-    """A file of the registry that is available here, its content checked."""
+    """A local file of the registry with checked content."""
 
     file: RemoteFile
     path: Path
@@ -178,7 +178,7 @@ class LocalFile:
 def fetch(
     name: str, *, root: str | Path | None = None, offline: bool = False, progress: bool | None = None
 ) -> tuple[LocalFile, ...]:
-    """All files of a public set, those of its splits included; downloads what is missing."""
+    """All files of a public set, including its splits; downloads missing ones."""
     source = entry(name)
     return fetch_files(source, source.all_files, root=root, offline=offline, progress=progress)
 
@@ -191,9 +191,9 @@ def fetch_files(
     offline: bool = False,
     progress: bool | None = None,
 ) -> tuple[LocalFile, ...]:
-    """Some files of a set. `progress` draws a bar while there is something to download; None: on a terminal only."""
-    found = {file: find(source, file, root=root) for file in files}
-    missing = [file for file in files if found[file] is None]
+    """Some files of a set. `progress` shows a progress bar while downloading; None: only on a terminal."""
+    local = {file: find(source, file, root=root) for file in files}
+    missing = [file for file in files if local[file] is None]
     if missing and offline:
         raise DownloadError(
             f"expected the files of {source.name} below {folder(root)}, got {len(missing)} missing or damaged: "
@@ -201,11 +201,11 @@ def fetch_files(
         )
     with _bar(source.name, missing, progress) as report:
         fetched = {file: _download(source, file, folder(root), report) for file in missing}
-    return tuple(found[file] or fetched[file] for file in files)
+    return tuple(local[file] or fetched[file] for file in files)
 
 
 def find(source: Dataset, file: RemoteFile, *, root: str | Path | None = None) -> LocalFile | None:
-    """The file where it lies already, checked; None where it is missing or, in a folder of ours, damaged."""
+    """The local file, checked; None if it is missing, or damaged in a folder managed by this package."""
     copy = os.environ.get(VARIABLE) if root is None else None
     if copy:
         if not Path(copy).is_dir():
@@ -217,7 +217,7 @@ def find(source: Dataset, file: RemoteFile, *, root: str | Path | None = None) -
 
 
 def _checked_copy(source: Dataset, file: RemoteFile, path: Path) -> LocalFile:
-    """A file of the local copy, which is never written to: wrong content is an error."""
+    """A file of the read-only local copy; wrong content is an error."""
     from gread.datasets.npz import check_npz  # loads numpy, which finding files does not need
 
     digest = sha256(path)
@@ -230,7 +230,7 @@ def _checked_copy(source: Dataset, file: RemoteFile, path: Path) -> LocalFile:
 
 
 def _checked(source: Dataset, file: RemoteFile, path: Path) -> LocalFile | None:
-    """A file of a folder of ours: damaged counts as missing, unless its hash was taken on first use."""
+    """A file of a managed folder: damaged counts as missing, unless its hash was recorded on first use."""
     digest = sha256(path)
     if file.sha256 is None:
         if (pinned := _pinned(path)) is None:
@@ -266,12 +266,12 @@ def _download(source: Dataset, file: RemoteFile, folder: Path, report: Callable[
 
 
 def _retrieve(source: Dataset, file: RemoteFile, path: Path, address: str, report: Callable[[int], None]) -> None:
-    """One address through pooch; a continued file with the wrong hash is fetched once more from its first byte."""
+    """Download from one address with pooch; a resumed file with a wrong hash is downloaded again from the start."""
     pooch = _pooch()
     part = path.with_name(path.name + ".part")
     wanted = file.sha256 or _pinned(path)
     accept: Callable[[Path], None] = (lambda _: None) if wanted else (lambda ready: _pin(source, path, ready))
-    if part.is_symlink():  # never ours, so that nothing is written through it
+    if part.is_symlink():  # not created here, so nothing is written through it
         part.unlink()
     was_begun = part.exists()
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -289,7 +289,7 @@ def _retrieve(source: Dataset, file: RemoteFile, path: Path, address: str, repor
 
 
 def _pin(source: Dataset, path: Path, ready: Path) -> None:
-    """Trust on first use: the counts must be the published ones, then the hash is written beside the file."""
+    """Trust on first use: check the published counts, then write the hash next to the file."""
     from gread.datasets.npz import check_npz
 
     check_npz(ready, source)
@@ -310,7 +310,7 @@ def _changed(path: Path, wanted: str, got: str, remedy: str) -> DownloadError:
 
 
 def sha256(path: Path) -> str:
-    """The hash of a file's content; computed once per process and file, again where size or time have changed."""
+    """The hash of a file's content; cached per process while size and time are unchanged."""
     state = path.stat()
     return _sha256(path.resolve(), state.st_size, state.st_mtime_ns)
 
@@ -322,7 +322,7 @@ def _sha256(path: Path, size: int, time: int) -> str:
 
 
 def folder(root: str | Path | None) -> Path:
-    """Where downloads go: the given root or the cache folder of the system."""
+    """The folder of downloads: the given root or the cache folder of the system."""
     return Path(root).expanduser() if root is not None else Path(_pooch().os_cache("rdgraph"))
 
 
@@ -331,15 +331,15 @@ def _pooch() -> Any:
         import pooch
     except ImportError:
         raise MissingDependency(
-            f"expected the package pooch to find or fetch data, got none; pip install 'rdgraph[gread]', "
-            f"or name a local copy of the files in {VARIABLE}"
+            f"loading public data sets needs pooch: pip install 'rdgraph[gread]', or set {VARIABLE} to a local copy of "
+            "the files"
         ) from None
     return pooch
 
 
 @contextmanager
 def _quiet(pooch: Any) -> Iterator[None]:
-    """Pooch announces every file; the bar and the errors say enough."""
+    """Silence pooch's message about every file."""
     logger = pooch.get_logger()
     before = logger.level
     logger.setLevel(logging.WARNING)
@@ -351,7 +351,7 @@ def _quiet(pooch: Any) -> Iterator[None]:
 
 @contextmanager
 def _bar(title: str, files: Sequence[RemoteFile], progress: bool | None) -> Iterator[Callable[[RemoteFile, int], None]]:
-    """A function that hears how many bytes of a file have arrived, and shows the sum where wanted."""
+    """A function to call with the received bytes of a file, which shows a progress bar if wanted."""
     if not files or not (sys.stderr.isatty() if progress is None else progress):
         yield lambda file, done: None
         return
@@ -360,13 +360,13 @@ def _bar(title: str, files: Sequence[RemoteFile], progress: bool | None) -> Iter
 
     sizes = [file.bytes for file in files]
     total = None if None in sizes else sum(size or 0 for size in sizes)
-    have: dict[RemoteFile, int] = {}
+    received: dict[RemoteFile, int] = {}
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(title, total=total)
 
         def report(file: RemoteFile, done: int) -> None:
-            have[file] = done
-            bar.update(task, completed=sum(have.values()))
+            received[file] = done
+            bar.update(task, completed=sum(received.values()))
 
         yield report

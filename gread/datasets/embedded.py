@@ -16,22 +16,23 @@ from rdgraph.graphs.edges import read_whole
 
 
 def digits(neighbours: int = 10) -> NodeData:
-    """Scikit-learn's handwritten digits, each joined to its nearest ones: 1,797 images of 8 x 8 pixels, 10 classes.
+    """Scikit-learn's handwritten digits as a nearest-neighbour graph: 1,797 images of 8 x 8 pixels, 10 classes.
 
-    i and j are joined, with weight 1, where one is among the `neighbours` nearest of the other in Euclidean distance
-    of the pixels; of equally distant images the earlier one counts as nearer. x (1797, 64) is the grey value, 0 to 1.
+    i and j are joined, with weight 1, if one is among the `neighbours` nearest of the other in Euclidean distance of
+    the pixels; among equally distant images the earlier one counts as nearer. x (1797, 64) is the grey value, 0 to 1.
 
     Args:
-        neighbours: How many nearest images every image is joined to.
+        neighbours: The number of nearest images that every image is joined to.
 
     Returns:
         The data set, with ten stratified splits.
 
     Raises:
-        MissingDependency: Where scikit-learn, which holds the images, is not installed.
-        InvalidArgument: For neighbours that are no whole number from 1 to 1,796.
+        MissingDependency: Without scikit-learn, which contains the images.
+        InvalidArgument: For neighbours other than a whole number from 1 to 1,796.
 
-    >>> data = digits()
+    >>> import gread
+    >>> data = gread.digits()
     >>> data
     NodeData('digits', num_nodes=1797, num_edges=24678, num_features=64, num_classes=10, num_splits=10)
     >>> round(data.graph.homophily(data.y), 3)
@@ -47,8 +48,8 @@ def digits(neighbours: int = 10) -> NodeData:
         split=describe_split(0.48, 0.32, 0),
         classes=tuple(str(k) for k in range(10)),
         notes=(
-            f"The graph is not part of the source: it joins every image to its {neighbours} nearest, so its edges say "
-            "nothing that the features do not.",
+            f"The graph is not part of the source: it joins every image to its {neighbours} nearest, so its edges "
+            "contain no information beyond the features.",
         ),
     )
     return NodeData(graph, images / 16, labels, _fixed_splits(labels), meta=meta)
@@ -57,12 +58,13 @@ def digits(neighbours: int = 10) -> NodeData:
 def karate() -> NodeData:
     """Zachary's karate club: 34 members, joined where they met outside the club, and the side each took when it split.
 
-    Edges count once whatever their strength, x is the identity (sparse), label 0 went with Mr. Hi, 1 with the officer.
+    Edges are unweighted, x is the identity (sparse), label 0 followed Mr. Hi, 1 the officer.
 
     Returns:
         The data set, with ten stratified splits.
 
-    >>> data = karate()
+    >>> import gread
+    >>> data = gread.karate()
     >>> data.graph.num_edges, data.y.sum(), round(data.graph.homophily(data.y), 3)
     (156, np.int64(17), 0.859)
     """
@@ -79,8 +81,8 @@ def karate() -> NodeData:
         split=describe_split(0.48, 0.32, 0),
         classes=classes,
         notes=(
-            "The strengths of the ties that networkx holds are not used: every edge has weight 1.",
-            "The nodes carry no features of their own: each has its unit vector.",
+            "The tie strengths in networkx are not used: every edge has weight 1.",
+            "The nodes have no features: each has its unit vector.",
         ),
     )
     features = eye_array(labels.size, dtype=np.float32, format="csr")
@@ -88,7 +90,7 @@ def karate() -> NodeData:
 
 
 def nearest_neighbours(points: np.ndarray, neighbours: int) -> Graph:
-    """The undirected graph that joins every point (n, d) to its nearest others, ties to the lower number.
+    """The undirected graph that joins every point (n, d) to its nearest neighbours, ties to the lower number.
 
     The points must be whole numbers, so that squared distances are exact and ties are ties on every machine.
 
@@ -101,7 +103,7 @@ def nearest_neighbours(points: np.ndarray, neighbours: int) -> Graph:
     whole = points.astype(np.int64)
     if not np.array_equal(whole, points):
         raise InvalidArgument("expected points of whole numbers, got fractions; scale and round them")
-    exact = whole.astype(np.float64)  # products of float64 are as exact here and far faster than of integers
+    exact = whole.astype(np.float64)  # products in float64 are exact here and far faster than in integers
     squares = (exact**2).sum(axis=1)
     distance = (squares[:, None] + squares - 2 * exact @ exact.T).astype(np.int64)
     np.fill_diagonal(distance, distance.max() + 1)
@@ -114,9 +116,7 @@ def _load_digits() -> tuple[np.ndarray, Any]:
     try:
         from sklearn.datasets import load_digits
     except ImportError:
-        raise MissingDependency(
-            "expected scikit-learn, which holds the digits, got an installation without; pip install 'rdgraph[gread]'"
-        ) from None
+        raise MissingDependency("the digits need scikit-learn: pip install 'rdgraph[gread]'") from None
     loaded = load_digits()
     return np.asarray(loaded.data), loaded.target
 

@@ -1,4 +1,4 @@
-"""What can be counted about a data set: sizes, homophily, splits, components, and what is missing in it."""
+"""Statistics of a data set: sizes, homophily, splits, components, missing values, twins."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from gread.datasets.splits import Masks
 from rdgraph import Graph
 
 # ---------------------------------------------------------------------- facts
-#: What the masks of one split may cover: every labelled node, those of the largest component, or less.
+#: The coverage of the masks of a split: every labelled node, those of the largest component, or less.
 WHOLE, COMPONENT, PART = "whole graph", "largest component", "part"
 DIFFERS, NO_SPLITS = "differs by split", "no splits"
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Everything counted about one `NodeData`; edges are undirected pairs, self-loops apart from them.
+    """Statistics of one `NodeData`; edges are undirected pairs, self-loops are counted separately.
 
-    Homophily is that of the loop-free graph, as `Graph.homophily`; `loop_homophily` is the edge homophily that counts
-    every self-loop as an edge between equal classes: (alike + loops)/(edges + loops).
+    Homophily is that of the loop-free graph, as in `Graph.homophily`; `loop_homophily` is the edge homophily with every
+    self-loop as an edge between equal classes: (equal + loops)/(edges + loops).
     """
 
     name: str
@@ -55,17 +55,17 @@ class Facts:
 
     @property
     def coverage(self) -> str:
-        """What the masks cover, in words: the same for every split, or that it differs."""
+        """The common coverage of the splits in words, or that it differs."""
         return DIFFERS if len(set(self.covers)) > 1 else next(iter(self.covers), NO_SPLITS)
 
     @property
     def used_nodes(self) -> int:
-        """Nodes of the graph every split can be trained on: the largest component where all masks lie inside it."""
+        """Nodes of the graph used for training: the largest component if all masks lie inside it."""
         return self.component_nodes if self.coverage == COMPONENT else self.nodes
 
     @property
     def used_edges(self) -> int:
-        """Edges of the graph every split can be trained on; see `used_nodes`."""
+        """Edges of the graph used for training; see `used_nodes`."""
         return self.component_edges if self.coverage == COMPONENT else self.edges
 
     @property
@@ -84,16 +84,16 @@ class Facts:
         derived = {"edges_with_loops": self.edges_with_loops, "coverage": self.coverage,
                    "used_nodes": self.used_nodes, "used_edges": self.used_edges,
                    "split_shares": self.split_shares}  # fmt: skip
-        found = {**asdict(self), **derived}
-        return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in found.items()}
+        values = {**asdict(self), **derived}
+        return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in values.items()}
 
 
 def count(data: NodeData) -> Facts:
-    """The facts of a data set as it is given; keep its self-loops and all nodes to have them counted.
+    """The statistics of a data set as given; keep its self-loops and all nodes to count them.
 
     >>> from gread.datasets.embedded import karate
-    >>> found = count(karate())
-    >>> found.nodes, found.edges, found.loops, found.classes, found.max_degree, found.coverage
+    >>> facts = count(karate())
+    >>> facts.nodes, facts.edges, facts.loops, facts.classes, facts.max_degree, facts.coverage
     (34, 78, 0, 2, 17, 'whole graph')
     """
     graph = data.graph.undirected()
@@ -130,7 +130,7 @@ def count(data: NodeData) -> Facts:
 
 
 def degrees(graph: Graph) -> np.ndarray:
-    """The number of other nodes each node is joined to (n,), ignoring directions, weights and self-loops.
+    """The number of neighbours of every node (n,), ignoring directions, weights and self-loops.
 
     >>> degrees(Graph.from_edges([[0, 1, 1], [1, 1, 2]], weight=[5.0, 1.0, 1.0]))
     array([1, 2, 1])
@@ -140,9 +140,9 @@ def degrees(graph: Graph) -> np.ndarray:
 
 
 def alike_shares(data: NodeData) -> np.ndarray:
-    """Per node the share of its labelled neighbours that have its class (n,), nan for nodes without such or a label.
+    """The share of the labelled neighbours of every node with its class (n,), nan without any or without a label.
 
-    The mean over the other nodes is the node homophily.
+    The mean over the nodes with a value is the node homophily.
 
     >>> from gread.datasets.embedded import karate
     >>> data = karate()
@@ -150,8 +150,8 @@ def alike_shares(data: NodeData) -> np.ndarray:
     True
     """
     source, target = data.graph.undirected().edge_index
-    kept = (source != target) & (data.y[source] >= 0) & (data.y[target] >= 0)
-    source, target = source[kept], target[kept]
+    is_used = (source != target) & (data.y[source] >= 0) & (data.y[target] >= 0)
+    source, target = source[is_used], target[is_used]
     neighbours = np.bincount(target, minlength=data.num_nodes)
     alike = np.bincount(target, weights=data.y[source] == data.y[target], minlength=data.num_nodes)
     return np.divide(alike, neighbours, out=np.full(data.num_nodes, np.nan), where=neighbours > 0)
@@ -171,32 +171,32 @@ def _sizes(masks: Masks) -> tuple[tuple[int, int, int], ...]:
 
 
 def _covers(masks: Masks, known: np.ndarray, largest: np.ndarray) -> tuple[str, ...]:
-    """Per split what its masks cover, among the nodes with a label."""
-    found = []
+    """The coverage of the masks of every split, among the labelled nodes."""
+    coverages = []
     for k in range(masks.num_splits):
         covered = masks.train[k] | masks.val[k] | masks.test[k]
         whole, inner = np.array_equal(covered, known), np.array_equal(covered, known & largest)
-        found.append(WHOLE if whole else COMPONENT if inner else PART)
-    return tuple(found)
+        coverages.append(WHOLE if whole else COMPONENT if inner else PART)
+    return tuple(coverages)
 
 
 def _empty_rows(x: Any) -> int:
-    """Nodes all of whose features are zero."""
+    """The number of nodes with only zero features."""
     return int((abs(x).sum(axis=1) == 0).sum())
 
 
 # ---------------------------------------------------------------------- twins
-# Twins: nodes with exactly the same neighbours. Where they lie in training and test alike, looking up is enough.
+# Twins: nodes with the same neighbours. Twins of training nodes in the test set can be classified by lookup.
 
 
 @dataclass(frozen=True)
 class Twins:
-    """Nodes that share their neighbourhood with another node, and how many test nodes have such a twin in training.
+    """Nodes that share their neighbourhood with another node, and the share of test nodes with a twin in training.
 
-    `one_label`: share of the groups of twins whose known labels agree. `in_training`: mean over the splits of the
-    share of test nodes with a twin among the training nodes; `alike`: the same, with a twin of the same class;
-    `beyond_leaves`: the same, with a twin and more than one neighbour, since nodes that hang on one common neighbour
-    are twins without being copies. A share of nothing is nan.
+    `one_label`: the share of groups of twins whose known labels agree. `in_training`: the mean over the splits of the
+    share of test nodes with a twin among the training nodes; `alike`: the same with a twin of the same class;
+    `beyond_leaves`: the same with a twin and more than one neighbour, since leaves of a common neighbour are twins
+    without being copies. A share of nothing is nan.
     """
 
     name: str
@@ -217,8 +217,8 @@ def find_twins(data: NodeData) -> Twins:
     """Count the twins of a data set, on its undirected loop-free graph.
 
     >>> from gread.datasets.embedded import karate
-    >>> found = find_twins(karate())
-    >>> found.twins, found.groups                       # five of them met nobody but the two leaders, 32 and 33
+    >>> twins = find_twins(karate())
+    >>> twins.twins, twins.groups                       # five of them met only the two leaders, 32 and 33
     (7, 2)
     """
     group = neighbourhoods(data.graph)
@@ -241,8 +241,8 @@ def find_twins(data: NodeData) -> Twins:
 def neighbourhoods(graph: Graph) -> np.ndarray:
     """A number per node (n,), equal where two nodes have the same neighbours; -1 for nodes without any.
 
-    Every node draws two random 64-bit keys, and a neighbourhood is known by its size and the sums of its keys modulo
-    2^64: two that differ are taken for one with a probability of about 2^-128.
+    Every node draws two random 64-bit keys, and a neighbourhood is identified by its size and the sums of its keys
+    modulo 2^64: different ones collide with a probability of about 2^-128.
 
     >>> neighbourhoods(Graph.from_edges([[0, 1], [2, 2]], num_nodes=4))
     array([ 0,  0,  1, -1])
@@ -264,7 +264,7 @@ def neighbourhoods(graph: Graph) -> np.ndarray:
 
 
 def _numbered(group: np.ndarray) -> np.ndarray:
-    """The same groups, numbered in the order of their lowest node; -1 stays."""
+    """The same groups, numbered in the order of their lowest node; -1 is unchanged."""
     values, first, inverse = np.unique(group, return_index=True, return_inverse=True)
     rank = np.empty(values.size, dtype=np.int64)
     named = np.flatnonzero(values >= 0)
@@ -274,7 +274,7 @@ def _numbered(group: np.ndarray) -> np.ndarray:
 
 
 def _one_label(group: np.ndarray, y: np.ndarray) -> float:
-    """The share of the groups with known labels that know one label only."""
+    """The share of the groups with known labels that have a single label."""
     known = y >= 0
     pairs = np.unique(np.stack([group[known], y[known]]), axis=1)
     labels = np.unique(pairs[0], return_counts=True)[1]

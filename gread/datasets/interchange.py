@@ -1,4 +1,4 @@
-"""The pieces of a data set from what other libraries hold: PyTorch Geometric, networkx, scipy."""
+"""Data sets from objects of other libraries: PyTorch Geometric, networkx, scipy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rdgraph.files import Place
 from rdgraph.graphs.edges import as_array
 
 # ---------------------------------------------------------------------- feature cells
-# The cells of feature columns, row by row: numbers, words, what is missing; errors name the place of a cell.
+# The cells of feature columns, row by row: numbers, words, missing values; errors name the position of a cell.
 
 #: The largest feature float32 can hold.
 LARGEST = float(np.finfo(np.float32).max)
@@ -30,53 +30,57 @@ Cell = str | float
 
 
 class FeatureCells:
-    """Collects the feature columns of a table, whose places in a row are given by name.
+    """Collects the feature columns of a table, given by name with their positions in a row.
 
-    A cell that is no finite number is remembered with its row, until all rows are there: a column without any number
-    is one of categories, another is refused. `place` gives the place of a row and a column, for errors.
+    Cells that are not finite numbers are collected until all rows are read: a column without any number is categorical,
+    otherwise they are refused. `place` returns the position of a row and a column, for errors.
     """
 
-    def __init__(self, place: Callable[[int, str], Place], places: Mapping[str, int], choices: FeatureChoices) -> None:
+    def __init__(
+        self, place: Callable[[int, str], Place], positions: Mapping[str, int], choices: FeatureChoices
+    ) -> None:
         self.place, self.choices = place, choices
-        self.names = tuple(places)
-        self._numeric = {name: k for name, k in places.items() if name not in choices.categories}
-        self._places = list(self._numeric.values())
-        self._words = {name: places[name] for name in choices.categories if name in places}
+        self.names = tuple(positions)
+        self._numeric = {name: k for name, k in positions.items() if name not in choices.categories}
+        self._positions = list(self._numeric.values())
+        self._words = {name: positions[name] for name in choices.categories if name in positions}
         self._texts: dict[str, list[str]] = {name: [] for name in self._words}
         self._odd: dict[str, list[tuple[int, str]]] = {}
         self._rows: list[np.ndarray] = []
         self._keys: list[int] = []
 
     def add(self, key: int, cells: Sequence[Cell]) -> None:
-        """The next row, which `place` finds by its key."""
+        """Add the next row; `place` locates it by its key."""
         self._keys.append(key)
-        for name, place in self._words.items():
-            self._texts[name].append(_text(cells[place]))
+        for name, position in self._words.items():
+            self._texts[name].append(_text(cells[position]))
         try:
-            row = np.array([float(cells[k]) for k in self._places])
+            row = np.array([float(cells[k]) for k in self._positions])
         except ValueError:
             row = np.array([np.nan])
         if not (np.abs(row) <= LARGEST).all():
-            row = np.array([_cell_number(cells[k]) for k in self._places])
-            for (name, place), value in zip(self._numeric.items(), row, strict=True):
+            row = np.array([_cell_number(cells[k]) for k in self._positions])
+            for (name, position), value in zip(self._numeric.items(), row, strict=True):
                 if np.isnan(value):
-                    self._odd.setdefault(name, []).append((key, _text(cells[place])))
+                    self._odd.setdefault(name, []).append((key, _text(cells[position])))
         self._rows.append(row.astype(np.float32))
 
     def columns(self) -> FeatureColumns:
-        """The feature columns that were read, numbers and words, checked."""
+        """The checked feature columns, numbers and words."""
         words = {name: self._read_words(name, self._texts[name], self._keys) for name in self._words}
         for name, odd in self._odd.items():
             if self._is_category(odd):
                 words[name] = self._read_words(name, [text for _, text in odd], self._keys)
             else:
                 self._check_numbers(name, odd)
-        numbers = np.stack(self._rows) if self._rows else np.empty((0, len(self._places)), dtype=np.float32)
-        kept = [k for k, name in enumerate(self._numeric) if name not in words]
-        return FeatureColumns(self.names, numbers if len(kept) == len(self._places) else numbers[:, kept], words)
+        numbers = np.stack(self._rows) if self._rows else np.empty((0, len(self._positions)), dtype=np.float32)
+        numeric = [k for k, name in enumerate(self._numeric) if name not in words]
+        return FeatureColumns(
+            self.names, numbers if len(numeric) == len(self._positions) else numbers[:, numeric], words
+        )
 
     def _is_category(self, odd: Sequence[tuple[int, str]]) -> bool:
-        """Whether every cell of a column is a word or missing, and some are words."""
+        """Whether every cell of a column is a word or missing, with at least one word."""
         if not self.choices.finds_categories or len(odd) < len(self._keys):
             return False
         texts = [text for _, text in odd if not is_missing(text)]
@@ -90,17 +94,17 @@ class FeatureCells:
                 remedy += ", name the features without it (features=), or name it among the categories (categories=)"
             raise self._error("a finite number", name, *wrong[0], remedy)
         if self.choices.missing == ERROR:
-            raise self._error("a finite number", name, *odd[0], self._filled("take the mean of the column"))
+            raise self._error("a finite number", name, *odd[0], self._fill_remedy("use the mean of the column"))
 
     def _read_words(self, name: str, texts: Sequence[str], keys: Sequence[int]) -> list[str | None]:
         if self.choices.missing == ERROR:
             for key, text in zip(keys, texts, strict=True):
                 if is_missing(text):
-                    raise self._error("a category", name, key, text, self._filled("let it be none of them"))
+                    raise self._error("a category", name, key, text, self._fill_remedy("treat it as no category"))
         return [None if is_missing(text) else text for text in texts]
 
-    def _filled(self, way: str) -> str:
-        """What helps where a value is missing; of features that follow another table, that is a value."""
+    def _fill_remedy(self, way: str) -> str:
+        """The remedy for a missing value; features prepared from another table need a value."""
         if not self.choices.finds_categories:
             return "write one: the features were prepared from a table without missing values"
         return f"write one, or {way} (missing='mean')"
@@ -110,12 +114,12 @@ class FeatureCells:
 
 
 def _text(cell: Cell) -> str:
-    """A cell as a text; a number that is whole without a point."""
+    """A cell as text; whole numbers without a decimal point."""
     return cell if isinstance(cell, str) else f"{cell:.17g}"
 
 
 def _cell_number(text: Cell) -> float:
-    """A number that float32 can hold, nan for anything else."""
+    """A number in the range of float32, nan for anything else."""
     try:
         value = float(text)
     except ValueError:
@@ -124,7 +128,7 @@ def _cell_number(text: Cell) -> float:
 
 
 def _is_number(text: str) -> bool:
-    """Whether a text spells a number, be it infinite."""
+    """Whether a text is a number, possibly infinite."""
     try:
         float(text)
     except ValueError:
@@ -133,19 +137,19 @@ def _is_number(text: str) -> bool:
 
 
 # ---------------------------------------------------------------------- interchange
-#: What `NodeData` is made of: graph, features, labels, masks, meta.
+#: The parts of `NodeData`: graph, features, labels, masks, meta.
 Pieces = dict[str, Any]
-#: The note of a set whose nodes came without features.
+#: The note of a set without features.
 WITHOUT_FEATURES = "No features were given: every node carries its own unit vector."
 
 
 def scipy_pieces(adjacency: Any, x: Any, y: Any, *, masks: Masks | None = None) -> Pieces:
-    """A sparse adjacency (n, n) whose entry [i, j] is the edge j -> i, features or None, labels or None."""
+    """The parts from a sparse adjacency (n, n), entry [i, j] for the edge j -> i, features and labels or None."""
     return assemble(Graph.from_scipy(adjacency), x, y, masks, Meta("data"))
 
 
 def pyg_pieces(data: Any, *, masks: Masks | None = None, directed: bool | None = None) -> Pieces:
-    """A `torch_geometric.data.Data` or anything with its attributes; masks (n,) or (n, k), a mask (n,) serves all k.
+    """The parts from a `torch_geometric.data.Data` or similar object; masks (n,) or (n, k), where (n,) holds for all k.
 
     >>> from types import SimpleNamespace
     >>> pyg_pieces(SimpleNamespace(edge_index=[[0, 1], [1, 0]], num_nodes=2, x=[[1.0], [2.0]], y=[0, 1]))["y"].tolist()
@@ -175,7 +179,7 @@ class Reading:
 
 
 def attribute_pieces(graph: Any, how: Reading) -> tuple[Pieces, Preparation]:
-    """A networkx graph whose nodes carry features, labels and maybe splits as attributes.
+    """The parts from a networkx graph with features, labels and optional splits as node attributes.
 
     >>> import networkx as nx
     >>> g = nx.Graph([("a", "b")])
@@ -185,7 +189,7 @@ def attribute_pieces(graph: Any, how: Reading) -> tuple[Pieces, Preparation]:
     >>> pieces["y"].tolist(), pieces["meta"].classes, pieces["graph"].names
     ([1, 0], ('blue', 'red'), ('a', 'b'))
     """
-    made = Graph.from_networkx(graph, weight=how.weight, directed=how.directed, duplicates=how.duplicates)
+    result = Graph.from_networkx(graph, weight=how.weight, directed=how.directed, duplicates=how.duplicates)
     nodes = list(graph.nodes(data=True))
     known = list(dict.fromkeys(str(name) for _, values in nodes for name in values))
     if how.label is not None and how.label not in known:
@@ -199,15 +203,15 @@ def attribute_pieces(graph: Any, how: Reading) -> tuple[Pieces, Preparation]:
     preparation = how.preparation or Preparation.fit(features, how.choices)
     masks = columns.masks() if how.masks is None else how.masks
     meta = Meta(
-        "data", classes=classes, variant=(("undirected", str(made.is_undirected).lower()),),
+        "data", classes=classes, variant=(("undirected", str(result.is_undirected).lower()),),
         split="attributes of the nodes" if how.masks is None and masks is not None else "",
         notes=(*columns.unused(known), *preparation.sentences()), cautions=preparation.unseen(features),
     )  # fmt: skip
-    return assemble(made, preparation.apply(features), y, masks, meta), preparation
+    return assemble(result, preparation.apply(features), y, masks, meta), preparation
 
 
 def assemble(graph: Graph, x: Any, y: Any, masks: Masks | None, meta: Meta) -> Pieces:
-    """Unit vectors where x is None, unknown labels where y is None, no splits where masks is None."""
+    """The parts of `NodeData`: unit vectors for x None, unknown labels for y None, no splits for masks None."""
     n = graph.num_nodes
     if x is None:
         x = eye_array(n, dtype=np.float32, format="csr")
@@ -232,9 +236,9 @@ def encode_labels(values: Sequence[Any]) -> tuple[np.ndarray, tuple[str, ...]]:
     names: dict[Any, str] = {}
     for key, value in zip(keys, known, strict=True):
         names.setdefault(key, str(value))
-    place = {key: k for k, key in enumerate(sorted(names))}
-    number = {value: place[key] for key, value in zip(keys, known, strict=True)}
-    return np.array([number.get(value, -1) for value in values], dtype=np.int64), tuple(names[key] for key in place)
+    order = {key: k for k, key in enumerate(sorted(names))}
+    number = {value: order[key] for key, value in zip(keys, known, strict=True)}
+    return np.array([number.get(value, -1) for value in values], dtype=np.int64), tuple(names[key] for key in order)
 
 
 def _is_unknown(value: Any) -> bool:
@@ -242,7 +246,7 @@ def _is_unknown(value: Any) -> bool:
 
 
 def _label_number(value: Any) -> float | None:
-    """The finite number that a label is or spells, None for other names."""
+    """The finite number of a numeric label, None for other names."""
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -251,7 +255,7 @@ def _label_number(value: Any) -> float | None:
 
 
 class AttributeColumns:
-    """The attributes of nodes as columns: numbers, words, and vectors, which become a column an entry."""
+    """Node attributes as columns: numbers, words, and vectors, with one column per entry."""
 
     def __init__(self, nodes: Sequence[tuple[Hashable, dict[Any, Any]]], label: str | None, choices: FeatureChoices):
         self.nodes, self.choices = nodes, choices
@@ -271,7 +275,7 @@ class AttributeColumns:
         return Place(f"node {self.nodes[node][0]!r}", name, "attribute", InvalidArgument)
 
     def _add(self, name: str, is_named: bool) -> None:
-        """The columns of one attribute; where it was not named, one that is no feature is left out."""
+        """Add the columns of one attribute; an unnamed attribute that is not a feature is skipped."""
         cells = [_cells(values.get(name)) for _, values in self.nodes]
         if not is_named and any(cell is None for cell in cells):
             return
@@ -298,20 +302,20 @@ class AttributeColumns:
         return cells_of.columns() if names else FeatureColumns((), np.empty((len(self.nodes), 0)))
 
     def masks(self) -> Masks | None:
-        """The splits of attributes split, split_0, ..., None where there are none."""
+        """The splits from the attributes split, split_0, ...; None without any."""
         if not self.splits:
             return None
         words = [[str(values.get(name) or "") for name in self.splits] for _, values in self.nodes]
         return read_split_words(words, lambda node, k: self.place(node, self.splits[k]))
 
     def unused(self, known: Sequence[str]) -> tuple[str, ...]:
-        """A sentence on what was left out."""
+        """A note about unused attributes."""
         rest = [name for name in known if name not in self.used]
         return (f"Attributes of the nodes that were not used: {', '.join(rest)}.",) if rest else ()
 
 
 def _cells(value: Any) -> Cell | tuple[float, ...] | None:
-    """What a node carries as a number, a word, or numbers of a vector; "" where it is missing, None for others."""
+    """An attribute as a number, a word, or the numbers of a vector; "" if missing, None for other types."""
     if value is None or isinstance(value, str):
         return "" if value is None else value.strip()
     try:
@@ -351,7 +355,7 @@ def _columns(array: np.ndarray) -> int:
 
 
 def _strided(x: Any) -> Any:
-    """Torch's sparse tensors as scipy's; anything else as it is."""
+    """Sparse torch tensors as scipy matrices; anything else unchanged."""
     if not hasattr(x, "layout") or str(x.layout) == "torch.strided":
         return x
     entries = x.detach().cpu().to_sparse_coo().coalesce()

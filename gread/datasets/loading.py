@@ -1,4 +1,4 @@
-"""`load_dataset`: a data set by name, with the splits everybody uses and a record of what was done to it."""
+"""`load_dataset`: loads a data set by name, with the standard splits and a record of its preparation."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from rdgraph import Graph
 from rdgraph.errors import FileError, InvalidArgument, UnknownName
 
 # ---------------------------------------------------------------------- webkb
-# The text files of geom-gcn: Texas, Wisconsin and the old Cornell.
+# The text files of geom-gcn: Texas, Wisconsin and the old version of Cornell.
 
 
 def read_webkb(paths: Sequence[Path]) -> RawData:
-    """Hyperlinks page -> page with loops, which words occur (0 or 1), classes; no masks."""
+    """Read hyperlinks page -> page with loops, word occurrences (0 or 1) and classes; no masks."""
     edge_path, node_path = paths
     nodes = [line.split("\t") for line in _lines(node_path, "node_id\tfeature\tlabel")]
     if any(len(row) != 3 for row in nodes):
@@ -69,33 +69,34 @@ def load_dataset(
     offline: bool = False,
     progress: bool | None = None,
 ) -> NodeData:
-    """A data set by name, prepared as `variant` says; missing files are fetched unless `offline`.
+    """Load a data set by name, prepared as `variant` says; missing files are downloaded unless `offline`.
 
-    The default variant is how GREAD's authors trained, but for Citeseer: eight of its splits cover the whole graph, two
-    only the largest component, and the authors cut the graph for those two. `load_dataset("citeseer").split(4)
+    The default variant is that of GREAD's authors, except for Citeseer: eight of its splits cover the whole graph, two
+    only the largest component, and the authors restricted the graph for those two. `load_dataset("citeseer").split(4)
     .component()` is that graph.
 
     Args:
-        name: A name of `rdgraph data list`, one that `register_dataset` has entered, or ogbn-arxiv, ogbn-products or
+        name: A name of `rdgraph data list`, a name added by `register_dataset`, or ogbn-arxiv, ogbn-products or
             ogbn-papers100M, see `gread.datasets.ogb_sets`.
         root: The folder of the files; by default $RDGRAPH_DATA, then the user's cache.
-        split: "geom-gcn" for the ten splits that come with the set (48/32/20 from geom-gcn; the sets that only
-            heterophilous-graphs has, the embedded and the registered ones have their own), "stratified" for ten random
-            ones of ours, or `Masks` over the nodes as stored. A node without label is in no split. Splits "stratified"
-            are drawn after the variant has cut the graph; they cover all nodes, so "covered" keeps the whole graph.
-        variant: What is done to the stored graph; see `Variant`.
+        split: "geom-gcn" for the ten splits of the set (48/32/20 from geom-gcn; sets of heterophilous-graphs, embedded
+            and registered sets have their own), "stratified" for ten random splits, or `Masks` over the stored nodes.
+            Nodes without label are in no split. "stratified" splits are drawn after the variant has restricted the
+            graph; they cover all nodes, so "covered" keeps the whole graph.
+        variant: The preparation of the stored graph; see `Variant`.
         offline: Whether a missing file is an error instead of a download.
-        progress: Whether a bar is drawn while files come; None draws one on a terminal only.
+        progress: Whether to show a progress bar of downloads; None shows one only on a terminal.
 
     Returns:
-        The data set, with a record of its files, choices and oddities in `meta`.
+        The data set, with a record of its files, choices and irregularities in `meta`.
 
     Raises:
-        UnknownName: For a name or a kind of splits that is not known.
-        FileError: For a file that cannot be had, or is not the file it should be (`DownloadError`).
-        MissingDependency: Where the library that holds or fetches the set is not installed.
+        UnknownName: For an unknown name or kind of splits.
+        FileError: For a file that is unavailable or has wrong content (`DownloadError`).
+        MissingDependency: Without the library that contains or downloads the set.
 
-    >>> data = load_dataset("karate")
+    >>> import gread
+    >>> data = gread.load_dataset("karate")
     >>> data.num_nodes, data.meta.variant[-1]
     (34, ('component', 'covered'))
     """
@@ -115,7 +116,7 @@ def load_dataset(
 
 
 def _divided(data: NodeData, split: str | Masks, variant: Variant) -> NodeData:
-    """What was loaded, prepared, with the splits that were asked for."""
+    """The prepared data with the requested splits."""
     if isinstance(split, Masks):
         data = replace(data, masks=split, meta=replace(data.meta, split="given"))
     elif split == STRATIFIED:
@@ -124,7 +125,7 @@ def _divided(data: NodeData, split: str | Masks, variant: Variant) -> NodeData:
 
 
 def _loaded(source: Dataset, data: NodeData) -> NodeData:
-    """What a loader gave, under the name of its record."""
+    """The result of a loader, under the name of its record."""
     if not isinstance(data, NodeData):
         raise InvalidArgument(f"expected NodeData from the loader of {source.name}, got {type(data).__name__}")
     meta = data.meta
@@ -139,7 +140,7 @@ def _loaded(source: Dataset, data: NodeData) -> NodeData:
 def _read(
     source: Dataset, root: str | Path | None, offline: bool, progress: bool | None, *, with_splits: bool
 ) -> NodeData:
-    """The set as stored: directions, loops and raw features, repeated edges once."""
+    """The set as stored, with directions, loops and raw features, but without repeated edges."""
     wanted = source.all_files if with_splits else source.files
     local = fetch_files(source, wanted, root=root, offline=offline, progress=progress)
     count = len(source.files)
@@ -177,22 +178,22 @@ def _file_notes(source: Dataset, local: Sequence[LocalFile]) -> list[str]:
         notes += [f"{file.file.key} is byte for byte the file {key}." for key in same]
         if file.file.sha256 is None:
             notes.append(
-                f"{file.file.key} is trusted on first use: no hash of it was published, its counts are those of "
-                f"the {source.counts}, and its sha256 was kept when it came."
+                f"{file.file.key} is trusted on first use: no hash was published, its counts match the "
+                f"{source.counts}, and its sha256 was recorded at the first download."
             )
     if source.reader == "npz":
-        notes.append("The file holds every edge once; its direction there has no meaning.")
+        notes.append("The file contains every edge once; its direction has no meaning.")
     return notes
 
 
 def _split_notes(source: Dataset, stored: Masks, y: np.ndarray, graph: Graph) -> list[str]:
-    """What the splits really are: their shares, unlabelled nodes in them, and what they leave out."""
+    """Notes on the splits: their actual shares, unlabelled nodes in them, and uncovered nodes."""
     notes = []
     parts = [getattr(stored, part) for part in PARTS]
     shares = np.sum(parts, axis=(1, 2)) / stored.covered.sum()
     if source.split_files:
         notes.append(
-            f"The files of the splits say 0.6 and 0.2 in their names; they hold {_percent(shares)} of their nodes."
+            f"The names of the split files say 0.6 and 0.2; the splits have {_percent(shares)} of their nodes."
         )
     unknown = y < 0
     if unknown.any():
@@ -200,7 +201,7 @@ def _split_notes(source: Dataset, stored: Masks, y: np.ndarray, graph: Graph) ->
         held = ", ".join(f"{c.min()} to {c.max()} {word}" for c, word in zip(counts, PARTS.values(), strict=True))
         notes.append(
             f"{np.count_nonzero(unknown)} of {y.size} nodes have neither label nor features and are in no split here; "
-            f"in the files of the splits they are among the nodes ({held}), and most papers take them for class 0."
+            f"the split files contain them ({held}), and most papers treat them as class 0."
         )
     component = graph.components()
     inside = component == np.bincount(component).argmax()

@@ -1,4 +1,4 @@
-"""`Meta`: where a data set comes from and what was done to it."""
+"""`Meta`: the origin and preparation of a data set."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ from dataclasses import dataclass
 
 from rdgraph.errors import UnknownName
 
-#: What may be measured on the nodes of a mask: the share of hits, or the area under the ROC curve of two classes.
+#: The metrics on the nodes of a mask: accuracy, or the area under the ROC curve of two classes.
 ACCURACY, ROC_AUC = "accuracy", "roc_auc"
 METRIC_TITLES = {ACCURACY: "accuracy", ROC_AUC: "ROC-AUC"}
 
 
 @dataclass(frozen=True)
 class Meta:
-    """Where a data set comes from and what was done to it.
+    """The origin and preparation of a data set.
 
     `sources` are pairs (file or work, its sha256 or reference), `variant` pairs (step, choice), `classes` the names of
-    the labels 0, 1, ..., empty where unknown, `notes` sentences on what a user ought to know, `cautions` those that
-    `NodeData.warnings` repeats. `metric` is what networks are chosen and reported by on this set: accuracy, or roc_auc
-    where its authors use that.
+    the labels 0, 1, ..., empty if unknown, `notes` sentences for the user, `cautions` those that `NodeData.warnings`
+    repeats. `metric` is used to select and report networks on this set: accuracy, or roc_auc if its authors use that.
 
     >>> Meta("mine", metric="roc_auc").metric_title
     'ROC-AUC'
@@ -40,5 +39,5 @@ class Meta:
 
     @property
     def metric_title(self) -> str:
-        """The metric as reports write it."""
+        """The name of the metric in reports."""
         return METRIC_TITLES[self.metric]

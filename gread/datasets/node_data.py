@@ -1,4 +1,4 @@
-"""`NodeData`: a graph, features, labels and splits, checked once, with a record of how they came about."""
+"""`NodeData`: a graph, features, labels and splits, checked once, with a record of their origin."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ __all__ = ["Masks", "Meta", "NodeData"]
 class NodeData:
     """Features x (n, f), labels y (n,) and the splits of one graph, checked once.
 
-    What is legal but worth knowing is told by `warnings`. See `from_files`, `from_networkx`, `from_pyg`, `from_scipy`
-    for your own graph.
+    `warnings` reports what is valid but may cause problems. For your own graph see `from_files`, `from_networkx`,
+    `from_pyg`, `from_scipy`.
 
     Args:
         graph: The graph of n nodes.
-        x: Features (n, f), numpy or scipy sparse, finite; held as float32, read-only.
-        y: Labels (n,), whole numbers from 0, or -1 for unknown; held as int64, read-only.
-        masks: The splits; every node of one has a label.
-        meta: Where the data come from and what was done to them.
+        x: Features (n, f), numpy or scipy sparse, finite; stored as float32, read-only.
+        y: Labels (n,), whole numbers from 0, or -1 for unknown; stored as int64, read-only.
+        masks: The splits; every node in one has a label.
+        meta: The origin and preparation of the data.
         preparation: How the columns of a file became the features, see `from_files`.
 
     Raises:
-        InvalidArgument: For shapes, features, labels or masks that do not fit.
+        InvalidArgument: For shapes, features, labels or masks that do not match.
 
-    >>> from gread.datasets.embedded import karate
-    >>> karate()
+    >>> import gread
+    >>> gread.karate()
     NodeData('karate', num_nodes=34, num_edges=156, num_features=34, num_classes=2, num_splits=10)
     """
 
@@ -108,40 +108,39 @@ class NodeData:
         duplicates: str = "once",
         masks: Masks | None = None,
     ) -> NodeData:
-        """A file of edges and one of nodes, or one GraphML or GEXF file with both.
+        """Read a file of edges and one of nodes, or one GraphML or GEXF file with both.
 
-        The edges are `source,target[,weight]` as csv, tsv, or with white space (txt, edges, edgelist), the nodes
-        `id,label[,split or split_0, split_1, ...],feature,...` as csv or tsv, all of them also as .gz. Ids are texts.
-        `label` names the column of the classes, an empty cell is an unknown label, None reads none; `features` names
-        the feature columns, by default every other column. The words of a split column are train, val, test or nothing;
-        `masks` replaces them. An error names the file, the line and the column.
+        The edges are `source,target[,weight]` as csv, tsv, or separated by white space (txt, edges, edgelist), the
+        nodes `id,label[,split or split_0, split_1, ...],feature,...` as csv or tsv, all also as .gz. Ids are text.
+        `label` names the class column, in which an empty cell is an unknown label; None reads no labels. `features`
+        names the feature columns, by default all others. A split column contains train, val, test or nothing; `masks`
+        replaces it. An error names the file, the line and the column.
 
-        Edges go both ways unless the file says that they are directed, as GraphML and GEXF can, or `directed` does;
-        then they go source -> target. `weight` names the column of the weights, used where there is one; None counts
-        edges. An edge that is repeated, also the other way round where edges go both ways, must repeat its weight;
-        `duplicates` "sum", "mean", "max" or "first" makes one weight of several, "error" refuses.
+        Edges are undirected unless the file declares them directed, as GraphML and GEXF can, or `directed` is True;
+        then they go source -> target. `weight` names the weight column, used if it exists; None ignores weights. A
+        repeated edge, in either direction if undirected, must have the same weight; `duplicates` "sum", "mean", "max"
+        or "first" combines several weights, "error" refuses them.
 
         A column without any number, or one of `categories`, becomes one feature per word. A missing value is an error,
-        or with missing="mean" the mean of its column, and for words no category. `standardise` makes mean 0 and
-        deviation 1 of every column of numbers, over all nodes. What was fitted is the `preparation` of the data, and
-        given to another call it is applied to other files as it is; categories that it does not know are warned about.
+        or with missing="mean" the mean of its column, and for words no category. `standardise` scales every numeric
+        column to mean 0 and standard deviation 1 over all nodes. The fit is the `preparation` of the data; passed to
+        another call it is applied to other files unchanged, with a warning about unknown categories.
 
-        Large graphs come as arrays instead, npy, npz or parquet, whose ends of edges are rows of the nodes; see
-        `gread.datasets.array_files`. Features of an npy file stay on the disk.
+        Large graphs are read from arrays, npy, npz or parquet, whose edges refer to the rows of the nodes; see
+        `gread.datasets.array_files`. Features of an npy file stay on disk.
         """
-        own = FeatureChoices(None if features is None else tuple(features), tuple(categories), missing, standardise)
-        choices = own if preparation is None else preparation.choices
-        how = interchange.Reading(label, choices, preparation, weight, directed, duplicates, masks)
+        names = None if features is None else tuple(features)
+        how = _reading(names, label, categories, missing, standardise, preparation, weight, directed, duplicates, masks)
         edge_file = Path(edges)
         if nodes is None:
             if not is_graph_file(edge_file):
-                raise InvalidArgument(f"expected a file of nodes beside {edge_file.name}; pass nodes=FILE")
-            pieces, made = node_tables.read_graph_file(edge_file, how)
+                raise InvalidArgument(f"expected a file of nodes for {edge_file.name}; pass nodes=FILE")
+            pieces, fitted = node_tables.read_graph_file(edge_file, how)
         else:
             is_array = array_files.is_array_file(edges) or array_files.is_array_file(nodes)
             read = array_files.read_array_files if is_array else node_tables.read_files
-            pieces, made = read(edge_file, Path(nodes), id, how)
-        return cls(**pieces, preparation=made)._cautioned()
+            pieces, fitted = read(edge_file, Path(nodes), id, how)
+        return cls(**pieces, preparation=fitted)._with_warnings()
 
     @classmethod
     def from_networkx(
@@ -159,52 +158,52 @@ class NodeData:
         duplicates: str = "once",
         masks: Masks | None = None,
     ) -> NodeData:
-        """A networkx graph whose nodes carry attributes: features, the class `label`, and maybe splits.
+        """Read a networkx graph with node attributes: features, the class `label`, and optional splits.
 
         `features` names the attributes that are features, by default all others: numbers, words (one feature each),
-        and vectors (one feature an entry, called name[0], name[1], ...). `meta.notes` says which attributes were not
-        used. Without any every node carries its own unit vector. A node without the label's attribute, or with None,
-        is unknown. Edges of a DiGraph go one way unless `directed` is False. All other arguments are those of
-        `from_files`. Nodes keep the graph's own order, see `Graph.from_networkx`.
+        and vectors (one feature per entry, called name[0], name[1], ...). `meta.notes` lists unused attributes. Without
+        features every node gets its unit vector. A node without the label attribute, or with None, is unlabelled. Edges
+        of a DiGraph are directed unless `directed` is False. All other arguments are those of `from_files`. Nodes keep
+        the order of the graph, see `Graph.from_networkx`.
 
-        >>> import networkx as nx
+        >>> import networkx as nx, gread
         >>> g = nx.Graph([("a", "b")])
         >>> nx.set_node_attributes(g, {"a": {"label": 0, "staff": 3, "country": "it"}, "b": {"label": 1, "staff": 5}})
-        >>> NodeData.from_networkx(g, missing="mean").preparation.feature_names
+        >>> gread.NodeData.from_networkx(g, missing="mean").preparation.feature_names
         ('staff', 'country=it')
         """
         names = (features,) if isinstance(features, str) else None if features is None else tuple(features)
-        own = FeatureChoices(names, tuple(categories), missing, standardise)
-        choices = own if preparation is None else preparation.choices
-        how = interchange.Reading(label, choices, preparation, weight, directed, duplicates, masks)
-        pieces, made = interchange.attribute_pieces(graph, how)
-        return cls(**pieces, preparation=made)._cautioned()
+        how = _reading(names, label, categories, missing, standardise, preparation, weight, directed, duplicates, masks)
+        pieces, fitted = interchange.attribute_pieces(graph, how)
+        return cls(**pieces, preparation=fitted)._with_warnings()
 
     @classmethod
     def from_pyg(cls, data: Any, *, masks: Masks | None = None, directed: bool | None = None) -> NodeData:
-        """A PyTorch Geometric `Data`: edge_index, x, y, and train_mask, val_mask, test_mask of shape (n,) or (n, k).
+        """Read a PyTorch Geometric `Data`: edge_index, x, y, and train_mask, val_mask, test_mask, (n,) or (n, k).
 
-        Edges are as edge_index has them; with directed=False each goes both ways, with the larger of two weights.
+        Edges are directed as in edge_index; directed=False makes them undirected, with the larger of two weights.
         """
         return cls(**interchange.pyg_pieces(data, masks=masks, directed=directed))
 
     @classmethod
     def from_scipy(cls, adjacency: Any, x: Any, y: Any, *, masks: Masks | None = None) -> NodeData:
-        """A scipy sparse adjacency (n, n), entry [i, j] the edge j -> i, features (n, f) or None, labels (n,) or None.
+        """Read a scipy sparse adjacency (n, n), entry [i, j] the edge j -> i, features (n, f) and labels (n,), or None.
 
-        >>> data = NodeData.from_scipy(csr_array([[0, 1], [1, 0]]), [[0.5], [1.5]], [0, 1])
+        >>> from scipy.sparse import csr_array
+        >>> import gread
+        >>> data = gread.NodeData.from_scipy(csr_array([[0, 1], [1, 0]]), [[0.5], [1.5]], [0, 1])
         >>> data.graph.is_undirected, data.x.tolist(), data.num_splits
         (True, [[0.5], [1.5]], 0)
         """
         return cls(**interchange.scipy_pieces(adjacency, x, y, masks=masks))
 
-    def _cautioned(self) -> NodeData:
-        """The same, after Python's warnings about what the reading met."""
+    def _with_warnings(self) -> NodeData:
+        """The same, after issuing the warnings of its reading."""
         for text in self.meta.cautions:
             warnings.warn(text, stacklevel=3)
         return self
 
-    # ------------------------------------------------------------------ what it is
+    # ------------------------------------------------------------------ properties
     @property
     def num_nodes(self) -> int:
         return self.graph.num_nodes
@@ -215,7 +214,7 @@ class NodeData:
 
     @property
     def num_classes(self) -> int:
-        """Classes named in `meta.classes`, else the largest label + 1."""
+        """The number of classes in `meta.classes`, else the largest label + 1."""
         return len(self.meta.classes) or int(self.y.max()) + 1
 
     @property
@@ -227,14 +226,16 @@ class NodeData:
         return bool(issparse(self.x))
 
     def warnings(self) -> tuple[str, ...]:
-        """What is legal but may spoil an experiment, a sentence each; empty where nothing is found.
+        """Warnings about what is valid but may spoil an experiment, a sentence each.
 
-        >>> NodeData.from_scipy(csr_array([[0, 1], [0, 0]]), [[0.0], [1.5]], [0, 1]).warnings()[0]
+        >>> from scipy.sparse import csr_array
+        >>> import gread
+        >>> gread.NodeData.from_scipy(csr_array([[0, 1], [0, 0]]), [[0.0], [1.5]], [0, 1]).warnings()[0]
         'The graph is directed: 1 of 1 edges has no reverse of the same weight.'
         """
         counts = np.bincount(self.y[self.y >= 0], minlength=self.num_classes)
         zero = np.count_nonzero(abs(self.x).sum(axis=1) == 0)
-        found: list[tuple[Any, str]] = [
+        findings: list[tuple[Any, str]] = [
             *((True, text) for text in self.meta.cautions),
             (not self.graph.is_undirected, self._direction()),
             (self.graph.has_self_loops, "The graph has self-loops."),
@@ -248,37 +249,37 @@ class NodeData:
             seen = np.bincount(self.y[train], minlength=self.num_classes)
             absent = np.flatnonzero((seen == 0) & (counts > 0))
             names = ", ".join(self.class_title(int(k)) for k in absent)
-            found.append((absent.size, f"Split {split} trains without class {names}."))
-        return tuple(text for holds, text in found if holds)
+            findings.append((absent.size, f"Split {split} trains without class {names}."))
+        return tuple(text for holds, text in findings if holds)
 
     def unscaled(self) -> str:
-        """The warning about feature columns of very different scales; "" where there is none."""
-        made = self.preparation
-        remedy = "standardised()" if made is None else "standardise=True"
-        return unscaled_columns(self.x, remedy, None if made is None else made.feature_names)
+        """The warning about feature columns of very different scales; "" if there is none."""
+        fitted = self.preparation
+        remedy = "standardised()" if fitted is None else "standardise=True"
+        return unscaled_columns(self.x, remedy, None if fitted is None else fitted.feature_names)
 
     def _direction(self) -> str:
-        """How many edges go one way alone."""
+        """The warning about edges without a reverse."""
         adjacency = self.graph.adjacency
-        alone = int((adjacency != adjacency.T).multiply(adjacency != 0).sum())
-        verb = "has" if alone == 1 else "have"
-        return f"The graph is directed: {alone} of {self.graph.num_edges} edges {verb} no reverse of the same weight."
+        count = int((adjacency != adjacency.T).multiply(adjacency != 0).sum())
+        verb = "has" if count == 1 else "have"
+        return f"The graph is directed: {count} of {self.graph.num_edges} edges {verb} no reverse of the same weight."
 
     def class_title(self, number: int) -> str:
-        """The number of a class, with its name where it has one."""
+        """The number of a class, with its name if it has one."""
         return f"{number} ({self.meta.classes[number]})" if self.meta.classes else str(number)
 
-    # ------------------------------------------------------------------ less of it, other splits
+    # ------------------------------------------------------------------ derived data sets
     def standardised(self) -> NodeData:
-        """The same nodes with features of mean 0 and deviation 1 over all of them, as dense numbers."""
+        """The same nodes with features scaled to mean 0 and standard deviation 1 over all nodes, as dense numbers."""
         x = np.asarray(self.x.toarray() if self.is_sparse else self.x)  # type: ignore[union-attr]
         columns = FeatureColumns.of_array(x)
-        made = Preparation.fit(columns, FeatureChoices(standardise=True))
-        notes = (*self.meta.notes, *made.sentences())
-        return replace(self, x=made.apply(columns), meta=replace(self.meta, notes=notes), preparation=made)
+        fitted = Preparation.fit(columns, FeatureChoices(standardise=True))
+        notes = (*self.meta.notes, *fitted.sentences())
+        return replace(self, x=fitted.apply(columns), meta=replace(self.meta, notes=notes), preparation=fitted)
 
     def split(self, which: int) -> NodeData:
-        """The same nodes with one of the splits."""
+        """The same nodes with only one of the splits."""
         if not self.num_splits:
             raise InvalidArgument(f"{self.meta.name} has no splits; draw some with stratified()")
         if not 0 <= which < self.num_splits:
@@ -295,29 +296,39 @@ class NodeData:
         return replace(self, masks=masks, meta=replace(self.meta, split=words))
 
     def subset(self, nodes: Any) -> NodeData:
-        """Some of the nodes, by numbers or a mask, and the edges among them."""
+        """Some of the nodes, by numbers or a mask, with the edges between them."""
         chosen = read_nodes(nodes, self.num_nodes)
         graph, masks = self.graph.subgraph(chosen), self.masks.take(chosen)
         return replace(self, graph=graph, x=self.x[chosen], y=self.y[chosen], masks=masks)
 
     def component(self) -> NodeData:
-        """The largest connected component; a note says what was cut off."""
-        kept = self.graph.largest_component()[1]
-        if kept.size == self.num_nodes:
+        """The largest connected component, with a note on its size."""
+        nodes = self.graph.largest_component()[1]
+        if nodes.size == self.num_nodes:
             return self
-        note = f"Cut to the largest connected component: {kept.size} of {self.num_nodes} nodes."
-        return replace(self.subset(kept), meta=replace(self.meta, notes=(*self.meta.notes, note)))
+        note = f"Cut to the largest connected component: {nodes.size} of {self.num_nodes} nodes."
+        return replace(self.subset(nodes), meta=replace(self.meta, notes=(*self.meta.notes, note)))
 
 
 # ---------------------------------------------------------------------- given data
-# What callers give as data sets and splits, read; anything else is refused with what was expected.
+# Data sets and splits given by callers, checked.
+
+
+def _reading(
+    features: tuple[str, ...] | None, label: str | None, categories: Sequence[str], missing: str, standardise: bool,
+    preparation: Preparation | None, weight: str | None, directed: bool | None, duplicates: str, masks: Masks | None,
+) -> interchange.Reading:  # fmt: skip
+    """How to read nodes and edges; a preparation replaces the choices of features."""
+    choices = FeatureChoices(features, tuple(categories), missing, standardise)
+    choices = choices if preparation is None else preparation.choices
+    return interchange.Reading(label, choices, preparation, weight, directed, duplicates, masks)
 
 
 def read_data(data: Any) -> NodeData:
-    """One data set."""
+    """A data set, checked."""
     if not isinstance(data, NodeData):
         raise InvalidArgument(
-            f"expected a data set, gread.NodeData, got {type(data).__name__}; load_dataset gives one by its name"
+            f"expected a data set, gread.NodeData, got {type(data).__name__}; load_dataset loads one by name"
         )
     return data
 
@@ -329,7 +340,7 @@ def read_data_sets(data: Any) -> list[NodeData]:
 
 
 def read_splits(splits: Any, data: NodeData) -> tuple[int, ...]:
-    """Numbers of splits, each once; None is all of them.
+    """Numbers of splits without duplicates; None for all splits.
 
     >>> from gread.datasets.embedded import karate
     >>> read_splits([2, 0, 2], karate())

@@ -1,4 +1,4 @@
-"""The pieces of a data set from two files of text; an error names file, column, and line as an editor counts it."""
+"""Data sets from two text files; errors name the file, the column, and the line as in an editor."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from rdgraph.graphs.graph_files import (
 
 
 def read_files(edge_file: Path, node_file: Path, id_column: str, how: Reading) -> tuple[Pieces, Preparation]:
-    """Edges and nodes of two files; see `NodeData.from_files`."""
+    """Read edges and nodes from two files; see `NodeData.from_files`."""
     if is_graph_file(node_file):
         raise FileError(f"{node_file} holds a graph with its nodes; pass it as edges= alone")
     table = _read_nodes(node_file, id_column, how.label, how.choices)
     try:
-        made = how.preparation or Preparation.fit(table.features, how.choices)
-        x = made.apply(table.features)
+        preparation = how.preparation or Preparation.fit(table.features, how.choices)
+        x = preparation.apply(table.features)
     except InvalidArgument as problem:
         raise FileError(f"{node_file}: {problem}") from None
     rows = read_edge_rows(edge_file, how.weight)
@@ -48,26 +48,26 @@ def read_files(edge_file: Path, node_file: Path, id_column: str, how: Reading) -
         variant=(("undirected", str(not directed).lower()),),
         split=f"columns of {node_file.name}" if how.masks is None and given is not None else "",
         classes=classes,
-        notes=(*_unused(edge_file, rows.unused), *table.notes, *made.sentences()),
-        cautions=made.unseen(table.features),
+        notes=(*_unused(edge_file, rows.unused), *table.notes, *preparation.sentences()),
+        cautions=preparation.unseen(table.features),
     )
-    return assemble(graph, x, labels, given, meta), made
+    return assemble(graph, x, labels, given, meta), preparation
 
 
 def read_graph_file(path: Path, how: Reading) -> tuple[Pieces, Preparation]:
-    """A GraphML or GEXF file, whose nodes carry attributes; see `NodeData.from_files`."""
+    """Read a GraphML or GEXF file with node attributes; see `NodeData.from_files`."""
     try:
-        pieces, made = attribute_pieces(read_networkx(path), how)
+        pieces, preparation = attribute_pieces(read_networkx(path), how)
     except FileError:
         raise
     except InvalidArgument as problem:
         raise FileError(f"{path}: {problem}") from None
     meta = replace(pieces["meta"], name=path.name.partition(".")[0], sources=((path.name, _digest(path)),))
-    return pieces | {"meta": meta}, made
+    return pieces | {"meta": meta}, preparation
 
 
 def has_label(path: Path, name: str) -> bool:
-    """Whether nodes of a file of text or of a graph have a column or an attribute of that name."""
+    """Whether the nodes of a text or graph file have a column or an attribute of that name."""
     if is_graph_file(path):
         return any(name in values for _, values in read_networkx(path).nodes(data=True))
     _, header = next(text_rows(path), (1, []))
@@ -101,7 +101,7 @@ def _read_nodes(path: Path, ids: str, label: str | None, choices: FeatureChoices
         name = cells[columns[ids]]
         if not name or name in names:
             got = f"{name!r} again, first in line {lines[names[name]]}" if name else "an empty cell"
-            raise Place.line(path, line, ids).error("an id of its own for every node", got, "name every node once")
+            raise Place.line(path, line, ids).error("a unique id for every node", got, "list every node once")
         names[name] = len(lines)
         lines.append(line)
         labels.append(None if label is None else cells[columns[label]])
@@ -122,8 +122,8 @@ def _graph(path: Path, rows: EdgeRows, names: list[str], how: Reading) -> tuple[
     for k, ends in enumerate(rows.ends):
         for end, name in enumerate(ends):
             if name not in number:
-                place = Place.line(path, rows.lines[k], ("source", "target")[end])
-                raise place.error(
+                position = Place.line(path, rows.lines[k], ("source", "target")[end])
+                raise position.error(
                     "the id of a node", repr(name), "add the node to the other file or leave the edge out"
                 )
             pairs[k, end] = number[name]
@@ -135,14 +135,14 @@ def _graph(path: Path, rows: EdgeRows, names: list[str], how: Reading) -> tuple[
         plain = Graph.from_keys(keys, rows.weights, duplicates=how.duplicates)
     except InvalidArgument as problem:
         raise FileError(f"{path}: {problem}") from None
-    own = None if names == [str(k) for k in range(len(names))] else tuple(names)
-    return Graph(plain.edge_index, plain.weight, len(names), own), directed
+    ids = None if names == [str(k) for k in range(len(names))] else tuple(names)
+    return Graph(plain.edge_index, plain.weight, len(names), ids), directed
 
 
 def _check_weights(
     path: Path, pairs: np.ndarray, weights: np.ndarray, lines: Sequence[int], nodes: int, directed: bool
 ) -> None:
-    """Refuse an edge that is repeated with another weight, and name both lines."""
+    """Refuse a repeated edge with another weight, naming both lines."""
     low, high = pairs if directed else (pairs.min(axis=0), pairs.max(axis=0))
     _, first, edge = np.unique(low * nodes + high, return_index=True, return_inverse=True)
     differs = weights != weights[first][edge]

@@ -1,4 +1,4 @@
-"""The npz files of heterophilous-graphs, read without pickles: everything of a data set in one archive."""
+"""The npz files of heterophilous-graphs, read without pickles: a whole data set in one archive."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from gread.datasets.splits import Masks
 from rdgraph.errors import FileError
 
 KEYS = ("node_features", "node_labels", "edges", "train_masks", "val_masks", "test_masks")
-#: Most splits that a published file may hold.
+#: The most splits in a published file.
 MAX_SPLITS = 100
 
 
 def read_npz(paths: Sequence[Path]) -> RawData:
-    """Edges in the direction in which they are stored (each pair once), features, classes, the ten splits."""
+    """Read edges as stored (each pair once), features, classes and the ten splits."""
     (path,) = paths
     features, labels, edges, *masks = read_arrays(path, KEYS).values()
     train, val, test = (mask.astype(bool) for mask in masks)
@@ -35,11 +35,11 @@ def read_npz(paths: Sequence[Path]) -> RawData:
 
 
 def read_arrays(path: Path, keys: Sequence[str]) -> dict[str, np.ndarray]:
-    """The named arrays of an npz file; Python objects in it are refused, and so is a damaged file."""
+    """The named arrays of an npz file; Python objects and damaged files are refused."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             missing = [key for key in keys if key not in archive.files]
-            found = {} if missing else {key: archive[key] for key in keys}
+            arrays = {} if missing else {key: archive[key] for key in keys}
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError, MemoryError) as reason:
         raise FileError(
             f"expected an npz file of plain arrays in {path.name}, got one that cannot be read ({reason}); "
@@ -47,15 +47,15 @@ def read_arrays(path: Path, keys: Sequence[str]) -> dict[str, np.ndarray]:
         ) from None
     if missing:
         raise FileError(f"expected the arrays {', '.join(keys)} in {path.name}, got none named {missing[0]}")
-    return found
+    return arrays
 
 
 def read_shapes(path: Path, keys: Sequence[str]) -> dict[str, tuple[int, ...]]:
     """The shapes of the named arrays from their headers, without reading the arrays.
 
-    Arrays of other things than numbers are refused, and so is one whose size in the archive is not that of its shape.
+    Arrays that are not numeric, or whose size in the archive does not match their shape, are refused.
     """
-    found = {}
+    shapes = {}
     try:
         with zipfile.ZipFile(path) as archive:
             for key in keys:
@@ -64,13 +64,13 @@ def read_shapes(path: Path, keys: Sequence[str]) -> dict[str, tuple[int, ...]]:
                     size = math.prod(shape) * dtype.itemsize + member.tell()
                 if dtype.kind not in "biuf" or size != archive.getinfo(f"{key}.npy").file_size:
                     raise ValueError(f"{key} is no array of numbers of its declared size")
-                found[key] = shape
+                shapes[key] = shape
     except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as reason:
         raise FileError(
             f"expected an npz file of the arrays {', '.join(keys)} in {path.name}, got one that cannot be read "
             f"({reason}); fetch the file again"
         ) from None
-    return found
+    return shapes
 
 
 def _read_header(member: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
@@ -83,9 +83,9 @@ def _read_header(member: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
 
 
 def check_npz(path: Path, entry: Dataset) -> None:
-    """Refuse a file that does not hold the published numbers of nodes, edges, features and classes.
+    """Refuse a file without the published numbers of nodes, edges, features and classes.
 
-    The headers are looked at first: what they declare is as large as the published data, so nothing larger is read.
+    The headers are checked first, so that no array larger than the published data is read.
     """
     assert entry.nodes is not None  # files without a hash are those of published sets, whose counts are known
     _check_shapes(read_shapes(path, KEYS), path, entry)

@@ -1,7 +1,7 @@
-"""The node property sets of the Open Graph Benchmark (Hu et al., NeurIPS 2020), by the package ogb, from its files.
+"""The node property sets of the Open Graph Benchmark (Hu et al., NeurIPS 2020), read with the package ogb.
 
-ogb knows the sets and reads its raw files; what it keeps of them itself is a pickle, which is neither read nor written
-here: arrays are kept beside it in an npz file. Nothing is downloaded, since ogb asks at the keyboard before it does.
+ogb describes the sets and reads its raw files; its cache is a pickle, which is neither read nor written here: arrays
+are cached in an npz file in the same folder. Nothing is downloaded, since ogb asks for confirmation on the keyboard.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from rdgraph import Graph
 from rdgraph.errors import FileError, InvalidArgument, MissingDependency, NotApplicable, UnknownName
 
 PREFIX = "ogbn_"
-#: The file in the folder processed that holds the arrays of a set.
-KEPT = "rdgraph.npz"
+#: The file of cached arrays in the folder processed.
+CACHE = "rdgraph.npz"
 ARRAYS = ("edges", "x", "y")
 PARTS = {"train": "train", "val": "valid", "test": "test"}
 
 
 def is_ogb(name: str) -> bool:
-    """Whether a name is one of ogb's.
+    """Whether a name is one of an ogb set.
 
     >>> is_ogb("ogbn-arxiv"), is_ogb("cora")
     (True, False)
@@ -46,37 +46,37 @@ def is_ogb(name: str) -> bool:
 
 
 def load_ogb(name: str, *, root: str | Path | None = None) -> NodeData:
-    """A node property set of ogb as stored, with its one split: directions, and every edge both ways where ogb says so.
+    """Load a node property set of ogb with its split, directed as stored or undirected where ogb says so.
 
     Args:
         name: ogbn-arxiv, ogbn-products or ogbn-papers100M.
-        root: The folder that ogb was given, which holds ogbn_arxiv and so on; by default $RDGRAPH_DATA and the cache.
+        root: The root folder of ogb, which contains ogbn_arxiv and so on; by default $RDGRAPH_DATA and the cache.
 
     Returns:
         The data; nodes without label are in no split.
 
     Raises:
         MissingDependency: Without ogb.
-        UnknownName: For a name that ogb does not know.
+        UnknownName: For a name unknown to ogb.
         NotApplicable: For ogbn-proteins, which has many labels per node, and ogbn-mag, which has many kinds of nodes.
-        FileError: Where the files are not there, or are not what they should be.
+        FileError: For missing or wrong files.
     """
     key = _plain(name).replace("_", "-")
     facts = _facts(key)
     if facts["is hetero"] == "True" or int(facts["num tasks"]) != 1:
         what = "kinds of nodes" if facts["is hetero"] == "True" else "labels per node"
         raise NotApplicable(f"expected one kind of nodes with one label each, got {key}, which has many {what}")
-    place = _place(key, root)
-    edges, x, y = _arrays(place, facts)
+    base = _folder(key, root)
+    edges, x, y = _arrays(base, facts)
     try:
         graph = Graph.from_edges(edges, len(y), duplicates="once")
     except InvalidArgument as problem:
-        raise FileError(f"{place / 'raw'}: {problem}") from None
+        raise FileError(f"{base / 'raw'}: {problem}") from None
     meta = Meta(
         key, title=f"{key} of the Open Graph Benchmark", split=f"{facts['split']} split of ogb",
         sources=((f"ogb {key} version {facts['version']}", "Hu et al., Open Graph Benchmark, NeurIPS 2020"),),
     )  # fmt: skip
-    masks = _masks(place / "split" / facts["split"], y)
+    masks = _masks(base / "split" / facts["split"], y)
     return NodeData(**assemble(graph, x if x.shape[1] else None, y, masks, meta))
 
 
@@ -85,65 +85,63 @@ def _plain(name: str) -> str:
 
 
 def _facts(name: str) -> Mapping[str, str]:
-    """What ogb knows of a set: its format, its split, whether edges are to be reversed too."""
+    """The description of a set in ogb: its format, its split, whether reversed edges are added."""
     try:
         import pandas as pd
 
-        # Looked up and not imported: the folder of these sets imports other libraries too.
-        found = find_spec("ogb")
+        # Located without import, since importing the package loads other libraries.
+        spec = find_spec("ogb")
     except (ImportError, ValueError):
-        found = None
-    if found is None or found.origin is None:
-        raise MissingDependency(f"expected the package ogb for {name}, got none; pip install 'rdgraph[ogb]'")
-    table = Path(found.origin).parent / "nodeproppred" / "master.csv"
+        spec = None
+    if spec is None or spec.origin is None:
+        raise MissingDependency(f"{name} needs the package ogb: pip install 'rdgraph[ogb]'")
+    table = Path(spec.origin).parent / "nodeproppred" / "master.csv"
     known = pd.read_csv(table, index_col=0, keep_default_na=False)
     if name not in known:
         raise UnknownName("set of ogb", name, tuple(known))
     return {str(k): str(v) for k, v in known[name].items()}
 
 
-def _place(name: str, root: str | Path | None) -> Path:
+def _folder(name: str, root: str | Path | None) -> Path:
     """The folder of a set, below the root, or its folder ogb."""
     copy = os.environ.get(VARIABLE)
     bases = [Path(root)] if root is not None else [*([Path(copy)] if copy else []), folder(None)]
     tried = [base / part / name.replace("-", "_") for base in bases for part in ("", "ogb")]
-    found = next((path for path in tried if (path / "raw").is_dir()), None)
-    if found is None:
+    existing = next((path for path in tried if (path / "raw").is_dir()), None)
+    if existing is None:
         raise FileError(
             f"expected the files of {name} in {tried[0]}, got none; fetch them once with ogb, which asks before it "
             f"downloads: NodePropPredDataset({name!r}, root={str(bases[0])!r})"
         )
-    return found
+    return existing
 
 
-def _arrays(place: Path, facts: Mapping[str, str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Edges (2, E), features (n, f), f = 0 for none, and labels (n,): kept from before, or read by ogb."""
-    kept = place / "processed" / KEPT
-    newest = max((path.stat().st_mtime for path in (place / "raw").iterdir()), default=0.0)
-    if kept.exists() and kept.stat().st_mtime >= newest:
-        with suppress(FileError):  # a torn copy is made again
-            edges, x, y = read_arrays(kept, ARRAYS).values()
+def _arrays(base: Path, facts: Mapping[str, str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Edges (2, E), features (n, f), f = 0 for none, and labels (n,), from the cache or read by ogb."""
+    cache = base / "processed" / CACHE
+    newest = max((path.stat().st_mtime for path in (base / "raw").iterdir()), default=0.0)
+    if cache.exists() and cache.stat().st_mtime >= newest:
+        with suppress(FileError):  # a damaged cache is written again
+            edges, x, y = read_arrays(cache, ARRAYS).values()
             return edges, x, y
-    graph, labels = _read_raw(place / "raw", facts)
+    graph, labels = _read_raw(base / "raw", facts)
     values = np.asarray(labels, dtype=np.float64).reshape(-1)
     y = np.where(np.isnan(values), -1, values).astype(np.int64)
     features = graph["node_feat"]
     x = np.zeros((len(y), 0), np.float32) if features is None else np.asarray(features, dtype=np.float32)
     edges = np.ascontiguousarray(graph["edge_index"], dtype=np.int64)
     if int(graph["num_nodes"]) != len(y) or len(x) != len(y):
-        raise FileError(
-            f"expected a label for each of {graph['num_nodes']} nodes in {place}, got {len(y)}; fetch again"
-        )
-    with suppress(OSError):  # a copy that is only read is read again the next time
-        kept.parent.mkdir(exist_ok=True)
-        draft = kept.with_suffix(".part.npz")
+        raise FileError(f"expected a label for each of {graph['num_nodes']} nodes in {base}, got {len(y)}; fetch again")
+    with suppress(OSError):  # without write access the raw files are read every time
+        cache.parent.mkdir(exist_ok=True)
+        draft = cache.with_suffix(".part.npz")
         np.savez(draft, edges=edges, x=x, y=y)
-        draft.replace(kept)
+        draft.replace(cache)
     return edges, x, y
 
 
 def _read_raw(raw: Path, facts: Mapping[str, str]) -> tuple[dict[str, Any], np.ndarray]:
-    """The one graph and the labels of the raw files, by ogb's readers, whose words are not shown."""
+    """The graph and the labels of the raw files, read by ogb with its output suppressed."""
     import pandas as pd
 
     reader = _reader()
@@ -160,9 +158,7 @@ def _read_raw(raw: Path, facts: Mapping[str, str]) -> tuple[dict[str, Any], np.n
 
 
 def _reader() -> Any:
-    """ogb's reader of raw files. Its import asks the network for newer versions by the package outdated, unless that is
-    not to be had, as here.
-    """
+    """ogb's reader of raw files, imported without the package outdated, which would check for newer versions online."""
     before = sys.modules.get("outdated")
     sys.modules["outdated"] = None  # type: ignore[assignment]
     try:
@@ -178,8 +174,8 @@ def _reader() -> Any:
 def _masks(split: Path, y: np.ndarray) -> Masks:
     import pandas as pd
 
-    found = np.zeros((3, 1, len(y)), dtype=bool)
-    for row, word in zip(found, PARTS.values(), strict=True):
+    masks = np.zeros((3, 1, len(y)), dtype=bool)
+    for row, word in zip(masks, PARTS.values(), strict=True):
         try:
             nodes = pd.read_csv(split / f"{word}.csv.gz", header=None).to_numpy(dtype=np.int64).reshape(-1)
             if nodes.size and nodes.min() < 0:
@@ -188,6 +184,6 @@ def _masks(split: Path, y: np.ndarray) -> Masks:
         except (OSError, ValueError, IndexError, EOFError, zlib.error) as problem:
             raise FileError(f"expected nodes in {split / word}.csv.gz, got {problem}; fetch them again") from None
     try:
-        return Masks(*(found & (y >= 0)))
+        return Masks(*(masks & (y >= 0)))
     except InvalidArgument as problem:
         raise FileError(f"{split}: {problem}") from None

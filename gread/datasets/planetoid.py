@@ -1,6 +1,6 @@
 """The files of planetoid: Cora, Citeseer, PubMed as pickled matrices and a dictionary of neighbours.
 
-allx, ally hold the nodes 0..m-1; row r of tx, ty is node test.index[r]. In Citeseer fifteen numbers between the
+allx, ally contain the nodes 0..m-1; row r of tx, ty is node test.index[r]. In Citeseer fifteen numbers between the
 smallest and the largest test node are missing from test.index: nodes with edges, but with neither features nor a class.
 They get a zero row and the label -1.
 """
@@ -25,14 +25,14 @@ from rdgraph.errors import FileError
 from rdgraph.graphs.matrix_formats import make_csr
 
 # ---------------------------------------------------------------------- pickles
-# Pickled arrays from outside, read without running anything that the file chooses.
+# Untrusted pickled arrays, read without executing anything from the file.
 #
 # The files of planetoid are pickles of numpy arrays, scipy csr matrices and a dictionary of lists, written by Python 2.
-# A pickle names the functions to call while it is read. Here a name reaches only the short list below, and what stands
-# behind the names of numpy and scipy are stand-ins that keep plain numbers: the real constructors never see the state
-# that the file brings. Every other name is refused before it is looked up.
+# A pickle names the functions to call while it is read. Here only the names in the short list below are allowed, and
+# those of numpy and scipy refer to substitutes that store plain numbers: the real constructors never receive the
+# content of the file. Every other name is refused before it is looked up.
 
-#: Kinds of numbers that an array may hold; above all not "O", Python objects.
+#: The allowed types of numbers in an array; in particular not "O", Python objects.
 NUMBERS = frozenset({"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"})
 
 
@@ -42,7 +42,7 @@ def read_pickle(path: Path) -> Any:
 
 
 def loads(content: bytes, name: str = "pickle") -> Any:
-    """Unpickle bytes in memory that hold only numpy and scipy arrays; `name` is for the error.
+    """Unpickle bytes that contain only numpy and scipy arrays; `name` is used in errors.
 
     >>> loads(pickle.dumps({0: [1, 2]}, protocol=2))
     {0: [1, 2]}
@@ -55,7 +55,7 @@ def loads(content: bytes, name: str = "pickle") -> Any:
         return _finished(_Unpickler(io.BytesIO(content), encoding="latin1").load())
     except _Refused as reason:
         raise FileError(f"expected numpy and scipy arrays in {name}, got {reason}; do not use it") from None
-    except Exception as reason:  # a damaged pickle fails in every way there is
+    except Exception as reason:  # a damaged pickle can raise anything
         raise FileError(
             f"expected a pickle of arrays in {name}, got one that cannot be read ({type(reason).__name__}: {reason}); "
             "fetch the file again"
@@ -63,11 +63,11 @@ def loads(content: bytes, name: str = "pickle") -> Any:
 
 
 class _Refused(Exception):
-    """Something that is not admitted; the text names it."""
+    """Refused content; the text names it."""
 
 
 class _Number:
-    """Stands for numpy.dtype: the kind of number and its byte order."""
+    """Substitute for numpy.dtype: the type of number and its byte order."""
 
     def __init__(self, code: str, *_: object) -> None:
         if code not in NUMBERS:
@@ -82,7 +82,7 @@ class _Number:
 
 
 class _Array:
-    """Stands for numpy.ndarray: shape, kind of number and the bytes themselves."""
+    """Substitute for numpy.ndarray: shape, type of number and the bytes."""
 
     value: np.ndarray
 
@@ -95,7 +95,7 @@ class _Array:
 
 
 class _Rows:
-    """Stands for scipy's csr_matrix: its three arrays and its shape."""
+    """Substitute for scipy's csr_matrix: its three arrays and its shape."""
 
     value: csr_array
 
@@ -108,13 +108,13 @@ class _Rows:
 
 
 def _empty_array(kind: type, *_: object) -> _Array:
-    """Stands for numpy's _reconstruct, which opens every pickled array."""
+    """Substitute for numpy's _reconstruct, which every pickled array calls first."""
     if kind is not _Array:
         raise _Refused("an array of another class than ndarray")
     return _Array()
 
 
-#: What the planetoid files name, under the names of the libraries of their time.
+#: The allowed names in the planetoid files, as in the libraries of their time.
 _ADMITTED: Mapping[tuple[str, str], Callable[..., Any]] = {
     ("numpy", "ndarray"): _Array,
     ("numpy", "dtype"): _Number,
@@ -136,21 +136,21 @@ class _Unpickler(pickle.Unpickler):
         raise _Refused(f"a persistent object {pid!r}")
 
 
-def _finished(found: Any) -> Any:
-    """The values behind the stand-ins; a dictionary must map whole numbers to lists of whole numbers."""
-    if isinstance(found, (_Array, _Rows)):
-        return found.value
-    if isinstance(found, dict) and all(
+def _finished(content: Any) -> Any:
+    """The values of the substitutes; a dictionary must map whole numbers to lists of whole numbers."""
+    if isinstance(content, (_Array, _Rows)):
+        return content.value
+    if isinstance(content, dict) and all(
         type(node) is int and type(others) is list and all(type(k) is int for k in others)
-        for node, others in found.items()
+        for node, others in content.items()
     ):
-        return dict(found)
-    raise _Refused(type(found).__name__.lstrip("_"))
+        return dict(content)
+    raise _Refused(type(content).__name__.lstrip("_"))
 
 
 # ---------------------------------------------------------------------- planetoid
 def read_planetoid(paths: Sequence[Path]) -> RawData:
-    """Edges from every node to the neighbours listed under it, tf-idf or binary words, classes; no masks."""
+    """Read edges from every node to its listed neighbours, tf-idf or binary words and classes; no masks."""
     parts = {path.name.split(".", 2)[2]: path for path in paths}
     allx, tx, ally, ty = (read_pickle(parts[key]) for key in ("allx", "tx", "ally", "ty"))
     test = np.array(parts["test.index"].read_text(encoding="ascii").split(), dtype=np.int64)
@@ -160,15 +160,15 @@ def read_planetoid(paths: Sequence[Path]) -> RawData:
             f"expected the test nodes to follow the {known} other nodes, each once, got {test.size} numbers from "
             f"{test.min()} for {tx.shape[0]} rows; fetch the files again"
         )
-    place = np.concatenate([np.arange(known), test])
+    node_of_row = np.concatenate([np.arange(known), test])
     y = np.full(count, -1, dtype=np.int64)
-    y[place] = _classes(np.concatenate([ally, ty]))
+    y[node_of_row] = _classes(np.concatenate([ally, ty]))
     edges = neighbour_edges(read_pickle(parts["graph"]))
-    return RawData(edges, compact(_placed(vstack([allx, tx], format="csr"), place, count)), y)
+    return RawData(edges, compact(_placed(vstack([allx, tx], format="csr"), node_of_row, count)), y)
 
 
 def neighbour_edges(neighbours: Mapping[int, Sequence[int]]) -> np.ndarray:
-    """Edges (2, E) node -> neighbour in the order of the file, repeats included.
+    """Edges (2, E) node -> neighbour in the order of the file, including repetitions.
 
     >>> neighbour_edges({0: [1, 1], 1: [0]})
     array([[0, 0, 1],
@@ -188,19 +188,19 @@ def read_split_files(paths: Sequence[Path]) -> Masks:
 
 
 def _classes(one_hot: np.ndarray) -> np.ndarray:
-    """The column of the one in each row; a row without one is unknown."""
+    """The column of the 1 in each row; a row of zeros is unknown."""
     if not np.isin(one_hot.sum(axis=1), (0, 1)).all():
         raise FileError("expected one class per node, got a row with several; fetch the files again")
     return np.where(one_hot.any(axis=1), one_hot.argmax(axis=1), -1)
 
 
-def _placed(rows: Any, place: np.ndarray, count: int) -> csr_array:
-    """Row r goes to row place[r] of a matrix with `count` rows; the others stay empty."""
+def _placed(rows: Any, target: np.ndarray, count: int) -> csr_array:
+    """Row r becomes row target[r] of a matrix with `count` rows; the others are empty."""
     source = np.full(count, -1)
-    source[place] = np.arange(place.size)
-    taken = np.flatnonzero(source >= 0)
+    source[target] = np.arange(target.size)
+    nonempty = np.flatnonzero(source >= 0)
     lengths = np.zeros(count, dtype=np.int64)
-    sorted_rows = csr_array(rows)[source[taken]]
-    lengths[taken] = np.diff(sorted_rows.indptr)
+    sorted_rows = csr_array(rows)[source[nonempty]]
+    lengths[nonempty] = np.diff(sorted_rows.indptr)
     starts = np.concatenate([[0], np.cumsum(lengths)])
     return csr_array((sorted_rows.data, sorted_rows.indices, starts), shape=(count, rows.shape[1]))

@@ -1,4 +1,4 @@
-"""`Preparation`: how the columns of a table become features; it travels with a network, to other graphs."""
+"""`Preparation`: how the columns of a table become features; saved with a network for use on other graphs."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import numpy as np
 from rdgraph.errors import InvalidArgument, UnknownName
 from rdgraph.wording import counted, listed
 
-#: What is done about a missing value: refuse the file, or take the mean of the column; a missing word is no category.
+#: The treatment of a missing value: refuse the file, or use the mean of the column; a missing word is no category.
 ERROR, MEAN = "error", "mean"
 MISSING = (ERROR, MEAN)
-#: Words for a missing value, in whatever capitals.
+#: Words for a missing value, case-insensitive.
 MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "null", "none"})
-#: A column of more different words than this is no column of categories.
+#: The most categories of a column.
 MOST_CATEGORIES = 200
 
 
 def is_missing(text: str) -> bool:
-    """Whether a cell stands for a missing value.
+    """Whether a cell means a missing value.
 
     >>> is_missing("NA"), is_missing("0")
     (True, False)
@@ -32,12 +32,12 @@ def is_missing(text: str) -> bool:
 
 @dataclass(frozen=True)
 class FeatureChoices:
-    """Which columns are features, and what becomes of them.
+    """The feature columns and their treatment.
 
-    `features` names them, by default all columns without another task; of these, `categories` become one column per
-    word, and so do columns without a number, where `finds_categories`. `missing` is one of `MISSING`. `standardise`
-    makes mean 0 and deviation 1 of every column of numbers; both are those of all nodes of the file, since all of them
-    take part in the diffusion, and labels play no part in it.
+    `features` names them, by default all columns without another role; of these, `categories` become one column per
+    word, and with `finds_categories` so do columns without a number. `missing` is one of `MISSING`. `standardise`
+    scales every numeric column to mean 0 and standard deviation 1 over all nodes of the file, since all of them take
+    part in the diffusion; labels are not used.
     """
 
     features: tuple[str, ...] | None = None
@@ -48,7 +48,7 @@ class FeatureChoices:
 
     @property
     def needed(self) -> dict[str, str]:
-        """The columns that a table must have, with the remedy where it lacks one."""
+        """The required columns of a table, each with the remedy if it is missing."""
         choose = "name columns that it has (features=, categories=)"
         remedy = choose if self.finds_categories else "add it: the network was trained with this column"
         return dict.fromkeys((*(self.features or ()), *self.categories), remedy)
@@ -63,9 +63,9 @@ class FeatureChoices:
 
 @dataclass(frozen=True, eq=False)
 class FeatureColumns:
-    """Columns as they were read: `numbers` (n, k) with nan where one is missing, `words` (n,) with None.
+    """Columns as read: `numbers` (n, k) with nan for missing values, `words` (n,) with None.
 
-    `names` has all of them in the order of the file.
+    `names` has all columns in the order of the file.
     """
 
     names: tuple[str, ...]
@@ -80,8 +80,7 @@ class FeatureColumns:
 
 @dataclass(frozen=True)
 class Column:
-    """One column: of numbers, with what takes the place of a missing one and what numbers are counted from and in; or
-    of categories, in the order of their features."""
+    """One column: numeric, with its mean and standard deviation; or categorical, in the order of its features."""
 
     name: str
     categories: tuple[str, ...] | None = None
@@ -90,7 +89,7 @@ class Column:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The names of the features that it becomes."""
+        """The names of its features."""
         return (self.name,) if self.categories is None else tuple(f"{self.name}={word}" for word in self.categories)
 
 
@@ -99,8 +98,8 @@ class Preparation:
     """How columns become features (n, f), fitted on one table and applied to others.
 
     >>> table = FeatureColumns(("age", "colour"), np.array([[1.0], [3.0]]), {"colour": ["red", "blue"]})
-    >>> made = Preparation.fit(table, FeatureChoices(standardise=True))
-    >>> made.feature_names, made.apply(table).tolist()
+    >>> fitted = Preparation.fit(table, FeatureChoices(standardise=True))
+    >>> fitted.feature_names, fitted.apply(table).tolist()
     (('age', 'colour=blue', 'colour=red'), [[-1.0, 0.0, 1.0], [1.0, 1.0, 0.0]])
     """
 
@@ -110,14 +109,14 @@ class Preparation:
 
     @classmethod
     def fit(cls, table: FeatureColumns, choices: FeatureChoices) -> Preparation:
-        """Find means, deviations and categories."""
+        """Compute means, standard deviations and categories."""
         plain = [name for name in table.names if name not in table.words]
         means, deviations = np.zeros(len(plain)), np.ones(len(plain))
         if choices.standardise or choices.missing == MEAN:
             means, deviations = _statistics(table.numbers, plain)
-        made = {n: Column(n, None, m, d) for n, m, d in zip(plain, means.tolist(), deviations.tolist(), strict=True)}
-        made |= {name: Column(name, _categories(name, words)) for name, words in table.words.items()}
-        return cls(tuple(made[name] for name in table.names), choices.standardise, choices.missing)
+        columns = {n: Column(n, None, m, d) for n, m, d in zip(plain, means.tolist(), deviations.tolist(), strict=True)}
+        columns |= {name: Column(name, _categories(name, words)) for name, words in table.words.items()}
+        return cls(tuple(columns[name] for name in table.names), choices.standardise, choices.missing)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -125,13 +124,13 @@ class Preparation:
 
     @property
     def choices(self) -> FeatureChoices:
-        """How another table is to be read, so that this can be applied to it."""
+        """The choices for reading another table to which this is applied."""
         words = tuple(column.name for column in self.columns if column.categories is not None)
         names = tuple(column.name for column in self.columns)
         return FeatureChoices(names, words, self.missing, self.standardise, finds_categories=False)
 
     def apply(self, table: FeatureColumns) -> np.ndarray | None:
-        """Features (n, f) of a table with these columns; None where there is no column. Nothing is copied in vain."""
+        """Features (n, f) of a table with these columns; None without columns. Copies only if necessary."""
         if tuple(column.name for column in self.columns) != table.names:
             raise InvalidArgument(
                 f"expected the columns {listed([column.name for column in self.columns])}, got {listed(table.names)}"
@@ -141,11 +140,11 @@ class Preparation:
         numbers = self._prepared(table.numbers, [c for c in self.columns if c.categories is None])
         if not table.words:
             return numbers
-        place, parts = 0, []
+        position, parts = 0, []
         for column in self.columns:
             if column.categories is None:
-                parts.append(numbers[:, place : place + 1])
-                place += 1
+                parts.append(numbers[:, position : position + 1])
+                position += 1
             else:
                 parts.append(_one_hot(table.words[column.name], column.categories))
         return np.concatenate(parts, axis=1)
@@ -159,37 +158,37 @@ class Preparation:
         return numbers if numbers.dtype.kind in "biu" else numbers.astype(np.float32, copy=False)
 
     def sentences(self) -> tuple[str, ...]:
-        """What was done to the features, a sentence each."""
+        """Sentences on the preparation of the features."""
         words = [c for c in self.columns if c.categories is not None]
-        told = [f"One feature per category: {', '.join(f'{c.name} ({len(c.categories or ())})' for c in words)}."]
+        counts = ", ".join(f"{c.name} ({len(c.categories or ())})" for c in words)
         return tuple(
             text
             for holds, text in (
-                (bool(words), told[0]),
+                (bool(words), f"One feature per category: {counts}."),
                 (self.standardise, "Numbers are standardised: mean 0 and deviation 1 over all nodes of the file."),
-                (self.missing == MEAN, "A missing number is the mean of its column, a missing word no category."),
+                (self.missing == MEAN, "Missing numbers are the mean of their column, missing words no category."),
             )
             if holds
         )
 
     def unseen(self, table: FeatureColumns) -> tuple[str, ...]:
-        """A sentence for each column with categories that were not in the table that was fitted; they count as none.
+        """A warning for each column with categories unknown to the fitted table, which are treated as missing.
 
-        >>> made = Preparation.fit(FeatureColumns(("town",), np.empty((1, 0)), {"town": ["Ulm"]}), FeatureChoices())
-        >>> made.unseen(FeatureColumns(("town",), np.empty((2, 0)), {"town": ["Rome", "Rome"]}))
-        ("Column 'town' has categories that the fitted table had not: 'Rome' (2 rows), read as none of its features.",)
+        >>> fitted = Preparation.fit(FeatureColumns(("town",), np.empty((1, 0)), {"town": ["Ulm"]}), FeatureChoices())
+        >>> fitted.unseen(FeatureColumns(("town",), np.empty((2, 0)), {"town": ["Rome", "Rome"]}))
+        ("Column 'town' has categories unknown to the fitted table: 'Rome' (2 rows), treated as missing.",)
         """
-        found = []
+        warnings = []
         for column in self.columns:
             known = {None, *(column.categories or ())}
             counts = Counter(word for word in table.words.get(column.name, ()) if word not in known)
             shown = [f"{word!r} ({counted(count, 'row')})" for word, count in counts.most_common()]
             if shown:
-                found.append(
-                    f"Column {column.name!r} has categories that the fitted table had not: {listed(shown)}, read as "
-                    "none of its features."
+                warnings.append(
+                    f"Column {column.name!r} has categories unknown to the fitted table: {listed(shown)}, treated as "
+                    "missing."
                 )
-        return tuple(found)
+        return tuple(warnings)
 
     # ------------------------------------------------------------------ in files
     def to_words(self) -> dict[str, Any]:
@@ -206,14 +205,14 @@ class Preparation:
             )
             for c in words["columns"]
         )  # fmt: skip
-        made = cls(columns, bool(words["standardise"]), str(words["missing"]))
-        if made.missing not in MISSING or not all(c.deviation > 0 and np.isfinite(c.mean) for c in columns):
-            raise InvalidArgument("expected finite means and deviations > 0 of the columns, got others")
-        return made
+        preparation = cls(columns, bool(words["standardise"]), str(words["missing"]))
+        if preparation.missing not in MISSING or not all(c.deviation > 0 and np.isfinite(c.mean) for c in columns):
+            raise InvalidArgument("expected finite means and deviations > 0 of the columns")
+        return preparation
 
 
 def _statistics(numbers: np.ndarray, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Means and deviations of columns over what is not missing; a constant column keeps its size."""
+    """Means and standard deviations of columns without missing values; 1 for a constant column."""
     wide = np.asarray(numbers, dtype=np.float64)
     known = ~np.isnan(wide)
     counts = known.sum(0)
@@ -228,20 +227,20 @@ def _statistics(numbers: np.ndarray, names: Sequence[str]) -> tuple[np.ndarray, 
 
 
 def _categories(name: str, words: Sequence[str | None]) -> tuple[str, ...]:
-    found = sorted({word for word in words if word is not None})
-    if len(found) > MOST_CATEGORIES:
+    categories = sorted({word for word in words if word is not None})
+    if len(categories) > MOST_CATEGORIES:
         raise InvalidArgument(
-            f"expected at most {MOST_CATEGORIES} categories in column {name!r}, got {len(found)} different words; name "
-            "the features without it (features=)"
+            f"expected at most {MOST_CATEGORIES} categories in column {name!r}, got {len(categories)} different words; "
+            "name the features without it (features=)"
         )
-    return tuple(found)
+    return tuple(categories)
 
 
 def _one_hot(words: Sequence[str | None], categories: Sequence[str]) -> np.ndarray:
-    """(n, categories); a word that is missing, or unknown to the table that was fitted, is a row of zeros."""
-    place = {word: k for k, word in enumerate(categories)}
-    made = np.zeros((len(words), len(categories)), dtype=np.float32)
+    """One-hot rows (n, categories); missing words, and words unknown to the fitted table, are rows of zeros."""
+    position = {word: k for k, word in enumerate(categories)}
+    rows = np.zeros((len(words), len(categories)), dtype=np.float32)
     for row, word in enumerate(words):
-        if word in place:
-            made[row, place[word]] = 1.0
-    return made
+        if word in position:
+            rows[row, position[word]] = 1.0
+    return rows

@@ -1,6 +1,6 @@
-"""The paper's table of data sets beside what is counted here; every difference with the reason that reproduces it.
+"""The paper's table of data sets compared with the counts here, with a reason for every difference.
 
-A reason is a function that tries to arrive at the printed figure from the counted ones; the first that does is given.
+A reason is a function that tries to reproduce the printed number from the counts; the first that succeeds is reported.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from gread.datasets.facts import COMPONENT, DIFFERS, Facts
 
-#: The facts of a set by name, None where its files are not available.
+#: Returns the facts of a set by name, None if its files are not available.
 Lookup = Callable[[str], Facts | None]
 UNEXPLAINED = "unexplained"
 #: The columns of the paper's table.
@@ -24,7 +24,7 @@ QUANTITIES = ("nodes", "edges", "features", "classes", "homophily")
 
 @dataclass(frozen=True)
 class Printed:
-    """A figure as it is printed, with its source."""
+    """A printed number with its source."""
 
     text: str
     source: str
@@ -34,7 +34,7 @@ class Printed:
         return float(self.text)
 
     def fits(self, value: float) -> bool:
-        """Whether a number, rounded to the digits printed, is this figure.
+        """Whether a number equals this one, rounded to the printed digits.
 
         >>> Printed("0.30", "").fits(0.3036), Printed("279", "").fits(279.4)
         (True, True)
@@ -48,7 +48,7 @@ class Printed:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One printed figure, what is counted here, and why they differ, or what to know where they do not."""
+    """One printed number, the count here, and the reason for their difference, or a remark if they agree."""
 
     name: str
     quantity: str
@@ -64,7 +64,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Case:
-    """One printed figure of a data set with our facts: the input of the reasons for a difference."""
+    """One printed number of a data set with its facts: the input of the reasons for a difference."""
 
     quantity: str
     printed: Printed
@@ -74,32 +74,32 @@ class Case:
 
 @cache
 def published() -> Mapping[str, Mapping[str, Printed]]:
-    """The printed figures by set and quantity, read from the data file.
+    """The printed numbers by set and quantity, from the data file.
 
     >>> published()["chameleon"]["features"].text
     '235'
     """
-    found: dict[str, dict[str, Printed]] = {}
+    figures: dict[str, dict[str, Printed]] = {}
     text = resources.files("gread").joinpath("data/published_datasets.csv").read_text(encoding="utf-8")
     for row in csv.DictReader(text.splitlines()):
-        found.setdefault(row["dataset"], {})[row["quantity"]] = Printed(row["printed"], row["source"])
-    return MappingProxyType(found)
+        figures.setdefault(row["dataset"], {})[row["quantity"]] = Printed(row["printed"], row["source"])
+    return MappingProxyType(figures)
 
 
 def printed_for(name: str) -> Mapping[str, Printed]:
-    """The printed figures of a set; an old version is compared with the row of the set. {} where nothing is printed."""
+    """The printed numbers of a set, also for its old version; {} if the paper does not list it."""
     return published().get(name.removesuffix("_old"), {})
 
 
 def counted(facts: Facts, quantity: str) -> float:
-    """Our figure for a column: of the graph that is trained on; the homophily is the node homophily of the paper."""
+    """The count for a column, of the graph used for training; homophily is the node homophily of the paper."""
     names = {"nodes": "used_nodes", "edges": "used_edges", "homophily": "node_homophily"}
     return float(getattr(facts, names.get(quantity, quantity)))
 
 
 def compare(facts: Facts, lookup: Lookup) -> list[Comparison]:
-    """Compare every printed figure of a data set with ours; [] for a set the paper does not list."""
-    found = []
+    """Compare every printed number of a data set with the count here; [] for a set that the paper does not list."""
+    comparisons = []
     for quantity in QUANTITIES:
         printed = printed_for(facts.name).get(quantity)
         if printed is None:
@@ -108,13 +108,13 @@ def compare(facts: Facts, lookup: Lookup) -> list[Comparison]:
         case = Case(quantity, printed, facts, lookup)
         agrees = printed.fits(ours)
         reason = _two_graphs(case) if agrees else next(filter(None, (r(case) for r in REASONS)), UNEXPLAINED)
-        found.append(Comparison(facts.name, quantity, printed, ours, agrees, reason))
-    return found
+        comparisons.append(Comparison(facts.name, quantity, printed, ours, agrees, reason))
+    return comparisons
 
 
 # ---------------------------------------------------------------------- reasons
 def _two_graphs(case: Case) -> str:
-    """The figure is that of the whole graph, and only some of the splits use it."""
+    """The number is that of the whole graph, and only some of the splits use it."""
     facts = case.facts
     if case.quantity not in ("nodes", "edges") or facts.coverage != DIFFERS:
         return ""
@@ -141,7 +141,7 @@ def _loops_counted(case: Case) -> str:
 
 
 def _loops_of_the_raw_list(case: Case) -> str:
-    """The same, where the file read here has lost the loops of the raw list."""
+    """Self-loops of the raw list are counted, which the file read here does not have."""
     facts, cited = case.facts, printed_for(case.facts.name).get("loops")
     if case.quantity != "edges" or facts.loops or cited is None or not case.printed.fits(facts.edges + cited.value):
         return ""
@@ -149,7 +149,7 @@ def _loops_of_the_raw_list(case: Case) -> str:
 
 
 def _edge_homophily(case: Case) -> str:
-    """Another measure of homophily than the one defined."""
+    """The number is another measure of homophily than the one defined."""
     facts = case.facts
     if case.quantity != "homophily" or not case.printed.fits(facts.edge_homophily):
         return ""
@@ -168,7 +168,7 @@ def _loop_homophily(case: Case) -> str:
 
 
 def _old_version(case: Case) -> str:
-    """The figure of the files in use before a correction."""
+    """The number is that of the files before a correction."""
     if case.facts.name not in published():
         return ""
     old = case.lookup(f"{case.facts.name}_old")
@@ -178,7 +178,7 @@ def _old_version(case: Case) -> str:
 
 
 def _swapped(case: Case) -> str:
-    """Two sets of the table have each other's figure."""
+    """Two sets of the table have their numbers swapped."""
     ours = counted(case.facts, case.quantity)
     for name, row in published().items():
         theirs = row.get(case.quantity)
@@ -191,13 +191,13 @@ def _swapped(case: Case) -> str:
 
 
 def _digit_missing(case: Case) -> str:
-    """One digit of a whole number was left out."""
+    """One digit of a whole number is missing."""
     full = f"{counted(case.facts, case.quantity):.0f}"
     shorter = {full[:k] + full[k + 1 :] for k in range(len(full))}
     return f"is {int(full):,} with a digit missing" if case.printed.text in shorter else ""
 
 
-#: What can explain a difference; the first that reproduces the printed figure is given.
+#: Possible reasons for a difference; the first that reproduces the printed number is reported.
 REASONS = (
     _whole_graph,
     _loops_counted,

@@ -1,4 +1,4 @@
-"""What a reader hands over: the arrays of a data set as its files hold them."""
+"""The result of a reader: the arrays of a data set as stored in its files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SPARSE_BELOW = 0.2
 
 @dataclass(frozen=True, eq=False)
 class RawData:
-    """Edges (2, E) with sources in row 0, loops and repeats as stored; x (n, f); y (n,), -1 = unknown; maybe masks."""
+    """Stored edges (2, E), sources in row 0; features x (n, f); labels y (n,), -1 for unknown; optional masks."""
 
     edges: np.ndarray
     x: np.ndarray | csr_array
@@ -26,7 +26,7 @@ class RawData:
 
 
 def compact(features: Any) -> np.ndarray | csr_array:
-    """The same features in float32, as csr_array where less than a fifth of the entries is not zero, else dense.
+    """The features in float32, as csr_array if less than a fifth of the entries is nonzero, else dense.
 
     >>> compact(np.eye(6)).format, compact(np.eye(5)).dtype
     ('csr', dtype('float32'))

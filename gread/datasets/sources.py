@@ -1,4 +1,4 @@
-"""The data sets by name: the public ones with their files, the embedded ones, and those that were registered."""
+"""The data sets by name: public ones with their files, embedded ones, and registered ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gread.datasets.raw import RawData
 
 NUM_SPLITS = 10
-#: Where the splits of a registered set come from: with its data, or drawn by `stratified_splits`.
+#: The origin of the splits of a registered set: its data, or `stratified_splits`.
 OWN, DRAWN = "own", "stratified"
 EMBEDDED, REGISTERED = "embedded", "registered"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.+]*")
@@ -29,16 +29,17 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_.+]*")
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """One file of a data set that is fetched when it is needed, and kept below repository/path.
+    """One file of a data set, downloaded when it is needed and stored below repository/path.
 
     Args:
         repository: The folder of the local copy, and for the built-in sets the public repository of that name.
         path: The path in it.
-        bytes: Its size, where it is known.
-        sha256: The hash of its content; without one nothing is known of it before it is seen.
-        urls: Where it can be fetched, in the order to try; those of the repository where there are none.
+        bytes: Its size, if known.
+        sha256: The hash of its content; a file without one is trusted on first use.
+        urls: Its addresses, in the order to try; those of the repository if empty.
 
-    >>> RemoteFile("my-data", "edges.txt", sha256="0" * 64, urls=("https://example.org/edges.txt",)).key
+    >>> import gread
+    >>> gread.datasets.RemoteFile("my-data", "edges.txt", sha256="0" * 64, urls=("https://example.org/edges.txt",)).key
     'my-data/edges.txt'
     """
 
@@ -56,7 +57,7 @@ class RemoteFile:
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """Where the file can be fetched, in the order to try."""
+        """The addresses of the file, in the order to try."""
         return self.urls or tuple(base + self.path for base in _raw()["repositories"][self.repository]["addresses"])
 
 
@@ -64,10 +65,9 @@ class RemoteFile:
 class Dataset:
     """One data set: its name, title and citation, its files with their reader or a loader, and its splits.
 
-    A reader gets the paths of `files` and gives `RawData`; a loader needs no file and gives `NodeData`. The counts are
-    those of the whole graph without loops and directions, None where they are not known. `split` names the splits,
-    `metric` what networks are chosen and reported by; `library` is the one that
-    holds the data of a set without files.
+    A reader receives the paths of `files` and returns `RawData`; a loader needs no file and returns `NodeData`. The
+    counts are those of the whole undirected graph without loops, None if unknown. `split` names the splits, `metric` is
+    used to select and report networks; `library` contains the data of a set without files.
     """
 
     name: str
@@ -90,9 +90,7 @@ class Dataset:
 
     def __post_init__(self) -> None:
         if (self.loader is None) == (self.reader is None):
-            raise InvalidArgument(
-                f"expected a loader, or files with their reader, for {self.name!r}, got another choice"
-            )
+            raise InvalidArgument(f"expected either a loader, or files with their reader, for {self.name!r}")
 
     @property
     def all_files(self) -> tuple[RemoteFile, ...]:
@@ -100,7 +98,7 @@ class Dataset:
         return self.files + self.split_files
 
 
-#: The sets that were added with `register_dataset`, by name.
+#: The sets added by `register_dataset`, by name.
 _registered: dict[str, Dataset] = {}
 
 
@@ -115,28 +113,29 @@ def register_dataset(
     splits: str = OWN,
     notes: Sequence[str] = (),
 ) -> Dataset:
-    """Make a data set known by its name: to `load_dataset`, and to the commands of the same process.
+    """Register a data set by name, for `load_dataset` and the commands of the same process.
 
     Args:
-        name: Small letters, digits, "_", "." and "+"; "-" and capitals are taken for "_" and small letters.
-        title: What it is, in one line.
-        citation: The work to cite; it is put into `Meta.sources`.
-        loader: Makes the `NodeData`, called anew by every `load_dataset`. Or:
-        files: What is to be fetched and checked, every `RemoteFile` with its sha256.
-        reader: Makes `gread.datasets.raw.RawData` from the paths of the files, in their order.
-        splits: "own" for those that come with the data, "stratified" for ten drawn ones.
-        notes: Sentences on what a user ought to know.
+        name: Lower-case letters, digits, "_", "." and "+"; "-" counts as "_", and upper case as lower case.
+        title: A description in one line.
+        citation: The work to cite, added to `Meta.sources`.
+        loader: A function that returns the `NodeData`, called by every `load_dataset`. Or:
+        files: The files to download and check, every `RemoteFile` with its sha256.
+        reader: A function that returns `gread.datasets.raw.RawData` from the paths of the files, in their order.
+        splits: "own" for those in the data, "stratified" for ten random ones.
+        notes: Sentences for the user.
 
     Returns:
-        The record that was entered.
+        The new record.
 
     Raises:
-        InvalidArgument: For a name that is taken or cannot be one, for neither or both of loader and reader, or a file
-            without sha256.
+        InvalidArgument: For an invalid or existing name, for neither or both of loader and reader, or a file without
+            sha256.
 
-    >>> from gread import karate, load_dataset
-    >>> _ = register_dataset("club-of-1977", title="The club", loader=karate, citation="Zachary 1977")
-    >>> load_dataset("club_of_1977")
+    >>> import gread
+    >>> from gread.datasets.sources import unregister_dataset
+    >>> _ = gread.register_dataset("club-of-1977", title="The club", loader=gread.karate, citation="Zachary 1977")
+    >>> gread.load_dataset("club_of_1977")
     NodeData('club_of_1977', num_nodes=34, num_edges=156, num_features=34, num_classes=2, num_splits=10)
     >>> unregister_dataset("club_of_1977")
     """
@@ -148,7 +147,7 @@ def register_dataset(
     if splits not in (OWN, DRAWN):
         raise UnknownName("kind of splits", str(splits), (OWN, DRAWN))
     if bool(files) != (reader is not None):
-        raise InvalidArgument(f"expected files and their reader, or none of both, for {name!r}, got one of them")
+        raise InvalidArgument(f"expected both files and their reader, or neither, for {name!r}")
     for file in files:
         if file.sha256 is None or not file.urls:
             raise InvalidArgument(
@@ -163,15 +162,15 @@ def register_dataset(
 
 
 def unregister_dataset(name: str) -> None:
-    """Take a set out again that was registered; the built-in ones stay."""
+    """Remove a registered set; built-in sets cannot be removed."""
     key = canonical(name)
     if key not in _registered:
-        raise InvalidArgument(f"expected a set that was registered, got {name!r}, which is built in")
+        raise InvalidArgument(f"expected a registered set, got {name!r}, which is built in")
     del _registered[key]
 
 
 def entry(name: str) -> Dataset:
-    """The record of a set by its name or alias; case does not matter, nor "-" for "_".
+    """The record of a set by its name or alias, ignoring case, with "-" equal to "_".
 
     >>> entry("Actor").name, entry("film").classes, entry("karate").origin
     ('film', 5, 'embedded')
@@ -180,7 +179,7 @@ def entry(name: str) -> Dataset:
 
 
 def canonical(name: str) -> str:
-    """The name of a set as the catalogue writes it.
+    """The name of a set as in the catalogue.
 
     >>> canonical("Roman-Empire")
     'roman_empire'
@@ -193,7 +192,7 @@ def canonical(name: str) -> str:
 
 
 def datasets() -> Mapping[str, Dataset]:
-    """All sets by name: the public ones in the order of the catalogue, the embedded and the registered ones.
+    """All sets by name: public ones in the order of the catalogue, embedded and registered ones.
 
     >>> list(datasets())[0], datasets()["karate"].title
     ('texas', 'Karate: members of a karate club, linked by friendship')
@@ -202,12 +201,12 @@ def datasets() -> Mapping[str, Dataset]:
 
 
 def entries() -> Mapping[str, Dataset]:
-    """The sets that have files, by name."""
+    """The sets with files, by name."""
     return MappingProxyType({name: record for name, record in datasets().items() if record.loader is None})
 
 
 def embedded() -> Mapping[str, str]:
-    """The sets that need no file: name and title."""
+    """The titles of the sets without files, by name."""
     return MappingProxyType({name: record.title for name, record in datasets().items() if record.loader is not None})
 
 
@@ -222,7 +221,7 @@ def _built_in() -> Mapping[str, Dataset]:
 
 
 def _embedded(name: str) -> NodeData:
-    """A set that needs no file; its module is loaded now, so that a list of the sets needs no numpy."""
+    """Load a set without files; its module is imported only now, so that listing the sets does not need numpy."""
     data: NodeData = getattr(import_module("gread.datasets.embedded"), name)()
     return data
 
@@ -233,7 +232,7 @@ def _plain(name: Any) -> str:
 
 @cache
 def registry() -> Mapping[str, RemoteFile]:
-    """Every known file by its key.
+    """All known files by their keys.
 
     >>> registry()["planetoid/data/ind.cora.graph"].bytes
     59847

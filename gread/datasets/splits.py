@@ -1,4 +1,4 @@
-"""Random splits that keep the share of every class."""
+"""Splits into training, validation and test nodes, and random splits stratified by class."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rdgraph.files import Place
 from rdgraph.graphs.edges import read_whole
 
 # ---------------------------------------------------------------------- masks
-# `Masks`: which nodes train, validate and test, for every split.
+# `Masks`: training, validation and test nodes of every split.
 
 #: The three parts of a split, as fields of `Masks` and in words.
 PARTS = {"train": "training", "val": "validation", "test": "test"}
@@ -26,19 +26,19 @@ PARTS = {"train": "training", "val": "validation", "test": "test"}
 class Masks:
     """Training, validation and test nodes of k splits, each bool (k, n); split k is `train[k]`, `val[k]`, `test[k]`.
 
-    The parts of a split do not overlap, and together they may cover less than all nodes. Training nodes are needed;
-    without validation nodes a training keeps its last epoch, and an accuracy on no node is nan. `Masks.none(n)` holds
-    no split.
+    The parts of a split do not overlap, and may cover only some of the nodes. Training nodes are required; without
+    validation nodes a training keeps its last epoch, and an accuracy on no nodes is nan. `Masks.none(n)` has no splits.
 
     Args:
-        train: Booleans or zeros and ones (k, n), or (n,) for one split; read-only afterwards, as are the others.
+        train: Booleans or zeros and ones (k, n), or (n,) for one split; stored read-only.
         val: The nodes that choose the epoch, as `train`.
-        test: The nodes that are held out, as `train`.
+        test: The held-out nodes, as `train`.
 
     Raises:
         InvalidArgument: For other values or shapes, a node in two parts, or a split without training nodes.
 
-    >>> masks = Masks([1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1])
+    >>> import gread
+    >>> masks = gread.Masks([1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1])
     >>> masks
     Masks(num_splits=1, num_nodes=4)
     >>> masks.train
@@ -59,14 +59,14 @@ class Masks:
             split, node = np.argwhere(twice)[0]
             both = " and ".join(name for name, part in zip(PARTS, parts, strict=True) if part[split, node])
             raise InvalidArgument(
-                f"expected every node in one part of a split at most, got split {split}: node {node} in {both}; "
-                "leave it in one"
+                f"expected every node in at most one part of a split, got split {split}: node {node} in {both}; "
+                "remove it from one"
             )
         empty = ~parts[0].any(axis=1)
         if empty.any():
             raise InvalidArgument(
-                f"expected training nodes in every split, got split {int(empty.argmax())} without; name some, or leave "
-                "the split out"
+                f"expected training nodes in every split, got split {int(empty.argmax())} without; add some, or remove "
+                "the split"
             )
         for name, part in zip(PARTS, parts, strict=True):
             object.__setattr__(self, name, frozen(part))
@@ -76,7 +76,7 @@ class Masks:
 
     @classmethod
     def none(cls, num_nodes: int) -> Masks:
-        """No splits of a graph with that many nodes."""
+        """No splits, for a graph with this number of nodes."""
         return cls(*np.zeros((3, 0, num_nodes), dtype=bool))
 
     @property
@@ -93,7 +93,7 @@ class Masks:
         return self.train | self.val | self.test
 
     def __getitem__(self, which: Any) -> Masks:
-        """Some of the splits; a number keeps the axis."""
+        """Some of the splits; a single number keeps the axis."""
         rows = np.arange(self.num_splits)[which].reshape(-1)
         return Masks(self.train[rows], self.val[rows], self.test[rows])
 
@@ -103,7 +103,7 @@ class Masks:
 
 
 def split_names(columns: Iterable[str]) -> list[str]:
-    """The columns of splits among others, in their order.
+    """The names of split columns, in order.
 
     >>> split_names(["id", "split_10", "split_2", "splitting"])
     ['split_2', 'split_10']
@@ -116,7 +116,7 @@ def _split_number(name: str) -> int:
 
 
 def read_split_words(words: Sequence[Sequence[str]], place: Callable[[int, int], Place]) -> Masks:
-    """The masks of words (nodes, splits): train, val, test or nothing; `place` is that of a node and a split."""
+    """The masks from words (nodes, splits): train, val, test or nothing; `place` locates them in errors."""
     known = {"": -1} | {name: k for k, name in enumerate(PARTS)}
     parts = np.zeros((3, len(words[0]), len(words)), dtype=bool)
     for node, row in enumerate(words):
@@ -136,25 +136,26 @@ def read_split_words(words: Sequence[Sequence[str]], place: Callable[[int, int],
 def stratified_splits(y: Any, k: int = 10, *, train: float = 0.48, val: float = 0.32, seed: int = 0) -> Masks:
     """k random splits of the labelled nodes into training, validation and test nodes, class by class.
 
-    Of the n labelled nodes train*n are for training, val*n for validation and the rest for the test, rounded by largest
-    remainders; a class of m nodes has m*train, m*val and the rest of them, each up to one. Where a class of three nodes
-    or more would miss a part it gets one node there, even if the sizes move by that. Nodes of label -1 are in no part.
-    Split j has a random stream of its own: it depends on the labels, the shares and the seed, not on k.
+    Of the n labelled nodes train*n are for training, val*n for validation and the rest for testing, rounded by largest
+    remainders; a class of m nodes has m*train, m*val and the remaining ones, each up to one. A class of at least three
+    nodes gets at least one node in every part, even if this changes the sizes. Nodes with label -1 are in no part.
+    Split j has a separate random stream: it depends on the labels, the shares and the seed, not on k.
 
     Args:
         y: Labels (n,), whole numbers from 0, or -1 for unknown.
-        k: How many splits.
+        k: The number of splits.
         train: The share of training nodes.
-        val: The share of validation nodes; what is left is for the test.
-        seed: Where the random numbers start.
+        val: The share of validation nodes; the rest are test nodes.
+        seed: The random seed.
 
     Returns:
         The splits.
 
     Raises:
-        InvalidArgument: For fewer than three labels, or shares that leave nothing for the test.
+        InvalidArgument: For fewer than three labels, or shares that leave no test nodes.
 
-    >>> masks = stratified_splits([0] * 50 + [1] * 25 + [-1] * 5, k=3)
+    >>> import gread
+    >>> masks = gread.datasets.stratified_splits([0] * 50 + [1] * 25 + [-1] * 5, k=3)
     >>> masks, [int(part.sum()) for part in (masks.train[0], masks.val[0], masks.test[0])]
     (Masks(num_splits=3, num_nodes=80), [36, 24, 15])
     """
@@ -162,7 +163,7 @@ def stratified_splits(y: Any, k: int = 10, *, train: float = 0.48, val: float = 
     known = labels[labels >= 0] if labels.ndim == 1 else labels[:0]
     if known.size < 3:
         raise InvalidArgument(
-            f"expected labels (n,) with three known ones at least, got shape {labels.shape} with {known.size}; "
+            f"expected labels (n,) with at least three known ones, got shape {labels.shape} with {known.size}; "
             "a split needs a training, a validation and a test node"
         )
     shares = _read_shares(train, val)
@@ -180,11 +181,11 @@ def stratified_splits(y: Any, k: int = 10, *, train: float = 0.48, val: float = 
 
 
 def part_sizes(sizes: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """How many nodes of every class go to every part (classes, 3), rows adding up to `sizes`.
+    """The numbers of nodes of every class in every part (classes, 3), with row sums `sizes`.
 
-    Each entry is the share rounded down, at least one in classes of three or more; what is left of a class goes to the
-    parts that lack most of their overall size, which meets all sizes where that is possible at all (Gale and Ryser).
-    Smallest classes come first, and a class of one or two trains before it is tested as long as training nodes lack.
+    Each entry is the share rounded down, at least one in classes of three or more; the rest of a class goes to the
+    parts that lack most of their total size, which reaches all sizes if that is possible (Gale and Ryser). Smallest
+    classes come first, and a class of one or two is used for training first while training nodes are lacking.
 
     >>> part_sizes(np.array([17, 17, 1]), np.array([0.48, 0.32, 0.2]))
     array([[8, 6, 3],
@@ -192,7 +193,7 @@ def part_sizes(sizes: np.ndarray, shares: np.ndarray) -> np.ndarray:
            [1, 0, 0]])
     """
     wanted = _overall(int(sizes.sum()), shares)
-    # A share such as 0.48*25 may come out just below the whole number it is.
+    # Rounding may put a share such as 0.48*25 just below a whole number.
     counts = np.floor(sizes[:, None] * shares + 1e-9).astype(np.int64)
     counts = np.maximum(counts, (sizes >= 3)[:, None])
     for row, size in zip(counts, sizes, strict=True):
@@ -207,7 +208,7 @@ def part_sizes(sizes: np.ndarray, shares: np.ndarray) -> np.ndarray:
 
 
 def _overall(total: int, shares: np.ndarray) -> np.ndarray:
-    """The sizes of the parts (3,): rounded down, the rest to the largest remainders, at least one each."""
+    """The sizes of the parts (3,): rounded by largest remainders, at least one each."""
     exact = total * shares
     wanted = np.floor(exact + 1e-9)
     order = np.argsort(np.round(wanted - exact, 9), kind="stable")
@@ -219,7 +220,7 @@ def _overall(total: int, shares: np.ndarray) -> np.ndarray:
 
 
 def describe_split(train: float, val: float, seed: int) -> str:
-    """The splits in words, for `Meta.split`.
+    """The description of stratified splits for `Meta.split`.
 
     >>> describe_split(0.48, 0.32, 0)
     'stratified 48/32/20, seed 0'
@@ -228,7 +229,7 @@ def describe_split(train: float, val: float, seed: int) -> str:
 
 
 def stream(seed: int, name: str, *numbers: int) -> np.random.Generator:
-    """The random stream of that name; streams of other names or numbers are independent of it."""
+    """The random stream with this name and numbers, independent of all others."""
     key = (zlib.crc32(name.encode()), *numbers)
     return np.random.default_rng(np.random.SeedSequence(read_whole(seed, 0, "a seed"), spawn_key=key))
 
@@ -236,6 +237,6 @@ def stream(seed: int, name: str, *numbers: int) -> np.random.Generator:
 def _read_shares(train: Any, val: Any) -> np.ndarray:
     if not (0 < train < 1 and 0 < val < 1 and train + val < 1 - 1e-9):
         raise InvalidArgument(
-            f"expected shares train > 0, val > 0 and train + val < 1, got {train} and {val}; the rest is for the test"
+            f"expected shares train > 0, val > 0 and train + val < 1, got {train} and {val}; the rest are test nodes"
         )
     return np.array([train, val, 1 - train - val])

@@ -1,22 +1,21 @@
-"""Graphs made to measure: cSBM, and the synthetic Cora whose edges have any homophily one asks for."""
+"""Synthetic graphs: cSBM, and the synthetic Cora with a given homophily."""
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib import resources
 
 import numpy as np
 
 from gread.datasets.meta import Meta
 from gread.datasets.node_data import NodeData
 from gread.datasets.splits import describe_split, stratified_splits, stream
+from gread.settings.presets import read_records
 from rdgraph import Graph, generators
 from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.edges import read_whole
 
-#: Classes of the synthetic Cora, and edges that every arriving node brings along.
+#: Classes of the synthetic Cora, and edges of every arriving node.
 CLASSES, LINKS = 5, 2
 
 
@@ -35,19 +34,19 @@ def csbm(
 ) -> NodeData:
     """Contextual stochastic block model with classes of equal size (up to one node) and ten stratified splits.
 
-    With w pairs of nodes in a class, b across and m = n*degree/2 edges, within = homophily*m/w and between =
+    With w pairs of nodes within classes, b across and m = n*degree/2 edges, within = homophily*m/w and between =
     (1 - homophily)*m/b. Every feature of class k is drawn from N(mean_k, sigma^2), the means evenly spaced from -signal
-    to signal. The defaults are the network of the GREAD paper's appendix.
+    to signal. The defaults are those of the GREAD paper's appendix.
 
     Args:
-        seed: Where the random numbers start.
-        n: Nodes.
-        classes: Classes.
+        seed: The random seed.
+        n: The number of nodes.
+        classes: The number of classes.
         homophily: The expected edge homophily, together with `degree`. Or:
         degree: The expected mean degree.
-        within: The probability of an edge in a class, together with `between`; 0.9 and 0.1 by default.
+        within: The probability of an edge within a class, together with `between`; 0.9 and 0.1 by default.
         between: The probability of an edge across classes.
-        signal: How far the means of the features go.
+        signal: The largest mean of the features.
         sigma: The standard deviation of the features.
         features: Columns of the features.
 
@@ -55,9 +54,10 @@ def csbm(
         The data set.
 
     Raises:
-        InvalidArgument: For numbers that no such graph has, or another choice of the four probabilities.
+        InvalidArgument: For impossible numbers, or other combinations of the four probabilities.
 
-    >>> data = csbm(homophily=0.3, degree=8, n=1000, classes=4)
+    >>> import gread
+    >>> data = gread.datasets.csbm(homophily=0.3, degree=8, n=1000, classes=4)
     >>> data.graph.degree.mean().round(1), round(data.graph.homophily(data.y), 2)
     (np.float64(8.0), 0.29)
     """
@@ -71,11 +71,11 @@ def csbm(
     elif homophily is not None or degree is not None or (within is None) != (between is None):
         raise InvalidArgument(
             "expected homophily and degree, or within and between, or none of them, got another choice; "
-            "the two pairs say the same thing"
+            "either pair determines the other"
         )
     elif within is None or between is None:
         within, between = 0.9, 0.1
-    made = generators.csbm(
+    graph = generators.csbm(
         stream(seed, "csbm"), sizes=sizes.tolist(), means=np.linspace(-signal, signal, blocks).tolist(), sigma=sigma,
         channels=features, within=within, between=between,
     )  # fmt: skip
@@ -87,7 +87,7 @@ def csbm(
         variant=tuple((name, f"{value:g}") for name, value in chosen.items()),
         split=describe_split(0.48, 0.32, seed),
     )
-    return NodeData(made.graph, made.features, made.labels, stratified_splits(made.labels, seed=seed), meta=meta)
+    return NodeData(graph.graph, graph.features, graph.labels, stratified_splits(graph.labels, seed=seed), meta=meta)
 
 
 def synthetic_cora(
@@ -99,21 +99,21 @@ def synthetic_cora(
     train: float = 0.25,
     val: float = 0.25,
 ) -> NodeData:
-    """A graph grown to a target homophily h whose nodes carry features of Cora (Zhu et al., H2GCN, 2020).
+    """A graph grown to a target homophily h with node features of Cora (Zhu et al., H2GCN, 2020).
 
     Nodes arrive one by one. A new node of class c is joined to two earlier ones, node v drawn in proportion to
     max(degree_v, 1)*H[c, class_v] with H = h on the diagonal and (1 - h)/(classes - 1) elsewhere. The five largest
-    classes of Cora give five classes of one size, that of the fifth (298, so 1,490 nodes), in random order after two of
-    each; every node takes the features of a Cora node of its class, none twice. The first ten nodes form a path of nine
-    and a single node, 2,968 edges in all; where h is 0 or 1 a path would break the rule, so each of them is joined to
-    one node that the rule allows, if there is one. About one graph in fifty never reaches the single node again.
-    Splits are 25/25/50 as in H2GCN; GREAD's paper has three, and does not say how large.
+    classes of Cora give five classes of equal size, that of the fifth (298, so 1,490 nodes), in random order after two
+    of each; every node gets the features of a different Cora node of its class. The first ten nodes form a path of nine
+    and a single node, 2,968 edges in all; if h is 0 or 1 a path would violate the rule, so each of them is joined to
+    one node that the rule allows, if any. In about one graph in fifty the single node stays isolated. Splits are
+    25/25/50 as in H2GCN; GREAD's paper uses three, and does not state their sizes.
 
     Args:
         homophily: h, from 0 to 1.
-        seed: Where the random numbers start.
-        cora: The whole graph of Cora, or one like it; loaded where it is not given.
-        splits: How many stratified splits are drawn.
+        seed: The random seed.
+        cora: The whole graph of Cora, or a similar one; loaded by default.
+        splits: The number of stratified splits.
         train: The share of training nodes.
         val: The share of validation nodes.
 
@@ -123,8 +123,9 @@ def synthetic_cora(
     Raises:
         InvalidArgument: For a homophily outside of 0..1, or a `cora` with too few nodes in five classes.
 
-    >>> like_cora = csbm(n=50, classes=5, features=7)
-    >>> synthetic_cora(0.5, cora=like_cora).graph.num_nodes
+    >>> import gread
+    >>> like_cora = gread.datasets.csbm(n=50, classes=5, features=7)
+    >>> gread.datasets.synthetic_cora(0.5, cora=like_cora).graph.num_nodes
     50
     """
     if not 0 <= homophily <= 1:
@@ -138,10 +139,10 @@ def synthetic_cora(
     y = _arrivals(size, stream(seed, "arrivals"))
     pairs = grow(y, homophily, stream(seed, "growth"))
     graph = Graph.from_edges(np.concatenate([pairs, pairs[::-1]], axis=1), y.size, duplicates="error")
-    taken = np.empty(y.size, dtype=np.int64)
+    nodes = np.empty(y.size, dtype=np.int64)
     draw = stream(seed, "features")
     for k, label in enumerate(largest):
-        taken[y == k] = draw.choice(np.flatnonzero(source.y == label), size, replace=False)
+        nodes[y == k] = draw.choice(np.flatnonzero(source.y == label), size, replace=False)
     names = source.meta.classes or tuple(str(k) for k in range(sizes.size))
     meta = Meta(
         "synthetic_cora",
@@ -151,13 +152,13 @@ def synthetic_cora(
         split=describe_split(train, val, seed),
         classes=tuple(names[k] for k in largest),
         notes=(
-            "Grown anew by the published rule, not the graphs of the publication.",
+            "Generated by the published rule; these are not the graphs of the publication.",
             "Edges between different classes are spread evenly over the other classes.",
-            "The share of training nodes follows H2GCN, since the GREAD paper does not print its own.",
+            "The share of training nodes follows H2GCN, since the GREAD paper does not state its own.",
         ),
     )
     masks = stratified_splits(y, splits, train=train, val=val, seed=seed)
-    return NodeData(graph, source.x[taken], y, masks, meta=meta)
+    return NodeData(graph, source.x[nodes], y, masks, meta=meta)
 
 
 def synthetic_cora_levels(
@@ -166,15 +167,17 @@ def synthetic_cora_levels(
     """The synthetic Cora at every level of homophily, for every seed.
 
     Args:
-        cora: The whole graph of Cora, or one like it; loaded where it is not given.
+        cora: The whole graph of Cora, or a similar one; loaded by default.
         levels: The homophilies h; by default the published 0, 0.1, ..., 1.
         seeds: The seeds.
 
     Returns:
         The data sets, one after the other, seeds fastest.
 
-    >>> made = synthetic_cora_levels(cora=csbm(n=50, classes=5), levels=[0.2, 0.8], seeds=[0])
-    >>> [data.meta.variant[-2][1] for data in made]
+    >>> import gread
+    >>> like_cora = gread.datasets.csbm(n=50, classes=5)
+    >>> graphs = gread.datasets.synthetic_cora_levels(cora=like_cora, levels=[0.2, 0.8], seeds=[0])
+    >>> [data.meta.variant[-2][1] for data in graphs]
     ['0.2', '0.8']
     """
     source = _load_cora() if cora is None else cora
@@ -200,16 +203,11 @@ def published_degrees() -> tuple[PublishedDegrees, ...]:
     >>> row.homophily, row.average_degree, row.max_degree, row.min_degree
     (1.0, 3.98, 51.0, 2.0)
     """
-    text = resources.files("gread").joinpath("data/synthetic_cora.csv").read_text(encoding="utf-8")
-    rows = csv.DictReader(text.splitlines())
-    return tuple(
-        PublishedDegrees(source=row.pop("source"), **{name: float(value) for name, value in row.items()})
-        for row in rows
-    )
+    return tuple(read_records("synthetic_cora.csv", PublishedDegrees))
 
 
 def grow(labels: np.ndarray, homophily: float, draw: np.random.Generator) -> np.ndarray:
-    """The edges (2, E), each once, of nodes that arrive in order and are attached as in `synthetic_cora`.
+    """The edges (2, E), each once, of nodes that arrive in order and are joined as in `synthetic_cora`.
 
     >>> labels = np.array([0, 1, 1, 0, 0, 1])
     >>> pairs = grow(labels, 1.0, np.random.default_rng(0))
@@ -235,9 +233,9 @@ def grow(labels: np.ndarray, homophily: float, draw: np.random.Generator) -> np.
 
 
 def _drawn(weight: np.ndarray, count: int, draw: np.random.Generator) -> np.ndarray:
-    """Numbers drawn one after the other in proportion to their weights, none twice; fewer where weights are zero.
+    """Numbers drawn without replacement in proportion to their weights; fewer if weights are zero.
 
-    Clocks that ring after exponential times of these rates ring in the order of such draws.
+    Exponential random times with these rates are in the order of such draws.
     """
     possible = np.flatnonzero(weight)
     times = draw.standard_exponential(possible.size) / weight[possible]
@@ -245,7 +243,7 @@ def _drawn(weight: np.ndarray, count: int, draw: np.random.Generator) -> np.ndar
 
 
 def _arrivals(size: int, draw: np.random.Generator) -> np.ndarray:
-    """The classes (n,) of the nodes in the order they arrive: two of each class, then the others."""
+    """The classes (n,) of the nodes in order of arrival: two of each class, then the others."""
     opening = draw.permutation(np.repeat(np.arange(CLASSES), LINKS))
     return np.append(opening, draw.permutation(np.repeat(np.arange(CLASSES), size - LINKS)))
 

@@ -1,4 +1,4 @@
-"""`Variant`: how a graph is prepared before it is learnt from, chosen in the open and recorded in the data."""
+"""`Variant`: the preparation of a graph before training, recorded in the data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gread.datasets.node_data import NodeData
 from rdgraph import Graph
 from rdgraph.errors import InvalidArgument, UnknownName
 
-#: What each choice may be; the first is the default, and together these are the choices of GREAD's authors.
+#: The options of each choice; the first ones are the defaults, and the choices of GREAD's authors.
 CHOICES = {
     "self_loops": ("remove", "keep", "add"),
     "features": ("raw", "row"),
@@ -22,19 +22,20 @@ CHOICES = {
 
 @dataclass(frozen=True)
 class Variant:
-    """Four choices; the defaults are those under which GREAD's authors trained.
+    """Four choices for the preparation of a graph; the defaults are those of GREAD's authors.
 
     Args:
-        undirected: Whether every edge goes both ways; else edges are as stored.
-        self_loops: "remove", "keep" what is stored, or "add" one to every node that has none.
-        features: "raw", or "row": x_i / sum_j |x_ij|, where zero rows stay.
-        component: "covered" cuts to the largest connected component where every split lies inside it (Cora) and keeps
-            the whole graph elsewhere, "largest" cuts always, "all" never.
+        undirected: Whether edges are made undirected; else they are as stored.
+        self_loops: "remove", "keep" the stored ones, or "add" one to every node without.
+        features: "raw", or "row": x_i / sum_j |x_ij|, with zero rows unchanged.
+        component: "covered" restricts to the largest connected component if every split lies inside it (Cora) and else
+            keeps the whole graph, "largest" always restricts, "all" never.
 
     Raises:
-        UnknownName: For a choice that there is not.
+        UnknownName: For an unknown choice.
 
-    >>> dict(Variant(features="row").items())
+    >>> import gread
+    >>> dict(gread.datasets.Variant(features="row").items())
     {'undirected': 'true', 'self_loops': 'remove', 'features': 'row', 'component': 'covered'}
     """
 
@@ -51,13 +52,13 @@ class Variant:
                 raise UnknownName(f"choice of {name}", str(getattr(self, name)), known)
 
     def items(self) -> tuple[tuple[str, str], ...]:
-        """The choices as words, for the record."""
+        """The choices as text."""
         words = {True: "true", False: "false"}
         return tuple((part.name, words.get(value := getattr(self, part.name), value)) for part in fields(self))
 
 
 def prepare(data: NodeData, variant: Variant | None = None) -> NodeData:
-    """The data with the variant's choices carried out, each written to `meta.variant`, what they did to `meta.notes`.
+    """The data prepared by a variant; choices are recorded in `meta.variant`, their effects in `meta.notes`.
 
     >>> from gread.datasets.embedded import karate
     >>> prepare(karate(), Variant(self_loops="add")).graph.num_edges - karate().graph.num_edges
@@ -85,7 +86,7 @@ def prepare(data: NodeData, variant: Variant | None = None) -> NodeData:
 
 
 def row_normalised(x: Any) -> np.ndarray | csr_array:
-    """x_ij / sum_j |x_ij|, a zero row stays zero; sparse stays sparse.
+    """x_ij / sum_j |x_ij| with zero rows unchanged; sparse matrices stay sparse.
 
     >>> row_normalised(np.array([[1.0, 3.0], [0.0, 0.0]]))
     array([[0.25, 0.75],
@@ -99,19 +100,19 @@ def row_normalised(x: Any) -> np.ndarray | csr_array:
 
 
 def _recorded(data: NodeData, variant: Variant) -> tuple[tuple[str, str], ...]:
-    """What was recorded before, with the choices of this variant; features left alone keep their description."""
+    """The earlier record with the choices of this variant; unchanged features keep their description."""
     record = dict(data.meta.variant)
     described = {"features": record["features"]} if variant.features == "raw" and "features" in record else {}
     return tuple((record | dict(variant.items()) | described).items())
 
 
 def _proper(graph: Graph) -> int:
-    """The number of edges between different nodes, each direction counted."""
+    """The number of edges between different nodes, counting both directions."""
     return int(np.count_nonzero(graph.edge_index[0] != graph.edge_index[1]))
 
 
 def _is_cut(data: NodeData, variant: Variant) -> bool:
-    """All splits lie inside the largest component, and there is a split."""
+    """Whether there are splits and all lie inside the largest component."""
     if variant.component != "covered" or not data.num_splits:
         return False
     component = data.graph.components()
@@ -120,7 +121,7 @@ def _is_cut(data: NodeData, variant: Variant) -> bool:
 
 
 def _with_self_loops(graph: Graph) -> Graph:
-    """One self-loop of weight 1 at every node that has none."""
+    """The graph with a self-loop of weight 1 at every node without."""
     source, target = graph.edge_index
     bare = np.setdiff1d(np.arange(graph.num_nodes), source[source == target])
     pairs = np.concatenate([graph.edge_index, np.stack([bare, bare])], axis=1)

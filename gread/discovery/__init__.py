@@ -1,1 +1,1 @@
-"""Equations nobody wrote: `term_grammar` what is tried, `behaviours` and `line_safety` what is left, `discovering`."""
+"""Search for equations: `term_grammar` enumerates, `behaviours` and `line_safety` select, `discovering` trains them."""

@@ -1,9 +1,8 @@
-"""`Behaviours`: each equation once. An equation that only says again what another one does is merged into it.
+"""`Behaviours`: merges equations that are equivalent, so that each behaviour is trained once.
 
-Two equations with a coefficient for each term behave alike where their coefficients reach the same right-hand sides,
-on every graph; then one of them is trained. L is I - A there, and where A is not normalised D - A. Which rule said so
-is kept with every merge, with the coefficients of the one in those of the other. What is not proved to be the same is
-kept apart.
+Two equations with a coefficient for each term are equivalent if their coefficients reach the same right-hand sides on
+every graph; then only one of them is trained. L is I - A, and D - A if A is not normalised. Every merge records its
+rule, and the coefficients of one equation in terms of the other's. Equations not proved to be equivalent stay separate.
 """
 
 from __future__ import annotations
@@ -26,26 +25,26 @@ from rdgraph.vocabulary.normalisations import find_normalisation
 from rdgraph.wording import signed_sum
 
 # ---------------------------------------------------------------------- term vectors
-# Terms as exact vectors over the parts of their normal forms, and the linear algebra of what coefficients reach.
+# Terms as exact vectors over the parts of their normal forms, and the linear algebra of the reachable right-hand sides.
 #
-# A term is a sum of rational multiples of cores: power products of states, words of operators and functions, which the
-# core's normal form (plain) or its canonical form (with identities of functions) gives. Equal vectors are equal terms
-# on every graph; an equation with one coefficient for each term reaches a set of such sums.
+# A term is a sum of rational multiples of cores: power products of states, words of operators and functions, from the
+# normal form (plain) or the canonical form (with identities of functions). Equal vectors are equal terms on every
+# graph; an equation with one coefficient for each term reaches a set of such sums.
 
-#: Multiples of cores by the numbers of these; zeros are left out.
+#: Multiples of cores by the numbers of these, without zeros.
 Vector: TypeAlias = dict[int, Fraction]
-#: The same as a value that can be compared.
+#: The same as a hashable value.
 Frozen: TypeAlias = tuple[tuple[int, Fraction], ...]
 
 
 @dataclass(frozen=True)
 class Reach:
-    """What the coefficients of an equation reach: span(basis) + the open zonotope of the generators.
+    """The right-hand sides that the coefficients of an equation reach: span(basis) + the open zonotope of segments.
 
     Free coefficients span a linear space, given by its reduced echelon form. A coefficient in (0, 1) adds the segment
-    from 0 to its term; modulo the space, segments on one line add up, and `centre` (twice the middle) says on which
-    side they lie. Two equations reach the same right-hand sides if and only if these agree, up to relations between
-    cores that nobody knows of. Positive coefficients without an end then reach the same, too.
+    from 0 to its term; modulo the space, segments on one line add up, and `centre` (twice the midpoint) determines
+    their side. Two equations reach the same right-hand sides if and only if these agree, up to unknown relations
+    between cores. Unbounded positive coefficients then reach the same, too.
     """
 
     kind: str
@@ -56,9 +55,9 @@ class Reach:
 
 @dataclass(eq=False)
 class TermVectors:
-    """The vectors of terms, each worked out once; with or without identities of functions.
+    """The vectors of terms, each computed once; with or without identities of functions.
 
-    L is I - A. With `has_degrees` it is D - A, of which nothing is used: A and L are then letters of their own.
+    L is I - A. With `has_degrees` it is D - A, and A and L are treated as independent operators.
 
     >>> from gread.discovery.term_grammar import find_terms
     >>> vectors, grammar = TermVectors(), find_terms("small")
@@ -77,20 +76,20 @@ class TermVectors:
     def vector(self, term: Term) -> Vector:
         """The vector of a term, its sign included."""
         if term.body not in self._known:
-            self._known[term.body] = self._made(term.body)
-        own = self._known[term.body]
-        return {core: -c for core, c in own.items()} if term.sign == MINUS else own
+            self._known[term.body] = self._vector_of(term.body)
+        vector = self._known[term.body]
+        return {core: -c for core, c in vector.items()} if term.sign == MINUS else vector
 
-    def _made(self, body: str) -> Vector:
+    def _vector_of(self, body: str) -> Vector:
         system = parse(body)
         algebra = replace(system.algebra, definitions={}) if self.has_degrees else system.algebra
-        found: Vector = {}
+        vector: Vector = {}
         for part, factor in _rational_parts(algebra.normal(system.expression)):
             parts = _canonical_parts(part, algebra, system.domain) if self.with_identities else [(part, sp.S.One)]
             for core, c in parts:
-                place, total = self._cores.setdefault(core, len(self._cores)), factor * c
-                found = added(found, {place: Fraction(total.p, total.q)}, Fraction(1))
-        return found
+                number, total = self._cores.setdefault(core, len(self._cores)), factor * c
+                vector = added(vector, {number: Fraction(total.p, total.q)}, Fraction(1))
+        return vector
 
     def reach(self, line: Line) -> Reach:
         """The set of right-hand sides that the coefficients of an equation reach."""
@@ -107,9 +106,9 @@ class TermVectors:
         return Reach(line.kind, tuple(map(frozen, basis)), tuple(sorted(segments.items())), frozen(centre))
 
     def coefficient_map(self, line: Line, other: Line) -> tuple[tuple[Fraction, ...], ...] | None:
-        """The matrix that takes coefficients of `line` to those of `other` that give the same right-hand side.
+        """The matrix from the coefficients of `line` to those of `other` with the same right-hand side.
 
-        None where the terms of `other` do not determine its coefficients, or do not reach those of `line`.
+        None if the terms of `other` do not determine its coefficients, or do not reach those of `line`.
         """
         columns = [self.vector(term) for term in other.terms]
         marks = [-(k + 1) for k in range(len(columns))]  # a column for each coefficient, behind all cores
@@ -117,13 +116,13 @@ class TermVectors:
         rows = echelon([{**c, shift - 1 - m: Fraction(1)} for c, m in zip(columns, marks, strict=True)])
         if sum(min(row) < shift for row in rows) < len(columns):
             return None
-        found = []
+        columns_of = []
         for term in line.terms:
             rest = reduced(self.vector(term), rows)
             if any(core < shift for core in rest):
                 return None
-            found.append(tuple(-rest.get(shift - 1 - m, Fraction(0)) for m in marks))
-        return tuple(zip(*found, strict=True))
+            columns_of.append(tuple(-rest.get(shift - 1 - m, Fraction(0)) for m in marks))
+        return tuple(zip(*columns_of, strict=True))
 
 
 def _rational_parts(expression: sp.Expr) -> Iterator[tuple[sp.Expr, sp.Rational]]:
@@ -135,7 +134,7 @@ def _rational_parts(expression: sp.Expr) -> Iterator[tuple[sp.Expr, sp.Rational]
 
 
 def _canonical_parts(part: sp.Expr, algebra: Algebra, domain: Domain) -> Iterator[tuple[sp.Expr, sp.Rational]]:
-    """One product of a normal form by identities of functions: term by term, so that sums of products go along."""
+    """The canonical parts of one product of a normal form, by identities of functions, term by term."""
     form = canonical(part, algebra, domain)
     for core, c in _rational_parts(form.numerator):
         for numerator, denominator in _partial_fractions(core, form.denominator):
@@ -144,10 +143,10 @@ def _canonical_parts(part: sp.Expr, algebra: Algebra, domain: Domain) -> Iterato
 
 
 def _partial_fractions(core: sp.Expr, denominator: sp.Expr) -> Iterator[tuple[sp.Expr, sp.Expr]]:
-    """The partial fractions of a product over a polynomial in one thing, as pairs; other fractions as they are.
+    """The partial fractions of a product over a polynomial in one expression, as pairs; other fractions unchanged.
 
-    So H*sigmoid(H) and H*tanh(H/2), which differ in the multiples of H and H/(exp(H) + 1), have these in common. What
-    divides the whole polynomial, as H does H*exp(H) + H, goes to the product.
+    This gives H*sigmoid(H) and H*tanh(H/2) the common parts H and H/(exp(H) + 1). Factors of the whole polynomial, as H
+    in H*exp(H) + H, are moved to the product.
 
     >>> x, y = sp.symbols("x y")
     >>> [sp.Mul(above, 1 / below, evaluate=True) for above, below in _partial_fractions(x * y, x + 1)]
@@ -158,22 +157,22 @@ def _partial_fractions(core: sp.Expr, denominator: sp.Expr) -> Iterator[tuple[sp
     if len(generators) != 1:
         yield core, denominator
         return
-    thing, x = generators[0], sp.Dummy()
-    base, unit = thing.as_base_exp()
+    variable, x = generators[0], sp.Dummy()
+    base, unit = variable.as_base_exp()
     known = [factor.as_base_exp() for factor in sp.Mul.make_args(core)]
-    power = sum(ratio for own, times in known if own == base and (ratio := times / unit).is_Integer)
-    rest = core / thing**power
-    if rest.has(thing) or power < 0:
+    power = sum(ratio for part_base, times in known if part_base == base and (ratio := times / unit).is_Integer)
+    rest = core / variable**power
+    if rest.has(variable) or power < 0:
         yield core, denominator
         return
-    whole = sp.apart(x**power / sp.Poly(denominator, thing).as_expr(x), x)
+    whole = sp.apart(x**power / sp.Poly(denominator, variable).as_expr(x), x)
     for piece in sp.Add.make_args(whole):
         above, below = sp.fraction(piece)
-        yield sp.expand(rest * above.xreplace({x: thing})), below.xreplace({x: thing})
+        yield sp.expand(rest * above.xreplace({x: variable})), below.xreplace({x: variable})
 
 
 def _divided(core: sp.Expr, denominator: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
-    """A fraction whose product is divided by the things that are nothing but factors of the polynomial."""
+    """A fraction with the monomial factors of its denominator moved to the numerator."""
     if denominator.is_number:
         return core, denominator
     powers, rest = sp.Poly(denominator).terms_gcd()
@@ -199,18 +198,18 @@ def added(vector: Vector, other: Vector, factor: Fraction) -> Vector:
     >>> added({0: Fraction(1)}, {0: Fraction(1), 1: Fraction(2)}, Fraction(-1))
     {1: Fraction(-2, 1)}
     """
-    found = dict(vector)
+    total = dict(vector)
     for core, c in other.items():
-        total = found.get(core, Fraction(0)) + factor * c
-        if total:
-            found[core] = total
+        entry = total.get(core, Fraction(0)) + factor * c
+        if entry:
+            total[core] = entry
         else:
-            found.pop(core, None)
-    return found
+            total.pop(core, None)
+    return total
 
 
 def reduced(vector: Vector, basis: Sequence[Vector]) -> Vector:
-    """The vector modulo the rows of an echelon form: zero at their leading places."""
+    """The vector modulo the rows of an echelon form: zero at their leading entries."""
     for row in basis:
         if lead := vector.get(min(row)):
             vector = added(vector, row, -lead)
@@ -218,7 +217,7 @@ def reduced(vector: Vector, basis: Sequence[Vector]) -> Vector:
 
 
 def echelon(vectors: Iterable[Vector]) -> list[Vector]:
-    """The reduced echelon form of a span, which is one for all vectors that span it.
+    """The reduced echelon form of a span, the same for all vectors that span it.
 
     >>> rows = echelon([{0: Fraction(2), 1: Fraction(2)}, {1: Fraction(3)}])
     >>> [{k: int(c) for k, c in row.items()} for row in rows]
@@ -236,7 +235,7 @@ def echelon(vectors: Iterable[Vector]) -> list[Vector]:
 
 
 # ---------------------------------------------------------------------- behaviours
-#: What may say that two equations behave alike, from the plainest: see `RULE_WORDS`.
+#: The rules by which two equations are equivalent, the simplest first: see `RULE_WORDS`.
 RULES = REPEATED, SPELLED, RENAMED, ABSORBED, REPARAMETRISED, IDENTITY = (
     "repeated", "normal form", "renaming", "absorbed", "reparametrisation", "identity",
 )  # fmt: skip
@@ -244,7 +243,7 @@ RULE_WORDS = {
     REPEATED: "the same text was drawn before",
     SPELLED: "the same normal form, as L@A@H and A@L@H have",
     RENAMED: "the same normal form with the coefficients renamed",
-    ABSORBED: "it has more coefficients than can be told apart: some of them are absorbed by the others, as in "
+    ABSORBED: "not all of its coefficients are identifiable: some of them are absorbed by the others, as in "
     "alpha*L@H + beta*H + gamma*A@H",
     REPARAMETRISED: "the same right-hand sides with other coefficients, as alpha*H + beta*A@H and alpha*H + beta*L@H",
     IDENTITY: "the same right-hand sides by an identity between functions, as 2*relu(H) = H + abs(H)",
@@ -253,7 +252,7 @@ RULE_WORDS = {
 
 @dataclass(frozen=True)
 class Merge:
-    """An equation that was merged, the one that stands for it, the rule, and the coefficients of the latter."""
+    """A merged equation, the one that represents it, the rule, and the coefficients of the latter."""
 
     line: Line
     into: Line
@@ -263,7 +262,7 @@ class Merge:
 
 @dataclass(eq=False)
 class Behaviours:
-    """The equations that were seen, each behaviour once, in the order in which they came.
+    """The equations seen so far, each behaviour once, in order.
 
     >>> from gread.discovery.term_grammar import find_terms
     >>> seen = Behaviours()
@@ -278,14 +277,14 @@ class Behaviours:
 
     lines: dict[str, Line] = field(default_factory=dict)
     merges: dict[str, Merge] = field(default_factory=dict)
-    _standing: dict[Reach, Line] = field(default_factory=dict)
+    _representatives: dict[Reach, Line] = field(default_factory=dict)
     _vectors: TermVectors = field(default_factory=TermVectors)
     _plain: TermVectors = field(default_factory=lambda: TermVectors(with_identities=False))
     _repeated: int = 0
 
     @classmethod
     def under(cls, settings: GreadSettings) -> Behaviours:
-        """An empty record of behaviours, with L as the network has it: I - A, or D - A for the graph's unchanged A.
+        """An empty record of behaviours, with the L of the network: I - A, or D - A for an unnormalised A.
 
         >>> from gread.discovery.term_grammar import find_terms
         >>> seen = Behaviours.under(GreadSettings(adjacency="original", normalisation="none"))
@@ -297,55 +296,55 @@ class Behaviours:
         return cls(_vectors=TermVectors(has_degrees=has_degrees), _plain=plain)
 
     def add(self, line: Line) -> Merge | None:
-        """Take up an equation; the merge where it behaves like one that was seen, None where it is new."""
+        """Add an equation; returns its merge if an equivalent one was seen, None if it is new."""
         if line.text in self.lines or line.text in self.merges:
             self._repeated += 1
             into = self.merges[line.text].into if line.text in self.merges else line
             return Merge(line, into, REPEATED, "")
-        standing = self._standing.setdefault(self._vectors.reach(line), line)
-        if standing is line:
+        known = self._representatives.setdefault(self._vectors.reach(line), line)
+        if known is line:
             self.lines[line.text] = line
             return None
-        merge = Merge(line, standing, self._rule(line, standing), self._told_map(line, standing))
+        merge = Merge(line, known, self._rule(line, known), self._map_text(line, known))
         self.merges[line.text] = merge
         return merge
 
-    def standing_for(self, line: Line) -> Line:
-        """The equation that stands for one that was added."""
+    def representative(self, line: Line) -> Line:
+        """The equation that represents an added one."""
         return self.merges[line.text].into if line.text in self.merges else line
 
     def counts(self) -> Counter[str]:
-        """How many equations were merged by which rule."""
-        found = Counter(merge.rule for merge in self.merges.values())
+        """The numbers of merged equations by rule."""
+        counts = Counter(merge.rule for merge in self.merges.values())
         if self._repeated:
-            found[REPEATED] = self._repeated
-        return found
+            counts[REPEATED] = self._repeated
+        return counts
 
     def _rule(self, line: Line, other: Line) -> str:
-        """The plainest rule that says that two equations behave alike."""
-        own, others = ([(t.is_free, frozen(self._plain.vector(t))) for t in each.terms] for each in (line, other))
-        if own == others:
+        """The simplest rule by which two equations are equivalent."""
+        terms, others = ([(t.is_free, frozen(self._plain.vector(t))) for t in each.terms] for each in (line, other))
+        if terms == others:
             return SPELLED
-        if Counter(own) == Counter(others):
+        if Counter(terms) == Counter(others):
             return RENAMED
         if self._plain.reach(line) != self._plain.reach(other):
             return IDENTITY
         return ABSORBED if line.size > other.size else REPARAMETRISED
 
-    def _told_map(self, line: Line, other: Line) -> str:
-        """The coefficients of the equation that stands, in those of the one that was merged."""
+    def _map_text(self, line: Line, other: Line) -> str:
+        """The coefficients of the representative, in those of the merged equation."""
         matrix = self._vectors.coefficient_map(line, other)
         if matrix is None:
             return ""
         return ", ".join(
-            f"{name} = {told_sum(row, line.coefficients)}" for name, row in zip(other.coefficients, matrix, strict=True)
+            f"{name} = {sum_text(row, line.coefficients)}" for name, row in zip(other.coefficients, matrix, strict=True)
         )
 
 
-def told_sum(factors: tuple[Fraction, ...], names: tuple[str, ...]) -> str:
-    """Text of the sum of factors times coefficient names.
+def sum_text(factors: tuple[Fraction, ...], names: tuple[str, ...]) -> str:
+    """The sum of factors times coefficient names as text.
 
-    >>> told_sum((Fraction(1), Fraction(-1, 2)), ("alpha", "beta"))
+    >>> sum_text((Fraction(1), Fraction(-1, 2)), ("alpha", "beta"))
     'alpha - beta/2'
     """
     terms = []

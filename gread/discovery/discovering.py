@@ -1,7 +1,6 @@
-"""`discover`: equations of a grammar, each behaviour once, the safe ones trained and chosen on validation nodes.
+"""`discover`: trains the safe equations of a grammar, each behaviour once, and chooses by validation accuracy.
 
-A round of equations is examined, trained and written down as one; a search that was cut off goes on after the last
-round that was finished.
+Equations are examined, trained and saved round by round; an interrupted search resumes after its last finished round.
 """
 
 from __future__ import annotations
@@ -44,25 +43,25 @@ from rdgraph.errors import FileError
 from rdgraph.files import read_text, write_text
 
 # ---------------------------------------------------------------------- examined ahead
-# `AheadExamination`: equations examined by other processes, ahead of their turn, to the same answers.
+# `AheadExamination`: equations examined by other processes before they are needed, with the same answers.
 #
-# Proofs take most of the time before a training, one processor each. While a round is trained, the next are examined.
+# Proofs take most of the time before a training, one processor each. While a round is trained, the next is examined.
 
-#: Equations that a process takes at a time, and how many wait for each process at most.
+#: Equations that a process takes at a time, and the most that wait for each process.
 CHUNK, WAITING = 4, 32
-#: What a process answers of an equation: state, terms of what is trained, finding, reason.
+#: The answer of a process about an equation: state, terms of the trained equation, finding, reason.
 Answer = tuple[str, tuple[Term, ...], str, str]
 
 _examination: list[Examination] = []
 
 
 class AheadExamination:
-    """Answers of `Examination`, worked out ahead for equations that are known to come.
+    """Answers of `Examination`, computed ahead for equations that are known to come.
 
     Args:
         settings: The network.
-        lines: The equations in the order in which they will be asked for; others are examined when they are.
-        jobs: How many processes; with 1 all is done in this one.
+        lines: The equations in the order of their requests; others are examined when requested.
+        jobs: The number of processes; with 1 everything runs in this process.
 
     >>> from gread.discovery.term_grammar import find_terms
     >>> with AheadExamination(GreadSettings(), list(find_terms("small").lines(1)), jobs=1) as examine:
@@ -71,9 +70,9 @@ class AheadExamination:
     """
 
     def __init__(self, settings: GreadSettings, lines: Sequence[Line], jobs: int) -> None:
-        self._own = Examination(settings)
+        self._examination = Examination(settings)
         self._settings, self._jobs = settings, jobs
-        self._left = list(lines) if jobs > 1 else []
+        self._unsent = list(lines) if jobs > 1 else []
         self._answers: dict[Line, tuple[Future[list[Answer]], int]] = {}
         self._pool: ProcessPoolExecutor | None = None
 
@@ -87,42 +86,42 @@ class AheadExamination:
             self._pool.shutdown(wait=False, cancel_futures=True)
 
     def __call__(self, line: Line) -> Safety:
-        """What becomes of an equation."""
+        """The safety of an equation, see `Examination`."""
         self._send()
         if line not in self._answers:
-            return self._own(line)
-        future, place = self._answers.pop(line)
-        state, terms, finding, reason = future.result()[place]
+            return self._examination(line)
+        future, index = self._answers.pop(line)
+        state, terms, finding, reason = future.result()[index]
         return Safety(state, line if terms == line.terms else line.with_terms(terms), finding, reason)
 
     def _send(self) -> None:
         """Keep the processes busy."""
-        while self._left and len(self._answers) < WAITING * self._jobs:
+        while self._unsent and len(self._answers) < WAITING * self._jobs:
             if self._pool is None:
                 self._pool = ProcessPoolExecutor(
                     self._jobs, multiprocessing.get_context("spawn"), _begin, (self._settings,)
                 )
-            chunk, self._left = self._left[:CHUNK], self._left[CHUNK:]
+            chunk, self._unsent = self._unsent[:CHUNK], self._unsent[CHUNK:]
             future = self._pool.submit(_examined, chunk)
-            self._answers |= {line: (future, place) for place, line in enumerate(chunk)}
+            self._answers |= {line: (future, index) for index, line in enumerate(chunk)}
 
 
 def _begin(settings: GreadSettings) -> None:
-    """What a process does first."""
+    """Set up a worker process."""
     _examination[:] = [Examination(settings)]
 
 
 def _examined(lines: Sequence[Line]) -> list[Answer]:
-    found = [_examination[0](line) for line in lines]
-    return [(one.state, one.line.terms, one.finding, one.reason) for one in found]
+    answers = [_examination[0](line) for line in lines]
+    return [(answer.state, answer.line.terms, answer.finding, answer.reason) for answer in answers]
 
 
 # ---------------------------------------------------------------------- discovering
 ROUNDS, JOURNAL, MARK = "rounds", "journal.log", "discover.json"
 FORMAT = "rdgraph discover round 1"
-#: Draws of a round that may be equations that are known, for each that is wanted, before drawing is given up.
+#: The most draws of known equations per wanted equation before a round stops drawing.
 PATIENCE = 20
-#: Equations that a process to examine them is worth, and the most processes.
+#: Equations per process that examines them, and the most processes.
 FOR_A_JOB, MOST_JOBS = 60, 12
 
 
@@ -144,43 +143,45 @@ def discover(
     progress: Callable[[DiscoveryProgress], None] | None = None,
     tell: Callable[[str], object] = warnings.warn,
 ) -> Discovered:
-    """Search equations: enumerate, merge, examine, train, and choose by mean validation accuracy over the splits.
+    """Search for an equation: enumerate, merge, examine, train, and choose by mean validation accuracy over the splits.
 
-    Equations that behave alike are trained once. Those whose solutions may blow up get tanh around the terms that may
-    outgrow the state, or are left out. The worse part of a round is dropped on the way. No test label chooses anything.
+    Equations with the same behaviour are trained once. Equations whose solutions may blow up get tanh around the terms
+    that may outgrow the state, or are excluded. The worse part of a round is dropped early. Test labels are never used
+    for selection.
 
     docs/guides/finding.md compares the functions that find equations.
 
     Args:
         data: One data set.
         terms: The grammar: "default", "small", a toml file, or a `TermGrammar`.
-        size: All equations of up to so many terms are enumerated.
-        budget: How many equations are trained. Where there are more, the largest are a random sample; where there are
-            fewer, larger ones are drawn.
-        base: The network around the equations and how it is trained; defaults.
+        size: The largest number of terms; all equations up to it are enumerated.
+        budget: The number of trained equations. If there are more, those of the largest size are a random sample; if
+            there are fewer, larger ones are drawn.
+        base: The network around the equations and its training; the defaults if left out.
         fixed: Settings that differ from `base`, by name.
         splits: Numbers of splits; all by default.
-        sampler: How larger equations are drawn: random, or tpe or evolution, for which Optuna is needed.
-        seed: Of draws and trainings.
+        sampler: The sampler of larger equations: random, or tpe or evolution, which need Optuna.
+        seed: The seed of draws and trainings.
         round_size: Equations that are trained together.
-        folder: Where the search is kept, and goes on from; None keeps it in memory.
-        device: "auto" takes a GPU where there is one.
-        jobs: Processes that examine equations while others are trained, to the same answers. With more than one the
-            program that calls this begins its work under `if __name__ == "__main__"`.
-        progress: Hears how far it is, about once a second.
-        tell: Hears sentences about what a user should know.
+        folder: The folder of the search, from which it can be resumed; None keeps it in memory.
+        device: "auto" uses a GPU if there is one.
+        jobs: Processes that examine equations while others are trained, with the same answers. With more than one,
+            guard the calling program with `if __name__ == "__main__"`.
+        progress: Called with the progress, about once a second.
+        tell: Called with messages for the user.
 
     Returns:
-        All equations with what became of them, and the chosen one, see `Discovered`.
+        All equations with their results, and the chosen one, see `Discovered`.
 
     Raises:
-        MissingDependency: Without optuna, where larger equations are to be drawn by tpe or evolution.
+        MissingDependency: Without optuna, if larger equations are drawn by tpe or evolution.
         InvalidArgument: For settings that the network does not have, or data without validation nodes.
-        UnknownName: For a grammar or a sampler that there is not.
+        UnknownName: For an unknown grammar or sampler.
         FileError: For a folder that holds another search.
 
+    >>> import gread
     >>> from gread import karate
-    >>> found = discover(
+    >>> found = gread.discover(
     ...     karate(), terms="small", size=1, budget=6, fixed={"epochs": 20, "hidden": 8}, splits=[0, 1], device="cpu"
     ... )
     >>> len(found.results), found.enumerated, found.best.size
@@ -189,8 +190,8 @@ def discover(
     data, start = read_data(data), Config.read(base).updated({} if fixed is None else fixed)
     grammar = terms if isinstance(terms, TermGrammar) else find_terms(terms)
     plan = DiscoveryPlan(data, start, grammar, read_splits(splits, data), size, budget, sampler, seed, round_size)
-    place = None if folder is None else Path(folder)
-    return Discovery(plan, place, device=device, progress=progress, tell=tell, jobs=jobs).run()
+    path = None if folder is None else Path(folder)
+    return Discovery(plan, path, device=device, progress=progress, tell=tell, jobs=jobs).run()
 
 
 def usual_jobs(budget: int) -> int:
@@ -203,10 +204,9 @@ def usual_jobs(budget: int) -> int:
 
 
 class Discovery:
-    """A search over equations under way; `run` completes it.
+    """A running search for equations; `run` completes it.
 
-    `on_round` is for those who write down more than is written here; `jobs` processes examine equations, see
-    `usual_jobs`.
+    `on_round` is called with the results after every round; `jobs` processes examine equations, see `usual_jobs`.
     """
 
     def __init__(
@@ -221,15 +221,15 @@ class Discovery:
         jobs: int = 1,
     ) -> None:
         self.plan, self.folder, self.device = plan, folder, choose_device(device)
-        self._progress, self._say, self._on_round = progress, tell, on_round
+        self._progress, self._tell, self._on_round = progress, tell, on_round
         self._jobs = jobs
         self._examine: Examine = Examination(plan.base.gread)
         self._seen = Behaviours.under(plan.base.gread)
         self._enumerated = self._distinct = 0
         self._tried: list[TriedLine] = []
-        self._met: list[Line] = []  # drawn in this round, and seen before
+        self._repeats: list[Line] = []  # drawn in this round, but seen before
         self._results: dict[int, EquationResult] = {}
-        self._started, self._before, self._under_way = time.monotonic(), 0, 0.0
+        self._started, self._before, self._running = time.monotonic(), 0, 0.0
         self._sampler: LineSampler | None = None
         self._draws = 0
 
@@ -245,13 +245,13 @@ class Discovery:
         self._before = len(self._results)
         known = {t.line.text for t in self._tried}
         queue = [line for line in queue if line.text not in known]
-        left = self.plan.budget - len(self._results)
-        with AheadExamination(self.plan.base.gread, queue[:left], self._jobs) as self._examine:
+        missing = self.plan.budget - len(self._results)
+        with AheadExamination(self.plan.base.gread, queue[:missing], self._jobs) as self._examine:
             lines = iter(queue)
             while len(self._results) < self.plan.budget:
                 tried = self._next_round(lines)
                 if not tried:
-                    self._say(f"no more equations were found: {len(self._results)} of {self.plan.budget} were trained")
+                    self._tell(f"no more equations were found: {len(self._results)} of {self.plan.budget} were trained")
                     break
                 self._train(tried)
         return self.found()
@@ -269,7 +269,7 @@ class Discovery:
         )
 
     def _ordered(self) -> list[Line]:
-        """The enumerated equations, each behaviour once: in order as far as all of a size fit, then in random order."""
+        """The enumerated equations, each behaviour once: in order while all of a size fit, then in random order."""
         lines = list(self._seen.lines.values())
         fits = order_of([line.size for line in lines], self.plan.budget)
         rest = [line for line in lines if line.size > fits]
@@ -279,10 +279,10 @@ class Discovery:
 
     # ------------------------------------------------------------------ a round
     def _next_round(self, lines: Iterator[Line]) -> list[TriedLine]:
-        """Equations to be trained next, with those that were examined on the way."""
+        """The equations to be trained next, with all that were examined for them."""
         wanted = min(self.plan.round_size, self.plan.budget - len(self._results))
         tried: list[TriedLine] = []
-        self._met = []
+        self._repeats = []
         count, known = 0, 0
         while count < wanted and known < PATIENCE * wanted:
             line, draw = next(lines, None), -1
@@ -290,17 +290,17 @@ class Discovery:
                 draw, line = self._drawn()
                 if self._seen.add(line) is not None:
                     known += 1
-                    self._met.append(line)
+                    self._repeats.append(line)
                     self._tell_known(draw, line)
                     continue
-            made = self._examined(line, draw, len(self._results) + count)
-            tried.append(made)
-            count += made.number >= 0
-            self._tell_progress()
+            examined = self._examined(line, draw, len(self._results) + count)
+            tried.append(examined)
+            count += examined.number >= 0
+            self._report_progress()
         return tried if count or any(t.draw < 0 for t in tried) else []
 
     def _examined(self, line: Line, draw: int, number: int) -> TriedLine:
-        """What becomes of an equation; one that is bounded may behave like another one."""
+        """An equation with its safety; with tanh added it may behave like another one."""
         safety = self._examine(line)
         if safety.state == LEFT_OUT:
             return TriedLine(line, safety, draw=draw)
@@ -310,23 +310,23 @@ class Discovery:
 
     def _drawn(self) -> tuple[int, Line]:
         if self._sampler is None:
-            plan, place = self.plan, None if self.folder is None else self.folder / JOURNAL
+            plan, journal = self.plan, None if self.folder is None else self.folder / JOURNAL
             self._sampler = make_line_sampler(
-                plan.sampler, plan.grammar, plan.size + 1, plan.largest, plan.seed, place, self._draws
+                plan.sampler, plan.grammar, plan.size + 1, plan.largest, plan.seed, journal, self._draws
             )
-            for tried in self._tried:  # of a round that was written down, and not told of
+            for tried in self._tried:  # of a saved round that the sampler may not know yet
                 self._tell_sampler(tried)
         number, line = self._sampler.ask()
         self._draws = max(self._draws, number + 1)
         return number, line
 
     def _tell_known(self, draw: int, line: Line) -> None:
-        """What is known of an equation that was drawn, and behaves like one that was seen."""
-        standing = self._seen.standing_for(line).text
+        """Tell the sampler the result of a known equation with the same behaviour as a drawn one."""
+        known = self._seen.representative(line).text
         values = [
             self._results[t.number].val_accuracy
             for t in self._tried
-            if t.number in self._results and standing in (t.line.text, t.safety.line.text)
+            if t.number in self._results and known in (t.line.text, t.safety.line.text)
         ]
         assert self._sampler is not None
         self._sampler.tell(draw, values[0] if values and np.isfinite(values[0]) else None)
@@ -338,39 +338,37 @@ class Discovery:
             self._sampler.tell(tried.draw, value)
 
     def _train(self, tried: Sequence[TriedLine]) -> None:
-        """Train a round, write it down, and tell of it."""
+        """Train a round, save it and report it."""
         plan, lines = self.plan, [(t.number, t.safety.line) for t in tried if t.number >= 0]
 
-        def hear(share: float) -> None:
-            self._under_way = share * len(lines)
-            self._tell_progress()
+        def report(share: float) -> None:
+            self._running = share * len(lines)
+            self._report_progress()
 
         results = train_lines(
-            plan.data, lines, plan.base, splits=plan.splits, seed=plan.seed, device=self.device, progress=hear,
-            tell=self._say,
+            plan.data, lines, plan.base, splits=plan.splits, seed=plan.seed, device=self.device, progress=report,
+            tell=self._tell,
         )  # fmt: skip
         self._write_round(tried, results)
-        self._take_up(tried, results)
-        for own in tried:
-            self._tell_sampler(own)
+        self._record(tried, results)
+        for one in tried:
+            self._tell_sampler(one)
         self._on_round(self.found())
-        self._tell_progress()
+        self._report_progress()
 
-    def _take_up(self, tried: Sequence[TriedLine], results: Sequence[EquationResult]) -> None:
+    def _record(self, tried: Sequence[TriedLine], results: Sequence[EquationResult]) -> None:
         self._tried += tried
         self._results |= {result.number: result for result in results}
-        self._under_way = 0.0
+        self._running = 0.0
 
     # ------------------------------------------------------------------ the folder
     def _claim(self) -> None:
-        """Write down what is searched, or refuse a folder with another search."""
+        """Write the description of the search, or refuse a folder with another search."""
         if self.folder is None:
             return
         path = self.folder / MARK
         if path.exists() and path.read_text(encoding="utf-8") != self.plan.mark:
-            raise FileError(
-                f"expected the folder of the same search, got {self.folder} with another one; choose another"
-            )
+            raise FileError(f"{self.folder} holds another search; choose another folder")
         self.folder.mkdir(parents=True, exist_ok=True)
         write_text(path, self.plan.mark)
 
@@ -378,18 +376,15 @@ class Discovery:
         if self.folder is None:
             return
         (self.folder / ROUNDS).mkdir(exist_ok=True)
-        met = [line_record(line) for line in self._met]
         body = {
-            "format": FORMAT,
-            "tried": [t.record() for t in tried],
-            "met": met,
-            "results": [r.record() for r in results],
-        }
+            "format": FORMAT, "tried": [t.record() for t in tried],
+            "met": [line_record(line) for line in self._repeats], "results": [r.record() for r in results],
+        }  # fmt: skip
         number = len(list((self.folder / ROUNDS).glob("*.json")))
         write_text(self.folder / ROUNDS / f"{number:04d}.json", json.dumps(body) + "\n", durable=True)
 
     def _read_rounds(self) -> None:
-        """Take up the rounds that were written down."""
+        """Read the saved rounds."""
         if self.folder is None:
             return
         for path in sorted((self.folder / ROUNDS).glob("*.json")):
@@ -398,27 +393,27 @@ class Discovery:
                 if body["format"] != FORMAT:
                     raise ValueError(f"the format {body['format']!r}")
                 tried = [TriedLine.read(record, self.plan.grammar) for record in body["tried"]]
-                met = [read_line(record, self.plan.grammar) for record in body.get("met", ())]
+                repeats = [read_line(record, self.plan.grammar) for record in body.get("met", ())]
                 results = [EquationResult.read(record) for record in body["results"]]
             except (ValueError, LookupError, TypeError) as problem:
                 raise FileError(f"expected a round of equations in {path}, got {problem}; delete the folder") from None
-            for own in tried:
-                if own.draw >= 0:
-                    self._seen.add(own.line)
-                if own.safety.state != LEFT_OUT and own.safety.line != own.line:
-                    self._seen.add(own.safety.line)
-            for line in met:
+            for one in tried:
+                if one.draw >= 0:
+                    self._seen.add(one.line)
+                if one.safety.state != LEFT_OUT and one.safety.line != one.line:
+                    self._seen.add(one.safety.line)
+            for line in repeats:
                 self._seen.add(line)
-            self._draws = max([self._draws, *(own.draw + 1 for own in tried)])
-            self._take_up(tried, results)
+            self._draws = max([self._draws, *(one.draw + 1 for one in tried)])
+            self._record(tried, results)
 
-    # ------------------------------------------------------------------ how far it is
-    def _tell_progress(self) -> None:
+    # ------------------------------------------------------------------ progress
+    def _report_progress(self) -> None:
         if self._progress is None:
             return
         passed, best = time.monotonic() - self._started, chosen(list(self._results.values()))
-        done = min(self.plan.budget, len(self._results) + self._under_way)
+        done = min(self.plan.budget, len(self._results) + self._running)
         new = done - self._before
-        left = passed * (self.plan.budget - done) / new if new >= 1 else float("nan")
+        remaining = passed * (self.plan.budget - done) / new if new >= 1 else float("nan")
         value, text = (float("nan"), "") if best is None else (best.val_accuracy, self.found().best.formula)
-        self._progress(DiscoveryProgress(done, self.plan.budget, value, text, passed, left))
+        self._progress(DiscoveryProgress(done, self.plan.budget, value, text, passed, remaining))

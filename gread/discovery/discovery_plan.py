@@ -1,4 +1,4 @@
-"""`DiscoveryPlan`: a search over equations with nothing left open; `TriedLine` and `Discovered`: what came of it."""
+"""`DiscoveryPlan`: a complete description of a search for equations; `TriedLine` and `Discovered`: its results."""
 
 from __future__ import annotations
 
@@ -15,25 +15,24 @@ from gread.discovery.equation_batches import EquationResult, line_config
 from gread.discovery.line_safety import LEFT_OUT, Safety
 from gread.discovery.line_sampling import SAMPLERS
 from gread.discovery.term_grammar import Line, Term, TermGrammar
-from gread.models.problem import check
 from gread.settings.config import Config
 from gread.training.checkpoint import fingerprint
 from gread.tuning.candidates import COMPLETE, DIVERGED, FAILED, PRUNED, TrialResult
-from gread.tuning.rounds import check_validation
-from gread.tuning.selection import chosen
+from gread.tuning.rounds import check_splits
+from gread.tuning.selection import require_chosen
 from rdgraph.errors import InvalidArgument, UnknownName
 
 #: Equations that are trained together.
 ROUND = 250
-#: How many terms more than those that are enumerated an equation that is drawn may have.
+#: The most terms of a drawn equation beyond the size of the enumerated ones.
 BEYOND = 2
-#: What the table of equations calls the states of a training, and those that were not trained.
+#: The states of a training in the table of equations, and the states of equations that were not trained.
 STATE_WORDS = {COMPLETE: "finished", PRUNED: "dropped", DIVERGED: "diverged", FAILED: "refused"}
 MERGED, NOT_TRIED = "merged", "not tried"
 
 
 class DiscoveryProgress(NamedTuple):
-    """How far a search is: equations trained (with a share of those under way), the best so far, seconds."""
+    """Progress of a search: trained equations (and shares of running ones), the best so far, seconds."""
 
     trials: float
     total: int
@@ -49,19 +48,19 @@ class DiscoveryPlan:
 
     Args:
         data: One data set.
-        base: The network around the equations and how it is trained.
+        base: The network around the equations and its training.
         grammar: The terms.
-        splits: Every equation is trained on all of these.
-        size: All equations of so many terms are enumerated.
-        budget: So many are trained. Where there are more, the largest are a random sample; where there are fewer,
-            larger ones are drawn.
-        sampler: How larger ones are drawn: random, tpe or evolution.
-        seed: Of draws and trainings.
-        round_size: So many are trained together, and compared on the way.
+        splits: The splits on which every equation is trained.
+        size: The largest number of terms; all equations up to it are enumerated.
+        budget: The number of trained equations. If there are more, those of the largest size are a random sample; if
+            there are fewer, larger ones are drawn.
+        sampler: The sampler of larger ones: random, tpe or evolution.
+        seed: The seed of draws and trainings.
+        round_size: The number of equations that are trained together and compared with each other.
 
     Raises:
-        InvalidArgument: For sizes and budgets below 1, splits that are not there, or that have no validation nodes.
-        UnknownName: For a sampler that there is not.
+        InvalidArgument: For sizes and budgets below 1, splits that do not exist or have no validation nodes.
+        UnknownName: For an unknown sampler.
     """
 
     data: NodeData
@@ -82,36 +81,32 @@ class DiscoveryPlan:
                 f"expected a size between 1 and {len(self.grammar.names)}, as many as names of coefficients, and a "
                 f"budget and rounds of at least 1, got {self.size}, {self.budget} and {self.round_size}"
             )
-        if not self.splits:
-            raise InvalidArgument(f"expected splits of {self.data.meta.name}, got none")
-        for split in self.splits:
-            check(self.data, split)
-        check_validation(self.data, self.splits)
+        check_splits(self.data, self.splits)
         _ = self.base.gread
 
     @property
     def largest(self) -> int:
-        """The most terms of an equation that is drawn."""
+        """The most terms of a drawn equation."""
         return min(self.size + BEYOND, len(self.grammar.names))
 
     @property
     def mark(self) -> str:
-        """The choices of this search as JSON text; two searches are the same where the texts are equal."""
-        told = {
+        """The description of this search as JSON text; searches with equal texts are the same."""
+        choices = {
             "data": fingerprint([self.data], []), "base": self.base.sections(), "splits": list(self.splits),
             "terms": [[t.body, t.sign] for t in self.grammar.terms], "names": list(self.grammar.names),
             "kind": self.grammar.kind, "size": self.size, "budget": self.budget, "sampler": self.sampler,
             "seed": self.seed, "round": self.round_size,
         }  # fmt: skip
-        return json.dumps(told, indent=1) + "\n"
+        return json.dumps(choices, indent=1) + "\n"
 
 
 @dataclass(frozen=True)
 class TriedLine:
-    """An equation that was examined: as it came, what was found, and its number where it was trained.
+    """An examined equation with its safety, and its number if it was trained.
 
-    `draw` is its number among those that were drawn, -1 for those that were enumerated; `into` is the text of the
-    equation that stands for it, where what was to be trained was merged.
+    `draw` is its number among the drawn equations, -1 for an enumerated one; `into` is the text of the equation that it
+    was merged into, "" if it was not merged.
     """
 
     line: Line
@@ -136,23 +131,23 @@ class TriedLine:
 
 
 def line_record(line: Line) -> list[list[str]]:
-    """An equation as json has it; `read_line` is the inverse."""
+    """An equation as JSON data; `read_line` is the inverse."""
     return [[term.body, term.sign] for term in line.terms]
 
 
 def read_line(record: Sequence[Sequence[str]], grammar: TermGrammar) -> Line:
-    """An equation as it was written down."""
+    """The equation that `line_record` described."""
     return grammar.line([Term(*pair) for pair in record])
 
 
 @dataclass(frozen=True, eq=False)
 class Discovered:
-    """What a search over equations found.
+    """The result of a search over equations.
 
-    `behaviours` are all equations, each behaviour once, `enumerated` how many there are up to the size and `distinct`
-    how many of these are left; `tried` are those that were examined, `results` what became of the
-    trained ones and `coefficients` means over splits and channels, by their numbers. `best` is the equation with the
-    best mean validation accuracy over the splits; its test accuracy was not looked at.
+    `behaviours` are all equations, each behaviour once; `enumerated` counts those up to the size and `distinct` their
+    behaviours. `tried` are the examined equations, `results` those of the trained ones, `coefficients` means over
+    splits and channels, by number. `best` is the equation with the best mean validation accuracy over the splits; test
+    accuracies are never used for selection.
     """
 
     plan: DiscoveryPlan
@@ -169,21 +164,17 @@ class Discovered:
 
     @property
     def trained(self) -> dict[int, TriedLine]:
-        """The equations that were trained, by their numbers."""
+        """The trained equations, by their numbers."""
         return {t.number: t for t in self.tried if t.number >= 0}
 
     @property
     def chosen(self) -> TrialResult:
-        """The result of the chosen equation; none that could be chosen is an error."""
-        found = chosen(self.results)
-        if found is None:
-            notes = next((r.note for r in self.results if r.note), "none was trained to its end")
-            raise InvalidArgument(f"expected an equation that could be trained, got none: {notes}")
-        return found
+        """The result of the chosen equation; an error if no equation could be trained."""
+        return require_chosen(self.results, "equation")
 
     @property
     def best(self) -> Line:
-        """The equation that was chosen, as it was trained."""
+        """The chosen equation, as it was trained."""
         return self.trained[self.chosen.number].safety.line
 
     @property
@@ -192,31 +183,31 @@ class Discovered:
         return self.config(self.chosen.number)
 
     def config(self, number: int) -> Config:
-        """The configuration of an equation that was trained."""
+        """The configuration of the trained equation with that number."""
         return line_config(self.plan.base, self.trained[number].safety.line)
 
     def ranked(self) -> list[tuple[TrialResult, Line]]:
-        """Equations that were trained to their ends, the best by validation first."""
+        """The equations trained to the last epoch, the best by validation first."""
         order = sorted((r for r in self.results if r.is_eligible), key=lambda r: (-r.val_accuracy, r.number))
         known = self.trained
         return [(r, known[r.number].safety.line) for r in order]
 
     def safety_counts(self) -> Counter[tuple[str, str]]:
-        """How many equations that were examined became what, and why."""
+        """The numbers of examined equations by safety and finding."""
         return Counter((t.safety.state, t.safety.finding) for t in self.tried)
 
     def rows(self) -> list[dict[str, float | int | str]]:
-        """The table of equations: those that were examined, in order, then those that were merged or not tried."""
+        """The table of equations: the examined ones in order, then those that were merged or not tried."""
         results = {r.number: r for r in self.results}
         rows = [_row(t, results.get(t.number)) for t in self.tried]
         seen = {t.line.text for t in self.tried}
         for merge in self.behaviours.merges.values():
             if merge.line.text not in seen:
-                own = _blank(merge.line, MERGED)
-                rows.append(own | {"merged_into": merge.into.formula, "rule": merge.rule, "map": merge.coefficients})
-        standing = (line for text, line in self.behaviours.lines.items() if text not in seen)
+                row = _blank(merge.line, MERGED)
+                rows.append(row | {"merged_into": merge.into.formula, "rule": merge.rule, "map": merge.coefficients})
+        untried = (line for text, line in self.behaviours.lines.items() if text not in seen)
         trained = {t.safety.line.text for t in self.tried}
-        return rows + [_blank(line, NOT_TRIED) for line in standing if line.text not in trained]
+        return rows + [_blank(line, NOT_TRIED) for line in untried if line.text not in trained]
 
 
 def _blank(line: Line, state: str) -> dict[str, float | int | str]:
@@ -228,19 +219,19 @@ def _blank(line: Line, state: str) -> dict[str, float | int | str]:
 
 
 def _row(tried: TriedLine, result: TrialResult | None) -> dict[str, float | int | str]:
-    """An equation that was examined, with what became of it."""
+    """The table row of an examined equation with its result."""
     safety = tried.safety
     state = MERGED if tried.into else LEFT_OUT if safety.state == LEFT_OUT else NOT_TRIED
-    found = _blank(tried.line, state) | {"number": tried.number, "safety": safety.state, "finding": safety.finding}
-    found |= {"trained": safety.line.formula, "merged_into": tried.into.partition(" where ")[0]}
+    row = _blank(tried.line, state) | {"number": tried.number, "safety": safety.state, "finding": safety.finding}
+    row |= {"trained": safety.line.formula, "merged_into": tried.into.partition(" where ")[0]}
     if result is not None:
-        found |= {"state": STATE_WORDS[result.state], "val_accuracy": result.val_accuracy, "epochs": result.epochs}
-        found |= {"test_accuracy": result.test_accuracy, "finding": result.note or safety.finding}
-    return found
+        row |= {"state": STATE_WORDS[result.state], "val_accuracy": result.val_accuracy, "epochs": result.epochs}
+        row |= {"test_accuracy": result.test_accuracy, "finding": result.note or safety.finding}
+    return row
 
 
 def order_of(sizes: Sequence[int], budget: int) -> int:
-    """The largest size of which all equations fit into a budget, with all smaller ones; 0 where none does.
+    """The largest size up to which all equations fit into a budget; 0 if none does.
 
     >>> order_of([1, 1, 2, 2, 2], 2), order_of([1, 1, 2, 2, 2], 9), order_of([1, 1], 1)
     (1, 2, 0)

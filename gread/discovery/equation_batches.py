@@ -1,8 +1,8 @@
-"""`train_equations`: many different equations trained side by side, the worse dropped on the way.
+"""`train_equations`: trains many different equations together, dropping the worse early.
 
-Linear equations differ in the coefficients of one polynomial of A, so that hundreds of them on all splits are one
-program; others are stepped together, every term computed once for all equations that have it. What fits neither is
-trained in a batch of its own. An equation that diverges, or cannot be trained, does the others no harm.
+Linear equations differ only in the coefficients of a polynomial of A, so hundreds of them on all splits are one
+program; others are stepped together, every term computed once for all equations that contain it. Remaining equations
+are trained in separate batches. An equation that diverges or cannot be trained does not affect the others.
 """
 
 from __future__ import annotations
@@ -22,39 +22,38 @@ from gread.models.equation_model import EquationBatch
 from gread.models.gread_model import GREAD
 from gread.models.resolution import resolve_method
 from gread.settings.config import Config
-from gread.settings.equation_settings import EquationSettings, letters_of, shares_batches
+from gread.settings.equation_settings import EquationSettings, coefficient_count, shares_batches
 from gread.settings.gread_settings import AUTO, GreadSettings
 from gread.settings.state_region import SAFE, StateRegion
 from gread.training.ensemble import Ensemble
 from gread.training.trainer import choose_device
 from gread.tuning.candidates import COMPLETE, DIVERGED, FAILED, PRUNED, Candidate, TrialResult
-from gread.tuning.rounds import REFUSALS, check_validation, reason
+from gread.tuning.rounds import REFUSALS, check_splits, reason
 from gread.tuning.successive_halving import HalvedRound, Rungs, halving_options
 from rdgraph import parse
-from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.kernels.devices import free_memory
 from rdgraph.systems.system import System
 from rdgraph.theory.method_choice import choose_method
 from rdgraph.vocabulary.normalisations import find_normalisation
 
 # ---------------------------------------------------------------------- equation batches
-#: The reason of equations that were not begun.
-LATE = "the time was over before it was trained"
-#: Most members of a batch: more of them make no epoch cheaper, and all kernels count within 32 bits.
+#: The reason of equations that were not started.
+LATE = "the time limit was reached before it was trained"
+#: The most members of a batch: more do not make an epoch cheaper, and all kernels use 32-bit indices.
 MOST_MEMBERS = 3072
-#: Most numbers that a batch holds in one stack of states.
+#: The most numbers in one stack of states of a batch.
 MOST_NUMBERS = 2**31
-#: Share of the free memory that the parameters of a round may take while they wait for the end of a rung.
+#: Share of the free memory for the parameters of a round that wait for the end of a rung.
 WAITING = 0.25
-#: Copies of the parameters that wait: they themselves, and both moments.
+#: Stored copies of the waiting parameters: the values and both moments.
 COPIES = 3
 
 
 @dataclass(frozen=True)
 class EquationResult(TrialResult):
-    """What became of an equation, as of a trial: one that cannot be trained has failed, its note says why.
+    """The result of an equation, as of a trial; one that cannot be trained has failed, and its note says why.
 
-    `coefficients` are means over splits and channels after the last epoch that was trained.
+    `coefficients` are means over splits and channels after the last trained epoch.
     """
 
     equation: str = ""
@@ -67,7 +66,7 @@ class EquationResult(TrialResult):
 
 
 class EquationProgress(NamedTuple):
-    """How far a training of many equations is: the share that is done, and the best mean validation accuracy so far."""
+    """Progress of a training of many equations: the finished share, and the best mean validation accuracy so far."""
 
     share: float
     best: float
@@ -89,32 +88,31 @@ def train_equations(
     on_progress: Callable[[EquationProgress], None] | None = None,
     tell: Callable[[str], object] = warnings.warn,
 ) -> list[EquationResult]:
-    """Train every equation on every split, in as few batched programs as there are ways to compute H(T).
+    """Train every equation on every split, as one batched program per way to compute H(T).
 
-    Equations are compared at rungs by their mean validation accuracy over the splits. Where the parameters of all do
-    not fit the memory at once, they are trained in several rounds, each a like sample of them, and compared with those
-    of their round.
+    Equations are compared at rungs by their mean validation accuracy over the splits. If the parameters of all do not
+    fit into memory, they are trained in several rounds with similar samples, and compared within their round.
 
     Args:
-        equations: In the language of rdgraph, of any form that a network can be trained around.
+        equations: Equations in the language of rdgraph, of any form that a network can be trained around.
         data: The data set.
-        settings: The network around every equation, and how it is trained; its own equation does not matter.
+        settings: The network around every equation, and its training; its own equation is ignored.
         splits: Numbers of splits.
-        epochs: Of every training; by default those of the settings.
+        epochs: Epochs of every training; by default those of the settings.
         rungs: Epochs after which the worse part is dropped, rounded up to a multiple of 20.
-        keep: The share that is left at every rung.
-        seed: Where the random numbers start.
-        device: "auto" takes a GPU where there is one.
-        seconds: After that time no further epochs are begun: what is under way is dropped as it stands, the rest
-            refused.
-        on_progress: Hears how far the training is.
-        tell: Hears sentences about what a user should know.
+        keep: The share that remains at every rung.
+        seed: The random seed.
+        device: "auto" uses a GPU if there is one.
+        seconds: A time limit, after which no further epochs start: running equations are dropped with their results so
+            far, the others fail.
+        on_progress: Called with the progress.
+        tell: Called with messages for the user.
 
     Returns:
         The results in the order of the equations.
 
     Raises:
-        InvalidArgument: For no splits, splits without validation nodes, or rungs that do not grow.
+        InvalidArgument: For no splits, splits without validation nodes, or rungs that do not increase.
 
     >>> from gread.datasets.embedded import karate
     >>> lines = ["-alpha*L@H + gamma*A@A@H", "-alpha*L@H + gamma*tanh(H)", "-alpha*L@H + gamma*H0", "H +"]
@@ -125,26 +123,24 @@ def train_equations(
     """
     config = settings if isinstance(settings, Config) else Config(settings)
     config = config if epochs is None else config.updated({"epochs": epochs})
-    place, until = choose_device(device), math.inf if seconds is None else time.monotonic() + seconds
-    if not splits:
-        raise InvalidArgument("expected at least one split, got none")
-    check_validation(data, splits)
+    device, until = choose_device(device), math.inf if seconds is None else time.monotonic() + seconds
+    check_splits(data, splits)
     stages = make_rungs(rungs, keep, config.training.epochs)
     prepared = [_prepared(k, equation, config) for k, equation in enumerate(equations)]
     results: dict[int, EquationResult] = {k: one for k, one in enumerate(prepared) if isinstance(one, EquationResult)}
     sound = {k: one for k, one in enumerate(prepared) if isinstance(one, GreadSettings)}
     numbers = list(sound)
-    slots = max((letters_of(one.system) for one in sound.values() if shares_batches(one)), default=0)
+    slots = max((coefficient_count(one.system) for one in sound.values() if shares_batches(one)), default=0)
     candidates = {k: Candidate(k, replace(config, model=_sharing(one, slots))) for k, one in sound.items()}
-    count = _rounds(len(numbers) * len(splits), data, config.gread, place)
-    work = _Work(data, tuple(splits), seed, stages, place, until, tell, on_progress, len(numbers))
+    count = _round_count(len(numbers) * len(splits), data, config.gread, device)
+    work = _Work(data, tuple(splits), seed, stages, device, until, tell, on_progress, len(numbers))
     for first in range(min(count, len(numbers))):
         results |= work.train([candidates[k] for k in numbers[first::count]])
     return [results[k] for k in range(len(equations))]
 
 
 def make_rungs(rungs: Sequence[int], keep: float, epochs: int) -> Rungs:
-    """Rungs after the given numbers of epochs; at each, the share `keep` of the trials goes on.
+    """Rungs after the given numbers of epochs; at each, the share `keep` of the trials continues.
 
     >>> make_rungs([20, 80], 0.5, 200).stages
     ((0.1, 0.5), (0.4, 0.25))
@@ -153,31 +149,31 @@ def make_rungs(rungs: Sequence[int], keep: float, epochs: int) -> Rungs:
 
 
 def _prepared(number: int, equation: System | str, config: Config) -> GreadSettings | EquationResult:
-    """The settings of an equation with its method, or why it cannot be trained."""
+    """The settings of an equation with its method, or a failed result with the reason."""
     try:
         system = parse(equation)
-        asked = type(config.gread).of(system, **_beside_equation(config.gread))
-        made = _exact(asked) or resolve_method(asked)[0]
-        if asked.method == AUTO and not shares_batches(made):
-            made = _stepped(made)
-        if shares_batches(made):
-            letters_of(made.system)
+        settings = type(config.gread).of(system, **_other_settings(config.gread))
+        resolved = _exact(settings) or resolve_method(settings)[0]
+        if settings.method == AUTO and not shares_batches(resolved):
+            resolved = _stepped(resolved)
+        if shares_batches(resolved):
+            coefficient_count(resolved.system)
     except REFUSALS as problem:
         return EquationResult(number, FAILED, 0, note=str(problem), equation=str(equation))
-    return made
+    return resolved
 
 
 def _exact(settings: GreadSettings) -> GreadSettings | None:
-    """A linear equation whose method is open, with the exact flow, as `resolve_method` gives it with a reason."""
+    """The settings of a linear equation with method "auto", resolved to the exact flow; None for others."""
     if settings.method != AUTO or not settings.system.is_single:
         return None
     region = StateRegion() if settings.states in (AUTO, SAFE) else settings.region
-    made = settings.resolved("exact", None, settings.beta_link, region)
-    return made if made.is_polynomial and shares_batches(made) else None
+    resolved = settings.resolved("exact", None, settings.beta_link, region)
+    return resolved if resolved.is_polynomial and shares_batches(resolved) else None
 
 
 def _stepped(settings: GreadSettings) -> GreadSettings:
-    """The settings of an equation whose method was chosen, with steps in place of a splitting: those share batches."""
+    """The settings of an equation with steps instead of the chosen splitting, so that it can share batches."""
     normalisation = settings.normalisation if settings.adjacency == "original" else "row"
     undirected = find_normalisation(normalisation).is_symmetric
     choice = choose_method(
@@ -187,39 +183,39 @@ def _stepped(settings: GreadSettings) -> GreadSettings:
 
 
 def _sharing(settings: GreadSettings, slots: int) -> GreadSettings:
-    """The settings of an equation that shares batches with others, where it can."""
+    """The settings of an equation in a form that shares batches with others, if possible."""
     if not shares_batches(settings):
         return settings
-    return EquationSettings.of(settings.system, **_beside_equation(settings), slots=slots)
+    return EquationSettings.of(settings.system, **_other_settings(settings), slots=slots)
 
 
-def _beside_equation(settings: GreadSettings) -> dict[str, Any]:
+def _other_settings(settings: GreadSettings) -> dict[str, Any]:
     """All settings but the equation, by name."""
     return {f.name: getattr(settings, f.name) for f in fields(settings) if f.name != "reaction"}
 
 
-def _rounds(trainings: int, data: NodeData, model: GreadSettings, device: str) -> int:
-    """In how many rounds so many trainings are done, so that their parameters fit while they wait for each other."""
-    own = 4 * COPIES * model.hidden * (data.num_features + 4 * model.hidden)
-    return max(1, math.ceil(trainings * own / (WAITING * free_memory("cpu" if device == "cpu" else device))))
+def _round_count(trainings: int, data: NodeData, model: GreadSettings, device: str) -> int:
+    """The number of rounds of these trainings, so that the parameters of a round fit into memory while they wait."""
+    size = 4 * COPIES * model.hidden * (data.num_features + 4 * model.hidden)
+    return max(1, math.ceil(trainings * size / (WAITING * free_memory("cpu" if device == "cpu" else device))))
 
 
 def coefficient_means(ensemble: Ensemble) -> list[dict[str, float]]:
     """The coefficients of every member by name, as means over channels, nodes and entries."""
     model = ensemble.model
     if isinstance(model, EquationBatch):
-        return model.letter_means()
+        return model.coefficient_means()
     if not isinstance(model, GREAD):
         return [{} for _ in range(ensemble.members)]
     with torch.no_grad():
-        found = {name: value.flatten(1).mean(1).tolist() if value.ndim > 1 else value.tolist()
+        means = {name: value.flatten(1).mean(1).tolist() if value.ndim > 1 else value.tolist()
                  for name, value in model.coefficients().items()}  # fmt: skip
-    return [{name: values[member] for name, values in found.items()} for member in range(ensemble.members)]
+    return [{name: values[member] for name, values in means.items()} for member in range(ensemble.members)]
 
 
 @dataclass(eq=False)
 class _Work:
-    """A training of many equations: what all rounds have in common, and the best so far."""
+    """A training of many equations: the shared data of all rounds, and the best result so far."""
 
     data: NodeData
     splits: tuple[int, ...]
@@ -234,7 +230,7 @@ class _Work:
     best: tuple[float, str] = (-math.inf, "")
 
     def train(self, candidates: Sequence[Candidate]) -> dict[int, EquationResult]:
-        """A round; one that fails is trained again in halves, so that only what is to blame is refused."""
+        """Train a round; one that fails is divided into halves, so that only the equations at fault are refused."""
         if time.monotonic() >= self.until:
             return {c.number: _failed(c, LATE) for c in candidates}
         try:
@@ -243,7 +239,7 @@ class _Work:
             if len(candidates) == 1:
                 self.done += 1
                 return {candidates[0].number: _failed(candidates[0], reason(problem))}
-            self.tell(f"a round of {len(candidates)} equations begins anew in halves: {reason(problem)}")
+            self.tell(f"a round of {len(candidates)} equations restarts in two halves: {reason(problem)}")
         if self.device.startswith("cuda"):
             torch.cuda.empty_cache()
         middle = len(candidates) // 2
@@ -253,39 +249,39 @@ class _Work:
         options: dict[str, Any] = halving_options(self.device) | {"networks": {EquationSettings: EquationBatch}}
         halved = HalvedRound(
             self.data, candidates, self.splits, self.seed, self.rungs, options, None, self.tell,
-            lambda share: self._hear(share, candidates, halved), most=self._most(candidates), until=self.until,
-            look=_look,
+            lambda share: self._report(share, candidates, halved), most=self._most(candidates), until=self.until,
+            look=_coefficients_and_soundness,
         )  # fmt: skip
-        done = halved.run()
+        results = halved.run()
         self.done += len(candidates)
-        pairs = enumerate(zip(candidates, done, strict=True))
-        return {c.number: self._result(c, found, place, halved) for place, (c, found) in pairs}
+        pairs = enumerate(zip(candidates, results, strict=True))
+        return {c.number: self._result(c, result, index, halved) for index, (c, result) in pairs}
 
     def _most(self, candidates: Sequence[Candidate]) -> int:
-        """The most members of a batch, so that a stack of their states can be counted."""
+        """The most members of a batch, so that a stack of their states can be indexed."""
         models = [c.config.gread for c in candidates]
         stack = self.data.num_nodes * models[0].hidden * (max(model.effort for model in models) + 8)
         return max(1, min(MOST_MEMBERS, MOST_NUMBERS // stack))
 
-    def _hear(self, share: float, candidates: Sequence[Candidate], halved: HalvedRound) -> None:
+    def _report(self, share: float, candidates: Sequence[Candidate], halved: HalvedRound) -> None:
         if self.on_progress is None:
             return
-        for place, result in halved.results.items():
+        for index, result in halved.results.items():
             if result.val_accuracy > self.best[0]:
-                self.best = result.val_accuracy, _text(candidates[place])
+                self.best = result.val_accuracy, _text(candidates[index])
         whole = (self.done + share * len(candidates)) / max(1, self.total)
         self.on_progress(EquationProgress(min(1.0, whole), *self.best))
 
-    def _result(self, candidate: Candidate, found: TrialResult, place: int, halved: HalvedRound) -> EquationResult:
-        each = [halved.seen[place, split] for split in self.splits]
-        means = {name: math.fsum(one[name] for one, _ in each) / len(each) for name in each[0][0]}
+    def _result(self, candidate: Candidate, result: TrialResult, index: int, halved: HalvedRound) -> EquationResult:
+        each = [halved.seen[index, split] for split in self.splits]
+        means = {name: math.fsum(values[name] for values, _ in each) / len(each) for name in each[0][0]}
         is_sound = all(alive for _, alive in each)
-        state = DIVERGED if not is_sound else COMPLETE if found.state == COMPLETE else PRUNED
-        known = {**vars(found), "number": candidate.number, "state": state, "note": ""}
-        return EquationResult(**known, equation=_text(candidate), coefficients=means)
+        state = DIVERGED if not is_sound else COMPLETE if result.state == COMPLETE else PRUNED
+        fields_of = {**vars(result), "number": candidate.number, "state": state, "note": ""}
+        return EquationResult(**fields_of, equation=_text(candidate), coefficients=means)
 
 
-def _look(ensemble: Ensemble) -> list[tuple[dict[str, float], bool]]:
+def _coefficients_and_soundness(ensemble: Ensemble) -> list[tuple[dict[str, float], bool]]:
     """The coefficients of every member, and whether it has not diverged."""
     return list(zip(coefficient_means(ensemble), (ensemble.state["failed_at"] < 0).tolist(), strict=True))
 
@@ -299,14 +295,14 @@ def _text(candidate: Candidate) -> str:
 
 
 # ---------------------------------------------------------------------- line training
-# Equations of a grammar trained on all splits, the worse dropped on the way: one call for many of them.
+# Equations of a grammar, trained on all splits in one call, with the worse dropped early.
 
-#: Shares of the epochs after which the worse half of the equations that are left is dropped.
+#: Shares of the epochs after which the worse half of the remaining equations is dropped.
 RUNGS, KEEP = (0.1, 0.2, 0.4), 0.5
 
 
 def line_config(base: Config, line: Line) -> Config:
-    """The configuration of an equation: kinds and signs of its coefficients are those that it declares.
+    """The configuration of an equation, with the declared kinds and signs of its coefficients.
 
     >>> from gread.discovery.term_grammar import find_terms
     >>> grammar = find_terms("default")
@@ -319,7 +315,7 @@ def line_config(base: Config, line: Line) -> Config:
 
 
 def rungs_of(epochs: int) -> list[int]:
-    """The epochs after which equations are dropped, as whole numbers that grow.
+    """The epochs after which equations are dropped, as increasing whole numbers.
 
     >>> rungs_of(200), rungs_of(20), rungs_of(2)
     ([20, 40, 80], [2, 4, 8], [1])
@@ -339,17 +335,17 @@ def train_lines(
     progress: Callable[[float], None] = lambda share: None,
     tell: Callable[[str], object] = warnings.warn,
 ) -> list[EquationResult]:
-    """What became of numbered equations, in their order.
+    """Train numbered equations; returns their results in the same order.
 
     Args:
         data: The data set.
         lines: Equations with their numbers.
-        base: The network around them and how it is trained.
-        splits: Every equation is trained on all of these.
-        seed: Of the trainings.
+        base: The network around them and its training.
+        splits: The splits on which every equation is trained.
+        seed: The seed of the trainings.
         device: cpu, cuda or cuda:N.
-        progress: Hears the share that is done.
-        tell: Hears sentences about what a user should know.
+        progress: Called with the finished share.
+        tell: Called with messages for the user.
 
     Returns:
         A result for each; an equation that cannot be trained has failed, with the reason.
@@ -357,19 +353,19 @@ def train_lines(
     if not lines:
         return []
 
-    def hear(now: EquationProgress) -> None:
+    def report(now: EquationProgress) -> None:
         progress(now.share)
 
     epochs = base.training.epochs
-    found = train_equations(
+    results = train_equations(
         [line.system for _, line in lines], data, line_config(base, lines[0][1]), splits=splits, epochs=epochs,
-        rungs=rungs_of(epochs), keep=KEEP, seed=seed, device=device, on_progress=hear, tell=tell,
+        rungs=rungs_of(epochs), keep=KEEP, seed=seed, device=device, on_progress=report, tell=tell,
     )  # fmt: skip
-    return [_numbered(number, one, epochs) for (number, _), one in zip(lines, found, strict=True)]
+    return [_numbered(number, result, epochs) for (number, _), result in zip(lines, results, strict=True)]
 
 
 def _numbered(number: int, one: EquationResult, epochs: int) -> EquationResult:
-    """The result with its number: one that diverged and was dropped was not trained to its end.
+    """The result with its number; one that diverged and was dropped counts as dropped.
 
     >>> _numbered(3, EquationResult(0, DIVERGED, 7, (0.5,), (0.5,), ((20, 0.5),)), 200).state
     'pruned'

@@ -1,11 +1,11 @@
 """`Examination`: which equations may be trained: those whose solutions are proved to exist for all time.
 
-States of a network are whatever its encoder gives, so that a blow-up from any start is in reach. An equation that is
-not proved to be free of it gets tanh around the terms that may outgrow the state; where that is not proved to be enough
-it is left out. One whose solutions exist for all time because such a term damps them, as -H**3 does, gets tanh as well
-where it is stepped: from large states every step is beyond its limit. A step that is given and proved to be beyond its
-limit, with coefficients of the size they start with, leaves an equation out. Whether the terms that outgrow the state
-do blow up, left to themselves, is asked once for each set of them, and is the reason that is told.
+An encoder may produce any state, so a blow-up from any initial state is possible. An equation without a proof of
+existence gets tanh around the terms that may outgrow the state; if that is not proved to be enough, it is excluded. An
+equation whose solutions exist because such a term damps them, as -H**3 does, gets tanh as well if it is stepped: from
+large states every step exceeds its limit. A given step that is proved to exceed its limit, at the initial size of the
+coefficients, excludes an equation. Whether the terms that outgrow the state blow up by themselves is decided once for
+each set of them, and is the reported reason.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from rdgraph.reports.safety_checks import stepping
 from rdgraph.theory.global_existence import LOCAL, Existence, existence, existence_by_growth
 from rdgraph.vocabulary.methods import FIXED
 
-#: What becomes of an equation.
+#: The outcomes of an examination.
 STATES = SAFE, BOUNDED, LEFT_OUT = ("safe", "bounded", "left out")
 #: Seconds of computing for how terms blow up, and for a step.
 SECONDS = 2.0
-#: The size of coefficients for which a step is asked about: where those in (0, 1) start.
+#: The size of coefficients at which a step is checked: the initial value of those in (0, 1).
 START = sp.Rational(1, 2)
-#: What is said of an equation, in a few words that can be counted.
+#: Findings about an equation, in a few words that can be counted.
 BLOW_UP, UNKNOWN, STIFF, STEP, METHOD = (
     "terms that outgrow the state can blow up", "existence for all time is not settled",
     "solutions exist for all time, but no step is within its limit for all states",
@@ -42,10 +42,10 @@ BLOW_UP, UNKNOWN, STIFF, STEP, METHOD = (
 
 @dataclass(frozen=True)
 class Safety:
-    """What becomes of an equation: trained as it is (safe), with tanh (bounded), or left out.
+    """The outcome for an equation: trained unchanged (safe), with tanh (bounded), or left out.
 
-    `line` is what is trained, `finding` the trouble in a few words ("" where there is none) and `reason` the proof, or
-    what was found.
+    `line` is the equation to train, `finding` the problem in a few words ("" if there is none) and `reason` the proof
+    or the details.
     """
 
     state: str
@@ -59,14 +59,14 @@ class Examination:
     """Which equations may be trained with the settings of a network.
 
     Args:
-        settings: The network: its adjacency, time, method and step count.
-        seconds: The time for how terms blow up, and for a step; what takes longer is not settled.
+        settings: The network: its adjacency, time, method and step.
+        seconds: The time limit for how terms blow up, and for a step; what takes longer is undecided.
 
     >>> from gread.discovery.term_grammar import find_terms
     >>> examined, grammar = Examination(GreadSettings()), find_terms("small")
     >>> for term in grammar.terms[-2:]:
-    ...     found = examined(grammar.line([term]))
-    ...     print(f"{found.state}: {found.line.formula} ({found.finding or 'no finding'})")
+    ...     safety = examined(grammar.line([term]))
+    ...     print(f"{safety.state}: {safety.line.formula} ({safety.finding or 'no finding'})")
     bounded: alpha*tanh(H**3) (terms that outgrow the state can blow up)
     bounded: -alpha*tanh(H**3) (solutions exist for all time, but no step is within its limit for all states)
     """
@@ -77,7 +77,7 @@ class Examination:
     _fates: dict[Line, tuple[str, str]] = field(default_factory=dict)
 
     def __call__(self, line: Line) -> Safety:
-        """What becomes of an equation."""
+        """The safety of an equation."""
         proof: Existence | None = existence_by_growth(line.system)
         if proof is not None and not (self._has_steps and any(map(self._outgrows, line.terms))):
             return self._stepped(Safety(SAFE, line, "", proof.reason))
@@ -89,48 +89,48 @@ class Examination:
 
     @property
     def _has_steps(self) -> bool:
-        """Whether equations are stepped: by the method of the settings, or by the one that follows from them."""
+        """Whether equations are stepped, by the method of the settings or by the one chosen for them."""
         return self.settings.method == AUTO or self.settings.method in FIXED
 
-    def _stepped(self, found: Safety) -> Safety:
-        """The same, or left out where the method or its step cannot be used."""
-        trouble = self._step_trouble(found.line)
-        return found if trouble is None else Safety(LEFT_OUT, found.line, *trouble)
+    def _stepped(self, safety: Safety) -> Safety:
+        """The same, or left out if the method or its step cannot be used."""
+        problem = self._step_problem(safety.line)
+        return safety if problem is None else Safety(LEFT_OUT, safety.line, *problem)
 
     def _outgrows(self, term: Term) -> bool:
-        """Whether a term alone, with either sign, is not proved to have solutions for all time."""
+        """Whether solutions of a term alone, with either sign, are not proved to exist for all time."""
         if term.body not in self._outgrow:
             alone = Line((Term(term.body),), ("alpha",), "scalar")
             self._outgrow[term.body] = existence_by_growth(alone.system) is None
         return self._outgrow[term.body]
 
     def _fate(self, line: Line) -> tuple[str, str]:
-        """What the terms that outgrow the state do, left to themselves: in a few words, and in more."""
+        """What the terms that outgrow the state do by themselves: a finding and its details."""
         terms = [term for term in line.terms if self._outgrows(term)]
         if not terms:
-            return UNKNOWN, "no term outgrows the state, but no bound of growth is proved for all of them"
+            return UNKNOWN, "no term outgrows the state, but no growth bound is proved for all of them together"
         part = line.with_terms(terms)
         if part not in self._fates:
             try:
-                found = limited(self.seconds, existence, part.system)
-                word = BLOW_UP if found.value == LOCAL else UNKNOWN
-                self._fates[part] = word, f"dH/dt = {part.system.text}: {found.reason}"
+                answer = limited(self.seconds, existence, part.system)
+                word = BLOW_UP if answer.value == LOCAL else UNKNOWN
+                self._fates[part] = word, f"dH/dt = {part.system.text}: {answer.reason}"
             except Undecided as problem:
                 self._fates[part] = UNKNOWN, f"dH/dt = {part.system.text}: {problem}"
         return self._fates[part]
 
-    def _step_trouble(self, line: Line) -> tuple[str, str] | None:
-        """Why the method or its step cannot be used; None where they can, or where nothing is known against them."""
+    def _step_problem(self, line: Line) -> tuple[str, str] | None:
+        """Why the method or its step cannot be used; None if they can, or if that is undecided."""
         try:
-            return limited(self.seconds, self._asked_step, line)
+            return limited(self.seconds, self._given_step_problem, line)
         except Undecided:
             return None
 
-    def _asked_step(self, line: Line) -> tuple[str, str] | None:
-        """Whether a step that is given is within its limit; one that follows from the equation is."""
+    def _given_step_problem(self, line: Line) -> tuple[str, str] | None:
+        """Why a given step exceeds its limit; a step chosen from the equation never does."""
         chosen = self.settings
         if chosen.method not in FIXED:
-            return None  # it is open, has no step, or chooses its own; where it does not apply the training says so
+            return None  # "auto", without a step, or adaptive; if it does not apply, the training reports it
         normalisation = chosen.normalisation if chosen.adjacency == "original" else "row"
         for size in (START, -START):
             values = {n: size if t.is_free else START for n, t in zip(line.coefficients, line.terms, strict=True)}
@@ -140,18 +140,18 @@ class Examination:
             except NotApplicable as problem:
                 return METHOD, str(problem)
             if problems:
-                told = ", ".join(f"{name} = {value}" for name, value in values.items())
-                return STEP, f"{problems[0].text} with {told}"
+                assigned = ", ".join(f"{name} = {value}" for name, value in values.items())
+                return STEP, f"{problems[0].text} with {assigned}"
         return None
 
 
-#: What examines equations.
+#: A function that examines equations.
 Examine = Callable[[Line], Safety]
 
 
-def told_counts(found: Counter[tuple[str, str]]) -> list[dict[str, str | int]]:
-    """Table rows: how many equations had which trouble, and what became of them."""
+def finding_rows(counts: Counter[tuple[str, str]]) -> list[dict[str, str | int]]:
+    """Table rows: the number of equations by finding and outcome."""
     return [
-        {"finding": finding, "what became of them": state, "equations": count}
-        for (state, finding), count in sorted(found.items(), key=lambda item: -item[1])
+        {"finding": finding, "outcome": state, "equations": count}
+        for (state, finding), count in sorted(counts.items(), key=lambda item: -item[1])
     ]

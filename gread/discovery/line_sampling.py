@@ -1,7 +1,7 @@
-"""Equations larger than those that are enumerated, drawn one after the other: at random, by TPE or by evolution.
+"""Samplers of equations larger than the enumerated ones: random, TPE or evolution.
 
-The last two are samplers of Optuna's, which learn from what became of earlier equations; optuna is imported when one is
-made. The choice of a sampler is a term, or none, for each place of an equation.
+The last two are Optuna samplers, which learn from the results of earlier equations; optuna is imported when one is
+created. A sample is a term, or none, for each slot of an equation.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from rdgraph.errors import InvalidArgument, MissingDependency, UnknownName
 SAMPLERS = RANDOM, TPE, EVOLUTION = ("random", "tpe", "evolution")
 #: The name of the study in its storage.
 STUDY = "discover"
-#: What a place without a term is called.
+#: The name of an empty slot.
 NONE = ""
-#: How many equations make a generation.
+#: The number of equations in a generation.
 POPULATION = 32
 
 
@@ -31,11 +31,11 @@ class LineSampler(Protocol):
         """The next equation with its number."""
 
     def tell(self, number: int, value: float | None) -> None:
-        """The validation accuracy of a drawn equation; None where there is none."""
+        """Report the validation accuracy of a drawn equation; None if there is none."""
 
 
 class RandomLines:
-    """Equations of `least` to `most` terms, all terms alike; each follows from the seed and its number alone.
+    """Equations of `least` to `most` terms, all equally likely; each depends only on the seed and its number.
 
     >>> from gread.discovery.term_grammar import find_terms
     >>> first, again = (RandomLines(find_terms("small"), 3, 4, seed=0).ask() for _ in range(2))
@@ -59,14 +59,14 @@ class RandomLines:
 
 
 class StudiedLines:
-    """Equations drawn by a sampler of Optuna's, kept in a journal; those without a result are asked for again.
+    """Equations drawn by an Optuna sampler, stored in a journal; those without a result are returned again.
 
     Args:
         grammar: The terms.
         most: The most terms of an equation.
         sampler: tpe or evolution.
-        seed: Every draw follows from the seed, its number and what was told before.
-        place: The journal file; None keeps the trials in memory.
+        seed: The random seed; a draw depends on it, its number and the results reported before.
+        journal: The journal file; None keeps the trials in memory.
 
     Raises:
         MissingDependency: Without optuna.
@@ -80,7 +80,7 @@ class StudiedLines:
     (0, True)
     """
 
-    def __init__(self, grammar: TermGrammar, most: int, sampler: str, seed: int, place: Path | None = None) -> None:
+    def __init__(self, grammar: TermGrammar, most: int, sampler: str, seed: int, journal: Path | None = None) -> None:
         if sampler not in (TPE, EVOLUTION):
             raise UnknownName("sampler", sampler, SAMPLERS)
         optuna = _optuna()
@@ -88,7 +88,7 @@ class StudiedLines:
         self._terms = {str(term): term for term in grammar.terms}
         with quiet():
             self._study = optuna.create_study(
-                study_name=STUDY, storage=open_storage(place), direction="maximize", load_if_exists=True
+                study_name=STUDY, storage=open_storage(journal), direction="maximize", load_if_exists=True
             )
         self._waiting = [t.number for t in self._study.get_trials(deepcopy=False) if not t.state.is_finished()]
 
@@ -99,7 +99,7 @@ class StudiedLines:
                 number = self._waiting.pop(0)
                 trial = optuna.trial.Trial(self._study, self._study.get_trials(deepcopy=False)[number]._trial_id)
             else:
-                self._study.sampler = self._made(len(self._study.get_trials(deepcopy=False)))
+                self._study.sampler = self._make_sampler(len(self._study.get_trials(deepcopy=False)))
                 trial = self._study.ask()
             names = [NONE, *self._terms]
             drawn = [trial.suggest_categorical(f"term_{k}", names) for k in range(self.most)]
@@ -111,13 +111,13 @@ class StudiedLines:
             state = None if value is not None else _failed()
             self._study.tell(number, value, state=state, skip_if_finished=True)
 
-    def _made(self, number: int) -> Any:
+    def _make_sampler(self, number: int) -> Any:
         """The sampler of one draw."""
         optuna = _optuna()
-        own = int(np.random.SeedSequence([self.seed, number]).generate_state(1)[0])
+        draw_seed = int(np.random.SeedSequence([self.seed, number]).generate_state(1)[0])
         if self._sampler == TPE:
-            return optuna.samplers.TPESampler(seed=own, constant_liar=True)
-        return optuna.samplers.NSGAIISampler(seed=own, population_size=POPULATION)
+            return optuna.samplers.TPESampler(seed=draw_seed, constant_liar=True)
+        return optuna.samplers.NSGAIISampler(seed=draw_seed, population_size=POPULATION)
 
 
 def _optuna() -> Any:
@@ -125,8 +125,8 @@ def _optuna() -> Any:
         return import_optuna()
     except MissingDependency:
         raise MissingDependency(
-            "expected optuna to draw equations by tpe or evolution, got an installation without; pip install "
-            "'rdgraph[search]', choose the sampler random, or lower the budget to the equations that are enumerated"
+            "drawing equations by tpe or evolution needs optuna: pip install 'rdgraph[search]', choose the sampler "
+            "random, or lower the budget to the number of enumerated equations"
         ) from None
 
 
@@ -135,28 +135,28 @@ def _failed() -> Any:
 
 
 def make_line_sampler(
-    name: str, grammar: TermGrammar, least: int, most: int, seed: int, place: Path | None, begin: int
+    name: str, grammar: TermGrammar, least: int, most: int, seed: int, journal: Path | None, begin: int
 ) -> LineSampler:
     """The sampler of that name, for equations of `least` to `most` terms; `begin` is the number of the first draw.
 
     Raises:
-        InvalidArgument: Where no equation is larger than those that are enumerated.
-        UnknownName: For a sampler that there is not.
+        InvalidArgument: If no equation is larger than the enumerated ones.
+        UnknownName: For an unknown sampler.
     """
     if name not in SAMPLERS:
         raise UnknownName("sampler", name, SAMPLERS)
     if least > most:
         raise InvalidArgument(
             f"expected names for more than {least - 1} coefficients, to draw larger equations, got "
-            f"{len(grammar.names)} in {grammar.name}; add some, or lower the budget"
+            f"{len(grammar.names)} in {grammar.name}; add names, or lower the budget"
         )
     return (
         RandomLines(grammar, least, most, seed, begin)
         if name == RANDOM
-        else StudiedLines(grammar, most, name, seed, place)
+        else StudiedLines(grammar, most, name, seed, journal)
     )
 
 
 def _different(terms: list[Term]) -> list[Term]:
-    """The terms without those whose body was there before."""
+    """The terms with different bodies, the first of each."""
     return list({term.body: term for term in reversed(terms)}.values())[::-1]

@@ -1,36 +1,36 @@
-"""`TermGrammar`: which terms equations are made of, read from toml; and all equations of so many terms, in order.
+"""`TermGrammar`: the terms of which equations are built, read from toml, and the equations in a fixed order.
 
     source = "where the terms come from"
 
     [coefficients]
-    names = ["alpha", "beta", "gamma"]       # one for each term, so that these are at most three
-    kind = "channel"                         # or scalar, of all of them
+    names = ["alpha", "beta", "gamma"]       # one for each term, so there are at most three terms
+    kind = "channel"                         # or scalar, for all of them
 
-    [words]                                  # words of operators applied to fields, the empty word included
+    [words]                                  # words of operators applied to fields, including the empty word
     letters = ["A", "L"]
     degree = 2
     fields = ["H", "H0"]
 
-    [functions]                              # every function of everything
+    [functions]                              # every function of every expression
     names = ["tanh", "relu"]
     of = ["H", "A@H"]
 
-    [products]                               # elementwise products of up to `degree` factors, of at least two
+    [products]                               # elementwise products of two to `degree` factors
     factors = ["H", "A@H", "H0"]
     degree = 2
     sign = "both"
 
-    [gates]                                  # every gate times everything
+    [gates]                                  # every gate times every expression
     gates = ["sigmoid(L@H)"]
     of = ["A@H"]
 
-    [terms]                                  # written out
+    [terms]                                  # single terms
     free = ["A@tanh(H)"]
     signed = ["H*(1 - H)"]
 
-The coefficient of a term is a free real number. In a section with sign = "both", and of signed terms, there are two
-terms in its place, with + and with -, whose coefficients are positive: the sign of such a term may decide whether
-states blow up.
+The coefficient of a term is a free real number. In a section with sign = "both", and for signed terms, there are two
+terms instead, with + and with -, whose coefficients are positive: the sign of such a term may decide whether states
+blow up.
 """
 
 from __future__ import annotations
@@ -49,20 +49,20 @@ from rdgraph.errors import InvalidArgument, LanguageError, NotApplicable, Unknow
 from rdgraph.language.reader import USUAL_COEFFICIENTS, check_new_name
 from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
-from rdgraph.theory.equality import definedness
+from rdgraph.theory.equality.equality_proof import in_words, needed_for_a_value
 from rdgraph.vocabulary.functions import FUNCTIONS
 
-#: The grammars that are shipped, files of gread/data/terms.
+#: The shipped grammars, files of gread/data/terms.
 SHIPPED = ("default", "small")
 KINDS = ("scalar", "channel")
-#: How the coefficient of a term may be: any real number, or positive with a sign before it.
+#: The coefficient of a term: any real number, or positive with a sign before it.
 SIGNS = FREE, PLUS, MINUS = ("free", "+", "-")
 KEYS = {
     "coefficients": ("names", "kind"), "words": ("letters", "degree", "fields", "sign"),
     "functions": ("names", "of", "sign"), "products": ("factors", "degree", "sign"), "gates": ("gates", "of", "sign"),
     "terms": ("free", "signed"),
 }  # fmt: skip
-#: What keys hold that are no lists of texts.
+#: The keys whose values are not lists of texts.
 NUMBERS, WORDS = ("degree",), ("kind", "sign")
 
 
@@ -78,7 +78,7 @@ class Term:
     sign: str = FREE
 
     def written(self, coefficient: str) -> str:
-        """The term with its sign and its coefficient."""
+        """The term as text, with its sign and coefficient."""
         inner = ast.parse(self.body, mode="eval").body
         loose = isinstance(inner, ast.UnaryOp) or (
             isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Add | ast.Sub)
@@ -93,7 +93,7 @@ class Term:
 
     @property
     def bounded(self) -> Term:
-        """The same with tanh around it."""
+        """The term with tanh around it."""
         return replace(self, body=f"tanh({self.body})")
 
     def __str__(self) -> str:
@@ -102,7 +102,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Line:
-    """An equation of a grammar: its terms, one coefficient each, all of one kind.
+    """An equation of a grammar: its terms, with one coefficient each, all of one kind.
 
     >>> Line((Term("L@H"), Term("H**3", "-")), ("alpha", "beta"), "scalar").text
     'alpha*L@H - beta*H**3 where alpha real, beta positive'
@@ -123,7 +123,7 @@ class Line:
 
     @cached_property
     def text(self) -> str:
-        """The equation with what is declared of its coefficients, as `rdgraph.parse` reads it."""
+        """The equation with the declarations of its coefficients, as `rdgraph.parse` reads it."""
         pairs = list(zip(self.coefficients, self.terms, strict=True))
         parts = " ".join(term.written(name) for name, term in pairs).removeprefix(f"{PLUS} ")
         notes = [f"{n} {self.kind}" for n, _ in pairs if self.kind != "scalar" or n not in USUAL_COEFFICIENTS]
@@ -133,7 +133,7 @@ class Line:
 
     @property
     def formula(self) -> str:
-        """The equation alone."""
+        """The equation without declarations."""
         return self.text.partition(" where ")[0]
 
     @cached_property
@@ -141,7 +141,7 @@ class Line:
         return parse(self.text)
 
     def with_terms(self, terms: Sequence[Term]) -> Line:
-        """The equation of other terms."""
+        """The equation with other terms."""
         return Line(tuple(terms), self.names, self.kind)
 
     def __str__(self) -> str:
@@ -150,19 +150,19 @@ class Line:
 
 @dataclass(frozen=True)
 class TermGrammar:
-    """The terms that equations are made of.
+    """The terms of which equations are built.
 
     Args:
         name: default, small, or the name of a file.
-        source: Where they come from.
-        terms: All of them, in the order in which equations are enumerated.
-        names: Names of coefficients; an equation has at most so many terms.
+        source: The origin of the terms.
+        terms: All terms, in the order of enumeration.
+        names: Names of coefficients, at least as many as an equation has terms.
         kind: scalar or channel: the kind of all coefficients.
 
     Raises:
-        InvalidArgument: For names that are no coefficients, no terms, the same one twice, or one that is no field of
-            a single equation without coefficients, or not defined for every state.
-        UnknownName: For a kind of coefficients that there is not.
+        InvalidArgument: For names that are not coefficients, no terms, duplicates, or a term that does not belong to a
+            single equation without coefficients, or is not defined for every state.
+        UnknownName: For an unknown kind of coefficients.
 
     >>> grammar = find_terms("small")
     >>> [str(term) for term in grammar.terms]
@@ -203,23 +203,23 @@ class TermGrammar:
             system = parse(term.body)
             system.require_single()
         except (LanguageError, NotApplicable) as problem:
-            told = problem.line if isinstance(problem, LanguageError) else problem
-            raise InvalidArgument(f"expected a term of an equation in H, got {term.body!r}: {told}") from None
+            reason = problem.line if isinstance(problem, LanguageError) else problem
+            raise InvalidArgument(f"expected a term of an equation in H, got {term.body!r}: {reason}") from None
         if system.coefficients:
             raise InvalidArgument(
-                f"expected a term without coefficients, got {', '.join(system.coefficients)} in {term.body!r}; every "
-                "term gets one of its own"
+                f"expected a term without coefficients, got {', '.join(system.coefficients)} in {term.body!r}; one is "
+                "added to every term"
             )
-        if needs := definedness.conditions(system.expression, system.algebra, system.domain):
+        if needs := needed_for_a_value(system.expression, system.algebra, system.domain):
             raise InvalidArgument(
                 f"expected a term that has a value for every state, got {term.body!r}, which needs "
-                f"{definedness.in_words(needs[0])}; take another"
+                f"{in_words(needs[0])}; take another"
             )
         try:
             self.line([term]).system  # noqa: B018
         except LanguageError as problem:
             raise InvalidArgument(
-                f"expected a term that takes a coefficient in front, got {term.body!r}: {problem.line}, or put brackets"
+                f"expected a term that takes a coefficient in front, got {term.body!r}: {problem.line}, or add brackets"
             ) from None
 
     def line(self, terms: Sequence[Term]) -> Line:
@@ -233,7 +233,7 @@ class TermGrammar:
         return Line(tuple(terms), self.names, self.kind)
 
     def lines(self, size: int, first: int = 1) -> Iterator[Line]:
-        """All equations of `first` to `size` terms, the smaller before the larger; none has a term with both signs."""
+        """All equations of `first` to `size` terms, smaller ones first; none has a term with both signs."""
         if not 1 <= size <= len(self.names):
             raise InvalidArgument(f"expected a size between 1 and {len(self.names)}, as many as names, got {size}")
         for count in range(first, size + 1):
@@ -244,7 +244,7 @@ class TermGrammar:
 
 # ---------------------------------------------------------------------- files
 def find_terms(name: str | Path) -> TermGrammar:
-    """The shipped grammar of that name, or that of a toml file.
+    """The shipped grammar of that name, or the grammar of a toml file.
 
     Args:
         name: "default" or "small", or the path of a toml file.
@@ -253,7 +253,7 @@ def find_terms(name: str | Path) -> TermGrammar:
         The grammar.
 
     Raises:
-        UnknownName: For a name that is neither a grammar nor a file, or a section, key or function that there is not.
+        UnknownName: For a name that is neither a grammar nor a file, or an unknown section, key or function.
         FileError: For a file that cannot be read.
         InvalidArgument: For a file that does not describe a grammar.
 
@@ -280,12 +280,12 @@ def read_terms(text: str, name: str) -> TermGrammar:
 
 
 def _check_table(section: str, table: Any) -> None:
-    """Refuse keys and values that a section does not have."""
+    """Refuse unknown keys and invalid values of a section."""
     if not isinstance(table, dict):
         raise InvalidArgument(f"expected a table [{section}], got {table!r}")
     for key, value in table.items():
         if key not in KEYS[section]:
-            raise UnknownName(f"word of [{section}]", key, KEYS[section])
+            raise UnknownName(f"key of [{section}]", key, KEYS[section])
         if key in NUMBERS:
             if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 8:
                 raise InvalidArgument(f"expected {key} of [{section}] from 0 to 8, got {value!r}")
@@ -302,12 +302,12 @@ def _terms(values: Mapping[str, Any]) -> Iterator[Term]:
     words, functions, products, gates, written = (
         values.get(section, {}) for section in ("words", "functions", "products", "gates", "terms")
     )
-    letters = words.get("letters", ["A"])
+    operators = words.get("letters", ["A"])
     spelled = [
         "@".join([*word, field])
         for field in words.get("fields", [])
         for degree in range(words.get("degree", 1) + 1)
-        for word in product(letters, repeat=degree)
+        for word in product(operators, repeat=degree)
     ]
     yield from _signed(spelled, words)
     for name in functions.get("names", []):

@@ -1,4 +1,4 @@
-"""A learned function of trained networks put into a formula, which is trained in its place.
+"""Formulas for the learned functions of trained networks, retrained in their place.
 
 results: DistilledNetwork
 """

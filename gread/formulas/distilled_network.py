@@ -1,4 +1,4 @@
-"""`distil_network`: a learned function of a training becomes a formula, which is trained in its place and proved."""
+"""`distil_network`: replaces a learned function by a formula, retrains the network and proves its properties."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from rdgraph.systems.parser import parse
 from rdgraph.vocabulary.learned_functions import LearnedValues
 
 # ---------------------------------------------------------------------- learned curves
-#: Points of a curve; of the states, the share that counts; times of a flow; trials whose states count.
+#: Points of a curve; share of the states within its range; times of a flow; trials whose states are used.
 POINTS, SHARE, TIMES, MOST_TRIALS = 121, 0.99, 5, 5
-#: Of the mean density, what every point weighs beside its own: a formula should not run away where states are rare.
+#: The share of the mean density added to every weight, so that a formula stays close where states are rare.
 FLOOR = 0.1
 
 
 @dataclass(frozen=True, eq=False)
 class LearnedCurves:
-    """The function of every trial on `x` (points,) as `y` (trials, points), with weights by the density of states."""
+    """The function of every trial as `y` (trials, points) at `x` (points,), weighted by the density of states."""
 
     name: str
     x: np.ndarray
@@ -39,11 +39,11 @@ class LearnedCurves:
 
     @classmethod
     def of(
-        cls, name: str, functions: Sequence[LearnedValues], places: np.ndarray, density: np.ndarray
+        cls, name: str, functions: Sequence[LearnedValues], points: np.ndarray, density: np.ndarray
     ) -> LearnedCurves:
-        """From the functions of all trials, and the density of the states at rising places; without any, the range.
+        """The curves of the functions of all trials, for the density of states at increasing points.
 
-        Where a function is one for each channel, no one formula stands for it.
+        Without a density the declared range is used. A function per channel has no common formula and is an error.
         """
         if not functions:
             raise InvalidArgument(f"expected trials that did not diverge, got none with {name}; train again")
@@ -53,20 +53,20 @@ class LearnedCurves:
                 f"expected one function for all channels, got {name} with one for each; train it without per_channel"
             )
         low, high = (float(end) for end in declared.range)
-        if len(places) < 2:
+        if len(points) < 2:
             x, weights = np.linspace(low, high, POINTS), np.ones(POINTS)
         else:
             mass = np.cumsum(density) / np.sum(density)
             rest = (1 - SHARE) / 2
-            first, last = (int(np.searchsorted(mass, side).clip(0, len(places) - 1)) for side in (rest, 1 - rest))
-            x = np.linspace(float(places[first]), float(places[last]), POINTS)
-            weights = np.interp(x, places, density)
+            first, last = (int(np.searchsorted(mass, side).clip(0, len(points) - 1)) for side in (rest, 1 - rest))
+            x = np.linspace(float(points[first]), float(points[last]), POINTS)
+            weights = np.interp(x, points, density)
             weights = weights + FLOOR * weights.mean()
-        return cls(name, x, np.stack([own(x) for own in functions]), weights)
+        return cls(name, x, np.stack([function(x) for function in functions]), weights)
 
 
 def chosen_name(names: Sequence[str], asked: str | None) -> str:
-    """The learned function that is meant: the one that was named, or the only one.
+    """The learned function with that name, or the only one.
 
     >>> chosen_name(["phi"], None)
     'phi'
@@ -76,49 +76,48 @@ def chosen_name(names: Sequence[str], asked: str | None) -> str:
             raise UnknownName("learned function", asked, names)
         return asked
     if len(names) != 1:
-        told = ", ".join(names) or "none"
+        got = ", ".join(names) or "none"
         raise InvalidArgument(
-            f"expected one learned function, got {told}; name it, or train with phi(H) in the equation"
+            f"expected one learned function, got {got}; name it, or train with phi(H) in the equation"
         )
     return names[0]
 
 
-def curves_of(done: Trained, name: str | None = None) -> LearnedCurves:
-    """The curves of a training in this process."""
-    sound = [k for k, status in enumerate(done.status) if status == "ok"]
-    if not sound or not isinstance(done.trials[sound[0]].config.model, GreadSettings):
+def curves_of(run: Trained, name: str | None = None) -> LearnedCurves:
+    """The curves of the learned function of a finished training."""
+    sound = [k for k, status in enumerate(run.status) if status == "ok"]
+    if not sound or not isinstance(run.trials[sound[0]].config.model, GreadSettings):
         raise InvalidArgument("expected trained networks around an equation with a learned function, got none")
-    each = [done.network(k).functions() for k in sound]
-    own = chosen_name(list(each[0]), name)
-    found = []
+    each = [run.network(k).functions() for k in sound]
+    function = chosen_name(list(each[0]), name)
+    states = []
     for k in sound[:MOST_TRIALS]:
-        network, data = done.network(k), done.data_of(k)
+        network, data = run.network(k), run.data_of(k)
         times = np.linspace(0.0, network.gread.time, TIMES).tolist()
-        found.append(network.states(data.x, data.graph, times).double().cpu().numpy().ravel())
-    entries = np.concatenate(found)
+        states.append(network.states(data.x, data.graph, times).double().cpu().numpy().ravel())
+    entries = np.concatenate(states)
     entries = entries[np.isfinite(entries)]
     density, edges = np.histogram(entries, bins=POINTS, range=tuple(np.quantile(entries, [0.001, 0.999])))
-    return LearnedCurves.of(own, [functions[own] for functions in each], (edges[1:] + edges[:-1]) / 2, density)
+    middles = (edges[1:] + edges[:-1]) / 2
+    return LearnedCurves.of(function, [functions[function] for functions in each], middles, density)
 
 
 # ---------------------------------------------------------------------- formula training
-# The equation of a formula as it is trained: every constant starts at its mean over the trials.
+# The trained equation of a formula: every constant starts at its mean over the trials.
 
-#: Letters that the settings of a network give kinds and links of their own.
+#: Coefficients whose kinds and links are settings of the network, and which a formula does not use.
 TAKEN = ("alpha", "beta")
 
 
 def scales(formula: Formula) -> dict[str, float]:
-    """What each letter is multiplied by: a positive one is learned between 0 and 1 and starts in the middle, so that
-    twice the mean over the trials stands before it; one of either sign starts anywhere between -1 and 1."""
-    found = {}
-    for name, sign, column in zip(formula.names, formula.lettered.signs, formula.constants.T, strict=True):
-        found[name] = float(2 * np.abs(column.mean()) if sign else np.abs(column).max())
-    return found
+    """The factor of each coefficient: one of fixed sign is learned between 0 and 1 and starts at 1/2, so its factor is
+    twice the mean over the trials; one of either sign starts anywhere between -1 and 1."""
+    columns = zip(formula.names, formula.lettered.signs, formula.constants.T, strict=True)
+    return {name: float(2 * np.abs(column.mean()) if sign else np.abs(column).max()) for name, sign, column in columns}
 
 
 def trained_equation(equation: str, function: str, formula: Formula) -> str:
-    """The equation with the formula in place of its function, each letter with its scale.
+    """The equation with the formula in place of its function, each coefficient with its factor.
 
     >>> import numpy as np, rdgraph as rd
     >>> x = np.linspace(-2, 2, 50)
@@ -135,12 +134,12 @@ def trained_equation(equation: str, function: str, formula: Formula) -> str:
 
 
 # ---------------------------------------------------------------------- formula proofs
-# What is proved of an equation with a formula in place of a learned function.
+# Proved properties of an equation with a formula in place of a learned function.
 
 
 @dataclass(frozen=True)
 class Proof:
-    """A topic, how it stands (ok, info, if, problem, unknown), and what was found."""
+    """A finding on a topic, with its status (ok, info, if, problem, unknown)."""
 
     topic: str
     status: str
@@ -149,7 +148,7 @@ class Proof:
 
 
 def proofs_of(equation: str, settings: GreadSettings, values: Mapping[str, float] | None = None) -> tuple[Proof, ...]:
-    """The findings before a run of the network: with `values` for these coefficients, else for all positive ones.
+    """The findings of the preflight check of the equation, for the `values` of coefficients or all positive ones.
 
     >>> found = proofs_of("-alpha*L@H + phi(H) where phi = gamma*tanh(H)", GreadSettings(method="rk4", step=0.5))
     >>> [proof.text for proof in found if proof.topic == "existence"]
@@ -167,37 +166,37 @@ def proofs_of(equation: str, settings: GreadSettings, values: Mapping[str, float
 
 
 # ---------------------------------------------------------------------- distilled network
-#: What a formula may miss of a learned function, relative to its root mean square, and how large it may be. The
-#: formula is trained in its place, so that its constants need not be exact.
+#: The tolerated error of a formula, relative to the root mean square of the function, and its largest size. The formula
+#: is retrained, so its constants need not be exact.
 TOLERANCE, MAX_SIZE = 0.1, 20
 
 
 @dataclass(frozen=True, eq=False)
 class DistilledNetwork:
-    """A formula for a learned function, what it costs to use it, and what is proved of it.
+    """A formula for a learned function, its cost in accuracy, and the proved properties of the new equation.
 
     Accuracies are shares of 1, in the order of the trials.
 
     Args:
-        function: the name of the learned function.
-        curves: what was learned, of every trial, and the states it was seen at.
-        search: the formulas that were found, and the one that was chosen.
-        equation: the line with the formula in letters; None where no formula is near enough.
-        trained_as: the line that was trained, in which every letter starts where the learned function left it.
-        before: accuracies with the learned function.
-        after: accuracies with the formula.
-        splits: of the trials.
-        values: means of the coefficients after training, in the letters of `equation`.
-        proofs: what is proved of the equation.
+        function: The name of the learned function.
+        curves: The learned function of every trial, with the density of states.
+        search: The formulas found, and the chosen one.
+        equation: The equation with the formula and named coefficients; None if no formula is close enough.
+        trained_as: The trained equation, in which every coefficient starts at its value in the learned function.
+        before: Accuracies with the learned function.
+        after: Accuracies with the formula.
+        splits: The splits of the trials.
+        values: Means of the coefficients of `equation` after training.
+        proofs: Proved properties of the equation.
         test_to_train: n_test/n_train of the splits, which share nodes.
-        done: the training of the formula.
+        done: The training of the formula.
 
-    >>> from gread import Config, karate, make_trials
+    >>> import gread
     >>> line = "-alpha*L@H + phi(H) where phi learned knots=5 lipschitz=1"
-    >>> config = Config().updated({"reaction": line, "hidden": 2, "epochs": 5, "adjacency": "original"})
-    >>> done = train(karate(), make_trials(config, [0, 1]), device="cpu")
-    >>> found = distil_network(done, tolerance=0.5, max_size=6, device="cpu")
-    >>> found.function, found.after.shape, found.equation.startswith("-alpha*L@H + phi(H) where phi = ")
+    >>> config = gread.Config().updated({"reaction": line, "hidden": 2, "epochs": 5, "adjacency": "original"})
+    >>> run = gread.train(gread.karate(), gread.make_trials(config, [0, 1]), device="cpu")
+    >>> result = gread.distil_network(run, tolerance=0.5, max_size=6, device="cpu")
+    >>> result.function, result.after.shape, result.equation.startswith("-alpha*L@H + phi(H) where phi = ")
     ('phi', (2,), True)
     """
 
@@ -216,7 +215,7 @@ class DistilledNetwork:
 
     @property
     def lost(self) -> float:
-        """Points of accuracy that the formula costs, the mean over the trials."""
+        """The accuracy in points that the formula costs, the mean over the trials."""
         return float("nan") if self.after is None else float(100 * np.mean(self.before - self.after))
 
     @property
@@ -228,18 +227,18 @@ class DistilledNetwork:
 
     @property
     def diverged(self) -> int:
-        """How many trainings of the formula diverged; their accuracies are those before they did."""
+        """The number of diverged trainings of the formula; their accuracies are those before divergence."""
         return 0 if self.done is None else sum(status != "ok" for status in self.done.status)
 
     @property
     def answer(self) -> str:
-        """The formula with what it costs, or that there is none."""
+        """The formula with its cost, or that there is none."""
         if self.after is None:
             return f"{self.function}: {self.search.answer_for('trial')}"
         low, high = self.interval
         around = "" if np.isnan(low) else f" [{low:.2f}, {high:.2f}]"
-        told = told_diverged(self.diverged, len(self.before))
-        return f"{self.function}(H) = {self.search.answer}, which costs {self.lost:.2f} points{around}{told}"
+        note = divergence_note(self.diverged, len(self.before))
+        return f"{self.function}(H) = {self.search.answer}, which costs {self.lost:.2f} points{around}{note}"
 
     def __str__(self) -> str:
         rows = [self.answer, str(self.search)]
@@ -247,10 +246,10 @@ class DistilledNetwork:
         return "\n".join(rows)
 
 
-def told_diverged(count: int, total: int) -> str:
-    """The end of a sentence where trainings of a formula diverged.
+def divergence_note(count: int, total: int) -> str:
+    """The end of a sentence on the number of diverged trainings of a formula; "" for none.
 
-    >>> told_diverged(2, 10), told_diverged(0, 10)
+    >>> divergence_note(2, 10), divergence_note(0, 10)
     ('; 2 of 10 trainings with it diverged', '')
     """
     return f"; {count} of {total} trainings with it diverged" if count else ""
@@ -280,32 +279,33 @@ def distil_network(
     device: str = "auto",
     progress: Callable[[Progress], None] | None = None,
 ) -> DistilledNetwork:
-    """A formula for a learned function of trained networks, trained in its place on the same splits and seeds.
+    """Find a formula for a learned function of trained networks, and retrain them with it on the same splits and seeds.
 
-    All trials have the formula in common, each its own constants. The formula is the smallest whose error, weighted
-    by the density of the states, is within the tolerance.
+    All trials share the formula, with separate constants. It is the smallest formula whose error, weighted by the
+    density of the states, is within the tolerance.
 
     docs/guides/finding.md compares the functions that find equations.
 
     Args:
-        run: what `train` returned for an equation with a learned function, as in "-alpha*L@H + phi(H)".
-        function: its name, where the equation has several.
-        tolerance: the error that a formula may have, as a share of the root mean square of the function.
-        max_size: of the formula, in the units of `rdgraph.infer.find_formula`.
-        functions: of the language that may occur in it.
-        effort: of the genetic search.
-        seed: of the search.
-        device: where it is trained.
-        progress: hears how far the training is.
+        run: The result of `train` for an equation with a learned function, as in "-alpha*L@H + phi(H)".
+        function: The name of the function, if the equation has several.
+        tolerance: The tolerated error of the formula, as a share of the root mean square of the function.
+        max_size: The largest size of the formula, in the units of `rdgraph.infer.find_formula`.
+        functions: The functions of the language that may occur in it.
+        effort: The effort of the genetic search.
+        seed: The seed of the search.
+        device: The device of the training.
+        progress: Called with the progress of the training.
 
     Returns:
-        The formula with its front, the accuracy that it costs with its interval, and the proofs.
+        The formula with its front, its cost in accuracy with an interval, and the proofs.
 
     Raises:
-        InvalidArgument: a training without a learned function, or with several and none named.
-        NotApplicable: a function that differs from channel to channel.
+        InvalidArgument: For a training without a learned function, or with several and no name given.
+        NotApplicable: For a function that differs between channels.
 
-    >>> distil_network("runs/texas")
+    >>> import gread
+    >>> gread.distil_network("runs/texas")
     Traceback (most recent call last):
     ...
     rdgraph.errors.InvalidArgument: expected what gread.train returned, got str; for a run folder: rdgraph distil FOLDER
@@ -330,7 +330,7 @@ def search_formula(
     effort: Effort | None = None,
     seed: int = 0,
 ) -> FormulaSearch:
-    """One formula for the curves of all trials, with constants of each."""
+    """Find one formula for the curves of all trials, with separate constants."""
     return find_formula(
         curves.x, curves.y, weights=curves.weights, tolerance=tolerance, max_size=max_size, functions=functions,
         taken=TAKEN, effort=effort, seed=seed,
@@ -347,30 +347,30 @@ def retrained(
     device: str = "auto",
     progress: Callable[[Progress], None] | None = None,
 ) -> DistilledNetwork:
-    """Retrain the trials with the formula of the search; compare their accuracies with the learned function's."""
+    """Retrain the trials with the formula of the search, and compare their accuracies with those of the function."""
     settings, splits = _settings(trials), tuple(trial.split for trial in trials)
     if search.formula is None:
         return DistilledNetwork(curves.name, curves, search, None, None, before, None, splits, {}, ())
     line = trained_equation(settings.reaction, curves.name, search.formula)
     again = [replace(trial, config=trial.config.updated({"reaction": line})) for trial in trials]
-    done = train(data, again, device=device, progress=progress)
+    run = train(data, again, device=device, progress=progress)
     equation = search.formula.lettered.within(settings.reaction, curves.name)
-    values = trained_values(done, scales(search.formula))
+    values = trained_values(run, scales(search.formula))
     return DistilledNetwork(
-        curves.name, curves, search, equation, line, before, done.test_accuracy, splits, values,
-        proofs_of(equation, _settings(done.trials)), share_ratio(data), done,
+        curves.name, curves, search, equation, line, before, run.test_accuracy, splits, values,
+        proofs_of(equation, _settings(run.trials)), share_ratio(data), run,
     )  # fmt: skip
 
 
-def trained_values(done: Trained, scale: dict[str, float]) -> dict[str, float]:
-    """The means over the trials of coefficients that are numbers, in the letters of the formula."""
-    found: dict[str, list[float]] = {}
-    for k, status in enumerate(done.status):
-        own = done.network(k).coefficients() if status == "ok" else {}
-        for name, value in own.items():
+def trained_values(run: Trained, scale: dict[str, float]) -> dict[str, float]:
+    """The means over the trials of the scalar coefficients of the formula."""
+    values: dict[str, list[float]] = {}
+    for k, status in enumerate(run.status):
+        coefficients = run.network(k).coefficients() if status == "ok" else {}
+        for name, value in coefficients.items():
             if value.ndim == 0:
-                found.setdefault(name, []).append(float(value) * scale.get(name, 1.0))
-    return {name: float(np.mean(values)) for name, values in found.items()}
+                values.setdefault(name, []).append(float(value) * scale.get(name, 1.0))
+    return {name: float(np.mean(each)) for name, each in values.items()}
 
 
 def _settings(trials: Sequence[Trial]) -> GreadSettings:

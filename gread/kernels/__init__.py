@@ -1,1 +1,1 @@
-"""What training needs beside the sparse product: dropout by counters, attention on edges, Adam for ensembles."""
+"""Kernels of training besides the sparse product: dropout by counters, attention on edges, Adam for ensembles."""

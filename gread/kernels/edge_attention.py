@@ -1,6 +1,6 @@
-"""Weights on the edges that depend on the states at their ends, and sums over neighbours with such weights.
+"""Edge weights that depend on the states at both ends, and sums over neighbours with such weights.
 
-Weights have a column of heads: (M, heads, E). Edge e goes from `pattern.indices[e]`, the neighbour, to its row.
+Weights have an axis of heads: (M, heads, E). Edge e goes from `pattern.indices[e]`, the neighbour, to its row.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gread.kernels.training_operations import row_softmax
 from rdgraph.graphs.kernels import operations as ops
 from rdgraph.graphs.operator import Operator, Pattern
 
-#: The score of an edge that a member does not have: its exponential is zero beside any other.
+#: The score of an edge that a member does not have: its exponential is zero relative to any other.
 ABSENT = -1e30
 
 
@@ -30,7 +30,7 @@ def split_heads(x: Tensor, heads: int) -> Tensor:
 
 
 def join_heads(x: Tensor, heads: int) -> Tensor:
-    """(M*heads, n, d) as (M, n, heads*d), the heads side by side."""
+    """(M*heads, n, d) as (M, n, heads*d), the heads concatenated."""
     total, nodes, width = x.shape
     return x.view(total // heads, heads, nodes, width).transpose(1, 2).reshape(total // heads, nodes, -1)
 
@@ -40,20 +40,20 @@ def edge_products(pattern: Pattern, left: Tensor, right: Tensor) -> Tensor:
     return ops.sddmm(pattern.tensors, left.contiguous(), right.contiguous(), False)
 
 
-def edge_sums(pattern: Pattern, own: Tensor, neighbour: Tensor) -> Tensor:
-    """own_i + neighbour_j at every edge j -> i: (B, n) twice, (B, E) out; the same bits in every run.
+def edge_sums(pattern: Pattern, target: Tensor, neighbour: Tensor) -> Tensor:
+    """target_i + neighbour_j at every edge j -> i: (B, n) twice, (B, E) out; the same bits in every run.
 
     >>> import rdgraph as rd
     >>> path = rd.generators.path(3).operator("row").pattern
     >>> edge_sums(path, torch.tensor([[10.0, 20.0, 30.0]]), torch.tensor([[1.0, 2.0, 3.0]]))
     tensor([[12., 21., 23., 32.]])
     """
-    one = torch.ones_like(own)
-    return edge_products(pattern, torch.stack([own, one], -1), torch.stack([one, neighbour], -1))
+    one = torch.ones_like(target)
+    return edge_products(pattern, torch.stack([target, one], -1), torch.stack([one, neighbour], -1))
 
 
 class _Permuted(torch.autograd.Function):
-    """x[..., order], whose derivative is g[..., inverse]: no sums with atomic additions, as indexing would take."""
+    """x[..., order] with the gradient g[..., inverse], without the atomic additions of indexing."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, order: Tensor, inverse: Tensor) -> Tensor:
@@ -67,7 +67,7 @@ class _Permuted(torch.autograd.Function):
 
 
 def reversed_edges(pattern: Pattern, x: Tensor) -> Tensor:
-    """What x (..., E) is at the reversed edges, j -> i for i -> j, of a pattern whose edges go both ways.
+    """x (..., E) at the reversed edges, j -> i for i -> j, of a pattern with both directions of every edge.
 
     >>> import rdgraph as rd
     >>> path = rd.generators.path(3).operator("row").pattern
@@ -75,14 +75,14 @@ def reversed_edges(pattern: Pattern, x: Tensor) -> Tensor:
     tensor([10.,  1., 21., 12.])
     """
     order, inverse = pattern.tensors[-2:]
-    found: Tensor = _Permuted.apply(x, order, inverse)  # type: ignore[no-untyped-call]
-    return found
+    values: Tensor = _Permuted.apply(x, order, inverse)  # type: ignore[no-untyped-call]
+    return values
 
 
 def edge_softmax(operator: Operator, scores: Tensor) -> Tensor:
     """Softmax of scores (M, heads, E) over the edges into every node.
 
-    Where members have graphs of their own, stacked into one pattern, those entries of a member count that are not zero.
+    If members have different graphs, stacked into one pattern, only the nonzero entries of a member count.
 
     >>> import rdgraph as rd
     >>> edge_softmax(rd.generators.path(3).operator("row"), torch.zeros(1, 1, 4)).ravel()
@@ -96,20 +96,20 @@ def edge_softmax(operator: Operator, scores: Tensor) -> Tensor:
     return torch.where(present, soft.view(scores.shape), 0.0)
 
 
-def additive_scores(operator: Operator, values: Tensor, own: Tensor, neighbour: Tensor, leak: float) -> Tensor:
-    """leaky(own . v_i + neighbour . v_j) at every edge, (M, heads, E): values (M, n, heads*d), vectors (M, heads, d).
+def additive_scores(operator: Operator, values: Tensor, target: Tensor, neighbour: Tensor, leak: float) -> Tensor:
+    """leaky(target . v_i + neighbour . v_j) at every edge, (M, heads, E), for values (M, n, heads*d).
 
-    The scores of graph attention networks; `leak` is the slope of the leaky relu below zero.
+    The scores of graph attention networks, with vectors (M, heads, d); `leak` is the slope below zero.
     """
     members, nodes, _ = values.shape
-    heads = own.shape[1]
+    heads = target.shape[1]
     split = values.view(members, nodes, heads, -1)
-    ends = (torch.einsum("mnhd,mhd->mhn", split, part).reshape(-1, nodes) for part in (own, neighbour))
+    ends = (torch.einsum("mnhd,mhd->mhn", split, part).reshape(-1, nodes) for part in (target, neighbour))
     return functional.leaky_relu(edge_sums(operator.pattern, *ends), leak).view(members, heads, operator.num_edges)
 
 
 def weighted_sums(operator: Operator, weights: Tensor, x: Tensor) -> Tensor:
-    """sum_j w_ij x_j with weights (M, heads, E) for x (M, n, heads*d), the heads side by side; weights in the gradient.
+    """sum_j w_ij x_j with weights (M, heads, E) for x (M, n, heads*d), differentiable in both.
 
     >>> import rdgraph as rd
     >>> path, x = rd.generators.path(2).operator("row"), torch.tensor([[[1.0], [5.0]]])

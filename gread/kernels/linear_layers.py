@@ -1,4 +1,4 @@
-"""Linear layers of many members at once; on a GPU the weights' gradient sums long graphs in parts."""
+"""Linear layers of many members at once; on a GPU, gradients of weights sum over large graphs in parts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-#: Nodes that one part of the sum takes, at least, and the most parts.
+#: The least nodes of one part of the sum, and the most parts.
 PART, MOST_PARTS = 512, 32
 
 
@@ -35,8 +35,7 @@ def linear_onto(h: Tensor, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 def linear_heads(x: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor], heads: int) -> Sequence[Tensor]:
-    """x W + b of several layers with equal columns, one product for all: each with its heads among the members, as
-    (M*heads, n, o/heads).
+    """x W + b of several layers with equal columns by one product, each as (M*heads, n, o/heads).
 
     >>> query, key = linear_heads(torch.ones(1, 5, 3), [torch.ones(1, 3, 4)] * 2, [torch.zeros(1, 4)] * 2, 2)
     >>> key.shape
@@ -45,8 +44,8 @@ def linear_heads(x: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor],
     weight, bias = torch.cat(list(weights), -1), torch.cat(list(biases), -1)
     if _is_long(x):
         return _LinearHeads.apply(x, weight, bias, len(weights), heads)  # type: ignore[no-untyped-call, no-any-return]
-    found = torch.baddbmm(bias[:, None, :], x, weight).view(*x.shape[:2], len(weights), heads, -1)
-    return [part.transpose(1, 2).flatten(0, 1).contiguous() for part in found.unbind(2)]
+    products = torch.baddbmm(bias[:, None, :], x, weight).view(*x.shape[:2], len(weights), heads, -1)
+    return [part.transpose(1, 2).flatten(0, 1).contiguous() for part in products.unbind(2)]
 
 
 def _is_long(x: Tensor) -> bool:
@@ -54,10 +53,10 @@ def _is_long(x: Tensor) -> bool:
 
 
 def gathered_product(x: Tensor, g: Tensor) -> Tensor:
-    """x' g (M, i, o) for x (M, n, i) and g (M, n, o), n much larger than i and o: in parts side by side.
+    """x' g (M, i, o) for x (M, n, i) and g (M, n, o), n much larger than i and o, computed in parallel parts.
 
-    Parts of equal length are views. Where the nodes cannot be divided so, they are taken member by member, or part by
-    part where there are fewer of them, and the nodes that are left over follow.
+    Parts of equal length are views. If the nodes cannot be divided evenly, the product is computed member by member, or
+    part by part if there are fewer parts, and the remaining nodes are added.
     """
     members, nodes = x.shape[:2]
     most = min(MOST_PARTS, nodes // PART)
@@ -69,8 +68,8 @@ def gathered_product(x: Tensor, g: Tensor) -> Tensor:
         left, right = (t.reshape(members * parts, length, -1) for t in (x, g))
         return torch.bmm(left.mT, right).view(members, parts, x.shape[2], g.shape[2]).sum(1)
     if members <= parts:
-        found = [_cut(x[m, :whole], length).mT @ _cut(g[m, :whole], length) for m in range(members)]
-        summed = torch.stack(found).sum(1)
+        products = [_cut(x[m, :whole], length).mT @ _cut(g[m, :whole], length) for m in range(members)]
+        summed = torch.stack(products).sum(1)
     else:
         pieces = zip(x[:, :whole].split(length, 1), g[:, :whole].split(length, 1), strict=True)
         summed = torch.stack([left.mT @ right for left, right in pieces]).sum(0)
@@ -107,7 +106,7 @@ class _LinearOnto(torch.autograd.Function):
 
 
 class _LinearHeads(torch.autograd.Function):
-    """The bias is added while the heads are put in their places."""
+    """Adds the bias while the heads are rearranged."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
@@ -116,10 +115,10 @@ class _LinearHeads(torch.autograd.Function):
         members, nodes = x.shape[:2]
         product = torch.bmm(x, weight).view(members, nodes, parts, heads, -1)
         shift = bias.view(members, parts, heads, 1, -1)
-        found = [x.new_empty(members, heads, nodes, product.shape[-1]) for _ in range(parts)]
-        for k, out in enumerate(found):
+        outputs = [x.new_empty(members, heads, nodes, product.shape[-1]) for _ in range(parts)]
+        for k, out in enumerate(outputs):
             torch.add(product[:, :, k].transpose(1, 2), shift[:, k], out=out)
-        return tuple(out.flatten(0, 1) for out in found)
+        return tuple(out.flatten(0, 1) for out in outputs)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:

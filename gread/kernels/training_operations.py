@@ -26,10 +26,10 @@ def _dropout(x: Tensor, sign: Tensor | None, seeds: Tensor, step: Tensor, rates:
         return launches.dropout(x.contiguous(), sign, seeds, step, rates, stream)
     shape = (len(seeds), *x.shape[1:])
     scale = rates.reshape(-1, *(1,) * (x.ndim - 1))
-    kept = counters.uniform(seeds, stream, x[0].numel(), step).reshape(shape) >= scale
+    is_kept = counters.uniform(seeds, stream, x[0].numel(), step).reshape(shape) >= scale
     if sign is not None:
-        kept = kept & ~(sign <= 0)
-    return torch.where(kept, x / (1 - scale).to(x.dtype), 0.0)
+        is_kept = is_kept & ~(sign <= 0)
+    return torch.where(is_kept, x / (1 - scale).to(x.dtype), 0.0)
 
 
 @_dropout.register_fake
@@ -45,17 +45,17 @@ def _remember_dropout(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None
 
 def _differentiate_dropout(ctx: Any, g: Tensor) -> tuple[Any, ...]:
     sign, seeds, step, rates = ctx.saved_tensors
-    found = _dropout(g.contiguous(), sign, seeds, step, rates, ctx.stream)
-    return found.sum(0, keepdim=True) if ctx.is_shared else found, None, None, None, None, None
+    gradient = _dropout(g.contiguous(), sign, seeds, step, rates, ctx.stream)
+    return gradient.sum(0, keepdim=True) if ctx.is_shared else gradient, None, None, None, None, None
 
 
 _dropout.register_autograd(_differentiate_dropout, setup_context=_remember_dropout)
 
 
 def dropout(x: Tensor, seeds: Tensor, step: Tensor, rates: Tensor, stream: int, relu: bool = False) -> Tensor:
-    """Drop entries of x (1 or M, ...) with probability rates (M,) and scale the others; the numbers come by counting.
+    """Drop entries of x (1 or M, ...) with probability rates (M,) and scale the others, by counter-based numbers.
 
-    With `relu`, of max(x, 0). `step` () is read on the device, so that a captured graph draws anew at every replay.
+    With `relu`, of max(x, 0). `step` () is read on the device, so that a captured graph redraws at every replay.
 
     >>> x = dropout(torch.ones(1, 10000), torch.tensor([1, 2]), torch.tensor(0), torch.tensor([0.0, 0.5]), 7)
     >>> bool((x[0] == 1).all()), sorted(set(x[1].tolist())), bool((x[1].mean() - 1).abs() < 0.05)
@@ -68,7 +68,7 @@ def dropout(x: Tensor, seeds: Tensor, step: Tensor, rates: Tensor, stream: int, 
 def dropout_rows(
     x: Tensor, nodes: Tensor, seeds: Tensor, step: Tensor, rates: Tensor, stream: int, relu: bool = False
 ) -> Tensor:
-    """`dropout` of some rows of a state: x (M, m, d) are the nodes (m,), and lose what they would lose in the whole.
+    """`dropout` of some rows of a state: x (M, m, d) are the rows of the nodes (m,), dropped as in the whole state.
 
     >>> seeds, step, rates = torch.tensor([1]), torch.tensor(0), torch.tensor([0.5])
     >>> whole = dropout(torch.ones(1, 5, 3), seeds, step, rates, 7)
@@ -76,11 +76,11 @@ def dropout_rows(
     >>> torch.equal(part, whole[:, [4, 1]])
     True
     """
-    places = (nodes[:, None] * x.shape[-1] + torch.arange(x.shape[-1], device=x.device)).reshape(-1)
+    indices = (nodes[:, None] * x.shape[-1] + torch.arange(x.shape[-1], device=x.device)).reshape(-1)
     scale = rates.reshape(-1, 1, 1)
-    drawn = counters.uniform_at(seeds, stream, places, step).reshape(len(seeds), *x.shape[1:])
-    kept = (drawn >= scale) & ~(x.detach() <= 0) if relu else drawn >= scale
-    return torch.where(kept, x / (1 - scale).to(x.dtype), 0.0)
+    drawn = counters.uniform_at(seeds, stream, indices, step).reshape(len(seeds), *x.shape[1:])
+    is_kept = (drawn >= scale) & ~(x.detach() <= 0) if relu else drawn >= scale
+    return torch.where(is_kept, x / (1 - scale).to(x.dtype), 0.0)
 
 
 # ---------------------------------------------------------------------- softmax over the edges of a row
@@ -116,7 +116,7 @@ def _remember_softmax(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None
 
 def _differentiate_softmax(ctx: Any, g: Tensor) -> tuple[Any, ...]:
     indptr, rows, output = ctx.saved_tensors
-    if torch.is_grad_enabled():  # a gradient that is to be differentiated again is written in plain torch
+    if torch.is_grad_enabled():  # a gradient to be differentiated again uses plain torch
         places = rows.long()
         sums = output.new_zeros((len(output), len(indptr) - 1)).index_add(1, places, output * g)
         return None, None, output * (g - sums[:, places]), None
@@ -127,7 +127,7 @@ _row_softmax.register_autograd(_differentiate_softmax, setup_context=_remember_s
 
 
 def row_softmax(indptr: Tensor, rows: Tensor, logits: Tensor) -> Tensor:
-    """Softmax of logits (B, E) within the edges of every row; safe for logits of any size, the same bits in every run.
+    """Softmax of logits (B, E) over the edges of every row; safe for logits of any size, the same bits in every run.
 
     >>> indptr, rows = torch.tensor([0, 2, 2, 3]), torch.tensor([0, 0, 2])
     >>> row_softmax(indptr, rows, torch.tensor([[1000.0, 1000.0, -1000.0]]))
@@ -141,7 +141,7 @@ def adam_step(
     p: Tensor, g: Tensor, m: Tensor, v: Tensor, rates: Tensor, decays: Tensor, moves: Tensor, corrections: Tensor,
     betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
 ) -> None:  # fmt: skip
-    """One step of Adam in place, with weight decay in the gradient, for the members that move.
+    """One step of Adam in place, with weight decay in the gradient, for the members with `moves`.
 
     p, g, m, v (M, ...); rates, decays, moves (M,); corrections (2,) = 1/(1 - beta1^t) and 1/sqrt(1 - beta2^t).
     """
@@ -161,7 +161,7 @@ def adam_step(
 
 
 def select(sources: Sequence[Tensor], targets: Sequence[Tensor], chosen: Tensor) -> None:
-    """targets[k][m] = sources[k][m] for the members that are chosen (M,)."""
+    """Set targets[k][m] = sources[k][m] for the chosen members (M,)."""
     for source, target in zip(sources, targets, strict=True):
         if _use_kernels(source):
             from gread.kernels import triton_training as launches

@@ -29,8 +29,8 @@ def _keep(seeds, step, stream, member, place, rate):
     salt = tl.full((), _STREAM, tl.uint32) * stream.to(tl.uint32)
     turn = tl.load(step).to(tl.uint32) * tl.full((), _STEP, tl.uint32)
     key = _mix(_mix(folded + salt) + turn)
-    found = _mix(_mix(place.to(tl.uint32) + key) ^ key)
-    return (found >> 8).to(tl.float32) * 5.9604644775390625e-08 >= rate
+    bits = _mix(_mix(place.to(tl.uint32) + key) ^ key)
+    return (bits >> 8).to(tl.float32) * 5.9604644775390625e-08 >= rate
 
 
 @triton.jit
@@ -45,13 +45,13 @@ def _dropout_kernel(
     kept = _keep(seeds, step, stream, member, place, rate) & live
     if HAS_SIGN:
         turned = tl.load(sign + member * size + place, mask=live, other=0)
-        kept = kept & ((turned > 0) | (turned != turned))  # what is not a number stays, to be seen
+        kept = kept & ((turned > 0) | (turned != turned))  # nan is kept, so that it stays visible
     value = tl.load(x + member * x_stride + place, mask=kept, other=0)
     tl.store(out + member * size + place, tl.where(kept, value / (1 - rate), 0), mask=live)
 
 
 def dropout(x: Tensor, sign: Tensor | None, seeds: Tensor, step: Tensor, rates: Tensor, stream: int) -> Tensor:
-    """x (1 or M, ...) with entries dropped, (M, ...); where `sign` is given, those where it is <= 0 are dropped too."""
+    """x (1 or M, ...) with entries dropped, (M, ...), also those where a given `sign` is <= 0."""
     members, size = len(seeds), x[0].numel()
     out = torch.empty((members, *x.shape[1:]), dtype=x.dtype, device=x.device)
     if out.numel():
@@ -94,14 +94,14 @@ def _softmax_kernel(
         live = edge < end[:, None]
         value = tl.load(logits + member + edge, mask=live, other=0)
         if BACKWARD:
-            found = value * (tl.load(other + member + edge, mask=live, other=0) - total[:, None])
+            result = value * (tl.load(other + member + edge, mask=live, other=0) - total[:, None])
         else:
-            found = tl.exp(value - top[:, None]) / total[:, None]
-        tl.store(out + member + edge, found, mask=live)
+            result = tl.exp(value - top[:, None]) / total[:, None]
+        tl.store(out + member + edge, result, mask=live)
 
 
 def row_softmax(indptr: Tensor, logits: Tensor, gradient: Tensor | None = None) -> Tensor:
-    """Softmax of logits (B, E) within every row; with a gradient, `logits` is the softmax and the result its pull."""
+    """Softmax of logits (B, E) within every row; with a gradient, its backward pass, where `logits` is the softmax."""
     out = torch.empty_like(logits)
     rows, edges = len(indptr) - 1, logits.shape[1]
     if out.numel():
@@ -138,7 +138,7 @@ def adam(
     p: Tensor, g: Tensor, m: Tensor, v: Tensor, rates: Tensor, decays: Tensor, moves: Tensor, corrections: Tensor,
     betas: tuple[float, float], eps: float,
 ) -> None:  # fmt: skip
-    """One step in place for the members that move; p, g, m, v (M, ...)."""
+    """One step of Adam in place for the members with `moves`; p, g, m, v (M, ...)."""
     size = p[0].numel()
     _adam_kernel[(triton.cdiv(size, BLOCK), len(p))](
         p, g.contiguous(), m, v, rates, decays, moves, corrections, size, *betas, eps, BLOCK=BLOCK
@@ -155,6 +155,6 @@ def _select_kernel(source, target, chosen, size, BLOCK: tl.constexpr):
 
 
 def select(source: Tensor, target: Tensor, chosen: Tensor) -> None:
-    """target[m] = source[m] for the chosen members, (M, ...)."""
+    """Set target[m] = source[m] for the chosen members, (M, ...)."""
     size = source[0].numel()
     _select_kernel[(triton.cdiv(size, BLOCK), len(source))](source, target, chosen, size, BLOCK=BLOCK)

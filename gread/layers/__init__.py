@@ -1,1 +1,1 @@
-"""Layers to put between other layers: `conv` and the edges of its calls."""
+"""Layers for your own networks: `conv`, and `exporting` for torch.export and ONNX."""

@@ -26,28 +26,28 @@ from rdgraph.vocabulary.methods import find_method
 from rdgraph.vocabulary.normalisations import find_normalisation
 
 # ---------------------------------------------------------------------- plain conv
-# `PlainConv`: a trained `GREADConv` in gathers and sums alone, for torch.export, torch.compile and ONNX.
+# `PlainConv`: a trained `GREADConv` with gathers and sums only, for torch.export, torch.compile and ONNX.
 #
-# A layer sorts the edges of every call and asks its coefficients how long a polynomial they need; both are questions to
-# the host, which a program that is exported cannot ask. Here the coefficients are those of the layer at the time of the
-# copy, and edges are used in the order in which they come: A x = sum over edges of w x[source], added up by target.
+# A layer sorts the edges of every call and computes the degree of its polynomial from its coefficients, both on the
+# host, which an exported program cannot do. Here the coefficients are those of the layer when it is copied, and edges
+# are used in the given order: A x = sum over edges of w x[source], added up by target.
 
-#: What an edge that does not count scores in attention: its exponential is zero beside any other.
+#: The attention score of an edge that does not count: its exponential is zero relative to any other.
 ABSENT = -1e30
-#: The generated function takes these by name; anything else is a coefficient or a matrix.
+#: Named arguments of the generated function; all others are coefficients or matrices.
 _STATE, _START, _TIME, _ADJACENCY, _LAPLACIAN = "H", "H0", "t", "A", "L"
 
 
 class PlainConv(nn.Module):
-    """The flow of a `GREADConv` with its present parameters; see `exportable`."""
+    """The flow of a `GREADConv` with its current parameters; see `exportable`."""
 
     def __init__(self, layer: GREADConv) -> None:
         super().__init__()
         c = layer.config
         if not layer.system.is_single or not layer.system.is_autonomous:
             raise NotApplicable(
-                f"expected a layer of one field whose equation does not name the time, got {layer.system}; export it "
-                "with one field, or keep the layer and save its parameters"
+                f"expected a layer with one field and an equation without time, got {layer.system}; use one field, or "
+                "save the parameters of the layer instead"
             )
         self.config, self.layout = c, layer.layout
         self.query, self.key = (copy.deepcopy(getattr(layer, part, None)) for part in ("query", "key"))
@@ -55,11 +55,11 @@ class PlainConv(nn.Module):
         self.normalisation = None if c.adjacency != "original" else record
         self.has_loops = c.self_loops > 0 or record.identity != 0
         with torch.no_grad():
-            self._hold(layer)
+            self._store(layer)
 
-    # ------------------------------------------------------------------ what is computed once
-    def _hold(self, layer: GREADConv) -> None:
-        """The series of a polynomial, or the function and the steps of other flows."""
+    # ------------------------------------------------------------------ computed once
+    def _store(self, layer: GREADConv) -> None:
+        """Store the series of a polynomial, or the function and the steps of other flows."""
         c, some = self.config, next(layer.parameters())
         x = torch.ones(3, layer.in_channels, dtype=some.dtype, device=some.device)
         ring = torch.tensor([[0, 1, 1, 2, 2, 0], [1, 0, 2, 1, 0, 2]], device=some.device)
@@ -80,14 +80,14 @@ class PlainConv(nn.Module):
         if flow.form not in (STEPS, POLYNOMIAL) or record.tableau is None or c.step is None:
             raise NotApplicable(
                 f"expected a flow that is a polynomial or has steps of one size, got {c.method} of {layer.system}; "
-                "take euler or rk4 with a step"
+                "use euler or rk4 with a step"
             )
         self.form = STEPS
-        self._hold_steps(layer, field)
+        self._store_steps(layer, field)
 
-    def _hold_steps(self, layer: GREADConv, field: VectorField) -> None:
-        """The generated function, its coefficients, the tableau and the lengths of the steps."""
-        from rdgraph.run.solvers.flow_coefficients import Schedule
+    def _store_steps(self, layer: GREADConv, field: VectorField) -> None:
+        """Store the generated function, its coefficients, the tableau and the lengths of the steps."""
+        from rdgraph.run.solvers.schedules import Schedule
 
         c, tableau = self.config, find_method(self.config.method).tableau
         assert tableau is not None
@@ -96,14 +96,14 @@ class PlainConv(nn.Module):
         time = torch.tensor(c.time, dtype=torch.float64)
         self.lengths = [float(length) for length in Schedule.make(c.method, c.time, c.step).lengths(time)]
         code: dict[str, Any] = {}
-        exec(field.source, code)  # rdgraph's own text, made from the parsed equation
-        own = layer.coefficients(field.dtype)
+        exec(field.source, code)  # code that rdgraph generated from the parsed equation
+        trained = layer.coefficients(field.dtype)
         learned = layer.system.learned.items()
-        known = field.coefficients | {n: spline_pieces(own[n], f.per_channel) for n, f in learned}
-        made = code["coefficients"](*(known[name] for name in inspect.signature(code["coefficients"]).parameters))
+        known = field.coefficients | {n: spline_pieces(trained[n], f.per_channel) for n, f in learned}
+        constants = code["coefficients"](*(known[name] for name in inspect.signature(code["coefficients"]).parameters))
         self.function: Callable[..., Tensor] = code["field"]
         self.arguments = list(inspect.signature(self.function).parameters)
-        numbers = {f"c{k}": value for k, value in enumerate(made)}
+        numbers = {f"c{k}": value for k, value in enumerate(constants)}
         for name in self.arguments:
             if name not in (_STATE, _START, _TIME, _ADJACENCY, _LAPLACIAN):
                 value = torch.as_tensor(numbers.get(name, known.get(name)), device=field.device)
@@ -113,12 +113,12 @@ class PlainConv(nn.Module):
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
         """H(T) (n, out_channels) of x (n, in_channels) on the edges (2, E)."""
         if edge_weight is not None and self.normalisation is None:
-            raise InvalidArgument("expected no edge_weight for attention, got one; leave it out")
+            raise InvalidArgument("expected no edge_weight for attention; leave it out")
         H = self.layout.start(x)
         ends = _Ends(edge_index, x.shape[0], self.has_loops)
         if self.form == POLYNOMIAL:
             return self.layout.readout(self._polynomial(self._operator(H, ends, edge_weight), H))
-        made = None if self.config.adjacency == "live" else self._operator(H, ends, edge_weight)
+        fixed = None if self.config.adjacency == "live" else self._operator(H, ends, edge_weight)
         start = H
         for length in self.lengths:
             slopes: list[Tensor] = []
@@ -126,7 +126,7 @@ class PlainConv(nn.Module):
                 at = H
                 for a, slope in zip(row, slopes, strict=False):
                     at = at + (length * a) * slope if a else at
-                slopes.append(self._slope(made or self._operator(at, ends, edge_weight), at, start))
+                slopes.append(self._slope(fixed or self._operator(at, ends, edge_weight), at, start))
             for b, slope in zip(self.weights, slopes, strict=True):
                 H = H + (length * b) * slope if b else H
         return self.layout.readout(H)
@@ -144,18 +144,24 @@ class PlainConv(nn.Module):
 
     def _slope(self, operator: _Gathered, H: Tensor, start: Tensor) -> Tensor:
         at = H if self.bounding.at is None else self.bounding.at(H)
-        own = {_STATE: at, _START: start, _TIME: None, _ADJACENCY: operator.apply, _LAPLACIAN: operator.apply_laplacian}
-        found = self.function(*(own[n] if n in own else getattr(self, f"value_{n}") for n in self.arguments))
-        slope = found.to(H.dtype).expand_as(H)
+        operands = {
+            _STATE: at,
+            _START: start,
+            _TIME: None,
+            _ADJACENCY: operator.apply,
+            _LAPLACIAN: operator.apply_laplacian,
+        }
+        value = self.function(*(operands[n] if n in operands else getattr(self, f"value_{n}") for n in self.arguments))
+        slope = value.to(H.dtype).expand_as(H)
         return slope if self.bounding.change is None else self.bounding.change(slope)
 
     # ------------------------------------------------------------------ the operator
     def _operator(self, H: Tensor, ends: _Ends, edge_weight: Tensor | None) -> _Gathered:
         if self.normalisation is None:
             return _Gathered(ends, self._attention(self.layout.seen(H), ends), None)
-        own = H.new_ones(ends.edges) if edge_weight is None else edge_weight.to(H.dtype)
+        weights = H.new_ones(ends.edges) if edge_weight is None else edge_weight.to(H.dtype)
         loops = H.new_full((ends.loops,), self.config.self_loops)
-        values = torch.cat([own, loops])
+        values = torch.cat([weights, loops])
         zero = H.new_zeros(ends.nodes)
         sums, across = (zero.scatter_add(0, end, values.abs()) for end in (ends.target, ends.source))
         degree, column = (torch.where(total > 0, total, 1.0) for total in (sums, across))
@@ -163,11 +169,11 @@ class PlainConv(nn.Module):
         assert record.entry is not None
         values = record.entry(values, degree[ends.target], degree[ends.source], column[ends.source])
         if record.identity:
-            values = values + torch.cat([torch.zeros_like(own), torch.full_like(loops, record.identity)])
+            values = values + torch.cat([torch.zeros_like(weights), torch.full_like(loops, record.identity)])
         return _Gathered(ends, values, sums[:, None] if record.has_degrees else None)
 
     def _attention(self, seen: Tensor, ends: _Ends) -> Tensor:
-        """The mean over the heads of the softmax within every row; a loop among the edges counts once."""
+        """The mean over the heads of the softmax within every row; a self-loop among the edges counts once."""
         heads = self.config.heads
         assert self.query is not None
         assert self.key is not None
@@ -183,18 +189,21 @@ class PlainConv(nn.Module):
 
 
 class _Ends:
-    """The ends of the edges of a call, those of self-loops behind them where there are some."""
+    """The ends of the edges of a call, followed by those of self-loops if there are any."""
 
     def __init__(self, edge_index: Tensor, nodes: int, has_loops: bool) -> None:
-        own = torch.arange(nodes, device=edge_index.device) if has_loops else edge_index.new_zeros(0)
+        looped = torch.arange(nodes, device=edge_index.device) if has_loops else edge_index.new_zeros(0)
         self.nodes, self.edges, self.loops = nodes, edge_index.shape[1], nodes if has_loops else 0
-        self.source, self.target = torch.cat([edge_index[0], own]), torch.cat([edge_index[1], own])
+        self.source, self.target = (
+            torch.cat([edge_index[0], looped]),
+            torch.cat([edge_index[1], looped]),
+        )
         given = edge_index[0] == edge_index[1]
-        self.is_double = torch.cat([given, torch.zeros_like(own, dtype=torch.bool)])
+        self.is_double = torch.cat([given, torch.zeros_like(looped, dtype=torch.bool)])
 
 
 class _Gathered:
-    """A as weights on edges: products by gathering and adding up."""
+    """A as weights on edges: products by gather and scatter-add."""
 
     def __init__(self, ends: _Ends, weights: Tensor, degree: Tensor | None) -> None:
         self.ends, self.weights, self.degree = ends, weights, degree
@@ -222,63 +231,60 @@ class _Gathered:
 
 # ---------------------------------------------------------------------- exporting
 def exportable(model: Any, graph: Graph | None = None) -> nn.Module:
-    """A copy of a model in gathers and sums alone, in evaluation mode, for torch.export and ONNX.
+    """A copy of a model with gathers and sums only, in evaluation mode, for torch.export and ONNX.
 
-    A module takes `edge_index` as before, of any graph: edges once each, and for the symmetric normalisation both
-    ways; what the layers check is not checked any more. A network or classifier becomes a module of one argument, the
-    features (n, f) of its graph, and gives logits (n, classes); of several members, logarithms of their mean
+    A module takes `edge_index` as before, for any graph: every edge once, and for the symmetric normalisation in both
+    directions; the checks of the layers are omitted. A network or classifier becomes a module of one argument, the
+    features (n, f) of its graph, and returns logits (n, classes), or for several members the logarithms of their mean
     probabilities.
 
     Args:
-        model: a module with `GREADConv` layers, a fitted classifier, or a `Network`.
-        graph: of a `Network`, the graph it is to run on; a classifier has its own.
+        model: A module with `GREADConv` layers, a fitted classifier, or a `Network`.
+        graph: The graph for a `Network`; a classifier has its own.
 
     Returns:
-        The copy, with the parameters that the model has now.
+        The copy, with the current parameters of the model.
 
     Raises:
-        NotApplicable: for several fields, coefficients of nodes, an adaptive method or a splitting, and for networks
+        NotApplicable: For several fields, coefficients per node, an adaptive method or a splitting, and for networks
             that are not around an equation.
 
-    >>> layer = GREADConv(4, "BS")
+    >>> import torch, gread
+    >>> layer = gread.GREADConv(4, "BS")
     >>> edges, x = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), torch.eye(3, 4)
-    >>> program = torch.export.export(exportable(layer), (x, edges))
+    >>> program = torch.export.export(gread.exportable(layer), (x, edges))
     >>> torch.allclose(program.module()(x, edges), layer(x, edges), atol=1e-6)
     True
     """
     if not isinstance(model, nn.Module):
         return _network(model, graph).eval()
     if graph is not None:
-        raise InvalidArgument(
-            f"expected no graph for {type(model).__name__}, which takes edge_index, got one; leave it out"
-        )
+        raise InvalidArgument(f"expected no graph for {type(model).__name__}, which takes edge_index; leave it out")
     if isinstance(model, GREADConv):
         return PlainConv(model).eval()
-    made = copy.deepcopy(model).eval()
-    for name, part in list(made.named_modules()):
+    module = copy.deepcopy(model).eval()
+    for name, part in list(module.named_modules()):
         if isinstance(part, GREADConv):
-            owner, _, own = name.rpartition(".")
-            setattr(made.get_submodule(owner), own, PlainConv(part))
-    return made
+            owner, _, attribute = name.rpartition(".")
+            setattr(module.get_submodule(owner), attribute, PlainConv(part))
+    return module
 
 
 def _network(model: Any, graph: Graph | None) -> PlainNetwork | PlainMean:
     """Networks of one or several members on their graph."""
     if isinstance(model, Network):
         if graph is None:
-            raise InvalidArgument(
-                "expected the graph that the network is to run on, got none; pass exportable(network, graph)"
-            )
+            raise InvalidArgument("expected the graph of the network, got none; pass exportable(network, graph)")
         return PlainNetwork(model, graph)
     if not hasattr(type(model), "network_"):
         raise InvalidArgument(f"expected a module, a classifier or a network, got {type(model).__name__}")
     if graph is not None:
         raise InvalidArgument(
-            "expected a classifier alone, got a graph beside it; for another graph take exportable(clf.network_, graph)"
+            "expected a classifier alone, got a graph as well; for another graph use exportable(clf.network_, graph)"
         )
-    first, own = PlainNetwork(model.network_, model._state.graph), model._state.graph
-    further = [PlainNetwork(network, own) for network in model.networks_[1:]]
-    return PlainMean([first, *further]) if further else first
+    members = [model.network_, *model.networks_[1:]]
+    networks = [PlainNetwork(network, model._state.graph) for network in members]
+    return PlainMean(networks) if networks[1:] else networks[0]
 
 
 class PlainNetwork(nn.Module):
@@ -332,19 +338,19 @@ class PlainMean(nn.Module):
         self.networks = nn.ModuleList(networks)
 
     def forward(self, x: Tensor) -> Tensor:
-        """log of the mean over the members of softmax(logits), (n, classes)."""
+        """The logarithm of the mean of softmax(logits) over the members, (n, classes)."""
         each = torch.stack([torch.log_softmax(network(x), -1) for network in self.networks])
         return torch.logsumexp(each, 0) - math.log(len(self.networks))
 
 
 def _linear(model: GREAD, name: str) -> nn.Linear:
-    """A linear layer of a network with one member, as torch's own."""
+    """A linear layer of a network with one member, as a torch layer."""
     weight, bias = (model.get_parameter(f"{name}_{part}")[0].detach() for part in ("weight", "bias"))
     inputs, outputs = weight.shape
-    made = nn.Linear(inputs, outputs, device=weight.device, dtype=weight.dtype).requires_grad_(False)
-    made.weight.copy_(weight.T)
-    made.bias.copy_(bias)
-    return made
+    layer = nn.Linear(inputs, outputs, device=weight.device, dtype=weight.dtype).requires_grad_(False)
+    layer.weight.copy_(weight.T)
+    layer.bias.copy_(bias)
+    return layer
 
 
 def _layer(model: GREAD) -> GREADConv:

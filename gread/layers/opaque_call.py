@@ -1,6 +1,6 @@
-"""A call that torch.compile leaves as it is, between what is compiled before and after it.
+"""A call that torch.compile does not compile, between compiled code before and after it.
 
-This module is imported while a model is compiled, so that layers which are not need nothing of the compiler.
+This module is imported only while a model is compiled, so that uncompiled layers do not load the compiler.
 """
 
 from __future__ import annotations
@@ -13,5 +13,5 @@ from torch import Tensor
 
 @torch.compiler.disable
 def opaque_call(function: Callable[..., Tensor], *arguments: Tensor | None) -> Tensor:
-    """Call a function outside of the compiler's view, and return its result."""
+    """Call a function outside of the compiled code, and return its result."""
     return function(*arguments)

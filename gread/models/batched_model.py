@@ -1,7 +1,7 @@
-"""`BatchedModel`: networks of one shape as one module; every parameter has the members as its first axis.
+"""`BatchedModel`: networks of one shape as one module; the first axis of every parameter is the member.
 
-A network of one's own is a subclass of a few lines: `build` makes parameters and operators, `states` goes through the
-layers, `read` gives the logits. Splits, seeds and configurations are then trained side by side as one CUDA graph, with
+Your own network is a subclass of a few lines: `build` adds parameters and operators, `states` computes the layers,
+`read` returns the logits. Splits, seeds and configurations are then trained together as one CUDA graph, with
 checkpoints, presets and reports, like all others.
 """
 
@@ -25,7 +25,7 @@ from rdgraph.errors import InvalidArgument
 
 # ---------------------------------------------------------------------- batched model
 class Passed(NamedTuple):
-    """What a pass through the networks gives: logits (M, n, classes), what a cut polynomial leaves out (M,)."""
+    """The result of a pass: logits (M, n, classes), and the truncation of polynomials (M,) or None."""
 
     logits: Tensor
     tail: Tensor | None = None
@@ -35,34 +35,35 @@ class BatchedModel(nn.Module):
     """M networks of one shape on one place.
 
     Args:
-        settings: The settings that all members share; of those that are free (`settings.free`) the rates count.
+        settings: The settings that all members share; values of `settings.free` are taken from the rates instead.
         place: The graph, see `gread.models.place.Place`.
         features: Columns of the features.
         classes: Columns of the logits.
-        seeds: One per member (M,); they decide the initial parameters.
+        seeds: One per member (M,), for the initial parameters.
 
-    Subclasses set parameters in `build` by `add_linear` and `add_parameter`, and numbers that training changes without
-    a gradient, such as running means, by `add_buffer`; all have the members first.
+    Subclasses add parameters in `build` by `add_linear` and `add_parameter`, and numbers that training changes without
+    a gradient, such as running means, by `add_buffer`; the first axis of all is the member.
 
-    >>> import numpy as np, rdgraph as rd
-    >>> class Averages(BatchedModel):
+    >>> import numpy as np, gread, rdgraph as rd
+    >>> from gread.models.features import Features
+    >>> class Averages(gread.models.BatchedModel):
     ...     def build(self):
     ...         self.add_linear("classifier", self.features, self.classes)
     ...         self.mean = self.place.operator("row")
     ...     def states(self, x, drop):
     ...         return [self.mean @ self.linear("classifier", drop.features(x))]
-    >>> place = Place.of(rd.generators.path(4))
-    >>> networks = Averages(ModelSettings(), place, features=3, classes=2, seeds=[0, 1, 2])
+    >>> place = gread.models.Place.of(rd.generators.path(4))
+    >>> networks = Averages(gread.models.ModelSettings(), place, features=3, classes=2, seeds=[0, 1, 2])
     >>> networks(Features.make(np.eye(4, 3))).shape
     torch.Size([3, 4, 2])
     """
 
-    #: Products of a polynomial that may have to grow in training, and of the whole one; none for most networks.
+    #: The current degree of a polynomial that may grow in training, and the full degree; 0 for most networks.
     degree: int = 0
     whole: int = 0
-    #: Steps or terms after which a gradient keeps a state, to compute those between again; 0 keeps all of them.
+    #: Steps or terms between states kept for the gradient, with the others recomputed; 0 keeps all.
     segment: int = 0
-    #: Whether a pass asks nothing of the host, so that a CUDA graph can record it.
+    #: Whether a pass never synchronises with the host, so that a CUDA graph can record it.
     is_capturable: bool = True
 
     def __init__(
@@ -74,18 +75,18 @@ class BatchedModel(nn.Module):
         self.seeds = torch.tensor(list(seeds), dtype=torch.int64, device=place.device)
         #: Parameters without weight decay.
         self.undecayed: set[str] = set()
-        #: How many streams of random numbers were drawn from, by all members or by each (M,).
+        #: The number of random streams used so far, by all members or by each (M,).
         self._streams: int | Tensor = 0
         self.build()
 
     @classmethod
     def of_members(cls, settings: Sequence[ModelSettings], place: Place, **options: Any) -> BatchedModel:
-        """The networks of a batch whose members have these settings, which are of one shape."""
+        """The networks of a batch whose members have these settings of one shape."""
         return cls(settings[0], place, **options)
 
-    # ------------------------------------------------------------------ what a network defines
+    # ------------------------------------------------------------------ to be defined by a network
     def build(self) -> None:
-        """Make the parameters and operators."""
+        """Add the parameters and operators."""
         raise NotImplementedError
 
     def states(self, x: Features, drop: Dropper) -> list[Tensor]:
@@ -93,12 +94,12 @@ class BatchedModel(nn.Module):
         raise NotImplementedError
 
     def read(self, states: list[Tensor], drop: Dropper) -> Tensor:
-        """Logits (M, n, classes) of the states; the last of them, unless a network reads out more."""
+        """Logits (M, n, classes) from the states; by default the last of them."""
         return states[-1]
 
     # ------------------------------------------------------------------ passes
     def run(self, x: Features, rates: Rates | None = None, random: Randomness | None = None) -> Passed:
-        """A pass; with rates and random numbers as in training, without them as in prediction."""
+        """Run the networks; with rates and random numbers as in training, without them as in prediction."""
         drop = Dropper(rates, random)
         return Passed(self.read(self.states(x, drop), drop))
 
@@ -109,14 +110,14 @@ class BatchedModel(nn.Module):
     # ------------------------------------------------------------------ polynomials that grow
     @property
     def is_cut(self) -> bool:
-        """Whether a polynomial leaves something out, so that it has to be watched."""
+        """Whether a polynomial is truncated, so that its tail must be watched."""
         return self.degree < self.whole
 
     def prepare(self, x: Features, rates: Rates) -> None:
-        """Decide what depends on the features and the rates, before the first pass of a training."""
+        """Prepare what depends on the features and the rates, before the first pass of a training."""
 
     def lengthen(self, x: Features, rates: Rates, tails: Tensor) -> None:
-        """Raise the degree of polynomials that have become too short; `tails` (M,) is what each has left out."""
+        """Raise the degree of polynomials that are too short; `tails` (M,) is the truncation of each."""
 
     @property
     def member_degrees(self) -> tuple[int, ...]:
@@ -124,23 +125,24 @@ class BatchedModel(nn.Module):
         return (self.degree,) * self.members
 
     def take_degrees(self, degrees: Sequence[int]) -> None:
-        """Go on with the degrees of members that were trained elsewhere, or higher ones."""
+        """Continue with the degrees of members that were trained in other ensembles, or higher ones."""
         self.degree = max(degrees)
 
     @property
     def segments(self) -> list[int]:
-        """Values of `segment` that take less and less memory; none for networks that know no other way."""
+        """Values of `segment` with decreasing memory; empty for networks that cannot recompute states."""
         return []
 
     def memory(self, x: Features) -> int | None:
-        """Numbers that one member keeps for its gradient; None if unknown, and then they are counted."""
+        """Numbers that one member keeps for its gradient; None if unknown, in which case they are measured."""
         return None
 
     # ------------------------------------------------------------------ parameters
     def uniform(self, shape: tuple[int, ...], bound: float, drawing: Tensor | None = None) -> Tensor:
         """U(-bound, bound) of shape (M, *shape), every member from its own stream.
 
-        With `drawing` (M,) only some draw: the streams of the others stay where they are, and theirs means nothing.
+        With `drawing` (M,) only some members draw: the streams of the others do not advance, and their values are
+        meaningless.
         """
         self._streams = self._streams + (1 if drawing is None else drawing.long())
         count = int(torch.tensor(shape).prod()) if shape else 1
@@ -148,7 +150,7 @@ class BatchedModel(nn.Module):
         return ((2 * drawn - 1) * bound).to(self.place.dtype).reshape(self.members, *shape)
 
     def normal(self, shape: tuple[int, ...], deviation: float = 1.0) -> Tensor:
-        """Normal numbers of shape (M, *shape) and that standard deviation, every member from its own streams."""
+        """Normal numbers of shape (M, *shape) with this standard deviation, every member from its own streams."""
         radius, angle = (self.uniform(shape, 0.5).double() + 0.5 for _ in range(2))
         drawn = (-2 * torch.log1p(-radius.clamp(max=1 - 2**-24))).sqrt() * torch.cos(2 * torch.pi * angle)
         return (deviation * drawn).to(self.place.dtype)
@@ -158,17 +160,17 @@ class BatchedModel(nn.Module):
         return torch.full((self.members, *shape), value, dtype=self.place.dtype, device=self.place.device)
 
     def add_parameter(self, name: str, value: Tensor, *, is_decayed: bool = True) -> None:
-        """A parameter (M, ...) that training changes by its gradient."""
+        """Add a parameter (M, ...) that training changes by its gradient."""
         self.register_parameter(name, nn.Parameter(value))
         if not is_decayed:
             self.undecayed.add(name)
 
     def add_buffer(self, name: str, value: Tensor) -> None:
-        """Numbers (M, ...) that passes in training change in place, and that are kept with the parameters."""
+        """Add numbers (M, ...) that training passes change in place, saved with the parameters."""
         self.register_buffer(name, value)
 
     def add_linear(self, name: str, inputs: int, outputs: int, *, bias: bool = True, start: str = "torch") -> None:
-        """Parameters of X W + b, NAME_weight (M, inputs, outputs) and NAME_bias (M, outputs).
+        """Add parameters of X W + b, NAME_weight (M, inputs, outputs) and NAME_bias (M, outputs).
 
         `start`: "torch" draws both from U(-1, 1)/sqrt(inputs) as nn.Linear does; "glorot" draws W from
         U(-1, 1) sqrt(6/(inputs + outputs)) and sets b to 0; "fan_out" draws both from U(-1, 1)/sqrt(outputs).
@@ -178,8 +180,8 @@ class BatchedModel(nn.Module):
             raise InvalidArgument(f"expected a start among {', '.join(bounds)}, got {start!r}")
         self.add_parameter(f"{name}_weight", self.uniform((inputs, outputs), bounds[start]))
         if bias:
-            own = self.full((outputs,), 0.0) if start == "glorot" else self.uniform((outputs,), bounds[start])
-            self.add_parameter(f"{name}_bias", own)
+            value = self.full((outputs,), 0.0) if start == "glorot" else self.uniform((outputs,), bounds[start])
+            self.add_parameter(f"{name}_bias", value)
 
     def times(self, name: str, x: Tensor | Features) -> Tensor:
         """x W (M, n, outputs)."""
@@ -187,7 +189,7 @@ class BatchedModel(nn.Module):
         return x @ weight
 
     def shift(self, name: str) -> Tensor:
-        """b (M, 1, outputs), to be added to states."""
+        """The bias b (M, 1, outputs), to be added to states."""
         return self.get_parameter(f"{name}_bias")[:, None, :]
 
     def linear(self, name: str, x: Tensor | Features) -> Tensor:
@@ -207,7 +209,7 @@ class BatchedModel(nn.Module):
 
     @property
     def parts(self) -> dict[str, Tensor]:
-        """Everything that training changes by name: parameters and buffers."""
+        """Everything that training changes, by name: parameters and buffers."""
         return {**dict(self.named_parameters()), **dict(self.named_buffers())}
 
     def load_members(self, values: Mapping[str, Tensor]) -> None:
@@ -216,21 +218,21 @@ class BatchedModel(nn.Module):
             for name, part in self.parts.items():
                 part.copy_(values[name])
 
-    def own_part(self, name: str, value: Tensor, member: int) -> Tensor:
-        """What a member alone, (1, ...), has of a part (M, ...) by name."""
+    def member_part(self, name: str, value: Tensor, member: int) -> Tensor:
+        """The value (1, ...) of one member in a part (M, ...) by name."""
         return value[member : member + 1]
 
-    def kept(self, member: int) -> dict[str, Any]:
-        """What a trained member keeps besides its parts, such as the nodes whose labels it was trained with."""
+    def extra_parts(self, member: int) -> dict[str, Any]:
+        """Tensors that are saved with a trained member besides its parts, such as its training nodes."""
         return {}
 
 
 # ---------------------------------------------------------------------- parameter count
-# How many numbers a network learns.
+# The number of parameters of a network.
 
 
 def count_parameters(settings: ModelSettings, graph: Graph, *, features: int, classes: int) -> int:
-    """Parameters of one network with these settings on a graph, of which most networks need the number of nodes alone.
+    """The number of parameters of one network with these settings on a graph.
 
     >>> from gread.settings.config import Config
     >>> count_parameters(Config.of("mlp", hidden=4).model, Graph.from_edges([[], []], 3), features=5, classes=2)

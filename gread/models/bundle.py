@@ -1,9 +1,9 @@
-"""A bundle: words and numbers that belong together, as two files of which neither is taken for another's.
+"""Bundles: metadata and tensors in two files that cannot be confused with those of another bundle.
 
-NAME.json, the manifest, holds the format, the words, the sha256 of the numbers and that of its own content; the numbers
-lie in NAME-DIGITS.safetensors, named after their sha256. They are written first, then the new manifest takes the place
-of the old one: whoever is killed on the way leaves the old pair or the new one. Everything is verified when it is read,
-and nothing is unpickled.
+NAME.json, the manifest, holds the format, the metadata, the sha256 of the tensors and of its own content; the tensors
+are in NAME-DIGITS.safetensors, named after their sha256. They are written first, then the new manifest replaces the old
+one, so a killed process leaves the old pair or the new one. Everything is verified when it is read, and nothing is
+unpickled.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, eq=False)
 class Bundle:
-    """What was read: words as json has them, numbers as tensors by name."""
+    """The content of a bundle: words as JSON data, numbers as tensors by name."""
 
     words: dict[str, Any]
     numbers: dict[str, Tensor]
 
 
 def save_bundle(manifest: Path, kind: str, words: Mapping[str, Any], numbers: Mapping[str, Tensor]) -> None:
-    """Write words and numbers under the name of the manifest, NAME.json, in the place of what was there.
+    """Write words and numbers under the name of the manifest, NAME.json, replacing an older bundle.
 
-    `kind` names the format, with its version. A disk that is full or a folder that cannot be written is a FileError,
-    and leaves the old bundle as it was.
+    `kind` names the format, with its version. A full disk or a folder that cannot be written raises a FileError and
+    leaves the old bundle unchanged.
     """
     from safetensors.torch import save
 
@@ -54,14 +54,14 @@ def save_bundle(manifest: Path, kind: str, words: Mapping[str, Any], numbers: Ma
     write_text(manifest, text + "\n", durable=True)
     for old in manifest.parent.glob(f"{manifest.stem}-*.safetensors"):
         if old != part and _is_part(manifest, old):
-            with suppress(OSError):  # what cannot be removed does no harm
+            with suppress(OSError):  # a file that cannot be removed is harmless
                 old.unlink()
 
 
 def load_bundle(manifest: Path, kind: str, what: str) -> Bundle:
-    """Words and numbers of a bundle of that kind; `what` names it in errors, such as "a saved network".
+    """Read a bundle of a kind; `what` names it in errors, such as "a saved network".
 
-    A file that is missing, damaged, of another kind or of another save is a FileError.
+    A file that is missing, damaged, of another kind or of another bundle raises a FileError.
     """
     body = _read_manifest(manifest, kind, what)
     part = _part(manifest, body["numbers"])
@@ -103,7 +103,7 @@ def _read_numbers(content: bytes, part: Path, what: str) -> dict[str, Tensor]:
 
 
 def _digest(body: Mapping[str, Any]) -> str:
-    """The sha256 of json's values, whatever their order and spacing in the file."""
+    """The sha256 of JSON data, independent of order and spacing in the file."""
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
 

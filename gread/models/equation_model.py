@@ -12,6 +12,7 @@ from torch import Tensor
 from gread.models.features import Features
 from gread.models.flow import POLYNOMIAL, QUANTUM, STEPS, Flow
 from gread.models.gread_model import GREAD
+from gread.models.mixed_coefficients import MixedCoefficient
 from gread.models.randomness import Rates
 from gread.models.resolution import FREE, NEGATED, link_of
 from gread.settings.equation_settings import EquationSettings
@@ -21,39 +22,36 @@ from rdgraph.run.lowering.coefficients import valued_letters
 from rdgraph.run.solvers.member_equations import MemberEquations, MemberField
 from rdgraph.run.solvers.polynomial_flow import TOLERANCE, Piece
 
-#: Numbers that a member keeps for the gradient of its polynomial's coefficients, for each sample point and channel.
+#: Numbers that a member keeps for the gradient of its polynomial's coefficients, per sample point and channel.
 SAMPLED = 120
-#: States that the gradient of a term keeps, for each evaluation.
+#: States that the gradient of a term keeps per evaluation.
 PER_TERM = 5
-#: The part of what may be left out at which a polynomial is raised together with those that have left out too much.
+#: The share of the tolerated truncation at which a polynomial is lengthened together with those that exceed it.
 SOON = 0.01
-#: What a piece of members costs beside them, in members; and the most changes of degree that are looked at.
+#: The fixed cost of a piece, in members; and the most changes of degree that are considered.
 PIECE, MOST_RUNS = 32, 300
 
 
 class EquationBatch(GREAD):
-    """GREAD where every member has an equation of its own; `config` is that of the first.
+    """GREAD with a separate equation for every member; `config` is that of the first.
 
-    A linear flow is a polynomial of A whatever the equation, so its products are shared by all members, which differ
-    in the coefficients alone. Others are stepped together: every term is evaluated once for all that have it. The
-    letters of a member lie in `coefficient_slots` (M, slots, 1 or d), in alphabetical order; a number lies at the first
-    place of the channels.
+    A linear flow is always a polynomial of A, so all members share its products and differ only in the coefficients.
+    Others are stepped together: every term is evaluated once for all members that have it. The coefficients of a member
+    are in `coefficient_slots` (M, slots, 1 or d), in alphabetical order; a number is stored in the first channel.
     """
 
     each: tuple[EquationSettings, ...]  # type: ignore[assignment]
 
     def add_coefficients(self) -> None:
-        """One parameter for the letters of all equations, drawn where the links are free."""
+        """Add one parameter for the coefficients of all equations, drawn at random for free links."""
         first, device = self.each[0], self.place.device
-        self._names, columns = letter_table(self.each, first.slots)
-        self._is_number, self._is_free, self._is_negated = torch.tensor(columns, device=device).unbind(0)
+        self._names, columns = coefficient_table(self.each, first.slots)
+        self._slots = MixedCoefficient(*torch.tensor(columns, device=device).unbind(0))
         width = self.config.hidden if first.is_wide else 1
         parts = []
         for slot in range(first.slots):
-            drawn = self.uniform((width,), 1.0, self._is_free[:, slot])
-            drawn = torch.where(self._is_free[:, slot, None], drawn, 0.0)
-            drawn[:, 1:] = torch.where(self._is_number[:, slot, None], 0.0, drawn[:, 1:])
-            parts.append(drawn)
+            one = self._slots.slot(slot)
+            parts.append(one.start(self.uniform((width,), 1.0, one.is_free)))
         self.add_parameter("coefficient_slots", torch.stack(parts, 1) if parts else self.full((0, 1), 0.0))
         is_linear = first.is_polynomial
         self.equations = MemberEquations.of(
@@ -61,29 +59,25 @@ class EquationBatch(GREAD):
             is_forced=is_linear and first.is_forced, device=device,
         )  # fmt: skip
 
-    def letter_values(self) -> Tensor:
-        """The values of the letters of all members, (M, slots, 1 or d)."""
-        parameter = self.get_parameter("coefficient_slots")
-        value = torch.where(self._is_number[..., None], parameter[..., :1], parameter)
-        bounded = torch.sigmoid(value)
-        bounded = torch.where(self._is_negated[..., None], -bounded, bounded)
-        return self.apart_from_poles(torch.where(self._is_free[..., None], value, bounded))
+    def slot_values(self) -> Tensor:
+        """The values of the coefficients of all members, (M, slots, 1 or d)."""
+        return self.apart_from_poles(self._slots.values(self.get_parameter("coefficient_slots")))
 
     @torch.no_grad()
-    def letter_means(self) -> list[dict[str, float]]:
-        """The coefficients of every member by name, a mean over the channels where there are several."""
-        rows = self.letter_values().mean(-1).tolist()
+    def coefficient_means(self) -> list[dict[str, float]]:
+        """The coefficients of every member by name, as means over the channels."""
+        rows = self.slot_values().mean(-1).tolist()
         return [dict(zip(names, row, strict=False)) for names, row in zip(self._names, rows, strict=True)]
 
     def field(self, H: Tensor) -> Any:
         """dH/dt of all members, with the operator that H implies."""
-        return MemberField(self.equations, self.couple(H), self.letter_values(), self.config.hidden)
+        return MemberField(self.equations, self.couple(H), self.slot_values(), self.config.hidden)
 
     # ------------------------------------------------------------------ how long the polynomials are
     def lengthen(self, x: Features, rates: Rates, tails: Tensor) -> None:
-        """Raise the degrees of those members whose polynomials are too short, or soon will be: by half at least.
+        """Raise the degrees of the polynomials that are too short, or soon will be, by at least half.
 
-        Members that have diverged have no tail, and get no more terms.
+        Members that have diverged have no tail and get no more terms.
         """
         flow = self.chosen_flow
         with torch.no_grad():
@@ -91,8 +85,8 @@ class EquationBatch(GREAD):
             needed = flow.degrees(self.field(start), start, rates["time"])
         short = (tails > SOON * TOLERANCE).tolist()
         raised = [
-            min(flow.whole, max(own + max(4, own // 2), count)) if lacks else own
-            for own, count, lacks in zip(self._degrees, needed, short, strict=True)
+            min(flow.whole, max(degree + max(4, degree // 2), count)) if lacks else degree
+            for degree, count, lacks in zip(self._degrees, needed, short, strict=True)
         ]
         self._degrees, self.degree = raised, max(raised)
 
@@ -102,37 +96,37 @@ class EquationBatch(GREAD):
         return tuple(self._degrees) if self._degrees else (self.degree,) * self.members
 
     def pieces(self) -> Sequence[Piece]:
-        """Pieces of any order of degrees: one member that needs many terms is a piece of its own."""
+        """Pieces for degrees in any order; a single member with many terms may be a piece."""
         return cheapest_pieces(self.member_degrees)
 
     def take_degrees(self, degrees: Sequence[int]) -> None:
-        """Go on with the degrees of members that were trained elsewhere."""
+        """Continue with the degrees of members that were trained in other ensembles."""
         if self._degrees:
             self._degrees = [max(pair) for pair in zip(self._degrees, degrees, strict=True)]
         self.degree = max(self._degrees, default=self.degree)
 
     def memory(self, x: Features) -> int:
-        """Numbers that one member keeps for its gradient: with the coefficients of polynomials, or with every term."""
+        """Numbers that one member keeps for its gradient, including polynomial coefficients or every term."""
         known = super().memory(x)
         channels = self.config.hidden if self.each[0].is_wide else 1
         if self.chosen_flow.form == POLYNOMIAL:
             return known + channels * SAMPLED * (1 << (self.degree + 8).bit_length())
         flow, terms = self.chosen_flow, -(-len(self.equations.spreading.members) // self.members)
         steps = 1 if flow.schedule is None else flow.schedule.steps
-        kept = flow.evaluations * min(self.segment or steps, steps) // steps
-        return known + PER_TERM * kept * self.place.nodes * self.config.hidden * terms
+        evaluations = flow.evaluations * min(self.segment or steps, steps) // steps
+        return known + PER_TERM * evaluations * self.place.nodes * self.config.hidden * terms
 
     def flow(self, H: Tensor) -> Flow:
-        """How H(T) is reached; equations that share a batch go by a polynomial or by steps, never by `solve`."""
-        found = super().flow(H)
-        assert found.form in (POLYNOMIAL, STEPS)
-        return found
+        """The flow to H(T): a polynomial or steps for equations that share a batch, never `solve`."""
+        flow = super().flow(H)
+        assert flow.form in (POLYNOMIAL, STEPS)
+        return flow
 
 
 @lru_cache(maxsize=256)
 def cheapest_pieces(degrees: tuple[int, ...]) -> tuple[Piece, ...]:
-    """Consecutive members in pieces, cheapest together: a member pays for the highest degree of its piece, and a piece
-    for being one.
+    """The cheapest division of consecutive members into pieces: a member costs the highest degree of its piece, and
+    every piece a fixed amount.
 
     >>> cheapest_pieces((4, 4, 4)), cheapest_pieces((64, *[8] * 30, 16, *[8] * 30))
     ((), ((0, 1, 64), (1, 62, 16)))
@@ -159,10 +153,12 @@ def cheapest_pieces(degrees: tuple[int, ...]) -> tuple[Piece, ...]:
     return tuple(reversed(pieces)) if len(pieces) > 1 else ()
 
 
-def letter_table(each: Sequence[GreadSettings], slots: int) -> tuple[list[tuple[str, ...]], list[list[list[bool]]]]:
-    """The letters of every member by slot, and of every slot whether it is a number, is free, is negated (3, M, slots).
+def coefficient_table(
+    each: Sequence[GreadSettings], slots: int
+) -> tuple[list[tuple[str, ...]], list[list[list[bool]]]]:
+    """The coefficient names of every member, and whether each slot is a number, is free, is negated (3, M, slots).
 
-    A slot that a member has no letter for is a number that nothing depends on.
+    An unused slot of a member is a number that nothing depends on.
     """
     known: dict[int, tuple[tuple[str, ...], list[list[bool]]]] = {}
     for one in each:

@@ -1,4 +1,4 @@
-"""`Features`: node features on a device, dense or sparse, multiplied with one weight matrix per member."""
+"""`Features`: node features on a device, dense or sparse, multiplied by one weight matrix per member."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gread.kernels.training_operations import dropout
 from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.kernels.rectangular_matrix import Rectangle
 
-#: Nodes with more words than HEAVY get a program of their own in the product, where there are FEW members or less.
+#: Nodes with more than HEAVY entries get a separate program in the product if there are at most FEW members.
 HEAVY, FEW = 32, 64
 
 
@@ -38,7 +38,7 @@ class Features:
     def make(cls, x: Any, device: Any = None, dtype: torch.dtype = torch.float32, members: int = 1) -> Features:
         """Features from numpy (n, f), or (M, n, f) with separate features for every member, or scipy sparse (n, f).
 
-        `members` says how many there will be: with few of them, nodes with many words are spread over more programs.
+        With few `members`, nodes with many entries are spread over more programs.
         """
         if not issparse(x):
             array = np.asarray(x)

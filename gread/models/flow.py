@@ -1,9 +1,9 @@
-"""`Flow`: how H(T) is reached inside a network, decided here and nowhere else.
+"""`Flow`: how a network computes H(T); all of this choice is made here.
 
-Linear equations on a normalised operator go by one polynomial of A, whatever the method: that of its steps, or, where
-the method is adaptive and so near the exact flow as its tolerance says, that of the exact flow itself. Other equations
-are stepped; both leave the host alone and can be captured as a graph, and members of one batch may have methods, steps
-and times of their own. Adaptive methods of other equations, splittings and operators that are not normalised go through
+For linear equations on a normalised operator every method is one polynomial of A: that of its steps, or for adaptive
+methods that of the exact flow, which they approximate to their tolerance. Other equations are stepped. Neither
+synchronises with the host, so both can be captured as a CUDA graph, and members of one batch may have different
+methods, steps and times. Adaptive methods for other equations, splittings and operators that are not normalised use
 `rdgraph.solve`.
 """
 
@@ -20,10 +20,10 @@ from torch.utils.checkpoint import checkpoint
 
 from rdgraph import solve
 from rdgraph.errors import InvalidArgument, NotApplicable
-from rdgraph.run.solvers.flow_coefficients import Schedule, full_degree
+from rdgraph.run.solvers.flow_coefficients import full_degree
 from rdgraph.run.solvers.linear_part import linear_part
-from rdgraph.run.solvers.member_schedules import Schedules
 from rdgraph.run.solvers.polynomial_flow import TOLERANCE, LinearFlow, Piece, Shortcut, is_polynomial
+from rdgraph.run.solvers.schedules import Schedule, Schedules
 from rdgraph.run.solvers.solution import Solution
 from rdgraph.run.solvers.steppers import fixed_stepper
 from rdgraph.vocabulary.methods import find_method
@@ -34,33 +34,33 @@ if TYPE_CHECKING:
     from rdgraph.run.lowering.vector_field import VectorField
     from rdgraph.systems.system import System
 
-#: Makes the field that a state implies, with attention computed from it where there is some.
+#: Returns the field for a state, with the attention computed from it.
 MakeField = Callable[[Tensor], "VectorField"]
 #: How a member is integrated: method, time and step.
-Manner = tuple[str, float, float | None]
+Integration = tuple[str, float, float | None]
 
 POLYNOMIAL, STEPS, SOLVE = "polynomial", "steps", "solve"
-#: Polynomials up to this degree are taken whole; longer ones are cut where their coefficients no longer count.
+#: Polynomials up to this degree are computed whole; longer ones are truncated where coefficients become negligible.
 WHOLE = 24
-#: Room for coefficients that grow while the network is trained, in products; at least what derivatives need.
+#: Additional products for coefficients that grow in training; at least what derivatives need.
 SPARE = 4
-#: Degrees that differ by less than this are taken together.
+#: Degrees that differ by less than this are computed together.
 QUANTUM = 8
-#: Evaluations that a run by `solve` is reckoned with, when its memory is estimated.
+#: The assumed evaluations of a run by `solve` in memory estimates.
 RECKONED = 448
-#: Evaluations that a step of a method without a tableau is reckoned with.
+#: The assumed evaluations of a step of a method without a tableau.
 STAGES = 7
 
 
 @dataclass(frozen=True, eq=False)
 class Additions:
-    """What a network adds to its equation on the way to H(T).
+    """What a network adds to its equation during the flow.
 
     Args:
-        source: What H0 means in the equation, where it is not the start.
-        after: What becomes of a state after the step of that number, such as dropout.
-        change: What becomes of the slope f(t, H), such as a norm over the nodes.
-        at: At which state in place of H the slope is taken, such as one clamped to an interval.
+        source: The value of H0 in the equation, if it is not the initial state.
+        after: A function of the step number and the state after it, such as dropout.
+        change: A function of the slope f(t, H), such as a norm over the nodes.
+        at: The state at which the slope is evaluated instead of H, such as H clamped to an interval.
     """
 
     source: Tensor | None = None
@@ -70,20 +70,20 @@ class Additions:
 
     @property
     def is_stepped(self) -> bool:
-        """Whether something happens at every step, so that there have to be steps."""
+        """Whether something happens at every step, so that the method must have steps."""
         return self.after is not None or self.change is not None
 
 
-#: Gradients beyond this size come from a pole that a state is about to hit.
+#: Gradients beyond this size come from a state that is close to a pole.
 STEEPEST = 1e6
-#: Nothing: the equation as it is.
+#: No additions: the plain equation.
 NONE = Additions()
 
 
 def bounding(model: GreadSettings, layout: StateLayout) -> Additions:
-    """What bounds the slopes of a network whose settings ask for it: tanh, at clamped states where poles are near.
+    """The additions that bound the slopes of a network: tanh, at clamped states if the equation has poles.
 
-    A slope without a value, which clamped states have where no interval is proved to avoid the poles, is 0.
+    An undefined slope, possible at clamped states if no interval is proved to avoid the poles, becomes 0.
     """
     region = model.region
     if not region.is_saturated:
@@ -94,7 +94,7 @@ def bounding(model: GreadSettings, layout: StateLayout) -> Additions:
 
 
 class _FiniteGradient(torch.autograd.Function):
-    """x itself; of a gradient what a pole made infinite, undefined or huge is left out."""
+    """The identity; entries of the gradient that a pole made infinite, undefined or huge become 0."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -107,7 +107,7 @@ class _FiniteGradient(torch.autograd.Function):
 
 
 def with_finite_gradient(x: Tensor) -> Tensor:
-    """x, to which entries of a gradient that are not finite, or beyond `STEEPEST`, are not passed on.
+    """x, with entries of its gradient that are not finite, or exceed `STEEPEST`, set to 0.
 
     >>> x = torch.tensor([0.0, 4.0], requires_grad=True)
     >>> with_finite_gradient(x).sqrt().sum().backward()
@@ -121,11 +121,11 @@ def with_finite_gradient(x: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Flow:
-    """H(0) -> H(T) for fields of a system, in one of three forms: polynomial, steps or solve.
+    """The map H(0) -> H(T) for fields of a system, in one of three forms: polynomial, steps or solve.
 
-    `schedule` says how the time is cut where the form has steps or a polynomial, `whole` is the degree of the whole
-    polynomial, the highest of all members, `is_live` says that the operator follows the state, `is_forced` that H0 in
-    the equation is not the start but a source that is given.
+    `schedule` divides the time for steps or a polynomial, `whole` is the full degree of the polynomial, the highest of
+    all members, `is_live` says that the operator follows the state, `is_forced` that H0 in the equation is not the
+    initial state but a given source.
 
     >>> import rdgraph as rd
     >>> field = rd.lower("BS", rd.generators.path(4).operator("row"), {"alpha": 1.0, "beta": 0.5})
@@ -149,14 +149,14 @@ class Flow:
 
     @staticmethod
     def check(method: str, time: float, step: float | None, is_live: bool = False) -> None:
-        """Raise for a wrong method, before any field is known: its name, its step, attention that needs steps."""
+        """Raise for an invalid method before the field is known: its name, its step, attention that needs steps."""
         record = find_method(method)
         if record.is_fixed:
             Schedule.make(method, time, step)
         elif is_live:
             raise NotApplicable(
-                f"expected a method with steps for attention that follows the state, and for what is done between "
-                f"steps, got {method}; take euler or rk4"
+                f"expected a method with steps for attention that follows the state, or for operations between steps, "
+                f"got {method}; use euler or rk4"
             )
         elif record.takes_step and step is None:
             raise InvalidArgument(f"expected a step for the method {method}, got none; pass step=0.5")
@@ -166,7 +166,7 @@ class Flow:
         cls, field: VectorField, method: str, time: float, step: float | None, is_live: bool = False,
         added: Additions = NONE,
     ) -> Flow:  # fmt: skip
-        """The cheapest form that is right for a field."""
+        """The cheapest correct form for a field."""
         cls.check(method, time, step, is_live or added.is_stepped)
         record = find_method(method)
         is_forced = added.source is not None and field.uses_initial
@@ -180,42 +180,42 @@ class Flow:
             return cls(field.system, STEPS, method, step, schedule, is_live=is_live, is_forced=is_forced)
         if is_forced:
             raise NotApplicable(
-                f"expected a method with steps where H0 in the equation is not the start, got {method}; take euler or "
-                "rk4"
+                f"expected a method with steps, since H0 in the equation is not the initial state, got {method}; use "
+                "euler or rk4"
             )
         return cls(field.system, SOLVE, method, step if record.takes_step else None, None)
 
     @classmethod
     def choose_each(
-        cls, field: VectorField, manners: Sequence[Manner], is_live: bool = False, added: Additions = NONE
+        cls, field: VectorField, each: Sequence[Integration], is_live: bool = False, added: Additions = NONE
     ) -> Flow:
-        """The flow of members that each have their method, time and step; one form has to be right for all."""
-        first = cls.choose(field, *manners[0], is_live, added)
-        others = dict.fromkeys(manners)
-        for manner in others:
-            cls.check(*manner, is_live or added.is_stepped)
+        """The flow of members with separate methods, times and steps, which must share one form."""
+        first = cls.choose(field, *each[0], is_live, added)
+        different = dict.fromkeys(each)
+        for integration in different:
+            cls.check(*integration, is_live or added.is_stepped)
         if first.form == SOLVE:
-            if len({(method, step) for method, _, step in others}) > 1:
+            if len({(method, step) for method, _, step in different}) > 1:
                 raise InvalidArgument(f"expected one method and one step for {field.system}, got several")
             return first
-        made = {manner: first._scheduled(*manner) for manner in others}
-        schedule = Schedules.of([made[manner] for manner in manners])
+        schedules = {integration: first._scheduled(*integration) for integration in different}
+        schedule = Schedules.of([schedules[integration] for integration in each])
         if first.form == STEPS:
             return replace(first, method=schedule.method, schedule=schedule)
         return replace(first, schedule=schedule, whole=full_degree(linear_part(field), schedule))
 
     def _scheduled(self, method: str, time: float, step: float | None) -> Schedule:
-        """How a member of a flow of this form cuts its time."""
+        """The schedule of a member of this flow."""
         return (_polynomial_schedule if self.form == POLYNOMIAL else Schedule.make)(method, time, step)
 
     @property
     def is_capturable(self) -> bool:
-        """Whether nothing is asked of the host on the way."""
+        """Whether the flow never synchronises with the host."""
         return self.form != SOLVE
 
     @property
     def evaluations(self) -> int:
-        """How often the field is evaluated, which a gradient keeps; a guess for `solve`, 0 for a polynomial."""
+        """The number of evaluations of the field; an estimate for `solve`, 0 for a polynomial."""
         if self.form == STEPS and self.schedule is not None:
             tableau = find_method(self.method).tableau
             return self.schedule.steps * (STAGES if tableau is None else len(tableau.weights))
@@ -223,30 +223,30 @@ class Flow:
 
     @staticmethod
     def start_dtype(method: str, dtype: torch.dtype) -> torch.dtype:
-        """The precision that a start of this one is taken in: an adaptive method needs room below its tolerance."""
+        """The precision for an initial state of `dtype`: an adaptive method needs digits below its tolerance."""
         return torch.promote_types(dtype, torch.float32) if find_method(method).is_adaptive else dtype
 
-    # ------------------------------------------------------------------ how long the polynomial is
+    # ------------------------------------------------------------------ degrees of polynomials
     def needed(self, field: VectorField, H0: Tensor, time: Tensor, rtol: float = TOLERANCE) -> int:
-        """How many products the polynomial of a field takes now; 0 for other forms."""
+        """The number of products that the polynomial of a field needs now; 0 for other forms."""
         if self.form != POLYNOMIAL or self.schedule is None:
             return 0
         return LinearFlow.needed(field, H0, self.schedule, time, rtol, is_forced=self.is_forced)
 
     def degree(self, field: VectorField, H0: Tensor, time: Tensor) -> int:
-        """The largest degree that a member's polynomial needs, with room to grow in training; short ones are whole."""
+        """The largest degree that a member's polynomial needs, with some spare; short polynomials are whole."""
         return max(self.degrees(field, H0, time), default=self.whole)
 
     def degrees(self, field: VectorField, H0: Tensor, time: Tensor) -> list[int]:
-        """The degree every member's polynomial needs, with room to grow; empty where all are taken whole."""
+        """The degree that every member's polynomial needs, with some spare; empty if all are whole."""
         if self.form != POLYNOMIAL or self.schedule is None or self.whole <= WHOLE:
             return []
-        room = max(SPARE, linear_part(field).order)
+        spare = max(SPARE, linear_part(field).order)
         needed = LinearFlow.needed_each(field, H0, self.schedule, time, TOLERANCE, is_forced=self.is_forced)
-        return [min(self.whole, -(-(count + room) // SPARE) * SPARE) for count in needed]
+        return [min(self.whole, -(-(count + spare) // SPARE) * SPARE) for count in needed]
 
     def is_cut(self, degree: int) -> bool:
-        """Whether that many products leave something out, so that it has to be watched."""
+        """Whether a polynomial of this degree is truncated, so that its tail must be watched."""
         return degree < self.whole
 
     # ------------------------------------------------------------------ the run
@@ -263,10 +263,10 @@ class Flow:
         pieces: Sequence[Piece] = (),
         segment: int = 0,
     ) -> tuple[Tensor, Tensor | None]:
-        """H(T) for times (*batch), and with `watch` what the polynomial of every member leaves out (None elsewhere).
+        """H(T) for times (*batch), and with `watch` the truncation of every member's polynomial (else None).
 
-        With `pieces` some members take fewer products than `degree`. With a `segment` > 0 a gradient keeps what so many
-        steps or terms leave behind, and computes the rest again.
+        With `pieces` some members use fewer products than `degree`. With a `segment` > 0 the gradient keeps one state
+        per `segment` steps or terms and recomputes the others.
         """
         if self.form == POLYNOMIAL and self.schedule is not None:
             source = added.source if self.is_forced else None
@@ -278,14 +278,14 @@ class Flow:
         return _reached(solve(make_field(H0), H0, times, self.method, step=self.step))[-1], None
 
     def states(self, make_field: MakeField, H0: Tensor, end: float, times: Tensor, added: Additions = NONE) -> Tensor:
-        """H(t) (K, *batch, n, d) at rising times (K,) between 0 and `end`, by the method itself."""
+        """H(t) (K, *batch, n, d) at increasing times (K,) between 0 and `end`, by the same method."""
         if self.is_live or self.is_forced or added.is_stepped:
             return torch.stack([self._until(make_field, H0, t.view(1), added) for t in times])
         step = self.step if find_method(self.method).takes_step else None
         return _reached(solve(make_field(H0), H0, [0.0, end], self.method, step=step, save_at=times))
 
     def _until(self, make_field: MakeField, H0: Tensor, time: Tensor, added: Additions) -> Tensor:
-        """H at one time (1,) that all members share, by a run that ends there; H0 at 0."""
+        """H at one time (1,) shared by all members, by a run that ends there; H0 at time 0."""
         if not float(time) > 0:
             return H0
         part = replace(self, schedule=self._scheduled(self.method, float(time), self.step))
@@ -296,9 +296,9 @@ class Flow:
         self, make_field: MakeField, H0: Tensor, schedule: Schedule | Schedules, time: Tensor, added: Additions,
         segment: int,
     ) -> Tensor:  # fmt: skip
-        """Steps of one kind, told the time where it occurs; a live field is made anew from every state.
+        """H(T) by steps, with the time if it occurs in the equation; a live field is recomputed from every state.
 
-        A member that has ended is held. What is computed for it starts at H0, where it has been, and is not used.
+        The state of a finished member is kept; the unused steps computed for it start at H0, where they are defined.
         """
         start = H0 if added.source is None else added.source
         field: Any = _Live(self.system, make_field, start) if self.is_live else _bound(make_field(H0), start).prepared()
@@ -309,28 +309,28 @@ class Flow:
         def advance(H: Tensor, first: int, count: int) -> Tensor:
             for number in range(first, min(first + count, len(lengths))):
                 begin = None if self.system.is_autonomous else schedule.begins(number, time)[..., None, None]
-                going = schedule.going(number, H0.device)
-                goes = None if going is None else going[..., None, None]
-                at = H if goes is None else torch.where(goes, H, H0)
+                unfinished = schedule.going(number, H0.device)
+                active = None if unfinished is None else unfinished[..., None, None]
+                at = H if active is None else torch.where(active, H, H0)
                 state = stepper.advance(at, lengths[number][..., None, None], begin).state
                 state = state if added.after is None else added.after(number, state)
-                H = state if goes is None else torch.where(goes, state, H)
+                H = state if active is None else torch.where(active, state, H)
             return H
 
         if not segment or added.is_stepped or not torch.is_grad_enabled():
-            # What is done beside the steps may count its calls, and is not done twice.
+            # Operations between steps may count their calls, so they must not be repeated.
             return advance(H0, 0, len(lengths))
         H = H0
         for first in range(0, len(lengths), segment):
-            # Random numbers come by counting, so that torch's generators need not be put back.
+            # Random numbers come from counters, so torch's generators need not be restored.
             H = checkpoint(advance, H, first, segment, use_reentrant=False, preserve_rng_state=False)
         return H
 
 
 def _reached(solution: Solution) -> Tensor:
-    """The saved states (K, *batch, n, d), without a number from where on a member's run had failed.
+    """The saved states (K, *batch, n, d), nan after the failure of a member's run.
 
-    What `solve` then holds is the last good state, which is not that of the flow at those times.
+    `solve` then repeats the last sound state, which is not that of the flow at those times.
     """
     failed = solution.failed_at
     times = solution.times.reshape(len(solution.times), *solution.times.shape[1:] or (1,) * failed.ndim)
@@ -339,7 +339,7 @@ def _reached(solution: Solution) -> Tensor:
 
 
 def has_polynomial(method: str) -> bool:
-    """Whether the flow of a linear equation by this method is a polynomial of A, or as near to one as it is to H(T).
+    """Whether this method solves a linear equation by a polynomial of A, exactly or up to its tolerance.
 
     >>> [has_polynomial(method) for method in ("euler", "exact", "dopri5", "strang")]
     [True, True, True, False]
@@ -349,9 +349,9 @@ def has_polynomial(method: str) -> bool:
 
 
 def _polynomial_schedule(method: str, time: float, step: float | None) -> Schedule:
-    """How the time of a polynomial is cut: an adaptive method stands for the exact flow, which it approximates."""
+    """The schedule of a polynomial; adaptive methods are replaced by the exact flow, which they approximate."""
     if not has_polynomial(method):
-        raise InvalidArgument(f"expected a method whose flows are polynomials, got {method}; take euler, rk4 or exact")
+        raise InvalidArgument(f"expected a method whose flows are polynomials, got {method}; use euler, rk4 or exact")
     return Schedule("exact") if find_method(method).is_adaptive else Schedule.make(method, time, step)
 
 
@@ -360,7 +360,7 @@ def _bound(field: VectorField, H0: Tensor) -> VectorField:
 
 
 class _Changed:
-    """A field whose slopes are changed before they are used."""
+    """A field whose slopes are transformed before they are used."""
 
     def __init__(
         self, system: System, field: Callable[[object, Tensor], Tensor], change: Callable[[Tensor], Tensor],
@@ -391,9 +391,9 @@ class _Live:
 
 
 def pieces_of(degrees: Sequence[int], quantum: int = QUANTUM) -> tuple[Piece, ...]:
-    """Consecutive members with degrees that are alike up to a quantum; none where one piece is all.
+    """Pieces of consecutive members with degrees equal up to a quantum; empty if there is only one.
 
-    A piece has the highest degree of its members and of those before it, so members are best in rising order.
+    A piece has the highest degree of its members and of those before it, so members should be in increasing order.
 
     >>> pieces_of([4, 6, 20, 16, 20]), pieces_of([20, 4]), pieces_of([4, 6, 20], 1)
     (((0, 2, 8), (2, 5, 20)), (), ((0, 1, 4), (1, 2, 6), (2, 3, 20)))

@@ -1,8 +1,8 @@
 """`GREAD`: encoder, reaction-diffusion layer, decoder, for all members of an ensemble at once.
 
-H(0) = e(X), dH/dt = f(t, H) of any rdgraph system up to T, logits = o(H(T)). Every parameter has the members as its
-first axis; members never touch each other. The states of several fields lie side by side in H (M, n, states*d), and
-share one adjacency.
+H(0) = e(X), dH/dt = f(t, H) of any rdgraph system up to T, logits = o(H(T)). The first axis of every parameter is the
+member; members do not interact. The states of several fields are concatenated in H (M, n, states*d) and share one
+adjacency.
 """
 
 from __future__ import annotations
@@ -48,26 +48,26 @@ from rdgraph.run.lowering.splines import make_controls, start_parameters
 from rdgraph.run.solvers.polynomial_flow import LinearFlow, Piece, Shortcut
 
 # ---------------------------------------------------------------------- flow memory
-# What the gradient of a flow holds, and in which segments it can be computed with less.
+# The states kept for the gradient of a flow, and the segments in which it can be computed with less memory.
 
-#: Lengths of segments that are tried, the longest first.
+#: Lengths of segments to try, the longest first.
 LENGTHS = (8, 4, 3, 2, 1)
 
 
-def held_states(flow: Flow, degree: int, segment: int, *, soft: bool, single: bool) -> int:
-    """States that the gradient of a flow holds at a time.
+def kept_states(flow: Flow, degree: int, segment: int, *, soft: bool, single: bool) -> int:
+    """The number of states kept at a time for the gradient of a flow.
 
     Args:
-        flow: How H(T) is reached.
-        degree: That of its polynomial.
-        segment: The steps or terms between two states that are kept; 0 keeps all.
-        soft: Whether the weights of A want a gradient.
-        single: Whether the system has one field; polynomials of several are not cut.
+        flow: The flow.
+        degree: The degree of its polynomial.
+        segment: The steps or terms between two kept states; 0 keeps all.
+        soft: Whether the weights of A need a gradient.
+        single: Whether the system has one field; polynomials of several are not divided into segments.
     """
     if flow.form == POLYNOMIAL:
         size = segment if segment and single else degree
-        kept = 2 * (degree // size) if soft and 0 < size < degree else 0
-        return min(size, degree) * (1 + soft) + kept
+        boundaries = 2 * (degree // size) if soft and 0 < size < degree else 0
+        return min(size, degree) * (1 + soft) + boundaries
     steps = 1 if flow.schedule is None else flow.schedule.steps
     if flow.form != STEPS or not segment or segment >= steps:
         return 6 * flow.evaluations
@@ -75,17 +75,17 @@ def held_states(flow: Flow, degree: int, segment: int, *, soft: bool, single: bo
 
 
 def segment_lengths(flow: Flow, degree: int) -> list[int]:
-    """Lengths of segments in which the gradient can be computed, the longest first; none where there is one way."""
+    """Possible lengths of segments for the gradient, the longest first; empty if it cannot be divided."""
     whole = degree if flow.form == POLYNOMIAL else 0 if flow.schedule is None else flow.schedule.steps
     return [size for size in LENGTHS if size < whole] if flow.form != SOLVE else []
 
 
 # ---------------------------------------------------------------------- place operator
-# A of a place as the settings of a network around an equation ask for it.
+# The operator A of a place for the settings of a network around an equation.
 
 
 def storage_dtype(place: Place, config: GreadSettings) -> torch.dtype:
-    """The precision in which the states of the flow are kept, and what they are multiplied with.
+    """The precision of the states of the flow and of the operator.
 
     >>> from rdgraph import generators
     >>> storage_dtype(Place.of(generators.path(3)), GreadSettings(storage="bfloat16"))
@@ -95,7 +95,7 @@ def storage_dtype(place: Place, config: GreadSettings) -> torch.dtype:
 
 
 def make_operator(place: Place, config: GreadSettings) -> Operator:
-    """A as a network asks for it; for attention only its entries count, and self-loops are entries."""
+    """The operator A of a network; for attention only its entries matter, including self-loops."""
     place = replace(place, dtype=storage_dtype(place, config))
     if config.adjacency == "original":
         return place.operator(config.normalisation, config.self_loops)
@@ -106,13 +106,13 @@ def make_operator(place: Place, config: GreadSettings) -> Operator:
 # Soft adjacency: edge weights from scaled dot products of the states, a softmax within every row.
 #
 # w_ij = mean over heads of softmax_j(q_i . k_j / sqrt(width)), q = H Wq + bq, k = H Wk + bk, on the edges of the graph
-# and, where asked, on self-loops. Row i of A is normalised, so A is row-stochastic.
+# and optionally on self-loops. Row i of A is normalised, so A is row-stochastic.
 
 
 def soft_weights(operator: Operator, query: Tensor, key: Tensor, heads: int) -> Tensor:
     """Edge weights (M, E) on the pattern of an operator, for queries and keys (M, n, heads*width).
 
-    Where members have graphs of their own, stacked into one pattern, those entries of a member count that are not zero.
+    If members have different graphs, stacked into one pattern, only the nonzero entries of a member count.
 
     >>> import torch, rdgraph as rd
     >>> path = rd.generators.path(3).operator("row")
@@ -130,41 +130,43 @@ def head_weights(operator: Operator, query: Tensor, key: Tensor, heads: int) -> 
 
 
 # ---------------------------------------------------------------------- gread model
-#: Where the queries and keys of the soft adjacency start: so small that the first adjacency is nearly uniform.
+#: Initial weights of the queries and keys, so small that the first adjacency is nearly uniform.
 ATTENTION_START = 1e-5
-#: The name under which the training nodes of an equation with trusted sources are kept.
+#: The name under which the training nodes of an equation with trusted sources are saved.
 TRUSTED_NODES = "trusted"
-#: The dropouts of the decoder count from here, whatever the encoder has.
-DECODER_PLACE = 8
-#: Those between the steps from here.
-STEP_PLACE = 16
+#: The number of the first dropout of the decoder, independent of those of the encoder.
+DECODER_DROPOUT = 8
+#: The number of the first dropout between steps.
+STEP_DROPOUT = 16
 
 
 class GREAD(BatchedModel):
     """A batch of networks of one shape: encoder, reaction-diffusion, decoder; `forward` gives logits (M, n, classes).
 
-    H(0) = e(X), dH/dt = f(t, H), logits = o(H(T)). Weights and biases of linear layers start as torch's own do.
-    `config.method` is the method that is used, and `reason` says why where it was chosen ("auto"). `layout` says which
-    of several states are encoded and read.
+    H(0) = e(X), dH/dt = f(t, H), logits = o(H(T)). Linear layers are initialised as in torch. `config.method` is the
+    method that is used, and `reason` says why it was chosen if it was "auto". `layout` says which of several states are
+    encoded and read.
 
     Args:
         settings: The network; one `gread.settings.gread_settings.GreadSettings` for all members.
-        each: The settings of every member, where they differ in what members of one shape may differ in: methods,
-            steps, times, and whether a coefficient is one number or one for each channel. `config` then has room for
-            all of them.
-        place: The graph; A is made from it as the settings say, for the soft adjacency its entries alone count.
+        each: The settings of every member, if they differ in what members of one shape may differ in: methods, steps,
+            times, and whether a coefficient is one number or one per channel. `config` then has room for all of them.
+        place: The graph, from which the settings define A; for the soft adjacency only its entries matter.
         features: Columns of the features.
         classes: Columns of the logits.
-        seeds: One per member (M,); they decide the initial parameters.
+        seeds: One per member (M,), for the initial parameters.
 
     Raises:
-        UnknownName: For a method, a reaction or a readout that is not known.
+        UnknownName: For an unknown method, reaction or readout.
         LanguageError: For an equation that cannot be read.
-        NotApplicable: For white noise and operators beside A.
+        NotApplicable: For white noise and operators besides A.
 
-    >>> import numpy as np, rdgraph as rd
-    >>> place = Place.of(rd.generators.path(4))
-    >>> model = GREAD(GreadSettings(hidden=8, method="euler", step=1.0), place, features=3, classes=2, seeds=[0, 1])
+    >>> import numpy as np, gread, rdgraph as rd
+    >>> from gread.models.features import Features
+    >>> from gread.settings.gread_settings import GreadSettings
+    >>> place = gread.models.Place.of(rd.generators.path(4))
+    >>> settings = GreadSettings(hidden=8, method="euler", step=1.0)
+    >>> model = gread.models.GREAD(settings, place, features=3, classes=2, seeds=[0, 1])
     >>> model(Features.make(np.eye(4, 3))).shape
     torch.Size([2, 4, 2])
     """
@@ -196,9 +198,9 @@ class GREAD(BatchedModel):
         return cls(settings[0], place, each=settings, **options)  # type: ignore[arg-type]
 
     def build(self) -> None:
-        """Encoder, queries and keys of the attention, coefficients, decoder."""
+        """Add the encoder, queries and keys of the attention, coefficients and decoder."""
         config = self.config
-        #: The precision in which the states of the flow are kept.
+        #: The precision of the states of the flow.
         self.storage = storage_dtype(self.place, config)
         self.operator, self.system = make_operator(self.place, config), config.system
         self.layout = StateLayout.of(config)
@@ -215,20 +217,20 @@ class GREAD(BatchedModel):
         self.add_coefficients()
         self.add_decoder(read)
 
-    # ------------------------------------------------------------------ what other networks add
+    # ------------------------------------------------------------------ parts that subclasses change
     def add_encoder(self, columns: int) -> None:
         """Add the linear encoder from the features to `columns` columns."""
         self.add_linear("encoder", self.features, columns)
 
     def add_coefficients(self) -> None:
-        """Parameters for the coefficients of the equation."""
-        for name, kind in self.letters.items():
+        """Add parameters for the coefficients of the equation."""
+        for name, kind in self.coefficient_kinds.items():
             self._add_coefficient(name, kind)
         for name, declared in self.system.learned.items():
-            own = torch.as_tensor(start_parameters(declared), dtype=self.place.dtype, device=self.place.device)
+            start = torch.as_tensor(start_parameters(declared), dtype=self.place.dtype, device=self.place.device)
             shape = (self.config.hidden,) * declared.per_channel + (declared.parameters,)
             is_decayed = declared.monotone is None
-            self.add_parameter(f"coefficient_{name}", self.full(shape, 0.0) + own, is_decayed=is_decayed)
+            self.add_parameter(f"coefficient_{name}", self.full(shape, 0.0) + start, is_decayed=is_decayed)
 
     def add_decoder(self, columns: int) -> None:
         """Add the decoder from `columns` columns to the classes, with a hidden layer if the settings ask for it."""
@@ -241,34 +243,34 @@ class GREAD(BatchedModel):
         return self.linear("encoder", drop.features(x))
 
     def begin(self, encoded: Tensor, drop: Dropper) -> Tensor:
-        """All states at 0, (M, n, states*d), from what was encoded."""
+        """All initial states, (M, n, states*d), from the encoded ones."""
         return self.layout.start(encoded)
 
     def readout(self, H: Tensor) -> Tensor:
-        """What the decoder reads of a state."""
+        """The columns of a state that the decoder reads."""
         return self.layout.readout(H)
 
     def additions(self, H0: Tensor, drop: Dropper) -> Additions:
-        """What the network adds to the equation on the way to H(T), such as clamped states."""
+        """What the network adds to the equation during the flow, such as clamped states."""
         return bounding(self.config, self.layout)
 
     # ------------------------------------------------------------------ parameters
     @property
-    def letters(self) -> dict[str, Kind]:
-        """The letters of the equation that need values, with their kinds: coefficients, trusted nodes, matrices."""
+    def coefficient_kinds(self) -> dict[str, Kind]:
+        """The names in the equation that need values, with their kinds: coefficients, trusted nodes, matrices."""
         return valued_letters(self.system)
 
     @staticmethod
     def nodes_of(config: Any, parameters: Mapping[str, Tensor]) -> int:
-        """How many nodes the graph of these parameters has; 1 where they fit any graph."""
+        """The number of nodes of the graph of these parameters; 1 if they fit any graph."""
         trusted, kinds = parameters.get(TRUSTED_NODES), config.system.coefficients
-        own = (p.shape[-1] for k, p in parameters.items() if kinds.get(k.removeprefix("coefficient_")) == "node")
-        return next(own, 1 if trusted is None else int(trusted.shape[-1]))
+        sizes = (p.shape[-1] for k, p in parameters.items() if kinds.get(k.removeprefix("coefficient_")) == "node")
+        return next(sizes, 1 if trusted is None else int(trusted.shape[-1]))
 
     @property
     def trusted(self) -> Tensor | None:
-        """The training nodes (M, n), where the equation asks for them."""
-        return self.place.trusted if self.letters.get(TRUSTED) is Kind.NODE else None
+        """The training nodes (M, n), if the equation uses them."""
+        return self.place.trusted if self.coefficient_kinds.get(TRUSTED) is Kind.NODE else None
 
     def _add_coefficient(self, name: str, kind: Kind) -> None:
         if name == TRUSTED and kind is Kind.NODE:
@@ -287,24 +289,24 @@ class GREAD(BatchedModel):
         self.add_parameter(f"coefficient_{name}", value)
 
     def link(self, name: str, kind: Kind) -> str:
-        """sigmoid, negated sigmoid or free: how a parameter becomes a coefficient."""
+        """How a parameter becomes a coefficient: sigmoid, negated sigmoid or free."""
         return link_of(self.config, name, kind)
 
     def coefficients(self) -> dict[str, Tensor]:
-        """The coefficients of the equation, (M,), (M, d), (M, n) or (M, d, d); of learned functions control values."""
-        found = {}
-        for name, kind in self.letters.items():
+        """The coefficients of the equation, (M,), (M, d), (M, n) or (M, d, d), and controls of learned functions."""
+        values = {}
+        for name, kind in self.coefficient_kinds.items():
             if name == TRUSTED and kind is Kind.NODE:
                 if self.trusted is None:
                     raise InvalidArgument(
                         f"expected trusted nodes for {self.system}, got none; pass Place(..., trusted=...) of (M, n)"
                     )
-                found[name] = self.trusted
+                values[name] = self.trusted
                 continue
-            found[name] = self.coefficient(name, kind)
+            values[name] = self.coefficient(name, kind)
         for name, declared in self.system.learned.items():
-            found[name] = make_controls(declared, self.get_parameter(f"coefficient_{name}"))
-        return {name: self.apart_from_poles(value) for name, value in found.items()}
+            values[name] = make_controls(declared, self.get_parameter(f"coefficient_{name}"))
+        return {name: self.apart_from_poles(value) for name, value in values.items()}
 
     def coefficient(self, name: str, kind: Kind) -> Tensor:
         """The values of one coefficient, from its parameter."""
@@ -313,21 +315,21 @@ class GREAD(BatchedModel):
         return linked(self.get_parameter(f"coefficient_{name}"), self.link(name, kind))
 
     def apart_from_poles(self, x: Tensor) -> Tensor:
-        """What the equation depends on; near poles, if it has some, its gradient stays finite."""
+        """A value used by the equation; for equations with poles, its gradient is kept finite."""
         return with_finite_gradient(x) if self.config.region.is_clamped else x
 
-    def own_part(self, name: str, value: Tensor, member: int) -> Tensor:
-        """What a member alone has of a part that all members share."""
+    def member_part(self, name: str, value: Tensor, member: int) -> Tensor:
+        """The value of one member in a part of all members."""
         mixed = self._mixed.get(name.removeprefix("coefficient_"))
-        return super().own_part(name, value, member) if mixed is None else mixed.own(value, member)
+        return super().member_part(name, value, member) if mixed is None else mixed.of_member(value, member)
 
-    def kept(self, member: int) -> dict[str, Any]:
-        """The training nodes of a member, where the equation asks for them."""
+    def extra_parts(self, member: int) -> dict[str, Any]:
+        """The training nodes of a member, if the equation uses them."""
         return {} if self.trusted is None else {TRUSTED_NODES: self.trusted[member : member + 1]}
 
     # ------------------------------------------------------------------ the parts
     def encode(self, x: Features, rates: Rates | None = None, random: Randomness | None = None) -> Tensor:
-        """H(0), (M, n, states*d); with rates and random numbers, entries are dropped as in training."""
+        """H(0), (M, n, states*d); rates and random numbers drop entries as in training."""
         drop = Dropper(rates, random)
         h = self.first(x, drop)
         if self.config.encoder_mlp:
@@ -337,7 +339,7 @@ class GREAD(BatchedModel):
         return self.begin(h, drop).to(self.storage)
 
     def couple(self, H: Tensor) -> Operator:
-        """The operator that a state implies: the given one, or attention on its edges."""
+        """The operator A for a state: the given one, or attention on its edges."""
         if self.config.adjacency == "original":
             return self.operator
         seen = self.layout.seen(H).to(self.place.dtype)
@@ -347,24 +349,25 @@ class GREAD(BatchedModel):
 
     @cached_property
     def shortcut(self) -> Shortcut | None:
-        """A cheaper form of the graph's fixed A: its eigenvectors on a GPU if it is small, else its merged twins."""
+        """A cheaper form of a fixed A: its eigenvectors on a GPU if it is small, else the quotient by twin nodes."""
         if self.config.adjacency != "original":
             return None
         small = Eigenbasis.of(self.operator) if self.operator.device.type == "cuda" else None
         return small or Quotient.of(self.operator)
 
     @property
-    def beside(self) -> dict[str, Operator]:
-        """The further operators, besides A, that the equation names; none unless a network has some."""
+    def further_operators(self) -> dict[str, Operator]:
+        """The operators besides A that the equation names, by name; none unless a network defines some."""
         return {}
 
     def field(self, H: Tensor) -> VectorField:
-        """dH/dt of all members, with the operator that H implies."""
-        return lower(self.system, self.couple(H), self.coefficients(), batch=(self.members,), operators=self.beside)
+        """dH/dt of all members, with the operator A for H."""
+        values = self.coefficients()
+        return lower(self.system, self.couple(H), values, batch=(self.members,), operators=self.further_operators)
 
     def decode(self, H: Tensor, rates: Rates | None = None, random: Randomness | None = None) -> Tensor:
-        """Logits (M, n, classes) of a state (M, n, states*d), from what is read out of it."""
-        drop = Dropper(rates, random, first=DECODER_PLACE)
+        """Logits (M, n, classes) of a state (M, n, states*d)."""
+        drop = Dropper(rates, random, first=DECODER_DROPOUT)
         H = drop(self.readout(H.to(self.place.dtype)), relu=self.config.relu)
         if not self.config.decoder_mlp:
             return self.linear("decoder", H)
@@ -375,16 +378,16 @@ class GREAD(BatchedModel):
     # ------------------------------------------------------------------ the whole
     def flow(self, H: Tensor) -> Flow:
         """The flow from H to H(T), with each member's method, time and step."""
-        manners = [(one.method, one.time, one.step) for one in self.each]
+        integrations = [(one.method, one.time, one.step) for one in self.each]
         with torch.no_grad():
             added = self.additions(H, Dropper())
-            return Flow.choose_each(self.field(H), manners, self.config.adjacency == "live", added)
+            return Flow.choose_each(self.field(H), integrations, self.config.adjacency == "live", added)
 
     def evolve(
         self, H0: Tensor, time: Tensor, flow: Flow, degree: int, drop: Dropper | None = None,
         pieces: Sequence[Piece] = (),
     ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
-        """H(T), and what the polynomial of every member may have left out (None where nothing is)."""
+        """H(T), and a bound on the truncation of every member's polynomial (None without truncation)."""
         added = self.additions(H0, drop or Dropper())
         watch, H0 = flow.is_cut(degree), self.apart_from_poles(H0)
         return flow.run(
@@ -393,7 +396,7 @@ class GREAD(BatchedModel):
         )  # fmt: skip
 
     def prepare(self, x: Features, rates: Rates) -> None:
-        """Choose the flow, and how long its polynomials are."""
+        """Choose the flow and the degrees of its polynomials."""
         with torch.no_grad():
             start = self.encode(x)
             self._flow = self.flow(start)
@@ -402,47 +405,47 @@ class GREAD(BatchedModel):
         self.whole, self.is_capturable = self._flow.whole, self._flow.is_capturable
 
     def lengthen(self, x: Features, rates: Rates, tails: Tensor) -> None:
-        """Raise the degree of the polynomials: by half, and to what the present coefficients need."""
+        """Raise the degree of the polynomials by half, or to what the current coefficients need."""
         flow = self.chosen_flow
         with torch.no_grad():
             start = self.encode(x)
             needed = flow.degrees(self.field(start), start, rates["time"])
-        lacking = max((count - own for count, own in zip(needed, self.member_degrees, strict=True)), default=0)
+        lacking = max((count - degree for count, degree in zip(needed, self.member_degrees, strict=True)), default=0)
         self.degree = min(flow.whole, self.degree + max(4, self.degree // 2, lacking))
 
     @property
     def member_degrees(self) -> tuple[int, ...]:
-        """The degree of every member: what it needed at the start, and what all were raised by since."""
+        """The degree of every member: the initial one plus the common increase since."""
         if not self._degrees:
             return (self.degree,) * self.members
         raised = self.degree - max(self._degrees)
-        return tuple(min(self.degree, own + raised) for own in self._degrees)
+        return tuple(min(self.degree, start + raised) for start in self._degrees)
 
     def pieces(self) -> Sequence[Piece]:
-        """Members with like degrees, whose polynomials are taken together; none where all are taken at once."""
+        """Members with similar degrees, whose polynomials are computed together; empty if all are one piece."""
         if not self.system.is_single:
             return ()
         is_ragged = LinearFlow.takes_ragged(self.operator.device, self.shortcut, self.segment)
         return pieces_of(self.member_degrees, 1 if is_ragged else QUANTUM)
 
     def take_degrees(self, degrees: Sequence[int]) -> None:
-        """Go on with degrees of members that were trained elsewhere, or higher ones; whole polynomials stay whole."""
+        """Continue with the degrees of members that were trained in other ensembles, or higher ones."""
         most = max(self._degrees, default=self.degree)
-        raised = max((own - start for own, start in zip(degrees, self._degrees, strict=False)), default=0)
+        raised = max((degree - start for degree, start in zip(degrees, self._degrees, strict=False)), default=0)
         self.degree = min(self.whole, most + max(0, raised))
 
     @property
     def chosen_flow(self) -> Flow:
         """The flow that `prepare` chose."""
         if self._flow is None:
-            raise InvalidArgument("expected a network that was prepared, got one that was not; call prepare first")
+            raise InvalidArgument("expected a network that was prepared; call prepare first")
         return self._flow
 
     def run(self, x: Features, rates: Rates | None = None, random: Randomness | None = None) -> Passed:
-        """Encode, evolve, decode; at the rates' times, or at that of the configuration."""
+        """Encode, evolve, decode; up to the times of the rates, or that of the configuration."""
         if rates is None:
             return Passed(self._predict(x))
-        drop = Dropper(rates, random, first=STEP_PLACE)
+        drop = Dropper(rates, random, first=STEP_DROPOUT)
         start = self.encode(x, rates, random)
         H, tail = self.evolve(start, rates["time"], self.chosen_flow, self.degree, drop, self.pieces())
         return Passed(self.decode(H, rates, random), tail)
@@ -454,12 +457,12 @@ class GREAD(BatchedModel):
         return self.decode(self.evolve(H0, time, flow, flow.degree(self.field(H0), H0, time))[0])
 
     def states(self, x: Features, drop: Dropper) -> list[Tensor]:
-        """H at every step, or at ten even times where the method has none."""
+        """H at every step, or at ten evenly spaced times if the method has no steps."""
         H0 = self.encode(x, drop.rates, drop.random)
         flow = self.flow(H0)
         steps = flow.schedule.steps if flow.schedule is not None and self.config.step is not None else 10
         times = torch.linspace(0.0, self.config.time, steps + 1, dtype=torch.float64)
-        added = self.additions(H0, Dropper(drop.rates, drop.random, first=STEP_PLACE))
+        added = self.additions(H0, Dropper(drop.rates, drop.random, first=STEP_DROPOUT))
         return list(flow.states(self.field, H0, self.config.time, times, added))
 
     def memory(self, x: Features) -> int:
@@ -467,16 +470,16 @@ class GREAD(BatchedModel):
         config, flow = self.config, self.chosen_flow
         state = self.place.nodes * config.hidden * len(self.layout.fields)
         soft = config.adjacency != "original"
-        states = held_states(flow, self.degree, self.segment, soft=soft, single=self.system.is_single)
-        held = 12 + states * self.storage.itemsize // self.place.dtype.itemsize
-        held += 8 * config.encoder_mlp + 6 * config.decoder_mlp
-        held += max((2 * (f.knots + 8) for f in self.system.learned.values()), default=0)  # sums over pieces
+        states = kept_states(flow, self.degree, self.segment, soft=soft, single=self.system.is_single)
+        count = 12 + states * self.storage.itemsize // self.place.dtype.itemsize
+        count += 8 * config.encoder_mlp + 6 * config.decoder_mlp
+        count += max((2 * (f.knots + 8) for f in self.system.learned.values()), default=0)  # sums over pieces
         edges = self.operator.num_edges * (4 * config.heads + 4) if soft else 0
-        return state * held + edges + x.values[0].numel() * 2 + self.place.nodes * self.classes * 8
+        return state * count + edges + x.values[0].numel() * 2 + self.place.nodes * self.classes * 8
 
     @property
     def segments(self) -> list[int]:
-        """Lengths of segments in which the gradient can be computed, the longest first; none where there is one way."""
+        """Possible lengths of segments for the gradient, the longest first; empty if it cannot be divided."""
         return segment_lengths(self.chosen_flow, self.degree)
 
 

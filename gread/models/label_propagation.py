@@ -1,4 +1,4 @@
-"""Answers that need no training: labels spread over the graph, and the class that most training nodes have.
+"""Baselines without training: label propagation over the graph, and the majority class.
 
 Zhu, Ghahramani, "Learning from Labeled and Unlabeled Data with Label Propagation", CMU 2002; Zhou, Bousquet, Lal,
 Weston, Schölkopf, "Learning with Local and Global Consistency", NIPS 2003.
@@ -17,14 +17,14 @@ from gread.datasets.node_data import NodeData
 from gread.models.problem import area_under_roc
 from rdgraph.errors import InvalidArgument
 
-#: Shares of the neighbours that are tried, and how often labels move.
+#: The values of alpha to try, and the number of iterations.
 ALPHAS, STEPS = (0.1, 0.3, 0.5, 0.7, 0.9, 0.99), 50
 
 
 class Accuracies(NamedTuple):
-    """Shares of right answers on the training, validation and test nodes; nan where there are none.
+    """Accuracies on the training, validation and test nodes, as shares of 1; nan for no nodes.
 
-    Where the metric of the data is roc_auc, the areas under the ROC curve.
+    If the metric of the data is roc_auc, the areas under the ROC curve.
     """
 
     train: float
@@ -33,17 +33,17 @@ class Accuracies(NamedTuple):
 
 
 class Propagated(NamedTuple):
-    """The share of the neighbours that the validation nodes chose, and the scores (n, classes) it gives."""
+    """The alpha chosen by validation accuracy, and its scores (n, classes)."""
 
     alpha: float
     scores: np.ndarray
 
 
 def label_propagation(data: NodeData, split: int, alpha: float, steps: int = STEPS) -> np.ndarray:
-    """Scores (n, classes) after `steps` times Y <- alpha A Y + (1 - alpha) Y0, with training nodes held at their class.
+    """Scores (n, classes) after `steps` iterations Y <- alpha A Y + (1 - alpha) Y0, with training nodes kept at Y0.
 
-    Y0 is 1 at the class of every training node of a split and 0 elsewhere, A = D^-1/2 W D^-1/2 of the graph, taken as
-    undirected. A node that no label reaches gets the shares of the classes among the training nodes.
+    Y0 is 1 at the class of every training node of a split and 0 elsewhere, A = D^-1/2 W D^-1/2 of the undirected graph.
+    A node that no label reaches gets the shares of the classes among the training nodes.
 
     >>> from gread.datasets.embedded import karate
     >>> scores = label_propagation(karate(), 0, alpha=0.9)
@@ -51,7 +51,7 @@ def label_propagation(data: NodeData, split: int, alpha: float, steps: int = STE
     ((34, 2), 1.0)
     """
     if not 0 <= alpha <= 1 or steps < 0:
-        raise InvalidArgument(f"expected a share alpha of 0 to 1 and some steps, got {alpha!r} and {steps!r}")
+        raise InvalidArgument(f"expected 0 <= alpha <= 1 and steps >= 0, got {alpha!r} and {steps!r}")
     if not 0 <= split < data.num_splits:
         raise InvalidArgument(f"expected a split among 0..{data.num_splits - 1}, got {split}")
     known = np.flatnonzero(data.masks.train[split])
@@ -66,14 +66,14 @@ def label_propagation(data: NodeData, split: int, alpha: float, steps: int = STE
 
 
 def best_propagation(data: NodeData, split: int, steps: int = STEPS) -> Propagated:
-    """Label propagation with the first alpha that is best on the validation nodes; the middle one without any."""
-    found = [Propagated(alpha, label_propagation(data, split, alpha, steps)) for alpha in ALPHAS]
-    scores = [accuracies(data, split, one.scores).val for one in found]
-    return found[len(ALPHAS) // 2] if np.isnan(scores).all() else found[int(np.argmax(scores))]
+    """Label propagation with the first alpha of best validation accuracy; the middle alpha without validation nodes."""
+    candidates = [Propagated(alpha, label_propagation(data, split, alpha, steps)) for alpha in ALPHAS]
+    scores = [accuracies(data, split, one.scores).val for one in candidates]
+    return candidates[len(ALPHAS) // 2] if np.isnan(scores).all() else candidates[int(np.argmax(scores))]
 
 
 def majority_class(data: NodeData, split: int) -> np.ndarray:
-    """Scores (n, classes): of every node the shares of the classes among the training nodes.
+    """Scores (n, classes), for every node the shares of the classes among the training nodes.
 
     >>> from gread.datasets.embedded import karate
     >>> float(majority_class(karate(), 0)[0].sum())
@@ -84,7 +84,7 @@ def majority_class(data: NodeData, split: int) -> np.ndarray:
 
 
 def accuracies(data: NodeData, split: int, scores: np.ndarray) -> Accuracies:
-    """How often the class with the highest score, the first of equals, is right; or what the data's metric says."""
+    """The accuracies of the class with the highest score, the first of equals, or the metric of the data."""
     if data.meta.metric == ROC_AUC:
         masks = np.stack([getattr(data.masks, name)[split] for name in Accuracies._fields])
         areas = area_under_roc(
@@ -97,7 +97,7 @@ def accuracies(data: NodeData, split: int, scores: np.ndarray) -> Accuracies:
 
 
 def _normalised(data: NodeData) -> csr_array:
-    """D^-1/2 W D^-1/2 of the undirected graph, rows of zeros for nodes without neighbours."""
+    """D^-1/2 W D^-1/2 of the undirected graph, with rows of zeros for nodes without neighbours."""
     graph = data.graph if data.graph.is_undirected else data.graph.undirected()
     source, target = graph.edge_index
     n = graph.num_nodes

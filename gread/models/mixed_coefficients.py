@@ -1,7 +1,7 @@
-"""Coefficients of members that declare them differently: one number or one per channel, with links of their own.
+"""Coefficients that members of a batch declare differently: one number or one per channel, with different links.
 
-A batch has one parameter for all members. Where some have a number and others a value per channel, it has room for the
-channels, and the number lies at the first place; the others stay zero, without a gradient.
+A batch has one parameter for all members. If some have a number and others a value per channel, it has room for the
+channels; a number is stored in the first channel, and the others stay zero, without a gradient.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rdgraph.language.tree import Kind
 
 
 def shared_settings(each: Sequence[GreadSettings]) -> GreadSettings:
-    """The settings of a batch: those of the first member, with coefficients that have room for those of all.
+    """The settings of a batch: those of the first member, with coefficients wide enough for all members.
 
     >>> both = [GreadSettings(beta="scalar"), GreadSettings(beta="channel")]
     >>> shared_settings(both).beta, shared_settings(both[:1]).beta
@@ -31,14 +31,16 @@ def shared_settings(each: Sequence[GreadSettings]) -> GreadSettings:
     }
     if not wide:
         return first
-    made = replace(first, **wide)
-    vars(made)["system"] = read_equation(first.system, made.alpha, made.beta)
-    return made
+    shared = replace(first, **wide)
+    vars(shared)["system"] = read_equation(first.system, shared.alpha, shared.beta)
+    return shared
 
 
 @dataclass(frozen=True, eq=False)
 class MixedCoefficient:
-    """A coefficient of members of which `is_number` (M,) have one value for all channels, with links per member (M,).
+    """A coefficient of which the members `is_number` (M,) have one value for all channels, with links per member (M,).
+
+    Several coefficients in slots have fields (M, slots) and values (M, slots, d).
 
     >>> mixed = MixedCoefficient.of("beta", Kind.CHANNEL, [GreadSettings(beta="scalar"), GreadSettings(beta="channel")])
     >>> mixed.values(torch.tensor([[0.0, 0.0], [3.0, 4.0]]))
@@ -52,20 +54,24 @@ class MixedCoefficient:
 
     @classmethod
     def of(cls, name: str, kind: Kind, each: Sequence[GreadSettings], device: Any = None) -> MixedCoefficient | None:
-        """How members have it; None where all have it as the batch does, with one link."""
+        """The coefficient of these members; None if all have the kind of the batch and the same link."""
         known = {}  # splits and seeds share their settings
         for one in each:
             if id(one) not in known:
-                own = one.system.letters[name]
-                known[id(one)] = own, link_of(one, name, own)
+                member_kind = one.system.letters[name]
+                known[id(one)] = member_kind, link_of(one, name, member_kind)
         kinds, links = zip(*(known[id(one)] for one in each), strict=True)
         if set(kinds) == {kind} and len(set(links)) == 1:
             return None
         columns = [[k is not kind for k in kinds], [x == FREE for x in links], [x == NEGATED for x in links]]
         return cls(*torch.tensor(columns, device=device))
 
+    def slot(self, k: int) -> MixedCoefficient:
+        """One of several slots."""
+        return MixedCoefficient(self.is_number[:, k], self.is_free[:, k], self.is_negated[:, k])
+
     def start(self, drawn: Tensor) -> Tensor:
-        """Where the parameters (M, ...) start: at numbers that were drawn where the link is free, else at zero."""
+        """The initial parameters (M, ...): the drawn numbers for free links, else zero."""
         started = torch.where(_spread(self.is_free, drawn), drawn, 0.0)
         if drawn.ndim > 1:
             started[:, 1:] = torch.where(self.is_number[:, None], 0.0, started[:, 1:])
@@ -74,23 +80,23 @@ class MixedCoefficient:
     def values(self, parameter: Tensor) -> Tensor:
         """The values of the coefficient from its parameter."""
         value = parameter
-        if parameter.ndim > 1:
-            value = torch.where(self.is_number[:, None], parameter[:, :1], parameter)
+        if parameter.ndim > self.is_number.ndim:
+            value = torch.where(self.is_number[..., None], parameter[..., :1], parameter)
         bounded = torch.sigmoid(value)
         bounded = torch.where(_spread(self.is_negated, value), -bounded, bounded)
         return torch.where(_spread(self.is_free, value), value, bounded)
 
-    def own(self, value: Tensor, member: int) -> Tensor:
-        """The parameter of one member, (1,) or (1, d), as it is alone."""
+    def of_member(self, value: Tensor, member: int) -> Tensor:
+        """The parameter of one member, (1,) or (1, d), as in a batch of its kind."""
         return value[member : member + 1, 0] if bool(self.is_number[member]) else value[member : member + 1]
 
 
 def _spread(mask: Tensor, like: Tensor) -> Tensor:
-    return mask.reshape(-1, *(1,) * (like.ndim - 1))
+    return mask.reshape(*mask.shape, *(1,) * (like.ndim - mask.ndim))
 
 
 def fitted(value: Tensor, like: Tensor) -> Tensor:
-    """A part of the state of members (M, ...) as a batch has it in which others have, or no longer have, channels.
+    """A part of the state of members (M, ...) in the shape of another batch, whose others have or lack channels.
 
     >>> fitted(torch.tensor([[3.0, 0.0]]), torch.zeros(1)), fitted(torch.tensor([3.0]), torch.zeros(1, 2))
     (tensor([3.]), tensor([[3., 0.]]))

@@ -8,15 +8,15 @@ from torch import Tensor
 from gread.models.batched_model import BatchedModel
 
 EPS = 1e-5
-#: The share of the present batch in running means.
+#: The share of the current batch in running means.
 MOMENTUM = 0.1
 
 
 class LayerNorm:
     """(h - mean)/deviation over the channels of every node, times a weight, plus a shift; both learned.
 
-    A part of a network: made in its `build`, with parameters under a name. It does not hold the network, which would
-    then live until the next collection of cycles, with all that it has on a card.
+    Created in the `build` of a network, with parameters under a name. It keeps no reference to the network: the cycle
+    would keep its GPU memory until the next garbage collection.
     """
 
     def __init__(self, model: BatchedModel, name: str, width: int) -> None:
@@ -34,7 +34,7 @@ class LayerNorm:
 class BatchNorm:
     """(h - mean)/deviation over the nodes, for every channel, times a weight, plus a shift.
 
-    In training of the nodes at hand, while running means are kept; in prediction of those. As torch's BatchNorm1d.
+    As torch's BatchNorm1d: training uses the current nodes and updates running means, which prediction uses.
     """
 
     def __init__(self, model: BatchedModel, name: str, width: int) -> None:
@@ -61,7 +61,7 @@ class BatchNorm:
 
 
 def pair_norm(x: Tensor, scale: float = 1.0, *, individually: bool = False) -> Tensor:
-    """Centred over the nodes, then scaled so that the mean squared length is scale^2; or every node's own length.
+    """Centred over the nodes, then scaled to the mean squared length scale^2, or every node to length `scale`.
 
     Zhao and Akoglu, ICLR 2020; `individually` is their PN-SI.
 

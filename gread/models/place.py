@@ -1,4 +1,4 @@
-"""`Place`: the graph that networks live on, on a device; it gives them their operators."""
+"""`Place`: the graph of networks on a device; it creates their operators."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Place:
 
     Args:
         graphs: The graph, or one for every member.
-        device: Where tensors are made.
+        device: The device of the tensors.
         dtype: Their precision.
-        trusted: The nodes (M, n) whose labels are known in training, 1 or 0; None where nobody said.
+        trusted: The nodes (M, n) whose labels are known in training, 1 or 0; None if unknown.
 
-    >>> from rdgraph import generators
-    >>> place = Place((generators.path(3),))
+    >>> import gread, rdgraph as rd
+    >>> place = gread.models.Place((rd.generators.path(3),))
     >>> place.operator("row").dense()
     tensor([[0.0000, 1.0000, 0.0000],
             [0.5000, 0.0000, 0.5000],
@@ -39,7 +39,7 @@ class Place:
     device: Any = "cpu"
     dtype: torch.dtype = torch.float32
     trusted: Tensor | None = None
-    _made: dict[object, Any] = field(default_factory=dict, repr=False)
+    _cache: dict[object, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         sizes = {graph.num_nodes for graph in self.graphs}
@@ -52,42 +52,42 @@ class Place:
 
     @property
     def is_shared(self) -> bool:
-        """Whether all members live on the same graph."""
+        """Whether all members share one graph."""
         return len(self.graphs) == 1
 
     def operator(self, normalisation: str = "symmetric", self_loops: float = 0.0) -> Operator:
-        """A of the graph, with self-loops of that weight; of several graphs, stacked: weights (M, E) on one pattern."""
+        """A of the graph, with self-loops of that weight; several graphs are stacked: weights (M, E) on one pattern."""
         return self.derived(_itself, normalisation, self_loops)
 
     def derived(
         self, change: Callable[[Graph], Graph], normalisation: str = "symmetric", self_loops: float = 0.0
     ) -> Operator:
-        """A of a graph that is made from each of these, such as that of second neighbours; made once for a function."""
+        """A of a graph derived from each graph, such as that of second neighbours; cached by function."""
         key = change, normalisation, self_loops, self.dtype
 
         def make() -> Operator:
-            made = [
+            operators = [
                 change(graph).operator(normalisation, self_loops=self_loops, device=self.device, dtype=self.dtype)
                 for graph in self.graphs
             ]
-            return (made[0] if self.is_shared else stack(made)).prepare()
+            return (operators[0] if self.is_shared else stack(operators)).prepare()
 
         return self.once(key, make)
 
     def once(self, key: object, make: Callable[[], V]) -> V:
-        """What `make` makes, kept under a key for all networks of this place."""
-        if key not in self._made:
-            self._made[key] = make()
-        found: V = self._made[key]
-        return found
+        """The result of `make`, cached under a key for all networks of this place."""
+        if key not in self._cache:
+            self._cache[key] = make()
+        value: V = self._cache[key]
+        return value
 
     def tensor(self, values: Any) -> Tensor:
-        """Numbers as a tensor of this place."""
+        """Numbers as a tensor with the device and precision of this place."""
         return torch.as_tensor(values, device=self.device, dtype=self.dtype)
 
     @classmethod
     def of(cls, graph: Graph | Sequence[Graph], **options: Any) -> Place:
-        """A place of one graph, or of one for every member."""
+        """A place for one graph, or for one graph per member."""
         return cls((graph,) if isinstance(graph, Graph) else tuple(graph), **options)
 
 

@@ -1,4 +1,4 @@
-"""`Problem`: a data set on a device as the ensemble needs it, checked: features, labels, masks and the graph."""
+"""`Problem`: a checked data set on a device, as the ensemble needs it: features, labels, masks and the graph."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from gread.settings.trials import Trial
 from rdgraph.errors import InvalidArgument
 
 # ---------------------------------------------------------------------- rank scores
-# The area under the ROC curve of many members at once, on the device, with nothing asked of the host.
+# The area under the ROC curve of many members at once, on the device, without synchronising with the host.
 
 
 def area_under_roc(scores: Tensor, positive: Tensor, masks: Tensor) -> Tensor:
-    """The areas (M, P) of scores (M, n) on the nodes of masks (M, P, n): nan where one of the two classes is missing.
+    """The areas (M, P) for scores (M, n) on the nodes of masks (M, P, n); nan if one of the two classes is missing.
 
-    It is the share of pairs of a positive and another node that the scores put in this order; a tie is half a pair:
+    It is the share of pairs of a positive and a negative node in the right order; a tie counts half:
 
         sum over positive i of (#{j negative: s_j < s_i} + #{j negative: s_j <= s_i}) / (2 #positive #negative)
 
     Args:
         scores: Finite numbers, larger for positive nodes.
-        positive: Which nodes are positive, (1 or M, n).
+        positive: Whether each node is positive, (1 or M, n).
         masks: 1 at the nodes that count, else 0.
 
     Returns:
@@ -45,17 +45,17 @@ def area_under_roc(scores: Tensor, positive: Tensor, masks: Tensor) -> Tensor:
     ordered, order = scores.sort(-1)
     ordered = ordered.contiguous()
     ends = [torch.searchsorted(ordered, ordered, right=right) for right in (False, True)]
-    own = positive.expand_as(scores).gather(-1, order)[:, None]
+    is_positive = positive.expand_as(scores).gather(-1, order)[:, None]
     counted = masks.gather(-1, order[:, None].expand_as(masks)).double()
-    positives, negatives = counted * own, counted * ~own
-    # below[k] negative nodes are among the first k
+    positives, negatives = counted * is_positive, counted * ~is_positive
+    # below[k] counts the negative nodes among the first k
     below = torch.cat([torch.zeros_like(negatives[..., :1]), negatives.cumsum(-1)], -1)
     pairs = sum(below.gather(-1, end[:, None].expand_as(masks)) for end in ends)
     return (positives * pairs).sum(-1) / (2 * positives.sum(-1) * negatives.sum(-1))
 
 
 # ---------------------------------------------------------------------- problem
-#: A class with fewer nodes than this cannot be in all three masks; Texas has one with a single node.
+#: A class with fewer nodes cannot be in all three masks; Texas has one with a single node.
 SMALL_CLASS = 3
 
 
@@ -63,10 +63,10 @@ SMALL_CLASS = 3
 class Problem:
     """One data set, or one per member, for M trials.
 
-    `targets` (M, n, classes) holds at the class of every training node its share of the loss, `masks` (M, 3, n) is 1
-    at the training, validation and test nodes, `sizes` (M, 3) counts them, `labels` (1 or M, n) are the classes. Only
-    training nodes are needed: a share of no nodes is nan. `metric` is what the data are measured by, see
-    `gread.datasets.raw.Meta`.
+    `targets` (M, n, classes) is the weight of every training node in the loss, at its class; `masks` (M, 3, n) is 1 at
+    the training, validation and test nodes, `sizes` (M, 3) counts them, `labels` (1 or M, n) are the classes. Only
+    training nodes are required: an accuracy on no nodes is nan. `metric` is that of the data, see
+    `gread.datasets.meta.Meta`.
     """
 
     features: Features
@@ -83,8 +83,7 @@ class Problem:
         return self.place.nodes
 
     def scores(self, logits: Tensor, hits: Tensor) -> Tensor:
-        """What the metric gives (M, 3) on training, validation and test nodes, of logits (M, n, classes) and of who was
-        classified right (M, n).
+        """The metric (M, 3) on training, validation and test nodes, for logits (M, n, classes) and hits (M, n).
 
         Hits are counted exactly, so that equal accuracies are equal numbers.
         """
@@ -98,7 +97,7 @@ class Problem:
         cls, data: NodeData | Sequence[NodeData], trials: Sequence[Trial], *, device: str = "cpu",
         dtype: torch.dtype = torch.float32, weights: np.ndarray | None = None,
     ) -> Problem:  # fmt: skip
-        """Put a data set (or as many as there are trials, of one size) on a device; `weights` (n,) go into the loss."""
+        """Move a data set (or one of equal size per trial) to a device; `weights` (n,) are those of the loss."""
         datas = read_data_sets(data)
         if len(datas) not in (1, len(trials)):
             raise InvalidArgument(f"expected one data set or one for each of {len(trials)} trials, got {len(datas)}")
@@ -129,22 +128,22 @@ class Problem:
 
 
 def _targets(shares: np.ndarray, labels: Tensor, classes: int, dtype: torch.dtype) -> Tensor:
-    """The shares (M, n) of the nodes in the loss, at their labels (1 or M, n): (M, n, classes)."""
-    own = torch.tensor(shares, device=labels.device, dtype=dtype)
-    known = labels.expand_as(own)
-    found = torch.zeros((*own.shape, classes), device=labels.device, dtype=dtype)
-    return found.scatter_(-1, known.clamp(min=0)[..., None], torch.where(known >= 0, own, 0.0)[..., None])
+    """The weights (M, n) of the nodes in the loss at their labels (1 or M, n), as (M, n, classes)."""
+    weights = torch.tensor(shares, device=labels.device, dtype=dtype)
+    known = labels.expand_as(weights)
+    targets = torch.zeros((*weights.shape, classes), device=labels.device, dtype=dtype)
+    return targets.scatter_(-1, known.clamp(min=0)[..., None], torch.where(known >= 0, weights, 0.0)[..., None])
 
 
 def make_features(
     x: Any, settings: ModelSettings, device: Any = "cpu", dtype: torch.dtype = torch.float32, members: int = 1
 ) -> Features:
-    """Features (n, f) or (M, n, f) as a network asks for them."""
+    """Features (n, f) or (M, n, f), prepared as the settings say."""
     return Features.make(row_normalised(x) if settings.row_features else x, device, dtype, members)
 
 
 def check(data: NodeData, split: int) -> None:
-    """Whether a split of a data set can be trained on; raises with what is missing."""
+    """Raise if a split of a data set cannot be trained on."""
     if not 0 <= split < data.num_splits:
         raise InvalidArgument(
             f"expected a split among 0..{data.num_splits - 1} of {data.meta.name}, got {split}"
@@ -163,14 +162,13 @@ def check(data: NodeData, split: int) -> None:
 
 
 def check_classes(data: NodeData) -> None:
-    """Whether there are two classes at least; raises with what is missing."""
-    found = np.unique(data.y[data.y >= 0])
-    if len(found) < 2:
-        names = data.meta.classes or tuple(map(str, found.tolist()))
-        got = f"{names[0]!r} alone" if len(found) else "no label at all"
+    """Raise unless there are at least two classes."""
+    labels = np.unique(data.y[data.y >= 0])
+    if len(labels) < 2:
+        names = data.meta.classes or tuple(map(str, labels.tolist()))
+        got = f"{names[0]!r} alone" if len(labels) else "no label at all"
         raise InvalidArgument(
-            f"expected labels of two classes or more in {data.meta.name}, got {got}; with one class there is nothing "
-            "to tell apart: check the column of labels"
+            f"expected labels of two classes or more in {data.meta.name}, got {got}; check the column of labels"
         )
 
 
@@ -181,7 +179,7 @@ def _check_alike(datas: Sequence[NodeData]) -> None:
 
 
 def _shared_metric(datas: Sequence[NodeData], classes: int) -> str:
-    """What all data sets are measured by; the area under the ROC curve is one of two classes."""
+    """The metric of all data sets; the area under the ROC curve needs two classes."""
     metrics = sorted({one.meta.metric for one in datas})
     if len(metrics) > 1:
         raise InvalidArgument(f"expected data sets of one metric, got {', '.join(metrics)}; train them one by one")

@@ -1,4 +1,4 @@
-"""Random numbers and rates of the members of a batch, and `Dropper`, which leaves entries out while training."""
+"""Random numbers and rates of the members of a batch, and `Dropper`, which applies dropout in training."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def make_rates(settings: Sequence[ModelSettings], device: Any = None) -> Rates:
 
 @dataclass(frozen=True)
 class Randomness:
-    """Whose numbers are drawn: seeds (M,) int64, and the epoch () int64, both on the device.
+    """The state of the random numbers: seeds (M,) int64 and the epoch () int64, both on the device.
 
-    `nodes` (m,) are those whose rows a state has, where it has not all of them.
+    `nodes` (m,) are the nodes of the rows of a state, if it does not have all of them.
     """
 
     seeds: Tensor
@@ -47,35 +47,35 @@ class Randomness:
 
 
 class Dropper:
-    """Dropout with a stream of its own at every place of the network; the identity without random numbers.
+    """Dropout with a separate random stream for every call in a pass; the identity without random numbers.
 
-    Places are counted as they come, so a network has to call it in the same order in every epoch.
+    Calls are counted, so a network must make them in the same order in every epoch.
 
     >>> Dropper()(torch.tensor([-1.0, 2.0]), relu=True)
     tensor([0., 2.])
     """
 
     def __init__(self, rates: Rates | None = None, random: Randomness | None = None, first: int = 0) -> None:
-        self.rates, self.random, self.place = rates, random, counters.DROPOUT + first
+        self.rates, self.random, self.stream = rates, random, counters.DROPOUT + first
 
     @property
     def is_training(self) -> bool:
-        """Whether entries are left out at all."""
+        """Whether entries are dropped."""
         return self.rates is not None and self.random is not None
 
     def features(self, x: Features, rate: str = "input_dropout") -> Features:
-        """Features with entries left out by the rate of that name."""
+        """Features with entries dropped by the rate of that name."""
         if self.rates is None or self.random is None:
             return x
-        self.place += 1
-        return x.dropped(self.random.seeds, self.random.step, self.rates[rate], self.place)
+        self.stream += 1
+        return x.dropped(self.random.seeds, self.random.step, self.rates[rate], self.stream)
 
     def __call__(self, x: Tensor, rate: str = "dropout", *, relu: bool = False) -> Tensor:
-        """x (1 or M, ...) with entries left out, and the others scaled up; with `relu`, of max(x, 0)."""
+        """x (1 or M, ...) with entries dropped and the others scaled up; with `relu`, the same of max(x, 0)."""
         if self.rates is None or self.random is None:
             return functional.relu(x) if relu else x
-        self.place += 1
+        self.stream += 1
         seeds, step, nodes = self.random.seeds, self.random.step, self.random.nodes
         if nodes is not None:
-            return dropout_rows(x, nodes, seeds, step, self.rates[rate], self.place, relu=relu)
-        return dropout(x, seeds, step, self.rates[rate], self.place, relu=relu)
+            return dropout_rows(x, nodes, seeds, step, self.rates[rate], self.stream, relu=relu)
+        return dropout(x, seeds, step, self.rates[rate], self.stream, relu=relu)

@@ -1,4 +1,4 @@
-"""What a model leaves open, filled in: the links of its coefficients, and the method that follows from its equation."""
+"""Choices that a model leaves open: the links of its coefficients, and the method that suits its equation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from rdgraph.reals.regions import defining_conditions
 from rdgraph.run.lowering.coefficients import valued_letters
 from rdgraph.systems.system import System
 from rdgraph.theory.global_existence import grows_linearly
-from rdgraph.theory.invariant_boxes import kept_box
+from rdgraph.theory.invariant_boxes import proved_box
 from rdgraph.theory.method_choice import choose_method
 from rdgraph.theory.rate_bounds import rate_bound
 from rdgraph.theory.several_fields.node_speeds import NodeSpeeds
@@ -43,32 +43,32 @@ from rdgraph.vocabulary.normalisations import find_normalisation
 
 Interval = tuple[float, float]
 
-#: The letter of an equation that stands for the training nodes.
+#: The name of the training nodes in an equation.
 TRUSTED = "M"
-#: Links beside free: values in (0, 1), and in (-1, 0) for coefficients that are declared negative.
+#: The links: values in (0, 1), in (-1, 0) for coefficients declared negative, any value, and symmetric matrices.
 SIGMOID, NEGATED, FREE, SYMMETRIC = "sigmoid", "negated sigmoid", "free", "symmetric"
-#: Links whose parameters start at random; those of the others start at zero.
+#: Links whose parameters are drawn at random; those of the others start at zero.
 DRAWN = (FREE, SYMMETRIC)
-#: Where densities start, and what is tried last for states of equations with roots or quotients.
+#: The initial interval of densities, and the last one tried for equations with roots or quotients.
 DENSITY, POSITIVE = (0.0, 1.0), (0.25, 1.25)
-#: How far around an interval no pole may be, in its widths; seconds for one proof, and how many regions are tried.
+#: The margin around an interval without poles, in its widths; seconds for one proof, and the most regions to try.
 MARGIN, PROOF_SECONDS, MOST_REGIONS = 0.125, 2.0, 12
-#: Coefficients whose ranges are tried at both ends in the search for poles.
-MOST_LETTERS = 4
-#: What the reason says where states may reach a pole.
+#: The most coefficients whose ranges are tried at both ends in the search for poles.
+MOST_COEFFICIENTS = 4
+#: The part of the reason that says that states may reach a pole.
 UNPROVED = (
     "no states are proved to keep away from the poles of this equation; a slope that is not finite is cut to [-1, 1] "
     "and passes no gradient"
 )
-#: Features beyond this size make states and losses that single precision does not hold for long.
+#: Features beyond this size soon overflow single precision in states and losses.
 LARGE = 1e4
 
 
 def link_of(model: GreadSettings, name: str, kind: Kind) -> str:
-    """sigmoid, negated sigmoid, free or symmetric: how the parameter of a coefficient becomes its value.
+    """How the parameter of a coefficient becomes its value: sigmoid, negated sigmoid, free or symmetric.
 
-    A sign that is declared with the equation decides, unless the model has a link for the coefficient; a matrix P is
-    free unless it is declared to be symmetric, which makes it (P + P')/2.
+    A sign declared in the equation decides, unless the model has a link for the coefficient; a matrix P is free unless
+    it is declared symmetric, which makes it (P + P')/2.
 
     >>> link_of(GreadSettings(), "alpha", Kind.CHANNEL), link_of(GreadSettings(), "beta", Kind.CHANNEL)
     ('sigmoid', 'free')
@@ -88,7 +88,7 @@ def link_of(model: GreadSettings, name: str, kind: Kind) -> str:
 
 
 def linked(parameter: Tensor, link: str) -> Tensor:
-    """The values of a coefficient whose parameter has that link.
+    """The values of a coefficient from its parameter, by its link.
 
     >>> linked(torch.zeros(2), NEGATED)
     tensor([-0.5000, -0.5000])
@@ -102,12 +102,12 @@ def linked(parameter: Tensor, link: str) -> Tensor:
 
 
 def resolve_method(model: GreadSettings) -> tuple[GreadSettings, str]:
-    """A model with a method, a step and a region of states, and why they were chosen; "" where all were given.
+    """The model with a method, a step and a region of states, and why they were chosen; "" if all were given.
 
-    What the equation allows is asked of `rdgraph.theory.method_choice`. Attention makes A row-stochastic and not
-    symmetric; attention that follows the state makes a linear equation none, so that it is stepped. A beta whose link
-    is left open as well stays in (0, 1) where no bound of the slope holds for all states, since its sign may then
-    decide whether H(t) blows up. `states` that are left open are those of `safe_region`.
+    `rdgraph.theory.method_choice` decides what the equation allows. Attention makes A row-stochastic and not symmetric;
+    attention that follows the state makes a linear equation nonlinear, so that it is stepped. A beta whose link is
+    "auto" stays in (0, 1) if the slope has no bound for all states, since its sign may then decide whether H(t) blows
+    up. `states` "auto" are those of `safe_region`.
 
     >>> chosen, reason = resolve_method(GreadSettings(reaction="-alpha*L@H + beta*tanh(H)"))
     >>> chosen.method, reason.partition(";")[0]
@@ -137,16 +137,16 @@ def _chosen(model: GreadSettings) -> tuple[GreadSettings, str]:
         undirected=find_normalisation(normalisation).is_symmetric,
     )  # fmt: skip
     choice = choose(stepped=model.adjacency == "live" or region.is_saturated)
-    # Steps that never ask the host are several times as fast: a graph records them.
+    # Steps that never synchronise with the host are several times faster, as a CUDA graph.
     if choice.method not in ("exact", "rk4"):
         other, choice = choice, choose(stepped=True)
-        choice = replace(choice, reason=f"in place of {other.method} ({other.reason}): {choice.reason}")
+        choice = replace(choice, reason=f"instead of {other.method} ({other.reason}): {choice.reason}")
     step = None if choice.step is None else model.step or choice.step
     return model.resolved(choice.method, step, model.beta_link, region), "; ".join([choice.reason, *reasons])
 
 
 def _needs_sign(system: System, normalisation: str) -> bool:
-    """Whether beta, per channel or node, is free in a field that may outgrow the state."""
+    """Whether beta, per channel or node, has a free sign in a field that may grow faster than the state."""
     if system.letters.get("beta") not in (Kind.CHANNEL, Kind.NODE) or "beta" in system.assumptions.stated:
         return False
     if not system.is_single:
@@ -155,14 +155,14 @@ def _needs_sign(system: System, normalisation: str) -> bool:
     return not bound.is_finite or bound.is_local
 
 
-# ---------------------------------------------------------------------- where states are safe
+# ---------------------------------------------------------------------- safe states
 def safe_region(model: GreadSettings, normalisation: str) -> tuple[StateRegion, str]:
-    """Where the states of an equation may start so that no run overflows, and why; free where all starts are safe.
+    """Initial states for which no run overflows, and why; free if all initial states are safe.
 
-    Equations that are smooth for all states and proved to grow at most linearly are. Others start in a part of a box
-    that is proved to be invariant for every value that the links of the coefficients allow; where there is none, the
-    slope is bounded by tanh as well. Equations with poles, or roots of zero, start in an interval that is proved to
-    keep away from them, and take their slopes there; where none is found, `UNPROVED` is part of the reason.
+    This is the case for equations that are smooth everywhere and proved to grow at most linearly. Others start inside a
+    box that is proved to be invariant for all coefficients that the links allow; without such a box the slope is also
+    bounded by tanh. Equations with poles, or roots of zero, start in an interval that is proved to avoid them, and
+    evaluate their slopes there; if none is found, `UNPROVED` is part of the reason.
 
     >>> [str(safe_region(GreadSettings(name), "row")[0]) for name in ("BS", "Lotka-Volterra", "Gray-Scott")]
     ['free', '[0, 1] x [0, 1]', 'tanh on [0, 1] x [0, 1]']
@@ -174,11 +174,11 @@ def safe_region(model: GreadSettings, normalisation: str) -> tuple[StateRegion, 
     is_linear = grows_linearly(system) if system.is_single else bound.is_finite and not bound.is_local
     if is_linear and not poles.exist:
         return StateRegion(), ""
-    advice = "states='free' starts anywhere"
-    kept = _kept_intervals(system, normalisation) if _keeps_assumptions(model) else None
+    advice = "states='free' removes this restriction"
+    box = _kept_intervals(system, normalisation) if _keeps_assumptions(model) else None
     encoded = StateLayout.of(model.resolved(model.method, model.step, model.beta_link, StateRegion())).encoded
-    if kept is not None and set(encoded) == set(kept) and (not poles.exist or poles.avoided(kept)):
-        region = StateRegion(tuple(kept[name] for name in encoded))
+    if box is not None and set(encoded) == set(box) and (not poles.exist or poles.avoided(box)):
+        region = StateRegion(tuple(box[name] for name in encoded))
         return region, f"states start in {region}, inside an invariant box; {advice}"
     nonnegative = not system.is_single and rectangle(system, normalisation).nonnegative.value is True
     usual = {name: DENSITY if nonnegative and not name.endswith(PRIME) else UNIT for name in encoded}
@@ -186,18 +186,18 @@ def safe_region(model: GreadSettings, normalisation: str) -> tuple[StateRegion, 
     start = StateRegion(tuple(apart.values()), is_saturated=True, is_clamped=poles.exist)
     inside = replace(start, is_saturated=False)
     if not poles.exist:
-        why = f"states start in {inside} and dH/dt = tanh(f(H)), as no invariant box is known to start in; {advice}"
+        why = f"states start in {inside} and dH/dt = tanh(f(H)), since no invariant box is known; {advice}"
         return start, why
-    why = f"states start in {inside} and dH/dt = tanh(f(H)), H clamped to it, as the equation has poles; {advice}"
+    why = f"states start in {inside} and dH/dt = tanh(f(H)), H clamped to it, since the equation has poles; {advice}"
     return start, why if is_proved else f"{UNPROVED}; {why}"
 
 
 @dataclass(frozen=True)
 class _Poles:
-    """Where an equation has no value or an infinite slope, for coefficients as their links make them.
+    """The states at which an equation is undefined or has an infinite slope, for coefficients within their links.
 
-    `conditions` hold wherever it is smooth; `faces` proves that they do, for all that operators collect. Both are empty
-    where the equation is smooth for all states.
+    `conditions` hold wherever the equation is smooth; `faces` proves them for all values of the operators. There are no
+    conditions if the equation is smooth for all states.
     """
 
     faces: RectangleFaces
@@ -215,8 +215,8 @@ class _Poles:
             collecting = AVERAGING_OR_ALONE
         seen = {call.letter: call.inner for call in speeds.calls}
         parts = [*speeds.speeds.values(), *seen.values()]
-        found = (c for part in parts for c in defining_conditions(part, smooth=True))
-        conditions = [c for c in found if c.has(State) or c.free_symbols & set(seen)]
+        definedness = (c for part in parts for c in defining_conditions(part, smooth=True))
+        conditions = [c for c in definedness if c.has(State) or c.free_symbols & set(seen)]
         poles = cls(RectangleFaces(speeds, collecting), tuple(dict.fromkeys(conditions)))
         return replace(poles, conditions=()) if conditions and poles.avoided({}) else poles
 
@@ -225,7 +225,7 @@ class _Poles:
         return bool(self.conditions)
 
     def avoided(self, intervals: Mapping[str, Interval]) -> bool:
-        """Proved: the equation is smooth in the intervals and a bit around them; other fields may be anywhere."""
+        """Whether the equation is proved smooth in the intervals and a margin around them, for any other fields."""
         wide = {
             name: (low - MARGIN * (high - low), high + MARGIN * (high - low)) for name, (low, high) in intervals.items()
         }
@@ -238,7 +238,7 @@ class _Poles:
     def apart(self, usual: Mapping[str, Interval]) -> tuple[dict[str, Interval], bool]:
         """The first intervals that are proved to avoid all poles: the usual ones, then the gaps between poles.
 
-        Where no proof is found, the widest gaps and False.
+        Without a proof, the widest gaps and False.
         """
         gaps = {name: self._gaps(name) for name in usual}
         choices = {name: list(dict.fromkeys([pair, *gaps[name], POSITIVE])) for name, pair in usual.items()}
@@ -250,10 +250,10 @@ class _Poles:
         return {name: next(iter(gaps[name]), pair) for name, pair in usual.items()}, False
 
     def _gaps(self, name: str) -> list[Interval]:
-        """Intervals between the poles of a field, the widest first, where all states are equal."""
+        """Intervals between the poles of a field, the widest first, for equal states at all nodes."""
         points: set[float] = set()
         for condition in self.conditions:
-            for _ in range(2):  # an operator sees what it would see of equal nodes, also inside another one
+            for _ in range(2):  # operators act on equal nodes, also inside each other
                 condition = condition.xreplace({call.letter: call.inner for call in self.faces.speeds.calls})
             if isinstance(condition, sp.Rel) and condition.has(State(name), State(start_of(name))):
                 points |= _zeros_at_ends(condition.lhs - condition.rhs)
@@ -263,20 +263,20 @@ class _Poles:
 
 
 def _zeros_at_ends(formula: sp.Expr) -> set[float]:
-    """Zeros in a state that all fields share, at every corner of the coefficients' ranges."""
+    """Zeros in a state shared by all fields, at every corner of the coefficient ranges."""
     formula = formula.xreplace({x: h for x in formula.free_symbols if isinstance(x, State)})
-    letters = sorted(formula.free_symbols - {h}, key=str)[:MOST_LETTERS]
-    ends = [(0, 1) if x.is_nonnegative else (-1, 0) if x.is_nonpositive else (-1, 1) for x in letters]
-    found: set[float] = set()
+    coefficients = sorted(formula.free_symbols - {h}, key=str)[:MOST_COEFFICIENTS]
+    ends = [(0, 1) if x.is_nonnegative else (-1, 0) if x.is_nonpositive else (-1, 1) for x in coefficients]
+    points: set[float] = set()
     for corner in itertools.product(*ends):
         with suppress(Undecided, NotImplementedError, TypeError, sp.PolynomialError):
-            at_corner = formula.xreplace(dict(zip(letters, map(sp.Integer, corner), strict=True)))
-            found |= {float(z) for z in limited(PROOF_SECONDS, zeros, at_corner, h) if z.is_number and z.is_real}
-    return found
+            at_corner = formula.xreplace(dict(zip(coefficients, map(sp.Integer, corner), strict=True)))
+            points |= {float(z) for z in limited(PROOF_SECONDS, zeros, at_corner, h) if z.is_number and z.is_real}
+    return points
 
 
 def _inside_gap(low: float, high: float) -> Interval:
-    """The part of a gap nearest to [-1, 1], a quarter away from its ends, or a quarter of it where it is short."""
+    """The part of a gap nearest to [-1, 1], at least 1/4 from its ends, or a quarter of its length if it is short."""
     margin = min(0.25, (high - low) / 4)
     low, high = low + margin, high - margin
     start = max(low, min(UNIT[0], high - 1))
@@ -284,7 +284,7 @@ def _inside_gap(low: float, high: float) -> Interval:
 
 
 def _as_linked(model: GreadSettings) -> System:
-    """The equation with the ranges of its coefficients that their links ensure, and no other assumption."""
+    """The equation with the coefficient ranges that the links ensure as its only assumptions."""
     texts = []
     for name, kind in valued_letters(model.system).items():
         if kind is not Kind.MATRIX and name != TRUSTED:
@@ -294,30 +294,30 @@ def _as_linked(model: GreadSettings) -> System:
 
 
 def _keeps_assumptions(model: GreadSettings) -> bool:
-    """Whether coefficients have the signs and relations that proofs assume, whatever their parameters."""
+    """Whether coefficients have the signs and relations assumed by proofs, for all values of their parameters."""
     system = model.system
     for name, kind in valued_letters(system).items():
         if kind is not Kind.MATRIX and link_of(model, name, kind) == FREE and system.assumptions.sign(name) != "real":
             return False
-    letters = {x for condition in system.domain.conditions for x in condition.free_symbols}
-    inside = [sp.Lt(abs(x), 1) for x in letters]
+    symbols = {x for condition in system.domain.conditions for x in condition.free_symbols}
+    inside = [sp.Lt(abs(x), 1) for x in symbols]
     return all(always(condition, *inside) for condition in system.domain.conditions)
 
 
 def _kept_intervals(system: System, normalisation: str) -> dict[str, Interval] | None:
-    """For every field [-1, 1] or [0, 1], inside a box that no run leaves; None where no such box is proved."""
+    """[-1, 1] or [0, 1] for every field, inside an invariant box; None if no such box is proved."""
     if not find_normalisation(normalisation).averages:
         return None
     if system.is_single:
-        box = kept_box(system, normalisation).allowing_isolated()
+        box = proved_box(system, normalisation).allowing_isolated()
         boxes = [(box.lower, box.upper), *box.others] if box.exists and not box.start else []
         choices: list[dict[str, Any]] = [{"H": pair} for pair in boxes]
     else:
-        found = rectangle(system, normalisation)
+        box_of_fields = rectangle(system, normalisation)
         signed = {sp.Symbol(name): system.assumptions.symbol(name) for name in system.coefficients}
         signed |= {sp.Symbol("s"): s, sp.Symbol("R"): R}
-        bounds = {k: [end.xreplace(signed) for end in pair] for k, pair in (found.bounds or {}).items()}
-        choices = [bounds] if found.is_bounded and not found.assumes else []
+        bounds = {k: [end.xreplace(signed) for end in pair] for k, pair in (box_of_fields.bounds or {}).items()}
+        choices = [bounds] if box_of_fields.is_bounded and not box_of_fields.assumes else []
     domain = system.domain.where(s >= 1)
     for intervals in ((UNIT, DENSITY), (DENSITY,)):
         for choice in choices:
@@ -328,7 +328,7 @@ def _kept_intervals(system: System, normalisation: str) -> dict[str, Interval] |
 
 
 def _inside(box: tuple[Any, Any], intervals: Sequence[Interval], domain: Domain) -> Interval | None:
-    """The first of the intervals that is proved to lie in a box, of which any size R > 0 will do."""
+    """The first interval that is proved to lie in a box, where any size R > 0 may be used."""
     low, high = (sp.sympify(end).subs(R, 1) for end in box)
     for pair in intervals:
         if domain.proves(sp.And(sp.Le(low, int(pair[0])), sp.Ge(high, int(pair[1])))):
@@ -337,7 +337,7 @@ def _inside(box: tuple[Any, Any], intervals: Sequence[Interval], domain: Domain)
 
 
 def pole_warning(reason: str) -> str:
-    """The warning inside the reason of `resolve_method` where states may reach a pole; else empty.
+    """The warning in the reason of `resolve_method` that states may reach a pole; "" if there is none.
 
     >>> pole_warning(resolve_method(GreadSettings("-alpha*L@H + beta/(H0 - H)"))[1]).partition(";")[0]
     'no states are proved to keep away from the poles of this equation'
@@ -347,7 +347,7 @@ def pole_warning(reason: str) -> str:
 
 
 def divergence_remedy(config: Config, x: Any) -> str:
-    """What mends a training that diverged at once on features x: their scale, the region of the states, or the time.
+    """A remedy for a training that diverged at once on features x: their scale, the states, or the time.
 
     >>> divergence_remedy(Config().updated({"reaction": "AC", "method": "euler", "step": 1.0}), torch.ones(2, 2))
     'states of this equation can grow without bound: set states=safe'
@@ -364,7 +364,7 @@ def divergence_remedy(config: Config, x: Any) -> str:
 
 
 def resolve_config(config: Config) -> tuple[Config, str]:
-    """A configuration with the method of its equation, and why it was chosen; others are as they are."""
+    """The configuration with a method for its equation, and why it was chosen; others are unchanged."""
     if not isinstance(config.model, GreadSettings):
         return config, ""
     model, reason = resolve_method(config.model)
@@ -372,14 +372,14 @@ def resolve_config(config: Config) -> tuple[Config, str]:
 
 
 def resolve_trials(trials: Sequence[Trial]) -> tuple[list[Trial], list[str]]:
-    """The trials with the methods that follow from their equations where these were left open, and the reasons.
+    """The trials with methods for their equations in place of "auto", and the reasons.
 
     Raises:
-        InvalidArgument: For what is no list of trials.
+        InvalidArgument: For anything but a list of trials.
     """
     trials = read_trials(trials)
     share_equations(trial.config.model for trial in trials)
-    known: dict[int, tuple[Config, str]] = {}  # trials of many splits share their configurations, and go on to
+    known: dict[int, tuple[Config, str]] = {}  # trials of many splits share their configurations
     for trial in trials:
         if id(trial.config) not in known:
             known[id(trial.config)] = resolve_config(trial.config)

@@ -1,4 +1,4 @@
-"""`StateLayout`: which states of a system an encoder sets, attention sees and a decoder reads."""
+"""`StateLayout`: the states of a system that are encoded, used by attention and decoded."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from rdgraph.language.reader import PRIME
 
 @dataclass(frozen=True)
 class StateLayout:
-    """The states (..., nodes, states*d) of a network, side by side along the channels in the order of `system.fields`.
+    """The states (..., nodes, states*d) of a network, concatenated along the channels in the order of `system.fields`.
 
-    The encoder sets those in `encoded`, which attention sees; all others, velocities, start at zero, or with `is_same`
-    where their fields do. The decoder reads those in `read`. Of one field everything is the state itself. What is
-    encoded is mapped into `intervals`, one for each encoded state, where there are some.
+    The encoder sets those in `encoded`, which attention uses; all others, velocities, start at zero, or with `is_same`
+    equal to their fields. The decoder reads those in `read`. For a single field all of these are the state itself.
+    Encoded states are mapped into `intervals`, one for each of them, if given.
 
     >>> layout = StateLayout.of(GreadSettings("H'' = -alpha*L@H", hidden=2))
     >>> layout.fields, layout.encoded, layout.read
@@ -36,7 +36,7 @@ class StateLayout:
 
     @classmethod
     def of(cls, model: GreadSettings) -> StateLayout:
-        """The layout that a model asks for; a readout that is no state of its equation is an UnknownName."""
+        """The layout of a model; a readout that is not a state of its equation raises UnknownName."""
         fields = model.system.fields
         encoded = fields if model.velocity == "encoded" else tuple(x for x in fields if not x.endswith(PRIME))
         if model.readout not in (ALL, *fields):
@@ -47,16 +47,16 @@ class StateLayout:
 
     @property
     def encoded_width(self) -> int:
-        """Columns of what the encoder sets, and attention sees."""
+        """Columns of the encoded states."""
         return len(self.encoded) * self.width
 
     @property
     def read_width(self) -> int:
-        """Columns of what the decoder reads."""
+        """Columns of the decoded states."""
         return len(self.read) * self.width
 
     def start(self, encoded: Tensor) -> Tensor:
-        """All states at 0, from those that are encoded, side by side."""
+        """All initial states, from the encoded ones, concatenated."""
         encoded = self._mapped(encoded)
         if self.encoded == self.fields:
             return encoded
@@ -75,17 +75,17 @@ class StateLayout:
         return torch.cat(mapped, -1) if mapped[1:] else mapped[0]
 
     def clamped(self, states: Tensor) -> Tensor:
-        """States with those that are encoded clamped to their intervals."""
+        """The states, with the encoded ones clamped to their intervals."""
         ends = dict(zip(self.encoded, self.intervals, strict=True))
         blocks = zip(self.fields, states.chunk(len(self.fields), -1), strict=True)
         return torch.cat([block.clamp(*ends[name]) if name in ends else block for name, block in blocks], -1)
 
     def seen(self, states: Tensor) -> Tensor:
-        """What attention is computed from."""
+        """The states that attention is computed from."""
         return self._chosen(states, self.encoded)
 
     def readout(self, states: Tensor) -> Tensor:
-        """What the decoder reads."""
+        """The states that the decoder reads."""
         return self._chosen(states, self.read)
 
     def block(self, states: Tensor, name: str) -> Tensor:

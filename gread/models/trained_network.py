@@ -1,4 +1,4 @@
-"""`Network`: one trained network, apart from the ensemble it was trained in; predicts, shows its states, is saved."""
+"""`Network`: one trained network, independent of its ensemble; predicts, returns its states, can be saved."""
 
 from __future__ import annotations
 
@@ -32,36 +32,35 @@ from rdgraph.vocabulary.learned_functions import LearnedValues
 FORMAT, WHAT = "gread network 3", "a saved network"
 MANIFEST = "network.json"
 _OTHER_GRAPH = (
-    "expected the graph of {} nodes that this network was trained on, since it has numbers per node, got {} nodes"
+    "expected the graph of {} nodes that this network was trained on, since it has parameters per node, got {} nodes"
 )
-#: Into how many parts the channels of a network may be divided, of which one alone has parameters.
+#: The largest factor by which the parameters of a network may be fewer than its channels suggest.
 PARTS = 16
 
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """One trained network: its settings and parameters, which predict, show H(t), and are saved.
+    """One trained network: its settings and parameters; predicts, returns H(t), and can be saved.
 
     Args:
         config: The settings, with the method that was used.
         parameters: Tensors by name, each with a member axis of length 1.
         features: Columns of the features.
         classes: Columns of the logits.
-        reason: Why the method was taken, where it was chosen from the equation.
-        class_names: The names of the classes, where they have some.
-        preparation: How the columns of a file became the features it was trained on, where they came from one;
-            `NodeData.from_files(..., preparation=network.preparation)` reads other files alike.
+        reason: Why the method was chosen, if it was chosen from the equation.
+        class_names: The names of the classes, if they have names.
+        preparation: How the columns of a file became the features, if they came from a file;
+            `NodeData.from_files(..., preparation=network.preparation)` prepares other files in the same way.
 
-    A network is called as a function, `network(data)` or `network(x, graph)`, and gives the logits.
+    A network is called as a function, `network(data)` or `network(x, graph)`, and returns the logits.
 
     Raises:
-        InvalidArgument: From its methods, for features or graphs that it was not made for.
+        InvalidArgument: From its methods, for features or graphs of other sizes.
 
-    >>> from gread.datasets.embedded import karate
-    >>> from gread.training.trainer import train
-    >>> from gread.settings.trials import Trial
-    >>> data = karate()
-    >>> net = train(data, [Trial(Config().updated({"hidden": 8, "epochs": 3}))], device="cpu").network(0)
+    >>> import gread
+    >>> data = gread.karate()
+    >>> config = gread.Config().updated({"hidden": 8, "epochs": 3})
+    >>> net = gread.train(data, [gread.Trial(config)], device="cpu").network(0)
     >>> net.logits(data.x, data.graph).shape, net.states(data.x, data.graph, [0.0, 0.5, 1.0]).shape
     (torch.Size([34, 2]), torch.Size([3, 34, 8]))
     """
@@ -91,43 +90,42 @@ class Network:
         data = x if isinstance(x, NodeData) else NodeData.from_pyg(x) if hasattr(x, "edge_index") else None
         if data is None:
             raise InvalidArgument(
-                f"expected a data set, or features and their graph, got {type(x).__name__} alone; pass the "
-                "graph as well"
+                f"expected a data set, or features and their graph, got only {type(x).__name__}; pass the graph as well"
             )
         return self.logits(data.x, data.graph)
 
     @property
     def system(self) -> System:
-        """The equation, of a network that has one."""
+        """The equation of the network; an error for networks without one."""
         return self.gread.system
 
     @property
     def gread(self) -> GreadSettings:
-        """The settings of a network around an equation; of other networks an error."""
+        """The settings of a network around an equation; an error for other networks."""
         return Config(self.config).gread
 
     def model(self, graph: Graph, trusted: Tensor | None = None) -> BatchedModel:
         """The network on a graph, as a torch module with one member, on the device of its parameters."""
         model = self._fresh(graph, trusted)
         for name, part in model.parts.items():
-            own = self.parameters[name]
-            if own.shape != part.shape and graph.num_nodes in part.shape:
-                nodes = own.shape[part.shape.index(graph.num_nodes)] if own.ndim == part.ndim else 0
+            value = self.parameters[name]
+            if value.shape != part.shape and graph.num_nodes in part.shape:
+                nodes = value.shape[part.shape.index(graph.num_nodes)] if value.ndim == part.ndim else 0
                 raise InvalidArgument(_OTHER_GRAPH.format(nodes, graph.num_nodes))
         model.load_members(self.parameters)
         return model.requires_grad_(False)
 
     def _fresh(self, graph: Graph, trusted: Tensor | None = None) -> BatchedModel:
-        """A network with these settings on a graph, its parameters not yet those of this one."""
+        """A new network with these settings on a graph, with initial parameters."""
         some = next(iter(self.parameters.values()))
         known = self.parameters.get(TRUSTED_NODES) if trusted is None else trusted
         if known is not None and known.shape[-1] != graph.num_nodes:
             raise InvalidArgument(_OTHER_GRAPH.format(known.shape[-1], graph.num_nodes))
         place = Place.of(graph, device=some.device, dtype=some.dtype, trusted=known)
-        made: BatchedModel = find_model(self.config.model).network(
+        network: BatchedModel = find_model(self.config.model).network(
             self.config, place, features=self.features, classes=self.classes, seeds=[0]
         )
-        return made
+        return network
 
     def _flow_model(self, graph: Graph) -> GREAD:
         model = self.model(graph)
@@ -158,31 +156,31 @@ class Network:
 
     @torch.no_grad()
     def states(self, x: Any, graph: Graph, times: Sequence[float], field: str | None = None) -> Tensor:
-        """States H(t) of the flow (K, n, d) at rising times between 0 and T, by the network's own method.
+        """States H(t) of the flow (K, n, d) at increasing times between 0 and T, by the method of the network.
 
-        Of several fields those of `field`, or of all `system.fields` side by side where none is named.
+        For several fields those of `field`, or all `system.fields` concatenated if it is None.
         """
         features, model = self._features(x, graph), self._flow_model(graph)
         c, H0 = model.config, model.encode(features)
-        asked = torch.tensor(list(times), dtype=torch.float64, device=H0.device)
-        if not len(asked) or not (asked[0] >= 0 and asked[-1] <= c.time + 1e-9 and bool((asked.diff() >= 0).all())):
+        wanted = torch.tensor(list(times), dtype=torch.float64, device=H0.device)
+        if not len(wanted) or not (wanted[0] >= 0 and wanted[-1] <= c.time + 1e-9 and bool((wanted.diff() >= 0).all())):
             raise InvalidArgument(f"expected rising times between 0 and {c.time:g}, got {list(times)}")
         added = model.additions(H0, Dropper())
-        found = model.flow(H0).states(model.field, H0, max(c.time, float(asked[-1])), asked, added)[:, 0]
-        return found if field is None else model.layout.block(found, field)
+        states = model.flow(H0).states(model.field, H0, max(c.time, float(wanted[-1])), wanted, added)[:, 0]
+        return states if field is None else model.layout.block(states, field)
 
     @torch.no_grad()
     def layers(self, x: Any, graph: Graph) -> list[Tensor]:
-        """The states (n, d_k) of the network, layer by layer, or at the steps of its flow."""
+        """The states (n, d_k) of the network layer by layer, or at the steps of its flow."""
         features = self._features(x, graph)
         return [state[0] for state in self.model(graph).states(features, Dropper())]
 
     def coefficients(self) -> dict[str, Tensor]:
-        """The coefficients as trained, (), (d,), (n,) or (d, d), and the control values of learned functions."""
+        """The trained coefficients, (), (d,), (n,) or (d, d), and the control values of learned functions."""
         return {name: value[0] for name, value in self._flow_model(self._blank_graph()).coefficients().items()}
 
     def functions(self) -> dict[str, LearnedValues]:
-        """The learned functions of the equation as trained, by name; with one for each channel (d, K) of each."""
+        """The trained functions of the equation, by name; a function per channel has values (d, K)."""
         trained = self.coefficients()
         return {
             name: LearnedValues(declared, trained[name].detach().cpu().double().numpy())
@@ -190,23 +188,23 @@ class Network:
         }
 
     def _blank_graph(self) -> Graph:
-        """As many nodes as the parameters ask for, without edges."""
-        settings = self.gread  # which a network without an equation has not
+        """A graph without edges, with the number of nodes of the parameters."""
+        settings = self.gread  # raises for a network without an equation
         network: type[GREAD] = find_model(self.config.model).network  # type: ignore[assignment]
         return Graph.from_edges([[], []], num_nodes=network.nodes_of(settings, self.parameters))
 
     @torch.no_grad()
     def operator(self, x: Any, graph: Graph) -> Operator:
-        """A as the flow of these features uses it; attention included, without the member axis."""
+        """The operator A of the flow for these features, including attention, without the member axis."""
         features, model = self._features(x, graph), self._flow_model(graph)
         operator = model.couple(model.encode(features))
         return dataclasses.replace(operator, weights=operator.weights[0]) if operator.batch else operator
 
     def check(self, graph: Graph | None = None) -> None:
-        """Refuse parameters that are not those of a network with these settings on that graph.
+        """Raise if the parameters do not belong to a network with these settings on that graph.
 
-        Without one, networks around an equation are compared with what they need on a graph without edges, and of
-        others only the kind of the numbers is looked at.
+        Without a graph, networks around an equation are compared with those on a graph without edges; for others only
+        the type of the parameters is checked.
         """
         for name, value in self.parameters.items():
             if not value.is_floating_point() or value.ndim < 1 or len(value) != 1:
@@ -224,9 +222,9 @@ class Network:
                 raise InvalidArgument(f"expected {name} of shape {tuple(part.shape)}, got {got}")
 
     def _check_size(self, config: GreadSettings) -> None:
-        """Refuse settings of a network with many more numbers than there are, before memory is taken for it.
+        """Raise for settings of a network with many more parameters than given, before memory is allocated for it.
 
-        Some networks have an encoder for a part of their channels alone.
+        Some networks encode only a part of their channels.
         """
         soft = config.adjacency != "original"
         needed = config.hidden * max(self.features, self.classes, config.attention_dim * soft)
@@ -235,7 +233,7 @@ class Network:
 
     # ------------------------------------------------------------------ files
     def save(self, folder: str | Path) -> None:
-        """Write network.json and the file of numbers that it names."""
+        """Write network.json and its file of tensors."""
         words = {
             "features": self.features, "classes": self.classes, "reason": self.reason,
             "model": {NAME: self.config.model, **dataclasses.asdict(self.config)},
@@ -246,7 +244,7 @@ class Network:
 
     @classmethod
     def load(cls, folder: str | Path) -> Network:
-        """Read what `save` wrote, verified; nothing is unpickled."""
+        """Read and verify a network written by `save`; nothing is unpickled."""
         bundle = load_bundle(Path(folder) / MANIFEST, FORMAT, WHAT)
         try:
             model = Config.from_sections({"model": bundle.words["model"]}).model

@@ -1,1 +1,1 @@
-"""Settings: `config` what is trained, `presets` as published, `trials` one training each."""
+"""Settings: `config` of networks and training, published `presets`, `trials`."""

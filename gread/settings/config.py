@@ -1,4 +1,4 @@
-"""`Config`: a network and how it is trained; frozen values, read from toml, with defaults < file < command line."""
+"""`Config`: a network and its training; immutable, read from toml, with defaults < file < command line."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from rdgraph.files import read_text
 
 OPTIMISERS = ("adam", "adamw")
 SELECTIONS = ("accuracy", "loss")
-#: The key of [model] that names the network.
-#: The section of a file that says which data chose the settings.
+#: The section of a file about the data on which the settings were chosen.
 CHOSEN = "chosen"
+#: The key of [model] that names the network.
 NAME = "name"
 _TYPES: dict[type, dict[str, Any]] = {}
 
@@ -33,16 +33,16 @@ class Training:
     """Settings of a training: full batch, cross-entropy on the training nodes of the split.
 
     Args:
-        epochs: The most epochs.
-        learning_rate: That of the optimiser.
-        weight_decay: adam has it in the gradient, adamw beside it.
+        epochs: The maximum number of epochs.
+        learning_rate: The learning rate of the optimiser.
+        weight_decay: Part of the gradient in adam, decoupled from it in adamw.
         optimiser: adam or adamw.
-        select: What the validation nodes choose the epoch by: the first with the best accuracy, or the least loss.
-        patience: A training ends after so many epochs without a better one; 0 goes through all epochs.
+        select: The criterion on the validation nodes for the best epoch: accuracy (the first best one) or loss.
+        patience: Early stopping after this many epochs without improvement; 0 trains all epochs.
 
     Raises:
         InvalidArgument: For numbers out of range.
-        UnknownName: For a choice that there is not.
+        UnknownName: For an unknown choice.
     """
 
     epochs: int = 200
@@ -64,7 +64,7 @@ class Training:
 
     @property
     def shape(self) -> tuple[object, ...]:
-        """What has to agree for two trainings to share a batch."""
+        """The settings that must agree for two trainings to share a batch."""
         return self.epochs, self.optimiser, self.select, self.patience
 
 
@@ -75,18 +75,19 @@ class Config:
     Args:
         model: The network: the settings of GREAD, `gread.settings.gread_settings.GreadSettings`, or of any other
             network of `gread.settings.model_records.models`.
-        training: Epochs, learning rate, weight decay and how the epoch is chosen.
+        training: Epochs, learning rate, weight decay and the choice of the best epoch.
 
     Raises:
         InvalidArgument: For values of the wrong type or size, from `updated` and the readers of files.
-        UnknownName: For settings and choices that there are not.
+        UnknownName: For unknown settings and choices.
 
-    >>> c = Config().updated({"hidden": 128, "learning_rate": 0.02})
+    >>> import gread
+    >>> c = gread.Config().updated({"hidden": 128, "learning_rate": 0.02})
     >>> c.model.hidden, c.training.learning_rate
     (128, 0.02)
-    >>> Config.from_toml(c.toml()) == c
+    >>> gread.Config.from_toml(c.toml()) == c
     True
-    >>> Config.of("gcn", layers=3).model.layers
+    >>> gread.Config.of("gcn", layers=3).model.layers
     3
     """
 
@@ -95,20 +96,21 @@ class Config:
 
     @classmethod
     def of(cls, model: str, **values: Any) -> Config:
-        """The defaults of a network by name, with other values."""
+        """The defaults of a network by name, with some values replaced."""
         return cls(find_model(model).settings()).updated(values)
 
     @classmethod
     def for_own_data(cls, model: str, **values: Any) -> Config:
-        """The defaults of a network by name for data without published settings, with other values."""
-        own = FOR_OWN_DATA if model == GreadSettings.model else {}
-        return cls.of(model, **{**own, **values})
+        """The defaults of a network by name for data without published settings, with some values replaced."""
+        defaults = FOR_OWN_DATA if model == GreadSettings.model else {}
+        return cls.of(model, **{**defaults, **values})
 
     @classmethod
     def read(cls, base: Config | str | None) -> Config:
-        """A configuration, or the defaults of a network by name, or those of GREAD for none.
+        """A configuration, the defaults of a network by name, or those of GREAD for None.
 
-        >>> Config.read("gcn") == Config.of("gcn")
+        >>> import gread
+        >>> gread.Config.read("gcn") == gread.Config.of("gcn")
         True
         """
         if isinstance(base, str):
@@ -119,7 +121,7 @@ class Config:
 
     @property
     def gread(self) -> GreadSettings:
-        """The settings of a network around an equation; those of another kind of network are an error."""
+        """The settings of a network around an equation; an error for other networks."""
         if not isinstance(self.model, GreadSettings):
             raise InvalidArgument(
                 f"expected a network around an equation, such as gread or grand, got {self.model.model}, which has none"
@@ -127,7 +129,7 @@ class Config:
         return self.model
 
     def updated(self, values: Mapping[str, Any]) -> Config:
-        """The configuration with other values, by their plain names; an unknown one is an error."""
+        """The configuration with values replaced by name; an unknown name is an error."""
         if not isinstance(values, Mapping):
             raise InvalidArgument(f"expected settings by their names, such as {{'hidden': 8}}, got {values!r:.60}")
         parts: dict[str, ModelSettings | Training] = {"model": self.model, "training": self.training}
@@ -142,9 +144,10 @@ class Config:
         )
 
     def sections(self) -> dict[str, dict[str, Any]]:
-        """The settings by section, model and training, as `from_sections` takes them; those that are none are left out.
+        """The settings by section, model and training, as for `from_sections`, without those that are None.
 
-        >>> Config().updated({"hidden": 8}).sections()["model"]["hidden"]
+        >>> import gread
+        >>> gread.Config().updated({"hidden": 8}).sections()["model"]["hidden"]
         8
         """
         model = {NAME: self.model.model, **dataclasses.asdict(self.model)}
@@ -152,9 +155,9 @@ class Config:
         return {name: {k: v for k, v in part.items() if v is not None} for name, part in parts.items()}
 
     def toml(self, chosen: Mapping[str, Any] | None = None) -> str:
-        """The text of a file that `from_toml` reads back; settings that are none are left out.
+        """The toml text of the settings, for `from_toml`, without those that are None.
 
-        `chosen` says in a section of its own which data chose the settings.
+        `chosen` is written to a separate section about the data on which the settings were chosen.
         """
         return tomli_w.dumps({**({CHOSEN: dict(chosen)} if chosen else {}), **self.sections()})
 
@@ -171,7 +174,8 @@ class Config:
     def from_sections(cls, sections: Mapping[str, Any], *, base: Config | None = None) -> Config:
         """Settings by section, model and training, over the defaults or `base`.
 
-        >>> Config.from_sections({"model": {"hidden": 8}}).model.hidden
+        >>> import gread
+        >>> gread.Config.from_sections({"model": {"hidden": 8}}).model.hidden
         8
         """
         values: dict[str, Any] = {}
@@ -199,7 +203,7 @@ class Config:
 
 
 def _named(sections: Mapping[str, Any], base: Config) -> Config:
-    """The configuration to start from: `base`, or the defaults of the network that the sections name."""
+    """The base configuration: `base`, or the defaults of the network named in the sections."""
     part = sections.get("model")
     name = part.get(NAME, base.model.model) if isinstance(part, dict) else base.model.model
     if not isinstance(name, str):
@@ -208,14 +212,14 @@ def _named(sections: Mapping[str, Any], base: Config) -> Config:
 
 
 def _types(settings: type) -> dict[str, Any]:
-    """The types of a section's settings, by name; python works them out anew on every call."""
+    """The types of the settings of a section by name, cached since `get_type_hints` is slow."""
     if settings not in _TYPES:
         _TYPES[settings] = get_type_hints(settings)
     return _TYPES[settings]
 
 
 def _typed(part: Any, name: str, value: Any) -> Any:
-    """A value of the setting's type; whole numbers stand for floats, text from a command line for any of them."""
+    """A value converted to the type of a setting: whole numbers to floats, text from a command line to any type."""
     hint = _types(type(part))[name]
     kinds = get_args(hint) or (hint,)
     if value is None and type(None) in kinds:

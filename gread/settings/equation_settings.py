@@ -1,4 +1,4 @@
-"""`EquationSettings`: a network around an equation that shares its batch with networks around other equations."""
+"""`EquationSettings`: a network around an equation, in a batch with networks around other equations."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from rdgraph.vocabulary.functions import FUNCTIONS
 from rdgraph.vocabulary.methods import FIXED
 from rdgraph.vocabulary.normalisations import find_normalisation
 
-#: What stands for a coefficient where the length of a flow is reckoned: a parameter of zero behind a sigmoid.
+#: The assumed size of a coefficient in estimates of the length of a flow: the sigmoid of zero.
 RECKONED = 0.5
-#: Numbers of steps up to one more than this share a batch.
+#: Equations with at most one step more than this share a batch.
 FEW_STEPS = 7
 
 
 @dataclass(frozen=True, kw_only=True)
 class EquationSettings(GreadSettings):
-    """The settings of GREAD, with room for the letters of other equations.
+    """The settings of GREAD, with room for the coefficients of other equations.
 
     Args:
-        slots: The most letters of an equation of the batch.
+        slots: The most coefficients of an equation of the batch.
 
     >>> first, second = (
     ...     EquationSettings(reaction=text, adjacency="original", method="exact", slots=2)
@@ -41,17 +41,17 @@ class EquationSettings(GreadSettings):
 
     @property
     def shape(self) -> Hashable:
-        """What equations of a batch share: fixed settings, the manner, and whether coefficients vary by channel."""
+        """What equations of a batch share: fixed settings, integration, and whether coefficients vary by channel."""
         apart = (*self.free, *self.mixed, "reaction")
-        own = tuple((f.name, getattr(self, f.name)) for f in fields(self) if f.name not in apart)
-        return "equations", own, self.manner, self.is_wide
+        settings = tuple((f.name, getattr(self, f.name)) for f in fields(self) if f.name not in apart)
+        return "equations", settings, self.integration, self.is_wide
 
     @cached_property
-    def manner(self) -> tuple[str, ...]:
-        """How H(T) is reached: by a polynomial of A before H0, by one before f(H0), or by steps of a method.
+    def integration(self) -> tuple[str, ...]:
+        """How H(T) is computed: by a polynomial of A applied to H0, one applied to f(H0), or by steps of a method.
 
-        Members of a batch all go through as many steps as the one with the most, so that one of a thousand gets a batch
-        of its own.
+        All members of a batch take as many steps as the longest, so an equation with a thousand steps gets a separate
+        batch.
         """
         if not self.is_polynomial:
             most = 1 << max(FEW_STEPS, self.steps - 1).bit_length()
@@ -62,7 +62,7 @@ class EquationSettings(GreadSettings):
 
     @property
     def steps(self) -> int:
-        """The steps of a method that has fixed ones."""
+        """The number of steps of a method with fixed steps."""
         return step_count(self.method, self.time, self.step)
 
     @cached_property
@@ -77,7 +77,7 @@ class EquationSettings(GreadSettings):
 
     @cached_property
     def effort(self) -> int:
-        """Products with A, about: of a polynomial what its coefficients ask for at the start."""
+        """The approximate number of products with A; for a polynomial, what its initial coefficients need."""
         if self.method in FIXED or not self.is_polynomial:
             return super().effort
         return exponential_terms(self.time * _size(self.system))
@@ -86,8 +86,8 @@ class EquationSettings(GreadSettings):
 def shares_batches(settings: GreadSettings) -> bool:
     """Whether the network of an equation, whose method is known, can share a batch with those of other equations.
 
-    That takes one equation of first order on a normalised A that does not follow the state, coefficients that are
-    numbers or channels, functions without parameters, and a flow that is a polynomial of A or has fixed steps.
+    This requires one equation of first order on a normalised A that does not follow the state, scalar or channel
+    coefficients, functions without parameters, and a flow that is a polynomial of A or has fixed steps.
 
     >>> texts = ("BS", "-alpha*L@H + beta*tanh(H)", "-alpha*L@H + M*H0", "H'' = -alpha*L@H")
     >>> [shares_batches(GreadSettings(reaction=text, method="euler", step=0.5)) for text in texts]
@@ -100,13 +100,13 @@ def shares_batches(settings: GreadSettings) -> bool:
     record = find_normalisation(normalisation)
     if record.has_degrees or record.norm is None:
         return False
-    letters = {Kind.MATRIX, Kind.NODE} & set(system.letters.values())
+    excluded = {Kind.MATRIX, Kind.NODE} & set(system.letters.values())
     called = {call.function for call in system.expression.atoms(Call)}
-    return not letters and called <= set(FUNCTIONS) and (settings.is_polynomial or settings.method in FIXED)
+    return not excluded and called <= set(FUNCTIONS) and (settings.is_polynomial or settings.method in FIXED)
 
 
 def _size(system: System) -> float:
-    """sum |p_k| over the powers of A, with coefficients as they start."""
+    """sum |p_k| over the powers of A, for the initial coefficients."""
     total = 0.0
     for value in system.structure.generator.values():
         for term in sp.Add.make_args(sp.expand(value)):
@@ -114,7 +114,7 @@ def _size(system: System) -> float:
     return total
 
 
-def letters_of(system: System) -> int:
-    """How many letters an equation has; those of its terms are read on the way, so that what is odd shows here."""
+def coefficient_count(system: System) -> int:
+    """The number of coefficients of an equation; its terms are read too, so that an unsupported one raises here."""
     terms_of_system(system)
     return len(system.coefficients)

@@ -21,19 +21,19 @@ from rdgraph.vocabulary.methods import FIXED, find_method
 from rdgraph.vocabulary.normalisations import NORMALISATIONS, find_normalisation
 
 # ---------------------------------------------------------------------- equation
-# The equation of a network: text or `System` to the `System` that is trained, read once.
+# The equation of a network: from text or `System` to the trained `System`, parsed once.
 
 
-def lasting_text(reaction: str) -> str:
-    """The text of an equation that reads to the same one elsewhere: with the learned functions declared here."""
+def complete_text(reaction: str) -> str:
+    """The text of an equation including the functions declared in this process, so that it can be read elsewhere."""
     return str(parse(reaction)) if any(name in reaction for name in declared_names()) else reaction
 
 
-def read_equation(reaction: str | System, alpha: str, beta: str, *, has_beside: bool = False) -> System:
-    """The system of a catalogue name, a text or a `System`, with alpha and beta of the kinds asked for.
+def read_equation(reaction: str | System, alpha: str, beta: str, *, has_operators: bool = False) -> System:
+    """The system of a catalogue name, a text or a `System`, with alpha and beta of the given kinds.
 
-    Raises NotApplicable for white noise, under which there is no one H(T) to read classes from, and for operators
-    beside A, since a network has one graph, unless it says what they are on it (`has_beside`).
+    Raises NotApplicable for white noise, for which H(T) is random, and for operators besides A, since a network has one
+    graph, unless the network defines them (`has_operators`).
 
     >>> print(read_equation("ST", "scalar", "channel"))
     -alpha*L@H + beta*H0 where beta channel
@@ -43,17 +43,16 @@ def read_equation(reaction: str | System, alpha: str, beta: str, *, has_beside: 
     system = parse(reaction)
     if system.is_noisy:
         raise NotApplicable(
-            f"expected an equation without white noise to train, got {system.text}; leave out the term of xi, or draw "
+            f"expected an equation without white noise to train, got {system.text}; remove the term with xi, or draw "
             "paths with rdgraph.solve"
         )
-    if not has_beside and (further := [name for name in system.operators.names if name in system.letters]):
+    if not has_operators and (further := [name for name in system.operators.names if name in system.letters]):
         raise NotApplicable(
             f"expected an equation in A and L alone to train, got {system.text}, for whose {', '.join(further)} a "
             "network has no graph; write it in A and L, or run it with rdgraph.solve"
         )
-    asked = {"alpha": alpha, "beta": beta}
-    letters = system.coefficients
-    return parse(system, {name: kind for name, kind in asked.items() if letters.get(name, kind) != kind})
+    kinds, declared = {"alpha": alpha, "beta": beta}, system.coefficients
+    return parse(system, {name: kind for name, kind in kinds.items() if declared.get(name, kind) != kind})
 
 
 # ---------------------------------------------------------------------- gread settings
@@ -61,17 +60,16 @@ KINDS = ("scalar", "channel", "node")
 LINKS = ("auto", "sigmoid", "free")
 ADJACENCIES = ("original", "soft", "live")
 VELOCITIES = ("zero", "encoded", "same")
-#: How the states of the flow are kept: as the parameters are, or in half the memory.
+#: The precision of the states of the flow: that of the parameters, or bfloat16 with half the memory.
 STORAGES = FULL, HALF = ("full", "bfloat16")
-#: The method that stands for the one that follows from the equation.
+#: The value for a method, link or region that is chosen from the equation.
 AUTO = "auto"
-#: The readout that stands for every encoded state.
+#: The readout of every encoded state.
 ALL = "all"
-#: What a network for data without published settings has in place of the defaults here: as accurate as a GCN on tables
-#: of few features, and cheaper than attention.
+#: Replacements of the defaults for data without published settings: as accurate as a GCN on tables with few features,
+#: and cheaper than attention.
 FOR_OWN_DATA: dict[str, Any] = {"adjacency": "original", "normalisation": "row", "time": 4.0}
-#: Terms of the exponential that are larger than this share of it count, where the length of a flow is reckoned; and
-#: the most that are reckoned with.
+#: The least relative size of counted terms of the exponential series in estimates of the flow, and the most terms.
 COUNTED, MOST_TERMS = 1e-7, 512
 
 
@@ -80,54 +78,52 @@ class GreadSettings(ModelSettings):
     """The network: encoder, reaction-diffusion layer, decoder.
 
     Args:
-        reaction: A name of the catalogue, or an equation in the language of rdgraph, also one for each of several
-            fields or of second order.
+        reaction: A name of the catalogue, or an equation in the language of rdgraph, also with several fields or of
+            second order.
         alpha: The kind of the coefficient alpha: scalar, channel (one value per column of H) or node (one per node).
-            The kinds of all others but beta are those of the equation: scalar unless it declares another.
+            The kinds of all others except beta are those of the equation: scalar unless declared otherwise.
         beta: The kind of the coefficient beta.
-        alpha_link: sigmoid keeps alpha in (0, 1); free leaves it as it is; auto, the choice of the GREAD authors' code,
-            is the sigmoid for alpha and for scalars, else free, drawn from U(-1, 1). All coefficients but alpha and
-            beta go by auto, diffusivities such as Du as alpha does; a sign that the equation declares is kept.
-        beta_link: The same for beta; with the method auto, also the sigmoid in equations of one's own whose slope has
-            no bound for all states.
-        adjacency: original: A from the graph, by `normalisation`; soft: attention from H(0), frozen in time; live:
+        alpha_link: sigmoid restricts alpha to (0, 1); free does not restrict it; auto, the choice of the GREAD authors'
+            code, is the sigmoid for alpha and for scalars, else free, initialised from U(-1, 1). All coefficients
+            except alpha and beta use auto, with diffusivities such as Du like alpha; a declared sign is respected.
+        beta_link: The same for beta; with method auto, also the sigmoid if the slope has no bound for all states.
+        adjacency: original: A from the graph, by `normalisation`; soft: attention from H(0), constant in time; live:
             attention from H(t).
-        normalisation: How A is made from the graph.
+        normalisation: The normalisation of A.
         self_loops: The weight of self-loops (soft, live: whether there are any).
         heads: Heads of the attention.
-        attention_dim: Columns of its queries and keys, shared evenly by the heads.
+        attention_dim: Columns of its queries and keys, divided evenly among the heads.
         time: T; the decoder reads H(T).
-        method: A method of `rdgraph.solve`, or auto for the one that follows from the equation.
-        step: The step, for methods that have one; with auto it replaces the step that was chosen.
-        hidden: Channels of every field, so that published settings mean for each of several fields what they mean for
-            one, as the number of values of a channel coefficient does; the encoder has so many columns for each state
-            that it sets.
-        velocity: How the velocities of fields of second order start: zero, or encoded from the features as the fields
-            are, or the same as their fields. Starting at zero or as the fields costs no parameters: a network of
-            second order has those of first order.
-        readout: What the decoder reads at T: all (every encoded state, side by side) or one field or velocity by name.
-        states: Where the states may be. free: wherever the encoder puts them. safe: where a run cannot overflow. An
-            equation that grows at most linearly needs nothing; for others H(0) is mapped smoothly into a box that is
-            proved to be invariant, such as [0, 1] for Fisher's, and where none is known into [-1, 1], with dH/dt =
-            tanh(f(H)); with poles into an interval between them, to which H in f(H) is clamped too. auto: safe with
-            the method auto, else free, as published. Also tanh, an interval such as "[0, 1]", one for each field,
-            "[0, 1] x [-1, 1]", "tanh on [0, 1]", and with the clamp "tanh within [0.25, 0.75]".
-        storage: How the states of the flow are kept: full, as the parameters are, or bfloat16, in half the memory, with
-            sums in float32; for graphs whose states do not fit otherwise. Methods with steps or a polynomial take it.
+        method: A method of `rdgraph.solve`, or auto to choose one from the equation.
+        step: The step, for methods that have one; with auto it replaces the chosen step.
+        hidden: Channels of every field, so that published settings for one field apply to each of several, as does the
+            number of values of a channel coefficient; the encoder has this many columns for each encoded state.
+        velocity: The initial velocities of second-order fields: zero, encoded from the features like the fields, or the
+            same as their fields. Zero and same need no further parameters.
+        readout: The decoded states at T: all (every encoded state, concatenated) or one field or velocity by name.
+        states: The region of the states. free: no restriction. safe: a region in which a run cannot overflow. Equations
+            that grow at most linearly need none; for others H(0) is mapped smoothly into a box that is proved to be
+            invariant, such as [0, 1] for Fisher's, or else into [-1, 1], with dH/dt = tanh(f(H)); with poles into an
+            interval between them, to which H in f(H) is clamped as well. auto: safe with method auto, else free, as
+            published. Also tanh, an interval such as "[0, 1]", one for each field, "[0, 1] x [-1, 1]",
+            "tanh on [0, 1]", and with the clamp "tanh within [0.25, 0.75]".
+        storage: The precision of the states of the flow: full, that of the parameters, or bfloat16 with half the
+            memory and sums in float32, for graphs whose states do not fit otherwise; for methods with steps or a
+            polynomial.
         encoder_mlp: Whether two residual layers follow the linear encoder.
         relu: Whether a ReLU follows the flow.
         decoder_mlp: Whether the decoder has a hidden layer.
         input_dropout: The share of the features that is dropped in training.
-        dropout: The share of hidden entries that is dropped, before the decoder too.
+        dropout: The share of hidden entries that is dropped, including those before the decoder.
 
     Raises:
         InvalidArgument: For sizes, shares and steps out of range.
-        UnknownName: For a choice that there is not.
+        UnknownName: For an unknown choice.
     """
 
     model: ClassVar[str] = "gread"
     free: ClassVar[tuple[str, ...]] = (*ModelSettings.free, "time")
-    #: Settings in which they may differ as well, as far as `program` and `kinds` allow it.
+    #: Settings in which members may differ as well, if `program` and `kinds` allow it.
     mixed: ClassVar[tuple[str, ...]] = ("method", "step", "alpha", "beta", "alpha_link", "beta_link")
 
     reaction: str = "BS"
@@ -154,7 +150,7 @@ class GreadSettings(ModelSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "reaction", lasting_text(self.reaction))
+        object.__setattr__(self, "reaction", complete_text(self.reaction))
         for name, known in (
             ("alpha", KINDS), ("beta", KINDS), ("alpha_link", LINKS), ("beta_link", LINKS),
             ("adjacency", ADJACENCIES), ("velocity", VELOCITIES), ("normalisation", tuple(NORMALISATIONS)),
@@ -181,19 +177,19 @@ class GreadSettings(ModelSettings):
         if not self.mixed:
             return super().shape, steps
         settings = ((f.name, getattr(self, f.name)) for f in fields(self))
-        own = tuple((name, value) for name, value in settings if name not in self.free + self.mixed)
-        return self.model, own, self.program, self.kinds
+        shared = tuple((name, value) for name, value in settings if name not in self.free + self.mixed)
+        return self.model, shared, self.program, self.kinds
 
     @property
     def region(self) -> StateRegion:
-        """Where the states start; free where that is still open."""
+        """The region of the initial states; free if it is not chosen yet."""
         return StateRegion.read(FREE_STATES if self.states in (AUTO, SAFE) else self.states)
 
     @property
     def program(self) -> Hashable:
-        """How H(T) is reached, as far as two members have to share it.
+        """The part of the integration that members of a batch must share.
 
-        Polynomials of A differ in coefficients alone, whatever the methods, steps and times; steps have to be of one
+        Polynomials of A differ only in their coefficients, for all methods, steps and times; steps must be of one
         method.
 
         >>> GreadSettings(method="rk4", step=0.5).program == GreadSettings(method="exact", time=3.0).program
@@ -205,16 +201,14 @@ class GreadSettings(ModelSettings):
 
     @property
     def kinds(self) -> Hashable:
-        """The kinds of alpha and beta, as far as two members have to share them: one number is a channel's that all
-        channels take."""
+        """The kinds of alpha and beta that members of a batch must share; a scalar counts as equal channels."""
         if Kind.MATRIX in self.system.letters.values():
             return self.alpha, self.beta, self.alpha_link, self.beta_link
         return tuple("node" if kind == "node" else "channel" for kind in (self.alpha, self.beta))
 
     @cached_property
     def is_polynomial(self) -> bool:
-        """Whether the equation has one field and is linear on a normalised operator, and the method makes H(T) a
-        polynomial of A."""
+        """Whether H(T) is a polynomial of A: one field, linear, a normalised operator, and a suitable method."""
         record = find_method(self.method)
         if not (record.is_exact or record.is_runge_kutta or record.is_adaptive):
             return False
@@ -230,7 +224,7 @@ class GreadSettings(ModelSettings):
 
     @cached_property
     def effort(self) -> int:
-        """Products with A, about: of a polynomial its degree, cut where terms no longer count, else evaluations."""
+        """The approximate number of products with A: the truncated degree of a polynomial, else the evaluations."""
         if self.method == AUTO:
             return 1
         record = find_method(self.method)
@@ -244,29 +238,29 @@ class GreadSettings(ModelSettings):
 
     @property
     def is_padded(self) -> bool:
-        """Polynomials are taken piece by piece, each as long as its members need."""
+        """Whether short members cost as much as the longest; not for polynomials, which are computed piece by piece."""
         return self.method == AUTO or not self.is_polynomial
 
     @property
     def equation(self) -> Hashable:
-        """What the equation is read from: settings that agree in it have the same one."""
+        """The settings that determine the equation."""
         return type(self), self.reaction, self.alpha, self.beta
 
     @classmethod
     def of(cls, reaction: str | System, **settings: Any) -> GreadSettings:
-        """The network of an equation; a `System` is taken as it is.
+        """The network of an equation, given as text or as a `System`.
 
         >>> GreadSettings.of("BS", hidden=8).reaction
         'BS'
         """
-        made = cls(reaction=str(reaction), **settings)
+        instance = cls(reaction=str(reaction), **settings)
         if isinstance(reaction, System):
-            vars(made)["system"] = read_equation(reaction, made.alpha, made.beta)
-        return made
+            vars(instance)["system"] = read_equation(reaction, instance.alpha, instance.beta)
+        return instance
 
     @cached_property
     def system(self) -> System:
-        """The equation, with alpha and beta of the declared kinds; read when it is first asked for, and then kept."""
+        """The equation, with alpha and beta of the declared kinds; parsed on first use and cached."""
         return read_equation(self.reaction, self.alpha, self.beta)
 
     def resolved(
@@ -274,24 +268,24 @@ class GreadSettings(ModelSettings):
     ) -> GreadSettings:
         """The settings with open choices filled in; the equation is not parsed again."""
         states = self.states if region is None else str(region)
-        made = replace(self, method=method, step=step, beta_link=beta_link, states=states)
-        vars(made)["system"] = self.system
-        return made
+        instance = replace(self, method=method, step=step, beta_link=beta_link, states=states)
+        vars(instance)["system"] = self.system
+        return instance
 
 
 def step_count(method: str, time: float, step: float | None) -> int:
-    """The steps that a method with fixed ones takes, the last one shortened.
+    """The number of steps of a method with fixed steps, the last one shortened.
 
     >>> step_count("euler", 1.46, 1.0)
     2
     """
-    from rdgraph.run.solvers.flow_coefficients import Schedule  # imports torch, which settings alone do not need
+    from rdgraph.run.solvers.schedules import Schedule  # imports torch, which settings alone do not need
 
     return Schedule.make(method, time, step).steps
 
 
 def exponential_terms(z: float) -> int:
-    """How many terms of the series of exp(z) matter relative to exp(z).
+    """The number of terms of the series of exp(z) that matter relative to exp(z).
 
     >>> exponential_terms(0.0), exponential_terms(1.0), exponential_terms(12.0)
     (1, 11, 35)
@@ -304,7 +298,7 @@ def exponential_terms(z: float) -> int:
 
 
 def share_equations(models: Iterable[object]) -> None:
-    """Let settings with the same equation share the one that is read first; reading takes milliseconds."""
+    """Let settings with the same equation share one parsed system, since parsing takes milliseconds."""
     known: dict[Hashable, System] = {}
     for model in models:
         if isinstance(model, GreadSettings) and model.equation not in known:

@@ -1,4 +1,4 @@
-"""`LineSettings`: the settings of a network of others that is an equation, beyond those that GREAD itself needs."""
+"""`LineSettings`: the settings of published networks around an equation, beyond those of GREAD."""
 
 from __future__ import annotations
 
@@ -13,44 +13,44 @@ from rdgraph.errors import InvalidArgument, UnknownName
 from rdgraph.systems.system import System
 from rdgraph.vocabulary.normalisations import NORMALISATIONS
 
-#: How the matrices of an equation are made of parameters.
+#: The parametrisations of the matrices of an equation.
 MATRICES = ("free", "symmetric", "dominant", "orthogonal")
-#: What H0 in the equation is.
+#: The meaning of H0 in the equation.
 SOURCES = ("start", "detached", "centred")
 STARTS = ("torch", "glorot", "fan_out")
 
 
 @dataclass(frozen=True, kw_only=True)
 class LineSettings(GreadSettings):
-    """Settings of a network around an equation, with the further parts that published networks have.
+    """Settings of a network around an equation, with the further parts of published networks.
 
     Args:
-        values: Coefficients that are numbers and not trained, as in "alpha=0, gamma=1".
-        starts: Where the parameters of coefficients start, before their link, as in "delta=-10, beta=0".
-        links: How parameters become coefficients, as in "a=sigmoid, beta=free"; the others go by auto.
-        matrices: How matrices such as W are made. free: every entry a parameter. symmetric: (P + P')/2. dominant: the
-            symmetric part of P without its diagonal, with t_i sum_j |W_ij| + r_i on the diagonal (GRAFF). orthogonal:
-            U diag(clamp(w, 0, 1)) U' with U held near orthogonal, which starts at the identity (CGNN).
-        source_term: What H0 in the equation is: start, H(0) itself; detached, H(0) without a gradient; centred, H(0)
-            less its mean over the trusted nodes (GRAND++).
-        beside: The normalisation of the operators beside A that the equation names, all on the edges of the graph.
-        augmented: Whether the second half of the channels starts at zero and is not read out.
+        values: Fixed coefficients, which are not trained, as in "alpha=0, gamma=1".
+        starts: Initial parameters of coefficients, before their link, as in "delta=-10, beta=0".
+        links: The links of coefficients, as in "a=sigmoid, beta=free"; the others use auto.
+        matrices: The parametrisation of matrices such as W. free: every entry a parameter. symmetric: (P + P')/2.
+            dominant: the symmetric part of P without its diagonal, with t_i sum_j |W_ij| + r_i on the diagonal (GRAFF).
+            orthogonal: U diag(clamp(w, 0, 1)) U' with U kept near orthogonal, initially the identity (CGNN).
+        source_term: The meaning of H0 in the equation: start, H(0) itself; detached, H(0) without a gradient; centred,
+            H(0) minus its mean over the trusted nodes (GRAND++).
+        beside: The normalisation of further operators in the equation, all on the edges of the graph.
+        augmented: Whether the second half of the channels starts at zero and is not decoded.
         encoder_relu: Whether a ReLU follows the encoder.
-        encoder_start: How the encoder starts: torch, glorot or fan_out, see `BatchedModel.add_linear`.
-        step_dropout: Whether entries are dropped at the start and between steps, by the rate `dropout`.
-        step_norm: Whether the slope of every channel is standardised over the nodes, at every step.
+        encoder_start: The initialisation of the encoder: torch, glorot or fan_out, see `BatchedModel.add_linear`.
+        step_dropout: Whether entries are dropped at the start and between steps, at the rate `dropout`.
+        step_norm: Whether the slope of every channel is standardised over the nodes at every step.
 
     Raises:
-        InvalidArgument: For texts that are no lists of values, and an odd number of channels to be augmented.
-        UnknownName: For a choice that there is not, and for letters that the equation has not.
+        InvalidArgument: For texts that are not lists of values, and an odd number of channels with `augmented`.
+        UnknownName: For an unknown choice, or a coefficient that is not in the equation.
 
     >>> str(LineSettings(reaction="-alpha*L@H + beta*H0", values="beta=0.5").system)
     '-alpha*L@H + 0.5*H0'
     """
 
-    #: What happens between steps, and where coefficients start, is the same for all members.
+    #: Operations between steps and initial coefficients are the same for all members.
     mixed: ClassVar[tuple[str, ...]] = ()
-    #: Where parameters of coefficients start, and how they become coefficients, where the settings say nothing.
+    #: Default initial parameters and links of coefficients.
     usual_starts: ClassVar[Mapping[str, float]] = {}
     usual_links: ClassVar[Mapping[str, str]] = {}
 
@@ -80,14 +80,14 @@ class LineSettings(GreadSettings):
         read_numbers("starts", self.starts), read_numbers("values", self.values)
         if self.augmented and (self.hidden % 2 or self.encoder_mlp):
             raise InvalidArgument(
-                f"expected an even number of channels and a linear encoder to be augmented, got hidden={self.hidden} "
-                f"and encoder_mlp={self.encoder_mlp}"
+                f"augmented needs an even number of channels and a linear encoder, got hidden={self.hidden} and "
+                f"encoder_mlp={self.encoder_mlp}"
             )
 
     @cached_property
     def system(self) -> System:
-        """The equation, with alpha and beta of the declared kinds and the values put in."""
-        system = read_equation(self.reaction, self.alpha, self.beta, has_beside=True)
+        """The equation, with alpha and beta of the declared kinds and the fixed values inserted."""
+        system = read_equation(self.reaction, self.alpha, self.beta, has_operators=True)
         values = read_numbers("values", self.values)
         for name in (*values, *read_numbers("starts", self.starts), *read_pairs("links", self.links)):
             if name not in system.coefficients:
@@ -96,16 +96,16 @@ class LineSettings(GreadSettings):
 
     @property
     def equation(self) -> Hashable:
-        """What the equation is read from."""
+        """The settings that determine the equation."""
         return super().equation, self.values, self.starts, self.links
 
     def link_asked(self, name: str) -> str | None:
-        """The link that a coefficient is given, None where it goes by auto."""
+        """The link given for a coefficient, None for auto."""
         link = read_pairs("links", self.links).get(name, self.usual_links.get(name, "auto"))
         return None if link == "auto" else link
 
     def start_asked(self, name: str) -> float | None:
-        """The start of a coefficient's parameter by settings or network; None where they give none."""
+        """The initial parameter given for a coefficient by settings or network, else None."""
         return read_numbers("starts", self.starts).get(name, self.usual_starts.get(name))
 
 
@@ -115,13 +115,13 @@ def read_pairs(setting: str, text: str) -> dict[str, str]:
     >>> read_pairs("links", "a=sigmoid, beta=free")
     {'a': 'sigmoid', 'beta': 'free'}
     """
-    found: dict[str, str] = {}
+    pairs: dict[str, str] = {}
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         name, sign, value = (piece.strip() for piece in part.partition("="))
-        if not (name.isidentifier() and sign and value) or name in found:
+        if not (name.isidentifier() and sign and value) or name in pairs:
             raise InvalidArgument(f"expected {setting} such as 'alpha=0, gamma=1', got {text!r}")
-        found[name] = value
-    return found
+        pairs[name] = value
+    return pairs
 
 
 def read_numbers(setting: str, text: str) -> dict[str, float]:
@@ -130,10 +130,10 @@ def read_numbers(setting: str, text: str) -> dict[str, float]:
     >>> read_numbers("values", "alpha=0, gamma=1")
     {'alpha': 0.0, 'gamma': 1.0}
     """
-    found = {}
+    numbers = {}
     for name, value in read_pairs(setting, text).items():
         try:
-            found[name] = float(value)
+            numbers[name] = float(value)
         except ValueError:
             raise InvalidArgument(f"expected a number for {name} in {setting}, got {value!r}") from None
-    return found
+    return numbers

@@ -1,4 +1,4 @@
-"""`ModelRecord`: a network that can be trained by name; those that are built in are loaded when they are asked for."""
+"""`ModelRecord`: a network that can be trained by name; built-in ones are loaded on first use."""
 
 from __future__ import annotations
 
@@ -16,29 +16,26 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-# ---------------------------------------------------------------------- model records
 # ---------------------------------------------------------------------- model settings
-# `ModelSettings`: what the settings of every network have in common; a network adds its own beside them.
-
-
 @dataclass(frozen=True, kw_only=True)
 class ModelSettings:
-    """Settings of one kind of network, `model`; its members of one batch may differ in the settings `free` alone.
+    """Settings common to all networks; `model` is the kind of network, whose batches may differ in the `free` settings.
 
     Args:
         hidden: Channels of the hidden states.
         input_dropout: The share of the features that is dropped in training.
         dropout: The share of hidden entries that is dropped.
-        row_features: Whether the features of every node are divided by their sum first.
+        row_features: Whether the features of every node are first divided by their sum.
 
     Raises:
         InvalidArgument: For sizes and shares out of range.
 
-    >>> ModelSettings(hidden=16).dropout
+    >>> import gread
+    >>> gread.models.ModelSettings(hidden=16).dropout
     0.5
     """
 
-    #: The name of the network that these settings are of.
+    #: The name of the network with these settings.
     model: ClassVar[str] = ""
     #: Settings in which members of one batch may differ.
     free: ClassVar[tuple[str, ...]] = ("input_dropout", "dropout")
@@ -54,28 +51,27 @@ class ModelSettings:
 
     @property
     def shape(self) -> Hashable:
-        """What has to agree for two networks to be trained in one batch."""
+        """The settings that must agree for two networks to be trained in one batch."""
         return self.model, tuple((f.name, getattr(self, f.name)) for f in fields(self) if f.name not in self.free)
 
     @cached_property
     def effort(self) -> int:
-        """Products with A that a pass takes, about: what members of one batch should have in common, as all of them
-        take as many as the one with the most."""
+        """The approximate number of products with A in a pass; a batch computes as many as its largest member."""
         return 1
 
     @property
     def is_padded(self) -> bool:
-        """Whether members with less effort pay for the one with the most."""
+        """Whether members with less effort cost as much as the one with the most."""
         return True
 
-    # ------------------------------------------------------------------ checks, for the settings by name
+    # ------------------------------------------------------------------ checks of settings by name
     def check_at_least(self, least: float, *names: str) -> None:
-        """Raise unless these settings are finite and not below that number."""
+        """Raise unless these settings are finite and at least `least`."""
         for name in names:
             check_at_least(name, getattr(self, name), least)
 
     def check_share(self, *names: str) -> None:
-        """Raise unless these settings are shares that may be dropped."""
+        """Raise unless these settings are in [0, 1)."""
         for name in names:
             if not 0 <= getattr(self, name) < 1:
                 raise InvalidArgument(f"expected 0 <= {name} < 1, got {getattr(self, name)!r}")
@@ -88,19 +84,19 @@ class ModelSettings:
             )
 
     def check_between(self, least: float, most: float, *names: str) -> None:
-        """Raise unless these settings are in the interval, ends included."""
+        """Raise unless these settings are in the closed interval."""
         for name in names:
             if not least <= getattr(self, name) <= most:
                 raise InvalidArgument(f"expected {least:g} <= {name} <= {most:g}, got {getattr(self, name)!r}")
 
     def check_one_of(self, name: str, known: tuple[str, ...]) -> None:
-        """Raise unless a setting is one of those words."""
+        """Raise unless a setting is one of the known words."""
         if getattr(self, name) not in known:
             raise UnknownName(name, str(getattr(self, name)), known)
 
 
 def check_at_least(name: str, value: float, least: float) -> None:
-    """Raise unless a number is finite and not below another."""
+    """Raise unless a number is finite and at least `least`."""
     if not (math.isfinite(value) and value >= least):
         raise InvalidArgument(f"expected {name} >= {least:g}, got {value!r}")
 
@@ -108,39 +104,17 @@ def check_at_least(name: str, value: float, least: float) -> None:
 # ---------------------------------------------------------------------- model records
 #: Families of networks, in the order of their listing.
 FAMILIES = ("simple", "classical", "heterophily", "oversmoothing", "continuous", "reaction-diffusion", "tuned")
-#: Modules with networks of their own; each has a tuple RECORDS.
+#: Modules with networks; each has a tuple RECORDS.
 PLACES = (
     "gread.models.gread_model",
-    "gread.zoo.mlp",
-    "gread.zoo.gcn",
-    "gread.zoo.chebnet",
-    "gread.zoo.gat",
-    "gread.zoo.graph_sage",
-    "gread.zoo.sgc",
-    "gread.zoo.tuned",
-    "gread.zoo.mixhop",
-    "gread.zoo.geom_gcn",
-    "gread.zoo.fagcn",
-    "gread.zoo.gprgnn",
-    "gread.zoo.h2gcn",
-    "gread.zoo.wrgat",
-    "gread.zoo.ggcn",
-    "gread.zoo.linkx",
-    "gread.zoo.glognn",
-    "gread.zoo.acmgcn",
-    "gread.zoo.pairnorm",
-    "gread.zoo.jknet",
-    "gread.zoo.gcnii",
-    "gread.zoo.graphcon",
-    "gread.zoo.cgnn",
-    "gread.zoo.gde",
-    "gread.zoo.grand",
-    "gread.zoo.grand_plus",
-    "gread.zoo.blend",
-    "gread.zoo.acmp",
-    "gread.zoo.sheaf",
-    "gread.zoo.graff",
-)
+    *(
+        f"gread.zoo.{module}"
+        for module in (
+            "classical_networks", "neighbour_networks", "channel_networks", "deep_networks", "equation_networks",
+            "sheaf", "graff",
+        )
+    ),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -148,22 +122,23 @@ class ModelRecord:
     """A kind of network.
 
     Args:
-        name: What it is called on the command line and in files, such as "gcnii".
-        title: What it is called in print, such as "GCNII".
+        name: Its name on the command line and in files, such as "gcnii".
+        title: Its name in print, such as "GCNII".
         family: One of `FAMILIES`.
-        source: Where it was published.
+        source: Its publication.
         rule: Its update rule in one line.
         settings: The class of its settings, whose `model` is the name.
-        network: Makes the networks of a batch from (settings, place, features=, classes=, seeds=): a class that is a
-            `gread.models.batched_model.BatchedModel`.
-        published: Its row in the table of the GREAD paper, "" where it has none.
-        line: Where its layers are the steps of a graph dynamical system, that system in the language of rdgraph, at
-            weights that are the identity; networks around an equation have theirs in the settings.
+        network: A `gread.models.batched_model.BatchedModel`, or a function with its arguments (settings, place,
+            features=, classes=, seeds=).
+        published: Its row in the table of the GREAD paper, "" for none.
+        line: The graph dynamical system of which its layers are the steps, for identity weights, in the language of
+            rdgraph; networks around an equation have it in the settings.
 
     Raises:
-        InvalidArgument: For a family that there is not, or settings of another name.
+        InvalidArgument: For an unknown family, or settings of another name.
 
-    >>> record = find_model("gat")
+    >>> import gread
+    >>> record = gread.models.find_model("gat")
     >>> record.family, record.settings().heads
     ('classical', 8)
     """
@@ -185,21 +160,21 @@ class ModelRecord:
         if self.settings.model != self.name:
             raise InvalidArgument(
                 f"expected settings whose `model` is {self.name!r}, got {self.settings.model!r}; "
-                "make a subclass of the settings for every name"
+                "define a subclass of the settings for every name"
             )
 
 
 def _built_in() -> Iterator[ModelRecord]:
-    for place in PLACES:
-        yield from import_module(place).RECORDS
+    for module in PLACES:
+        yield from import_module(module).RECORDS
 
 
-#: Name of a network -> its record.
+#: The records of all networks by name.
 models: Records[ModelRecord] = Records("model", _built_in)
 
 
 def find_model(name: str) -> ModelRecord:
-    """The network of that name.
+    """The network with that name.
 
     Args:
         name: Such as "gcn"; `rdgraph models` lists them.
@@ -208,16 +183,17 @@ def find_model(name: str) -> ModelRecord:
         Its record: settings, network, family, source and rule.
 
     Raises:
-        UnknownName: For a name that there is not, with the closest one.
+        UnknownName: For an unknown name, with the closest known one.
 
-    >>> find_model("gcn").title
+    >>> import gread
+    >>> gread.models.find_model("gcn").title
     'GCN'
     """
     return models.find(name)
 
 
 def register_model(record: ModelRecord) -> ModelRecord:
-    """Register your own network under a free name; `train`, presets and the command line then know it.
+    """Register your own network under a new name, for `train`, presets and the command line.
 
     Args:
         record: The network with its settings.
@@ -226,19 +202,20 @@ def register_model(record: ModelRecord) -> ModelRecord:
         The record.
 
     Raises:
-        InvalidArgument: For a name that is taken or none.
+        InvalidArgument: For a name that is taken or invalid.
 
+    >>> import gread
     >>> from dataclasses import dataclass
     >>> from typing import ClassVar
-    >>> from gread.settings.config import Config
-    >>> from gread.zoo.gcn import GCN, GCNSettings
+    >>> from gread.settings.model_records import unregister_model
+    >>> from gread.zoo.classical_networks import GCN, GCNSettings
     >>> @dataclass(frozen=True, kw_only=True)
     ... class DeepSettings(GCNSettings):
     ...     model: ClassVar[str] = "deep-gcn"
     ...     layers: int = 8
     >>> facts = {"source": "ours", "rule": "as GCN", "settings": DeepSettings, "network": GCN}
-    >>> _ = register_model(ModelRecord("deep-gcn", "deep GCN", "classical", **facts))
-    >>> Config.of("deep-gcn").model.layers
+    >>> _ = gread.register_model(gread.models.ModelRecord("deep-gcn", "deep GCN", "classical", **facts))
+    >>> gread.Config.of("deep-gcn").model.layers
     8
     >>> unregister_model("deep-gcn")
     """
@@ -246,14 +223,11 @@ def register_model(record: ModelRecord) -> ModelRecord:
 
 
 def unregister_model(name: str) -> None:
-    """Take a registered network out again."""
+    """Remove a registered network."""
     models.remove(name)
 
 
 # ---------------------------------------------------------------------- stacked settings
-# `StackedSettings`: the settings of a network that is a stack of layers.
-
-
 @dataclass(frozen=True, kw_only=True)
 class StackedSettings(ModelSettings):
     """Settings of a stack of `layers` layers, the last of which gives the logits."""
@@ -265,5 +239,5 @@ class StackedSettings(ModelSettings):
         self.check_at_least(1, "layers")
 
     def widths(self, features: int, classes: int) -> list[int]:
-        """Columns before and after every layer: `layers` + 1 numbers."""
+        """The numbers of columns before and after every layer: `layers` + 1 numbers."""
         return [features, *(self.layers - 1) * [self.hidden], classes]

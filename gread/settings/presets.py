@@ -1,36 +1,37 @@
-"""Presets: published settings as data, each with its source; and the published accuracies beside them.
+"""Presets: published settings as data, each with its source, and the published accuracies.
 
-paper     the best settings of the GREAD paper, seven reactions on nine data sets. The paper is silent about
-          self-loops, the hidden layers of encoder and decoder and the ReLU after the flow; these come from the authors'
-          released settings of the same data set.
-authors   what the authors released with their code: BS on nine data sets.
-published what the authors of the compared networks, or of the comparisons they are quoted from, published; a csv file
-          for each network, with a source in every row.
+paper     the best settings of the GREAD paper, seven reactions on nine data sets. The paper does not state self-loops,
+          the hidden layers of encoder and decoder and the ReLU after the flow; these are those of the authors' released
+          settings for the same data set.
+authors   the settings released with the authors' code: BS on nine data sets.
+published the settings published by the authors of the compared networks, or in the comparisons that quote them; a csv
+          file for each network, with a source in every row.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeVar, get_args, get_type_hints
 
 from rdgraph.errors import InvalidArgument, UnknownName
 
 if TYPE_CHECKING:  # loads sympy, which the names of presets do not need
     from gread.settings.config import Config
 
-#: The data set that the papers up to GREAD call cornell.
+#: The names here of printed data sets: papers up to GREAD mean the old version of cornell.
 _NAMES = {"cornell": "cornell_old"}
 _FILES = {"paper": "paper_settings.csv", "authors": "authors_settings.csv"}
-#: Presets of the compared networks, and the folder with a file for each of them.
+#: The presets of the compared networks, and the folder with a file for each of them.
 PUBLISHED, _FOLDER = "published", "models"
-#: Columns that are called otherwise in a configuration.
+#: Columns with another name in a configuration.
 _RENAMED = {"solver": "method"}
-#: What the paper leaves open.
+#: The settings that the paper does not state.
 BORROWED = ("self_loops", "encoder_mlp", "decoder_mlp", "relu")
 
 
@@ -57,7 +58,7 @@ class Published:
 
 
 def data_name(printed: str) -> str:
-    """The name here of a data set that the paper prints.
+    """The name here of a data set in the paper.
 
     >>> data_name("cornell"), data_name("cora")
     ('cornell_old', 'cora')
@@ -76,7 +77,7 @@ def presets() -> tuple[Preset, ...]:
 
 
 def preset_names() -> tuple[str, ...]:
-    """The names of all presets; their settings are not read.
+    """The names of all presets, without reading their settings.
 
     >>> preset_names()[0]
     'paper/BS/texas'
@@ -85,7 +86,7 @@ def preset_names() -> tuple[str, ...]:
 
 
 def named_preset(name: str) -> Preset:
-    """The preset of that name; of the others nothing is read but the name.
+    """The preset with that name, without reading the others.
 
     >>> named_preset("paper/BS/texas").config.model.time
     1.46
@@ -98,23 +99,23 @@ def named_preset(name: str) -> Preset:
 
 @cache
 def _readers() -> dict[str, Callable[[], Preset]]:
-    """A function for each preset by name, which reads it."""
+    """A function that reads each preset, by name."""
     authors = {row["dataset"]: row for row in _rows("authors_settings.csv")}
-    found: dict[str, Callable[[], Preset]] = {}
+    readers: dict[str, Callable[[], Preset]] = {}
     for kind, file in _FILES.items():
         for row in _rows(file):
             name = f"{kind}/{row['reaction']}/{data_name(row['dataset'])}"
-            found[name] = partial(_of_paper, name, row, authors[row["dataset"]] if kind == "paper" else None)
+            readers[name] = partial(_of_paper, name, row, authors[row["dataset"]] if kind == "paper" else None)
     for path in sorted((files("gread") / "data" / _FOLDER).iterdir(), key=lambda path: path.name):
         model, suffix = path.name.rsplit(".", 1)
         for row in _rows(f"{_FOLDER}/{path.name}") if suffix == "csv" else ():
             name = f"{PUBLISHED}/{model}/{data_name(row['dataset'])}"
-            found[name] = partial(_of_network, name, model, row)
-    return found
+            readers[name] = partial(_of_network, name, model, row)
+    return readers
 
 
 def _of_paper(name: str, row: Mapping[str, str], authors: Mapping[str, str] | None) -> Preset:
-    """Settings of a reaction; those that the paper leaves open are the authors' for the data set."""
+    """Settings of a reaction; those not stated in the paper are the authors' for the data set."""
     from gread.settings.config import Config
 
     values, source = {k: v for k, v in row.items() if k not in ("dataset", "source")}, row["source"]
@@ -135,22 +136,23 @@ def _of_network(name: str, model: str, row: Mapping[str, str]) -> Preset:
 
 
 def find_preset(name: str, subject: str, dataset: str) -> Preset:
-    """The preset of that name for a reaction or a network on a data set, or the toml file at that path.
+    """The preset for a reaction or a network on a data set, or the settings of a toml file.
 
     Args:
         name: "paper", "authors" or "published", or the path of a toml file.
-        subject: The reaction that it is for, such as "BS", or the network, such as "gcn".
-        dataset: The data set that it is for.
+        subject: The reaction, such as "BS", or the network, such as "gcn".
+        dataset: The data set.
 
     Returns:
         The settings with their source.
 
     Raises:
-        InvalidArgument: Where there is no such preset for that subject on that data set.
+        InvalidArgument: If there is no such preset for that subject and data set.
         UnknownName: For a name that is neither a preset nor a file.
         FileError: For a file that cannot be read.
 
-    >>> find_preset("authors", "BS", "cora").config.model.hidden
+    >>> import gread
+    >>> gread.find_preset("authors", "BS", "cora").config.model.hidden
     64
     """
     if name in (*_FILES, PUBLISHED):
@@ -159,7 +161,7 @@ def find_preset(name: str, subject: str, dataset: str) -> Preset:
             count = sum(known.startswith(f"{name}/") for known in _readers())
             raise InvalidArgument(
                 f"expected one of the {count} {name} presets, got {subject} on {dataset}; "
-                "`rdgraph presets` lists them, and a toml file serves as well"
+                "`rdgraph presets` lists them, and a toml file can be used instead"
             )
         return named_preset(chosen)
     path = Path(name)
@@ -173,22 +175,12 @@ def find_preset(name: str, subject: str, dataset: str) -> Preset:
 @cache
 def published_results() -> tuple[Published, ...]:
     """Accuracies of the paper's large table: 29 compared methods and seven reactions on nine data sets."""
-    return tuple(
-        Published(
-            row["method"],
-            data_name(row["dataset"]),
-            float(row["mean"]),
-            float(row["std"]) if row["std"] else None,
-            row["source"],
-        )
-        for row in _rows("published_results.csv")
-        if row["mean"]
-    )
+    return tuple(read_records("published_results.csv", Published, lambda row: bool(row["mean"])))
 
 
 @dataclass(frozen=True)
 class AuthorsRun:
-    """What the authors' own code reached with its released settings: time per epoch and split, accuracy in percent."""
+    """A run of the authors' code with its released settings: time per epoch and split, accuracy in percent."""
 
     dataset: str
     ms_per_epoch: float
@@ -204,23 +196,15 @@ def authors_runs() -> dict[str, AuthorsRun]:
     >>> authors_runs()["cora"].ms_per_epoch
     62.0
     """
-    return {
-        row["dataset"]: AuthorsRun(
-            row["dataset"],
-            float(row["ms_per_epoch"]),
-            float(row["accuracy"]) if row["accuracy"] else None,
-            float(row["std"]) if row["std"] else None,
-            row["source"],
-        )
-        for row in _rows("authors_runs.csv")
-    }
+    runs = read_records("authors_runs.csv", AuthorsRun, columns={"mean": "accuracy"})
+    return {run.dataset: run for run in runs}
 
 
 @dataclass(frozen=True)
 class AuthorsCell:
-    """What the authors' code reached in a cell beyond BS, with one completion of what the paper leaves open.
+    """A run of the authors' code for a cell other than BS, with one choice of the settings not stated in the paper.
 
-    `beta` is free or sigmoid; `tanh` says that it wraps the reaction; where a training diverged, class 0 is predicted.
+    `beta` is free or sigmoid; `tanh` says whether it wraps the reaction; diverged trainings predict class 0.
     """
 
     reaction: str
@@ -242,24 +226,55 @@ def authors_cells() -> tuple[AuthorsCell, ...]:
     >>> len(authors_cells()), authors_cells()[0].dataset, authors_cells()[0].splits
     (31, 'chameleon', (0, 1, 2, 3, 4))
     """
-    found = []
+    cells = []
     for row in _rows("authors_cells.csv"):
         first, _, last = row["splits"].partition("-")
-        found.append(AuthorsCell(
+        cells.append(AuthorsCell(
             row["reaction"], _NAMES.get(row["dataset"], row["dataset"]), row["beta"], row["row_features"] == "true",
             row["tanh"] == "true", tuple(range(int(first), int(last) + 1)), float(row["mean"]), float(row["std"]),
             int(row["diverged"]), row["source"],
         ))  # fmt: skip
-    return tuple(found)
+    return tuple(cells)
 
 
 def find_published(method: str, dataset: str) -> Published | None:
-    """The published accuracy of a method on a data set, where there is one.
+    """The published accuracy of a method on a data set, None without one.
 
     >>> find_published("GREAD-BS", "cora").mean
     88.57
     """
     return next((p for p in published_results() if (p.method, p.dataset) == (method, dataset)), None)
+
+
+R = TypeVar("R")
+
+
+def read_records(
+    name: str,
+    kind: type[R],
+    is_used: Callable[[Mapping[str, str]], bool] = lambda row: True,
+    columns: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[R]:
+    """The rows of a data file as records of a dataclass; empty cells of optional numbers are None.
+
+    `columns` maps fields to columns of another name.
+
+    >>> next(read_records("published_results.csv", Published)).mean > 0
+    True
+    """
+    hints = get_type_hints(kind)
+
+    def value(field: str, cell: str) -> object:
+        if field == "dataset":
+            return data_name(cell)
+        types = get_args(hints[field]) or (hints[field],)
+        return None if not cell and type(None) in types else types[0](cell)
+
+    return (
+        kind(**{field: value(field, row[columns.get(field, field)]) for field in hints})
+        for row in _rows(name)
+        if is_used(row)
+    )
 
 
 def _rows(name: str) -> list[dict[str, str]]:

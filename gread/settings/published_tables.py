@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 
-from gread.settings.presets import data_name
+from gread.settings.presets import read_records
 
 
 @dataclass(frozen=True)
@@ -69,13 +67,7 @@ def published_ablations() -> tuple[PublishedAblation, ...]:
     >>> row.setting, row.reaction, row.dataset, row.mean, row.std
     ('OA', 'BS', 'cornell_old', 85.14, None)
     """
-    return tuple(
-        PublishedAblation(
-            row["ablation"], row["setting"], row["reaction"], data_name(row["dataset"]), float(row["mean"]),
-            float(row["std"]) if row["std"] else None, row["source"],
-        )
-        for row in _rows("published_ablation.csv")
-    )  # fmt: skip
+    return tuple(read_records("published_ablation.csv", PublishedAblation))
 
 
 @cache
@@ -85,12 +77,7 @@ def published_depths() -> tuple[PublishedDepth, ...]:
     >>> [row.layers for row in published_depths() if row.method == "GRAND++"]
     [2, 4, 8, 16, 32, 64]
     """
-    return tuple(
-        PublishedDepth(
-            row["method"], row["dataset"], int(row["layers"]), float(row["mean"]), float(row["std"]), row["source"]
-        )
-        for row in _rows("published_depth.csv")
-    )
+    return tuple(read_records("published_depth.csv", PublishedDepth))
 
 
 @cache
@@ -100,13 +87,7 @@ def published_tests() -> tuple[PublishedTest, ...]:
     >>> published_tests()[0].dataset, published_tests()[0].t
     ('texas', 18.42)
     """
-    return tuple(
-        PublishedTest(
-            data_name(row["dataset"]), float(row["other_mean"]), float(row["other_std"]), float(row["own_mean"]),
-            float(row["own_std"]), float(row["t"]), row["source"],
-        )
-        for row in _rows("published_ttest.csv")
-    )  # fmt: skip
+    return tuple(read_records("published_ttest.csv", PublishedTest))
 
 
 @cache
@@ -116,15 +97,4 @@ def published_ranking() -> tuple[PublishedRank, ...]:
     >>> published_ranking()[0].method, published_ranking()[0].rank
     ('GREAD-BS', 1.56)
     """
-    return tuple(
-        PublishedRank(
-            row["method"], float(row["rank"]), float(row["accuracy"]),
-            int(row["gold"]), int(row["silver"]), int(row["bronze"]), row["source"],
-        )
-        for row in _rows("published_ranking.csv")
-    )  # fmt: skip
-
-
-def _rows(name: str) -> list[dict[str, str]]:
-    text = (files("gread") / "data" / name).read_text(encoding="utf-8")
-    return list(csv.DictReader(text.splitlines()))
+    return tuple(read_records("published_ranking.csv", PublishedRank))

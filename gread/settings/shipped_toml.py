@@ -1,4 +1,4 @@
-"""Descriptions in toml: one that the package brings, by its name, or a user's own file."""
+"""Descriptions in toml: a shipped one by name, or a user's file."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ T = TypeVar("T")
 
 
 def read_toml(name: str | Path, read: Callable[[str, str], T], folder: str, shipped: Sequence[str], what: str) -> T:
-    """What `read` makes of a toml text: it is called with the text and its name.
+    """The result of `read`, called with a toml text and its name.
 
     Args:
         name: One of the shipped names, or the path of a toml file.
-        read: Makes the description.
-        folder: Where the shipped ones lie in the data of the package.
+        read: Returns the description.
+        folder: The folder of the shipped ones in the data of the package.
         shipped: Their names.
-        what: What is described, for errors.
+        what: The kind of description, for errors.
 
     Raises:
         UnknownName: For a name that is neither shipped nor a file.
-        FileError: For a file that cannot be read, or is no toml.
+        FileError: For a file that cannot be read, or is not toml.
 
     >>> read_toml("small", lambda text, name: (name, "[" in text), "spaces", ("small",), "space")
     ('small', True)

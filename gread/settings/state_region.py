@@ -1,4 +1,4 @@
-"""`StateRegion`: where the states of a network start, and whether their speed is bounded."""
+"""`StateRegion`: the region of the initial states of a network, and whether their slopes are bounded."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from rdgraph.errors import InvalidArgument
 
-#: Words of the setting: chosen where the method is, chosen always, as encoded, bounded slopes; slopes taken inside.
+#: Words of the setting: safe with method auto, safe, no restriction, bounded slopes, slopes evaluated inside.
 AUTO, SAFE, FREE, TANH, ON, WITHIN = "auto", "safe", "free", "tanh", "on", "within"
-#: Where states start whose equation says nothing about it.
+#: The default interval of initial states.
 UNIT = (-1.0, 1.0)
 _INTERVAL = re.compile(r"\[\s*([^\s,\]]+)\s*,\s*([^\s,\]]+)\s*\]")
 _TANH = re.compile(rf"{TANH} ({ON}|{WITHIN}) (.+)")
@@ -18,12 +18,12 @@ _TANH = re.compile(rf"{TANH} ({ON}|{WITHIN}) (.+)")
 
 @dataclass(frozen=True)
 class StateRegion:
-    """Where each encoded state starts, and whether dH/dt = tanh(f(H)) in place of f(H).
+    """The interval of each initial state, and whether dH/dt = tanh(f(H)) instead of f(H).
 
     H(0) = m + r tanh(e/r) for an interval m - r <= h <= m + r and encoded values e: a map onto the interval with slope
-    1 in its middle. One interval stands for all states; none leaves them as they are encoded. `is_clamped` is for
-    equations with roots or quotients, whose poles the intervals avoid: dH/dt = tanh(f(C)), C the states clamped to
-    their intervals.
+    1 in its middle. A single interval applies to all states; none leaves them unchanged. `is_clamped` is for equations
+    with roots or quotients, whose poles the intervals avoid: dH/dt = tanh(f(C)), C the states clamped to their
+    intervals.
 
     >>> StateRegion.read("[0, 1] x [-1, 1]").intervals, str(StateRegion.read("tanh"))
     (((0.0, 1.0), (-1.0, 1.0)), 'tanh on [-1, 1]')
@@ -43,12 +43,12 @@ class StateRegion:
         if text == TANH:
             return cls((UNIT,), True)
         bounded = _TANH.fullmatch(text)
-        found = [_INTERVAL.fullmatch(part.strip()) for part in (bounded[2] if bounded else text).split(" x ")]
-        if not all(found):
+        matches = [_INTERVAL.fullmatch(part.strip()) for part in (bounded[2] if bounded else text).split(" x ")]
+        if not all(matches):
             raise InvalidArgument(
                 f"expected states auto, safe, free, tanh, or an interval such as [0, 1], got {text!r}"
             )
-        intervals = tuple(_interval(match[1], match[2], text) for match in found if match)
+        intervals = tuple(_interval(match[1], match[2], text) for match in matches if match)
         return cls(intervals, bounded is not None, bounded is not None and bounded[1] == WITHIN)
 
     def __str__(self) -> str:
@@ -61,7 +61,7 @@ class StateRegion:
         return not self.intervals
 
     def of(self, states: int) -> tuple[tuple[float, float], ...]:
-        """One interval for each of `states` states, none if free; raises for any other number of intervals."""
+        """One interval for each of `states` states, none if free; an error for any other number of intervals."""
         if len(self.intervals) not in (0, 1, states):
             raise InvalidArgument(
                 f"expected one interval for all states or one for each of {states}, got states={str(self)!r}"

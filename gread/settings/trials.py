@@ -1,4 +1,4 @@
-"""`Trial`: one training, a configuration on one split with one seed; and which trials can share a batch."""
+"""`Trial`: one training of a configuration on one split with one seed; and which trials can share a batch."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ class Trial:
     """One training: a configuration, the number of a split, a seed.
 
     Args:
-        config: The network and how it is trained.
+        config: The network and its training.
         split: The number of the split, from 0.
-        seed: Where the random numbers start, from 0.
+        seed: The random seed, from 0.
 
     Raises:
         InvalidArgument: For a split or a seed outside of 0..2^31 - 1.
 
-    >>> Trial(Config(), split=3, seed=1).member_seed == Trial(Config(), split=4, seed=1).member_seed
+    >>> import gread
+    >>> config = gread.Config()
+    >>> gread.Trial(config, split=3, seed=1).member_seed == gread.Trial(config, split=4, seed=1).member_seed
     False
     """
 
@@ -36,22 +38,22 @@ class Trial:
 
     @property
     def member_seed(self) -> int:
-        """Where the random streams of this training start."""
+        """The seed of the random streams of this training."""
         return (self.seed << 32) | self.split
 
     @property
     def shape(self) -> Hashable:
-        """What has to agree for two trials to run in one batch."""
+        """The settings that must agree for two trials to run in one batch."""
         return self.config.model.shape, self.config.training.shape
 
     @property
     def effort(self) -> int:
-        """Products with A that a pass takes, about, see `ModelSettings.effort`."""
+        """The approximate number of products with A in a pass, see `ModelSettings.effort`."""
         return self.config.model.effort
 
 
 def read_trials(trials: Any) -> list[Trial]:
-    """Trials as a list; a configuration in the place of one is an error that says how it becomes one.
+    """Trials as a list; the error for a configuration says how to create trials from it.
 
     >>> len(read_trials(make_trials(Config(), range(3))))
     3
@@ -59,23 +61,24 @@ def read_trials(trials: Any) -> list[Trial]:
     listed: list[Trial] = list(trials) if isinstance(trials, Iterable) else []
     if not isinstance(trials, Iterable) or not all(isinstance(trial, Trial) for trial in listed):
         raise InvalidArgument(
-            f"expected a list of trials, got {trials!r:.60}; make some of a configuration with make_trials"
+            f"expected a list of trials, got {trials!r:.60}; make some from a configuration with make_trials"
         )
     return listed
 
 
 def make_trials(config: Config, splits: Iterable[int], seeds: Iterable[int] = (0,)) -> list[Trial]:
-    """Every split with every seed.
+    """Trials for every split with every seed.
 
     Args:
-        config: The network and how it is trained.
+        config: The network and its training.
         splits: Numbers of splits.
         seeds: Seeds.
 
     Returns:
         The trials, splits fastest.
 
-    >>> [(t.split, t.seed) for t in make_trials(Config(), range(2), range(2))]
+    >>> import gread
+    >>> [(t.split, t.seed) for t in gread.make_trials(gread.Config(), range(2), range(2))]
     [(0, 0), (1, 0), (0, 1), (1, 1)]
     """
     chosen = list(splits)
@@ -83,7 +86,7 @@ def make_trials(config: Config, splits: Iterable[int], seeds: Iterable[int] = (0
 
 
 def grouped(trials: Sequence[Trial]) -> list[list[int]]:
-    """The numbers of the trials, put together where they can share a batch; in the order of first appearance."""
+    """The numbers of the trials, grouped by those that can share a batch, in the order of first appearance."""
     groups: dict[Hashable, list[int]] = {}
     shapes: dict[int, Hashable] = {}  # trials of many splits share their configurations
     for k, trial in enumerate(trials):

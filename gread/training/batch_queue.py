@@ -1,9 +1,9 @@
-"""Batches trained side by side: one after the other on a CPU, several at once on a GPU, each on a stream of its own.
+"""The queue of batches: trained one after the other on a CPU, several at once on a GPU, each on its own stream.
 
-An epoch of a small batch leaves most of a GPU idle while it waits for the next launch; others then run in the gaps. A
-batch is given epochs for about a second. Once they are done it is looked at and begins its next ones, while the others
-are still under way, and further batches are set up in the meantime, so that one thread of the host keeps all of them
-busy. What a batch computes does not depend on the others.
+An epoch of a small batch leaves most of a GPU idle while it waits for the next launch; other batches run in the gaps. A
+batch is given epochs for about a second. When they are done it is checked and starts its next ones while the others are
+still running, and further batches are set up in the meantime, so that one host thread keeps all of them busy. The
+result of a batch does not depend on the others.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,20 +31,20 @@ from rdgraph.files import read_text, write_text
 from rdgraph.interrupts import Interruption, patient
 
 # ---------------------------------------------------------------------- batch queue
-#: Seconds between two looks at a training: whether to tell of it, to save it, or to stop.
+#: Seconds between two checks of a training: whether to report it, to save it, or to stop.
 LOOK = 1.0
-#: Seconds between two questions whether a batch on a GPU has done its epochs.
+#: Seconds between two checks whether a batch on a GPU has finished its epochs.
 PAUSE = 0.0005
-#: Most batches that are under way at once on a GPU.
+#: The most batches that run at once on a GPU.
 AT_ONCE = 16
 
 
 class Batch(NamedTuple):
-    """A batch to be trained: how it is begun, up to which epoch, and what it takes.
+    """A batch to be trained: how to set it up, its last epoch, its memory and cost.
 
-    `begin` makes the ensemble and its checkpoint, `end` ends the training, at most at the ensemble's own end, `share`
-    is the part of the free memory that it takes, `cost` what it costs, to begin with the longest. After the time
-    `until` of the monotonic clock no further epochs are begun.
+    `begin` returns the ensemble and its checkpoint, `end` is the last epoch, at most that of the ensemble, `share` the
+    part of the free memory that it uses, `cost` its estimated cost, by which the longest start first. After the time
+    `until` of the monotonic clock no further epochs start.
     """
 
     begin: Callable[[], tuple[Ensemble, Saver]]
@@ -55,7 +56,7 @@ class Batch(NamedTuple):
 
 @dataclass(eq=False)
 class _Running:
-    """A batch under way; `begun` epochs were begun at the time `since` and not looked at yet, `mark` is their end."""
+    """A running batch; `begun` epochs were started at the time `since` and not checked yet, `mark` is their end."""
 
     number: int
     ensemble: Ensemble
@@ -69,16 +70,16 @@ class _Running:
     mark: Any = None
 
     def within(self) -> AbstractContextManager[Any]:
-        """The stream of the batch, where there is one."""
+        """The stream of the batch, if it has one."""
         return nullcontext() if self.stream is None else torch.cuda.stream(self.stream)
 
     @property
-    def is_under_way(self) -> bool:
-        """Whether the epochs that were begun are not done yet."""
+    def is_busy(self) -> bool:
+        """Whether the started epochs are still running."""
         return self.mark is not None and not self.mark.query()
 
     def look(self, report: Callable[[int, Ensemble], None]) -> None:
-        """Wait for the epochs that were begun, and tell of them."""
+        """Wait for the started epochs, save if it is time, and report them."""
         if not self.begun:
             return
         self.ensemble.settle()
@@ -89,7 +90,7 @@ class _Running:
         report(self.number, self.ensemble)
 
     def go_on(self) -> bool:
-        """Begin the next epochs; False where nothing is left to do."""
+        """Start the next epochs; False if none is left."""
         if time.monotonic() >= self.until:
             self.ensemble.settle(at_once=True)
             return False
@@ -110,16 +111,16 @@ def run_batches(
     finish: Callable[[int, Ensemble, Saver], None],
     tell: Callable[[str], object],
 ) -> None:
-    """Train batches to their ends, as many at once as the memory holds on a GPU.
+    """Train all batches, on a GPU as many at once as fit into memory.
 
-    One that finds less memory than was planned, as other programs took it, waits until another batch has ended.
+    A batch that finds less memory than planned, because other programs use it, waits until another batch has ended.
 
     Args:
-        batches: What is trained.
-        device: Where.
-        report: Hears the number of a batch and its ensemble at every look.
-        finish: Hears of a batch that is done, which is then forgotten.
-        tell: Hears that an interruption came, which waits for the end of the epochs and their checkpoints.
+        batches: The batches.
+        device: The device.
+        report: Called with the number of a batch and its ensemble at every check.
+        finish: Called with a finished batch, which is then released.
+        tell: Called when an interruption arrives; it takes effect after the current epochs and their checkpoints.
     """
     waiting = list(range(len(batches)))
     if device.startswith("cuda"):
@@ -129,8 +130,8 @@ def run_batches(
     most = len(streams)
     with patient(lambda: tell("stopping at the end of this epoch; Ctrl-C again stops at once")) as interruption:
         while waiting or running:
-            taken = sum(batches[run.number].share for run in running)
-            if waiting and len(running) < most and (not running or taken + batches[waiting[0]].share <= 1):
+            used = sum(batches[run.number].share for run in running)
+            if waiting and len(running) < most and (not running or used + batches[waiting[0]].share <= 1):
                 try:
                     running.append(_begun(waiting[0], batches, streams[-1]))
                 except torch.OutOfMemoryError:
@@ -140,7 +141,7 @@ def run_batches(
                 else:
                     waiting.pop(0)
                     streams.pop()
-            elif all(run.is_under_way for run in running):
+            elif all(run.is_busy for run in running):
                 time.sleep(PAUSE)
             running, free = _once_round(running, report, finish, interruption)
             streams += free
@@ -158,36 +159,36 @@ def _once_round(
     finish: Callable[[int, Ensemble, Saver], None],
     interruption: Interruption,
 ) -> tuple[list[_Running], list[Any]]:
-    """Look at every batch that has done its epochs, and let it go on; all but those that are at their end, and the
-    streams of these, of which nothing is kept.
+    """Check every batch whose epochs are done and start its next ones; returns the unfinished batches and the streams
+    of the finished ones, which keep no reference to them.
 
-    Once an interruption waits, no further epochs are begun.
+    While an interruption is waiting, no further epochs start.
     """
-    going, free = [], []
+    unfinished, free = [], []
     for run in running:
-        if run.is_under_way:
-            going.append(run)
+        if run.is_busy:
+            unfinished.append(run)
             continue
         with run.within():
             run.look(report)
             if interruption.is_waiting or run.go_on():
-                going.append(run)
+                unfinished.append(run)
                 continue
             finish(run.number, run.ensemble, run.saver)
         free.append(run.stream)
-    return going, free
+    return unfinished, free
 
 
 def _streams(device: str, count: int) -> list[Any]:
-    """One place for every batch that may be under way at once: a stream of a GPU, and one of a CPU, which has none."""
+    """One entry for every batch that may run at once: a stream on a GPU; a single None on a CPU."""
     if not device.startswith("cuda"):
         return [None]
-    torch.cuda.synchronize(torch.device(device))  # what was made for all so far is there
+    torch.cuda.synchronize(torch.device(device))  # shared tensors are complete
     return [torch.cuda.Stream(torch.device(device)) for _ in range(min(AT_ONCE, count))]
 
 
 def _begun(number: int, batches: Sequence[Batch], stream: Any) -> _Running:
-    """A batch set up on its stream; others may then use what it left in memory for all."""
+    """A batch set up on its stream; other batches may then use the shared tensors it created."""
     with nullcontext() if stream is None else torch.cuda.stream(stream):
         ensemble, saver = batches[number].begin()
         if stream is not None:
@@ -207,14 +208,14 @@ def epochs_within(seconds: float, each: float) -> int:
 
 
 # ---------------------------------------------------------------------- batch plan
-# `Plan`: how trials become batches that are trained beside each other, and the batches of a training that goes on.
+# `Plan`: how trials are divided into batches, and the batches of a training that is resumed.
 #
-# How many trainings like one the memory holds is measured on that training, set up with one member.
+# How many trainings of a kind fit into memory is measured on that training, set up with one member.
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Trials on a data set each, in batches; what every trial costs, and how many like it the memory holds."""
+    """Trials, each with its data set, in batches; the cost of every trial, and how many of its kind fit into memory."""
 
     each: list[NodeData]
     trials: Sequence[Trial]
@@ -223,19 +224,17 @@ class Plan:
     fits: dict[int, int]
 
     def data(self, number: int) -> list[NodeData]:
-        """The data sets of the members of a batch; one alone where all have the same, so that it is drawn from as it
-        is."""
-        own = [self.each[k] for k in self.batches[number]]
-        return own[:1] if all(one is own[0] for one in own) else own
+        """The data sets of the members of a batch; a single one if all members share it, so that it is not copied."""
+        datas = [self.each[k] for k in self.batches[number]]
+        return datas[:1] if all(data is datas[0] for data in datas) else datas
 
     def ensemble(self, number: int, options: Mapping[str, Any]) -> Ensemble:
-        """A batch, set up."""
-        own = self.data(number)
-        return Ensemble(own[0] if len(own) == 1 else own, [self.trials[k] for k in self.batches[number]], **options)
+        """The ensemble of a batch."""
+        return Ensemble(self.data(number), [self.trials[k] for k in self.batches[number]], **options)
 
     def queue(self, begin: Callable[[int], tuple[Ensemble, Saver]]) -> list[Batch]:
-        """The batches as they are trained."""
-        return queued(self.trials, self.batches, self.fits, self.costs, begin)
+        """The batches for `run_batches`."""
+        return make_queue(self.trials, self.batches, self.fits, self.costs, begin)
 
 
 def make_plan(
@@ -245,13 +244,13 @@ def make_plan(
     members: int | None = None,
     only: Ensemble | None = None,
 ) -> Plan:
-    """The fewest batches for trials on one data set or on one each; `only` is that of the one trial, if it is there."""
-    place = options["device"]
+    """The fewest batches for trials on one data set or on one each; `only` is the ensemble of a single trial."""
+    device = options["device"]
     each = list(datas) * len(trials) if len(datas) == 1 else list(datas)
-    groups = cut_by_set(trials, grouped(trials), each, place)
-    costs = Costs.each(each, place)
+    groups = cut_by_set(trials, grouped(trials), each, device)
+    costs = Costs.each(each, device)
     heaviest = [largest(trials, group) for group in groups]
-    most = [check_fit(estimate(only), place, members)] if only is not None else [
+    most = [check_fit(estimate(only), device, members)] if only is not None else [
         most_members(each[k], trials[k], members, among=[each[j] for j in group], **options)
         for k, group in zip(heaviest, groups, strict=True)
     ]  # fmt: skip
@@ -262,13 +261,12 @@ def make_plan(
 def most_members(
     data: NodeData, trial: Trial, asked: int | None = None, among: Sequence[NodeData] = (), **options: Any
 ) -> int:
-    """How many trainings like this one a batch gets, whose members may have the graphs of `among`; one that cannot be
-    trained at all is an error."""
+    """The most trainings of this kind in a batch whose members have the graphs of `among`; an error if none fits."""
     need = estimate(Ensemble(data, [trial], **options)).times(union_factor(data, among))
     return check_fit(need, options["device"], asked)
 
 
-def queued(
+def make_queue(
     trials: Sequence[Trial],
     batches: Sequence[Sequence[int]],
     fits: Mapping[int, int],
@@ -276,32 +274,34 @@ def queued(
     begin: Callable[[int], tuple[Ensemble, Saver]],
     end: int | None = None,
 ) -> list[Batch]:
-    """Batches of trials as they are trained: to their ends or another one, with what they take of the memory, where
-    `fits` says of how many trainings like that of a number it holds, and `costs` what each trial costs."""
-    found = []
+    """The batches for `run_batches`, trained to their last epoch or to `end`.
+
+    `fits` says how many trainings like that of a number fit into memory, `costs` what each trial costs.
+    """
+    queue = []
     for number, batch in enumerate(batches):
         first, efforts = trials[batch[0]].config, [trials[k].effort for k in batch]
         products = len(batch) * max(efforts) if first.model.is_padded else sum(efforts)
-        own = costs[batch[0]]
-        beside, product = own.member(first.model)
+        costs_of = costs[batch[0]]
+        fixed, product = costs_of.member(first.model)
         epochs = first.training.epochs if end is None else min(end, first.training.epochs)
-        cost = epochs * (own.batch + len(batch) * beside + product * products)
-        found.append(Batch(partial(begin, number), epochs, len(batch) / fits[batch[0]], cost))
-    return found
+        cost = epochs * (costs_of.batch + len(batch) * fixed + product * products)
+        queue.append(Batch(partial(begin, number), epochs, len(batch) / fits[batch[0]], cost))
+    return queue
 
 
-def remembered(folder: Path | None, batches: list[list[int]], tell: Callable[[str], object]) -> list[list[int]]:
-    """The batches recorded when the training in this folder began, even if they no longer fit; else these, recorded."""
+def recorded_batches(folder: Path | None, batches: list[list[int]], tell: Callable[[str], object]) -> list[list[int]]:
+    """The batches recorded when the training in this folder started; records these if there are none."""
     if folder is None:
         return batches
     path = Path(folder) / "batches.json"
     if path.exists():
         try:
-            found = [[int(k) for k in batch] for batch in json.loads(read_text(path, "a list of batches"))]
+            recorded = [[int(k) for k in batch] for batch in json.loads(read_text(path, "a list of batches"))]
         except (ValueError, TypeError, RecursionError):
-            found = []
-        if all(found) and sorted(k for batch in found for k in batch) == sorted(k for batch in batches for k in batch):
-            return found
+            recorded = []
+        if all(recorded) and sorted(chain(*recorded)) == sorted(chain(*batches)):
+            return recorded
     try:
         write_text(path, json.dumps(batches), durable=True)
     except FileError as problem:

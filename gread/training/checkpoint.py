@@ -1,4 +1,4 @@
-"""Checkpoints: all that changes in an ensemble, as a bundle; a kill never leaves half of one."""
+"""Checkpoints: everything that training changes in an ensemble, as a bundle; a kill never leaves half a checkpoint."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from gread.training.ensemble import CHUNK, Ensemble
 from rdgraph.errors import FileError
 
 FORMAT, WHAT = "gread checkpoint 2", "a checkpoint"
-#: What the names of the state at the start of a chunk begin with.
+#: Prefix of the names in the state at the start of a chunk.
 START = "start."
-#: The most that saving may take of the time of a training, about: a kill costs half a minute up to gigabytes of state.
+#: The approximate largest share of the time of a training that saving may use.
 SHARE_OF_TIME = 0.25
 
 
-def fingerprint(datas: list[NodeData], trials: list[Trial], manner: str = "") -> str:
-    """Digest of data, trials, precision and `keep_best`; a checkpoint with another digest is refused."""
-    digest = hashlib.sha256(manner.encode())
+def fingerprint(datas: list[NodeData], trials: list[Trial], options: str = "") -> str:
+    """Digest of data, trials and the options as text; a checkpoint with another digest is refused."""
+    digest = hashlib.sha256(options.encode())
     for trial in trials:
         digest.update(f"{trial.split} {trial.seed}\n{trial.config.toml()}".encode())
     for data in datas:
@@ -44,55 +44,55 @@ def fingerprint(datas: list[NodeData], trials: list[Trial], manner: str = "") ->
     return digest.hexdigest()
 
 
-def manner_of(dtype: torch.dtype, *, keep_best: bool) -> str:
-    """The precision and the option `keep_best` of a training as text, for its fingerprint."""
+def options_text(dtype: torch.dtype, *, keep_best: bool) -> str:
+    """The precision and the option `keep_best` of a training as text, for `fingerprint`."""
     return f"{dtype} keep_best={keep_best}"
 
 
 def save_checkpoint(path: Path, ensemble: Ensemble, mark: str) -> None:
-    """Write the state as the bundle `path`, NAME.json, in the place of an older one."""
+    """Write the state as the bundle `path`, NAME.json, replacing an older one."""
     words = {"fingerprint": mark, "epoch": ensemble.epoch, "degree": ensemble.model.degree, "torch": torch.__version__}
     started = {f"{START}{name}": value for name, value in (ensemble.started or {}).items()}
     save_bundle(path, FORMAT, words, ensemble.state | started)
 
 
 def load_checkpoint(path: Path, ensemble: Ensemble, mark: str) -> bool:
-    """Put a saved state into an ensemble; False where there is none. Another training's state is an error."""
+    """Load a saved state into an ensemble; False if there is none. The state of another training is an error."""
     if not path.exists():
         return False
-    found = load_bundle(path, FORMAT, WHAT)
-    if found.words.get("fingerprint") != mark:
+    bundle = load_bundle(path, FORMAT, WHAT)
+    if bundle.words.get("fingerprint") != mark:
         raise FileError(
             f"expected a checkpoint of these trials on this data in {path}, got one of another training; "
             "remove it, or choose another folder"
         )
-    wrong = _wrong_with(found, ensemble)
+    wrong = _wrong_with(bundle, ensemble)
     if wrong:
         raise FileError(f"expected a checkpoint in {path}, got one with {wrong}; remove it")
-    started = _started(found)
-    ensemble.model.degree = found.words["degree"]
+    started = _started(bundle)
+    ensemble.model.degree = bundle.words["degree"]
     ensemble.started = {n: v.to(ensemble.state[n].device) for n, v in started.items()} if started else None
-    ensemble.restore({name: value for name, value in found.numbers.items() if not name.startswith(START)})
+    ensemble.restore({name: value for name, value in bundle.numbers.items() if not name.startswith(START)})
     return True
 
 
-def _started(found: Bundle) -> dict[str, Tensor]:
-    return {n.removeprefix(START): v for n, v in found.numbers.items() if n.startswith(START)}
+def _started(bundle: Bundle) -> dict[str, Tensor]:
+    return {n.removeprefix(START): v for n, v in bundle.numbers.items() if n.startswith(START)}
 
 
-def _wrong_with(found: Bundle, ensemble: Ensemble) -> str:
-    """What keeps a checkpoint from being one of this ensemble, in words; "" where nothing does."""
-    epoch, degree = found.words.get("epoch"), found.words.get("degree")
+def _wrong_with(bundle: Bundle, ensemble: Ensemble) -> str:
+    """Why a checkpoint does not belong to this ensemble; "" if it does."""
+    epoch, degree = bundle.words.get("epoch"), bundle.words.get("degree")
     if type(epoch) is not int or not 0 <= epoch <= ensemble.epochs:
         return f"the epoch {epoch!r} of {ensemble.epochs}"
     if type(degree) is not int or not 0 <= degree <= max(ensemble.model.whole, ensemble.model.degree):
         return f"polynomials of degree {degree!r}"
-    now = {name: value for name, value in found.numbers.items() if not name.startswith(START)}
-    states, steps = [now], [epoch]
+    current = {name: value for name, value in bundle.numbers.items() if not name.startswith(START)}
+    states, steps = [current], [epoch]
     if epoch % CHUNK and epoch < ensemble.epochs and degree < ensemble.model.whole:
-        states.append(_started(found))
+        states.append(_started(bundle))
         steps.append(epoch - epoch % CHUNK)
-    elif len(now) != len(found.numbers):
+    elif len(current) != len(bundle.numbers):
         return "a state that does not belong there"
     for state, step in zip(states, steps, strict=True):
         if wrong := _wrong_with_state(state, ensemble, step):
@@ -115,10 +115,10 @@ def _wrong_with_state(state: dict[str, Tensor], ensemble: Ensemble, step: int) -
 
 
 class SavingPace:
-    """When it is time to save, and what a disk that is full costs: the checkpoint, not the training.
+    """Decides when to save; a full disk costs the checkpoint, not the training.
 
-    After some seconds it is time, and not before four times those that the last save took, so that large states are
-    saved less often; with `every` 0 always.
+    Saves are at least `every` seconds apart, and at least four times as long as the last save took, so that large
+    states are saved less often; with `every` 0 every opportunity is used.
     """
 
     def __init__(self, every: float, tell: Callable[[str], object]) -> None:
@@ -131,13 +131,13 @@ class SavingPace:
         return time.monotonic() - self._last >= wait
 
     def write(self, save: Callable[[], None]) -> bool:
-        """Save now; whether it could be written."""
+        """Save now; returns whether it could be written."""
         began = time.monotonic()
         try:
             save()
         except FileError as problem:
             if not self._is_failing:
-                self._tell(f"no checkpoint was written, and the training goes on: {problem}")
+                self._tell(f"no checkpoint was written; the training continues: {problem}")
             self._is_failing = True
         else:
             if self._is_failing:
@@ -149,9 +149,9 @@ class SavingPace:
 
 
 class Saver:
-    """Writes the state of one batch now and then; starts by looking for an older one.
+    """Saves the state of one batch regularly; resumes from an existing checkpoint.
 
-    `at_end` says whether the state of a batch that is done is written, too.
+    `at_end` says whether the state of a finished batch is saved as well.
     """
 
     def __init__(
@@ -167,13 +167,13 @@ class Saver:
     ) -> None:
         self.path = None if folder is None else Path(folder) / f"batch-{number}.json"
         self.ensemble, self.saved, self._pace, self._at_end = ensemble, 0, SavingPace(every, tell), at_end
-        manner = manner_of(ensemble.learning_rates.dtype, keep_best=ensemble.keep_best)
-        self.mark = "" if self.path is None else fingerprint(datas, ensemble.trials, manner)
+        options = options_text(ensemble.learning_rates.dtype, keep_best=ensemble.keep_best)
+        self.mark = "" if self.path is None else fingerprint(datas, ensemble.trials, options)
         if self.path is not None and load_checkpoint(self.path, ensemble, self.mark):
             self.saved = ensemble.epoch
 
     def tick(self, *, must_save: bool = False) -> None:
-        """Save where it is time, the end is reached, or it has to be."""
+        """Save if it is time, the end is reached, or `must_save`."""
         epoch = self.ensemble.epoch
         if self.path is None or epoch == self.saved:
             return

@@ -1,11 +1,11 @@
 """Decoupled training: the graph acts on the features once, and networks are trained on rows of the result.
 
-Where the equation is linear with coefficients of scalars and channels, A is the graph's own and the encoder is linear,
-H(T) = sum_k c_k (b_k(A) X) W + c_k (b_k(A) 1) b: a node needs nothing but its own rows of the powers, so that encoder,
-coefficients and decoder are trained in mini-batches of nodes, without the graph. With one batch of all training nodes
-this is the training on the whole graph, up to rounding, dropout between flow and decoder included: what a node loses
-there depends on its number, not on its batch. Dropout of single entries of X does not commute with A; here
-`input_dropout` leaves out whole columns of X, the same at all nodes, which does.
+If the equation is linear with scalar and channel coefficients, A is fixed by the graph and the encoder is linear,
+H(T) = sum_k c_k (b_k(A) X) W + c_k (b_k(A) 1) b: a node needs only its rows of the powers, so encoder, coefficients and
+decoder are trained in mini-batches of nodes, without the graph. With one batch of all training nodes this equals the
+training on the whole graph up to rounding, including dropout between flow and decoder, which depends on the number of a
+node and not on its batch. Dropout of single entries of X does not commute with A; here `input_dropout` drops whole
+columns of X, the same at all nodes, which does.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from gread.settings.gread_settings import GreadSettings
 from gread.settings.model_records import ModelSettings
 from gread.settings.trials import Trial
 from gread.training.ensemble import BETAS, EPS, METRICS
-from gread.training.trainer import Progress, Trained, choose_device
+from gread.training.trainer import Progress, Trained, TrialOutcome, choose_device, joined_outcomes
 from rdgraph import Graph
 from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.graphs.kernels.devices import free_memory
@@ -50,29 +50,29 @@ from rdgraph.language.tree import Kind
 from rdgraph.run import propagate
 from rdgraph.run.lowering.coefficients import valued_letters
 from rdgraph.run.solvers.feature_powers import Powers
-from rdgraph.run.solvers.flow_coefficients import AnySchedule
 from rdgraph.run.solvers.linear_part import linear_part
 from rdgraph.run.solvers.polynomial_flow import TOLERANCE, LinearFlow
+from rdgraph.run.solvers.schedules import AnySchedule
 
 # ---------------------------------------------------------------------- row store
-# `RowStore`: rows of propagated features as batches ask for them, from memory where they fit, else from the disk.
+# `RowStore`: the rows of propagated features that a batch needs, from memory if they fit, else from disk.
 
-#: The share of the free memory that rows may take.
+#: The share of the free memory that rows may use.
 SHARE = 0.4
-#: Bytes of the rows of one piece of an evaluation, about.
+#: Approximate bytes of the rows that are evaluated together.
 PIECE = 1 << 28
 
 
 class RowStore:
-    """Rows (m, (K + 1)(f + 1)) of the powers up to a degree, at nodes that are known beforehand.
+    """Rows (m, (K + 1)(f + 1)) of the powers up to a degree, for a fixed set of nodes.
 
     Args:
         powers: The propagated features.
-        nodes: The nodes (m,) that will be asked for, rising.
+        nodes: The nodes (m,) whose rows are used, in increasing order.
         degree: The last power that is read.
-        device: Where the rows are wanted.
-        dtype: Their precision there.
-        memory: Bytes that they may take; by default a share of what is free.
+        device: The device of the rows.
+        dtype: The precision of the rows on the device.
+        memory: Bytes that the rows may use; by default a share of the free memory.
     """
 
     def __init__(
@@ -80,37 +80,37 @@ class RowStore:
     ) -> None:
         self.powers, self.nodes, self.degree, self.device, self.dtype = powers, nodes, degree, device, dtype
         self.row_bytes = (degree + 1) * (powers.features + 1) * torch.empty((), dtype=dtype).element_size()
-        room = int(SHARE * free_memory(device)) if memory is None else memory
-        self.held: Tensor | None = None
-        if len(nodes) * self.row_bytes <= room:
-            self.held = torch.empty((len(nodes), self.row_bytes // self._item), dtype=dtype, device=device)
+        available = int(SHARE * free_memory(device)) if memory is None else memory
+        self.cached: Tensor | None = None
+        if len(nodes) * self.row_bytes <= available:
+            self.cached = torch.empty((len(nodes), self.row_bytes // self._item), dtype=dtype, device=device)
             for a, b in self.pieces(len(nodes)):
-                self.held[a:b] = self._read(nodes[a:b])
+                self.cached[a:b] = self._read(nodes[a:b])
 
     @property
     def _item(self) -> int:
         return torch.empty((), dtype=self.dtype).element_size()
 
     @property
-    def is_held(self) -> bool:
-        """Whether all rows lie in memory."""
-        return self.held is not None
+    def is_cached(self) -> bool:
+        """Whether all rows are in memory."""
+        return self.cached is not None
 
     def pieces(self, count: int) -> list[tuple[int, int]]:
-        """Spans of rows that are looked at together when there is no gradient."""
+        """Spans of rows that are evaluated together when there is no gradient."""
         size = max(1, PIECE // self.row_bytes)
         return [(a, min(a + size, count)) for a in range(0, count, size)]
 
     def span(self, first: int, end: int) -> Tensor:
-        """The rows of the nodes from one place to another."""
-        return self._read(self.nodes[first:end]) if self.held is None else self.held[first:end]
+        """The rows of the nodes from position `first` up to `end`."""
+        return self._read(self.nodes[first:end]) if self.cached is None else self.cached[first:end]
 
     def take(self, nodes: np.ndarray) -> Tensor:
-        """The rows of some of the nodes, in their order."""
-        if self.held is None:
+        """The rows of some of the nodes, in the given order."""
+        if self.cached is None:
             return self._read(nodes)
-        places = torch.from_numpy(np.searchsorted(self.nodes, nodes)).to(self.held.device)
-        return self.held[places]
+        positions = torch.from_numpy(np.searchsorted(self.nodes, nodes)).to(self.cached.device)
+        return self.cached[positions]
 
     def _read(self, nodes: np.ndarray) -> Tensor:
         rows = torch.from_numpy(self.powers.rows(nodes, self.degree)).to(self.device, self.dtype)
@@ -118,12 +118,12 @@ class RowStore:
 
 
 # ---------------------------------------------------------------------- decoupled
-#: Makes the powers up to a degree, at least.
+#: Returns powers up to at least a degree.
 Extend = Callable[[int], Powers]
 
 
 def check_decoupled(settings: ModelSettings) -> GreadSettings:
-    """The settings of a network whose training can be decoupled, its method chosen; an error says why others cannot.
+    """The settings with their method chosen, if the training can be decoupled; otherwise an error says why not.
 
     >>> check_decoupled(GreadSettings("BS", adjacency="original")).method
     'exact'
@@ -148,52 +148,34 @@ def check_decoupled(settings: ModelSettings) -> GreadSettings:
                 f"expected scalar and channel coefficients for decoupled training, got {name} of kind {kind.value}; "
                 "declare another kind"
             )
-    found = resolve_method(settings)[0]
-    is_curved = found.system.is_single and not found.system.structure.linear  # refused for that, by its own words
-    if not found.region.is_free and not is_curved:
+    resolved = resolve_method(settings)[0]
+    is_curved = resolved.system.is_single and not resolved.system.structure.linear  # refused for that, by its own words
+    if not resolved.region.is_free and not is_curved:
         raise NotApplicable(
-            f"expected states as they are encoded for decoupled training, got states={found.states!r}, a map that "
+            f"expected states as they are encoded for decoupled training, got states={resolved.states!r}, a map that "
             "does not commute with A; set states=free"
         )
-    return found
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """What became of a decoupled training: as `gread.training.ensemble.Outcome` for one trial.
-
-    `parameters` are those of the best epoch, `degree` is that of the polynomial, and `left_out` the largest share of
-    the gain, over the epochs, that the terms behind it may amount to.
-    """
-
-    best_epoch: int
-    val_accuracy: float
-    test_accuracy: float
-    status: str
-    history: np.ndarray
-    parameters: dict[str, Tensor]
-    degree: int
-    left_out: float
+    return resolved
 
 
 class DecoupledNetwork:
     """A network on the rows of propagated features: H(T) of a batch of nodes by one product, then the decoder.
 
     Args:
-        settings: As `check_decoupled` gives them.
+        settings: The result of `check_decoupled`.
         features: Columns of X.
         classes: Columns of the logits.
-        seed: That of the trial.
+        seed: The seed of the trial.
 
     Raises:
-        NotApplicable: For an equation whose flow is no polynomial of A applied to H0.
+        NotApplicable: For an equation whose flow is not a polynomial of A applied to H0.
     """
 
     def __init__(
         self, settings: GreadSettings, features: int, classes: int, seed: int, device: str = "cpu",
         dtype: torch.dtype = torch.float32,
     ) -> None:  # fmt: skip
-        # A graph without edges tells the kind of its operator, and nothing else is asked of it.
+        # A graph without edges is enough: only the kind of its operator is used.
         place = Place.of(Graph.from_edges([[], []], num_nodes=1), device=device, dtype=dtype)
         self.model = GREAD(settings, place, features=features, classes=classes, seeds=[seed])
         self.rates = make_rates([settings], device)
@@ -202,14 +184,14 @@ class DecoupledNetwork:
         self._start = start
         with torch.no_grad():
             self.flow: Flow = self.model.flow(start)
-            made = self.model.field(start)
-            if self.flow.form != POLYNOMIAL or linear_part(made).source is None:
+            field = self.model.field(start)
+            if self.flow.form != POLYNOMIAL or linear_part(field).source is None:
                 raise NotApplicable(
                     f"expected a linear equation, a normalised operator and a method that is exact or of Runge-Kutta "
                     f"steps for decoupled training, got {settings.system} by {settings.method} with the normalisation "
                     f"{settings.normalisation}; train it on the whole graph"
                 )
-            self.degree = self.flow.degree(made, start, self.time)
+            self.degree = self.flow.degree(field, start, self.time)
 
     @property
     def schedule(self) -> AnySchedule:
@@ -218,16 +200,16 @@ class DecoupledNetwork:
 
     @torch.no_grad()
     def needed(self) -> int:
-        """The degree that the present coefficients ask for, and their derivatives."""
-        made = self.model.field(self._start)
-        return min(self.flow.whole, self.flow.needed(made, self._start, self.time) + linear_part(made).order)
+        """The degree that the current coefficients and their derivatives need."""
+        field = self.model.field(self._start)
+        return min(self.flow.whole, self.flow.needed(field, self._start, self.time) + linear_part(field).order)
 
-    def left_out(self) -> float:
-        """What the terms behind the degree amount to now, as a share of the gain."""
+    def truncation(self) -> float:
+        """Bound of the terms beyond the degree at the current coefficients, as a share of the gain."""
         return float(LinearFlow.left_out(self.model.field(self._start), self.schedule, self.time, self.degree))
 
     def weights(self, random: Randomness | None = None) -> Tensor:
-        """What rows of the powers are multiplied with, (1, (K + 1)(f + 1), states*d): c_k (W, b)."""
+        """The weights c_k (W, b) that rows of the powers are multiplied by, (1, (K + 1)(f + 1), states*d)."""
         model = self.model
         weight: Tensor = model.get_parameter("encoder_weight")
         if random is not None:
@@ -246,10 +228,9 @@ class DecoupledNetwork:
 
 
 @dataclass
-class _Book:
-    """The best epoch so far, as the ensemble keeps it."""
+class _BestEpoch:
+    """The record of the best epoch so far, as in the ensemble."""
 
-    select: str
     patience: int
     merit: float = -math.inf
     epoch: int = 0
@@ -259,7 +240,7 @@ class _Book:
     parameters: dict[str, Tensor] = field(default_factory=dict)
 
     def note(self, epoch: int, scores: np.ndarray, merit: float, parts: Mapping[str, Tensor]) -> None:
-        """Without validation nodes (the merit is nan) every epoch takes the place of the one before."""
+        """Record an epoch if it is the best; without validation nodes (the merit is nan) the last epoch counts."""
         if merit > self.merit or math.isnan(merit) or not self.epoch:
             self.merit, self.epoch, self.val, self.test, self.waited = merit, epoch, scores[1], scores[2], 0
             self.parameters = {name: p.detach().cpu().clone() for name, p in parts.items()}
@@ -267,12 +248,12 @@ class _Book:
             self.waited += 1
 
     @property
-    def is_tired(self) -> bool:
+    def is_out_of_patience(self) -> bool:
         return bool(self.patience) and self.waited >= self.patience
 
 
 def _read_batch(batch: Any) -> int:
-    """A number of training nodes per step."""
+    """The number of training nodes per step, checked."""
     if isinstance(batch, bool) or not isinstance(batch, int | np.integer) or batch < 1:
         raise InvalidArgument(f"expected batches of one node at least, got {batch!r:.60}; leave it out for all")
     return int(batch)
@@ -282,13 +263,13 @@ class DecoupledTraining:
     """One trial on propagated features; `run` trains it.
 
     Args:
-        powers: The propagated features, up to the degree that the start asks for at least, or `extend` makes more.
+        powers: The propagated features, at least up to the initial degree unless `extend` is given.
         y: Labels (n,), -1 for unknown.
         masks: The splits.
-        trial: Which configuration, split and seed.
-        batch: Training nodes per step; all at once by default.
-        extend: Makes powers of a higher degree where the coefficients come to need them; without it that is an error.
-        memory: Bytes that rows of the powers may take; a share of the free memory by default.
+        trial: The configuration, split and seed.
+        batch: Training nodes per step; all of them by default.
+        extend: Returns powers of a higher degree when the coefficients need them; an error without it.
+        memory: Bytes that rows of the powers may use; a share of the free memory by default.
     """
 
     def __init__(
@@ -301,36 +282,36 @@ class DecoupledTraining:
         self.training, self.extend, self.memory = trial.config.training, extend, memory
         self.network = DecoupledNetwork(settings, powers.features, classes, trial.member_seed, device, dtype)
         self.model, self.device, self.dtype = self.network.model, device, dtype
-        own = [getattr(masks, part)[trial.split] for part in PARTS]
-        self.every, self.learned = np.flatnonzero(np.any(own, axis=0)), np.flatnonzero(own[0])
-        self.parts = np.stack([part[self.every] for part in own])
-        self.batch, self.y = size or len(self.learned), y
+        split = [getattr(masks, part)[trial.split] for part in PARTS]
+        self.nodes, self.training_nodes = np.flatnonzero(np.any(split, axis=0)), np.flatnonzero(split[0])
+        self.parts = np.stack([part[self.nodes] for part in split])
+        self.batch, self.y, self.classes = size or len(self.training_nodes), y, classes
         self.parameters = dict(self.model.named_parameters())
         self.moments = {name: [torch.zeros_like(p.data) for _ in range(2)] for name, p in self.parameters.items()}
-        self.step, self.left_out = 0, 0.0
+        self.step, self.truncation = 0, 0.0
         self.seed, self.powers = trial.member_seed, powers
-        self._raise(self.network.degree)
+        self._extend(self.network.degree)
 
-    def _raise(self, degree: int) -> None:
-        """Have the powers up to a degree, and their rows at hand."""
+    def _extend(self, degree: int) -> None:
+        """Get the powers up to a degree, and their rows."""
         if degree > self.powers.degree:
             if self.extend is None:
                 raise NotApplicable(
-                    f"expected powers up to {degree} for the present coefficients, got {self.powers.degree}; propagate "
+                    f"expected powers up to {degree} for the current coefficients, got {self.powers.degree}; propagate "
                     f"further with degree={degree}"
                 )
             self.powers = self.extend(degree)
         self.network.degree = degree
-        self.rows = RowStore(self.powers, self.every, degree, self.device, self.dtype, self.memory)
+        self.rows = RowStore(self.powers, self.nodes, degree, self.device, self.dtype, self.memory)
 
     # ------------------------------------------------------------------ an epoch
     def epoch(self) -> float:
-        """One pass over the training nodes; the mean loss."""
+        """Train for one pass over the training nodes; returns the mean loss."""
         needed = self.network.needed()
         if needed > self.network.degree:
             grown = max(needed, self.network.degree + max(4, self.network.degree // 2))
-            self._raise(min(self.network.flow.whole, grown))
-        self.left_out = max(self.left_out, self.network.left_out())
+            self._extend(min(self.network.flow.whole, grown))
+        self.truncation = max(self.truncation, self.network.truncation())
         order, total = self._order(), 0.0
         for start in range(0, len(order), self.batch):
             nodes = order[start : start + self.batch]
@@ -338,10 +319,10 @@ class DecoupledTraining:
         return total / len(order)
 
     def _order(self) -> np.ndarray:
-        """The training nodes as this epoch takes them: in their own order where they are one batch, else shuffled."""
-        if self.batch >= len(self.learned):
-            return self.learned
-        return np.random.default_rng([self.seed, self.step]).permutation(self.learned)
+        """The training nodes in the order of this epoch: unchanged for a single batch, else shuffled."""
+        if self.batch >= len(self.training_nodes):
+            return self.training_nodes
+        return np.random.default_rng([self.seed, self.step]).permutation(self.training_nodes)
 
     def _step(self, nodes: np.ndarray) -> float:
         step = torch.tensor(self.step, device=self.device)
@@ -349,32 +330,32 @@ class DecoupledTraining:
         logits = self.network.logits(self.rows.take(nodes), self.network.weights(random), random)
         labels = torch.from_numpy(self.y[nodes]).to(self.device)
         loss = functional.cross_entropy(logits, labels)
-        found = torch.autograd.grad(loss, list(self.parameters.values()), allow_unused=True)
+        gradients = torch.autograd.grad(loss, list(self.parameters.values()), allow_unused=True)
         self.step += 1
         if math.isfinite(value := float(loss.detach())):
-            self._move(found)
+            self._update(gradients)
         return value
 
     @torch.no_grad()
-    def _move(self, gradients: tuple[Tensor | None, ...]) -> None:
+    def _update(self, gradients: tuple[Tensor | None, ...]) -> None:
         t, rate, decay = self.training, self.training.learning_rate, self.training.weight_decay
         some = next(iter(self.parameters.values()))
         corrections = some.new_tensor([1 / (1 - BETAS[0] ** self.step), (1 - BETAS[1] ** self.step) ** -0.5])
-        moves = torch.ones(1, dtype=torch.bool, device=some.device)
-        beside = t.optimiser == "adamw"
+        is_updated = torch.ones(1, dtype=torch.bool, device=some.device)
+        is_decoupled = t.optimiser == "adamw"
         for (name, p), g in zip(self.parameters.items(), gradients, strict=True):
             if g is None:
                 continue
             is_decayed = name not in self.model.undecayed
-            if beside and is_decayed:
+            if is_decoupled and is_decayed:
                 p.data.mul_(1 - rate * decay)
-            own = p.new_tensor([decay if is_decayed and not beside else 0.0])
+            in_gradient = p.new_tensor([decay if is_decayed and not is_decoupled else 0.0])
             first, second = self.moments[name]
-            adam_step(p.data, g, first, second, p.new_tensor([rate]), own, moves, corrections, BETAS, EPS)
+            adam_step(p.data, g, first, second, p.new_tensor([rate]), in_gradient, is_updated, corrections, BETAS, EPS)
 
     @torch.no_grad()
     def scores(self) -> tuple[np.ndarray, float, bool]:
-        """Accuracies on training, validation and test nodes, the merit of the epoch, whether all logits are finite."""
+        """Accuracies on training, validation and test nodes, the selection score, whether all logits are finite."""
         weights, sound = self.network.weights(), True
         hits, likely = np.zeros(len(PARTS)), 0.0
         for a, b in self.rows.pieces(len(self.rows.nodes)):
@@ -394,11 +375,14 @@ class DecoupledTraining:
             merit = shares[1] if self.training.select == "accuracy" else np.float64(likely) / sizes[1]
         return shares, float(merit), sound
 
-    def run(self, progress: Callable[[int, float, float], object] | None = None) -> Fitted:
-        """Train all epochs; `progress` is called with epoch, loss and validation accuracy."""
+    def run(self, progress: Callable[[int, float, float], object] | None = None) -> TrialOutcome:
+        """Train all epochs; `progress` is called with epoch, loss and validation accuracy.
+
+        `truncation` is then the largest bound, over the epochs, of the terms beyond the degree as a share of the gain.
+        """
         t = self.training
         history = np.full((t.epochs, len(METRICS)), np.nan, dtype=np.float32)
-        book, status = _Book(t.select, t.patience), "ok"
+        best, status = _BestEpoch(t.patience), "ok"
         for epoch in range(1, t.epochs + 1):
             loss = self.epoch()
             if not math.isfinite(loss):
@@ -408,21 +392,20 @@ class DecoupledTraining:
             scores, merit, sound = self.scores()
             history[epoch - 1] = [loss, *scores]
             if sound:
-                book.note(epoch, scores, merit, self.parameters)
+                best.note(epoch, scores, merit, self.parameters)
             if progress is not None:
                 progress(epoch, loss, float(scores[1]))
-            if book.is_tired:
+            if best.is_out_of_patience:
                 break
-        self.left_out = max(self.left_out, self.network.left_out())
-        history = history[:epoch]
-        kept = book.parameters or {name: p.detach().cpu().clone() for name, p in self.parameters.items()}
-        return Fitted(
-            book.epoch, float(book.val), float(book.test), status, history, kept, self.network.degree, self.left_out
+        self.truncation = max(self.truncation, self.network.truncation())
+        parameters = best.parameters or {name: p.detach().cpu().clone() for name, p in self.parameters.items()}
+        return TrialOutcome(
+            best.epoch, float(best.val), float(best.test), status, history[:epoch], epoch, parameters, self.classes
         )
 
 
 # ---------------------------------------------------------------------- decoupled trainer
-# `train_decoupled`: trials of linear equations on propagated features, with the results that `train` gives.
+# `train_decoupled`: trials of linear equations on propagated features, with the results of `train`.
 
 
 def train_decoupled(
@@ -441,33 +424,32 @@ def train_decoupled(
     """Propagate the features once, then train every trial in mini-batches of nodes.
 
     For linear equations with scalar and channel coefficients, the original adjacency and a linear encoder. With one
-    batch and without input dropout the results are those of `train`, up to rounding; `input_dropout` drops whole
-    columns of the features here, the same at all nodes, which commutes with A as dropping single entries does not.
+    batch and without input dropout the results equal those of `train`, up to rounding; `input_dropout` drops whole
+    columns of the features here, the same at all nodes, which commutes with A; dropping single entries does not.
 
     Args:
         data: The data set.
-        trials: What is trained, one after another; equal operators share their powers.
+        trials: The trials, trained one after another; equal operators share their powers.
         batch: Training nodes per step of Adam; all of them by default.
-        folder: Where the powers are kept, so that they are there the next time; by default they are temporary.
-        device: "auto" takes a GPU where there is one.
-        precision: That of the powers on the disk, float32 or float16.
-        progress: Hears of every epoch.
-        tell: Hears how far polynomials were taken, and what is left out of them where that is not negligible.
+        folder: The folder in which the powers are stored for the next call; by default they are temporary.
+        device: "auto" uses a GPU if there is one.
+        precision: The precision of the powers on disk, float32 or float16.
+        progress: Called after every epoch.
+        tell: Called with a message about the degree of the polynomials if their truncation is not negligible.
         dtype: The precision of parameters and states.
-        memory: Bytes that rows of the powers may take in memory; a share of what is free by default.
+        memory: Bytes that rows of the powers may use in memory; a share of the free memory by default.
 
     Returns:
-        The results, in the order of the trials; their networks are those that `train` makes.
+        The results, in the order of the trials; their networks are the same kind as those of `train`.
 
     Raises:
         NotApplicable: For networks whose training cannot be decoupled, with the reason.
-        InvalidArgument: For trials and data that do not fit together.
+        InvalidArgument: For trials and data that do not match.
 
-    >>> from gread.datasets.embedded import karate
-    >>> from gread.settings.config import Config
-    >>> config = Config().updated({"adjacency": "original", "input_dropout": 0.0, "hidden": 8, "epochs": 5})
-    >>> done = train_decoupled(karate(), [Trial(config)], batch=4, device="cpu")
-    >>> done.history.shape, done.status
+    >>> import gread
+    >>> config = gread.Config().updated({"adjacency": "original", "input_dropout": 0.0, "hidden": 8, "epochs": 5})
+    >>> run = gread.train_decoupled(gread.karate(), [gread.Trial(config)], batch=4, device="cpu")
+    >>> run.history.shape, run.status
     ((1, 5, 4), ('ok',))
     """
     data, (chosen, reasons) = read_data(data), resolve_trials(trials)
@@ -481,49 +463,37 @@ def train_decoupled(
     for trial in chosen:
         check_decoupled(trial.config.model)
         check(data, trial.split)
-    place, started = choose_device(device), time.monotonic()
+    device, started = choose_device(device), time.monotonic()
     epochs = [trial.config.training.epochs for trial in chosen]
-    fitted: list[Fitted] = []
+    outcomes: list[TrialOutcome] = []
+    degree, truncation = 0, 0.0
     with ExitStack() as stack:
         base = Path(stack.enter_context(tempfile.TemporaryDirectory())) if folder is None else Path(folder)
         for k, trial in enumerate(chosen):
-            extend = partial(_powers, data, trial.config.gread, base, place, precision)
+            extend = partial(_powers, data, trial.config.gread, base, device, precision)
 
-            def hear(epoch: int, loss: float, val: float, k: int = k) -> None:
+            def report(epoch: int, loss: float, val: float, k: int = k) -> None:
                 if progress is not None:
                     seconds = time.monotonic() - started
                     progress(Progress(sum(epochs[:k]) + epoch, sum(epochs), k, len(chosen), loss, val, seconds))
 
             training = DecoupledTraining(
-                extend(1), data.y, data.masks, trial, classes=data.num_classes, batch=batch, device=place, dtype=dtype,
+                extend(1), data.y, data.masks, trial, classes=data.num_classes, batch=batch, device=device, dtype=dtype,
                 extend=extend, memory=memory,
             )  # fmt: skip
-            fitted.append(training.run(hear))
+            outcomes.append(training.run(report))
+            degree, truncation = max(degree, training.network.degree), max(truncation, training.truncation)
             del training
-    worst = max(one.left_out for one in fitted)
-    if worst > TOLERANCE:
-        tell(f"polynomials of degree {max(one.degree for one in fitted)} left out up to {worst:.1e} of the gain")
-    return _gathered(data, chosen, reasons, fitted, time.monotonic() - started)
+    if truncation > TOLERANCE:
+        tell(f"truncating polynomials at degree {degree} changes the gain by up to {truncation:.1e} of it")
+    return joined_outcomes(data, chosen, reasons, outcomes, time.monotonic() - started)
 
 
 def _powers(data: NodeData, settings: GreadSettings, base: Path, device: str, precision: str, degree: int) -> Powers:
-    """The powers of a data set's features up to a degree at least, from their folder or made."""
+    """The powers of the features up to at least a degree, from their folder or computed."""
     words = (settings.normalisation, f"{settings.self_loops:g}", "row" if settings.row_features else "raw", precision)
     x: Any = row_normalised(data.x) if settings.row_features else data.x
     return propagate(
         data.graph, x, degree=degree, out=base / "-".join(words), normalisation=settings.normalisation,
         self_loops=settings.self_loops, precision=precision, device=device,
-    )  # fmt: skip
-
-
-def _gathered(data: NodeData, trials: list[Trial], reasons: list[str], fitted: list[Fitted], seconds: float) -> Trained:
-    longest = max(len(one.history) for one in fitted)
-    history = np.full((len(fitted), longest, fitted[0].history.shape[1]), np.nan, dtype=np.float32)
-    for row, one in zip(history, fitted, strict=True):
-        row[: len(one.history)] = one.history
-    return Trained(
-        data, tuple(trials), np.array([one.best_epoch for one in fitted]),
-        np.array([one.val_accuracy for one in fitted]), np.array([one.test_accuracy for one in fitted]),
-        tuple(one.status for one in fitted), history, np.array([len(one.history) for one in fitted]), seconds,
-        tuple(one.parameters for one in fitted), tuple(reasons), (data.num_classes,) * len(fitted),
     )  # fmt: skip

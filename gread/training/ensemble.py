@@ -1,9 +1,9 @@
 """`Ensemble`: many trainings as one program; an epoch is one CUDA graph, or one eager pass on a CPU.
 
-Every parameter, mask, rate and time has a member axis. An epoch is a training step, an evaluation and the book-keeping
-of the first best validation accuracy (the last epoch where nothing validates), all on the device. Nothing is asked of
-the device in between, except after every `CHUNK` epochs and at the end of a call, whether the polynomials of linear
-flows are still long enough; if not, the chunk is done again.
+Every parameter, mask, rate and time has a member axis. An epoch is a training step, an evaluation and the record of the
+first best validation accuracy (the last epoch without validation nodes), all on the device. The host waits for the
+device only after every `CHUNK` epochs and at the end of a call, to check that the polynomials of linear flows are still
+long enough; if not, the chunk is repeated.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from rdgraph.graphs.kernels.devices import free_memory
 from rdgraph.run.solvers.polynomial_flow import TOLERANCE
 
 # ---------------------------------------------------------------------- recomputation
-# How much of a pass a gradient keeps: all of it where that fits, else a state now and then, and the rest again.
+# How many states of a forward pass are kept for the gradient: all if they fit, else some, with the rest recomputed.
 
 AUTO, NONE = "auto", "none"
-#: Share of the free memory that the states of all members may take before some of them are computed twice.
+#: Share of the free memory that the states of all members may use before some of them are recomputed.
 SHARE = 0.8
 
 
 def choose_segment(model: BatchedModel, x: Features, asked: str | int, device: str) -> int:
-    """The steps or terms after which a state is kept, 0 for all of them; `asked` is auto, none or a number.
+    """The number of steps or terms between kept states, 0 to keep all; `asked` is auto, none or a number.
 
-    The results are the same, whatever is chosen; a gradient that computes states again takes a forward pass more.
+    The results do not depend on it; recomputing states costs one more forward pass.
     """
     if isinstance(asked, int) and asked > 0:
         return asked if model.segments else 0
@@ -52,17 +52,17 @@ def choose_segment(model: BatchedModel, x: Features, asked: str | int, device: s
         raise InvalidArgument(f"expected auto, none or a number of steps from 1 for checkpointing, got {asked!r}")
     if asked == NONE or not model.segments:
         return 0
-    room, needs = SHARE * free_memory(device), dict[int, int]()
+    available, needs = SHARE * free_memory(device), dict[int, int]()
     for size in (0, *model.segments):
         model.segment = size
         needs[size] = (model.memory(x) or 0) * x.values.element_size() * model.members
-        if needs[size] <= room:
+        if needs[size] <= available:
             return size
     return min(needs, key=needs.__getitem__)
 
 
 # ---------------------------------------------------------------------- member state
-# `MemberState`: all that training has changed in some members of an ensemble, to go on with elsewhere.
+# `MemberState`: everything that training changes in some members of an ensemble, to continue in another one.
 
 #: Parts of the state that all members share.
 SHARED = ("step",)
@@ -70,7 +70,7 @@ SHARED = ("step",)
 
 @dataclass(frozen=True, eq=False)
 class MemberState:
-    """All that training has changed in some members of an ensemble, and the degrees of their polynomials."""
+    """Everything that training changes in some members of an ensemble, and the degrees of their polynomials."""
 
     values: dict[str, Tensor]
     degrees: tuple[int, ...]
@@ -79,11 +79,11 @@ class MemberState:
         """A copy of the state of the chosen members, in the given order."""
         first = next(iter(self.values.values()))
         index = torch.tensor(list(members), dtype=torch.int64, device=first.device)
-        found = {
+        values = {
             name: value.clone() if name in SHARED else value.index_select(_member_axis(name), index)
             for name, value in self.values.items()
         }
-        return MemberState(found, tuple(self.degrees[k] for k in members))
+        return MemberState(values, tuple(self.degrees[k] for k in members))
 
     def on(self, device: str) -> MemberState:
         """The state of the members on another device."""
@@ -91,45 +91,44 @@ class MemberState:
 
     @staticmethod
     def joined(pieces: Sequence[MemberState]) -> MemberState:
-        """The state of all members of several pieces; the pieces have to be at one epoch."""
+        """The state of all members of several pieces, which must be at the same epoch."""
         epochs = {int(piece.values["step"]) for piece in pieces}
         if len(epochs) != 1:
             raise InvalidArgument(f"expected states after one number of epochs, got {sorted(epochs)}")
-        found = {}
-        for name, value in pieces[0].values.items():
+        values = {}
+        for name, first in pieces[0].values.items():
             parts = [piece.values[name] for piece in pieces]
             widest = max(parts, key=lambda part: part.ndim)
-            found[name] = (
-                value if name in SHARED else torch.cat([fitted(p, widest) for p in parts], dim=_member_axis(name))
+            values[name] = (
+                first if name in SHARED else torch.cat([fitted(p, widest) for p in parts], dim=_member_axis(name))
             )
-        return MemberState(found, tuple(degree for piece in pieces for degree in piece.degrees))
+        return MemberState(values, tuple(degree for piece in pieces for degree in piece.degrees))
 
 
 def _member_axis(name: str) -> int:
-    """Where the members are in a part of the state."""
+    """The axis of the members in a part of the state."""
     return 1 if name == "history" else 0
 
 
 # ---------------------------------------------------------------------- recording
-# Work recorded as a CUDA graph, without a pause of what else runs on the device where memory is plentiful.
+# Work recorded as a CUDA graph, without stopping other work on the device if memory is plentiful.
 #
-# `torch.cuda.graph` first waits for the whole device and gives all cached memory back, which makes room for the graph's
-# own pool, and leaves the device idle while many batches are recorded one after the other. With half of the memory free
-# there is no need for that.
+# `torch.cuda.graph` first waits for the whole device and releases all cached memory, which makes room for the graph's
+# pool, but leaves the device idle while many batches are recorded one after the other. With half of the memory free
+# this is unnecessary.
 
 T = TypeVar("T")
-#: The part of the device's memory that has to be free for a recording beside other work.
+#: The share of the device's memory that must be free to record while other work runs.
 ROOM = 0.5
 
 
 def captured_after_warming(
     work: Callable[[], None], device: torch.device, snapshot: Callable[[], T], restore: Callable[[T], None]
 ) -> Callable[[], None]:
-    """Some work as a CUDA graph; warmed up once, with the state put back afterwards. Returns what replays it.
+    """Record some work as a CUDA graph, after one warm-up run that is undone; returns the function that replays it.
 
-    It is recorded on the stream that it is replayed on, where that is not the default one, on which nothing can be
-    recorded. cuBLAS has one workspace for each stream: work recorded on one stream and replayed on several at once
-    would write into the same one.
+    It is recorded on the stream on which it is replayed, unless that is the default one, where recording is impossible.
+    cuBLAS has one workspace per stream: work recorded on one stream and replayed on several at once would share it.
     """
     before, current = snapshot(), torch.cuda.current_stream()
     is_default = current == torch.cuda.default_stream()
@@ -143,15 +142,15 @@ def captured_after_warming(
 
 
 def capture(work: Callable[[], None], stream: torch.cuda.Stream) -> torch.cuda.CUDAGraph:
-    """Record some work on a stream, which is not the default one; the work is not done by that.
+    """Record some work on a stream other than the default one, without running it.
 
-    Where the memory turns out to be too little for a recording beside other work, the work is recorded again alone.
+    If memory runs out while other work is running, it is recorded again with the device to itself.
     """
     free, total = torch.cuda.mem_get_info(stream.device)
     if free >= ROOM * total:
         graph = torch.cuda.CUDAGraph()
         try:
-            with torch.cuda.stream(stream), _beside_others(graph):
+            with torch.cuda.stream(stream), _capturing(graph):
                 work()
             return graph
         except torch.OutOfMemoryError:
@@ -163,7 +162,7 @@ def capture(work: Callable[[], None], stream: torch.cuda.Stream) -> torch.cuda.C
 
 
 @contextmanager
-def _beside_others(graph: Any) -> Iterator[None]:
+def _capturing(graph: Any) -> Iterator[None]:
     graph.capture_begin()
     try:
         yield
@@ -172,20 +171,20 @@ def _beside_others(graph: Any) -> Iterator[None]:
 
 
 # ---------------------------------------------------------------------- ensemble
-#: Epochs between two looks at the device.
+#: Epochs between two checks of the polynomials.
 CHUNK = 20
-#: What the tail of a polynomial may reach before its degree is raised.
+#: The largest tail of a polynomial before its degree is raised.
 LARGEST_TAIL = 10 * TOLERANCE
 BETAS, EPS = (0.9, 0.999), 1e-8
-#: Columns of the history; the accuracies are areas under the ROC curve where that is the metric of the data.
+#: Columns of the history; the accuracies are areas under the ROC curve if that is the metric of the data.
 METRICS = ("loss", "train_accuracy", "val_accuracy", "test_accuracy")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of M trials: best epochs (from 1), accuracies there, and every epoch's metrics (epochs, M, 4).
+    """The results of M trials: best epochs (from 1), accuracies there, and every epoch's metrics (epochs, M, 4).
 
-    `epochs` counts those that each was trained for: to its end, to that of its patience, or until its loss diverged.
+    `epochs` counts the epochs of each trial: until the last epoch, early stopping or divergence.
     """
 
     best_epoch: Tensor
@@ -196,34 +195,34 @@ class Outcome:
     epochs: Tensor
 
     def status(self, member: int) -> str:
-        """ok, or the epoch in which the loss diverged."""
+        """The word ok, or the epoch in which the loss diverged."""
         failed = int(self.failed_at[member])
         return "ok" if failed < 0 else f"diverged in epoch {failed}"
 
 
 class Ensemble:
-    """Trials that share a shape, trained side by side as one program.
+    """Trials of one shape, trained together as one program.
 
     Args:
         data: One data set, or one of equal size for every trial.
         trials: Trainings of one shape (`Trial.shape`): they differ in splits, seeds, rates and times, and in methods,
-            steps and kinds of coefficients as their equations allow; a method that is left open is chosen.
+            steps and kinds of coefficients as their equations allow; the method "auto" is chosen.
         device: cpu, cuda or cuda:0.
         dtype: The precision of parameters and states.
         keep_best: Whether the parameters of every member's best epoch are kept.
         use_graph: Whether an epoch is recorded as a CUDA graph; by default on a GPU.
         weights: Weights of the training nodes in the loss (n,); all equal by default.
-        checkpointing: What gradients keep: none for all, N for a state every N steps or terms, auto for what fits.
-        networks: The networks of settings that no record is of, by their class.
+        checkpointing: Which states are kept for the gradient: none keeps all, N one every N steps or terms, auto as
+            many as fit.
+        networks: Network classes by class of settings, for settings without a registered network.
 
     Raises:
         InvalidArgument: For no trials, trials of several shapes, data that cannot be trained on, or a device that torch
             cannot use.
 
-    >>> from gread.settings.config import Config
-    >>> from gread.datasets.embedded import karate
-    >>> config = Config().updated({"hidden": 8, "epochs": 5})
-    >>> ensemble = Ensemble(karate(), [Trial(config, split) for split in range(3)])
+    >>> import gread
+    >>> config = gread.Config().updated({"hidden": 8, "epochs": 5})
+    >>> ensemble = gread.training.Ensemble(gread.karate(), [gread.Trial(config, split) for split in range(3)])
     >>> ensemble.advance(5)
     >>> ensemble.outcome().history.shape
     torch.Size([5, 3, 4])
@@ -249,9 +248,9 @@ class Ensemble:
             raise InvalidArgument("expected trials of one shape, got several; let `train` group them")
         self.trials = chosen
         configs = [t.config for t in chosen]
-        self._made_by = networks or {}
+        self._network_classes = networks or {}
         self.problem = Problem.make(data, chosen, device=device, dtype=dtype, weights=weights)
-        self.model = self._networks([c.model for c in configs])
+        self.model = self._make_networks([c.model for c in configs])
         self.rates = make_rates([c.model for c in configs], device)
         self.training = configs[0].training
         self.epochs = self.training.epochs
@@ -261,7 +260,7 @@ class Ensemble:
         self.keep_best = keep_best
         self._data, self._weights, self.checkpointing = data, weights, checkpointing
         self.parameters = dict(self.model.named_parameters())
-        #: All that training changes in the networks: parameters and buffers.
+        #: What training changes in the networks: parameters and buffers.
         self.parts = self.model.parts
         self.state = self._fresh_state(dtype, device)
         self.model.prepare(self.problem.features, self.rates)
@@ -269,11 +268,11 @@ class Ensemble:
         self.use_graph = device.startswith("cuda") if use_graph is None else use_graph
         self.use_graph = self.use_graph and self.model.is_capturable
         self._replay: Callable[[], None] | None = None
-        #: The state at the start of a chunk that is under way, while its polynomials may turn out too short.
+        #: The state at the start of the current chunk, if its polynomials may turn out too short.
         self.started: dict[str, Tensor] | None = None
 
-    def _networks(self, settings: list[ModelSettings]) -> BatchedModel:
-        network = self._made_by.get(type(settings[0])) or find_model(settings[0].model).network
+    def _make_networks(self, settings: list[ModelSettings]) -> BatchedModel:
+        network = self._network_classes.get(type(settings[0])) or find_model(settings[0].model).network
         options = {
             "features": self.problem.features.shape[1], "classes": self.problem.classes,
             "seeds": [t.member_seed for t in self.trials],
@@ -289,11 +288,11 @@ class Ensemble:
 
     @property
     def epoch(self) -> int:
-        """Epochs done."""
+        """The number of finished epochs."""
         return int(self.state["step"])
 
     def _fresh_state(self, dtype: torch.dtype, device: str) -> dict[str, Tensor]:
-        """Everything that changes: parameters, buffers, moments of Adam, the step, the book of the best epoch."""
+        """Everything that changes: parameters, buffers, moments of Adam, the step, the record of the best epoch."""
         state: dict[str, Tensor] = {name: p.data for name, p in self.parts.items()}
         for name, p in self.parts.items():
             if name in self.parameters:
@@ -324,15 +323,15 @@ class Ensemble:
         self._update(gradients)
         scores, merit, sound = self._scores()
         failed = ~state["alive"] & (state["failed_at"] < 0)
-        # Without validation nodes (the merit is nan there) every epoch takes the place of the one before.
+        # Without validation nodes the merit is nan and every epoch replaces the one before.
         better = (merit > state["merit"]) | merit.isnan() | (state["best_epoch"] == 0)
         improved = state["alive"] & sound & better
         row = torch.cat([loss[:, None], scores], dim=1)
         if self.training.patience:
-            waits = state["waited"] < self.training.patience
-            failed, improved = failed & waits, improved & waits
-            state["waited"].copy_(torch.where(improved, 0, state["waited"] + waits))
-            row = torch.where(waits[:, None], row, torch.nan)
+            is_patient = state["waited"] < self.training.patience
+            failed, improved = failed & is_patient, improved & is_patient
+            state["waited"].copy_(torch.where(improved, 0, state["waited"] + is_patient))
+            row = torch.where(is_patient[:, None], row, torch.nan)
         state["failed_at"].copy_(torch.where(failed, state["step"], state["failed_at"]))
         for name, value in (
             ("merit", merit), ("best_val", scores[:, 1]), ("best_test", scores[:, 2]), ("best_epoch", state["step"]),
@@ -347,37 +346,38 @@ class Ensemble:
         random = Randomness(self.model.seeds, self.state["step"])
         logits, tail = self.model.run(self.problem.features, self.rates, random)
         loss = -(functional.log_softmax(logits, -1) * self.problem.targets).sum((1, 2))
-        found = torch.autograd.grad(loss.sum(), list(self.parameters.values()), allow_unused=True)
+        gradients = torch.autograd.grad(loss.sum(), list(self.parameters.values()), allow_unused=True)
         if tail is not None:
-            # Members that have diverged do not ask for more terms.
+            # Members that have diverged do not need more terms.
             living = torch.where(self.state["alive"] & ~tail.isnan(), tail, 0.0)
             self.state["tail"].copy_(torch.maximum(self.state["tail"], living))
-        return loss.detach(), list(found)
+        return loss.detach(), list(gradients)
 
     def _update(self, gradients: Sequence[Tensor | None]) -> None:
         state = self.state
         step = state["step"].double()
         powers = torch.stack([1 - BETAS[0] ** step, (1 - BETAS[1] ** step).sqrt()])
         corrections = powers.reciprocal().to(self.learning_rates.dtype)
-        beside = self.training.optimiser == "adamw"
+        is_decoupled = self.training.optimiser == "adamw"
         for name, g in zip(self.parameters, gradients, strict=True):
             if g is None:
                 continue
             is_decayed = name not in self.model.undecayed
-            if beside and is_decayed:
+            if is_decoupled and is_decayed:
                 shrink = 1 - self.learning_rates * self.decays * state["alive"]
                 state[name].mul_(shrink.reshape(-1, *(1,) * (g.ndim - 1)))
             adam_step(
                 state[name], g, state[f"first.{name}"], state[f"second.{name}"], self.learning_rates,
-                self.decays if is_decayed and not beside else self._no_decay, state["alive"], corrections, BETAS, EPS,
+                self.decays if is_decayed and not is_decoupled else self._no_decay, state["alive"], corrections, BETAS,
+                EPS,
             )  # fmt: skip
 
     @torch.no_grad()
     def _scores(self) -> tuple[Tensor, Tensor, Tensor]:
         """Accuracies (M, 3) on training, validation and test nodes without dropout, the merit of the epoch (M,), and
-        who has finite logits (M,).
+        whether all logits are finite (M,).
 
-        The merit is the validation accuracy, or the loss on the validation nodes with its sign changed.
+        The merit is the validation accuracy, or minus the loss on the validation nodes.
         """
         problem, logits = self.problem, self.logits()
         highest, chosen = logits.max(-1)
@@ -392,16 +392,15 @@ class Ensemble:
 
     @torch.no_grad()
     def logits(self) -> Tensor:
-        """Logits (M, n, classes) of the present parameters, without dropout."""
+        """Logits (M, n, classes) of the current parameters, without dropout."""
         return self.model.run(self.problem.features, self.rates).logits
 
     # ------------------------------------------------------------------ many epochs
     def advance(self, epochs: int) -> None:
         """Train for some more epochs, at most to the end.
 
-        Chunks are counted from the first epoch, so that the results do not depend on how the epochs are divided among
-        calls; to the last bit, where each ends with a chunk. One that ends in its midst looks whether it has to be done
-        again, and so does a later one.
+        Chunks are counted from the first epoch, so the results do not depend on how the epochs are divided among calls,
+        to the bit if every call ends with a chunk. A call that ends within a chunk checks the polynomials as well.
         """
         end = min(self.epoch + epochs, self.epochs)
         while (done := self.epoch) < end:
@@ -409,7 +408,7 @@ class Ensemble:
             self.settle(at_once=self.epoch == end)
 
     def start(self, epochs: int) -> None:
-        """Begin some more epochs, at most to the end of the chunk; on a GPU they may be under way when this returns."""
+        """Start some more epochs, at most to the end of the chunk; on a GPU they may still run when this returns."""
         done = self.epoch
         if done % CHUNK == 0:
             self.started = self.snapshot() if self.model.is_cut else None
@@ -418,10 +417,10 @@ class Ensemble:
             self._one()
 
     def settle(self, *, at_once: bool = False) -> None:
-        """Look at a chunk of epochs at its end: where polynomials were too short, it has to be done again.
+        """Check a chunk of epochs at its end: if polynomials were too short, restore its start and lengthen them.
 
-        How many terms are added follows from the whole chunk, so that it does not depend on when somebody looks;
-        `at_once` looks in its midst, too, where its results are wanted now.
+        The number of added terms follows from the whole chunk, so it does not depend on when this is called; `at_once`
+        also checks within a chunk, when its results are needed now.
         """
         if not (at_once or self.epoch % CHUNK == 0 or self.is_done):
             return
@@ -435,7 +434,7 @@ class Ensemble:
             self.started = None
 
     def record(self) -> None:
-        """Record the epoch now, where it is to be recorded, and not before the first one."""
+        """Record the epoch as a CUDA graph now instead of before the first epoch."""
         if self.use_graph and self._replay is None and not self.is_done:
             self._replay = self._captured()
 
@@ -456,24 +455,24 @@ class Ensemble:
         """True after the last epoch, or when every member has stopped early or diverged."""
         if self.epoch >= self.epochs:
             return True
-        waits = (self.state["waited"] < self.training.patience) & self.state["alive"]
-        return bool(self.training.patience) and not bool(waits.any())
+        is_patient = (self.state["waited"] < self.training.patience) & self.state["alive"]
+        return bool(self.training.patience) and not bool(is_patient.any())
 
     def snapshot(self) -> dict[str, Tensor]:
         """A copy of everything that changes."""
         return {name: value.clone() for name, value in self.state.items()}
 
     def restore(self, values: dict[str, Tensor]) -> None:
-        """Put a copy back."""
+        """Restore a copy made by `snapshot`."""
         with torch.no_grad():
             for name, value in values.items():
                 self.state[name].copy_(value)
 
     # ------------------------------------------------------------------ some of the members
     def member_state(self, members: Sequence[int]) -> MemberState:
-        """A copy of what training has changed in some members.
+        """A copy of everything that training changes in some members.
 
-        In the midst of a chunk whose polynomials may turn out too short there is none: it may have to be done again.
+        Not available within a chunk whose polynomials may turn out too short, since it may be repeated.
         """
         if self.started is not None:
             raise InvalidArgument(
@@ -482,8 +481,8 @@ class Ensemble:
         values = {name: value.detach() for name, value in self.state.items()}
         return MemberState(values, self.model.member_degrees).chosen(members)
 
-    def take_up(self, state: MemberState) -> None:
-        """Go on from the state of members that were trained elsewhere, in the order of the members here."""
+    def resume(self, state: MemberState) -> None:
+        """Continue from the state of members that were trained in other ensembles, in the order of the members here."""
         values = {name: fitted(v, self.state[name]) for name, v in state.values.items() if name in self.state}
         for name, value in self.state.items():
             if name not in values or values[name].shape != value.shape:
@@ -494,25 +493,24 @@ class Ensemble:
         self.started, self._replay = None, None
 
     def subset(self, members: Sequence[int]) -> Ensemble:
-        """A smaller ensemble of some members, which go on from where they are to the results that they would have here.
+        """A smaller ensemble of some members, which continues to the same results as here.
 
-        >>> from gread.settings.config import Config
-        >>> from gread.datasets.embedded import karate
-        >>> config = Config().updated({"hidden": 8, "epochs": 40})
-        >>> whole = Ensemble(karate(), [Trial(config, split) for split in range(3)])
+        >>> import gread
+        >>> config = gread.Config().updated({"hidden": 8, "epochs": 40})
+        >>> whole = gread.training.Ensemble(gread.karate(), [gread.Trial(config, split) for split in range(3)])
         >>> whole.advance(20)
         >>> part = whole.subset([2])
         >>> part.members, part.epoch
         (1, 20)
         """
         several = not isinstance(self._data, NodeData) and len(self._data) > 1
-        own = [self._data[k] for k in members] if several else self._data  # type: ignore[index]
+        data = [self._data[k] for k in members] if several else self._data  # type: ignore[index]
         small = Ensemble(
-            own, [self.trials[k] for k in members], device=str(self.learning_rates.device),
+            data, [self.trials[k] for k in members], device=str(self.learning_rates.device),
             dtype=self.learning_rates.dtype, keep_best=self.keep_best, use_graph=self.use_graph, weights=self._weights,
-            checkpointing=self.checkpointing, networks=self._made_by,
+            checkpointing=self.checkpointing, networks=self._network_classes,
         )  # fmt: skip
-        small.take_up(self.member_state(members))
+        small.resume(self.member_state(members))
         return small
 
     def outcome(self) -> Outcome:
@@ -524,9 +522,9 @@ class Ensemble:
         return Outcome(best, s["best_val"], s["best_test"], failed, s["history"][: self.epoch], epochs)
 
     def use_best(self) -> None:
-        """Put the parameters of every member's best epoch in place."""
+        """Load the parameters of every member's best epoch."""
         if not self.keep_best:
-            raise InvalidArgument("expected an ensemble that keeps its best parameters, got keep_best=False")
+            raise InvalidArgument("the best parameters were not kept (keep_best=False); train with keep_best=True")
         with torch.no_grad():
             for name, part in self.parts.items():
                 part.copy_(self.state[f"best.{name}"])

@@ -1,8 +1,8 @@
-"""The planner: a list of trials in the fewest batches that share a shape and fit the memory.
+"""The planner: divides trials into as few batches of one shape as fit into memory.
 
-Members of a batch are in the order of their effort, so that polynomials are taken piece by piece, each as long as its
-members need. Members that are stepped all take as many steps as the one with the most; there a shape is cut into
-several batches where that saves more than another batch costs.
+Members of a batch are ordered by effort, so that polynomials are computed piece by piece, each as long as its members
+need. Members with time steps all take as many steps as the longest; such a shape is divided into several batches if
+that saves more than another batch costs.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from gread.training.ensemble import Ensemble
 from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.kernels.devices import free_memory, total_memory
 
-#: Share of the free memory that a batch may take.
+#: Share of the free memory that a batch may use.
 SHARE = 0.8
-#: Most members of one batch on a CPU, where more of them do not make an epoch cheaper.
+#: The most members of a batch on a CPU, where more members do not make an epoch cheaper.
 MOST_ON_CPU = 16
-_PLANNED: ContextVar[int | None] = ContextVar("bytes that batches are made for", default=None)
-#: What a batch costs beside its members, as bytes that are moved in every epoch: set-up and recording on a GPU, spread
-#: over the epochs, and the calls of an epoch on a CPU.
+_PLANNED: ContextVar[int | None] = ContextVar("bytes that batches are planned for", default=None)
+#: The fixed cost of a batch, as bytes moved in every epoch: set-up and recording on a GPU, spread over the epochs, and
+#: the calls of an epoch on a CPU.
 BATCH_ON_GPU, BATCH_ON_CPU = 1e10, 2e7
 
 
 @dataclass(frozen=True)
 class Need:
-    """Bytes that one member takes: its parameters (with gradients, moments and copies) and its states."""
+    """Bytes that one member needs: its parameters (with gradients, moments and copies) and its states."""
 
     parameters: int
     states: int
@@ -53,17 +53,17 @@ class Need:
 
 
 def estimate(ensemble: Ensemble) -> Need:
-    """What a member of an ensemble like this takes: its parts with their copies, and what its gradient keeps."""
+    """Memory of a member of such an ensemble: its parts with their copies, and the states kept for its gradient."""
     item = ensemble.learning_rates.element_size()
-    own = sum(p[0].numel() for p in ensemble.parts.values())
+    numbers = sum(p[0].numel() for p in ensemble.parts.values())
     copies = 4 + ensemble.keep_best + (3 + ensemble.keep_best if ensemble.model.is_cut else 0)
     features = ensemble.problem.features
     known = ensemble.model.memory(features)
-    return Need(item * own * copies, kept_bytes(ensemble) if known is None else item * known)
+    return Need(item * numbers * copies, measured_bytes(ensemble) if known is None else item * known)
 
 
-def kept_bytes(ensemble: Ensemble) -> int:
-    """Bytes that one member keeps for its gradient, and as many again for the gradient itself: counted in a pass.
+def measured_bytes(ensemble: Ensemble) -> int:
+    """Bytes that one member keeps for its gradient, doubled for the gradient itself, measured in a forward pass.
 
     Tensors that all members share, such as the edges of the graph, do not count; each storage counts once.
     """
@@ -72,7 +72,7 @@ def kept_bytes(ensemble: Ensemble) -> int:
     def note(x: torch.Tensor) -> torch.Tensor:
         if x.ndim and len(x) % members == 0 and x.is_floating_point():
             seen[x.untyped_storage().data_ptr()] = x.untyped_storage().nbytes()
-        return x.detach()  # an output that its own operation keeps as it is would keep itself, and never be freed
+        return x.detach()  # an output that its operation keeps would keep itself alive
 
     random = Randomness(ensemble.model.seeds, ensemble.state["step"])
     before = {name: buffer.clone() for name, buffer in ensemble.model.named_buffers()}
@@ -85,9 +85,9 @@ def kept_bytes(ensemble: Ensemble) -> int:
 
 @contextmanager
 def planned_for(memory: int | None) -> Iterator[None]:
-    """Within the block, plan batches for `memory` free bytes, wherever and whenever they are trained.
+    """Within the block, plan batches for `memory` free bytes, independently of the machine that trains them.
 
-    The rounding of a sum depends on the batch, so that results are the same to the bit only where batches are.
+    The rounding of sums depends on the batch, so results are equal to the bit only for equal batches.
     """
     token = _PLANNED.set(memory)
     try:
@@ -97,7 +97,7 @@ def planned_for(memory: int | None) -> Iterator[None]:
 
 
 def memory_to_plan_for(device: str) -> int:
-    """The free memory in round numbers: four binary digits, so that a few bytes more or less make no other batches."""
+    """The free memory, rounded to four binary digits so that small differences do not change the batches."""
     free = planned_memory(device)
     coarse = max(0, free.bit_length() - 4)
     return free >> coarse << coarse
@@ -110,18 +110,19 @@ def planned_memory(device: str) -> int:
 
 
 def members_that_fit(need: Need, device: str) -> int:
-    """How many such members the memory that is planned for holds; one at least, if the free memory does."""
-    planned, free = (int(SHARE * room) // max(1, need.total) for room in (planned_memory(device), free_memory(device)))
+    """How many such members fit into the planned memory; at least one if it fits into the free memory."""
+    memories = planned_memory(device), free_memory(device)
+    planned, free = (int(SHARE * memory) // max(1, need.total) for memory in memories)
     return max(planned, min(1, free))
 
 
 @dataclass(frozen=True)
 class Costs:
-    """What an epoch costs, as bytes that are moved, about: of a batch, and of its members.
+    """The approximate cost of an epoch in moved bytes: of a batch, and of its members.
 
     Args:
-        batch: Of a batch, whatever is in it.
-        nodes: Of the graph.
+        batch: The fixed cost of a batch.
+        nodes: Nodes of the graph.
         edges: Entries of its adjacency.
         features: Columns of the features.
         entries: Entries of the features.
@@ -147,24 +148,25 @@ class Costs:
         return [known[id(data)] for data in datas]
 
     def member(self, settings: ModelSettings) -> tuple[float, float]:
-        """The cost of a member: without the products, and for each product.
+        """The cost of a member: its fixed part, and that of each product with A.
 
-        Features and parameters go three times through the encoder and through the optimiser, states through the other
-        layers; a product is taken in training, its gradient and evaluation, and twice more for the gradient of weights.
+        Features and parameters pass three times through the encoder and through the optimiser, states through the other
+        layers; a product is computed in training, its gradient and evaluation, and twice more for gradients of weights.
         """
         passes = 3 if getattr(settings, "adjacency", "original") == "original" else 5
         channel = 4 * settings.hidden
-        beside = channel * (3 * self.entries + 7 * self.features + 24 * self.nodes)
-        return beside, channel * passes * (self.edges + 3 * self.nodes)
+        fixed = channel * (3 * self.entries + 7 * self.features + 24 * self.nodes)
+        return fixed, channel * passes * (self.edges + 3 * self.nodes)
 
 
-def cut_by_effort(efforts: Sequence[int], fit: int, batch: float, beside: float, product: float) -> list[list[int]]:
-    """Numbers of members in pieces of like effort, cheapest together: a piece pays for every member its highest effort,
-    and `batch` for each batch of at most `fit` members that it takes.
+def cut_by_effort(efforts: Sequence[int], fit: int, batch: float, fixed: float, product: float) -> list[list[int]]:
+    """The cheapest division of members into pieces of similar effort.
 
-    >>> cut_by_effort([1, 9, 1, 9], 4, batch=1.0, beside=0.0, product=1.0)
+    A piece costs its highest effort for every member, and `batch` for each batch of at most `fit` members.
+
+    >>> cut_by_effort([1, 9, 1, 9], 4, batch=1.0, fixed=0.0, product=1.0)
     [[0, 2], [1, 3]]
-    >>> cut_by_effort([1, 9, 1, 9], 4, batch=100.0, beside=0.0, product=1.0)
+    >>> cut_by_effort([1, 9, 1, 9], 4, batch=100.0, fixed=0.0, product=1.0)
     [[0, 1, 2, 3]]
     """
     counts = Counter(efforts)
@@ -175,19 +177,19 @@ def cut_by_effort(efforts: Sequence[int], fit: int, batch: float, beside: float,
         costs = []
         for start in range(end + 1):
             count = total - (totals[start - 1] if start else 0)
-            costs.append((best[start][0] + -(-count // fit) * batch + count * (beside + product * level), start))
+            costs.append((best[start][0] + -(-count // fit) * batch + count * (fixed + product * level), start))
         best.append(min(costs))
-    ends, place = [], len(levels)
-    while place:
-        ends.append((best[place][1], place))
-        place = best[place][1]
+    ends, end = [], len(levels)
+    while end:
+        ends.append((best[end][1], end))
+        end = best[end][1]
     return [
         sorted((k for k, e in enumerate(efforts) if e in levels[start:end])) for start, end in reversed(ends)
     ]  # fmt: skip
 
 
 def union_entries(datas: Sequence[NodeData]) -> int | None:
-    """Entries of the pattern that graphs share in a batch, the union of their own; None where their nodes differ."""
+    """Entries of the union pattern that the graphs of a batch share; None if their numbers of nodes differ."""
     sets = list({id(one): one for one in datas}.values())
     nodes = {one.num_nodes for one in sets}
     if len(nodes) > 1:
@@ -206,23 +208,23 @@ def _edges(data: NodeData) -> np.ndarray:
 
 
 def union_factor(data: NodeData, among: Sequence[NodeData]) -> float:
-    """How many times as many entries a member takes where its batch has the graphs of all these, at least 1.
+    """How many times more entries a member has in a batch with all these graphs, at least 1.
 
     >>> from gread.datasets.synthetic import csbm
     >>> one, other = csbm(0, n=40), csbm(1, n=40)
     >>> union_factor(one, [one, one]), union_factor(one, [one, other]) > 1.2
     (1.0, True)
     """
-    union, own = union_entries(among or [data]), int(data.graph.edge_index.shape[1])
-    return max(1.0, (union or own) / max(1, own))
+    union, entries = union_entries(among or [data]), int(data.graph.edge_index.shape[1])
+    return max(1.0, (union or entries) / max(1, entries))
 
 
 def cut_by_set(
     trials: Sequence[Trial], groups: Sequence[list[int]], each: Sequence[NodeData], device: str
 ) -> list[list[int]]:
-    """Groups whose members have graphs of their own, cut by graph where that saves more than the batches cost.
+    """Groups whose members have different graphs, divided by graph if that saves more than the batches cost.
 
-    In one batch every member takes products with the union of all graphs; `each` has the data set of every trial.
+    In one batch every member computes products with the union of all graphs; `each` has the data set of every trial.
 
     >>> from gread.datasets.synthetic import csbm
     >>> from gread.settings.config import Config
@@ -231,23 +233,23 @@ def cut_by_set(
     >>> [len(cut_by_set(trials, [list(range(10))], datas, "cpu")) for datas in (large, small)]
     [2, 1]
     """
-    found: list[list[int]] = []
+    pieces: list[list[int]] = []
     for group in groups:
-        own: dict[int, list[int]] = {}
+        by_graph: dict[int, list[int]] = {}
         for k in group:
-            own.setdefault(id(each[k]), []).append(k)
+            by_graph.setdefault(id(each[k]), []).append(k)
         union = union_entries([each[k] for k in group])
-        if len(own) > 1 and (union is None or _saved(trials, each, group, union, device, len(own)) > 0):
-            found += own.values()
+        if len(by_graph) > 1 and (union is None or _saved(trials, each, group, union, device, len(by_graph)) > 0):
+            pieces += by_graph.values()
         else:
-            found.append(group)
-    return found
+            pieces.append(group)
+    return pieces
 
 
 def _saved(
     trials: Sequence[Trial], each: Sequence[NodeData], group: Sequence[int], union: int, device: str, parts: int
 ) -> float:
-    """What so many batches, one for every graph, cost less in an epoch than one with the union of the graphs."""
+    """The cost that `parts` batches, one for every graph, save in an epoch over one with the union of the graphs."""
     saved = 0.0
     for k in group:
         costs = Costs.of(each[k], device)
@@ -263,12 +265,10 @@ def make_batches(
     costs: Sequence[Costs] | None = None,
     groups: Sequence[Sequence[int]] | None = None,
 ) -> list[list[int]]:
-    """The numbers of the trials in batches: `most` says how many of every group fit; batches of a group are even.
+    """The numbers of the trials in batches: `most` is how many of every group fit; batches of a group have equal size.
 
-    Groups are those that can share a batch, unless others are given.
-
-    With `costs`, one for every trial, members of a group are put in the order of their effort, and where those with
-    less pay for those with more, they get batches of their own.
+    By default groups are the trials that can share a batch. With `costs`, one for every trial, members of a group are
+    ordered by effort, and if those with less effort would pay for those with more, they get separate batches.
 
     >>> from gread.settings.config import Config
     >>> both = [Trial(Config().updated({"hidden": h}), split) for h in (8, 16) for split in range(5)]
@@ -282,8 +282,8 @@ def make_batches(
         if costs is not None and len(set(efforts)) > 1:
             model = trials[group[0]].config.model
             if model.is_padded:
-                own = costs[group[0]]
-                pieces = cut_by_effort(efforts, fit, own.batch, *own.member(model))
+                cost = costs[group[0]]
+                pieces = cut_by_effort(efforts, fit, cost.batch, *cost.member(model))
             pieces = [sorted(piece, key=lambda k: (efforts[k], k)) for piece in pieces]
         for piece in pieces:
             size = -(-len(piece) // -(-len(piece) // fit))
@@ -292,17 +292,17 @@ def make_batches(
 
 
 def largest(trials: Sequence[Trial], group: Sequence[int]) -> int:
-    """The number of the trial of a group that takes the most products, and so the most memory."""
+    """The number of the trial of a group with the most products, and so the most memory."""
     return max(group, key=lambda k: (trials[k].effort, -k))
 
 
 def check_fit(need: Need, device: str, asked: int | None) -> int:
-    """How many members a batch gets: as many as fit, or as many as were asked for, if they do."""
+    """The number of members of a batch: as many as fit, or as many as were asked for if they fit."""
     fit = members_that_fit(need, device)
     if fit < 1:
         raise InvalidArgument(
             f"expected {need.total / 2**30:.2f} GiB for one member, got {free_memory(device) / 2**30:.2f} GiB free "
-            f"on {device}; lower hidden or the number of steps, or choose another device"
+            f"on {device}; lower hidden or the number of steps, or use another device"
         )
     if asked is not None and asked < 1:
         raise InvalidArgument(
@@ -312,7 +312,7 @@ def check_fit(need: Need, device: str, asked: int | None) -> int:
         return fit if device.startswith("cuda") else min(fit, MOST_ON_CPU)
     if asked > fit:
         raise InvalidArgument(
-            f"expected batches of at most {fit} members, which is what fits into the free memory of {device}, got "
+            f"expected batches of at most {fit} members, which fit into the free memory of {device}, got "
             f"{asked}; pass members={fit}, or None to let the planner choose"
         )
     return asked

@@ -1,4 +1,4 @@
-"""`train`: trials in, results out; grouped into batches, with progress, checkpoints and the protocol of the papers.
+"""`train`: trains trials in batches, with progress, checkpoints and the protocol of the papers.
 
 Full batch, a fixed number of epochs, test accuracy at the first epoch with the best validation accuracy; mean and
 population standard deviation over the trials.
@@ -22,19 +22,19 @@ from gread.datasets.node_data import NodeData, read_data_sets
 from gread.models.resolution import pole_warning, resolve_trials
 from gread.models.trained_network import Network
 from gread.settings.trials import Trial
-from gread.training.batch_queue import LOOK, make_plan, remembered, run_batches
+from gread.training.batch_queue import LOOK, make_plan, recorded_batches, run_batches
 from gread.training.checkpoint import Saver
-from gread.training.ensemble import AUTO, CHUNK, Ensemble, Outcome
+from gread.training.ensemble import AUTO, CHUNK, METRICS, Ensemble, Outcome
 from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.kernels.device_names import read_device
 from rdgraph.wording import duration
 
-#: Seconds of work that a kill may cost.
+#: Seconds between two checkpoints: the most work that a kill may lose.
 EVERY = 30.0
 
 
 class Progress(NamedTuple):
-    """How far a training is: epochs of all batches together, the present batch, means over its living members."""
+    """Progress of a training: epochs of all batches together, the current batch, means over its sound members."""
 
     epoch: int
     epochs: int
@@ -46,7 +46,7 @@ class Progress(NamedTuple):
 
 
 def training_text(p: Progress) -> str:
-    """How far a training is, in words; what is not known yet is left out.
+    """Progress of a training in words, without what is not known yet.
 
     >>> training_text(Progress(20, 40, 0, 1, 0.5, 0.8125, 1.5))
     'epoch 20 of 40, loss 0.5000, validation 81.25 %, 2 s left'
@@ -54,18 +54,17 @@ def training_text(p: Progress) -> str:
     batch = f", batch {p.batch + 1} of {p.batches}" if p.batches > 1 else ""
     loss = "" if math.isnan(p.loss) else f", loss {p.loss:.4f}"
     right = "" if math.isnan(p.val_accuracy) else f", validation {100 * p.val_accuracy:.2f} %"
-    left = p.seconds * (p.epochs - p.epoch) / p.epoch if p.epoch else 0.0
-    return f"epoch {p.epoch} of {p.epochs}{batch}{loss}{right}" + (f", {duration(left)} left" if left else "")
+    remaining = p.seconds * (p.epochs - p.epoch) / p.epoch if p.epoch else 0.0
+    return f"epoch {p.epoch} of {p.epochs}{batch}{loss}{right}" + (f", {duration(remaining)} left" if remaining else "")
 
 
 @dataclass(frozen=True, eq=False)
 class Trained:
     """Results of M trials; accuracies are shares of 1, `history` (M, epochs, 4) has the columns `ensemble.METRICS`.
 
-    Where the metric of the data set is roc_auc, all that is called an accuracy is the area under the ROC curve.
-    `epochs` were trained, fewer than were asked for where patience or a loss that diverged ended it. `trials` are those
-    that were run: with the method that was chosen where it was left open, and `reasons` say why;
-    `classes` counts the classes that each tells apart.
+    If the metric of the data set is roc_auc, read "accuracy" as the area under the ROC curve. `epochs` are those
+    trained, fewer than asked for after early stopping or divergence. `trials` have the method that was used; `reasons`
+    say why it was chosen if it was "auto". `classes` counts the classes of each network.
     """
 
     data: NodeData | Sequence[NodeData]
@@ -112,7 +111,7 @@ class Trained:
     def network(self, k: int) -> Network:
         """The network of trial k at its best epoch."""
         if self.parameters is None:
-            raise InvalidArgument("expected results that kept their parameters, got keep_best=False; train again")
+            raise InvalidArgument("the parameters were not kept (keep_best=False); train again with keep_best=True")
         data = self.data_of(k)
         reason = self.reasons[k] if self.reasons else ""
         return Network(
@@ -121,12 +120,42 @@ class Trained:
         )  # fmt: skip
 
 
-#: What makes results of the trials with these numbers.
+#: Returns the results of the trials with these numbers.
 Results = Callable[[Sequence[int]], Trained]
 
 
+class TrialOutcome(NamedTuple):
+    """The results of one trial."""
+
+    best_epoch: int
+    val_accuracy: float
+    test_accuracy: float
+    status: str
+    history: np.ndarray
+    epochs: int
+    parameters: dict[str, Tensor] | None
+    classes: int
+
+
+def joined_outcomes(
+    data: NodeData | Sequence[NodeData], trials: Sequence[Trial], reasons: Sequence[str],
+    outcomes: Sequence[TrialOutcome], seconds: float,
+) -> Trained:  # fmt: skip
+    """The results of several trials as one `Trained`; shorter histories are padded with nan."""
+    history = np.full((len(outcomes), max(len(o.history) for o in outcomes), len(METRICS)), np.nan, dtype=np.float32)
+    for row, outcome in zip(history, outcomes, strict=True):
+        row[: len(outcome.history)] = outcome.history
+    parameters = tuple(o.parameters for o in outcomes if o.parameters is not None)
+    return Trained(
+        data, tuple(trials), np.array([o.best_epoch for o in outcomes]), np.array([o.val_accuracy for o in outcomes]),
+        np.array([o.test_accuracy for o in outcomes]), tuple(o.status for o in outcomes), history,
+        np.array([o.epochs for o in outcomes]), seconds, parameters or None, tuple(reasons),
+        tuple(o.classes for o in outcomes),
+    )  # fmt: skip
+
+
 def choose_device(device: str = "auto") -> str:
-    """For "auto" cuda where torch can use it, else cpu; another one as it was given, if torch can use it here.
+    """The device to use: for "auto" cuda if torch can use it, else cpu; any other name is checked and returned.
 
     >>> choose_device("cpu")
     'cpu'
@@ -150,45 +179,44 @@ def train(
     weights: np.ndarray | None = None,
     checkpointing: str | int = AUTO,
 ) -> Trained:
-    """Train every trial, in the fewest batches that fit the memory.
+    """Train every trial, in as few batches as fit into memory.
 
-    Full batch, Adam, cross-entropy on the training nodes; the test accuracy is that at the first epoch with the best
-    validation accuracy, or at the last one without validation nodes. Ctrl-C waits for the end of the epoch, so that
-    what is left is saved; a second one stops at once.
+    Full batch, Adam, cross-entropy on the training nodes; the test accuracy is that of the first epoch with the best
+    validation accuracy, or of the last epoch without validation nodes. Ctrl-C waits for the end of the epoch and saves
+    a checkpoint; a second Ctrl-C stops at once.
 
     Args:
         data: One data set, or one for every trial.
-        trials: What is trained; `make_trials` makes some. A method that is left open is chosen from the equation.
-        device: "auto" takes a GPU where there is one.
+        trials: The trials, for example from `make_trials`. The method "auto" is chosen from the equation.
+        device: "auto" uses a GPU if there is one.
         members: Trials per batch; by default as many as fit.
-        checkpoint: A folder for the state, from which a training that was cut off goes on to the same results.
-        every: Seconds between two checkpoints, about.
-        progress: Hears of the epochs, about once a second or every `CHUNK` epochs.
-        finished: Hears the numbers of the trials of a batch that is done, and is given what makes results of any trials
-            that are.
-        tell: Hears sentences about what a user should know, such as a checkpoint that could not be written, which does
-            not end the training.
+        checkpoint: A folder for checkpoints; an interrupted training resumes from it, to the same results.
+        every: Approximate seconds between two checkpoints.
+        progress: Called with the progress, about once a second or every `CHUNK` epochs.
+        finished: Called with the numbers of the trials of a finished batch, and a function that returns the results of
+            any finished trials.
+        tell: Called with messages for the user, such as a checkpoint that could not be written, which does not stop the
+            training.
         keep_best: Whether the parameters of the best epoch are kept, which `Trained.network` needs.
         dtype: The precision of parameters and states.
         weights: Weights >= 0 of the training nodes in the loss (n,); all equal by default.
-        checkpointing: What a gradient keeps of the way to H(T): none keeps all of it, a number N a state every N steps
-            or terms of a polynomial, and computes the others again; auto does that where memory asks for it.
+        checkpointing: Gradient checkpointing of the flow: none keeps all states, a number N keeps a state every N steps
+            or terms of a polynomial and recomputes the others; auto recomputes only if memory is short.
 
     Returns:
         The results, in the order of the trials.
 
     Raises:
-        InvalidArgument: For trials, data or batches that do not fit together or into the memory.
+        InvalidArgument: For trials, data or batches that do not match or do not fit into memory.
         FileError: For a checkpoint of another training.
 
-    >>> from gread.settings.config import Config
-    >>> from gread.datasets.embedded import karate
-    >>> from gread.settings.trials import make_trials
-    >>> done = train(karate(), make_trials(Config().updated({"hidden": 8, "epochs": 10}), range(3)), device="cpu")
-    >>> done.history.shape, done.status
+    >>> import gread
+    >>> trials = gread.make_trials(gread.Config().updated({"hidden": 8, "epochs": 10}), range(3))
+    >>> run = gread.train(gread.karate(), trials, device="cpu")
+    >>> run.history.shape, run.status
     ((3, 10, 4), ('ok', 'ok', 'ok'))
     """
-    place = choose_device(device)
+    device = choose_device(device)
     chosen, reasons = resolve_trials(trials)
     datas = read_data_sets(data)
     if len(datas) not in (1, len(chosen)):
@@ -196,38 +224,18 @@ def train(
     if not chosen:
         raise InvalidArgument("expected at least one trial, got none; make some with make_trials")
     if weights is not None and checkpoint is not None:
-        raise InvalidArgument("expected no checkpoint with weights of nodes, got both; leave one of them out")
+        raise InvalidArgument("a training with node weights cannot be checkpointed; leave out weights or checkpoint")
     options: dict[str, Any] = {
-        "device": place, "dtype": dtype, "keep_best": keep_best, "weights": weights, "checkpointing": checkpointing,
+        "device": device, "dtype": dtype, "keep_best": keep_best, "weights": weights, "checkpointing": checkpointing,
     }  # fmt: skip
     for warning in dict.fromkeys(filter(None, map(pole_warning, reasons))):
         tell(warning)
-    found = _Collection(datas, chosen, reasons, finished)
-    hearing = _Hearing(progress, found.add, tell, found.started)
-    _train_batches(datas, chosen, options, members, checkpoint, every, hearing)
-    return found.results(range(len(chosen)))
-
-
-class _Hearing(NamedTuple):
-    """Who hears of a training: how far it is, what is done, what a user should know; and when it started."""
-
-    progress: Callable[[Progress], None] | None
-    done: Callable[[dict[int, _Slot]], None]
-    tell: Callable[[str], object]
-    started: float
-
-
-def _train_batches(
-    datas: list[NodeData], trials: list[Trial], options: dict[str, Any], members: int | None, checkpoint: Path | None,
-    every: float, hearing: _Hearing,
-) -> None:  # fmt: skip
-    """Train all trials in batches that share a shape and fit the memory."""
-    place, tell = options["device"], hearing.tell
-    # One training alone is set up once: what is measured is what is trained.
-    only = Ensemble(datas[0], trials, **options) if len(trials) == 1 else None
-    plan = make_plan(datas, trials, options, members, only)
-    plan = replace(plan, batches=remembered(checkpoint, plan.batches, tell))
-    report = _Reporter(hearing.progress, hearing.started, trials, plan.batches)
+    outcomes = _Outcomes(datas, chosen, reasons, finished)
+    # A single trial is set up once: the network whose memory is measured is the one that is trained.
+    only = Ensemble(datas[0], chosen, **options) if len(chosen) == 1 else None
+    plan = make_plan(datas, chosen, options, members, only)
+    plan = replace(plan, batches=recorded_batches(checkpoint, plan.batches, tell))
+    report = _Reporter(progress, outcomes.started, chosen, plan.batches)
 
     def begin(number: int) -> tuple[Ensemble, Saver]:
         ensemble = only or plan.ensemble(number, options)
@@ -236,39 +244,27 @@ def _train_batches(
     def finish(number: int, ensemble: Ensemble, saver: Saver) -> None:
         outcome = ensemble.outcome()
         report.finished(number)
-        hearing.done({k: _slot(ensemble, outcome, member) for member, k in enumerate(plan.batches[number])})
+        outcomes.add({k: _outcome_of(ensemble, outcome, member) for member, k in enumerate(plan.batches[number])})
 
-    run_batches(plan.queue(begin), place, report, finish, tell)
-
-
-class _Slot(NamedTuple):
-    """The results of one trial."""
-
-    best_epoch: int
-    val: float
-    test: float
-    status: str
-    history: np.ndarray
-    epochs: int
-    parameters: dict[str, Tensor] | None
-    classes: int
+    run_batches(plan.queue(begin), device, report, finish, tell)
+    return outcomes.results(range(len(chosen)))
 
 
-def _slot(ensemble: Ensemble, out: Outcome, member: int) -> _Slot:
-    kept = None
+def _outcome_of(ensemble: Ensemble, out: Outcome, member: int) -> TrialOutcome:
+    parameters = None
     if ensemble.keep_best:
-        own = ensemble.model.own_part
-        kept = {name: own(name, ensemble.state[f"best.{name}"], member) for name in ensemble.parts}
-        kept = {name: value.cpu().clone() for name, value in {**kept, **ensemble.model.kept(member)}.items()}
-    return _Slot(
+        model = ensemble.model
+        best = {name: model.member_part(name, ensemble.state[f"best.{name}"], member) for name in ensemble.parts}
+        parameters = {name: value.cpu().clone() for name, value in {**best, **model.extra_parts(member)}.items()}
+    return TrialOutcome(
         int(out.best_epoch[member]), float(out.val_accuracy[member]), float(out.test_accuracy[member]),
-        out.status(member), out.history[:, member].numpy(), int(out.epochs[member]), kept,
+        out.status(member), out.history[:, member].numpy(), int(out.epochs[member]), parameters,
         ensemble.problem.classes,
     )  # fmt: skip
 
 
-class _Collection:
-    """The results of trials as they come."""
+class _Outcomes:
+    """The results of the trials that are finished so far."""
 
     def __init__(
         self,
@@ -278,39 +274,30 @@ class _Collection:
         finished: Callable[[Sequence[int], Results], None] | None,
     ) -> None:
         self.datas, self.trials, self.reasons, self.finished = datas, trials, reasons, finished
-        self.slots: dict[int, _Slot] = {}
+        self.outcomes: dict[int, TrialOutcome] = {}
         self.started = time.monotonic()
 
-    def add(self, done: dict[int, _Slot]) -> None:
-        """Take in the trials of a batch, and tell of them."""
-        self.slots |= done
+    def add(self, outcomes: dict[int, TrialOutcome]) -> None:
+        """Record the trials of a batch and report them."""
+        self.outcomes |= outcomes
         if self.finished is not None:
-            self.finished(list(done), self.results)
+            self.finished(list(outcomes), self.results)
 
     def results(self, numbers: Sequence[int]) -> Trained:
-        """Those of some trials, all of which are done."""
-        slots = [self.slots[k] for k in numbers]
-        longest = max(len(s.history) for s in slots)
-        history = np.full((len(slots), longest, slots[0].history.shape[1]), np.nan, dtype=np.float32)
-        for row, slot in zip(history, slots, strict=True):
-            row[: len(slot.history)] = slot.history
-        kept = [s.parameters for s in slots if s.parameters is not None]
-        return Trained(
-            self.datas[0] if len(self.datas) == 1 else [self.datas[k] for k in numbers],
-            tuple(self.trials[k] for k in numbers), np.array([s.best_epoch for s in slots]),
-            np.array([s.val for s in slots]), np.array([s.test for s in slots]), tuple(s.status for s in slots),
-            history, np.array([s.epochs for s in slots]), time.monotonic() - self.started,
-            tuple(kept) if kept else None, tuple(self.reasons[k] for k in numbers), tuple(s.classes for s in slots),
-        )  # fmt: skip
+        """The results of some trials, all of them finished."""
+        data = self.datas[0] if len(self.datas) == 1 else [self.datas[k] for k in numbers]
+        trials, reasons = [self.trials[k] for k in numbers], [self.reasons[k] for k in numbers]
+        outcomes = [self.outcomes[k] for k in numbers]
+        return joined_outcomes(data, trials, reasons, outcomes, time.monotonic() - self.started)
 
 
 class _Reporter:
-    """Tells the caller how far all batches together are."""
+    """Calls `progress` with the progress of all batches together."""
 
     def __init__(
-        self, hears: Callable[[Progress], None] | None, started: float, trials: list[Trial], batches: list[list[int]]
+        self, progress: Callable[[Progress], None] | None, started: float, trials: list[Trial], batches: list[list[int]]
     ) -> None:
-        self.hears, self.started, self.last = hears, started, time.monotonic()
+        self.progress, self.started, self.last = progress, started, time.monotonic()
         self.lengths = [trials[batch[0]].config.training.epochs for batch in batches]
         self.done = [0] * len(batches)
 
@@ -318,7 +305,7 @@ class _Reporter:
         epoch, now = ensemble.epoch, time.monotonic()
         self.done[number] = epoch
         is_due = epoch % CHUNK == 0 or epoch >= ensemble.epochs or now - self.last >= LOOK
-        if self.hears is None or not is_due:
+        if self.progress is None or not is_due:
             return
         self.last = now
         row = ensemble.state["history"][epoch - 1].double()
@@ -326,8 +313,8 @@ class _Reporter:
         means = row[alive].nanmean(0).tolist() if bool(alive.any()) else [float("nan")] * row.shape[1]
         seconds = time.monotonic() - self.started
         total = sum(self.lengths)
-        self.hears(Progress(sum(self.done), total, number, len(self.lengths), means[0], means[2], seconds))
+        self.progress(Progress(sum(self.done), total, number, len(self.lengths), means[0], means[2], seconds))
 
     def finished(self, number: int) -> None:
-        """A batch is done, perhaps before its last epoch, or since a checkpoint says so."""
+        """Record that a batch is finished, possibly before its last epoch."""
         self.done[number] = self.lengths[number]

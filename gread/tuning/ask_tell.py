@@ -1,7 +1,7 @@
-"""`Ledger`: the trials of a search in a storage of Optuna's, asked for and told of; optuna is imported when it is made.
+"""`Ledger`: the trials of a search in an Optuna storage; importing this module does not import optuna.
 
-The storage is a journal file or a database, which samplers, pruners and optuna-dashboard read. A trial is drawn with
-random numbers that follow from the seed and its number alone: a search that was cut off goes on as it would have.
+The storage is a journal file or a database, readable by samplers, pruners and optuna-dashboard. The random numbers of a
+trial depend only on the seed and its number, so an interrupted search continues as if it had not been interrupted.
 """
 
 from __future__ import annotations
@@ -31,19 +31,18 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------------- storages
-# Where the trials of a search are kept: a journal file, or any database that Optuna knows, named by its url.
+# The storage of the trials of a search: a journal file, or the url of any database that Optuna supports.
 
-#: What `postgresql://` means to SQLAlchemy differs between its versions; to us it is psycopg, which the extra brings.
+#: The driver of `postgresql://` differs between versions of SQLAlchemy; here it is psycopg, which the extra installs.
 DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
-#: How every line of a journal begins.
+#: The start of every line of a journal.
 LINE = b'{"op_code":'
-#: How databases are connected to: one in a file is waited for while another process writes to it, for so many seconds;
-#: texts are texts, whatever the encoding of the server.
-MANNERS: dict[str, dict[str, Any]] = {"sqlite": {"timeout": 60.0}, "postgresql": {"client_encoding": "utf8"}}
+#: Connection options: seconds to wait while another process writes to a database file; text is UTF-8 for any server.
+CONNECTIONS: dict[str, dict[str, Any]] = {"sqlite": {"timeout": 60.0}, "postgresql": {"client_encoding": "utf8"}}
 
 
 def parsed_url(url: str) -> Any:
-    """A url as SQLAlchemy has it, with our driver where it names none.
+    """The url as a SQLAlchemy object, with the default driver if it names none.
 
     >>> parsed_url("postgresql://ada:secret@localhost/trials").drivername
     'postgresql+psycopg'
@@ -52,62 +51,62 @@ def parsed_url(url: str) -> Any:
     from sqlalchemy.exc import ArgumentError
 
     try:
-        made = make_url(url)
+        parsed = make_url(url)
     except ArgumentError:
         raise InvalidArgument(
             f"expected a url such as sqlite:///trials.db or postgresql://USER@HOST/DATABASE, got {url!r}"
         ) from None
-    return made.set(drivername=DRIVERS.get(made.drivername, made.drivername))
+    return parsed.set(drivername=DRIVERS.get(parsed.drivername, parsed.drivername))
 
 
-def told_url(url: str) -> str:
-    """A database url that may be shown: without the password, and with the driver that was named.
+def public_url(url: str) -> str:
+    """A database url without its password, with the driver as given.
 
-    >>> told_url("postgresql://ada:secret@localhost/trials")
+    >>> public_url("postgresql://ada:secret@localhost/trials")
     'postgresql://ada@localhost/trials'
     """
     from sqlalchemy.engine import URL
 
-    made = parsed_url(url)
+    parsed = parsed_url(url)
     driver = url.partition("://")[0]
-    return str(URL.create(driver, made.username, None, made.host, made.port, made.database, made.query))
+    return str(URL.create(driver, parsed.username, None, parsed.host, parsed.port, parsed.database, parsed.query))
 
 
-def open_storage(place: Path | str | None) -> Any:
-    """The storage in a journal file, at a url, or in memory."""
+def open_storage(location: Path | str | None) -> Any:
+    """Open the storage in a journal file, at a url, or in memory."""
     import optuna
 
-    if place is None:
+    if location is None:
         return optuna.storages.InMemoryStorage()
-    return _journal(place) if isinstance(place, Path) else _database(place)
+    return _journal(location) if isinstance(location, Path) else _database(location)
 
 
 def _database(url: str) -> Any:
     import optuna
     from sqlalchemy.exc import NoSuchModuleError
 
-    made = parsed_url(url)
+    parsed = parsed_url(url)
     try:
-        manner = {"pool_pre_ping": True, "connect_args": MANNERS.get(made.get_backend_name(), {})}
-        return optuna.storages.RDBStorage(made.render_as_string(hide_password=False), engine_kwargs=manner)
+        options = {"pool_pre_ping": True, "connect_args": CONNECTIONS.get(parsed.get_backend_name(), {})}
+        return optuna.storages.RDBStorage(parsed.render_as_string(hide_password=False), engine_kwargs=options)
     except (ImportError, NoSuchModuleError) as problem:
         raise MissingDependency(
-            f"expected the driver of {told_url(url)}, got an installation without ({problem}); "
+            f"expected the driver of {public_url(url)}, got an installation without ({problem}); "
             "pip install 'rdgraph[postgresql]', or the driver of another database"
         ) from None
 
 
-def let_go(storage: Any) -> None:
-    """Close the connections of a storage, if it has some."""
+def close_storage(storage: Any) -> None:
+    """Close the connections of a storage, if it has any."""
     if hasattr(storage, "engine"):
         storage.remove_session()
         storage.engine.dispose()
 
 
 @contextmanager
-def reached(place: Path | str | None) -> Iterator[None]:
-    """Within the block a database that does not answer is an error with its name."""
-    if not isinstance(place, str):
+def reporting_outages(location: Path | str | None) -> Iterator[None]:
+    """Within the block, a database that does not answer raises a FileError with its url."""
+    if not isinstance(location, str):
         yield
         return
     from optuna.exceptions import StorageInternalError
@@ -118,55 +117,54 @@ def reached(place: Path | str | None) -> Iterator[None]:
     except (SQLAlchemyError, StorageInternalError) as problem:
         reason = str(problem).strip().splitlines()[0]
         raise FileError(
-            f"expected an answer of the storage {told_url(place)}, got {reason}; the same command goes on when it is "
-            "there again"
+            f"expected an answer of the storage {public_url(location)}, got {reason}; the same command resumes when it "
+            "is available"
         ) from None
 
 
 @contextmanager
-def read_as_journal(place: Path | str | None) -> Iterator[None]:
-    """Within the block a file that is no journal, or cannot be read or written, is an error with its name."""
+def reporting_damage(location: Path | str | None) -> Iterator[None]:
+    """Within the block, a file that is not a journal, or cannot be read or written, raises an error with its name."""
     try:
         yield
     except RdgraphError:
         raise
     except OSError as problem:
-        raise unwritable(Path(place or ""), problem) from None
+        raise unwritable(Path(location or ""), problem) from None
     except (ValueError, LookupError, AssertionError) as problem:
-        where = told_url(place) if isinstance(place, str) else place
+        where = public_url(location) if isinstance(location, str) else location
         raise FileError(f"expected a journal of trials in {where}, got another file ({problem})") from None
 
 
 @contextmanager
-def held(place: Path | str | None, study: str) -> Iterator[None]:
-    """Hold a study of a database, which no other process may search at the same time; one that dies gives it up.
+def exclusive(location: Path | str | None, study: str) -> Iterator[None]:
+    """Lock a study of a database against other processes; a process that dies releases the lock.
 
-    PostgreSQL holds it by an advisory lock of a connection, SQLite by a lock on a file beside it; others hold nothing.
+    PostgreSQL uses an advisory lock of a connection, SQLite a lock file; other databases are not locked.
     """
     with ExitStack() as stack:
-        if isinstance(place, str):
-            made = parsed_url(place)
-            taken = {"postgresql": _advised, "sqlite": _beside}.get(made.get_backend_name())
-            if taken is not None and not taken(made, study, stack):
+        if isinstance(location, str):
+            parsed = parsed_url(location)
+            lock = {"postgresql": _advisory_lock, "sqlite": _file_lock}.get(parsed.get_backend_name())
+            if lock is not None and not lock(parsed, study, stack):
                 raise FileError(
-                    f"expected a search that nobody else is at, got {study} in {told_url(place)}, which another "
-                    "process is searching; wait for it"
+                    f"another process is searching {study} in {public_url(location)}; wait for it to finish"
                 )
         yield
 
 
-def _advised(url: Any, study: str, stack: ExitStack) -> bool:
+def _advisory_lock(url: Any, study: str, stack: ExitStack) -> bool:
     from sqlalchemy import create_engine, text
     from sqlalchemy.pool import NullPool
 
-    manner = MANNERS["postgresql"]
-    engine = create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT", connect_args=manner)
+    options = CONNECTIONS["postgresql"]
+    engine = create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT", connect_args=options)
     connection = stack.enter_context(engine.connect())
     key = {"key": zlib.crc32(f"rdgraph {study}".encode())}
     return bool(connection.execute(text("SELECT pg_try_advisory_lock(:key)"), key).scalar())
 
 
-def _beside(url: Any, study: str, stack: ExitStack) -> bool:
+def _file_lock(url: Any, study: str, stack: ExitStack) -> bool:
     try:
         import fcntl
     except ImportError:
@@ -192,9 +190,9 @@ def _journal(path: Path) -> Any:
         return JournalStorage(JournalFileBackend(str(path)))
 
     class _Journal(JournalFileBackend):
-        """Lines reach the file at once, which a kill does not undo, and the disk by `sync` or when it likes.
+        """A journal whose lines reach the file at once and survive a kill, but reach the disk only by `sync`.
 
-        Optuna waits for the disk eight times a trial, which takes longer than many trainings.
+        Optuna waits for the disk eight times per trial, which takes longer than many trainings.
         """
 
         def append_logs(self, logs: list[dict[str, Any]]) -> None:
@@ -211,7 +209,7 @@ def _journal(path: Path) -> Any:
 
 
 def _drop_torn_line(file: BinaryIO) -> None:
-    """Cut off a last line without its end, as a full disk or a power cut leaves it: the next line would join it."""
+    """Remove an incomplete last line, left by a full disk or a power cut, to which the next line would be appended."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - 1))
     if file.read() in (b"", b"\n"):
@@ -223,22 +221,22 @@ def _drop_torn_line(file: BinaryIO) -> None:
         file.truncate(start)
 
 
-def sync(place: Path | str | None) -> None:
-    """Wait until the disk has all of a journal; databases do that by themselves."""
-    if isinstance(place, Path):
-        with place.open("ab") as file:
+def sync(location: Path | str | None) -> None:
+    """Wait until a journal is on disk; databases do this themselves."""
+    if isinstance(location, Path):
+        with location.open("ab") as file:
             os.fsync(file.fileno())
 
 
 def _lock(path: Path) -> Any:
-    """A lock that a process which dies gives up; where the system has no flock, that of optuna."""
+    """A lock that is released when the process dies; None on systems without flock, where optuna's is used."""
     try:
         import fcntl
     except ImportError:
         return None
 
     class _Flock:
-        """Held from `acquire` to `release`, by one process."""
+        """A file lock held by one process from `acquire` to `release`."""
 
         def acquire(self) -> bool:
             self._file = path.with_name(f".{path.name}.lock").open("a")
@@ -252,21 +250,21 @@ def _lock(path: Path) -> Any:
 
 
 # ---------------------------------------------------------------------- ask tell
-#: The name of the study in its storage, and what is kept with every trial.
+#: The name of the study in its storage, and the attributes of every trial.
 STUDY, SETTINGS, RESULT = "search", "candidate", "result"
 SAMPLERS = ("random", "tpe", "cmaes")
-#: Trials above the quantile that the importance of settings is about: the best tenth, and at least so many.
+#: The least number of best trials from which the importance of settings is computed; usually the best tenth.
 ABOVE = 5
 
 
 def import_optuna() -> Any:
-    """Optuna, where it is installed."""
+    """The module optuna, or an error that says how to install it."""
     try:
         import optuna
     except ModuleNotFoundError:
         raise MissingDependency(
-            "expected optuna for a search, got an installation without; pip install 'rdgraph[search]', or train "
-            "planned trials here with rdgraph search --run, which needs none"
+            "a search needs optuna: pip install 'rdgraph[search]'; planned trials can be trained without it by "
+            "rdgraph search --run"
         ) from None
     return optuna
 
@@ -276,30 +274,28 @@ def make_sampler(name: str, seed: int, number: int) -> Any:
     if name not in SAMPLERS:
         raise UnknownName("sampler", name, SAMPLERS)
     optuna = import_optuna()
-    own = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
+    trial_seed = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
     if name == "random":
-        return optuna.samplers.RandomSampler(seed=own)
+        return optuna.samplers.RandomSampler(seed=trial_seed)
     if name == "tpe":
         with quiet():
-            return optuna.samplers.TPESampler(seed=own, constant_liar=True)
+            return optuna.samplers.TPESampler(seed=trial_seed, constant_liar=True)
     if importlib.util.find_spec("cmaes") is None:
-        raise MissingDependency(
-            "expected cmaes for the sampler cmaes, got an installation without; pip install 'rdgraph[cmaes]'"
-        )
-    return optuna.samplers.CmaEsSampler(seed=own, warn_independent_sampling=False)
+        raise MissingDependency("the sampler cmaes needs the package cmaes: pip install 'rdgraph[cmaes]'")
+    return optuna.samplers.CmaEsSampler(seed=trial_seed, warn_independent_sampling=False)
 
 
-def check_reach(sampler: str, place: Path | str | None) -> None:
-    """Refuse a sampler that cannot be made, and a database that does not answer, before anything is written."""
+def check_reach(sampler: str, location: Path | str | None) -> None:
+    """Raise for an unavailable sampler or a database that does not answer, before anything is written."""
     make_sampler(sampler, 0, 0)
-    if isinstance(place, str):
-        with read_as_journal(place), reached(place), quiet():
-            let_go(open_storage(place))
+    if isinstance(location, str):
+        with reporting_damage(location), reporting_outages(location), quiet():
+            close_storage(open_storage(location))
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silence optuna's messages about new studies and experimental parts in the block."""
+    """Silence optuna's messages about new studies and experimental features within the block."""
     optuna = import_optuna()
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -312,19 +308,18 @@ def quiet() -> Iterator[None]:
 
 
 class Ledger:
-    """The trials of one search for settings: draws them, and keeps their results.
+    """The trials of one search for settings: draws them and stores their results.
 
     Args:
-        space: What is searched, for the network of `base`.
-        base: The configuration that is searched around.
+        space: The search space, for the network of `base`.
+        base: The base configuration.
         sampler: random, tpe or cmaes.
-        seed: Of the sampler.
-        place: The journal file, or the url of a database; None keeps the trials in memory.
+        seed: The seed of the sampler.
+        location: The journal file, or the url of a database; None keeps the trials in memory.
         study: The name of the search in its storage.
 
     Raises:
-        MissingDependency: Without optuna, without cmaes for the sampler of that name, or without the driver of a
-            database.
+        MissingDependency: Without optuna, without cmaes for that sampler, or without the driver of a database.
         FileError: For a storage that cannot be read or written.
 
     >>> from gread.tuning.space import find_space
@@ -338,15 +333,16 @@ class Ledger:
     """
 
     def __init__(
-        self, space: Space, base: Config, sampler: str, seed: int, place: Path | str | None = None, study: str = STUDY
-    ) -> None:
+        self, space: Space, base: Config, sampler: str, seed: int, location: Path | str | None = None,
+        study: str = STUDY,
+    ) -> None:  # fmt: skip
         optuna = import_optuna()
-        make_sampler(sampler, seed, 0)  # a sampler that cannot be made is refused before anything is written
-        self.space, self.base, self.sampler, self.seed, self.place = space, base, sampler, seed, place
+        make_sampler(sampler, seed, 0)  # an unavailable sampler is refused before anything is written
+        self.space, self.base, self.sampler, self.seed, self.location = space, base, sampler, seed, location
         self._candidates: dict[int, Candidate] = {}
-        with read_as_journal(place), reached(place), quiet():
-            storage = open_storage(place)
-            weakref.finalize(self, let_go, storage)
+        with reporting_damage(location), reporting_outages(location), quiet():
+            storage = open_storage(location)
+            weakref.finalize(self, close_storage, storage)
             self.study: Study = optuna.create_study(
                 storage=storage, study_name=study, direction="maximize", load_if_exists=True
             )
@@ -354,24 +350,24 @@ class Ledger:
             self._id = self._storage.get_study_id_from_name(study)
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Lock the search against other processes in the block; raise FileError if the database is unreachable."""
-        with reached(self.place), held(self.place, self.study.study_name):
+        with reporting_outages(self.location), exclusive(self.location, self.study.study_name):
             yield
 
-    def noted(self, name: str, make: Callable[[], Any]) -> Any:
-        """A fact about the search, found out once and kept with it."""
+    def constant(self, name: str, make: Callable[[], Any]) -> Any:
+        """A value that is computed once and stored with the search."""
         if name not in self.study.user_attrs:
             self.study.set_user_attr(name, make())
         return self.study.user_attrs[name]
 
     # ------------------------------------------------------------------ asking
     def __len__(self) -> int:
-        """Trials that were asked for, whatever became of them."""
+        """The number of drawn trials, in any state."""
         return len(self.study.get_trials(deepcopy=False))
 
     def ask(self, count: int) -> list[Candidate]:
-        """Draw `count` new trials, all of them before any result is known."""
+        """Draw `count` new trials, before any of their results is known."""
         first = len(self)
         return [self._drawn(self._new(number)) for number in range(first, first + count)]
 
@@ -379,39 +375,39 @@ class Ledger:
         self.study.sampler = make_sampler(self.sampler, self.seed, number)
         return self.study.ask()
 
-    def _drawn(self, trial: optuna.trial.Trial, begun: optuna.trial.FrozenTrial | None = None) -> Candidate:
-        """Draw a trial; one that was `begun` keeps what it has, and the sampler goes through the same numbers again."""
+    def _drawn(self, trial: optuna.trial.Trial, partial: optuna.trial.FrozenTrial | None = None) -> Candidate:
+        """Draw a trial; a `partial` one keeps its values, and the sampler redraws them to reach the same state."""
 
         def drawn(searched: Searched) -> Value:
-            if begun is not None and searched.name in begun.params and searched.name not in trial.relative_params:
-                distribution = begun.distributions[searched.name]
-                self.study.sampler.sample_independent(self.study, begun, searched.name, distribution)
+            if partial is not None and searched.name in partial.params and searched.name not in trial.relative_params:
+                distribution = partial.distributions[searched.name]
+                self.study.sampler.sample_independent(self.study, partial, searched.name, distribution)
             return _suggested(trial, searched)
 
         values = self.space.draw(self.base, drawn)
         try:
-            made = Candidate(trial.number, self.space.config(self.base, values), values)
-        except RdgraphError as problem:  # settings that do not go together: a trial that fails, not the search
-            made = Candidate(trial.number, self.base, values)
-            self._finish(TrialResult(trial.number, FAILED, 0, note=str(problem)), made)
+            candidate = Candidate(trial.number, self.space.config(self.base, values), values)
+        except RdgraphError as problem:  # inconsistent settings: the trial fails, not the search
+            candidate = Candidate(trial.number, self.base, values)
+            self._finish(TrialResult(trial.number, FAILED, 0, note=str(problem)), candidate)
         else:
-            trial.set_user_attr(SETTINGS, made.record())
-        return made
+            trial.set_user_attr(SETTINGS, candidate.record())
+        return candidate
 
     def pending(self) -> list[Candidate]:
         """Trials that were drawn and have no result yet; a draw that was interrupted is completed."""
         import optuna
 
         running = (optuna.trial.TrialState.RUNNING,)
-        found = []
+        candidates = []
         for frozen in self.study.get_trials(deepcopy=False, states=running):
             if SETTINGS in frozen.user_attrs:
-                found.append(self._candidate(frozen))
+                candidates.append(self._candidate(frozen))
             else:
                 self.study.sampler = make_sampler(self.sampler, self.seed, frozen.number)
                 self._drawn(optuna.trial.Trial(self.study, self._trial_id(frozen.number)), frozen)
                 return self.pending()
-        return found
+        return candidates
 
     def _trial_id(self, number: int) -> int:
         return int(self._storage.get_trial_id_from_study_id_trial_number(self._id, number))
@@ -425,7 +421,7 @@ class Ledger:
                 raise InvalidArgument(f"expected a trial among 0..{len(known) - 1}, got number {result.number}")
             if not known[result.number].state.is_finished():
                 self._finish(result)
-        sync(self.place)
+        sync(self.location)
 
     def _finish(self, result: TrialResult, candidate: Candidate | None = None) -> None:
         import optuna
@@ -446,17 +442,17 @@ class Ledger:
                 self.study.tell(result.number, result.val_accuracy)
 
     def candidates(self) -> list[Candidate]:
-        """All trials that were drawn, by their numbers."""
+        """All drawn trials, ordered by number."""
         return [self._candidate(t) for t in self._frozen() if SETTINGS in t.user_attrs]
 
     def _candidate(self, frozen: optuna.trial.FrozenTrial) -> Candidate:
-        """A trial that was drawn, which does not change any more, read once."""
+        """A drawn trial; it does not change any more and is read once."""
         if frozen.number not in self._candidates:
             self._candidates[frozen.number] = Candidate.read(frozen.user_attrs[SETTINGS])
         return self._candidates[frozen.number]
 
     def results(self) -> list[TrialResult]:
-        """The results of the trials that have one, by their numbers."""
+        """The results of the finished trials, ordered by number."""
         return [TrialResult.read(t.user_attrs[RESULT]) for t in self._frozen() if t.state.is_finished()]
 
     def _frozen(self) -> list[optuna.trial.FrozenTrial]:
@@ -464,10 +460,10 @@ class Ledger:
 
     # ------------------------------------------------------------------ what mattered
     def importance(self) -> dict[str, float]:
-        """How much each setting that all trials have matters for being among the best tenth, by PED-ANOVA; sums to 1.
+        """The importance of each setting for being among the best tenth of the trials, by PED-ANOVA; sums to 1.
 
-        The best five count at least. Nothing is told where fewer than ten trials were trained to their ends, where all
-        of them are equal, or where no setting tells the best from the others.
+        At least the best five trials count. Empty if fewer than ten trials were trained to the last epoch, if all are
+        equal, or if no setting separates the best from the others.
         """
         import optuna
 
@@ -477,13 +473,13 @@ class Ledger:
         with quiet():
             share = max(0.1, ABOVE / len(values))
             evaluator = optuna.importance.PedAnovaImportanceEvaluator(target_quantile=share)
-            found = optuna.importance.get_param_importances(self.study, evaluator=evaluator, normalize=False)
-        total = sum(found.values())
-        return {name: value / total for name, value in found.items()} if total > 0 else {}
+            importances = optuna.importance.get_param_importances(self.study, evaluator=evaluator, normalize=False)
+        total = sum(importances.values())
+        return {name: value / total for name, value in importances.items()} if total > 0 else {}
 
 
 def _suggested(trial: optuna.trial.Trial, searched: Searched) -> Value:
-    """The value of a setting in a trial, drawn unless it was before."""
+    """The value of a setting in a trial, drawn if it is new."""
     distribution = searched.distribution
     if isinstance(distribution, Choice):
         chosen = trial.suggest_categorical(searched.name, list(distribution.values))
@@ -495,24 +491,24 @@ def _suggested(trial: optuna.trial.Trial, searched: Searched) -> Value:
 
 
 # ---------------------------------------------------------------------- looked up
-def recorded_candidate(place: Path | str, number: int, study: str = STUDY) -> Candidate:
-    """The trial of that number in a journal, or in a study of a database.
+def recorded_candidate(location: Path | str, number: int, study: str = STUDY) -> Candidate:
+    """The trial with that number in a journal, or in a study of a database.
 
     Raises:
-        FileError: Where there is no such journal or study.
-        InvalidArgument: Where it has no such trial.
+        FileError: For a missing journal or study.
+        InvalidArgument: For a missing trial.
     """
     optuna = import_optuna()
-    if isinstance(place, Path) and not place.is_file():
-        raise FileError(f"expected a journal of trials in {place}, got none; name the folder of a search")
-    with read_as_journal(place), reached(place), quiet():
-        storage = open_storage(place)
+    if isinstance(location, Path) and not location.is_file():
+        raise FileError(f"expected a journal of trials in {location}, got none; name the folder of a search")
+    with reporting_damage(location), reporting_outages(location), quiet():
+        storage = open_storage(location)
         try:
             trials = optuna.load_study(study_name=study, storage=storage).get_trials(deepcopy=False)
         except KeyError:
             raise FileError(f"expected the study {study} in the storage, got none; name that of the search") from None
         finally:
-            let_go(storage)
+            close_storage(storage)
     if not 0 <= number < len(trials) or SETTINGS not in trials[number].user_attrs:
         raise InvalidArgument(f"expected a trial among 0..{len(trials) - 1}, got {number}")
     return Candidate.read(trials[number].user_attrs[SETTINGS])

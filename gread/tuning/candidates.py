@@ -1,4 +1,4 @@
-"""`Candidate` and `TrialResult`: what a search tries and what became of it; and the files that carry them elsewhere."""
+"""`Candidate` and `TrialResult`: the trials of a search, their results, and the files that carry them elsewhere."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from rdgraph.errors import FileError, InvalidArgument, RdgraphError
 from rdgraph.files import read_text, write_text
 
 # ---------------------------------------------------------------------- split accuracies
-# `SplitAccuracies`: what trials and equations are compared by.
+# `SplitAccuracies`: the accuracies by which trials and equations are compared.
 
 
 class SplitAccuracies:
-    """Means of accuracies on every split, of anything that has them as `val` and `test`; nan where there are none."""
+    """Means of the accuracies `val` and `test` over the splits; nan without any."""
 
     val: tuple[float, ...]
     test: tuple[float, ...]
 
     @property
     def val_accuracy(self) -> float:
-        """The mean over the splits, which is compared."""
+        """The mean validation accuracy over the splits, used for selection."""
         return math.fsum(self.val) / len(self.val) if self.val else math.nan
 
     @property
     def test_accuracy(self) -> float:
-        """The mean over the splits, which nothing is chosen by."""
+        """The mean test accuracy over the splits, never used for selection."""
         return math.fsum(self.test) / len(self.test) if self.test else math.nan
 
 
 # ---------------------------------------------------------------------- candidates
 PLAN, RESULTS = "rdgraph search plan 1", "rdgraph search results 1"
-#: What may become of a trial: trained to its end, dropped on the way, diverged on some split, or not to be trained.
+#: States of a trial: trained to the last epoch, dropped early, diverged on some split, or impossible to train.
 STATES = COMPLETE, PRUNED, DIVERGED, FAILED = ("complete", "pruned", "diverged", "failed")
 
 V = TypeVar("V")
@@ -50,7 +50,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True)
 class Candidate:
-    """One trial of a search: its number, its configuration with nothing left out, and the values that were drawn."""
+    """One trial of a search: its number, its complete configuration, and the drawn values."""
 
     number: int
     config: Config
@@ -71,10 +71,10 @@ class Candidate:
 
 @dataclass(frozen=True)
 class TrialResult(SplitAccuracies):
-    """What became of a trial: accuracies at the best epoch of every split, as shares of 1.
+    """The result of a trial: accuracies at the best epoch of every split, as shares of 1.
 
-    `epochs` were trained on the split that took most of them, `rungs` are (epoch, mean validation accuracy) where
-    trials were compared on the way, `note` says why it failed.
+    `epochs` is the largest number of epochs over the splits, `rungs` are (epoch, mean validation accuracy) at which
+    trials were compared, `note` says why it failed.
     """
 
     number: int
@@ -93,7 +93,7 @@ class TrialResult(SplitAccuracies):
 
     @property
     def is_eligible(self) -> bool:
-        """Whether the trial was trained to its end, so that it may be chosen."""
+        """Whether the trial was trained to the last epoch, so that it may be chosen."""
         return self.state in (COMPLETE, DIVERGED)
 
     def record(self) -> dict[str, Any]:
@@ -109,7 +109,7 @@ class TrialResult(SplitAccuracies):
 
 @dataclass(frozen=True)
 class PlannedRound:
-    """Trials to be trained, wherever that is: on which data, splits and seed, and whether the worse are dropped."""
+    """Trials to be trained on any machine: their data, splits and seed, and whether the worse are dropped."""
 
     dataset: str
     data_digest: str
@@ -120,7 +120,7 @@ class PlannedRound:
 
     def __post_init__(self) -> None:
         if not self.splits:
-            raise InvalidArgument("expected splits that the trials are trained on, got none")
+            raise InvalidArgument("expected splits for the trials, got none")
 
     @classmethod
     def of(
@@ -129,11 +129,11 @@ class PlannedRound:
         return cls(data.meta.name, fingerprint([data], []), tuple(splits), seed, halving, tuple(candidates))
 
     def check(self, data: NodeData) -> None:
-        """Refuse other data than those that the plan was made for."""
+        """Refuse data other than those of the plan."""
         if fingerprint([data], []) != self.data_digest:
             raise InvalidArgument(
                 f"expected the data set {self.dataset} that the trials were planned for, got {data.meta.name} with "
-                "other content; plan them with these data"
+                "other content; plan them for these data"
             )
 
     def text(self) -> str:
@@ -152,34 +152,34 @@ class PlannedRound:
 
 
 def load_plan(path: Path) -> PlannedRound:
-    """The plan of a file."""
+    """Read a plan from a file."""
 
-    def made(body: Mapping[str, Any]) -> PlannedRound:
+    def parsed(body: Mapping[str, Any]) -> PlannedRound:
         splits = tuple(map(int, body["splits"]))
         candidates = tuple(map(Candidate.read, body["candidates"]))
         return PlannedRound(
             str(body["dataset"]), str(body["data_digest"]), splits, int(body["seed"]), bool(body["halving"]), candidates
         )
 
-    return _read(path, PLAN, "planned trials", made)
+    return _read(path, PLAN, "planned trials", parsed)
 
 
 def save_results(path: Path, plan: PlannedRound, results: Sequence[TrialResult]) -> None:
-    """Write what became of a plan's trials."""
+    """Write the results of a plan's trials."""
     body = {"format": RESULTS, "plan": plan.digest, "results": [r.record() for r in results]}
     write_text(path, json.dumps(body, indent=1) + "\n", durable=True)
 
 
 def load_results(path: Path) -> tuple[str, list[TrialResult]]:
-    """The digest of the plan, and what became of its trials."""
+    """Read the digest of a plan and the results of its trials."""
 
-    def made(body: Mapping[str, Any]) -> tuple[str, list[TrialResult]]:
+    def parsed(body: Mapping[str, Any]) -> tuple[str, list[TrialResult]]:
         results = [TrialResult.read(record) for record in body["results"]]
         if not results or len({r.number for r in results}) < len(results):
             raise ValueError("expected trials, each of them once")
         return str(body["plan"]), results
 
-    return _read(path, RESULTS, "results of planned trials", made)
+    return _read(path, RESULTS, "results of planned trials", parsed)
 
 
 def _read(path: Path, kind: str, what: str, make: Callable[[Mapping[str, Any]], V]) -> V:
@@ -190,4 +190,4 @@ def _read(path: Path, kind: str, what: str, make: Callable[[Mapping[str, Any]], 
             raise ValueError(f"the format {body['format']!r}")
         return make(body)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError, RdgraphError) as problem:
-        raise FileError(f"expected {what} in {path}, got another file ({problem}); make it again") from None
+        raise FileError(f"expected {what} in {path}, got another file ({problem}); write it again") from None

@@ -1,4 +1,4 @@
-"""Random trials of a space without the library of samplers, for machines that have none, and for benchmarks."""
+"""Random trials of a space without a library of samplers, for machines without one, and for benchmarks."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from rdgraph.errors import RdgraphError
 
 
 def draw_candidates(space: Space, base: Config, count: int, seed: int = 0, first: int = 0) -> list[Candidate]:
-    """`count` random trials; each follows from the seed and its number alone.
+    """`count` random trials, each determined by the seed and its number.
 
-    Settings that do not go together are drawn again.
+    Inconsistent settings are redrawn.
 
     Args:
-        space: What is searched, for the network of `base`.
-        base: The configuration that is searched around.
-        count: How many.
-        seed: Where the random numbers start.
+        space: The search space, for the network of `base`.
+        base: The base configuration.
+        count: The number of trials.
+        seed: The random seed.
         first: The number of the first trial.
 
     Returns:
@@ -49,7 +49,7 @@ def _drawn(space: Space, base: Config, number: int, rng: np.random.Generator, at
 
 
 def random_value(searched: Searched, rng: np.random.Generator) -> Value:
-    """One of the values, or a number of the range: uniform, or on the logarithmic scale, in steps where it has some.
+    """One of the choices, or a number of the range: uniform or log-uniform, on its steps if it has some.
 
     >>> from gread.tuning.space import Range
     >>> random_value(Searched("layers", Range(2, 2)), np.random.default_rng(0))
@@ -60,12 +60,12 @@ def random_value(searched: Searched, rng: np.random.Generator) -> Value:
         return distribution.values[int(rng.integers(len(distribution.values)))]
     low, high = distribution.low, distribution.high
     if distribution.log:
-        # Whole numbers share the scale evenly: k stands for the numbers from k - 1/2 to k + 1/2.
+        # Whole numbers share the scale evenly: k represents the numbers from k - 1/2 to k + 1/2.
         ends = (low - 0.5, high + 0.5) if distribution.is_whole else (low, high)
         drawn = math.exp(rng.uniform(math.log(ends[0]), math.log(ends[1])))
         return min(max(round(drawn), int(low)), int(high)) if distribution.is_whole else min(max(drawn, low), high)
     step = distribution.step if distribution.step is not None else 1 if distribution.is_whole else None
     if step is None:
         return float(rng.uniform(low, high))
-    found = low + step * int(rng.integers(math.floor((high - low) / step + 1e-9) + 1))
-    return int(found) if distribution.is_whole else float(found)
+    value = low + step * int(rng.integers(math.floor((high - low) / step + 1e-9) + 1))
+    return int(value) if distribution.is_whole else float(value)

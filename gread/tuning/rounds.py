@@ -1,6 +1,6 @@
-"""A round of a search: its trials trained on all splits as one call, with or without dropping the worse ones.
+"""A round of a search: trains its trials on all splits in one call, with or without dropping the worse ones.
 
-Nothing here needs the library that chooses the trials, so that they can be trained where it is not installed.
+It does not need the library that chooses the trials, so a round can be trained where that is not installed.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from rdgraph.run.engines.engine import Reporter
 from rdgraph.wording import counted
 
 CHECKPOINTS = "checkpoints"
-#: How often a round begins anew in smaller batches.
+#: The most restarts of a round in smaller batches.
 TRIES = 4
-#: What a configuration may be refused with.
+#: Errors with which a configuration may be refused.
 REFUSALS = (InvalidArgument, NotApplicable, LanguageError, Undecided, UnknownName, torch.OutOfMemoryError)
 
 
@@ -47,36 +47,33 @@ def train_round(
 ) -> list[TrialResult]:
     """Train every trial of a plan on its splits.
 
-    A trial that cannot be trained, since its settings do not go together or one network alone does not fit the memory,
-    has failed, with the reason; the others are trained. Where batches do not fit after all, the round begins anew in
-    smaller ones.
+    A trial whose settings do not fit together, or of which a single network does not fit into memory, has failed, with
+    the reason; the others are trained. If batches do not fit after all, the round restarts in smaller ones.
 
     Args:
         data: The data set that the plan was made for.
         plan: The trials.
-        device: "auto" takes a GPU where there is one.
-        checkpoint: A folder for the state, from which a round that was cut off goes on.
-        every: Seconds between two checkpoints, about.
-        progress: Hears the share of the round that is done.
-        tell: Hears sentences about what a user should know.
-        memory: Bytes that batches are made for, unless they turn out not to be there; by default those that are free.
+        device: "auto" uses a GPU if there is one.
+        checkpoint: A folder for checkpoints, from which an interrupted round resumes.
+        every: Approximate seconds between two checkpoints.
+        progress: Called with the finished share of the round.
+        tell: Called with messages for the user.
+        memory: Bytes that batches are planned for, if available; by default the free memory.
 
     Returns:
         The results in the order of the trials.
 
     Raises:
-        InvalidArgument: For other data, or splits that are not there or have no validation nodes.
+        InvalidArgument: For other data, or splits that do not exist or have no validation nodes.
     """
     plan.check(data)
-    for split in plan.splits:
-        check(data, split)
-    check_validation(data, plan.splits)
+    check_splits(data, plan.splits)
     return _Round(data, plan, choose_device(device), checkpoint, every, progress, tell).train(memory)
 
 
 @dataclass(frozen=True, eq=False)
 class _Round:
-    """A round that is tried again: without the trials that cannot be trained, then in smaller batches."""
+    """A round, retried without the trials that cannot be trained, then in smaller batches."""
 
     data: NodeData
     plan: PlannedRound
@@ -87,43 +84,67 @@ class _Round:
     tell: Callable[[str], object]
 
     def train(self, memory: int | None) -> list[TrialResult]:
-        """The results in the order of the trials, where batches are made for so many bytes at first."""
+        """The results in the order of the trials; batches are planned for `memory` bytes at first."""
         failed, tries = dict[int, TrialResult](), 0
         while True:
-            left = [c for c in self.plan.candidates if c.number not in failed]
-            found = self._attempt(left, memory, self._folder(tries, failed))
-            if not isinstance(found, Exception):
-                done = failed | {result.number: result for result in found}
-                return [done[c.number] for c in self.plan.candidates]
-            if more := refused(self.data, replace(self.plan, candidates=tuple(left)), self.device):
-                self.tell(f"{len(more)} of {counted(len(left), 'trial')} cannot be trained: {reason(found)}")
+            remaining = [c for c in self.plan.candidates if c.number not in failed]
+            outcome = self._attempt(remaining, memory, self._folder(tries, failed))
+            if not isinstance(outcome, Exception):
+                results = failed | {result.number: result for result in outcome}
+                return [results[c.number] for c in self.plan.candidates]
+            if more := refused(self.data, replace(self.plan, candidates=tuple(remaining)), self.device):
+                self.tell(f"{len(more)} of {counted(len(remaining), 'trial')} cannot be trained: {reason(outcome)}")
                 failed |= more
                 continue
-            if not isinstance(found, torch.OutOfMemoryError) or tries == TRIES:
-                raise found
+            if not isinstance(outcome, torch.OutOfMemoryError) or tries == TRIES:
+                raise outcome
             free, tries = memory_to_plan_for(self.device), tries + 1
             memory = min((memory or free) // 2, free)
-            self.tell(f"the round begins anew in smaller batches, which may change last digits: {reason(found)}")
+            self.tell(f"the round restarts in smaller batches, which may change the last digits: {reason(outcome)}")
 
     def _attempt(
         self, candidates: Sequence[Candidate], memory: int | None, folder: Path | None
     ) -> list[TrialResult] | Exception:
-        """The results of some trials, or what they were refused with, once nothing of them is left in memory."""
-        make = _halved if self.plan.halving else _whole
+        """The results of some trials, or the error of a refusal after their memory is released."""
+        run = self._halved if self.plan.halving else self._to_the_end
         try:
             with planned_for(memory):
-                return make(
-                    self.data, self.plan, candidates, self.device, folder, self.every, self.progress, self.tell
-                ) if candidates else []  # fmt: skip
+                return run(candidates, folder) if candidates else []
         except REFUSALS as problem:
-            found = problem.with_traceback(None)  # it would keep the batches
+            error = problem.with_traceback(None)  # the traceback would keep the batches alive
         gc.collect()
         if self.device.startswith("cuda"):
             torch.cuda.empty_cache()
-        return found
+        return error
+
+    def _to_the_end(self, candidates: Sequence[Candidate], folder: Path | None) -> list[TrialResult]:
+        """All trials trained to the last epoch, as one call of `train`."""
+
+        def report(now: Progress) -> None:
+            self.progress(now.epoch / now.epochs)
+
+        trials = [t for c in candidates for t in c.trainings(self.plan.splits, self.plan.seed)]
+        run = train(
+            self.data, trials, device=self.device, checkpoint=folder, every=self.every, progress=report, tell=self.tell,
+            keep_best=False,
+        )  # fmt: skip
+        count, results = len(self.plan.splits), []
+        for k, candidate in enumerate(candidates):
+            part = slice(k * count, (k + 1) * count)
+            state = COMPLETE if all(status == "ok" for status in run.status[part]) else DIVERGED
+            val, test = (tuple(map(float, values[part])) for values in (run.val_accuracy, run.test_accuracy))
+            results.append(TrialResult(candidate.number, state, int(run.epochs[part].max()), val, test))
+        return results
+
+    def _halved(self, candidates: Sequence[Candidate], folder: Path | None) -> list[TrialResult]:
+        """The same with the worse part dropped at rungs."""
+        return HalvedRound(
+            self.data, candidates, self.plan.splits, self.plan.seed, Rungs(), halving_options(self.device), folder,
+            self.tell, self.progress, self.every,
+        ).run()  # fmt: skip
 
     def _folder(self, tries: int, failed: Mapping[int, TrialResult]) -> Path | None:
-        """Where the state lies: an attempt with other trials or batches goes on from its own."""
+        """The folder of the state; attempts with other trials or batches have separate ones."""
         if self.checkpoint is None or not (tries or failed):
             return self.checkpoint
         without = hashlib.sha256(repr(sorted(failed)).encode()).hexdigest()[:16]
@@ -131,36 +152,36 @@ class _Round:
 
 
 def reason(problem: Exception) -> str:
-    """Why a training failed, in one line; every out-of-memory error of a GPU gives the same line.
+    """The reason of a failed training in one line; the same for every out-of-memory error of a GPU.
 
     >>> reason(RuntimeError("expected a graph, got none\\nand more")), reason(torch.OutOfMemoryError("CUDA ..."))
-    ('expected a graph, got none', 'out of memory on the card')
+    ('expected a graph, got none', 'out of GPU memory')
     """
     if isinstance(problem, torch.OutOfMemoryError):
-        return "out of memory on the card"
+        return "out of GPU memory"
     return str(problem).partition("\n")[0] or type(problem).__name__
 
 
 def in_pieces(plan: PlannedRound) -> list[PlannedRound]:
-    """A round in parts that may be trained apart, to the same numbers: trials that share batches stay together.
+    """The parts of a round that may be trained separately with the same results, each of trials that share batches.
 
-    With halving that is the whole round, as its trials are compared with each other.
+    With halving the whole round is one part, since its trials are compared with each other.
     """
     if plan.halving:
         return [plan]
-    sound, unsound = _sorted_out(plan)
+    sound, unsound = _validated(plan)
     parts = [[candidate] for candidate, _ in unsound]
     parts += [[sound[k][0] for k in group] for group in grouped([trial for _, trial in sound])]
     return [replace(plan, candidates=tuple(part)) for part in parts]
 
 
-def _sorted_out(plan: PlannedRound) -> tuple[list[tuple[Candidate, Trial]], list[tuple[Candidate, str]]]:
-    """The candidates whose settings go together, with their first training, and the others with what refuses them."""
+def _validated(plan: PlannedRound) -> tuple[list[tuple[Candidate, Trial]], list[tuple[Candidate, str]]]:
+    """The candidates with consistent settings, with their first training, and the others with the reason."""
     sound, unsound = [], []
     for candidate in plan.candidates:
         try:
             trials, _ = resolve_trials(candidate.trainings(plan.splits[:1], plan.seed))
-            grouped(trials)  # a method without the step that it needs has no shape
+            grouped(trials)  # raises for a method that needs a step and has none
         except REFUSALS as problem:
             unsound.append((candidate, str(problem)))
         else:
@@ -170,7 +191,7 @@ def _sorted_out(plan: PlannedRound) -> tuple[list[tuple[Candidate, Trial]], list
 
 @dataclass(frozen=True, eq=False)
 class RoundWork:
-    """What is done with the trials of a round, wherever that is; a folder that is not there keeps no checkpoints."""
+    """Trains the trials of a round on any machine; without the folder there it keeps no checkpoints."""
 
     data: NodeData
     device: str
@@ -188,19 +209,23 @@ class RoundWork:
 
 
 def checkpoints_of(folder: Path, digest: str) -> Path:
-    """Where the state of a round lies in the folder of its search."""
+    """The folder of the checkpoints of a round, in the folder of its search."""
     return folder / CHECKPOINTS / digest[:16]
 
 
 def planned_memory(device: str, reporter: Reporter) -> int:
-    """Bytes that a worker makes batches for."""
+    """Bytes that a worker plans batches for."""
     return memory_to_plan_for(choose_device(device))
 
 
-def check_validation(data: NodeData, splits: Sequence[int]) -> None:
-    """Refuse splits that nothing can be chosen by."""
+def check_splits(data: NodeData, splits: Sequence[int]) -> None:
+    """Refuse splits that cannot be trained on or have no validation nodes, and an empty list of splits."""
+    if not splits:
+        raise InvalidArgument(f"expected at least one split of {data.meta.name}, got none")
     for split in splits:
-        if 0 <= split < data.num_splits and not data.masks.val[split].any():
+        check(data, split)
+    for split in splits:
+        if not data.masks.val[split].any():
             raise InvalidArgument(
                 f"expected validation nodes in split {split} of {data.meta.name}, got none; trials are chosen by them"
             )
@@ -208,51 +233,19 @@ def check_validation(data: NodeData, splits: Sequence[int]) -> None:
 
 def refused(data: NodeData, plan: PlannedRound, device: str) -> dict[int, TrialResult]:
     """The trials that cannot be trained, with the reasons: of every shape the largest is tried, then the next."""
-    sound, unsound = _sorted_out(plan)
-    found = {c.number: TrialResult(c.number, FAILED, 0, note=problem) for c, problem in unsound}
+    sound, unsound = _validated(plan)
+    failed = {c.number: TrialResult(c.number, FAILED, 0, note=problem) for c, problem in unsound}
     for group in grouped([trial for _, trial in sound]):
-        left = list(group)
-        while left:
-            effort = max(sound[k][1].effort for k in left)
-            same = [k for k in left if sound[k][1].effort == effort]
+        untried = list(group)
+        while untried:
+            effort = max(sound[k][1].effort for k in untried)
+            same = [k for k in untried if sound[k][1].effort == effort]
             try:
                 most_members(data, sound[same[0]][1], **halving_options(device))
             except REFUSALS as problem:
                 numbers = [sound[k][0].number for k in same]
-                found |= {number: TrialResult(number, FAILED, 0, note=reason(problem)) for number in numbers}
-                left = [k for k in left if k not in same]
+                failed |= {number: TrialResult(number, FAILED, 0, note=reason(problem)) for number in numbers}
+                untried = [k for k in untried if k not in same]
             else:
                 break
-    return found
-
-
-def _whole(
-    data: NodeData, plan: PlannedRound, candidates: Sequence[Candidate], device: str, checkpoint: Path | None,
-    every: float, progress: Callable[[float], None], tell: Callable[[str], object],
-) -> list[TrialResult]:  # fmt: skip
-    """All trials to their ends, as one training of many."""
-
-    def hear(now: Progress) -> None:
-        progress(now.epoch / now.epochs)
-
-    trials = [t for c in candidates for t in c.trainings(plan.splits, plan.seed)]
-    done = train(
-        data, trials, device=device, checkpoint=checkpoint, every=every, progress=hear, tell=tell, keep_best=False
-    )  # fmt: skip
-    count, found = len(plan.splits), []
-    for place, candidate in enumerate(candidates):
-        part = slice(place * count, (place + 1) * count)
-        state = COMPLETE if all(status == "ok" for status in done.status[part]) else DIVERGED
-        val, test = (tuple(map(float, values[part])) for values in (done.val_accuracy, done.test_accuracy))
-        found.append(TrialResult(candidate.number, state, int(done.epochs[part].max()), val, test))
-    return found
-
-
-def _halved(
-    data: NodeData, plan: PlannedRound, candidates: Sequence[Candidate], device: str, checkpoint: Path | None,
-    every: float, progress: Callable[[float], None], tell: Callable[[str], object],
-) -> list[TrialResult]:  # fmt: skip
-    """The same with the worse part dropped at rungs."""
-    return HalvedRound(
-        data, candidates, plan.splits, plan.seed, Rungs(), halving_options(device), checkpoint, tell, progress, every
-    ).run()
+    return failed

@@ -1,21 +1,21 @@
-"""`Space`: which settings a search tries, as distributions by name with conditions; read from toml.
+"""`Space`: the settings that a search tries, as distributions by name with conditions; read from toml.
 
     source = "where the ranges come from"
 
-    [fixed]                                                      # what all trials share
+    [fixed]                                                      # settings shared by all trials
     epochs = 200
 
     [settings]
     hidden = [32, 64, 128]                                       # one of these
     reaction = ["BS", "-alpha*L@H + beta*tanh(H)"]               # equations as well
-    learning_rate = { low = 1e-3, high = 6e-2, log = true }      # a range; of whole numbers where both ends are
+    learning_rate = { low = 1e-3, high = 6e-2, log = true }      # a range; of whole numbers if both ends are
     method = ["euler", "exact"]
     step = { low = 0.1, high = 1.5, when = { method = ["euler"] } }
 
-    [networks.gcn]                                               # more of them, for one network
+    [networks.gcn]                                               # further settings of one network
     layers = { low = 1, high = 4 }
 
-Settings are drawn in this order; a condition names settings before it, or those that are not searched.
+Settings are drawn in this order; a condition names earlier settings, or settings that are not searched.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from gread.settings.model_records import models
 from gread.settings.shipped_toml import read_toml
 from rdgraph.errors import InvalidArgument, UnknownName
 
-#: The spaces that are shipped, files of gread/data/spaces.
+#: The shipped spaces, files of gread/data/spaces.
 SHIPPED = ("paper", "wide", "small", "tuned")
 SECTIONS = ("title", "source", "fixed", "settings", "networks")
 RANGE_KEYS, CHOICE_KEYS = ("low", "high", "log", "step", "when"), ("choices", "when")
@@ -44,10 +44,10 @@ Value: TypeAlias = bool | int | float | str
 
 @dataclass(frozen=True)
 class Choice:
-    """One of some values.
+    """A choice of one of several values.
 
     Raises:
-        InvalidArgument: For no values, the same one twice, or one that is neither a number nor a text.
+        InvalidArgument: For no values, duplicates, or a value that is neither a number nor a text.
     """
 
     values: tuple[Value, ...]
@@ -60,17 +60,17 @@ class Choice:
 
     @property
     def examples(self) -> tuple[Value, ...]:
-        """Values that every network has to accept."""
+        """Values that every network must accept."""
         return self.values
 
 
 @dataclass(frozen=True)
 class Range:
-    """A number between two others, ends included: whole where both ends are, on a logarithmic scale, or in steps.
+    """A number between two ends, included: whole if both ends are whole, on a logarithmic scale, or in steps.
 
     Raises:
-        InvalidArgument: For ends out of order, a logarithm of what is not positive, steps on a logarithmic scale, or a
-            scale that is neither true nor false.
+        InvalidArgument: For ends out of order, a logarithmic scale with ends that are not positive or with steps, or
+            `log` that is neither true nor false.
     """
 
     low: float | int
@@ -97,7 +97,7 @@ class Range:
 
     @property
     def last(self) -> float | int:
-        """The largest number that is drawn: the last whole step below the high end.
+        """The largest possible number: the last whole step up to the high end.
 
         >>> Range(1, 10, step=4).last, Range(0.1, 0.7, step=0.2).last
         (9, 0.7)
@@ -114,14 +114,14 @@ class Range:
 
 @dataclass(frozen=True)
 class Searched:
-    """A setting that is searched: its distribution, and the values that other settings must have for it to count."""
+    """A searched setting: its distribution, and the values of other settings under which it has an effect."""
 
     name: str
     distribution: Choice | Range
     when: tuple[tuple[str, tuple[Value, ...]], ...] = ()
 
     def counts(self, value_of: Callable[[str], Any]) -> bool:
-        """Whether the setting counts, where `value_of` gives the values of other settings."""
+        """Whether the setting has an effect, for the values of other settings by `value_of`."""
         return all(value_of(name) in allowed for name, allowed in self.when)
 
 
@@ -131,12 +131,12 @@ class Space:
 
     Args:
         name: paper, wide, small, tuned, or the name of a file.
-        source: Where its ranges come from.
-        fixed: Settings that all trials share, beside those of the configuration that is searched around.
-        searched: The settings that are drawn, in order.
+        source: The origin of its ranges.
+        fixed: Settings that all trials share, besides those of the base configuration.
+        searched: The drawn settings, in order.
 
     Raises:
-        InvalidArgument: For a space that searches nothing, or a setting twice.
+        InvalidArgument: For a space without settings, or with a setting twice.
 
     >>> space = find_space("paper").of(Config())
     >>> space.searched[0]
@@ -152,41 +152,41 @@ class Space:
     networks: Mapping[str, tuple[Searched, ...]]
 
     def of(self, base: Config) -> Space:
-        """The space of settings for the network of `base` alone, checked: every setting is one of that network."""
-        own = self.networks.get(base.model.model, ())
-        names = {s.name for s in own}
+        """The space for the network of `base` only, checked to contain only settings of that network."""
+        further = self.networks.get(base.model.model, ())
+        names = {s.name for s in further}
         space = Space(
-            self.name, self.source, self.fixed, (*(s for s in self.searched if s.name not in names), *own), {}
+            self.name, self.source, self.fixed, (*(s for s in self.searched if s.name not in names), *further), {}
         )
         space._check(base)
         return space
 
     def restricted(self, name: str, values: Collection[Value]) -> Space:
-        """The space with only those choices of a setting that are among `values`.
+        """The space with the choices of a setting restricted to `values`.
 
         >>> space = find_space("paper").restricted("method", ["rk4"])
         >>> next(s.distribution for s in space.searched if s.name == "method")
         Choice(values=('rk4',))
         """
-        found = []
-        for one in self.searched:
-            if one.name == name and isinstance(one.distribution, Choice):
-                kept = tuple(value for value in one.distribution.values if value in values)
-                if not kept:
-                    known = ", ".join(map(str, one.distribution.values))
+        searched = []
+        for setting in self.searched:
+            if setting.name == name and isinstance(setting.distribution, Choice):
+                allowed = tuple(value for value in setting.distribution.values if value in values)
+                if not allowed:
+                    known = ", ".join(map(str, setting.distribution.values))
                     raise InvalidArgument(f"expected a {name} among {known}, got {', '.join(map(str, values))}")
-                one = replace(one, distribution=Choice(kept))
-            found.append(one)
-        return replace(self, searched=tuple(found))
+                setting = replace(setting, distribution=Choice(allowed))
+            searched.append(setting)
+        return replace(self, searched=tuple(searched))
 
     def _check(self, base: Config) -> None:
         if not self.searched:
             raise InvalidArgument(f"expected settings of {base.model.model} to search in {self.name}, got none")
         start = base.updated(self.fixed)
         tried = [start, *(start.updated({s.name: value}) for s in self.searched for value in s.distribution.examples)]
-        share_equations(config.model for config in tried)  # one that cannot be read is refused here
-        for place, searched in enumerate(self.searched):
-            later = {s.name for s in self.searched[place:]}
+        share_equations(config.model for config in tried)  # raises for an equation that cannot be read
+        for position, searched in enumerate(self.searched):
+            later = {s.name for s in self.searched[position:]}
             for name, allowed in searched.when:
                 if name in later:
                     raise InvalidArgument(f"expected {name} before {searched.name}, which depends on it, got it after")
@@ -198,25 +198,25 @@ class Space:
         return base.updated({**self.fixed, **values})
 
     def draw(self, base: Config, suggest: Callable[[Searched], Value]) -> dict[str, Value]:
-        """The values of a trial: `suggest` gives those of the settings that count, one after the other."""
-        start, found = base.updated(self.fixed), dict[str, Value]()
+        """The values of a trial; `suggest` returns those of the settings with an effect, one after the other."""
+        start, values = base.updated(self.fixed), dict[str, Value]()
 
         def value_of(name: str) -> Any:
-            return found[name] if name in found else getattr(_owner(start, name), name)
+            return values[name] if name in values else getattr(_owner(start, name), name)
 
         for searched in self.searched:
             if searched.counts(value_of):
-                found[searched.name] = suggest(searched)
-        return found
+                values[searched.name] = suggest(searched)
+        return values
 
     def without(self, names: set[str]) -> Space:
-        """The same space with some settings left as they are."""
-        kept = tuple(s for s in self.searched if s.name not in names)
+        """The space without some settings, neither searched nor fixed."""
+        searched = tuple(s for s in self.searched if s.name not in names)
         fixed = {name: value for name, value in self.fixed.items() if name not in names}
-        return Space(self.name, self.source, fixed, kept, self.networks)
+        return Space(self.name, self.source, fixed, searched, self.networks)
 
     def sections(self) -> dict[str, Any]:
-        """The searched settings as tables of the file that the space was read from."""
+        """The settings as tables of a space file."""
         return {"fixed": dict(self.fixed), "settings": {s.name: _written(s) for s in self.searched}}
 
 
@@ -226,13 +226,13 @@ def _owner(config: Config, name: str) -> Any:
 
 # ---------------------------------------------------------------------- files
 def find_space(name: str | Path | Mapping[str, Any]) -> Space:
-    """The shipped space of that name, or that of a toml file.
+    """The shipped space of that name, or the space of a toml file.
 
     Args:
         name: "paper", "wide", "small" or "tuned", the path of a toml file, or a mapping with the content of one.
 
     Returns:
-        The space, for all networks that it knows; `Space.of` makes it one for a configuration.
+        The space for all its networks; `Space.of` restricts it to the network of a configuration.
 
     Raises:
         UnknownName: For a name that is neither a space nor a file.
@@ -245,7 +245,7 @@ def find_space(name: str | Path | Mapping[str, Any]) -> Space:
     Choice(values=(8, 16))
     """
     if isinstance(name, Mapping):
-        return _made(name, "given")
+        return _parse(name, "given")
     if not isinstance(name, str | Path):
         raise InvalidArgument(
             f"expected a space: its name, a toml file, or a mapping with the content of one, got {name!r:.60}"
@@ -255,10 +255,10 @@ def find_space(name: str | Path | Mapping[str, Any]) -> Space:
 
 def read_space(text: str, name: str) -> Space:
     """The space that a toml text describes."""
-    return _made(tomllib.loads(text), name)
+    return _parse(tomllib.loads(text), name)
 
 
-def _made(values: Mapping[str, Any], name: str) -> Space:
+def _parse(values: Mapping[str, Any], name: str) -> Space:
     """The space that the tables of a file describe."""
     for section in values:
         if section not in SECTIONS:
@@ -267,7 +267,7 @@ def _made(values: Mapping[str, Any], name: str) -> Space:
     tables = [fixed, values.get("settings", {}), networks, *(networks.values() if isinstance(networks, dict) else ())]
     if not all(isinstance(table, dict) for table in tables):
         raise InvalidArgument(
-            f"expected tables [fixed], [settings] and [networks.NAME] in the space {name}, got others"
+            f"expected tables [fixed], [settings] and [networks.NAME] in the space {name}, got something else"
         )
     for network in networks:
         models.find(network)
@@ -289,11 +289,11 @@ def _searched(table: Mapping[str, Any]) -> tuple[Searched, ...]:
 def _read(name: str, value: Any) -> Searched:
     table = {"choices": value} if isinstance(value, list) else value
     if not isinstance(table, dict):
-        raise InvalidArgument(f"expected a list or a range for {name}, got {value!r}; settle it in [fixed]")
+        raise InvalidArgument(f"expected a list or a range for {name}, got {value!r}; fixed values go to [fixed]")
     keys = CHOICE_KEYS if "choices" in table else RANGE_KEYS
     for key in table:
         if key not in keys:
-            raise UnknownName(f"word about {name}", key, keys)
+            raise UnknownName(f"key of {name}", key, keys)
     conditions = table.get("when", {})
     if not isinstance(conditions, dict):
         raise InvalidArgument(f"expected when = {{ SETTING = VALUE }} for {name}, got {conditions!r}")

@@ -1,1 +1,1 @@
-"""The networks that GREAD is compared with, a file each; `gread.settings.model_records.models` has them by name."""
+"""The networks that GREAD is compared with; `gread.settings.model_records.models` lists them by name."""

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from gread.settings.line_settings import LineSettings
 from gread.settings.model_records import ModelRecord
-from gread.zoo.line_model import LineModel
+from gread.zoo.equation_networks import LineModel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,9 +19,9 @@ class GraffSettings(LineSettings):
     as in their runs, without self-loops; beta is one free number that starts at zero, and H0 is held without a
     gradient.
 
-    `step_norm` is their batch norm of the slope (squirrel). In their code the norms of the layers lie in a plain list:
-    weights and shifts are not trained, the means of the nodes at hand are used in prediction too, and the first layer's
-    norm serves all. That is what it does here. The last of T/tau steps is shortened, as theirs is.
+    `step_norm` is their batch norm of the slope (squirrel). Their code keeps the norms of the layers in a plain list:
+    weights and shifts are not trained, prediction uses the means of the current nodes too, and all layers share the
+    first norm. The same is done here. The last of T/tau steps is shortened, as theirs is.
     """
 
     model: ClassVar[str] = "graff"

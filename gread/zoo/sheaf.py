@@ -1,7 +1,7 @@
 """Neural sheaf diffusion: Bodnar et al., "Neural Sheaf Diffusion", NeurIPS 2022.
 
 Every node has a small vector space, its stalk, and every end of an edge a learned map of it: diagonal, orthogonal or
-any. Diffusion goes by the Laplacian of these maps. States (M, n, stalk*channels) have the stalk outside.
+general. Diffusion uses the Laplacian of these maps. In states (M, n, stalk*channels) the stalk is the outer axis.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from gread.settings.model_records import ModelRecord, StackedSettings
 from rdgraph.graphs.kernels import operations as ops
 
 # ---------------------------------------------------------------------- small matrices
-# Small matrices by the thousand, (M, d, d, K): one for each of K nodes or edges, which come last.
+# Thousands of small matrices, (M, d, d, K): one for each of K nodes or edges, the last axis.
 #
 # A product is a few long multiplications of entries, which is faster than batched products of such sizes. Nothing here
-# asks the host, and every function has a derivative.
+# synchronises with the host, and every function is differentiable.
 
 #: Steps of the iteration for inverse square roots: enough for condition numbers up to 1e6 in double precision.
 STEPS = 30
 
 
-def matrix_products(left: Tensor, right: Tensor) -> Tensor:
-    """P Q (M, a, c, ...) of the matrices P (M, a, b, ...) and Q (M, b, c, ...), one for each index that follows.
+def matrix_products(first: Tensor, second: Tensor) -> Tensor:
+    """P Q (M, a, c, ...) of the matrices P (M, a, b, ...) and Q (M, b, c, ...), one for each of the last indices.
 
     >>> shears = torch.tensor([[1.0, 2.0], [0.0, 1.0]])[None, :, :, None]
     >>> matrix_products(shears, shears)[0, :, :, 0]
     tensor([[1., 4.],
             [0., 1.]])
     """
-    total = left[:, :, 0, None] * right[:, None, 0]
-    for k in range(1, left.shape[2]):
-        total = torch.addcmul(total, left[:, :, k, None], right[:, None, k])
+    total = first[:, :, 0, None] * second[:, None, 0]
+    for k in range(1, first.shape[2]):
+        total = torch.addcmul(total, first[:, :, k, None], second[:, None, k])
     return total
 
 
@@ -51,19 +51,19 @@ def identities(like: Tensor) -> Tensor:
     return torch.eye(like.shape[1], dtype=like.dtype, device=like.device)[None, :, :, None]
 
 
-def lower_vectors(numbers: Tensor, size: int) -> list[Tensor]:
-    """The columns (M, size, K) of unit lower triangular matrices, their numbers (M, k, K) column by column.
+def lower_vectors(entries: Tensor, size: int) -> list[Tensor]:
+    """The columns (M, size, K) of unit lower triangular matrices, from their entries (M, k, K) column by column.
 
     >>> numbers = torch.tensor([2.0, 3.0, 4.0])[None, :, None]
     >>> [v.ravel().tolist() for v in lower_vectors(numbers, 3)]
     [[1.0, 2.0, 3.0], [0.0, 1.0, 4.0], [0.0, 0.0, 1.0]]
     """
-    one, none = torch.ones_like(numbers[:, :1]), torch.zeros_like(numbers[:, :1])
-    columns, place = [], 0
+    one, zero = torch.ones_like(entries[:, :1]), torch.zeros_like(entries[:, :1])
+    columns, start = [], 0
     for k in range(size):
-        below = numbers[:, place : place + size - 1 - k]
-        columns.append(torch.cat([*k * [none], one, below], 1))
-        place += size - 1 - k
+        below = entries[:, start : start + size - 1 - k]
+        columns.append(torch.cat([*k * [zero], one, below], 1))
+        start += size - 1 - k
     return columns
 
 
@@ -77,8 +77,8 @@ def householder(numbers: Tensor, size: int) -> Tensor:
     product = torch.eye(size, dtype=numbers.dtype, device=numbers.device)[None, :, :, None]
     for v in lower_vectors(numbers, size):
         scaled = 2 * v / v.square().sum(1, keepdim=True)
-        turned = (product * v[:, None]).sum(2)
-        product = torch.addcmul(product, turned[:, :, None], scaled[:, None], value=-1)
+        product_v = (product * v[:, None]).sum(2)
+        product = torch.addcmul(product, product_v[:, :, None], scaled[:, None], value=-1)
     return product
 
 
@@ -86,7 +86,7 @@ def inverse_root(matrices: Tensor, steps: int = STEPS) -> Tensor:
     """A^(-1/2) of symmetric positive definite matrices (M, d, d, K) by Newton's coupled iteration.
 
     With A divided by its largest row sum all eigenvalues lie in (0, 1], where Y <- Y T, Z <- T Z, T = (3 I - Z Y)/2
-    converge to A^(1/2) and A^(-1/2); the smallest one grows by 9/4 a step at first.
+    converge to A^(1/2) and A^(-1/2); the smallest eigenvalue grows by a factor of 9/4 a step at first.
 
     >>> inverse_root(torch.tensor([[4.0, 0.0], [0.0, 0.25]])[None, :, :, None])[0, :, :, 0]
     tensor([[0.5000, 0.0000],
@@ -102,6 +102,8 @@ def inverse_root(matrices: Tensor, steps: int = STEPS) -> Tensor:
 
 
 # ---------------------------------------------------------------------- sheaf
+
+
 @dataclass(frozen=True, kw_only=True)
 class SheafSettings(StackedSettings):
     """Settings of sheaf diffusion.
@@ -133,16 +135,16 @@ class SheafSettings(StackedSettings):
 class SheafNetwork(BatchedModel):
     """X' = (1 + tanh(e)) X - elu(D(X) (I x W1) X W2), D(X) the normalised Laplacian of maps learned from X.
 
-    The map at the end i of an edge to j is made of tanh(V [x_i, x_j]). D has the blocks sum_e F'F on its diagonal and
-    -F_i' F_j beside it, normalised by (diagonal + I)^(-1/2) from both sides. Every layer learns its own maps. e starts
-    at 0, W1 at the identity, W2 orthogonal. The authors have a weight decay of its own for the maps and, for
-    orthogonal ones, weights of the edges; here all parameters decay alike and edges count alike.
+    The map at the end i of an edge to j is computed from tanh(V [x_i, x_j]). D has the blocks sum_e F'F on its diagonal
+    and -F_i' F_j off it, normalised by (diagonal + I)^(-1/2) from both sides. Every layer learns its own maps. e starts
+    at 0, W1 at the identity, W2 orthogonal. The authors use a separate weight decay for the maps and, for orthogonal
+    ones, edge weights; here all parameters have the same decay and all edges the same weight.
     """
 
     settings: SheafSettings
 
     def build(self) -> None:
-        """Encoder, the four parts of every layer, classifier."""
+        """Add the encoder, the four parts of every layer and the classifier."""
         s = self.settings
         width = s.dimensions * s.hidden
         self.edges = self.place.operator("none")
@@ -163,19 +165,19 @@ class SheafNetwork(BatchedModel):
 
     @property
     def numbers(self) -> int:
-        """How many numbers a map is made of."""
+        """The number of parameters of a map."""
         raise NotImplementedError
 
     def spread(self, maps: Tensor, x: Tensor) -> Tensor:
-        """D x of learned dimensions, from the numbers of the maps (M, numbers, E) and x (M, stalk, n, channels)."""
+        """D x of the learned dimensions, from the maps (M, numbers, E) and x (M, stalk, n, channels)."""
         raise NotImplementedError
 
     # ------------------------------------------------------------------ sums over the edges
     def over_edges(self, weights: Tensor, x: Tensor) -> Tensor:
         """sum_j w_ij x_j of weights (M, b, E), or (1, 1, E) for all, and x (M, b, n, c)."""
         flat = x.reshape(-1, *x.shape[-2:]).contiguous()
-        found = ops.spmm(self.edges.pattern.tensors, weights.flatten(0, 1).contiguous(), flat, None, None, [], [])
-        return found.view(x.shape)
+        sums = ops.spmm(self.edges.pattern.tensors, weights.flatten(0, 1).contiguous(), flat, None, None, [], [])
+        return sums.view(x.shape)
 
     def node_sums(self, weights: Tensor) -> Tensor:
         """sum_j w_ij (M, b, n) of weights (M, b, E)."""
@@ -195,12 +197,12 @@ class SheafNetwork(BatchedModel):
         stalk = self.settings.stalk
         parts = [self.spread(self.maps(k, h), x[:, :stalk])]
         signs = [1.0] * self.settings.low_pass + [-1.0] * self.settings.high_pass
-        for place, sign in enumerate(signs, stalk):
-            parts.append(self.from_counts(x[:, place : place + 1], partial(self.over_edges, sign * self.present)))
+        for position, sign in enumerate(signs, stalk):
+            parts.append(self.from_counts(x[:, position : position + 1], partial(self.over_edges, sign * self.present)))
         return torch.cat(parts, 1)
 
     def from_counts(self, x: Tensor, sums: Callable[[Tensor], Tensor]) -> Tensor:
-        """D x where the blocks of the diagonal are numbers of edges; `sums` is what the others do."""
+        """D x where the diagonal blocks are numbers of edges; `sums` computes the off-diagonal part."""
         scale = torch.rsqrt(self.counts + 1)
         scaled = scale * x
         return scale * (self.counts * scaled - sums(scaled))
@@ -253,9 +255,9 @@ class DiagonalSheaf(SheafNetwork):
 class MatrixSheaf(SheafNetwork):
     """Maps that are matrices (M, stalk, stalk, E)."""
 
-    def blocks(self, own: Tensor) -> Tensor:
+    def blocks(self, maps: Tensor) -> Tensor:
         """F_i' F_j at every edge, (M, stalk, stalk, E)."""
-        return matrix_products(own.transpose(1, 2), reversed_edges(self.edges.pattern, own))
+        return matrix_products(maps.transpose(1, 2), reversed_edges(self.edges.pattern, maps))
 
     def block_sums(self, blocks: Tensor, x: Tensor) -> Tensor:
         """sum_j B_ij x_j: one sparse product for every entry of a block."""
@@ -265,11 +267,11 @@ class MatrixSheaf(SheafNetwork):
 
 
 class OrthogonalSheaf(MatrixSheaf):
-    """Orthogonal maps, as products of Householder reflections: the blocks of the diagonal are numbers of edges."""
+    """Orthogonal maps, as products of Householder reflections: the diagonal blocks are numbers of edges."""
 
     @property
     def numbers(self) -> int:
-        """The entries below a diagonal; at least one, so that there is something to learn."""
+        """The entries below the diagonal; at least one, so that there is something to learn."""
         return max(1, self.settings.stalk * (self.settings.stalk - 1) // 2)
 
     def spread(self, maps: Tensor, x: Tensor) -> Tensor:
@@ -279,7 +281,7 @@ class OrthogonalSheaf(MatrixSheaf):
 
 
 class GeneralSheaf(MatrixSheaf):
-    """Any maps. The authors take square roots by a perturbed singular value decomposition; here by iteration."""
+    """General maps. The authors take square roots by a perturbed singular value decomposition; here by iteration."""
 
     @property
     def numbers(self) -> int:
@@ -288,15 +290,15 @@ class GeneralSheaf(MatrixSheaf):
 
     def spread(self, maps: Tensor, x: Tensor) -> Tensor:
         """D x, block by block."""
-        own = (maps * self.present).unflatten(1, (self.settings.stalk, self.settings.stalk))
-        within = matrix_products(own.transpose(1, 2), own)
-        diagonal = self.node_sums(within.flatten(1, 2)).unflatten(1, own.shape[1:3])
+        maps = (maps * self.present).unflatten(1, (self.settings.stalk, self.settings.stalk))
+        within = matrix_products(maps.transpose(1, 2), maps)
+        diagonal = self.node_sums(within.flatten(1, 2)).unflatten(1, maps.shape[1:3])
         scale = inverse_root(diagonal + identities(diagonal))
         scaled = self._times(scale, x)
-        return self._times(scale, self._times(diagonal, scaled) - self.block_sums(self.blocks(own), scaled))
+        return self._times(scale, self._times(diagonal, scaled) - self.block_sums(self.blocks(maps), scaled))
 
     def _times(self, matrices: Tensor, x: Tensor) -> Tensor:
-        """A matrix of every node (M, a, b, n) times its columns x (M, b, n, channels)."""
+        """The matrix of every node (M, a, b, n) times its columns x (M, b, n, channels)."""
         return matrix_products(matrices[..., None], x[:, :, None])[:, :, 0]
 
 
@@ -316,7 +318,7 @@ class OrthogonalSheafSettings(SheafSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class GeneralSheafSettings(SheafSettings):
-    """Settings of sheaf diffusion with any maps."""
+    """Settings of sheaf diffusion with general maps."""
 
     model: ClassVar[str] = "sheaf-general"
 

@@ -11,16 +11,16 @@ import numpy as np
 from rdgraph.errors import InvalidArgument, UnknownName
 
 # ---------------------------------------------------------------------- edge keys
-# Edges as one integer each, ordered like (target, source): sorted, every pair once, and unpacked in their own room.
+# Edges as one integer each, ordered like (target, source): sorted, every pair once, and unpacked in place.
 
-#: Numbers that are worked on together, so that what lies between takes little memory.
+#: Numbers processed at a time, so that intermediate arrays stay small.
 BLOCK = 1 << 18
 
 
 class EdgeKeys:
-    """The keys target*n + source of edges that come in blocks, and with `both_ways` those of the reversed edges.
+    """The keys target*n + source of edges that are added in blocks, and with `both_ways` those of the reversed edges.
 
-    The room is that of the pairs which the keys become, so that neither the edges nor their keys are held twice.
+    The keys are unpacked into pairs in the same memory, so neither is held twice.
 
     >>> keys = EdgeKeys(2, 3, both_ways=True)
     >>> keys.add(0, 0, np.array([0, 1]))
@@ -37,14 +37,14 @@ class EdgeKeys:
     @classmethod
     def of(cls, edge_index: np.ndarray, num_nodes: int, both_ways: bool = False) -> EdgeKeys:
         """The keys of edges (2, E) of whole numbers."""
-        made = cls(edge_index.shape[1], num_nodes, both_ways)
+        keys = cls(edge_index.shape[1], num_nodes, both_ways)
         for end, nodes in enumerate(edge_index):
-            made.add(end, 0, nodes)
-        return made
+            keys.add(end, 0, nodes)
+        return keys
 
     @property
     def keys(self) -> np.ndarray:
-        """The keys themselves, of the reversed edges behind those of the edges."""
+        """The keys: those of the edges, then those of the reversed edges."""
         return self._room[: self.ways * self.edges]
 
     def add(self, end: int, start: int, nodes: np.ndarray) -> None:
@@ -53,12 +53,12 @@ class EdgeKeys:
         for part in blocks(len(nodes)):
             for way in range(self.ways):
                 factor = self.num_nodes if end != way else 1
-                place = way * self.edges + start + part.start
+                first = way * self.edges + start + part.start
                 chosen = nodes[part]
-                self._room[place : place + len(chosen)] += np.multiply(chosen, factor, dtype=np.int64, casting="unsafe")
+                self._room[first : first + len(chosen)] += np.multiply(chosen, factor, dtype=np.int64, casting="unsafe")
 
     def sort(self) -> np.ndarray:
-        """Sort the keys; where each is for the first time."""
+        """Sort the keys; returns a mask of the first occurrence of each."""
         keys = self.keys
         keys.sort()
         is_new = np.empty(keys.size, dtype=bool)
@@ -66,18 +66,18 @@ class EdgeKeys:
         np.not_equal(keys[1:], keys[:-1], out=is_new[1:])
         return is_new
 
-    def pairs(self, kept: np.ndarray) -> np.ndarray:
-        """Edges (2, E) of those sorted keys that are kept; they take the place of the keys, which are gone."""
+    def pairs(self, chosen_keys: np.ndarray) -> np.ndarray:
+        """Edges (2, E) of the chosen sorted keys; they overwrite the keys."""
         keys, count = self.keys, 0
         for part in blocks(keys.size):
-            chosen = keys[part][kept[part]]
+            chosen = keys[part][chosen_keys[part]]
             keys[count : count + chosen.size] = chosen
             count += chosen.size
-        source, target = found = self._room[: 2 * count].reshape(2, count)
+        source, target = edges = self._room[: 2 * count].reshape(2, count)
         np.floor_divide(source, self.num_nodes, out=target)
         for part in blocks(count):
             source[part] -= target[part] * self.num_nodes
-        return found if 2 * count >= keys.size else found.copy()
+        return edges if 2 * count >= keys.size else edges.copy()
 
 
 def blocks(count: int) -> Iterator[slice]:
@@ -90,7 +90,7 @@ def blocks(count: int) -> Iterator[slice]:
 
 
 def is_sorted_once(edge_index: np.ndarray, num_nodes: int) -> bool:
-    """Whether edges are sorted by (target, source), every pair once."""
+    """Whether edges are sorted by (target, source) without repetition."""
     for part in blocks(edge_index.shape[1]):
         sources, targets = edge_index[:, part.start : part.stop + 1]
         if not (np.diff(targets * np.int64(num_nodes) + sources) > 0).all():
@@ -113,10 +113,10 @@ def check_range(pairs: np.ndarray, count: int, start: int = 0) -> None:
 # ---------------------------------------------------------------------- edges
 #: Largest number of nodes, so that a pair of nodes fits one 64-bit key.
 MAX_NODES = 2**31 - 1
-#: Without num_nodes, more nodes than MAX_IMPLIED, and than SPARSEST times the edges, are taken for a mistake.
+#: Without num_nodes, more nodes than MAX_IMPLIED, and than SPARSEST times the edges, are treated as a mistake.
 MAX_IMPLIED, SPARSEST = 10**7, 100
-#: What becomes of a pair that occurs more than once: one edge if all weights agree, one with the sum, mean, largest or
-#: first of the weights, or an error.
+#: How a pair that occurs more than once is treated: one edge if all weights agree, one edge with the sum, mean, largest
+#: or first of the weights, or an error.
 DUPLICATES = ("once", "sum", "mean", "max", "first", "error")
 
 
@@ -125,7 +125,7 @@ def read_edges(
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """Checked, coalesced and sorted (edge_index, weight, num_nodes); edges of weight zero are left out.
 
-    With `both_ways`, which is for edges without weights that count once, the reversed ones as well.
+    With `both_ways`, for edges without weights that count once, the reversed edges are added.
 
     >>> read_edges([[2, 0, 0], [0, 1, 1]], None, None, duplicates="sum", signed=False)
     (array([[2, 0],
@@ -148,13 +148,13 @@ def coalesced(
         is_new = keys.sort()
         is_counted = duplicates == "sum" and not is_new.all()
         times = np.diff(np.flatnonzero(is_new), append=is_new.size) if is_counted else np.ones(1)
-        found = keys.pairs(is_new)
-        weights = np.full(found.shape[1], times, dtype=np.float64)
-        return found, _loops_once(keys, found, weights) if is_counted else weights, count
+        pairs_once = keys.pairs(is_new)
+        weights = np.full(pairs_once.shape[1], times, dtype=np.float64)
+        return pairs_once, _loops_once(keys, pairs_once, weights) if is_counted else weights, count
     weights = np.ones(keys.edges) if weight is None else _read_weights(weight, keys.edges, signed)
     pairs, weights = _weighted(keys, weights, duplicates)
-    kept = weights != 0
-    return (pairs, weights, count) if kept.all() else (take_edges(pairs, kept), weights[kept], count)
+    is_edge = weights != 0
+    return (pairs, weights, count) if is_edge.all() else (take_edges(pairs, is_edge), weights[is_edge], count)
 
 
 def take_edges(edge_index: np.ndarray, which: np.ndarray) -> np.ndarray:
@@ -163,7 +163,7 @@ def take_edges(edge_index: np.ndarray, which: np.ndarray) -> np.ndarray:
 
 
 def as_array(values: Any, what: str) -> np.ndarray:
-    """Lists, arrays, torch tensors on any device as a numpy array."""
+    """`values` as a numpy array: lists, arrays, or torch tensors on any device."""
     try:
         return np.asarray(values.detach().cpu().numpy() if hasattr(values, "detach") else values)
     except (TypeError, ValueError) as reason:
@@ -171,7 +171,7 @@ def as_array(values: Any, what: str) -> np.ndarray:
 
 
 def whole_numbers(values: Any, what: str, entry: str = "entry") -> np.ndarray:
-    """A new int64 array; floats pass where they are whole, and an error names the `entry` (last axis) that is not.
+    """`values` as a new int64 array; whole floats pass, and the error names the first other `entry` (last axis).
 
     >>> whole_numbers([0.0, 2.0], "nodes")
     array([0, 2])
@@ -186,16 +186,16 @@ def whole_numbers(values: Any, what: str, entry: str = "entry") -> np.ndarray:
     else:
         wrong = array > np.iinfo(np.int64).max
     if wrong.any():
-        place = np.argwhere(wrong)[0]
+        position = np.argwhere(wrong)[0]
         raise InvalidArgument(
-            f"expected whole numbers in {what}, got {array[tuple(place)]} at {entry} {place[-1] if len(place) else 0}; "
-            "round or remove it"
+            f"expected whole numbers in {what}, got {array[tuple(position)]} at {entry} "
+            f"{position[-1] if len(position) else 0}; round or remove it"
         )
     return array.astype(np.int64)
 
 
 def read_whole(value: Any, least: int, what: str) -> int:
-    """An int that is not too small."""
+    """`value` as an int >= `least`."""
     try:
         number = least - 1 if isinstance(value, bool) else operator.index(value)
     except TypeError:
@@ -206,7 +206,7 @@ def read_whole(value: Any, least: int, what: str) -> int:
 
 
 def read_count(num_nodes: Any) -> int:
-    """A number of nodes, 1 or more."""
+    """`num_nodes` as an int, 1 or more."""
     try:
         count = operator.index(num_nodes)
     except TypeError:
@@ -243,7 +243,7 @@ def read_nodes(nodes: Any, num_nodes: int) -> np.ndarray:
 
 
 def _read_pairs(edge_index: Any) -> np.ndarray:
-    """Whole numbers (2, E) of any kind, not copied where they are."""
+    """`edge_index` as whole numbers (2, E), without a copy where it is an integer array."""
     given = as_array(edge_index, "edge_index")
     is_whole = given.size > 0 and np.can_cast(given.dtype, np.int64) and given.dtype.kind in "iu"
     pairs = given if is_whole else whole_numbers(given, "edge_index", "edge")
@@ -288,7 +288,7 @@ def _read_weights(weight: Any, edges: int, signed: bool) -> np.ndarray:
 def _weighted(keys: EdgeKeys, weights: np.ndarray, duplicates: str) -> tuple[np.ndarray, np.ndarray]:
     """Sorted by (target, source), every pair once."""
     order = _order(keys, duplicates)
-    weights, is_new = weights.take(order, mode="wrap"), keys.sort()  # reversed edges stand behind the edges
+    weights, is_new = weights.take(order, mode="wrap"), keys.sort()  # reversed edges follow the edges
     if is_new.all():
         del order
         return keys.pairs(is_new), weights
@@ -316,7 +316,7 @@ def _weighted(keys: EdgeKeys, weights: np.ndarray, duplicates: str) -> tuple[np.
         differs[1:] &= weights[1:] != weights[:-1]
         _refuse(differs, odd_weight)
     if duplicates in ("once", "first", "error"):
-        del order, text, odd_weight  # before the pairs take their room
+        del order, text, odd_weight  # frees memory before the pairs are unpacked
         weights = weights[is_new]
         return keys.pairs(is_new), weights
     starts = np.flatnonzero(is_new)
@@ -330,7 +330,7 @@ def _weighted(keys: EdgeKeys, weights: np.ndarray, duplicates: str) -> tuple[np.
 
 
 def _order(keys: EdgeKeys, duplicates: str) -> np.ndarray:
-    """Where the sorted keys come from; of one pair in the order of the edges, so that both directions agree."""
+    """The order that sorts the keys; equal keys in the order of the edges, so that both directions agree."""
     if keys.ways == 1 or duplicates == "once":
         return np.argsort(keys.keys, kind="stable")
     return np.lexsort((np.arange(keys.keys.size) % keys.edges, keys.keys))
@@ -342,6 +342,6 @@ def _loops_once(keys: EdgeKeys, pairs: np.ndarray, sums: np.ndarray) -> np.ndarr
 
 
 def _refuse(wrong: Any, text: Callable[[int], str]) -> None:
-    """Raise about the first place where `wrong` holds."""
+    """Raise InvalidArgument for the first entry where `wrong` holds."""
     if wrong.any():
         raise InvalidArgument(text(int(wrong.argmax())))

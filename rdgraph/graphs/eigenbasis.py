@@ -1,4 +1,4 @@
-"""A small matrix in its eigenbasis, where a polynomial of it costs two dense products, however long it is.
+"""A small matrix in its eigenbasis, where a polynomial of any degree costs two dense products.
 
 Weights of an undirected graph can be balanced: with some s > 0, s_i A_ij = s_j A_ji, as for symmetric, row and column
 normalisations. Then S^(1/2) A S^(-1/2) is symmetric, so that A = V diag(values) V^-1 with real eigenvalues, and V is no
@@ -17,12 +17,12 @@ from torch import Tensor
 
 from rdgraph.graphs.operator import Operator
 
-#: Both reckoned for an NVIDIA H200, not tuned: from the 26 us that a sparse product took (120 members, 183 nodes, 256
+#: Both estimated for an NVIDIA H200, not tuned: from the 26 us that a sparse product took (120 members, 183 nodes, 256
 #: channels) and 45e12 operations a second of dense ones, two dense products of n nodes cost what n/24 sparse ones do.
 MOST_NODES, NODES_PER_PRODUCT = 512, 24
 #: The largest condition number of S^(1/2), by which rounding grows.
 LARGEST_CONDITION = 100.0
-#: Roundings that weights which belong together may differ by.
+#: By how many roundings the weights of both directions may differ.
 ROUNDINGS = 64
 
 
@@ -86,7 +86,7 @@ def basis_values(points: Tensor, count: int, kind: str) -> Tensor:
 def _balance(matrix: np.ndarray, tolerance: float) -> np.ndarray | None:
     """s^(1/2) with s_i a_ij = s_j a_ji up to a relative tolerance, largest 1 in every component; None if there is none.
 
-    The ratios along the edges of a spanning tree of every component give s, which all other edges have to confirm.
+    The ratios along the edges of a spanning tree of every component give s, which all other edges must confirm.
     """
     if ((matrix != 0) != (matrix.T != 0)).any():
         return None

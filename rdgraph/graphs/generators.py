@@ -23,7 +23,8 @@ Seed = int | np.random.Generator
 def path(n: int) -> Graph:
     """0 - 1 - ... - (n-1).
 
-    >>> path(3).degree
+    >>> import rdgraph as rd
+    >>> rd.generators.path(3).degree
     array([1., 2., 1.])
     """
     return _graph(nx.path_graph(read_count(n)))
@@ -32,7 +33,8 @@ def path(n: int) -> Graph:
 def ring(n: int) -> Graph:
     """A path whose ends are joined, n >= 3; 2-regular, eigenvalues of A 2 cos(2 pi k/n).
 
-    >>> ring(4).degree
+    >>> import rdgraph as rd
+    >>> rd.generators.ring(4).degree
     array([2., 2., 2., 2.])
     """
     return _graph(nx.cycle_graph(read_whole(n, 3, "nodes in a ring")))
@@ -41,7 +43,8 @@ def ring(n: int) -> Graph:
 def grid(rows: int, columns: int, periodic: bool = False) -> Graph:
     """A rectangular grid, node r*columns + c in row r and column c; a torus where `periodic` (sides of 3 or more).
 
-    >>> grid(2, 3).degree.reshape(2, 3)
+    >>> import rdgraph as rd
+    >>> rd.generators.grid(2, 3).degree.reshape(2, 3)
     array([[2., 3., 2.],
            [2., 3., 2.]])
     """
@@ -55,7 +58,8 @@ def grid(rows: int, columns: int, periodic: bool = False) -> Graph:
 def complete(n: int) -> Graph:
     """Every pair of n nodes is joined.
 
-    >>> complete(4).degree
+    >>> import rdgraph as rd
+    >>> rd.generators.complete(4).degree
     array([3., 3., 3., 3.])
     """
     return _graph(nx.complete_graph(read_count(n)))
@@ -64,7 +68,8 @@ def complete(n: int) -> Graph:
 def star(n: int) -> Graph:
     """Node 0 joined to each of the nodes 1..n-1.
 
-    >>> star(4).degree
+    >>> import rdgraph as rd
+    >>> rd.generators.star(4).degree
     array([3., 1., 1., 1.])
     """
     return _graph(nx.star_graph(read_count(n) - 1))
@@ -73,7 +78,8 @@ def star(n: int) -> Graph:
 def erdos_renyi(n: int, p: float, seed: Seed) -> Graph:
     """G(n, p): every pair of n nodes is joined with probability p, independently.
 
-    >>> erdos_renyi(10, 1.0, seed=0).num_edges
+    >>> import rdgraph as rd
+    >>> rd.generators.erdos_renyi(10, 1.0, seed=0).num_edges
     90
     """
     chance = float(_probabilities(p, ()))
@@ -85,7 +91,8 @@ def erdos_renyi(n: int, p: float, seed: Seed) -> Graph:
 def barabasi_albert(n: int, m: int, seed: Seed) -> Graph:
     """Growth from a star of m + 1 nodes: each new node is joined to m nodes, chosen in proportion to their degree.
 
-    >>> barabasi_albert(10, 2, seed=0).num_edges
+    >>> import rdgraph as rd
+    >>> rd.generators.barabasi_albert(10, 2, seed=0).num_edges
     32
     """
     count, links = read_whole(n, 2, "nodes"), read_whole(m, 1, "links per node")
@@ -97,7 +104,8 @@ def barabasi_albert(n: int, m: int, seed: Seed) -> Graph:
 def watts_strogatz(n: int, k: int, p: float, seed: Seed) -> Graph:
     """A ring whose n nodes are joined to their k nearest (k even), each edge moved to another end with probability p.
 
-    >>> watts_strogatz(10, 4, 0.0, seed=0).degree.tolist() == [4.0] * 10
+    >>> import rdgraph as rd
+    >>> rd.generators.watts_strogatz(10, 4, 0.0, seed=0).degree.tolist() == [4.0] * 10
     True
     """
     count, near = read_whole(n, 3, "nodes"), read_whole(k, 2, "neighbours of a node")
@@ -114,7 +122,8 @@ def sbm(sizes: Sequence[int], probabilities: Any, seed: Seed) -> Graph:
 
     The blocks follow one another: the first sizes[0] nodes are block 0, and so on.
 
-    >>> sbm([2, 3], [[1, 0], [0, 1]], seed=0).components()
+    >>> import rdgraph as rd
+    >>> rd.generators.sbm([2, 3], [[1, 0], [0, 1]], seed=0).components()
     array([0, 0, 1, 1, 1])
     """
     blocks = _sizes(sizes)
@@ -154,7 +163,8 @@ def csbm(
     GREAD paper's appendix: 100 nodes, 2 classes (here of equal size), two-dimensional features with sigma = 2 and means
     -0.5 and 0.5, probabilities 0.9 and 0.1.
 
-    >>> data = csbm(seed=0)
+    >>> import rdgraph as rd
+    >>> data = rd.generators.csbm(seed=0)
     >>> data.graph.num_nodes, data.features.shape, data.labels[[0, 99]].tolist()
     (100, (100, 2), [0, 1])
     """

@@ -1,4 +1,4 @@
-"""Graphs: who collects from whom, with which weight."""
+"""`Graph`: weighted directed edges between numbered nodes."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 # ---------------------------------------------------------------------- homophily
 # Homophily: how much the edges of a graph join nodes of one class.
 #
-# All measures look at the graph without directions, weights and self-loops. Nodes with the label -1 (unknown) are left
-# out together with their edges. A measure that would divide zero by zero is nan.
+# All measures ignore directions, weights and self-loops. Nodes with the label -1 (unknown) are excluded together with
+# their edges. A measure that would divide zero by zero is nan.
 
 KINDS = ("edge", "node", "adjusted")
 
@@ -50,7 +50,7 @@ def homophily(edge_index: np.ndarray, num_nodes: int, labels: Any, kind: str = "
     node      mean over the nodes that have neighbours of the share of neighbours of the node's own class
               (Pei et al., Geom-GCN, 2020)
     adjusted  (edge - c)/(1 - c), c = sum_k D_k^2/(2|E|)^2, D_k the sum of the degrees in class k: 1 where all edges
-              join equal classes, 0 where edges fall as the degrees alone would have it, nan where all edges lie within
+              join equal classes, 0 as expected from the degrees alone, nan where all edges lie within
               one class (Platonov et al., Characterizing graph datasets for node classification, 2023)
 
     >>> path = np.array([[0, 1, 2], [1, 2, 3]])
@@ -87,8 +87,8 @@ def _adjusted(pairs: np.ndarray, classes: np.ndarray) -> float:
 def _pairs(edge_index: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """Undirected, loop-free edges between labelled nodes, each once: (2, |E|)."""
     source, target = edge_index
-    kept = (source != target) & (classes[source] >= 0) & (classes[target] >= 0)
-    low, high = np.minimum(source, target)[kept], np.maximum(source, target)[kept]
+    counted = (source != target) & (classes[source] >= 0) & (classes[target] >= 0)
+    low, high = np.minimum(source, target)[counted], np.maximum(source, target)[counted]
     return np.stack(np.divmod(np.unique(low * classes.size + high), classes.size))
 
 
@@ -121,7 +121,8 @@ class Graph:
     every pair once; `weight` (E,) float64, never zero; both read-only. `names` are the nodes' names where they are not
     0..n-1. Built with `from_edges`, `from_scipy`, `from_dense`, `from_networkx`, `from_pyg`, `from_file`.
 
-    >>> g = Graph.from_edges([[0, 1, 1, 2], [1, 0, 2, 1]])
+    >>> import rdgraph as rd
+    >>> g = rd.Graph.from_edges([[0, 1, 1, 2], [1, 0, 2, 1]])
     >>> g
     Graph(num_nodes=3, num_edges=4, directed=False)
     >>> g.degree
@@ -171,48 +172,51 @@ class Graph:
 
         More than 10 million nodes, and than 100 times the edges, need num_nodes. Weights (E,) default to 1. A pair that
         occurs more than once: "sum" adds the weights, "once" keeps one (they must agree), "mean", "max" and "first"
-        take that weight, "error" refuses. Negative weights are refused unless `signed`. Weight zero means no edge. With
+        take that weight, "error" raises. Negative weights raise unless `signed`. Weight zero means no edge. With
         `undirected` every edge goes both ways, as `Graph.undirected` says. Tensors on a GPU are sorted there, and
         others on a `device` that is named.
 
-        >>> Graph.from_edges([[0, 0], [1, 1]], duplicates="once").weight
+        >>> import rdgraph as rd
+        >>> rd.Graph.from_edges([[0, 0], [1, 1]], duplicates="once").weight
         array([1.])
         """
         given = edge_index.device if device is None and getattr(edge_index, "is_cuda", False) else device
-        place = None if given is None else read_device(given)
-        if place is not None and num_nodes is not None:
+        target_device = None if given is None else read_device(given)
+        if target_device is not None and num_nodes is not None:
             from rdgraph.graphs.kernels.edge_sorting import sorted_edges
 
             nodes = read_count(num_nodes)
-            made = sorted_edges(edge_index, nodes, weight, duplicates=duplicates, signed=signed, device=place)
-            if made is not None:
-                return cls._sorted(*made).undirected() if undirected else cls._sorted(*made)
+            parts = sorted_edges(edge_index, nodes, weight, duplicates=duplicates, signed=signed, device=target_device)
+            if parts is not None:
+                return cls._sorted(*parts).undirected() if undirected else cls._sorted(*parts)
         both_ways = undirected and weight is None and duplicates == "once"
-        found = read_edges(edge_index, num_nodes, weight, duplicates=duplicates, signed=signed, both_ways=both_ways)
-        made_here = cls._sorted(*found)
-        return made_here.undirected() if undirected and not both_ways else made_here
+        edges = read_edges(edge_index, num_nodes, weight, duplicates=duplicates, signed=signed, both_ways=both_ways)
+        graph = cls._sorted(*edges)
+        return graph.undirected() if undirected and not both_ways else graph
 
     @classmethod
     def from_keys(cls, keys: EdgeKeys, weight: Any = None, *, duplicates: str = "sum", signed: bool = False) -> Graph:
-        """Edges that came in blocks, whose keys are gone afterwards; see `from_edges`."""
+        """The graph of edges that were added in blocks; consumes the keys. See `from_edges`."""
         return cls._sorted(*coalesced(keys, weight, duplicates=duplicates, signed=signed))
 
     @classmethod
     def _sorted(
         cls, pairs: np.ndarray, weight: np.ndarray, num_nodes: int, names: Sequence[Hashable] | None = None
     ) -> Graph:
-        """A graph of arrays that are known to be as they have to be, which are not looked at again."""
-        made = object.__new__(cls)
+        """A graph of arrays that are known to be valid; nothing is checked."""
+        graph = object.__new__(cls)
         pairs.flags.writeable = weight.flags.writeable = False
         for field, value in (("edge_index", pairs), ("weight", weight), ("num_nodes", num_nodes), ("names", names)):
-            object.__setattr__(made, field, value)
-        return made
+            object.__setattr__(graph, field, value)
+        return graph
 
     @classmethod
     def from_scipy(cls, matrix: Any, *, signed: bool = False) -> Graph:
         """The graph whose adjacency is a scipy sparse matrix (n, n): entry [i, j] is the edge j -> i.
 
-        >>> Graph.from_scipy(csr_array([[0, 2], [0, 0]])).edge_index.tolist()
+        >>> from scipy.sparse import csr_array
+        >>> import rdgraph as rd
+        >>> rd.Graph.from_scipy(csr_array([[0, 2], [0, 0]])).edge_index.tolist()
         [[1], [0]]
         """
         if not issparse(matrix):
@@ -227,7 +231,8 @@ class Graph:
     def from_dense(cls, matrix: Any, *, signed: bool = False) -> Graph:
         """The graph whose adjacency is an array (n, n), numpy, torch or lists: entry [i, j] is the edge j -> i.
 
-        >>> Graph.from_dense([[0, 1], [1, 0]])
+        >>> import rdgraph as rd
+        >>> rd.Graph.from_dense([[0, 1], [1, 0]])
         Graph(num_nodes=2, num_edges=2, directed=False)
         """
         array = as_array(matrix, "the adjacency matrix")
@@ -249,11 +254,11 @@ class Graph:
         """A networkx graph in its own node order; an edge u -> v means that v collects from u.
 
         `weight` names the edge attribute, 1 where an edge has none; None counts edges. Parallel edges are added up, or
-        what else `duplicates` says, see `from_edges`. Edges of a DiGraph go both ways where `directed` is False, and
+        treated as `duplicates` says, see `from_edges`. Edges of a DiGraph go both ways where `directed` is False, and
         u -> v and v -> u are then parallel.
 
-        >>> import networkx as nx
-        >>> Graph.from_networkx(nx.DiGraph([("a", "b")])).names
+        >>> import networkx as nx, rdgraph as rd
+        >>> rd.Graph.from_networkx(nx.DiGraph([("a", "b")])).names
         ('a', 'b')
         """
         pairs, names, weights = networkx_edges(graph, weight)
@@ -266,8 +271,9 @@ class Graph:
     def from_pyg(cls, data: Any, *, duplicates: str = "sum", signed: bool = False) -> Graph:
         """A PyTorch Geometric `Data`: edge_index, num_nodes, and edge_weight or an edge_attr of one column.
 
+        >>> import rdgraph as rd
         >>> from types import SimpleNamespace
-        >>> Graph.from_pyg(SimpleNamespace(edge_index=[[0], [1]], num_nodes=3))
+        >>> rd.Graph.from_pyg(SimpleNamespace(edge_index=[[0], [1]], num_nodes=3))
         Graph(num_nodes=3, num_edges=1, directed=True)
         """
         edge_index, count, weight = pyg_edges(data)
@@ -286,13 +292,15 @@ class Graph:
 
         An edge list has the columns source, target and maybe `weight`, named in a first line; lines of two or three
         numbers, and all lines separated by white space, need no names. Edges go both ways unless the file says that
-        they are directed, or `directed` does; `duplicates` says what becomes of repeated edges, and of a -> b and
-        b -> a where edges go both ways, see `from_edges`. Nodes are those that the file has, numbers in their order.
+        they are directed, or `directed` does; `duplicates` says how to treat repeated edges, and a -> b and
+        b -> a where edges go both ways, see `from_edges`. The nodes are those in the file; numeric names are in numeric
+        order.
 
-        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import tempfile, rdgraph as rd
         >>> file = Path(tempfile.mkdtemp()) / "roads.edgelist"
         >>> _ = file.write_text("ulm bonn 2\\nbonn ulm 3\\n")
-        >>> Graph.from_file(file, duplicates="sum").adjacency.toarray()
+        >>> rd.Graph.from_file(file, duplicates="sum").adjacency.toarray()
         array([[0., 5.],
                [5., 0.]])
         """
@@ -303,10 +311,10 @@ class Graph:
         is_directed = rows.is_directed if directed is None else directed
         keys = EdgeKeys.of(pairs, read_count(len(names)), both_ways=not is_directed)
         try:
-            made = cls.from_keys(keys, rows.weights, duplicates=duplicates)
+            graph = cls.from_keys(keys, rows.weights, duplicates=duplicates)
         except InvalidArgument as problem:
             raise FileError(f"{path}: {problem}") from None
-        return made if names == [str(k) for k in range(len(names))] else made._renamed(names)
+        return graph if names == [str(k) for k in range(len(names))] else graph._renamed(names)
 
     # ------------------------------------------------------------------ what it is
     @property
@@ -352,7 +360,8 @@ class Graph:
     def undirected(self) -> Graph:
         """The union with the reversed edges; where both directions exist, the weight that is larger in size.
 
-        >>> Graph.from_edges([[0, 1, 1], [1, 0, 2]], weight=[1.0, 3.0, 2.0]).undirected().adjacency.toarray()
+        >>> import rdgraph as rd
+        >>> rd.Graph.from_edges([[0, 1, 1], [1, 0, 2]], weight=[1.0, 3.0, 2.0]).undirected().adjacency.toarray()
         array([[0., 3., 0.],
                [3., 0., 2.],
                [0., 2., 0.]])
@@ -361,10 +370,10 @@ class Graph:
         if self.num_edges and (self.weight == self.weight[0]).all():
             pairs = keys.pairs(keys.sort())
             return Graph._sorted(pairs, np.full(pairs.shape[1], self.weight[0]), self.num_nodes, self.names)
-        weight = self.weight.take(np.argsort(keys.keys), mode="wrap")  # the reversed edges stand behind the edges
+        weight = self.weight.take(np.argsort(keys.keys), mode="wrap")  # the reversed edges follow the edges
         is_new = keys.sort()
         if not is_new.all():
-            again = np.flatnonzero(~is_new)  # every pair is there twice at most
+            again = np.flatnonzero(~is_new)  # every pair occurs at most twice
             low, high = np.sort([weight[again - 1], weight[again]], axis=0)
             weight[again - 1] = np.where(high >= -low, high, low)
             weight = weight[is_new]
@@ -372,21 +381,22 @@ class Graph:
 
     def without_self_loops(self) -> Graph:
         """The same nodes without edges i -> i."""
-        kept = self.edge_index[0] != self.edge_index[1]
-        return Graph(take_edges(self.edge_index, kept), self.weight[kept], self.num_nodes, self.names)
+        joins = self.edge_index[0] != self.edge_index[1]
+        return Graph(take_edges(self.edge_index, joins), self.weight[joins], self.num_nodes, self.names)
 
     def subgraph(self, nodes: Any) -> Graph:
         """The chosen nodes and the edges among them; new node k is old node nodes[k]. A mask chooses in old order.
 
-        >>> Graph.from_edges([[0, 1], [1, 2]]).subgraph([2, 1]).edge_index.tolist()
+        >>> import rdgraph as rd
+        >>> rd.Graph.from_edges([[0, 1], [1, 2]]).subgraph([2, 1]).edge_index.tolist()
         [[1], [0]]
         """
         chosen = read_nodes(nodes, self.num_nodes)
         number = np.full(self.num_nodes, -1)
         number[chosen] = np.arange(chosen.size)
         pairs = number[self.edge_index]
-        kept = (pairs >= 0).all(axis=0)
-        plain = Graph.from_edges(take_edges(pairs, kept), chosen.size, self.weight[kept], signed=True)
+        inside = (pairs >= 0).all(axis=0)
+        plain = Graph.from_edges(take_edges(pairs, inside), chosen.size, self.weight[inside], signed=True)
         return plain if self.names is None else plain._renamed([self.names[k] for k in chosen])
 
     def permute(self, order: Any) -> Graph:
@@ -401,7 +411,8 @@ class Graph:
     def local_order(self) -> np.ndarray:
         """An order that puts neighbours close together (reverse Cuthill-McKee); faster products on a large local graph.
 
-        >>> shuffled = Graph.from_edges([[0, 3, 3, 1, 1, 2], [3, 0, 1, 3, 2, 1]])
+        >>> import rdgraph as rd
+        >>> shuffled = rd.Graph.from_edges([[0, 3, 3, 1, 1, 2], [3, 0, 1, 3, 2, 1]])
         >>> local = shuffled.permute(shuffled.local_order())
         >>> bool((abs(local.edge_index[0] - local.edge_index[1]) == 1).all())
         True
@@ -413,16 +424,18 @@ class Graph:
     def components(self) -> np.ndarray:
         """The number of each node's connected component (n,), ignoring directions; numbered by their lowest node.
 
-        >>> Graph.from_edges([[0, 3], [2, 1]]).components()
+        >>> import rdgraph as rd
+        >>> rd.Graph.from_edges([[0, 3], [2, 1]]).components()
         array([0, 1, 0, 1])
         """
-        found = connected_components(self.adjacency, directed=True, connection="weak")[1]
-        return np.asarray(found, dtype=np.int64)
+        numbers = connected_components(self.adjacency, directed=True, connection="weak")[1]
+        return np.asarray(numbers, dtype=np.int64)
 
     def largest_component(self) -> tuple[Graph, np.ndarray]:
         """The connected component with most nodes (the one with the lowest node among equals) and its old numbers.
 
-        >>> g, kept = Graph.from_edges([[1, 2], [2, 3]], num_nodes=5).largest_component()
+        >>> import rdgraph as rd
+        >>> g, kept = rd.Graph.from_edges([[1, 2], [2, 3]], num_nodes=5).largest_component()
         >>> g.num_nodes, kept
         (3, array([1, 2, 3]))
         """
@@ -440,17 +453,18 @@ class Graph:
         names = range(self.num_nodes) if self.names is None else self.names
         return networkx_graph(self.edge_index, self.weight, names, directed=not self.is_undirected)
 
-    # ------------------------------------------------------------------ what it is for
+    # ------------------------------------------------------------------ operators
     def operator(
         self, normalisation: str = "symmetric", *, self_loops: float = 0.0, dtype: Any = None, device: Any = None
     ) -> Operator:
         """The torch operator A of this graph: symmetric D^-1/2 A D^-1/2, row D^-1 A, column A D^-1, none A (L = D - A).
 
         `self_loops` is added to the diagonal first. D holds sums of absolute weights, a node without edges has a zero
-        row, and `symmetric` asks for an undirected graph; see `rdgraph.graphs.normalisation`. The operator is
+        row, and `symmetric` needs an undirected graph; see `rdgraph.graphs.normalisation`. The operator is
         computed in float64 and rounded to `dtype`, torch's default where None.
 
-        >>> Graph.from_edges([[0, 1, 1, 2], [1, 0, 2, 1]]).operator("row").dense()
+        >>> import rdgraph as rd
+        >>> rd.Graph.from_edges([[0, 1, 1, 2], [1, 0, 2, 1]]).operator("row").dense()
         tensor([[0.0000, 1.0000, 0.0000],
                 [0.5000, 0.0000, 0.5000],
                 [0.0000, 1.0000, 0.0000]])
@@ -461,9 +475,9 @@ class Graph:
 
         device = None if device is None else read_device(device)
         if device is not None and device.startswith("cuda"):
-            made = self._operator_on(normalisation, self_loops, dtype, device)
-            if made is not None:
-                return made
+            operator = self._operator_on(normalisation, self_loops, dtype, device)
+            if operator is not None:
+                return operator
         matrix = sparse_operator(self.adjacency, normalisation, self_loops=self_loops)
         kind = {"dtype": torch.get_default_dtype() if dtype is None else dtype, "device": device}
         has_degrees = find_normalisation(normalisation).has_degrees
@@ -477,7 +491,7 @@ class Graph:
         return Operator(pattern, weights, normalisation, float(self_loops), degree=degree)
 
     def _operator_on(self, normalisation: str, self_loops: float, dtype: Any, device: Any) -> Operator | None:
-        """The same, made on the device itself; None where something is wrong, which the host then tells."""
+        """The same, computed on the device; None where something is wrong, which the host code then reports."""
         import torch
 
         from rdgraph.graphs.kernels.edge_sorting import normalised_entries
@@ -487,12 +501,12 @@ class Graph:
         record = find_normalisation(normalisation) if is_known else None
         if record is None or record.entry is None or not self.num_edges:
             return None
-        found = normalised_entries(
+        normalised = normalised_entries(
             self.edge_index, self.weight, self.num_nodes, record, float(self_loops), device, SYMMETRY_TOLERANCE
         )
-        if found is None:
+        if normalised is None:
             return None
-        entries, sums = found
+        entries, sums = normalised
         kind = torch.get_default_dtype() if dtype is None else dtype
         weights, degree = entries.weights.to(kind), sums[:, None].to(kind) if record.has_degrees else None
         if degree is not None and not bool(weights.isfinite().all() & degree.isfinite().all()):
@@ -504,14 +518,15 @@ class Graph:
     def homophily(self, labels: Any, kind: str = "edge") -> float:
         """How much edges join nodes of one class: "edge", "node" or "adjusted"; see `rdgraph.graphs.graph`.
 
-        >>> Graph.from_edges([[0, 1], [1, 2]]).homophily([0, 0, 1])
+        >>> import rdgraph as rd
+        >>> rd.Graph.from_edges([[0, 1], [1, 2]]).homophily([0, 0, 1])
         0.5
         """
         return homophily(self.edge_index, self.num_nodes, labels, kind)
 
     def _renamed(self, names: Sequence[Hashable]) -> Graph:
-        own = None if list(names) == list(range(self.num_nodes)) else tuple(names)
-        return Graph(self.edge_index, self.weight, self.num_nodes, own)
+        given = None if list(names) == list(range(self.num_nodes)) else tuple(names)
+        return Graph(self.edge_index, self.weight, self.num_nodes, given)
 
 
 def _is_canonical(pairs: np.ndarray, weight: np.ndarray, count: int) -> bool:

@@ -20,19 +20,19 @@ from rdgraph.files import Place, reason_of
 GEXF = ".gexf"
 #: Files of a graph with the attributes of its nodes.
 GRAPHS = (".graphml", GEXF)
-#: Files of lines, with what separates the cells of one; None is white space.
+#: Endings of text files with the separator of cells; None is white space.
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": None, ".edges": None, ".edgelist": None}
 SEPARATOR_WORDS = {",": "commas", "\t": "tabs", None: "white space"}
 GZIP = ".gz"
-#: What a line of remarks begins with; between commas it has one cell.
+#: Beginnings of comment lines; in csv and tsv files a comment is a single cell.
 REMARKS = ("#", "%")
 
 
 @dataclass(frozen=True, eq=False)
 class EdgeRows:
-    """The ends of edges by name, weights or None, the lines they stand in, and columns that were not used.
+    """The ends of edges by name, weights or None, their line numbers, and unused columns.
 
-    `nodes` are those of a file that has a list of them.
+    `nodes` are the nodes of a file that lists them.
     """
 
     ends: Sequence[tuple[str, str]]
@@ -44,7 +44,7 @@ class EdgeRows:
 
 
 def ending(path: str | Path) -> str:
-    """What the name of a file ends with, that of the packed file for .gz.
+    """The ending of a file name in lower case, without .gz.
 
     >>> ending("g.GraphML.gz"), ending("edges.csv")
     ('.graphml', '.csv')
@@ -54,7 +54,7 @@ def ending(path: str | Path) -> str:
 
 
 def is_graph_file(path: str | Path) -> bool:
-    """Whether a file holds a graph with its nodes, by its name."""
+    """Whether the name of a file is that of a GraphML or GEXF file."""
     return ending(path) in GRAPHS
 
 
@@ -64,7 +64,7 @@ def read_edge_rows(path: Path, weight: str | None) -> EdgeRows:
 
 
 def node_order(rows: EdgeRows) -> list[str]:
-    """The names of the nodes: whole numbers in their order, others as they occur.
+    """The names of the nodes: whole numbers in numeric order, others in order of appearance.
 
     >>> node_order(EdgeRows([("10", "9"), ("9", "0")], None, [1, 2]))
     ['0', '9', '10']
@@ -75,9 +75,9 @@ def node_order(rows: EdgeRows) -> list[str]:
 
 # ---------------------------------------------------------------------- GraphML, GEXF
 def read_networkx(path: Path) -> Any:
-    """The networkx graph of a GraphML or GEXF file, nodes under their ids as texts; entities are refused.
+    """The networkx graph of a GraphML or GEXF file, with node ids as text; refuses entities.
 
-    The label of a GEXF node is its title, and is dropped where no two nodes share one.
+    The label of a GEXF node is its title, and is dropped if all titles differ.
     """
     import networkx as nx
 
@@ -97,7 +97,7 @@ def read_networkx(path: Path) -> Any:
 
 
 def _refuse_doctype(path: Path, file: IO[bytes]) -> None:
-    """Refuse a document type, in which entities are declared: they may grow without end, or name other files."""
+    """Raise FileError for a document type, which may declare entities that grow without bound or read other files."""
 
     def refuse(*_: Any) -> None:
         raise FileError(f"{path} declares a document type (DOCTYPE), which may hold entities; remove the declaration")
@@ -116,7 +116,7 @@ def _refuse_doctype(path: Path, file: IO[bytes]) -> None:
 
 
 class _BodyReached(Exception):
-    """The first element of a document, before which all declarations stand."""
+    """Raised at the first element of a document, after all declarations."""
 
 
 def _graph_edges(path: Path, weight: str | None) -> EdgeRows:
@@ -137,7 +137,7 @@ def _graph_edges(path: Path, weight: str | None) -> EdgeRows:
 
 # ---------------------------------------------------------------------- lines
 def text_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Line number and stripped cells of every row that is not blank; all rows are as long as the first."""
+    """Line number and stripped cells of every row that is not blank; all rows have as many cells as the first."""
     if ending(path) not in SEPARATORS:
         raise FileError(f"cannot tell what {path} holds from its name; {formats()}")
     separator, width, line = SEPARATORS[ending(path)], 0, 1
@@ -158,7 +158,7 @@ def text_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _split(text: Iterable[str], separator: str | None) -> Iterator[tuple[int, list[str]]]:
-    """The number and the cells of every line, or of those that a quoted cell spans."""
+    """The line number and the cells of every row; a quoted cell may span lines."""
     line = 1
     try:
         if separator is None:
@@ -185,9 +185,9 @@ class _BadLine(Exception):
 
 
 def header_columns(path: Path, rows: Iterator[tuple[int, list[str]]], needed: Mapping[str, str]) -> dict[str, int]:
-    """Where each column of the header stands.
+    """The index of each column of the header.
 
-    `needed` has the remedy for every column that must be there; NAME in it is the nearest name that is.
+    `needed` maps every required column to the remedy if it is missing; NAME in it becomes the most similar column.
     """
     line, header = next(rows, (1, []))
     if not header:
@@ -207,7 +207,7 @@ def header_columns(path: Path, rows: Iterator[tuple[int, list[str]]], needed: Ma
 
 
 def column_hint(name: str, known: Sequence[str], remedy: str) -> str:
-    """The remedy for a column that is missing, after the nearest name among those that are there.
+    """The remedy for a missing column, with the most similar existing name.
 
     >>> column_hint("label", ["id", "Label"], "name the column with label=NAME")
     "did you mean 'Label'? name the column with label=Label"
@@ -217,7 +217,7 @@ def column_hint(name: str, known: Sequence[str], remedy: str) -> str:
 
 
 def edge_columns(weight: str | None) -> dict[str, str]:
-    """The columns that a table of edges must have, with the remedy where it lacks one; only "weight" is optional."""
+    """The required columns of a table of edges, with the remedy for a missing one; only "weight" is optional."""
     needed = dict.fromkeys(("source", "target"), "rename the column that holds it")
     return needed if weight in (None, "weight") else needed | {str(weight): "name the column with weight=NAME"}
 
@@ -261,7 +261,7 @@ def _is_whole(text: str) -> bool:
 
 
 def _again(first: tuple[int, list[str]], rows: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
-    """Rows with one that was taken already."""
+    """The rows with the first one, which was already read, in front."""
     if first[1]:
         yield first
     yield from rows
@@ -279,7 +279,7 @@ def _weight(place: Place, text: str) -> float:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[IO[bytes]]:
-    """The bytes of a file, unpacked where its name ends in .gz."""
+    """The bytes of a file, decompressed if its name ends in .gz."""
     try:
         with gzip.open(path) if path.suffix.lower() == GZIP else path.open("rb") as file:
             yield file  # type: ignore[misc]
@@ -292,5 +292,5 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
 
 
 def formats() -> str:
-    """The endings of names that are read, in words."""
+    """The supported file endings, in words."""
     return f"graphs end in {' or '.join(GRAPHS)}, edge lists in {', '.join(SEPARATORS)}, each also packed as {GZIP}"

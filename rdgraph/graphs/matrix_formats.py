@@ -16,8 +16,8 @@ from rdgraph.graphs.edges import as_array
 def check_sparse(matrix: Any, what: str) -> None:
     """Refuse a scipy sparse matrix whose arrays do not fit together or point outside of it; `what` names it.
 
-    Looked at are the formats that hold arrays of indices: csr, csc, bsr and coo. The others are checked by scipy when
-    it converts them.
+    Checks the formats that hold arrays of indices: csr, csc, bsr and coo. scipy checks the others when it converts
+    them.
     """
     rows, columns = matrix.shape
     if matrix.format in ("csr", "csc"):
@@ -34,7 +34,7 @@ def check_sparse(matrix: Any, what: str) -> None:
 
 
 def check_compressed(data: Any, indices: Any, indptr: Any, shape: Sequence[int], what: str) -> None:
-    """Refuse the three arrays of a csr matrix of that shape (of a csc matrix: of its transpose) unless they make one.
+    """Refuse the three arrays of a csr matrix of that shape (of a csc matrix: of its transpose) unless they form one.
 
     indptr (rows + 1,) rises from 0 to the number of entries, indices and data are at least as long, and the index of
     every entry lies in 0..columns - 1.
@@ -108,11 +108,11 @@ def networkx_graph(edge_index: np.ndarray, weight: np.ndarray, names: Sequence[H
     """A networkx Graph, or a DiGraph where directed, of edges (2, E) between named nodes."""
     import networkx as nx
 
-    made = nx.DiGraph() if directed else nx.Graph()
-    made.add_nodes_from(names)
+    graph = nx.DiGraph() if directed else nx.Graph()
+    graph.add_nodes_from(names)
     edges = zip(*edge_index.tolist(), weight.tolist(), strict=True)
-    made.add_weighted_edges_from((names[u], names[v], w) for u, v, w in edges)
-    return made
+    graph.add_weighted_edges_from((names[u], names[v], w) for u, v, w in edges)
+    return graph
 
 
 def pyg_edges(data: Any) -> tuple[Any, Any, Any]:

@@ -1,10 +1,10 @@
 """Graph operators from an adjacency matrix; normalisation and self-loops are always explicit.
 
 symmetric D^-1/2 A D^-1/2, row D^-1 A, column A D^-1, none A itself (L = D - A). A[i, j] is the weight of the edge
-j -> i. D holds the sums of |A|: of rows, and of columns for `column`; `symmetric` asks for A = A^T. So |A| <= 1 in the
+j -> i. D holds the sums of |A|: of rows, and of columns for `column`; `symmetric` needs A = A^T. So |A| <= 1 in the
 2-norm, the inf-norm and the 1-norm respectively, for signed weights too, and D - A of an undirected graph has no
-negative eigenvalue. A node without edges gets a zero row: with L = I - A its entry decays on its own, defined behaviour
-rather than NaN.
+negative eigenvalue. A node without edges gets a zero row: with L = I - A its entry decays alone, which is defined
+behaviour rather than NaN.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def sparse_operator(adjacency: Any, normalisation: str = "symmetric", *, self_lo
     record = find_normalisation(normalisation)
     assert record.entry is not None
     rows, columns = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr)), matrix.indices
-    own, column = (_divisor(absolute_degree(matrix, axis=axis)) for axis in (1, 0))
-    matrix.data = np.asarray(record.entry(matrix.data, own[rows], own[columns], column[columns]), dtype=float)
+    row, column = (_divisor(absolute_degree(matrix, axis=axis)) for axis in (1, 0))
+    matrix.data = np.asarray(record.entry(matrix.data, row[rows], row[columns], column[columns]), dtype=float)
     if record.identity:
         matrix = csr_array(matrix + record.identity * eye_array(matrix.shape[0], format="csr"))
         matrix.sort_indices()
@@ -74,12 +74,12 @@ def is_symmetric(matrix: Any) -> bool:
     """
     if not issparse(matrix):
         return _agree(matrix, matrix.T)
-    own = csr_array(matrix, copy=True)
-    own.sum_duplicates()
-    own.eliminate_zeros()
-    other = csr_array(own.T)
-    same_places = np.array_equal(own.indptr, other.indptr) and np.array_equal(own.indices, other.indices)
-    return same_places and _agree(own.data, other.data)
+    copy = csr_array(matrix, copy=True)
+    copy.sum_duplicates()
+    copy.eliminate_zeros()
+    other = csr_array(copy.T)
+    same_places = np.array_equal(copy.indptr, other.indptr) and np.array_equal(copy.indices, other.indices)
+    return same_places and _agree(copy.data, other.data)
 
 
 def dense_adjacency(graph: Any) -> np.ndarray:

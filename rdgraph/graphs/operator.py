@@ -1,8 +1,8 @@
 """`Operator`: the sparse matrix A of a graph on a device, with shared or per-member edge weights.
 
 Normalisation and self-loops say where the weights come from: symmetric D^-1/2 A D^-1/2, row D^-1 A, column A D^-1,
-none A itself (then L = D - A, otherwise L = I - A), free for weights of unknown kind. What is said of weights is
-verified where they come from outside (`from_csr`, `with_weights`), and is forgotten once they are changed in place.
+none A itself (then L = D - A, otherwise L = I - A), free for weights of unknown kind. Claimed properties of weights are
+verified in `from_csr` and `with_weights`, and are dropped once the weights are changed in place.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from rdgraph.graphs.normalisation import SYMMETRY_TOLERANCE
 from rdgraph.vocabulary.normalisations import Normalisation, find_normalisation
 
 # ---------------------------------------------------------------------- weight checks
-# Weights held against the normalisation that they are said to have, and the norms that follow from it.
+# Checks that weights have the normalisation they are declared with, and the norms that follow from it.
 #
 # Weights of `row` have rows whose absolute values add up to 1 (or to 0, at a node without edges), `column` columns;
 # `symmetric` weights equal their transpose and |A| has no eigenvalue above 1. Integrators rely on |A| <= 1 in the
-# maximum norm, the 1-norm and the 2-norm: a series is cut where that norm says that nothing is left.
+# maximum norm, the 1-norm and the 2-norm: a series is truncated where that norm bounds the rest.
 
 #: Sums and eigenvalues may differ from 1 by this part: of 512 products it changes the bound of the error by half a
 #: percent. Weights of a coarse precision may differ by its rounding.
@@ -51,7 +51,7 @@ def absolute_sums(places: Tensor, weights: Tensor, nodes: int) -> Tensor:
 
 
 def check_normalisation(rows: Tensor, columns: Tensor, weights: Tensor, nodes: int, normalisation: str) -> None:
-    """Raise unless weights (*batch, E) of the entries [rows, columns] are what a normalisation makes of weights."""
+    """Raise unless weights (*batch, E) of the entries [rows, columns] have the properties of a normalisation."""
     known = weights.detach().double()
     tolerance = max(TOLERANCE, ROUNDING * torch.finfo(weights.dtype).eps)
     record = find_normalisation(normalisation)
@@ -124,13 +124,13 @@ def spectral_radius(matrix: csr_array) -> float:
 
 
 # ---------------------------------------------------------------------- operator
-#: Operators with more entries get their transpose when a gradient first asks for it.
+#: Operators with more entries get their transpose when a gradient first needs it.
 MAX_EAGER_TRANSPOSE = 1 << 27
 
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """Where the entries of A are: rows (targets) compressed, columns (sources) listed; int32 where that is enough."""
+    """The sparsity pattern of A: compressed rows (targets), listed columns (sources); int32 where that is enough."""
 
     indptr: Tensor
     indices: Tensor
@@ -155,7 +155,7 @@ class Pattern:
 
     @classmethod
     def sorted(cls, indptr: Tensor, indices: Tensor) -> Pattern:
-        """From compressed rows that are known to be right, on their device."""
+        """From compressed rows that are known to be valid, on their device."""
         narrow = torch.int32 if max(len(indptr) - 1, len(indices)) < 2**31 else torch.int64
         return cls(indptr.to(narrow).contiguous(), indices.to(narrow).contiguous())
 
@@ -173,8 +173,8 @@ class Pattern:
         return plain.edge_rows(self.indptr, self.num_edges)
 
     @cached_property
-    def own(self) -> list[Tensor]:
-        """What the kernels need of A's rows; arranged on a GPU."""
+    def row_tensors(self) -> list[Tensor]:
+        """The rows of A as the kernels read them; arranged on a GPU."""
         whole = Rows(self.indptr, self.indices)
         return (whole.arrange() if self.indptr.is_cuda else whole).tensors
 
@@ -188,7 +188,7 @@ class Pattern:
         inverse = torch.empty_like(order)
         inverse[order] = torch.arange(len(order), device=order.device)
         other = Pattern(indptr, self.rows[order].to(self.indices.dtype))
-        return [*self.own, *other.own, order, inverse]
+        return [*self.row_tensors, *other.row_tensors, order, inverse]
 
     def to(self, device: Any) -> Pattern:
         return self if self.indptr.device == torch.device(device) else Pattern(
@@ -201,10 +201,10 @@ class Operator:
     """A square sparse operator; `op @ x` is A@x for x of shape (*batch, nodes, channels).
 
     `weights` has shape (E,) or (*batch, E) and may require a gradient. `degree` (n, 1) or (*batch, n, 1) is set where
-    L = D - A. The constructor believes what it is told of the weights; `from_csr` and `with_weights` verify it.
+    L = D - A. The constructor trusts the declared normalisation; `from_csr` and `with_weights` verify it.
 
-    >>> import torch
-    >>> ring = Operator.from_csr([0, 1, 2], [1, 0], torch.ones(2), normalisation="row")
+    >>> import torch, rdgraph as rd
+    >>> ring = rd.graphs.Operator.from_csr([0, 1, 2], [1, 0], torch.ones(2), normalisation="row")
     >>> (ring @ torch.tensor([[1.0], [3.0]])).ravel()
     tensor([3., 1.])
     """
@@ -215,7 +215,7 @@ class Operator:
     self_loops: float = 0.0
     _: KW_ONLY
     degree: Tensor | None = field(default=None)
-    #: what is known of the normalisation
+    #: the properties of the normalisation
     record: Normalisation = field(init=False, repr=False)
     _changes: int = field(init=False, repr=False)
 
@@ -231,12 +231,12 @@ class Operator:
             raise InvalidArgument(f"expected floating-point weights, got {self.weights.dtype}; use weights.float()")
         if self.weights.device != self.pattern.indptr.device:
             raise InvalidArgument(
-                f"expected weights on {self.pattern.indptr.device} beside the pattern, got {self.weights.device}; "
+                f"expected weights on {self.pattern.indptr.device} like the pattern, got {self.weights.device}; "
                 "move the operator with op.to(device=...)"
             )
         if record.has_degrees and self.degree is None:
             raise InvalidArgument(
-                f"expected degrees (n, 1) beside the normalisation {record.name}, where L = D - A, got none; take "
+                f"expected degrees (n, 1) with the normalisation {record.name}, where L = D - A, got none; use "
                 f"op.with_weights(weights, {record.name!r}), which computes them"
             )
 
@@ -287,13 +287,13 @@ class Operator:
 
     @property
     def _is_current(self) -> bool:
-        """Whether nobody changed the weights in place since the operator was made; traced calls take it for granted."""
+        """Whether the weights have not been changed in place since construction; assumed in traced calls."""
         return torch.compiler.is_compiling() or _changes(self.weights) == self._changes
 
     def current(self) -> Operator:
-        """This operator, or one that claims no more than what is true of weights that were changed in place.
+        """This operator, or after a change of the weights in place one that no longer claims their old properties.
 
-        Those are free; where L = D - A with the sums of |A| in D, the degrees are theirs.
+        Its weights are free; where L = D - A with the sums of |A| in D, the degrees are recomputed.
         """
         if self._is_current:
             return self
@@ -320,20 +320,23 @@ class Operator:
             raise InvalidArgument(f"expected a state on {self.device}, got {x.device}; move one of them with .to(...)")
         if scale is None and not terms and self._is_simple(x):
             return plain.matrix_product(self.pattern.indptr, self.pattern.indices, self.weights, x)
-        mine = [k for k, y in terms if y is x]
-        own = mine[0] if len(mine) == 1 else None
-        others = [(k, y) for k, y in terms if own is None or y is not x]
+        self_factors = [k for k, y in terms if y is x]
+        self_factor = self_factors[0] if len(self_factors) == 1 else None
+        others = [(k, y) for k, y in terms if self_factor is None or y is not x]
         values, factors = [y for _, y in others], [k for k, _ in others]
-        batch = _common([x.shape[:-2], self.batch, *(y.shape[:-2] for y in values), *_leading([*factors, scale, own])])
+        batch = _common(
+            [x.shape[:-2], self.batch, *(y.shape[:-2] for y in values), *_leading([*factors, scale, self_factor])]
+        )
         shape = (*batch, *x.shape[-2:])
-        wanted = (x, self.weights, *values, *(k for k in (*factors, scale, own) if k is not None))
+        wanted = (x, self.weights, *values, *(k for k in (*factors, scale, self_factor) if k is not None))
         tracked = torch.is_grad_enabled() and any(t.requires_grad for t in wanted)
         is_plain = not tracked and not torch.compiler.is_compiling()
         weights = self.flat_weights(batch, folds=is_plain and ops.folds(x))
         call = ops.compute_spmm if is_plain else ops.spmm
         out = call(
-            self._tensors(tracked), weights, _flat(x, shape), _flat_factor(scale, batch), _flat_factor(own, batch),
-            [k for k in (_flat_factor(k, batch) for k in factors) if k is not None], [_flat(y, shape) for y in values],
+            self._tensors(tracked), weights, _flat(x, shape), _flat_factor(scale, batch),
+            _flat_factor(self_factor, batch), [k for k in (_flat_factor(k, batch) for k in factors) if k is not None],
+            [_flat(y, shape) for y in values],
         )  # fmt: skip
         return out.view(shape)
 
@@ -352,17 +355,17 @@ class Operator:
         """
         if self.weights.numel() == self.num_edges:
             return self.weights.reshape(1, -1).contiguous()
-        own = (self.weights if members is None else self.weights[members]).expand(*batch, -1)
-        return (_folded(own) if folds else own).flatten(0, -2).contiguous()
+        each = (self.weights if members is None else self.weights[members]).expand(*batch, -1)
+        return (_folded(each) if folds else each).flatten(0, -2).contiguous()
 
     def _tensors(self, tracked: bool) -> list[Tensor]:
-        """What the operations need; the transpose is left out where A is its own, or where nobody asks for it."""
+        """The tensors the operations need; without the transpose where A is symmetric or no gradient is recorded."""
         if not tracked or (self.is_symmetric and not self.weights.requires_grad):
-            return self.pattern.own * 2
+            return self.pattern.row_tensors * 2
         return self.pattern.tensors
 
     def prepare(self) -> Operator:
-        """Arrange the pattern now, on a GPU its transpose too, so that nothing is left to a traced or captured call."""
+        """Arrange the pattern now, on a GPU its transpose too, so that no traced or captured call has to."""
         self._tensors(tracked=self.device.type == "cuda" and self.num_edges <= MAX_EAGER_TRANSPOSE)
         return self
 
@@ -383,13 +386,14 @@ class Operator:
         return replace(known, pattern=pattern, weights=self.weights.index_select(-1, orders[0]), normalisation=kind)
 
     def with_weights(self, weights: Tensor, normalisation: str = "free", degree: Tensor | None = None) -> Operator:
-        """The same sparsity with other weights, (E,) or (*batch, E), which are verified to be what they are called.
+        """The same sparsity with other weights, (E,) or (*batch, E), whose declared properties are verified.
 
         Weights of row and column have sums of 1, symmetric ones equal their transpose and have no eigenvalue beyond
         1, each up to rounding; with none, D holds the sums of |A| over the rows of these weights. Free weights may be
         anything, and with a `degree` L = D - A. See `with_stochastic_weights` for those of a softmax.
 
-        >>> ring = Operator.from_csr([0, 2, 3, 4], [1, 2, 0, 0], torch.ones(4), normalisation="none")
+        >>> import torch, rdgraph as rd
+        >>> ring = rd.graphs.Operator.from_csr([0, 2, 3, 4], [1, 2, 0, 0], torch.ones(4), normalisation="none")
         >>> ring.degree.ravel()
         tensor([2., 1., 1.])
         >>> ring.with_weights(torch.tensor([0.5, 0.5, 1.0, 1.0]), "row").norm
@@ -397,21 +401,22 @@ class Operator:
         """
         if degree is not None and normalisation != "free":
             raise InvalidArgument(
-                f"expected no degree beside the normalisation {normalisation}, which says what L is, got one; leave it "
+                f"expected no degree with the normalisation {normalisation}, which defines L, got one; leave it "
                 "out, or call the weights 'free'"
             )
-        made = replace(self, weights=weights, normalisation="free", degree=degree)
+        free = replace(self, weights=weights, normalisation="free", degree=degree)
         rows, columns = self.pattern.rows, self.pattern.indices
         if find_normalisation(normalisation).has_degrees:
             degree = absolute_sums(rows, weights, self.num_nodes)[..., None]
         else:
             check_normalisation(rows, columns, weights, self.num_nodes, normalisation)
-        return replace(made, normalisation=normalisation, degree=degree)
+        return replace(free, normalisation=normalisation, degree=degree)
 
     def with_stochastic_weights(self, weights: Tensor) -> Operator:
-        """The same sparsity with weights whose rows sum to 1 by construction: nothing is asked of them or the device.
+        """The same sparsity with weights whose rows sum to 1 by construction: nothing is checked, and the device is not
+        synchronised.
 
-        Soft adjacency is made so, from a softmax over the entries of every row.
+        Soft adjacency uses it: a softmax over the entries of every row.
         """
         return replace(self, weights=weights, normalisation="row", degree=None)
 
@@ -422,21 +427,22 @@ class Operator:
         degree = None if known.degree is None else known.degree.to(device=device, dtype=dtype)
         return replace(known, pattern=self.pattern.to(weights.device), weights=weights, degree=degree)
 
-    def member(self, place: tuple[int, ...]) -> Operator:
+    def member(self, index: tuple[int, ...]) -> Operator:
         """The operator of one member of the batch; itself where all share it.
 
-        >>> both = Operator.from_csr([0, 1, 2], [1, 0], torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        >>> import torch, rdgraph as rd
+        >>> both = rd.graphs.Operator.from_csr([0, 1, 2], [1, 0], torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
         >>> both.member((1,)).weights, both.members(torch.tensor([1, 1, 0])).batch
         (tensor([3., 4.]), (3,))
         """
-        return self._cut(lambda values, axes: values[place])
+        return self._cut(lambda values, axes: values[index])
 
     def members(self, index: Tensor) -> Operator:
         """The operator of some members, counted by `index` (m,) through the flattened batch."""
         return self._cut(lambda values, axes: values.reshape(-1, *values.shape[-axes:]).index_select(0, index))
 
     def _cut(self, cut: Callable[[Tensor, int], Tensor]) -> Operator:
-        """With weights and degrees cut where members have their own; `cut` is told how many axes one member has."""
+        """The operator with weights and degrees of some members; `cut` gets the number of axes of one member."""
         known = self.current()
         weights = cut(known.weights, 1) if known.batch else known.weights
         degree = known.degree if known.degree is None or known.degree.ndim == 2 else cut(known.degree, 2)
@@ -532,11 +538,10 @@ def stack(operators: Sequence[Operator]) -> Operator:
         One operator with weights per member.
 
     Raises:
-        InvalidArgument: there is none, or they do not fit each other.
+        InvalidArgument: without operators, or if they do not match.
 
-    >>> import torch
-    >>> from rdgraph.graphs.generators import path, ring
-    >>> both = stack([path(4).operator("none"), ring(4).operator("none")])
+    >>> import torch, rdgraph as rd
+    >>> both = rd.graphs.stack([rd.generators.path(4).operator("none"), rd.generators.ring(4).operator("none")])
     >>> both
     Operator(none: 4 nodes, 8 entries, weights of (2,) members)
     >>> (both @ torch.ones(4, 1))[..., 0]

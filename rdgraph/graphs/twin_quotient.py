@@ -5,8 +5,8 @@ in M and the same entry in C. With P the indicator of the groups of twins and a 
 
     f(A) x = f(C) (x - P mean(x)) + P f(Q) mean(x),    Q = C + the rows of M summed over the groups:
 
-what differs between twins only feels C, and their mean moves on the quotient graph. Exact, and cheaper where many nodes
-are twins: of Squirrel's 401,907 entries 182,053 remain.
+differences between twins are changed by C alone, and their mean moves on the quotient graph. Exact, and cheaper where
+many nodes are twins: of Squirrel's 401,907 entries 182,053 remain.
 """
 
 from __future__ import annotations

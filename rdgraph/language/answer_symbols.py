@@ -1,7 +1,7 @@
-"""The names every answer is written in, and the way out: public results carry plain symbols.
+"""The symbols of all answers, and `public`, which replaces internal symbols by plain ones.
 
-Inside, symbols know their signs so that sympy can simplify; a result that leaves the package is rewritten with plain
-`Symbol(name)`, so that `expr.subs(Symbol("beta"), 2)` does what it says.
+Internal symbols know their signs so that sympy can simplify; public results use plain `Symbol(name)`, so that
+`expr.subs(Symbol("beta"), 2)` works.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is taken for granted about the coefficients: positive unless said otherwise."""
+"""`Assumptions`: signs and relations of coefficients, which are positive by default."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rdgraph.language.reader import DRIVERS, Vocabulary, read_expression
 from rdgraph.language.tree import ELEMENTWISE, Kind, kind_of, names_in
 
 SIGN_WORDS = ("positive", "negative", "nonnegative", "nonpositive", "real")
-#: What may be said of a matrix.
+#: The one declaration of a matrix.
 SYMMETRIC = "symmetric"
 _SIGN_OF_RELATION = {"<": "negative", "<=": "nonpositive", ">": "positive", ">=": "nonnegative"}
 _DRIVER_WORDS = {"t": "the time t, which runs from 0 on", "xi": "the noise xi"}
@@ -23,7 +23,7 @@ _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 @dataclass(frozen=True)
 class Relation:
-    """lower < upper or lower <= upper between two coefficient expressions, kept as trees."""
+    """lower < upper or lower <= upper between two coefficient expressions, as trees."""
 
     lower: sp.Basic
     upper: sp.Basic
@@ -43,13 +43,13 @@ class Assumptions:
 
     signs: tuple[tuple[str, str], ...] = ()
     relations: tuple[Relation, ...] = ()
-    #: Letters that were said to be positive, which the others are too; only these may no hypothesis make negative.
+    #: Coefficients declared positive; no hypothesis may make these negative, though it may those positive by default.
     stated_positive: frozenset[str] = field(default=frozenset(), compare=False)
     symmetric: frozenset[str] = frozenset()
 
     @classmethod
     def read(cls, texts: Iterable[str], kinds: Mapping[str, Kind] | None = None) -> Assumptions:
-        """Assumptions from texts such as "beta<0", "beta real", "0 < beta <= alpha"."""
+        """The assumptions in texts such as "beta<0", "beta real", "0 < beta <= alpha"."""
         signs, relations = read_statements(texts, kinds)
         ordered = tuple(sorted(pair for pair in signs.items() if pair[1] not in ("positive", SYMMETRIC)))
         positive, symmetric = (
@@ -59,7 +59,7 @@ class Assumptions:
 
     @property
     def stated(self) -> set[str]:
-        """The letters whose sign was declared."""
+        """The coefficients whose sign was declared."""
         return {*dict(self.signs), *self.stated_positive}
 
     def sign(self, name: str) -> str:
@@ -75,7 +75,7 @@ class Assumptions:
         return tuple(f"{name} {sign}" for name, sign in self.signs) + tuple(map(str, self.relations)) + matrices
 
     def about(self, names: Iterable[str]) -> Assumptions:
-        """Only what concerns the given coefficients."""
+        """The assumptions about the given coefficients."""
         wanted = set(names)
         relations = tuple(
             r for r in self.relations if {n.name for n in names_in(r.lower) | names_in(r.upper)} <= wanted
@@ -84,7 +84,7 @@ class Assumptions:
         return Assumptions(signs, relations, self.stated_positive & wanted, self.symmetric & wanted)
 
     def joined(self, other: Assumptions) -> Assumptions:
-        """Both together: a sign stated once holds, signs stated twice must agree."""
+        """Both sets of assumptions together; signs stated twice must agree."""
         signs = dict(self.signs)
         for name, sign in other.signs:
             _add_sign(name, sign, signs)
@@ -161,7 +161,7 @@ _ALLOWED = {
 
 
 def _add_sign(name: str, sign: str, signs: dict[str, str]) -> None:
-    """Several statements about one sign must agree; together they say what is common to them."""
+    """The sign that several statements have in common; raises if they contradict each other."""
     common = _ALLOWED[sign] & _ALLOWED[signs.get(name, "real")]
     word = next((w for w, allowed in _ALLOWED.items() if allowed == common), None)
     if word is None:

@@ -1,8 +1,8 @@
-"""The factored normal form: every linear layer is normal, what is not linear stays as it was written.
+"""The factored normal form: every linear layer is in normal form, nonlinear parts stay as written.
 
-The rules are those of `rdgraph.language.normal_form`; only the multiplying out is left away. Products, quotients,
-powers and functions of fields are held as `Entrywise`, matrices and what they mix as one `Mix`, and coefficients stay
-in brackets. So H*(1 - H) is one atom, ((A - A@A)**3)@H four words, and multiplying out gives the normal form.
+The rules are those of `rdgraph.language.normal_form`; products are not multiplied out. Products, quotients,
+powers and functions of fields become `Entrywise`, a matrix with its operand one `Mix`, and coefficients stay in
+brackets. So H*(1 - H) is one atom, ((A - A@A)**3)@H four words, and multiplying out gives the normal form.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from rdgraph.language.normal_form import Act, Algebra, Expansion, Mix, State, ca
 from rdgraph.language.size_limits import check_products
 from rdgraph.language.tree import Apply, Fold, Kind, Minus, Name, Negative, Over, Plus, Times
 
-#: Most terms of one sum: words in two letters double with every power.
+#: Most terms of one sum: words in two operators double with every power.
 MAX_WORDS = 20_000
 
 Word = tuple[str, ...]
 
 
 class Entrywise(sp.Expr):
-    """A function of single entries that is held: "*", "/", "**" (with a whole number), or one of the language.
+    """A function of single entries as one atom: "*", "/", "**" (with a whole number), or one of the language.
 
     >>> u = State("u")
     >>> Entrywise("*", u, 1 - u)
@@ -40,8 +40,8 @@ class Entrywise(sp.Expr):
     precedence = PRECEDENCE["Mul"]
 
     def __new__(cls, function: str | Str, *arguments: sp.Expr) -> Entrywise:
-        made: Entrywise = super().__new__(cls, Str(str(function)), *arguments)
-        return made
+        call: Entrywise = super().__new__(cls, Str(str(function)), *arguments)
+        return call
 
     @property
     def function(self) -> str:
@@ -71,11 +71,11 @@ class Term:
 
     @property
     def is_constant(self) -> bool:
-        """Whether it is a coefficient and nothing else."""
+        """Whether the term is a coefficient."""
         return not self.word and self.atom == 1
 
     def shortened(self) -> Term:
-        """The term without the first letter of its word."""
+        """The term without the first operator of its word."""
         return Term(self.coefficient, self.word[1:], self.atom)
 
     def expression(self) -> sp.Expr:
@@ -108,8 +108,8 @@ def terms_of(form: sp.Expr) -> tuple[Term, ...]:
         coefficient, core = _split(part)
         key = (tuple(w.name for w in core.word), core.inner) if isinstance(core, Act) else ((), core)
         merged.setdefault(key, []).append(coefficient)
-    kept = [Term(c, *k) for k, coefficients in merged.items() if (c := _added(coefficients)) != 0]
-    return tuple(sorted(kept, key=lambda t: (len(t.word), t.word, sp.default_sort_key(t.atom))))
+    nonzero = [Term(c, *k) for k, coefficients in merged.items() if (c := _added(coefficients)) != 0]
+    return tuple(sorted(nonzero, key=lambda t: (len(t.word), t.word, sp.default_sort_key(t.atom))))
 
 
 def _added(coefficients: list[sp.Expr]) -> sp.Expr:
@@ -122,7 +122,7 @@ def _added(coefficients: list[sp.Expr]) -> sp.Expr:
 
 
 def is_coefficient(form: sp.Expr) -> bool:
-    """Whether a form is made of coefficients alone: no state in it, no operator, no matrix."""
+    """Whether a form contains coefficients only, no state, operator or matrix."""
     return not form.has(State, Act, Mix, Entrywise)
 
 
@@ -134,15 +134,15 @@ def _split(part: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
 
 
 class Factoring(Expansion):
-    """An expansion that multiplies out linear layers alone."""
+    """An expansion that multiplies out linear layers only."""
 
     atoms = (Act, Mix, Entrywise)
 
     def spread(self, expression: sp.Expr) -> sp.Expr:
-        """Terms of one word and atom brought together; coefficients keep their brackets."""
+        """Terms of one word and atom collected; coefficients keep their brackets."""
         return sp.Add(*(t.expression() for t in terms_of(expression)))
 
-    # ------------------------------------------------------------------ what is held
+    # ------------------------------------------------------------------ atoms
     def times(self, node: Times) -> sp.Expr:
         return self.product(self(node.left), self(node.right))
 
@@ -191,7 +191,7 @@ class Factoring(Expansion):
             )
 
     def act_letter(self, letter: str, operand: sp.Expr) -> sp.Expr:
-        """Terms that vary over the nodes go through an operator together, all others each with its own word."""
+        """Applies an operator to the terms that vary over the nodes together, and to the others one by one."""
         passing: list[sp.Expr] = []
         held: list[sp.Expr] = []
         for term in (t.expression() for t in terms_of(operand)):
@@ -206,7 +206,7 @@ class Factoring(Expansion):
         return self.spread(sp.Add(*passing))
 
     def mixed(self, matrix: sp.Basic, operand: sp.Expr) -> sp.Expr:
-        """One `Mix` with the whole matrix as its letter, scalars and node coefficients in front where they can be."""
+        """One `Mix` with the whole matrix as its word, scalars and node coefficients in front where possible."""
         scalars, letters = _MatrixForm(self)(matrix).args_cnc()
         whole = sp.Mul(*letters)
         if operand == 0 or not letters:

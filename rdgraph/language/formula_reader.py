@@ -1,4 +1,4 @@
-"""Answers read back: the text of a formula to a sympy expression in plain symbols, through a whitelist.
+"""`read_formula`: the text of an answer as a sympy expression in plain symbols, through a whitelist.
 
 `sympy.sympify` evaluates text as Python, and takes `beta`, `gamma` or `zeta` for functions; here every name is a symbol
 and nothing is evaluated. The grammar is what sympy prints of the answers: arithmetic, comparisons joined by & | ~,
@@ -22,12 +22,12 @@ from rdgraph.vocabulary.functions import FUNCTIONS
 # ---------------------------------------------------------------------- formula functions
 # Classes of sympy for registered functions whose formula the language cannot write, such as x*(1 + erf(x))/2.
 #
-# They stay closed: what is known of f(x) and f'(x) is what their records say, and the formula is put in only where
-# values or equalities are asked for.
+# They stay closed: f(x) and f'(x) are known by their records only, and the formula is inserted only for values and
+# equalities.
 
 
 class FormulaFunction(sp.Function):
-    """f(x) of a formula in one letter; subclasses are made by `formula_class`."""
+    """f(x) of a formula in one variable; `formula_class` makes the subclasses."""
 
     is_real = True
     formula: ClassVar[sp.Lambda]
@@ -70,10 +70,10 @@ def _applied(name: str, argument: sp.Expr) -> sp.Expr:
 # ---------------------------------------------------------------------- formula reader
 MAX_LENGTH = 100_000
 MAX_DEPTH = 200
-#: Powers of numbers with more bits are not worked out.
+#: Powers of numbers with more bits are not evaluated.
 MAX_BITS = 20_000
 
-#: What answers use beyond the functions of the language.
+#: The functions of answers besides those of the language.
 FURTHER: dict[str, Any] = {
     "Abs": sp.Abs, "CRootOf": sp.CRootOf, "Heaviside": sp.Heaviside, "LambertW": sp.LambertW, "Max": sp.Max,
     "Min": sp.Min, "acos": sp.acos, "asin": sp.asin, "asinh": sp.asinh, "atan": sp.atan, "atanh": sp.atanh,
@@ -94,7 +94,7 @@ _COMPARISONS: dict[type, Any] = {
 
 
 def read_expression(text: str) -> sp.Basic:
-    """The formula or condition that a text of `analyse`, `preflight` or `identify` stands for, in plain symbols.
+    """The formula or condition of a text that `analyse`, `preflight` or `identify` returned, in plain symbols.
 
     Args:
         text: as `analyse`, `preflight` and `identify` print it.
@@ -103,11 +103,12 @@ def read_expression(text: str) -> sp.Basic:
         The formula, or the condition, as sympy expression.
 
     Raises:
-        LanguageError: anything that is not such a text, with the column.
+        LanguageError: the text is not such a formula; the error gives the column.
 
-    >>> read_expression("2*alpha + 2*beta").subs(sp.Symbol("beta"), 1)
+    >>> import sympy as sp, rdgraph as rd
+    >>> rd.theory.read_expression("2*alpha + 2*beta").subs(sp.Symbol("beta"), 1)
     2*alpha + 2
-    >>> read_expression("Piecewise((beta, alpha >= beta), (-2*alpha + 3*beta, True))")
+    >>> rd.theory.read_expression("Piecewise((beta, alpha >= beta), (-2*alpha + 3*beta, True))")
     Piecewise((beta, alpha >= beta), (-2*alpha + 3*beta, True))
     """
     if not isinstance(text, str):

@@ -1,4 +1,4 @@
-"""`LinearFold`: operator and matrix trees applied to an operand, with the rules that every linear map has."""
+"""`LinearFold`: operator and matrix trees applied to an operand, by the rules of linear maps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 class LinearFold(Fold[T], ABC):
     """X and an operand x to X x: (X + Y)x = Xx + Yx, (-X)x = -(Xx), (c*X)x = c*(Xx), (X/c)x = (Xx)/c.
 
-    Subclasses say what letters and products of maps do, and how values are scaled and divided by a coefficient.
+    Subclasses define names and products of maps, and how values are scaled and divided by a coefficient.
     """
 
     def plus(self, node: Plus, operand: T) -> T:
@@ -47,7 +47,7 @@ class LinearFold(Fold[T], ABC):
 
 
 def scaling(node: Times) -> tuple[sp.Basic, sp.Basic]:
-    """The coefficient of a scaled operator or matrix, and what it scales.
+    """The coefficient of a scaled operator or matrix, and the operator or matrix.
 
     >>> from rdgraph.language.reader import read_expression
     >>> [x.name for x in scaling(read_expression("A*alpha"))]

@@ -42,7 +42,7 @@ from rdgraph.vocabulary.functions import FUNCTIONS
 # ---------------------------------------------------------------------- word rules
 # Relations between operators, oriented and completed: words of the free algebra get one normal form.
 #
-# A relation is a polynomial in words that is zero, such as A@A - A. Its largest word (longer first, then by letters) is
+# A relation is a polynomial in words that is zero, such as A@A - A. Its largest word (longer first, then by names) is
 # rewritten into the rest. Overlaps of two left sides give further relations (Buchberger's procedure in the free
 # algebra) until nothing new appears or a bound is reached.
 
@@ -70,7 +70,7 @@ class WordRules:
 
 
 def completed(relations: Iterable[Polynomial]) -> WordRules:
-    """Rules for relations that hold together; `AssumptionError` where they force I = 0.
+    """The rules of relations that hold together; raises `AssumptionError` where they imply I = 0.
 
     >>> one, minus = sp.S.One, sp.S.NegativeOne
     >>> rules = completed([{("A", "A"): one, ("A", "A", "A"): minus}])
@@ -142,11 +142,11 @@ class _Completion:
         while todo:
             word = max(todo, key=_rank)
             coefficient = todo.pop(word)
-            rule, place = next(((r, at) for r in self.rules for at in _places(r.word, word)), (None, 0))
+            rule, position = next(((r, at) for r in self.rules for at in _places(r.word, word)), (None, 0))
             if rule is None:
                 _add(done, word, coefficient)
                 continue
-            head, tail = word[:place], word[place + len(rule.word) :]
+            head, tail = word[:position], word[position + len(rule.word) :]
             for middle, c in rule.terms:
                 _add(todo, head + middle + tail, coefficient * c)
         return done
@@ -174,7 +174,7 @@ def _add(polynomial: Polynomial, word: Word, coefficient: sp.Expr) -> None:
 
 
 # ---------------------------------------------------------------------- normal form
-#: Letters of the language that are 0 or 1 in every node.
+#: Names of the language that are 0 or 1 in every node.
 MASKS = ("M",)
 MAX_TERMS = 3000
 MAX_WORK = 5000
@@ -188,8 +188,8 @@ class State(sp.Symbol):
     """
 
     def __new__(cls, name: str, **assumptions: Any) -> State:
-        made: State = super().__new__(cls, name, **{"real": True, **assumptions})
-        return made
+        symbol: State = super().__new__(cls, name, **{"real": True, **assumptions})
+        return symbol
 
     @classmethod
     def class_key(cls) -> tuple[int, int, str]:
@@ -204,7 +204,7 @@ TIME = sp.Symbol("t", real=True)
 
 
 class _Word(sp.Expr):
-    """A word of letters applied to a field; linear in the field."""
+    """A word of operators or matrices applied to a field; linear in the field."""
 
     is_commutative = True
     is_real = True
@@ -240,22 +240,22 @@ class Mix(_Word):
 
 
 def called(function: str, argument: sp.Expr) -> sp.Expr:
-    """A function of the language applied to a normal form; a value that is not real is refused."""
+    """A function of the language applied to a normal form; raises for a value that is not real."""
     value = sp.sympify(FUNCTIONS[function].sympy(argument))
     if value.is_extended_real is False:
         raise NotApplicable(
-            f"expected an argument in {FUNCTIONS[function].domain}, got {function}({argument}); all is real here"
+            f"expected an argument in {FUNCTIONS[function].domain}, got {function}({argument}); all values must be real"
         )
     return value
 
 
-#: What L means unless a hypothesis says otherwise.
+#: The meaning of L unless a hypothesis states another.
 LAPLACIAN = {"L": Minus(operator("I"), operator("A"))}
 
 
 @dataclass(frozen=True)
 class Algebra:
-    """The rules a normal form is computed under: symbols and kinds of letters, definitions, word rules."""
+    """The rules of a normal form: symbols and kinds of names, definitions, word rules."""
 
     symbols: Mapping[str, sp.Symbol]
     kinds: Mapping[str, Kind]
@@ -267,30 +267,30 @@ class Algebra:
         return self.normal_and_parts(node)[0]
 
     def normal_and_parts(self, node: sp.Basic) -> tuple[sp.Expr, list[sp.Expr]]:
-        """The normal form, and the reciprocals and functions of which it was made, whether they cancelled or not."""
+        """The normal form, and the reciprocals and functions met on the way, including those that cancelled."""
         tree = unfolded(node)
         check_size(tree)
         expansion = Expansion(self)
         return expansion.expand(tree), expansion.parts
 
     def applied(self, word: _Word, operand: sp.Expr) -> sp.Expr:
-        """Normal form of the letters of `word` (an Act or a Mix) applied to a normal form."""
+        """Normal form of `word` (that of an Act or a Mix) applied to a normal form."""
         return Expansion(self).applied(word, operand)
 
     @property
     def masks(self) -> tuple[sp.Symbol, ...]:
-        """Letters that are 0 or 1 in every node."""
+        """The symbols that are 0 or 1 in every node."""
         return tuple(self.symbols[name] for name in MASKS if name in self.symbols)
 
 
 class Expansion(Fold[sp.Expr]):
     """One computation of a normal form, with a budget of steps: elementwise trees here, operators and matrices below.
 
-    What a linear layer does is the same in every form. The rules `product`, `quotient`, `power_of`, `function_of`,
-    `act_letter` and `mixed` say how far the rest is multiplied out; `rdgraph.language.factored_form` has others.
+    Linear layers are treated alike in every form. The rules `product`, `quotient`, `power_of`, `function_of`,
+    `act_letter` and `mixed` define how far other parts are multiplied out; `rdgraph.language.factored_form` has others.
     """
 
-    #: What keeps a factor from being a coefficient.
+    #: Atoms that a coefficient does not contain.
     atoms: tuple[type, ...] = (Act, Mix)
 
     def __init__(self, algebra: Algebra) -> None:
@@ -359,7 +359,7 @@ class Expansion(Fold[sp.Expr]):
         return self.product(left, self.inverted(right, node))
 
     def inverted(self, expression: sp.Expr, node: sp.Basic) -> sp.Expr:
-        """1 / expression, which is noted among the parts."""
+        """1 / expression; the reciprocal is recorded among the parts."""
         self.parts.append(reciprocal(expression, node))
         return self.parts[-1]
 
@@ -387,7 +387,7 @@ class Expansion(Fold[sp.Expr]):
         return expanded
 
     def guard(self, terms: int) -> None:
-        """Refuse what would have too many terms, before it is multiplied out."""
+        """Raise where a product would have too many terms, before it is multiplied out."""
         if terms > MAX_TERMS:
             raise NotApplicable(
                 f"the expanded equation has about {terms} terms, more than {MAX_TERMS}; lower the powers"
@@ -455,7 +455,7 @@ class Expansion(Fold[sp.Expr]):
 
 
 class _Linear(LinearFold[sp.Expr]):
-    """What operators and matrices share: their sums are spread, their coefficients multiplied in."""
+    """Base of operators and matrices: sums are distributed, coefficients multiplied in."""
 
     def __init__(self, expansion: Expansion) -> None:
         self.expansion = expansion

@@ -104,7 +104,7 @@ def to_latex(node: sp.Basic) -> str:
 
 
 def upright(name: str) -> str:
-    r"""LaTeX of a function that has no notation of its own, with {} for the argument.
+    r"""LaTeX of a function without a special notation, with {} for the argument.
 
     >>> upright("soft_step").format("x")
     '\\operatorname{soft\\_step}\\left(x\\right)'
@@ -150,7 +150,7 @@ class _Latex(Fold[str]):
         return (rf"\left({base}\right)" if fraction else base) + f"^{{{mark}{node.exponent}}}"
 
     def call(self, node: Call) -> str:
-        """A function of the language in its own notation, one declared with the equation by its name."""
+        """A function of the language in its usual notation, a declared one by its name."""
         shape = FUNCTIONS[node.function].latex if node.function in FUNCTIONS else upright(node.function)
         return shape.format(self(node.argument))
 
@@ -189,7 +189,7 @@ def _latex_field(name: str) -> str:
 
 _BOLD = 'mathvariant="normal" style="font-weight:bold"'
 _THIN = '<mspace width="0.17em"/>'
-#: Letters that have another name here than in sympy.
+#: Greek letters whose names differ from those of sympy.
 _LETTERS = {"lam": "λ"}
 
 

@@ -64,13 +64,13 @@ USUAL_COEFFICIENTS = (
 )  # fmt: skip
 #: Usual coefficients that give way to a function declared by their name, as in sigma(H) where sigma = tanh(H).
 GIVING_WAY = frozenset({"eta", "theta", "rho", "sigma", "omega"})
-#: Functions that are learned unless they are declared as something else, and what is declared of all of them now.
+#: Functions that are learned unless declared otherwise, and the current declarations of learned functions.
 USUAL_LEARNED = ("phi", "psi")
 LEARNED: dict[str, LearnedFunction] = {name: LearnedFunction(name) for name in USUAL_LEARNED}
-#: Coefficients that need no declaration beside named fields; in dH/dt = f(H), where they could be read otherwise, they
-#: are declared.
+#: Coefficients that need no declaration in equations of named fields; in dH/dt = f(H), where they would be ambiguous,
+#: they do.
 FIELD_COEFFICIENTS = {"d": "the degree of a node"}
-#: Names that no letter may have: answers write their formulas in them beside coefficients, or they are constants.
+#: Names that equations may not use: the symbols of answers, and constants.
 RESERVED = {
     "lam": "an eigenvalue of L",
     "T": "the end time",
@@ -98,7 +98,25 @@ _NUMBER_BITS = 1000
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _WHOLE = re.compile(r"-?\s*\d+")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
-_GREEK = {
+#: Two factors without an operator between them, as in 2 H, 2H and (H) H.
+_ADJACENT = re.compile(r"(?<=[\w.)'])\s+(?=[\w(.])|(?<=\d)(?=[A-Za-z_])|(?<=\))(?=[\w.])")
+# Remedies and spellings are data: the reader of the explorer's page takes them from here.
+#: Remedies for characters that the language does not have.
+CHARACTER_REMEDIES = {
+    "^": "write a power as **",
+    "=": "write the right-hand side only, or u' = ... once for every field, with ; between them",
+    ",": "separate equations by ; and give a function one argument in round brackets",
+    "[": "use round brackets", "]": "use round brackets", "{": "use round brackets", "}": "use round brackets",
+}  # fmt: skip
+#: Remedies for frequent mistakes; {name} is the name at the mark.
+REMEDIES = {
+    "character": "use names, numbers, + - * / ** @ and round brackets",
+    "factors": "write * between factors, or @ to apply an operator",
+    "keyword": "{name} is a keyword of Python; choose another name, as in {name}_1",
+    "syntax": "check brackets and operators near the mark",
+}
+#: Plain spellings of characters that are not ASCII.
+SPELLINGS = {
     "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon", "κ": "kappa", "μ": "mu", "µ": "mu",
     "ν": "nu", "−": "-", "–": "-", "×": "*", "·": "*", "⊙": "*", "∘": "*", "²": "**2", "³": "**3",
     "А": "A", "Α": "A", "Н": "H", "Η": "H", "Ι": "I", "І": "I", "Μ": "M", "М": "M", "ℋ": "H",
@@ -108,7 +126,7 @@ _GREEK = {
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The letters a text may use, each with its kind, and functions that are declared with it, learned ones too."""
+    """The names a text may use: letters with their kinds, and functions, declared and learned ones included."""
 
     kinds: Mapping[str, Kind] = dataclass_field(default_factory=dict)
     functions: tuple[str, ...] = ()
@@ -123,10 +141,10 @@ class Vocabulary:
         fields: Iterable[str] | None = None,
         learned: Mapping[str, LearnedFunction] | None = None,
     ) -> Vocabulary:
-        """H, H0, A, L, I, W, M, t, xi, the usual coefficient letters, phi and psi, and what is declared.
+        """H, H0, A, L, I, W, M, t, xi, the usual coefficients, phi and psi, and the declared names.
 
-        Named `fields` take the place of H: each brings its start, u0, and the usual names of its diffusivity, Du and
-        D_u; a velocity such as u' brings nothing else. Beside them d is one more coefficient.
+        Named `fields` replace H: each adds its initial state, u0, and the usual names of its diffusivity, Du and D_u,
+        but not for a velocity such as u'. With named fields d is a coefficient as well.
         """
         named = tuple(functions)
         usual = [letter for letter in USUAL_COEFFICIENTS if letter not in GIVING_WAY.intersection(named)]
@@ -153,7 +171,7 @@ class Vocabulary:
 
 
 def start_of(name: str) -> str:
-    """The letter of the start of a field.
+    """The name of the initial state of a field.
 
     >>> start_of("u"), start_of("u'")
     ('u0', "u0'")
@@ -167,7 +185,7 @@ def usual_of_fields(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def check_new_name(name: str) -> None:
-    """Refuse a declared name the language needs for itself."""
+    """Raise where a declared name is malformed or reserved."""
     if not isinstance(name, str):
         raise LanguageError(
             str(name)[:40], 0, expected="a name as text", got=type(name).__name__, remedy="declare names, as in ['k']"
@@ -192,7 +210,7 @@ def check_new_name(name: str) -> None:
 
 
 def number_value(node: sp.Basic) -> sp.Rational | None:
-    """Value of a tree of plain numbers; None where it has letters or functions, or more digits than numbers may have.
+    """Value of a tree of plain numbers; None where it has names or functions, or too many digits.
 
     >>> number_value(read_expression("(1 - 0.5*2)")), number_value(read_expression("2*alpha"))
     (0, None)
@@ -249,7 +267,7 @@ class _Reader:
         if len(text) > MAX_LENGTH:
             got = f"{len(text)} characters"
             raise self.error(MAX_LENGTH, f"at most {MAX_LENGTH} characters", got, "shorten the equation")
-        marked = {at for found in _PRIMED.finditer(text) for at in range(*found.span())}
+        marked = {at for match in _PRIMED.finditer(text) for at in range(*match.span())}
         for at, character in enumerate(text):
             if character == PRIME and at not in marked:
                 raise self.error(at, "' after the name of a field", "' alone", "write u' for the derivative of u")
@@ -259,19 +277,14 @@ class _Reader:
                 and (following.isalnum() or following == "_")
             ):
                 got = f"{following!r} right after it"
-                raise self.error(at + 1, "an operator after u'", got, "write * between factors, as in u'*v")
+                raise self.error(at + 1, "an operator after u'", got, REMEDIES["factors"])
 
     def unexpected_character(self, at: int, character: str) -> LanguageError:
         if character.isascii():
-            words = {
-                "^": "write a power as **",
-                "=": "write the right-hand side only, or u' = ... once for every field, with ; between them",
-                ",": "separate equations by ; and give a function one argument in round brackets",
-            }
-            remedy = words.get(character, "use names, numbers, + - * / ** @ and round brackets")
+            remedy = CHARACTER_REMEDIES.get(character, REMEDIES["character"])
             return self.error(at, "a character of the language", repr(character), remedy)
         name = unicodedata.name(character, "unnamed character")
-        plain = _GREEK.get(character) or unicodedata.normalize("NFKC", character)
+        plain = SPELLINGS.get(character) or unicodedata.normalize("NFKC", character)
         remedy = f"write {plain}" if plain.isascii() and plain.strip() else "use plain ASCII"
         return self.error(at, "plain ASCII text", f"{character!r} ({name})", remedy)
 
@@ -284,11 +297,22 @@ class _Reader:
                 return ast.parse(flat.strip(), mode="eval").body
         except SyntaxError as problem:
             at = self.indent + (problem.offset - 1 if problem.offset else len(flat.strip()))
-            got, remedy = problem.msg or "invalid syntax", "check brackets and operators near the mark"
-            if word := re.search(r"\blambda\b", flat):
-                at, got = word.start(), "a Python keyword"
-                remedy = "lambda is a keyword; declare another name, as in lambda_1"
-            raise self.error(at, "an expression", got, remedy) from None
+            expected, got, remedy = "an expression", problem.msg or "invalid syntax", REMEDIES["syntax"]
+            words = [word for word in _NAME.finditer(flat) if keyword.iskeyword(word[0])]
+            if words:
+                at, got = words[0].start(), f"{words[0][0]!r}, a Python keyword"
+                remedy = REMEDIES["keyword"].format(name=words[0][0])
+            elif gap := _ADJACENT.search(self.text.rstrip(), self.indent):
+                at, expected, remedy = gap.end(), "an operator between factors", REMEDIES["factors"]
+                before = re.search(r"[A-Za-z_]\w*$", self.text[: gap.start()])
+                if before and before[0] in self.vocabulary.function_names:
+                    at, expected, remedy = (
+                        before.start(),
+                        f"{before[0]}(...)",
+                        f"write {before[0]}( ... ) with brackets",
+                    )
+                got = repr(re.match(r"\w*'*|.", self.text[at:])[0] or self.text[at])  # type: ignore[index]
+            raise self.error(at, expected, got, remedy) from None
         except (ValueError, MemoryError, RecursionError):
             raise self.error(0, "an expression", "nesting too deep to read", "simplify the equation") from None
 
@@ -328,8 +352,8 @@ class _Reader:
         start = (node.left.end_col_offset or 0) + self.indent
         stop = node.right.col_offset + self.indent
         gap = self.text[start:stop]
-        found = re.search(r"[-+*/@]", gap)
-        return start + (found.start() if found else 0)
+        sign = re.search(r"[-+*/@]", gap)
+        return start + (sign.start() if sign else 0)
 
     def typed(self, node: sp.Basic, at: int) -> sp.Basic:
         try:
@@ -376,11 +400,11 @@ class _Reader:
 
     def number(self, node: ast.Constant, at: int) -> sp.Rational:
         literal = self.text[at : (node.end_col_offset or 0) + self.indent]
-        found = _NUMBER.fullmatch(literal)
-        if not found:
+        match = _NUMBER.fullmatch(literal)
+        if not match:
             raise self.error(at, "a decimal number", literal[:20] or repr(node.value)[:20], "write it as 0.25 or 3")
-        exponent = found.group(2)
-        if len(found.group(1).replace(".", "").removeprefix("0")) > MAX_DIGITS or (
+        exponent = match.group(2)
+        if len(match.group(1).replace(".", "").removeprefix("0")) > MAX_DIGITS or (
             exponent and abs(int(exponent[1:])) > MAX_DECIMAL_EXPONENT
         ):
             got = f"a literal of {len(literal)} characters"
@@ -393,8 +417,8 @@ class _Reader:
         base, at = self.convert(node.left), self.operator_place(node)
         literal = self.source(node.right)
         if not _WHOLE.fullmatch(literal):
-            place = node.right.col_offset + self.indent
-            raise self.error(place, "a whole number as exponent", literal[:20], "write H**2; for roots use sqrt(H)")
+            column = node.right.col_offset + self.indent
+            raise self.error(column, "a whole number as exponent", literal[:20], "write H**2; for roots use sqrt(H)")
         exponent = int("".join(literal.split()))
         if abs(exponent) > MAX_EXPONENT:
             raise self.error(at, f"an exponent of at most {MAX_EXPONENT}", literal[:20], "use a smaller power")
@@ -406,21 +430,19 @@ class _Reader:
             raise self.error(at, "a divisor other than 0", to_text(divisor), "division by zero has no value")
 
     def source(self, node: ast.expr) -> str:
-        """What was written for a node, without brackets around it."""
+        """The source text of a node, without brackets around it."""
         return self.text[node.col_offset + self.indent : (node.end_col_offset or 0) + self.indent]
 
     def call(self, node: ast.Call, at: int) -> sp.Basic:
         if not isinstance(node.func, ast.Name):
-            raise self.error(
-                at, "a function name before the bracket", type(node.func).__name__, "write * between factors"
-            )
+            raise self.error(at, "a function name before the bracket", type(node.func).__name__, REMEDIES["factors"])
         name = self.source(node.func)
         known = self.vocabulary.function_names
         if name not in known:
             near = closest(name, known)
             remedy = f"did you mean {near}?" if near else f"known functions: {', '.join(known)}"
             if name.isidentifier():
-                remedy += f"; rd.register_function({name!r}, FORMULA) adds one, where {name} learned has it trained"
+                remedy += f"; rd.register_function({name!r}, FORMULA) adds one, where {name} learned trains it"
             if name in self.vocabulary.kinds:
                 remedy = f"{name} is not a function; write {name}*( ... ) or {name}@( ... )"
             raise self.error(at, "a known function", repr(name), remedy)
@@ -432,7 +454,7 @@ class _Reader:
 
 
 # ---------------------------------------------------------------------- learned names
-# Names of learned functions: `phi` and `psi` from the start, and those that `learned` declares.
+# Learned functions: `phi` and `psi` by default, and those that `learned` declares.
 
 
 def learned(
@@ -446,11 +468,11 @@ def learned(
     lipschitz: Any = None,
     per_channel: bool = False,
 ) -> LearnedFunction:
-    """Declare a function of one entry that is learned, for equations that are read from now on.
+    """Declare a learned function of one entry, for all equations read afterwards.
 
     Args:
-        name: as equations call it; a free name.
-        knots: of the cubic spline, equidistant.
+        name: its name in equations, which must be free.
+        knots: number of equidistant knots of the cubic spline.
         range: (lower, upper), the first and the last knot; beyond them the function is a straight line.
         odd: phi(-x) = -phi(x).
         monotone: "nondecreasing" or "nonincreasing".
@@ -459,19 +481,19 @@ def learned(
         per_channel: one function for each channel of the state.
 
     Returns:
-        The declaration. A system keeps the one that it was read with, and its text says it after `where`.
+        The declaration. A system keeps the declaration it was read with and writes it after `where`.
 
     Raises:
-        InvalidArgument: a declaration that no spline can have.
-        LanguageError: a name that the language needs for itself.
+        InvalidArgument: no spline satisfies the declaration.
+        LanguageError: the name is reserved.
 
-    Whatever the parameters become in training, the function has what is declared; proofs use that and nothing else.
+    The declared facts hold for all values of the parameters; proofs use nothing else.
 
     >>> import rdgraph as rd
     >>> _ = rd.vocabulary.learned("gate_example", knots=8, odd=True, lipschitz=2)
     >>> print(rd.parse("-alpha*L@H + gate_example(H)"))
     -alpha*L@H + gate_example(H) where gate_example learned knots=8 range=-3:3 odd lipschitz=2
-    >>> forget_learned("gate_example")
+    >>> rd.vocabulary.forget_learned("gate_example")
     """
     check_new_name(name)
     declared = LearnedFunction(
@@ -489,22 +511,23 @@ def learned(
 
 
 def declared_names() -> tuple[str, ...]:
-    """The names that mean something else here than in a process in which nothing was declared."""
+    """The names whose meaning differs from that in a process without declarations."""
     usual = {name: LearnedFunction(name) for name in USUAL_LEARNED}
     return tuple(name for name, declared in LEARNED.items() if usual.get(name) != declared)
 
 
 def forget_learned(name: str) -> None:
-    """Take back what `learned` declared; equations that were read stay as they are.
+    """Remove a declaration of `learned`; equations read before keep it.
 
     Args:
-        name: of a declared function.
+        name: the name of a declared function.
 
     Raises:
-        UnknownName: nothing is declared under this name.
+        UnknownName: no function is declared under this name.
 
-    >>> _ = learned("gate_example")
-    >>> forget_learned("gate_example")
+    >>> import rdgraph as rd
+    >>> _ = rd.vocabulary.learned("gate_example")
+    >>> rd.vocabulary.forget_learned("gate_example")
     """
     if name not in LEARNED:
         raise UnknownName("learned function", name, LEARNED)

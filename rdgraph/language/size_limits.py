@@ -1,4 +1,4 @@
-"""What is too large to work with exactly, told from the tree alone and before any algebra is done."""
+"""Limits of size for exact algebra, checked on the tree before any algebra is done."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rdgraph.language.reader import number_value
 from rdgraph.language.tree import Apply, Call, Fold, Kind, Minus, Name, Negative, Over, Plus, Power, Times, kind_of
 
 MAX_BITS = 4000
-#: exp of larger constants is beyond double precision.
+#: exp of larger constants overflows double precision.
 MAX_CONSTANT = 700
 MAX_ORDER = 40
 MAX_CALL_NESTING = 5
@@ -23,7 +23,7 @@ MAX_PRODUCTS = 128
 
 
 def check_size(node: sp.Basic) -> None:
-    """Raise NotApplicable where the exact form explodes: huge constants, degrees or operator powers, nested functions.
+    """Raise NotApplicable where the exact form is too large: constants, degrees, operator powers, nested functions.
 
     >>> from rdgraph.language.reader import read_expression
     >>> check_size(read_expression("(H**32)**32"))
@@ -35,7 +35,7 @@ def check_size(node: sp.Basic) -> None:
     if (largest := degree(node)) > MAX_DEGREE:
         raise NotApplicable(f"the degree {largest} exceeds {MAX_DEGREE}; lower the powers")
     if _NESTING(node) > MAX_CALL_NESTING:
-        raise NotApplicable(f"functions nested more than {MAX_CALL_NESTING} deep are not worked out")
+        raise NotApplicable(f"functions are nested more than {MAX_CALL_NESTING} deep; nest them less")
     for part in sp.preorder_traversal(node):
         if isinstance(part, Apply | Power) and kind_of(part) is Kind.OPERATOR and order(part) > MAX_ORDER:
             raise NotApplicable(
@@ -48,7 +48,7 @@ def check_size(node: sp.Basic) -> None:
 def _check_constant_call(call: Call) -> None:
     """Raise NotApplicable for a function of a constant whose digits no exact method can hold."""
     if call.argument.has(Call):
-        raise NotApplicable(f"functions of constants inside {call.function}(...) are not worked out; name the constant")
+        raise NotApplicable(f"functions of constants inside {call.function}(...) are not evaluated; name the constant")
     value = number_value(call.argument)
     if value is None or abs(value) > MAX_CONSTANT:
         raise NotApplicable(
@@ -61,9 +61,7 @@ def check_products(node: sp.Basic) -> None:
     """Raise NotApplicable where an equation is too large to lower: operators in a row, huge constants."""
     _check_constants(node)
     if (count := products(node)) > MAX_PRODUCTS:
-        raise NotApplicable(
-            f"expected at most {MAX_PRODUCTS} operators one after the other, got {count}; lower the powers"
-        )
+        raise NotApplicable(f"expected at most {MAX_PRODUCTS} operators in a row, got {count}; lower the powers")
 
 
 def _check_constants(node: sp.Basic) -> None:
@@ -72,12 +70,12 @@ def _check_constants(node: sp.Basic) -> None:
 
 
 def products(node: sp.Basic) -> int:
-    """Bound on the number of operators applied one after the other, computed from the tree alone."""
+    """Bound on the number of operators applied one after the other, computed from the tree."""
     return _PRODUCTS(node)
 
 
 def degree(node: sp.Basic) -> int:
-    """Bound on the degree of numerator and denominator over one common denominator, functions being letters.
+    """Bound on the degree of numerator and denominator over one common denominator, functions counting as variables.
 
     >>> from rdgraph.language.reader import read_expression
     >>> [degree(read_expression(text)) for text in ("H**3/(1 + H) + H/(1 + H)", "H/(1 + H/(2 + H))", "tanh(H**9)")]
@@ -88,12 +86,12 @@ def degree(node: sp.Basic) -> int:
 
 
 def order(op: sp.Basic) -> int:
-    """Bound on the number of letters in a word of an operator tree."""
+    """Bound on the length of a word of an operator tree."""
     return _ORDER(op)
 
 
 class _Products(Fold[int]):
-    """Operators in a row: as many as on the longest way down, and those of every operator on it."""
+    """Operators in a row: their number on the longest path, with those inside of each operator on it."""
 
     def apply(self, node: Apply) -> int:
         if kind_of(node.left) is Kind.OPERATOR and kind_of(node) is not Kind.OPERATOR:
@@ -105,7 +103,7 @@ class _Products(Fold[int]):
 
 
 class _Nesting(Fold[int]):
-    """How deep functions are nested."""
+    """Depth to which functions are nested."""
 
     def call(self, node: Call) -> int:
         return 1 + self(node.argument)
@@ -153,21 +151,21 @@ class _Degree(Fold[tuple[int, Counter[sp.Basic]]]):
         return int(node.kind not in (Kind.OPERATOR, Kind.MATRIX)), Counter()
 
     def plus(self, node: Plus | Minus) -> tuple[int, Counter[sp.Basic]]:
-        (left, below), (right, beside) = self(node.left), self(node.right)
-        common = below | beside
-        return max(left + (common - below).total(), right + (common - beside).total()), common
+        (left, below), (right, denominator) = self(node.left), self(node.right)
+        common = below | denominator
+        return max(left + (common - below).total(), right + (common - denominator).total()), common
 
     minus = plus
 
     def times(self, node: Times | Apply) -> tuple[int, Counter[sp.Basic]]:
-        (left, below), (right, beside) = self(node.left), self(node.right)
-        return left + right, below + beside
+        (left, below), (right, denominator) = self(node.left), self(node.right)
+        return left + right, below + denominator
 
     apply = times
 
     def over(self, node: Over) -> tuple[int, Counter[sp.Basic]]:
-        (left, below), (right, beside) = self(node.left), self(node.right)
-        return left + beside.total(), below + Counter({node.right: right})
+        (left, below), (right, denominator) = self(node.left), self(node.right)
+        return left + denominator.total(), below + Counter({node.right: right})
 
     def negative(self, node: Negative) -> tuple[int, Counter[sp.Basic]]:
         return self(node.inner)
@@ -184,7 +182,7 @@ class _Degree(Fold[tuple[int, Counter[sp.Basic]]]):
 
 
 class _Order(Fold[int]):
-    """Letters in a word of an operator."""
+    """Length of a word of an operator."""
 
     def plus(self, node: Plus | Minus) -> int:
         return max(self(node.left), self(node.right))

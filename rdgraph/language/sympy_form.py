@@ -1,4 +1,4 @@
-"""Between trees and sympy's matrix expressions: the form in which other sympy code can use an equation."""
+"""Trees as sympy matrix expressions and back, for use of equations in other sympy code."""
 
 from __future__ import annotations
 
@@ -127,18 +127,18 @@ class _MatrixForm(Fold[Any]):
 
     def as_kind(self, node: sp.Basic, kind: Kind) -> Any:
         """An elementwise tree, broadcast to the shape of `kind`."""
-        own, value = kind_of(node), self(node)
-        if own is kind or kind is Kind.SCALAR:
+        actual, value = kind_of(node), self(node)
+        if actual is kind or kind is Kind.SCALAR:
             return value
-        if own is Kind.SCALAR:
+        if actual is Kind.SCALAR:
             return value * sp.OneMatrix(*_SHAPES[kind])
-        if own is Kind.CHANNEL:
+        if actual is Kind.CHANNEL:
             return sp.OneMatrix(n, 1) * value
         return value * sp.OneMatrix(1, d)
 
 
 class _Spread(Fold[sp.Basic]):
-    """An operator with vectors in it applied to a tree: one layer is spread out, down to vectors beside fields."""
+    """An operator with vectors in it applied to a tree: one layer is distributed until vectors multiply fields."""
 
     def times(self, node: Times, operand: sp.Basic) -> sp.Basic:
         factor, inner = scaling(node)
@@ -171,7 +171,7 @@ def _has_vector(node: sp.Basic) -> bool:
 
 # ---------------------------------------------------------------------- sympy -> tree
 def from_sympy(expression: sp.Basic, vocabulary: Vocabulary) -> sp.Basic:
-    """A tree from a matrix expression (or one in non-commutative symbols) over the letters of the language."""
+    """A tree from a matrix expression (or one in non-commutative symbols) in the names of the language."""
     importer = _Importer(vocabulary)
     tree = importer.convert(expression)
     return importer.spread(tree, expression) if isinstance(expression, sp.MatrixExpr) else tree
@@ -193,7 +193,7 @@ def number_node(number: sp.Basic) -> sp.Basic:
 
 
 def number_tree(value: Any) -> sp.Basic:
-    """A number that a user gave as tree."""
+    """The tree of a number given by a user."""
     try:
         return number_node(exact_number(value, "number"))
     except InvalidArgument:

@@ -1,4 +1,4 @@
-"""The expression tree of the language: immutable sympy nodes that keep what was written, and their kinds.
+"""The expression tree of the language: immutable sympy nodes that mirror the text, and their kinds.
 
 A tree is never simplified; `rdgraph.language.normal_form` turns it into a normal form when one is asked for. Every node
 is a `sympy.Basic`, so `atoms`, `xreplace` and structural equality are sympy's own. Numbers are sympy rationals >= 0.
@@ -47,8 +47,8 @@ class TypeMismatch(RdgraphError, TypeError):
 class Fold(Generic[T]):
     """A function of trees: a subclass has the method `plus` for a Plus node, `name` for a Name, `number` for a number.
 
-    A rule gets the node and whatever else the call was given, and calls the fold on the parts it wants. `other` takes
-    the nodes for which there is no rule; unless a subclass says what they mean, they raise `TypeMismatch`.
+    A rule gets the node and the further arguments of the call, and calls the fold on parts of the node. Nodes without
+    a rule go to `other`, which raises `TypeMismatch` unless a subclass defines it.
 
     >>> from rdgraph.language.reader import read_expression
     >>> class Depth(Fold[int]):
@@ -100,7 +100,7 @@ MAX_DECIMAL_EXPONENT = 30
 
 
 class Kind(StrEnum):
-    """What an expression is: the type system of the language."""
+    """The kind of an expression: the types of the language."""
 
     SCALAR = "scalar"
     CHANNEL = "channel"
@@ -121,7 +121,7 @@ class Node(sp.Basic):
 
 
 class Name(Node):
-    """A letter and its kind: `Name("H", Kind.FIELD)`."""
+    """A name and its kind: `Name("H", Kind.FIELD)`."""
 
     __slots__ = ()
 
@@ -271,7 +271,7 @@ _KINDS = _Kinds()
 
 
 def is_decimal(number: sp.Rational) -> bool:
-    """Whether a number is >= 0 and its decimals end: what the language writes as one literal."""
+    """Whether a number is >= 0 with finitely many decimals, so that the language writes it as one literal."""
     rest = int(number.q)
     for prime in (2, 5):
         while rest % prime == 0:
@@ -280,7 +280,7 @@ def is_decimal(number: sp.Rational) -> bool:
 
 
 def join(left: Kind, right: Kind) -> Kind:
-    """Kind of an elementwise combination: what broadcasting gives."""
+    """Kind of an elementwise combination, by broadcasting."""
     if left is right or right is Kind.SCALAR:
         return left
     return right if left is Kind.SCALAR else Kind.FIELD
@@ -375,6 +375,6 @@ def _call_kind(function: str, argument: Kind) -> Kind:
 
 
 def names_in(node: sp.Basic) -> frozenset[Name]:
-    """Every letter that occurs in a tree."""
+    """Every name that occurs in a tree."""
     atoms: Any = node.atoms(Name) if not isinstance(node, Name) else {node}
     return frozenset(atoms)

@@ -1,4 +1,4 @@
-"""Functions that are abbreviations: their calls written out, with limits that are checked before anything grows."""
+"""`unfolded`: calls of defined functions replaced by their definitions, within limits that are checked first."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ ARGUMENT = field("H")
 
 
 def abbreviations() -> dict[str, sp.Basic]:
-    """The registered functions that are defined in the language, with their trees in the letter H."""
+    """The registered functions that are defined in the language, with their trees in H."""
     return {name: record.definition for name, record in FUNCTIONS.items() if record.definition is not None}
 
 
 def unfolded(tree: sp.Basic, definitions: Mapping[str, sp.Basic] | None = None) -> sp.Basic:
     """The tree with every call of a defined function written out; without `definitions`, of the registered ones.
 
-    g(X) becomes the definition of g with X in the place of H. Raises NotApplicable where the result is too large.
+    g(X) becomes the definition of g with X for H. Raises NotApplicable where the result is too large.
 
     >>> from rdgraph.language.printer import to_text
     >>> from rdgraph.language.reader import Vocabulary, read_expression
@@ -59,7 +59,7 @@ def _written_out(node: sp.Basic, known: Mapping[str, sp.Basic]) -> sp.Basic:
 
 @dataclass(frozen=True)
 class _Size:
-    """Nodes and levels of a tree in which the letter H is still to be put in: how often, and how deep it stands."""
+    """Nodes and levels of a tree before H is replaced, the number of its H and their depth."""
 
     nodes: int
     depth: int
@@ -89,5 +89,5 @@ def _size(node: sp.Basic, known: Mapping[str, sp.Basic]) -> _Size:
 
 
 def lowerable(tree: sp.Basic) -> sp.Basic:
-    """The tree with those registered functions written out that have no source of their own."""
+    """The tree with the registered functions that have no torch source written out."""
     return unfolded(tree, {name: d for name, d in abbreviations().items() if FUNCTIONS[name].torch is None})

@@ -103,47 +103,47 @@ def _of_cases(cases: sp.Piecewise) -> sp.Expr:
 
 
 def _largest(values: Iterable[sp.Expr]) -> sp.Expr:
-    """The largest of several values; max(r + t, r - t) is r + |t|, whatever r is."""
-    left, moduli = [sp.expand(value) for value in values], []
-    if any(value != 0 and -value in left for value in left):  # one of x and -x is at least 0
-        left = [value for value in left if value != 0]
-    while (found := _both_signs(left)) is not None:
-        term, left = found
+    """The largest of several values; max(r + t, r - t) is r + |t| for every r."""
+    candidates, moduli = [sp.expand(value) for value in values], []
+    if any(value != 0 and -value in candidates for value in candidates):  # one of x and -x is at least 0
+        candidates = [value for value in candidates if value != 0]
+    while (pairs := _both_signs(candidates)) is not None:
+        term, candidates = pairs
         moduli.append(sp.Abs(term))
-    return sp.Add(_undominated(left), *moduli)
+    return sp.Add(_undominated(candidates), *moduli)
 
 
 def _both_signs(values: list[sp.Expr]) -> tuple[sp.Expr, list[sp.Expr]] | None:
-    """A term that every value has, and has with the other sign beside the same rest; and these rests."""
+    """A term t such that the values come in pairs r + t and r - t, and the values r; None without one."""
     everything = set(values)
     for term in sp.Add.make_args(values[0]):
         rests: dict[sp.Expr, None] = {}
         for value in values:
             terms = sp.Add.make_args(value)
-            own = term if term in terms else -term
-            if own not in terms or value - 2 * own not in everything:
+            signed = term if term in terms else -term
+            if signed not in terms or value - 2 * signed not in everything:
                 break
-            rests[value - own] = None
+            rests[value - signed] = None
         else:
             return (term, list(rests)) if term != 0 else None
     return None
 
 
 def _undominated(values: list[sp.Expr]) -> sp.Expr:
-    """The largest, where x and -x are both there |x|, and of multiples of the same modulus only the largest."""
+    """The largest of several values, with |x| for a pair x and -x, and one multiple of each modulus."""
     moduli: dict[sp.Expr, sp.Expr] = {}
-    kept = []
+    unpaired = []
     for value in values:
         if -value not in values:
-            kept.append(value)
+            unpaired.append(value)
             continue
         number, rest = sp.Abs(value).as_coeff_Mul()
         moduli[rest] = sp.Max(number, moduli.get(rest, sp.S.Zero))
-    return sp.Max(*kept, *(number * rest for rest, number in moduli.items()))
+    return sp.Max(*unpaired, *(number * rest for rest, number in moduli.items()))
 
 
 # ---------------------------------------------------------------------- sided slopes
-# Slopes beside a place: where a slope jumps, as those of relu and abs do at zero, its values on either side.
+# One-sided slopes: where a slope jumps, as those of relu and abs do at zero, its values on either side.
 
 #: Slopes that jump where their argument vanishes, with their values before and after the jump.
 STEPS: dict[type, tuple[int, int]] = {sp.Heaviside: (0, 1), sp.sign: (-1, 1)}

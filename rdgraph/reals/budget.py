@@ -1,9 +1,14 @@
-"""Time limits: an answer that takes too long is undecided, and says so.
+"""Limits of effort, and of time as a last resort: a question beyond them is undecided, and says so.
 
-Most of an answer's time is spent inside sympy, which knows no limits. A watch therefore interrupts the thread that
-computes, wherever it is, by an exception that no `except Exception` on the way catches; it becomes `Undecided` where
-the limit was set. Seconds are seconds of computing by that thread, so that an answer does not depend on what else the
-machine is doing (where the system does not tell, seconds of the clock on the wall).
+Effort is what an answer may cost: questions to the solver, polynomial operations and subdivisions report theirs to
+`spend`, in seconds that they take on one reference machine. So an answer depends neither on the speed of the machine
+nor on what else it does. What reports too little effort is ended by the clock, after a multiple of the seconds: then
+the whole question is undecided. Only `attempt` is limited by the clock alone: it is for closed forms that sympy may or
+may not find.
+
+A watch interrupts the thread that computes, wherever it is, by an exception that no `except Exception` on the way
+catches. Its seconds are seconds of computing by that thread (where the system does not measure them, seconds of the
+clock on the wall).
 
 An interrupt arrives between two steps of the interpreter: at the beginning of a function, at the end of a loop, or
 after a call; so also in the code that ends a limit. No `with` statement is safe from that, for its end is a call. A
@@ -27,12 +32,16 @@ from sympy.core.cache import clear_cache
 from sympy.polys.polyerrors import BasePolynomialError
 
 from rdgraph.errors import Undecided
+from rdgraph.reals.basis import record_engines, watched
 
-#: Seconds an answer may take before it is undecided; with what surrounds it, it is there within ten.
+#: Effort of one answer, in seconds of the reference machine.
 ANSWER_SECONDS = 8.0
 
-#: Seconds that the answers of one page may take together.
+#: Effort of the answers of one page together.
 PAGE_SECONDS = 40.0
+
+#: A limit of effort is also a limit of the clock, of this multiple of its seconds; but for a page, which is in time.
+CLOCK_FACTOR = 4.0
 
 #: Seconds after which a thread that was interrupted and goes on is interrupted once more.
 AGAIN_SECONDS = 0.25
@@ -40,7 +49,7 @@ AGAIN_SECONDS = 0.25
 #: The least and the most seconds between two looks of a watch: a thread that waits spends no time, however long.
 SHORTEST_SLEEP, LONGEST_SLEEP = 0.001, 3600.0
 
-#: What sympy raises where an algorithm of its own does not apply or does not end.
+#: What sympy raises where one of its algorithms does not apply or does not end.
 _SYMPY_GAVE_UP = (BasePolynomialError, NotImplementedError, RecursionError, OverflowError, MemoryError)
 
 P = ParamSpec("P")
@@ -54,29 +63,107 @@ class _Interrupt(BaseException):
     """Raised in the computing thread when its time is up."""
 
 
-def limited(seconds: float, function: Callable[P, A], /, *args: P.args, **kwargs: P.kwargs) -> A:
-    """What a function returns within `seconds` seconds; raises `Undecided` after them.
+class _Spent(BaseException):
+    """Raised where effort is reported beyond a limit."""
 
-    Of nested limits the first to end counts, and none goes on when the time of `page` is up.
+
+class _OutOfTime(BaseException):
+    """The clock ended a limit of effort; on the way to the outermost limit."""
+
+
+def spend(seconds: float) -> None:
+    """Report effort, in seconds of the reference machine; ends the limit that it exceeds."""
+    _here.spent += seconds
+    if _here.spent > _here.effort_end:
+        raise _Spent
+
+
+def spent() -> float:
+    """The effort that this thread has reported so far."""
+    return _here.spent
+
+
+def unmetered(function: Callable[P, A], /, *args: P.args, **kwargs: P.kwargs) -> A:
+    """What a function returns whose effort is reported as a whole elsewhere, as it may be remembered."""
+    spent, end = _here.spent, _here.effort_end
+    try:
+        _here.effort_end = inf
+        return function(*args, **kwargs)
+    finally:
+        _here.spent, _here.effort_end = spent, end
+
+
+def limited(seconds: float, function: Callable[P, A], /, *args: P.args, **kwargs: P.kwargs) -> A:
+    """What a function returns within an effort of `seconds`; raises `Undecided` beyond it.
+
+    Of nested limits the first to end counts, and none goes on when the effort of `page` is spent. Where the clock ends
+    a limit instead, the outermost one raises `Undecided`: no other answer is given because a machine is slow.
+
+    >>> def work(questions):
+    ...     for _ in range(questions):
+    ...         spend(0.01)
+    ...     return "done"
+    >>> limited(60, work, 9)
+    'done'
+    >>> try:
+    ...     limited(0.05, work, 9)
+    ... except Undecided as problem:
+    ...     print(problem)
+    the effort allowed is spent (0.05 s)
+    """
+    outer, was_limited = _here.effort_end, _here.is_limited
+    seconds = min(seconds, _here.deadline - _here.spent)
+    clock = CLOCK_FACTOR * seconds
+    if was_limited:  # the clock ends all questions together, so it is patient with those within
+        clock = max(clock, ANSWER_SECONDS)
+    clock = min(clock, _here.clock_deadline - _now())
+    if _here.deadline <= _here.spent:
+        raise Undecided("the effort allowed to all questions together is spent")
+    if _here.clock_deadline < inf and clock <= 0:
+        raise Undecided("the time of all questions together ran out")
+    try:
+        _here.effort_end = min(outer, _here.spent + seconds)
+        _here.is_limited = True
+        return _timed(clock, _OutOfTime, function, *args, **kwargs)
+    except _Spent:
+        if _here.spent > outer:
+            raise  # the effort around this limit is spent as well
+        raise Undecided(f"the effort allowed is spent ({seconds:g} s)") from None
+    except _OutOfTime as problem:
+        if was_limited:
+            raise
+        raise Undecided(str(problem)) from None
+    finally:
+        _here.effort_end, _here.is_limited = outer, was_limited
+
+
+def attempt(seconds: float, function: Callable[P, A], /, *args: P.args, **kwargs: P.kwargs) -> A:
+    """What a function returns within `seconds` of the clock; raises `Undecided` after them.
+
+    For a search that reports no effort and whose failure changes no answer, only its form.
 
     >>> def work(forever):
     ...     while forever:
     ...         pass
     ...     return "done"
-    >>> limited(60, work, forever=False)
+    >>> attempt(60, work, forever=False)
     'done'
     >>> try:
-    ...     limited(0.01, work, forever=True)
+    ...     attempt(0.01, work, forever=True)
     ... except Undecided as problem:
     ...     print(problem)
     time ran out after 0.01 s
     """
-    before = _here.watch
+    return _timed(seconds, Undecided, function, *args, **kwargs)
+
+
+def _timed(
+    seconds: float, beyond: type[BaseException], function: Callable[P, A], /, *args: P.args, **kwargs: P.kwargs
+) -> A:
+    """What a function returns within `seconds` of the clock; raises `beyond` after them."""
+    before, state = _here.watch, (_here.effort_end, _here.is_limited)
     watch = before or _Watch()
     now = watch.now()
-    if _here.deadline <= now:
-        raise Undecided("the time of all questions together ran out")
-    seconds = min(seconds, _here.deadline - now)
     end, outer = now + seconds, watch.end
     if outer <= end:
         return function(*args, **kwargs)  # the limit around this one ends first and interrupts both
@@ -102,41 +189,55 @@ def limited(seconds: float, function: Callable[P, A], /, *args: P.args, **kwargs
         watch.bell.put(before is None)
         if outer <= watch.now():
             raise  # the time around this limit is up as well
+        _here.effort_end, _here.is_limited = state
         clear_cache()  # what sympy was about to remember may be half done
-        raise Undecided(f"time ran out after {seconds:g} s") from None
+        raise beyond(f"time ran out after {seconds:g} s") from None
 
 
 def page(seconds: float, questions: Callable[P, A], /, *args: P.args, **kwargs: P.kwargs) -> A:
-    """What a function returns whose questions have a number of seconds together: those after them are undecided.
+    """What a function returns whose questions have `seconds` of effort together, and as many of the clock.
+
+    Questions beyond either are undecided.
 
     >>> def ask():
     ...     return [limited(8, len, "abc"), within_budget(str)(lambda: 1)()]
     >>> page(60, ask)
     [3, 1]
     >>> page(0, within_budget(str)(lambda: 1))
-    'the time of all questions together ran out'
+    'the effort allowed to all questions together is spent'
     """
-    before = _here.deadline
+    before, clock_before = _here.deadline, _here.clock_deadline
     try:
-        _here.deadline = min(before, _clock(threading.get_ident())() + seconds)
+        _here.deadline = min(before, _here.spent + seconds)
+        _here.clock_deadline = min(clock_before, _now() + seconds)
         return questions(*args, **kwargs)
     finally:
-        _here.deadline = before
+        _here.deadline, _here.clock_deadline = before, clock_before
+
+
+def _now() -> float:
+    """Seconds of computing of this thread."""
+    return _clock(threading.get_ident())()
 
 
 def _is_interrupt(problem: BaseException) -> bool:
-    """Whether the time is up; ctypes tells what is raised while it reads arguments, as those of z3, by name alone."""
+    """Whether the time is up; what is raised while ctypes reads arguments, such as those of z3, keeps only its name."""
     return isinstance(problem, _Interrupt) or _Interrupt.__name__ in str(problem)
 
 
 def remaining() -> float:
-    """Seconds left to the limits in force; infinite without one."""
+    """Effort left to the limits in force; infinite without one."""
+    return max(0.0, _here.effort_end - _here.spent)
+
+
+def remaining_time() -> float:
+    """Seconds of the clock left to the limits in force; infinite without one."""
     watch = _here.watch
     return inf if watch is None else max(0.0, watch.end - watch.now())
 
 
 class within_budget:
-    """Decorator: a question that is answered within its time.
+    """Decorator: a question that is answered within its effort.
 
     Where it is not, or an algorithm of sympy gives up on the way, `otherwise` makes an answer of the problem; without
     it `Undecided` is raised.
@@ -149,7 +250,10 @@ class within_budget:
         @wraps(question)
         def ask(*args: P.args, **kwargs: P.kwargs) -> A:
             try:
-                return limited(self.seconds, question, *args, **kwargs)
+                with watched() as basis:
+                    answer = limited(self.seconds, question, *args, **kwargs)
+                record_engines(answer, basis)
+                return answer
             except Undecided as reason:
                 problem = reason
             except _SYMPY_GAVE_UP as reason:
@@ -196,18 +300,22 @@ class _Watch:
                 self.again = now + AGAIN_SECONDS
                 # One expression, within which the interpreter changes to no other thread: what is sent is in time.
                 _ = self.end <= now and _send(*self._message)
-            left = max(self.end, self.again) - now
+            wait = max(self.end, self.again) - now
             try:
-                is_over = self.bell.get(timeout=min(max(left, SHORTEST_SLEEP), LONGEST_SLEEP))
+                is_over = self.bell.get(timeout=min(max(wait, SHORTEST_SLEEP), LONGEST_SLEEP))
             except Empty:
                 continue
 
 
 class _Here(threading.local):
-    """The watch over this thread, if there is one, and when the time of its page is up."""
+    """The watch over this thread, if there is one, its effort, and the limits of effort and of its page."""
 
     watch: _Watch | None = None
+    spent: float = 0.0
+    effort_end: float = inf
+    is_limited: bool = False
     deadline: float = inf
+    clock_deadline: float = inf
 
 
 _here = _Here()
@@ -221,7 +329,7 @@ def _clock(thread: int) -> Callable[[], float]:
 
 
 def _hide_lost_interrupts() -> None:
-    """An interrupt that is lost in a destructor is repeated, so nobody is told of it; all else is told as before."""
+    """Hide interrupts that are lost in a destructor, since they are repeated; everything else is reported as before."""
     before = sys.unraisablehook
     if getattr(before, "hides_lost_interrupts", False):
         return

@@ -1,7 +1,7 @@
 """Exact decisions about coefficient expressions: signs and comparisons on the whole domain, and the line of a ratio.
 
-The judge decides signs; sympy's own assumptions answer the easy ones first. Where expressions depend on one ratio of
-coefficients only, the line of that ratio can be cut into cells, which gives borders in closed form.
+Signs are decided by the solvers; sympy's assumptions answer the easy ones first. Where expressions depend only on one
+ratio of coefficients, the line of that ratio can be cut into cells, which gives borders in closed form.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ NONPOSITIVE, NEGATIVE, BOTH, UNKNOWN = Sign.NONPOSITIVE, Sign.NEGATIVE, Sign.BOT
 
 @dataclass(frozen=True)
 class Domain:
-    """The admissible values of letters: signs live in the symbols, everything else in conditions."""
+    """Admissible values of coefficients: signs are assumptions of the symbols, everything else is a condition."""
 
     conditions: tuple[sp.Basic, ...] = ()
 
@@ -65,7 +65,7 @@ class Domain:
                 core = rest
         raise AssumptionError(
             f"the assumptions contradict each other: no values satisfy {' and '.join(map(str, core))} "
-            "with the signs of the letters; drop one of them"
+            "with the declared signs; drop one of them"
         )
 
     def where(self, *conditions: sp.Basic) -> Domain:
@@ -149,8 +149,8 @@ class Domain:
     def line(self, compared: Sequence[sp.Expr], alone: Sequence[sp.Expr] = ()) -> Line | None:
         """The one-parameter reduction of a family of expressions, where there is one.
 
-        Those that are compared with each other, or added, must have one degree of homogeneity in two letters: only then
-        does a common factor of the letters drop out. Those of which the sign alone matters may have another each.
+        Expressions that are compared or added must have the same degree of homogeneity in two symbols: only then does a
+        common factor cancel. Expressions of which only the sign matters may each have another degree.
         """
         symbols = sorted({x for e in [*compared, *alone] for x in e.free_symbols}, key=str)
         if len(symbols) == 1:

@@ -18,7 +18,7 @@ import sympy as sp
 from rdgraph.errors import Undecided
 from rdgraph.vocabulary.functions import record_of
 
-#: Bits tried one after the other until a value is told from zero.
+#: Bits tried one after the other until a value is separated from zero.
 PRECISIONS = (64, 256, 1024)
 
 
@@ -72,7 +72,7 @@ def enclose_function(formula: sp.Expr, letter: sp.Symbol, argument: Any) -> Any:
 
 
 def enclose_at(formula: sp.Expr, given: Mapping[sp.Basic, Any]) -> Any:
-    """A ball that contains the values of a formula whose letters are given as balls, with the bits in force."""
+    """A ball that contains the values of a formula at the given balls of its symbols, at the current precision."""
     return _ball(formula, given)
 
 
@@ -154,7 +154,7 @@ def _rational(ball: Any) -> sp.Rational:
 
 
 def _ball(expression: sp.Expr, given: Mapping[sp.Basic, Any] = MappingProxyType({})) -> Any:
-    """The ball of an expression whose letters, if it has some, are given as balls."""
+    """The ball of an expression at the given balls of its symbols."""
     from flint import arb, fmpq
 
     if expression in given:
@@ -247,8 +247,8 @@ def holds(
 ) -> bool | None:
     """Whether a condition holds at a point, proved either way; None if it is undecided or undefined.
 
-    Numbers that are equal without being rational are never told apart; with `to_the_last_digit` off, agreement in the
-    last precision tried counts as equality.
+    Equality of irrational numbers is never proved; without `to_the_last_digit`, numbers that agree at the highest
+    precision count as equal.
     """
     if condition in (sp.true, sp.false):
         return bool(condition)
@@ -263,11 +263,11 @@ def holds(
             inner = holds(condition.args[0], point, to_the_last_digit=to_the_last_digit)
             return None if inner is None else not inner
     try:
-        left, right = (side.xreplace(dict(point)) if point else side for side in (condition.lhs, condition.rhs))
+        lhs, rhs = (side.xreplace(dict(point)) if point else side for side in (condition.lhs, condition.rhs))
     except (TypeError, ValueError):  # sympy refuses to build Max or a relation of what is not real
         return None
-    sign = sign_of(left - right)
-    if sign is None and not to_the_last_digit and touches_zero(left - right):
+    sign = sign_of(lhs - rhs)
+    if sign is None and not to_the_last_digit and touches_zero(lhs - rhs):
         sign = 0
     if sign is None:
         return None

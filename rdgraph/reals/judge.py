@@ -1,9 +1,9 @@
-"""The judge: is there a real point at which these conditions hold? z3's complete procedure for real algebra decides.
+"""Is there a real point at which these conditions hold? z3 decides, and cvc5 gives a second opinion.
 
 Every question that is polynomial or piecewise polynomial in coefficients, eigenvalue, states and masks comes here:
-"impossible" is a proof, "possible" comes with a point that was evaluated again without z3, anything else is unknown.
-This module alone knows z3. Questions are remembered, counted, limited in effort, and can be recorded as SMT-LIB, so
-that another solver can check them.
+"impossible" is a proof by z3 that cvc5 is asked to confirm, "possible" comes with a point that was evaluated again
+without z3, anything else is unknown. Where the two engines contradict each other, the question is undecided. This
+module alone knows z3. Questions are remembered, counted, limited in effort, and can be recorded as SMT-LIB.
 """
 
 from __future__ import annotations
@@ -23,33 +23,35 @@ from typing import Any, ParamSpec, TypeVar
 import sympy as sp
 
 from rdgraph.errors import Undecided
-from rdgraph.reals.budget import remaining
+from rdgraph.reals.basis import ALONE, BOTH, EVALUATED, Watch, rest_on
+from rdgraph.reals.basis import BOUNDED as BOUNDED
+from rdgraph.reals.basis import rest_on_enclosures as rest_on_enclosures
+from rdgraph.reals.basis import watched as watched
+from rdgraph.reals.budget import remaining_time, spend, spent, unmetered
+from rdgraph.reals.contradictions import report_contradiction
 from rdgraph.reals.enclosure import holds
 from rdgraph.reals.rewriting import NotRewritten, Rewriting, rewrite
+from rdgraph.reals.second_engine import Consultation, Opinion
 from rdgraph.reals.smtlib import NotTranslated, SmtProblem, translate
 from rdgraph.vocabulary.functions import FUNCTIONS
 
 #: Effort of one question in z3's own units, which do not depend on the machine: a short attempt, then a long one.
 #: Seconds are a last resort.
 EFFORTS = (150_000, 4_000_000)
-SECONDS = 4.0
-#: How the solver eliminates letters. Left to itself z3 4.15 leaves coefficients out of its projections and then calls
-#: possible things impossible, so all are kept; and a proof counts only where a second way, with another order of the
-#: letters and conflicts as they come, finds it too.
-FIRST_WAY = {"add_all_coeffs": True}
-SECOND_WAY = {"add_all_coeffs": True, "simplify_conflicts": False, "variable_ordering_strategy": 1}
+SECONDS = 60.0
+#: What a question, and a unit of z3's effort for it, cost of the effort of an answer, in seconds.
+COST, UNIT_COST = 0.003, 1.5e-6
+#: z3's options. By default z3 4.15 drops coefficients from its projections and then calls possible things impossible.
+OPTIONS = {"add_all_coeffs": True}
 #: Points tried between the two attempts: they can only show that something is possible.
 SAMPLES = 40
-
-#: What an answer says that rests on enclosures.
-BOUNDED = "decided with numbers bounded by interval arithmetic"
 
 P = ParamSpec("P")
 A = TypeVar("A")
 
 
 class Possibility(Enum):
-    """The judge's answer to whether conditions can hold together."""
+    """Whether conditions can hold together."""
 
     IMPOSSIBLE = "unsat"
     POSSIBLE = "sat"
@@ -60,8 +62,10 @@ class Possibility(Enum):
 class Ruling:
     """An outcome; a point where the conditions hold, if possible; why, if unknown.
 
-    `bounded` says that the proof rests on rational bounds of transcendental numbers (interval arithmetic); `effort`
-    counts attempts of the solver, a long one as many short ones, and is the same on every machine.
+    `bounded` says that the proof rests on rational bounds of transcendental numbers (interval arithmetic). `effort`
+    counts attempts of the solver, a long one as many short ones, and `cost` is in seconds of the reference machine;
+    both are the same on every machine. `engines` says who decided: `BOTH`, `ALONE` or `EVALUATED`; "" where no solver
+    was needed.
     """
 
     outcome: Possibility
@@ -69,6 +73,8 @@ class Ruling:
     reason: str = ""
     bounded: bool = False
     effort: int = 1
+    cost: float = COST
+    engines: str = ""
 
 
 @dataclass(frozen=True)
@@ -82,38 +88,32 @@ class Obligation:
 
 @dataclass
 class Statistics:
-    """Counts of questions asked and how they ended, since the program began."""
+    """Counts of new questions, how they ended, and who proved those that are impossible, since the program began."""
 
     asked: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
+    proofs: Counter[str] = field(default_factory=Counter)
     unchecked: int = 0
-
-
-@dataclass
-class Watch:
-    """What the answers of a block rest on: `bounded` as soon as one of them used interval arithmetic."""
-
-    bounded: bool = False
+    contradictions: int = 0
 
 
 @dataclass
 class Allowance:
-    """What is left to a search of the effort allowed to it, and the allowance around it."""
+    """The effort that a search may still spend, and the allowance around it."""
 
-    left: int
+    effort: int
     outer: Allowance | None = None
 
     def spend(self, effort: int) -> None:
-        self.left -= effort
+        self.effort -= effort
         if self.outer is not None:
             self.outer.spend(effort)
-        if self.left < 0:
+        if self.effort < 0:
             raise Undecided("the effort allowed to a search is spent")
 
 
 statistics = Statistics()
 _allowance: ContextVar[Allowance | None] = ContextVar("allowance", default=None)
-_watch: ContextVar[Watch | None] = ContextVar("watch", default=None)
 _record: ContextVar[list[Obligation] | None] = ContextVar("record", default=None)
 
 
@@ -133,13 +133,12 @@ def possible(*conditions: sp.Basic, thorough: bool = True) -> Ruling:
     present = tuple(dict.fromkeys(c for c in conditions if c != sp.true))
     if sp.false in present:
         return Ruling(Possibility.IMPOSSIBLE)
-    ruling, smt2 = _judged(present, thorough)
+    ruling, smt2 = unmetered(_judged, present, thorough)
+    spend(ruling.cost)
     record = _record.get()
     if record is not None and smt2:
         record.append(Obligation(", ".join(map(str, present)) or "true", smt2, ruling.outcome))
-    watch = _watch.get()
-    if watch is not None:
-        watch.bounded = watch.bounded or ruling.bounded
+    rest_on(Watch(ruling.bounded, Counter([ruling.engines] if ruling.engines else [])))
     allowance = _allowance.get()
     if allowance is not None:
         allowance.spend(ruling.effort)
@@ -155,26 +154,6 @@ def always(claim: sp.Basic, *conditions: sp.Basic) -> bool | None:
     """
     ruling = possible(sp.Not(claim), *conditions)
     return {Possibility.IMPOSSIBLE: True, Possibility.POSSIBLE: False, Possibility.UNKNOWN: None}[ruling.outcome]
-
-
-@contextmanager
-def watched(*, counts: bool = True) -> Iterator[Watch]:
-    """See whether the answers of the block rest on interval arithmetic; `counts`: those around it then do as well."""
-    outer, watch = _watch.get(), Watch()
-    token = _watch.set(watch)
-    try:
-        yield watch
-    finally:
-        _watch.reset(token)
-        if outer is not None and counts:
-            outer.bounded = outer.bounded or watch.bounded
-
-
-def rest_on_enclosures() -> None:
-    """Record in the watch of the block that an answer rests on interval arithmetic."""
-    watch = _watch.get()
-    if watch is not None:
-        watch.bounded = True
 
 
 def within_effort(effort: int, search: Callable[P, A], /, *args: P.args, **kwargs: P.kwargs) -> A:
@@ -201,25 +180,37 @@ def within_effort(effort: int, search: Callable[P, A], /, *args: P.args, **kwarg
 @contextmanager
 def recorded() -> Iterator[list[Obligation]]:
     """Collect every question asked in the block; cached answers are recomputed."""
-    found: list[Obligation] = []
-    token = _record.set(found)
+    obligations: list[Obligation] = []
+    token = _record.set(obligations)
     try:
-        yield found
+        yield obligations
     finally:
         _record.reset(token)
 
 
 def remembered(maxsize: int) -> Callable[[Callable[P, A]], Callable[P, A]]:
-    """`lru_cache` for answers, bypassed while questions are recorded, and recomputed when functions come or go."""
+    """`lru_cache` for answers, bypassed while questions are recorded, and recomputed when functions come or go.
+
+    A remembered answer rests on what it rested on when it was computed, and costs the same effort.
+    """
 
     def decorate(question: Callable[P, A]) -> Callable[P, A]:
-        cached = lru_cache(maxsize)(lambda functions, *args, **kwargs: question(*args, **kwargs))
+        @lru_cache(maxsize)
+        def cached(functions: int, *args: P.args, **kwargs: P.kwargs) -> tuple[A, Watch, float]:
+            before = spent()
+            with watched(counts=False) as watch:
+                answer = question(*args, **kwargs)
+            return answer, watch, spent() - before
 
         @wraps(question)
         def ask(*args: P.args, **kwargs: P.kwargs) -> A:
             if _record.get() is not None:
                 return question(*args, **kwargs)
-            return cached(FUNCTIONS.version, *args, **kwargs)  # type: ignore[arg-type]
+            before = spent()
+            answer, basis, effort = cached(FUNCTIONS.version, *args, **kwargs)  # type: ignore[arg-type]
+            spend(before + effort - spent())  # nothing where it was computed now
+            rest_on(basis)
+            return answer
 
         return ask
 
@@ -236,8 +227,12 @@ def _judged(conditions: tuple[sp.Basic, ...], thorough: bool) -> tuple[Ruling, s
     except (NotRewritten, NotTranslated) as reason:
         statistics.outcomes[Possibility.UNKNOWN.value] += 1
         return Ruling(Possibility.UNKNOWN, reason=str(reason)), ""
+    before = spent()
     ruling = _solved(problem, algebraic, conditions, thorough)
+    ruling = replace(ruling, cost=COST + spent() - before)
     statistics.outcomes[ruling.outcome.value] += 1
+    if ruling.outcome is Possibility.IMPOSSIBLE:
+        statistics.proofs[ruling.engines] += 1
     return ruling, problem.script(ruling.outcome.value)
 
 
@@ -249,52 +244,92 @@ def _solved(problem: SmtProblem, algebraic: Rewriting, conditions: tuple[sp.Basi
         return Ruling(Possibility.UNKNOWN, reason="z3-solver is not installed")
     first, second = EFFORTS
     ruling = _attempt(problem, algebraic, conditions, first)
-    spent = 1
+    attempts = 1
     if ruling is None and thorough:
         point = _sampled(conditions)
         if point is not None:
             return Ruling(Possibility.POSSIBLE, point)
         ruling = _attempt(problem, algebraic, conditions, second)
-        spent += second // first
+        attempts += second // first
     ruling = ruling or Ruling(Possibility.UNKNOWN, reason="no decision within the effort allowed to one question")
-    return replace(ruling, effort=spent)
+    return replace(ruling, effort=attempts)
 
 
 def _attempt(problem: SmtProblem, algebraic: Rewriting, conditions: tuple[sp.Basic, ...], effort: int) -> Ruling | None:
-    """The solver's ruling; None where the effort was not enough."""
+    """The ruling of both engines; None where z3's effort was not enough.
+
+    During a long attempt of z3, cvc5 works on the problem at the same time.
+    """
     import z3
 
-    answer, model = _checked(problem, effort, FIRST_WAY)
-    if answer == z3.unsat:
-        answer, model = _checked(problem, effort, SECOND_WAY)
-    if answer == z3.unsat:
-        return Ruling(Possibility.IMPOSSIBLE, bounded=algebraic.bounded)
-    if answer != z3.sat:
-        if remaining() < 0.01:
-            raise Undecided("time ran out")
-        return None
+    second = Consultation(problem.text) if effort > EFFORTS[0] else None
+    try:
+        answer, model = _checked(problem, effort)
+        if answer == z3.unsat:
+            second = second or Consultation(problem.text)
+            engines = _confirmed(second, Opinion.UNSAT, problem, conditions)
+            return Ruling(Possibility.IMPOSSIBLE, bounded=algebraic.bounded, engines=engines)
+        if answer == z3.sat:
+            return _possible_at(_values(model, problem), second, problem, algebraic, conditions)
+    finally:
+        if second is not None:
+            second.drop()
+    return None
+
+
+def _possible_at(
+    values: dict[sp.Basic, sp.Expr], second: Consultation | None, problem: SmtProblem, algebraic: Rewriting,
+    conditions: tuple[sp.Basic, ...],
+) -> Ruling:  # fmt: skip
+    """The ruling from z3's point: it is evaluated without z3, and cvc5 is asked unless that was rational arithmetic."""
     letters = {x for c in conditions for x in c.free_symbols}
-    for point in _points(_values(model, problem), algebraic, letters):
+    for point in _points(values, algebraic, letters):
         if _holds_at(conditions, point):
-            return Ruling(Possibility.POSSIBLE, point)
+            is_exact = algebraic.conditions == conditions and all(x.is_Rational for x in point.values())
+            if is_exact:
+                return Ruling(Possibility.POSSIBLE, point, engines=EVALUATED)
+            engines = _confirmed(second or Consultation(problem.text), Opinion.SAT, problem, conditions)
+            return Ruling(Possibility.POSSIBLE, point, engines=engines if engines == BOTH else EVALUATED)
     if algebraic.conditions != conditions:
-        return Ruling(
-            Possibility.UNKNOWN, reason="possible for what is known of the functions, which need not be attained"
-        )
+        reason = "possible for what is known of the functions, which need not be attained"
+        return Ruling(Possibility.UNKNOWN, reason=reason)
     statistics.unchecked += 1
     return Ruling(Possibility.UNKNOWN, reason="a point was found, but its exact evaluation did not confirm it")
 
 
-def _checked(problem: SmtProblem, effort: int, way: dict[str, Any]) -> tuple[Any, Any]:
-    """The solver's answer, and its model where it says that the problem can be solved."""
+def _confirmed(second: Consultation, outcome: Opinion, problem: SmtProblem, conditions: tuple[sp.Basic, ...]) -> str:
+    """Who decided, when z3 has; raises `Undecided` where cvc5 contradicts it."""
+    opinion = second.opinion()
+    if opinion is Opinion.NONE:
+        return ALONE
+    if opinion is outcome:
+        return BOTH
+    statistics.contradictions += 1
+    statement = ", ".join(map(str, conditions))
+    answers = {"z3": outcome.value, "cvc5": opinion.value}
+    raise Undecided(report_contradiction(problem.script("unknown"), statement, answers))
+
+
+def _checked(problem: SmtProblem, effort: int) -> tuple[Any, Any]:
+    """z3's answer, and its model where it says that the problem can be solved; `Undecided` where time ran out."""
     import z3
 
     solver = z3.Tactic("qfnra-nlsat").solver()
-    limits = {"rlimit": effort, "timeout": max(1, int(1000 * min(SECONDS, remaining())))}
-    _set(solver, {**limits, **{n: v for n, v in way.items() if n in _settings()}})
+    limits = {"rlimit": effort, "timeout": max(1, int(1000 * min(SECONDS, remaining_time())))}
+    _set(solver, {**limits, **{n: v for n, v in OPTIONS.items() if n in _settings()}})
     solver.from_string(problem.text)
+    before = _units(solver)
     answer = solver.check()
+    spend(UNIT_COST * (_units(solver) - before))
+    if answer == z3.unknown and remaining_time() < 0.01:
+        raise Undecided("time ran out")
     return answer, solver.model() if answer == z3.sat else None
+
+
+def _units(solver: Any) -> int:
+    """z3's own units of effort spent so far, by all solvers."""
+    counts = solver.statistics()
+    return int(counts.get_key_value("rlimit count")) if "rlimit count" in counts.keys() else 0  # noqa: SIM118
 
 
 def _set(solver: Any, options: dict[str, int | bool]) -> None:
@@ -302,14 +337,14 @@ def _set(solver: Any, options: dict[str, int | bool]) -> None:
     from z3 import z3core
 
     context = solver.ctx.ref()
-    made = z3core.Z3_mk_params(context)
-    z3core.Z3_params_inc_ref(context, made)
+    parameters = z3core.Z3_mk_params(context)
+    z3core.Z3_params_inc_ref(context, parameters)
     for name, value in options.items():
-        place = z3core.Z3_mk_string_symbol(context, name)
-        put = z3core.Z3_params_set_bool if isinstance(value, bool) else z3core.Z3_params_set_uint
-        put(context, made, place, value)
-    z3core.Z3_solver_set_params(context, solver.solver, made)
-    z3core.Z3_params_dec_ref(context, made)
+        symbol = z3core.Z3_mk_string_symbol(context, name)
+        write = z3core.Z3_params_set_bool if isinstance(value, bool) else z3core.Z3_params_set_uint
+        write(context, parameters, symbol, value)
+    z3core.Z3_solver_set_params(context, solver.solver, parameters)
+    z3core.Z3_params_dec_ref(context, parameters)
 
 
 @lru_cache(maxsize=1)
@@ -361,7 +396,7 @@ def _values(model: Any, problem: SmtProblem) -> dict[sp.Basic, sp.Expr]:
 def _points(
     values: dict[sp.Basic, sp.Expr], algebraic: Rewriting, letters: set[sp.Basic]
 ) -> Iterator[dict[sp.Basic, sp.Expr]]:
-    """Points in the letters of the question: rational numbers on either side of the solver's first, then its own."""
+    """Points in the symbols of the question: rational numbers around the solver's point, then that point."""
     for found in [*_rounded(values), values]:
         point = {x: found.get(x, _default(x)) for x in letters}
         for letter, origin in algebraic.origins:
@@ -384,12 +419,12 @@ def _rounded(values: dict[sp.Basic, sp.Expr]) -> list[dict[sp.Basic, sp.Expr]]:
 
 
 def _default(letter: Any) -> sp.Expr:
-    """A value for a letter that the solver did not need."""
+    """A value for a symbol that the solver did not need."""
     return sp.Integer(-1) if letter.is_nonpositive else sp.S.One
 
 
 def _holds_at(conditions: tuple[sp.Basic, ...], point: dict[sp.Basic, sp.Expr]) -> bool:
-    """The point checked without the solver: signs of the letters and every condition."""
+    """Whether the signs of the symbols and every condition hold at a point, checked without the solver."""
     signs = [relation(x, 0, evaluate=False) for x in point for relation in _sign_relations(x)]
     return all(holds(c, point, to_the_last_digit=False) for c in (*signs, *conditions))
 

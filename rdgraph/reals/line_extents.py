@@ -15,7 +15,7 @@ from typing import Any
 import sympy as sp
 
 from rdgraph.errors import Undecided
-from rdgraph.reals.budget import remaining
+from rdgraph.reals.budget import remaining, spend
 from rdgraph.reals.enclosure import NotEnclosed, enclose_at, precision, sign_of
 from rdgraph.reals.line_pieces import (
     BITS,
@@ -32,11 +32,11 @@ from rdgraph.reals.line_pieces import (
 from rdgraph.reals.zeros import period
 from rdgraph.vocabulary.functions import at_zero
 
-#: Intervals of one piece (an extreme that can be enclosed takes about a hundred, so that few end for lack of time and
-#: depend on the machine), those of a form beside which there is another, and how closely it is enclosed.
+#: Most intervals for one piece (an extreme that can be enclosed takes about a hundred), for the first of two forms of a
+#: formula, and the relative width at which an enclosure is close enough.
 MAX_CELLS, FEW_CELLS = 600, 150
 CLOSENESS = sp.Rational(1, 10**8)
-#: How far above the largest value that was seen a bound is told.
+#: Largest ratio of a reported bound to the largest value that was seen.
 LOOSENESS = 3
 #: How many more intervals are cut where a value in closed form is as close.
 PATIENCE = 40
@@ -45,6 +45,8 @@ DIGITS, DECIMALS = 5, 7
 #: Fractions with a smaller denominator are read as they are.
 LONG_DENOMINATOR = 500
 RESERVED_SECONDS = 1.5
+#: Effort of one cell, in seconds.
+CELL_COST = 0.0005
 #: The numbers from which on a tail is tried: far enough out to be flat.
 STARTS = tuple(map(sp.Integer, (32, 100, 1000)))
 
@@ -169,7 +171,7 @@ def _unit(number: sp.Rational) -> sp.Rational:
 
 @dataclass
 class _Climb:
-    """The largest value of one smooth piece, from at most so many intervals."""
+    """The largest value of one smooth piece, from at most `cells` intervals."""
 
     piece: Piece
     cells: int
@@ -307,6 +309,7 @@ class _Climb:
             )
             if close and lowest is not None and not reached > lowest and patience:
                 close, patience = False, patience - 1
+            spend(CELL_COST)
             if close or remaining() < RESERVED_SECONDS:
                 break
             heapq.heappop(heap)

@@ -12,7 +12,7 @@ from typing import Any
 import sympy as sp
 
 from rdgraph.errors import Undecided
-from rdgraph.reals.budget import limited
+from rdgraph.reals.budget import attempt
 from rdgraph.reals.domain import NEGATIVE, Domain
 from rdgraph.reals.enclosure import NotEnclosed, enclose_at, make_enclosure, precision, sign_of
 from rdgraph.reals.rewriting import outermost
@@ -23,7 +23,7 @@ from rdgraph.vocabulary.functions import ElementwiseFunction, Span, at_zero, rec
 
 
 def zeros(expression: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
-    """Closed forms of zeros, as far as they are found; square roots of letters need not be real everywhere.
+    """The zeros for which a closed form is found; square roots of coefficients need not be real everywhere.
 
     Products are taken apart, quotients by their numerators, functions by their inverses.
 
@@ -135,11 +135,11 @@ def _size(expression: sp.Expr) -> tuple[int, str]:
 
 
 # ---------------------------------------------------------------------- tails
-# Functions of one variable far out: enclosures that hold for all x >= X, whatever x.
+# Functions of one variable far out: enclosures that hold for all x >= X.
 #
 # A `Tail` is a sum of c exp(a(x)) x^p with polynomials a; every c is a ball that contains a function of x for all x >=
 # X. Sums and products are exact in a and p; powers and functions take out what grows fastest and enclose the rest by
-# the mean value theorem. What is told of signs and sizes is therefore proved, from a number X on that is known.
+# the mean value theorem. Signs and sizes are therefore proved for all x beyond a known X.
 
 #: Higher powers, and sums of more terms, are not multiplied out.
 MAX_POWER, MAX_TERMS = 24, 120
@@ -477,7 +477,7 @@ class Piece:
         """Numbers that may be zeros of the function or a derivative: closed forms found in time, zero, and the ends."""
         found: list[sp.Expr] = []
         with suppress(Undecided, NotImplementedError, sp.PolynomialError):
-            limited(CLOSED_SECONDS, self._collect_zeros, self.derivative(order), found)
+            attempt(CLOSED_SECONDS, self._collect_zeros, self.derivative(order), found)
         ends = [end for end in (self.lower, self.upper) if end not in (sp.oo, -sp.oo)]
         numbers = [z for z in dict.fromkeys([sp.S.Zero, *ends, *found]) if z.is_number and z.is_real]
         return [z for z in numbers if not is_before(z, self.lower) and not is_before(self.upper, z)]
@@ -499,7 +499,7 @@ def shorter(formula: sp.Expr) -> sp.Expr:
 
 
 def in_factors(formula: sp.Expr) -> sp.Expr:
-    """A polynomial in letters and function values with rational coefficients in factors, anything else as it is.
+    """A polynomial in symbols and function values, factored if its coefficients are rational; anything else unchanged.
 
     >>> x = sp.Symbol("x", real=True)
     >>> in_factors(sp.expand((1 + x**4) * (1 - sp.tanh(x) ** 2)))

@@ -10,6 +10,7 @@ from functools import lru_cache
 import sympy as sp
 
 from rdgraph.errors import Undecided, UnknownSign
+from rdgraph.reals.budget import unmetered
 from rdgraph.reals.domain import NEGATIVE, NONNEGATIVE, POSITIVE, ZERO, Domain
 from rdgraph.reals.polynomials import REMEMBERED, Line, factors, isolated_roots, piecewise, reduced, sample_sign
 
@@ -25,7 +26,7 @@ class Candidate:
 
 
 def plus(left: sp.Expr, right: sp.Expr) -> sp.Expr:
-    """The sum, infinite where one of them is: sympy leaves x + oo as it is for letters that might be infinite."""
+    """The sum, infinite if one term is: sympy does not simplify x + oo for symbols that might be infinite."""
     infinite = [x for x in (left, right) if x in (sp.oo, -sp.oo)]
     return infinite[0] if len(infinite) == 1 else left + right
 
@@ -33,32 +34,32 @@ def plus(left: sp.Expr, right: sp.Expr) -> sp.Expr:
 def maximum(candidates: Sequence[Candidate], domain: Domain, *, place: bool = False) -> sp.Expr:
     """The largest valid candidate, as one formula, a Piecewise over the coefficients, or a Max.
 
-    With `place`, where it is attained instead of its value.
+    With `place`, the point where it is attained instead of its value.
     """
-    kept = _possible(candidates, domain)
-    if any(c.value == sp.oo and not c.valid for c in kept):
+    contenders = _possible(candidates, domain)
+    if any(c.value == sp.oo and not c.valid for c in contenders):
         return sp.oo
-    kept = _undominated([c for c in kept if c.value != -sp.oo], domain)
-    if not kept:
+    contenders = _undominated([c for c in contenders if c.value != -sp.oo], domain)
+    if not contenders:
         raise Undecided("no candidate for the maximum is valid on the whole domain")
-    if len(kept) == 1:
-        return _value(kept[0], place)
-    differences = [a.value - b.value for a, b in itertools.combinations(kept, 2)]
-    conditions = [v for c in kept for v in c.valid]
-    is_finite = not any(c.value.has(sp.oo, -sp.oo) for c in kept)
-    line = domain.line([c.value for c in kept], conditions) if is_finite else None
+    if len(contenders) == 1:
+        return _value(contenders[0], place)
+    differences = [a.value - b.value for a, b in itertools.combinations(contenders, 2)]
+    conditions = [v for c in contenders for v in c.valid]
+    is_finite = not any(c.value.has(sp.oo, -sp.oo) for c in contenders)
+    line = domain.line([c.value for c in contenders], conditions) if is_finite else None
     if line is not None:
         try:
-            formula = _maximum_on_line(line, kept, differences + conditions, place)
-        except Undecided:  # borders that are no algebraic numbers; a maximum can be told if one value is certain
-            if place or all(c.valid for c in kept):
+            formula = _maximum_on_line(line, contenders, differences + conditions, place)
+        except Undecided:  # borders that are not algebraic numbers; a Max still holds if one value is certain
+            if place or all(c.valid for c in contenders):
                 raise
         else:
-            if place or _is_maximum(formula, kept, domain):
+            if place or _is_maximum(formula, contenders, domain):
                 return formula
     if place:
-        raise Undecided(f"which of {', '.join(str(c.value) for c in kept)} is largest depends on several ratios")
-    return _as_max(kept, domain)
+        raise Undecided(f"which of {', '.join(str(c.value) for c in contenders)} is largest depends on several ratios")
+    return _as_max(contenders, domain)
 
 
 def _is_maximum(formula: sp.Expr, candidates: list[Candidate], domain: Domain) -> bool:
@@ -172,12 +173,12 @@ def tidy(expression: sp.Expr) -> sp.Expr:
 
 
 def _factored(polynomial: sp.Expr) -> sp.Expr:
-    product = sp.Mul(*(factor**times for factor, times in factors(polynomial)))
+    product = sp.Mul(*(factor**times for factor, times in unmetered(factors, polynomial)))
     return sp.cancel(polynomial / product) * product
 
 
 # ---------------------------------------------------------------------- interval extrema
-# Where a function of one variable can be extreme on an interval, its coefficients being letters.
+# Where a function of one variable with symbolic coefficients can be extreme on an interval.
 
 
 @dataclass(frozen=True)
@@ -255,7 +256,7 @@ def _critical(
 
 
 def _has_roots(*expressions: sp.Expr | sp.Poly) -> bool:
-    """Whether irrational numbers or roots of letters stand among the coefficients."""
+    """Whether the coefficients contain irrational numbers or roots of symbols."""
     powers = {power for e in expressions for power in e.as_expr().atoms(sp.Pow, sp.CRootOf)}
     return any(isinstance(power, sp.CRootOf) or not power.exp.is_Integer for power in powers)
 
@@ -313,7 +314,7 @@ def _quadratic_roots(piece: sp.Poly, domain: Domain) -> list[_Root]:
 
 
 def _keeps_sign(piece: sp.Poly, domain: Domain, lower: sp.Expr, upper: sp.Expr) -> bool:
-    """Whether a polynomial has no zero on [lower, upper], whatever the coefficients."""
+    """Whether a polynomial has no zero on [lower, upper] for all admissible coefficients."""
     ends = [sp.Ge(piece.gen, lower, evaluate=False)] if lower != -sp.oo else []
     ends += [sp.Le(piece.gen, upper, evaluate=False)] if upper != sp.oo else []
     return domain.where(*ends).proves(sp.Ne(piece.as_expr(), 0, evaluate=False)) is True

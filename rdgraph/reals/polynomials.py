@@ -1,4 +1,4 @@
-"""Factors and fractions of polynomials in several letters, by FLINT where the coefficients are rational numbers."""
+"""Factors and fractions of polynomials in several symbols, by FLINT where the coefficients are rational numbers."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import sympy as sp
 
 from rdgraph.errors import Undecided
 from rdgraph.language.size_limits import MAX_DEGREE
+from rdgraph.reals.budget import spend
 from rdgraph.reals.enclosure import sign_of, touches_zero
 
 # ---------------------------------------------------------------------- polynomials
@@ -19,6 +20,8 @@ from rdgraph.reals.enclosure import sign_of, touches_zero
 MAX_TERMS = 1_500
 #: Expressions whose factors, fractions and short forms are kept: the questions about one system meet the same ones.
 REMEMBERED = 4_096
+#: Effort of one factorisation, in seconds.
+COST = 0.0005
 
 
 def factors(expression: sp.Expr) -> list[tuple[sp.Expr, int]]:
@@ -31,6 +34,7 @@ def factors(expression: sp.Expr) -> list[tuple[sp.Expr, int]]:
     >>> factors(a**2 * x - x**3)
     [(x, 1), (a + x, 1), (a - x, 1)]
     """
+    spend(COST)
     return list(_factors(expression))
 
 
@@ -104,7 +108,7 @@ def _unpacked(polynomial: Any, letters: list[sp.Symbol]) -> sp.Expr:
 # ---------------------------------------------------------------------- polynomial cells
 # Cells of the line between the zeros of polynomials with rational coefficients: one rational point in each, exact.
 
-#: Bits at which zeros are enclosed, one after the other, until they are told from the ends and from each other.
+#: Bits at which zeros are enclosed, one after the other, until they are separated from the ends and each other.
 _PRECISIONS = (64, 256, 1024)
 
 
@@ -182,7 +186,7 @@ def _enclosed_zeros(polynomial: Any, ends: Sequence[Any]) -> list[tuple[Any, Any
                 return pairs
     finally:
         ctx.prec = before
-    raise Undecided("the zeros of a polynomial are too close to be told apart")
+    raise Undecided("the zeros of a polynomial are too close to be separated")
 
 
 def _fraction(ball: Any) -> Any:

@@ -133,7 +133,7 @@ _STRICT = {POSITIVE: 1, ZERO: 0, NEGATIVE: -1}
 
 
 def _sign(domain: Domain, expression: sp.Expr) -> Sign:
-    """The sign on the domain; a weak one that follows from the letters is looked at again under the conditions."""
+    """The sign on the domain; a weak sign that sympy's assumptions give is decided again under the conditions."""
     sign = domain.sign(expression)
     if sign in (NONNEGATIVE, NONPOSITIVE) and domain.conditions:
         if domain.proves(sp.Eq(expression, 0, evaluate=False)):

@@ -1,10 +1,10 @@
-"""Conditions with exp, tanh, sin, ... as conditions between polynomials, with what is known of the new letters.
+"""Conditions with exp, tanh, sin, ... as conditions between polynomials, with facts about the new variables.
 
-tanh and sigmoid are rational functions of exp. Arguments that are rational multiples of one another share one letter:
+tanh and sigmoid are rational functions of exp. Arguments that are rational multiples of one another share one variable:
 exp(2x/3) and exp(x/2) are powers of y = exp(x/6) > 0; sin and cos of multiples of x/2 are polynomials in the sine s and
-the cosine c of x/2 with s^2 + c^2 = 1. Where the argument occurs nowhere else the new letters are free and nothing is
-lost; elsewhere they are held to the argument by inequalities that are true of the function, such as exp(x) >= 1 + x, so
-that "impossible" stays a proof. Numbers such as exp(2) become letters between rational bounds from an enclosure.
+the cosine c of x/2 with s^2 + c^2 = 1. Where the argument occurs nowhere else, the new variables are free and
+nothing is lost; elsewhere inequalities that hold for the function, such as exp(x) >= 1 + x, tie them to the argument,
+so that "impossible" remains a proof. Numbers such as exp(2) become variables between rational bounds.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _transcendental() -> tuple[type, ...]:
 
 
 def _named_functions() -> dict[type, ElementwiseFunction]:
-    """Functions that become letters of their own: those that are not written in exp, and are no exp, sin or cos."""
+    """Functions that are replaced by one variable each: all but exp, sin, cos and those written in exp."""
     return {
         kind: record
         for kind, record in FUNCTIONS.classes().items()
@@ -47,9 +47,9 @@ class NotRewritten(Exception):
 
 @dataclass(frozen=True)
 class Rewriting:
-    """Conditions between algebraic expressions, facts about the new letters, and the way back to the old ones.
+    """Conditions between algebraic expressions, facts about the new variables, and the way back to the old ones.
 
-    `origins` says which old letter a new one comes from: {x: log(y)} for y = exp(x) with x gone. `bounded` tells that
+    `origins` expresses old symbols in new variables: {x: log(y)} for y = exp(x) where x no longer occurs. `bounded`:
     a number was replaced by rational bounds.
     """
 
@@ -150,7 +150,7 @@ def _divisor(multiples: Iterable[sp.Rational]) -> sp.Rational:
 
 
 def _through(condition: sp.Basic, exponentials: _Units, angles: _Units) -> sp.Basic:
-    """exp, sin and cos by the letters of their units."""
+    """A condition with exp, sin and cos written in the variables of their units."""
 
     def written(call: sp.Expr) -> sp.Expr:
         if isinstance(call, sp.exp):
@@ -228,7 +228,7 @@ def _angle(core: sp.Symbol, letters: tuple[sp.Symbol, ...]) -> sp.Expr:
 
 
 def _named(conditions: list[sp.Basic]) -> tuple[list[sp.Basic], list[sp.Basic]]:
-    """log, softplus and registered functions as letters of their own, with inequalities that hold of them."""
+    """Replace log, softplus and registered functions by variables, with inequalities that hold for them."""
     facts: list[sp.Basic] = []
     letters: dict[sp.Expr, sp.Symbol] = {}
     named = _named_functions()
@@ -245,7 +245,7 @@ def _named(conditions: list[sp.Basic]) -> tuple[list[sp.Basic], list[sp.Basic]]:
 
 
 def _constants(conditions: list[sp.Basic]) -> tuple[list[sp.Basic], list[sp.Basic]]:
-    """Numbers that are transcendental, or algebraic and unwieldy, as letters between rational bounds."""
+    """Replace transcendental and unwieldy algebraic numbers by variables between rational bounds."""
     letters: dict[sp.Expr, sp.Symbol] = {}
     transcendental = _transcendental()
 

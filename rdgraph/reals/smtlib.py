@@ -1,8 +1,8 @@
 """Conditions between algebraic expressions as SMT-LIB text over the reals (QF_NRA).
 
-Square roots become letters (r >= 0, r^2 = x), |x|, max, relu and Piecewise become `ite`. An expression can be undefined
-(a zero denominator, a root of a negative number): a relation holds only where both sides are defined, so `Not` is moved
-inwards to the relations before they are written.
+Square roots become variables (r >= 0, r^2 = x), |x|, max, relu and Piecewise become `ite`. An expression can be
+undefined (a zero denominator, a root of a negative number): a relation holds only where both sides are defined, so
+`Not` is moved inwards to the relations before they are written.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _negations_inside(condition: sp.Basic) -> sp.Basic:
 
 
 class _Writer:
-    """Text of expressions; collects letters, helper letters with their facts, and what must hold to be defined."""
+    """Text of expressions; collects symbols, helper variables with their facts, and what must hold to be defined."""
 
     def __init__(self) -> None:
         self.letters: dict[str, sp.Symbol] = {}
@@ -164,7 +164,7 @@ class _Writer:
         return f"(/ 1.0 {whole})"
 
     def _root(self, base: sp.Expr, order: int, defined: list[str]) -> str:
-        """The real root of a nonnegative number as a letter of its own."""
+        """The real root of a nonnegative number as a helper variable."""
         key = sp.Pow(base, sp.Rational(1, order), evaluate=False)
         if key not in self._roots:
             needs: list[str] = []
@@ -183,7 +183,7 @@ class _Writer:
         return name
 
     def _numbered(self, word: str, first: int) -> str:
-        """A word with a number that neither a letter nor a helper has."""
+        """A word with a number that names neither a symbol nor a helper."""
         return next(
             name for k in itertools.count(first) if (name := f"{word}!{k}") not in {*self.letters, *self.helpers}
         )
@@ -222,7 +222,7 @@ class _Writer:
         return f"(let ((x!0 {inner})) (ite (> x!0 0.0) 1.0 (ite (< x!0 0.0) {below} {between})))"
 
     def _algebraic_number(self, root: sp.CRootOf) -> str:
-        """A real root of a polynomial with numeric coefficients: a letter in an interval that isolates it."""
+        """A real root of a polynomial with numeric coefficients: a variable in an interval that isolates it."""
         if not root.is_real:
             raise NotTranslated(f"{root} is not real")
         x = sp.Dummy("x", real=True)
@@ -236,7 +236,7 @@ class _Writer:
         return name
 
 
-#: Words of SMT-LIB that a letter cannot be called.
+#: Words of SMT-LIB that cannot name a variable.
 _RESERVED = {
     "and",
     "or",

@@ -18,7 +18,7 @@ import sympy as sp
 
 from rdgraph.errors import Undecided
 from rdgraph.reals import polynomials
-from rdgraph.reals.budget import remaining
+from rdgraph.reals.budget import remaining, spend
 from rdgraph.reals.domain import Domain
 from rdgraph.reals.enclosure import NotEnclosed, enclose_at, precision
 from rdgraph.reals.line_pieces import (
@@ -126,6 +126,8 @@ MAX_CELLS = 3_000
 MAX_REFINEMENTS = 200
 SHORTEST = sp.Rational(1, 10**9)
 RESERVED_SECONDS = 1.5
+#: Effort of one cell, in seconds.
+CELL_COST = 0.0005
 #: The end of the search where nothing is proved farther out, and the largest denominator of numbers that are tried.
 FAR = sp.Integer(100)
 MAX_DENOMINATOR = 1000
@@ -341,6 +343,7 @@ class _Search:
         while waiting:
             low, high = waiting.pop()
             seen += 1
+            spend(CELL_COST)
             place = enclose_at(low, {}).union(enclose_at(high, {}))
             values, slope = self.piece.values(place)
             if values > 0 or values < 0:

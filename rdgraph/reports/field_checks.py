@@ -1,4 +1,4 @@
-"""What a preflight says of several fields: symbol, slopes, existence and rectangles, the step, growth, sums."""
+"""Preflight of several fields: symbol, slopes, existence and rectangles, the step, growth, sums."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ FREQUENCIES = 201
 
 def _nature(run: RunSettings) -> list[Finding]:
     try:
-        rows = run.system.symbol().tolist()
-        return [Finding("symbol", INFO, f"P(lam) = {rows}, in the fields {', '.join(run.system.fields)}")]
+        rows = [f"[{', '.join(map(in_words, row))}]" for row in run.system.symbol().tolist()]
+        return [Finding("symbol", INFO, f"P(lam) = [{', '.join(rows)}], in the fields {', '.join(run.system.fields)}")]
     except NotApplicable as reason:
         return [Finding("symbol", INFO, str(reason))]
 
 
 def _safety(run: RunSettings) -> list[Finding]:
-    """Whether solutions exist for all time, and what they stay in."""
+    """Whether solutions exist for all time, and the rectangle that is invariant."""
     lives = existence(run.system)
     detail = "; ".join([lives.reason, *map(str, lives.blow_ups)])
     if lives.value == GLOBAL and not lives.starts:
@@ -73,8 +73,8 @@ def _stepping(run: RunSettings) -> list[Finding]:
     if run.method == NO_METHOD:
         return [Finding("step", UNKNOWN, "no method, and so no step, follows from the equation", run.reason)]
     if run.size is None:
-        told = "steps adapt to their error" if run.record.is_adaptive else "no step size"
-        return [Finding("step", OK, f"{run.method}: {told}")]
+        remark = "steps adapt to their error" if run.record.is_adaptive else "no step size"
+        return [Finding("step", OK, f"{run.method}: {remark}")]
     if not run.record.is_runge_kutta:
         return [Finding("step", UNKNOWN, f"no step limit for {run.method} is known for several fields")]
     bound = rate_bound(run.system, run.normalisation)
@@ -91,7 +91,7 @@ def _stepping(run: RunSettings) -> list[Finding]:
 
 
 def _growth(run: RunSettings) -> list[Finding]:
-    """How fast modes grow, measured where all coefficients are numbers."""
+    """The growth rate of the fastest mode, measured where all coefficients are numbers."""
     import numpy as np
 
     lam = sp.Symbol("lam")
@@ -100,7 +100,7 @@ def _growth(run: RunSettings) -> list[Finding]:
     except NotApplicable:
         return []
     if symbol.free_symbols - {lam}:
-        return [Finding("growth", INFO, "give numbers for the coefficients to see the growth of modes")]
+        return [Finding("growth", INFO, "the growth of modes needs numbers for the coefficients: pass values=")]
     if run.operator_facts.has_degrees:
         return [Finding("growth", INFO, "undecided: eigenvalues of L = D - A have no bound over all graphs")]
     grid = np.array(run.facts.spectrum) if run.facts is not None else np.linspace(0, 2, FREQUENCIES)
@@ -113,14 +113,14 @@ def _growth(run: RunSettings) -> list[Finding]:
 
 
 def _observables(run: RunSettings) -> list[Finding]:
-    found = []
+    findings = []
     if run.system.coefficients:
         known = identify(run.system)
-        text = f"the flow reveals {', '.join(map(str, known.combinations)) or 'nothing that was found'}"
-        found.append(Finding("identifiable", INFO, text, known.reason))
+        text = ", ".join(map(in_words, known.combinations)) or "none found"
+        findings.append(Finding("identifiable", INFO, text, known.reason))
     sums = conserved(run.system)
     assert isinstance(sums, ConservedSums)
-    return [*found, Finding("conserved", INFO, "; ".join(map(str, sums.sums)) or "no sum", sums.reason)]
+    return [*findings, Finding("conserved", INFO, "; ".join(map(str, sums.sums)) or "no sum", sums.reason)]
 
 
 #: The parts of the page of several fields.

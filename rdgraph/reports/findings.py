@@ -1,4 +1,4 @@
-"""`Report`: the page of a preflight, its findings and the verdict that follows from them."""
+"""`Report`: the findings of a preflight and the verdict that follows from them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COMPUTED = ("growth", "growth, directed", "fidelity")
 
 @dataclass(frozen=True, repr=False)
 class Finding(Answer):
-    """One line of the page: a topic, how it stands (ok, info, if, problem, unknown), the text and its reason."""
+    """One line of the page: a topic, its outcome (ok, info, if, problem, unknown), the text and its reason."""
 
     topic: str
     outcome: str
@@ -57,7 +57,7 @@ class Finding(Answer):
 
 @dataclass(frozen=True, repr=False)
 class Report(Answer):
-    """The page: settings, findings and the verdict; true only where the run is safe."""
+    """Settings, findings and verdict of a preflight; true only if the run is safe."""
 
     system: System
     settings: dict[str, str]
@@ -142,16 +142,16 @@ class Report(Answer):
 
 
 # ---------------------------------------------------------------------- slope findings
-# What a preflight says of the slopes of a field: its Lipschitz and one-sided constants.
+# The slopes of a field: its Lipschitz and one-sided constants.
 
 
 def slope_findings(run: RunSettings) -> list[Finding]:
     """One finding for each constant, with its norm."""
     entry = "h" if run.system.is_single else "u"
     questions = {"Lipschitz": lipschitz_global, f"Lipschitz, |{entry}|<=R": lipschitz_local, "one-sided": one_sided}
-    found = []
+    findings = []
     for name, question in questions.items():
         constant = question(run.system, run.normalisation)
         value = "none" if constant.value is None else f"{as_words(constant)} ({constant.norm})"
-        found.append(Finding(name, INFO, value, constant.remark))
-    return found
+        findings.append(Finding(name, INFO, value, constant.remark))
+    return findings

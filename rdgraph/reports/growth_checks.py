@@ -1,4 +1,4 @@
-"""What a preflight says of growth, and of how far the computed map is from the flow."""
+"""Preflight: growth of modes until T, and the error of the computed map."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from rdgraph.reals.branches import is_above, is_at_least
 from rdgraph.reals.condition_words import condition_in_words, in_words
 from rdgraph.reports.findings import IF, INFO, OK, PROBLEM, UNKNOWN, Finding
 from rdgraph.reports.run_settings import RunSettings
+from rdgraph.theory.field_step_limits import REAL_SPECTRUM
 from rdgraph.theory.filters import growth_rate
-from rdgraph.theory.step_limit_values import REAL_SPECTRUM
 
 MAX_AMPLIFICATION = 1e6
 MAX_RELATIVE_ERROR = 0.1
@@ -30,7 +30,7 @@ def growth(run: RunSettings) -> list[Finding]:
         return _directed_growth(run)
     where = f" where {REAL_SPECTRUM}" if run.may_be_directed else ""
     remark = _disc_remark(run) if run.may_be_directed else []
-    if is_at_least(0, run.own(rate), run.domain()):
+    if is_at_least(0, run.internal(rate), run.domain()):
         return [Finding("growth", OK, f"no frequency grows{where}"), *remark]
     if rate.free_symbols:
         return [_conditional_growth(run, rate, where), *remark]
@@ -40,12 +40,12 @@ def growth(run: RunSettings) -> list[Finding]:
 
 
 def _disc_remark(run: RunSettings) -> list[Finding]:
-    """What directed graphs, whose eigenvalues fill the disc |1 - lam| <= 1, add."""
+    """Growth on directed graphs, whose eigenvalues fill the disc |1 - lam| <= 1."""
     try:
         rate: sp.Expr = growth_rate(run.system, directed=True)
     except Undecided as problem:
         return [Finding("growth, directed", INFO, f"undecided: {problem}")]
-    if is_at_least(0, run.own(rate), run.domain()):
+    if is_at_least(0, run.internal(rate), run.domain()):
         return [Finding("growth, directed", INFO, "no frequency grows on directed graphs either")]
     text = f"frequencies of directed graphs grow at rates up to {in_words(rate)}"
     return [Finding("growth, directed", INFO, text, "largest real part of p over the disc |1 - lam| <= 1")]
@@ -54,7 +54,7 @@ def _disc_remark(run: RunSettings) -> list[Finding]:
 def _directed_growth(run: RunSettings) -> list[Finding]:
     rate: sp.Expr = growth_rate(run.system, directed=True)
     reason = "eigenvalues; entries of a non-normal flow can grow for a while"
-    if is_at_least(0, run.own(rate), run.domain()):
+    if is_at_least(0, run.internal(rate), run.domain()):
         return [Finding("growth", OK, "no frequency grows, on directed graphs too", reason)]
     if rate.free_symbols:
         return [_conditional_growth(run, rate, " on directed graphs")]
@@ -72,14 +72,15 @@ def _conditional_growth(run: RunSettings, rate: sp.Expr, where: str) -> Finding:
     reason = f"the fastest frequency{where} grows at rate {in_words(rate)}, over T = {run.end}"
     if isinstance(rate, sp.Piecewise):
         value, condition = rate.args[0]
-        if is_at_least(0, run.own(value), run.domain().where(_own_condition(run, condition))):
+        if is_at_least(0, run.internal(value), run.domain().where(_internal_condition(run, condition))):
             return Finding("growth", IF, f"{condition_in_words(condition)}, so that no frequency{where} grows", reason)
-    elif is_above(run.own(rate), 0, run.domain()):
-        return Finding("growth", IF, f"growth by exp({run.end}*({rate})){where} is acceptable", reason)
-    return Finding("growth", IF, f"no frequency{where} grows: {in_words(rate)} <= 0", reason)
+    elif is_above(run.internal(rate), 0, run.domain()):
+        return Finding("growth", IF, f"growth by exp({run.end}*({in_words(rate)})){where} is acceptable", reason)
+    needed = condition_in_words(sp.Le(rate, 0, evaluate=False))
+    return Finding("growth", IF, f"no frequency{where} grows: {needed}", reason)
 
 
-def _own_condition(run: RunSettings, condition: sp.Basic) -> sp.Basic:
+def _internal_condition(run: RunSettings, condition: sp.Basic) -> sp.Basic:
     return condition.xreplace({sp.Symbol(name): x for name, x in run.system.algebra.symbols.items()})
 
 
@@ -94,7 +95,7 @@ def fidelity(run: RunSettings) -> list[Finding]:
         maps = _maps(run)
         if maps is None:
             return []
-        text = f"{run.method} differs from the exact flow by {maps[1]:.2g} of its norm"
+        text = f"the result of {run.method} is off by {maps[1]:.2g} times the norm of the exact flow"
         return [Finding("fidelity", OK if maps[1] <= MAX_RELATIVE_ERROR else PROBLEM, text, "measured")]
     import numpy as np
 
@@ -107,7 +108,7 @@ def fidelity(run: RunSettings) -> list[Finding]:
     error, where = _largest_gap(exact, computed, grid)
     assumed = f" where {REAL_SPECTRUM}" if run.may_be_directed else ""
     text = (
-        f"{run.method} differs from the exact flow by {error:.2g} of the largest gain (at lam = {where:.3g}){assumed}"
+        f"the result of {run.method} is off by {error:.2g} times the largest exact gain, at lam = {where:.3g}{assumed}"
     )
     return [Finding("fidelity", OK if error <= MAX_RELATIVE_ERROR else PROBLEM, text)]
 

@@ -1,14 +1,14 @@
-"""Preflight: before a system is run, one page that says what will happen and whether it is safe."""
+"""`preflight`: one page before a run, with what will happen and whether it is safe."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from time import thread_time
 from typing import Any
 
 from rdgraph.errors import NotApplicable, Undecided
-from rdgraph.reals.budget import limited
+from rdgraph.reals.budget import limited, spent
+from rdgraph.reals.condition_words import in_words
 from rdgraph.reports.field_checks import FIELD_PARTS, Part
 from rdgraph.reports.findings import IF, INFO, OK, PROBLEM, UNKNOWN, Finding, Report, slope_findings
 from rdgraph.reports.growth_checks import fidelity, growth
@@ -44,32 +44,32 @@ def preflight(
     values: Mapping[str, Any] | None = None,
     tell: Callable[[str], object] = silent,
 ) -> Report:
-    """Check a run before it starts, within ten seconds: everything that is known of its safety and its step.
+    """Check a run before it starts, within ten seconds: its safety, its step, and what the flow does.
 
     Args:
         system: the system, a name of the catalogue or a line of text.
         normalisation: of the operator: symmetric, row or column.
-        T: the end of the run.
-        method: "auto" (it follows from the equation, as in `solve`, and the page says why), or a method with its step.
-        step: of the method; "auto" needs none and takes one that is given.
-        graph: a Graph, networkx graph, scipy sparse matrix or dense adjacency. It replaces the bounds over all graphs
-            by the spectrum, the row sums and the isolated nodes of this one. Without a graph, what a statement assumes
-            of it is part of the statement.
-        values: numbers; for an automatic step the others count as 1.
+        T: the end time of the run.
+        method: "auto" selects a method as `solve` does and says why; any other method needs a step.
+        step: the step size; optional with "auto".
+        graph: a Graph, networkx graph, scipy sparse matrix or dense adjacency. Its spectrum, row sums and isolated
+            nodes replace the bounds over all graphs. Without a graph, each statement names what it assumes of it.
+        values: values of coefficients; for an automatic step the others count as 1.
         tell: called with the name of each part of the page before it is worked on.
 
     Returns:
-        The page: findings and the verdict.
+        The findings and the verdict.
 
     Raises:
-        InvalidArgument: T, the step or the method make no sense.
-        NotApplicable: there is nothing to be said under this normalisation.
+        InvalidArgument: T, the step or the method is invalid.
+        NotApplicable: no bounds are known under this normalisation.
 
-    >>> preflight("BS", T=40, method="euler", step=1).outcome
+    >>> import rdgraph as rd
+    >>> rd.preflight("BS", T=40, method="euler", step=1).outcome
     'safe if'
-    >>> preflight("BS", T=40, method="euler", step=1, values={"alpha": 1, "beta": 1}).outcome
+    >>> rd.preflight("BS", T=40, method="euler", step=1, values={"alpha": 1, "beta": 1}).outcome
     'unsafe'
-    >>> preflight("BS", T=4, values={"alpha": 1, "beta": 1}).settings["method"]
+    >>> rd.preflight("BS", T=4, values={"alpha": 1, "beta": 1}).settings["method"]
     'exact'
     """
     run = read_run(system, normalisation, T, method, step, graph, values)
@@ -78,57 +78,59 @@ def preflight(
 
 
 def _cautious(run: RunSettings, findings: list[Finding]) -> list[Finding]:
-    """Findings under a normalisation that was registered: what is shown for lam in [0, 2] may not happen on its graphs.
+    """Findings under a registered normalisation: what holds for lam in [0, 2] may not happen on its graphs.
 
-    Where its spectrum is not known to be real, nothing that rests on frequencies is settled either.
+    Where its spectrum is not known to be real, findings that rest on frequencies become unknown as well.
     """
     remark = f"shown for lam in [0, 2]; graphs of the normalisation {run.normalisation} may not have such frequencies"
     unknown = {PROBLEM} if run.operator_facts.spectrum is not None else {PROBLEM, OK, IF}
-    found = []
+    checked = []
     for finding in findings:
         by_frequency = finding.topic in ("growth", "fidelity") or (finding.topic == "step" and run.size is not None)
         if finding.outcome == PROBLEM or (by_frequency and finding.outcome in unknown):
             reason = "; ".join(part for part in (finding.reason, remark) if part)
             finding = replace(finding, outcome=UNKNOWN, reason=reason)
-        found.append(finding)
-    return found
+        checked.append(finding)
+    return checked
 
 
 def _within_time(run: RunSettings, parts: Mapping[str, Part], tell: Callable[[str], object]) -> list[Finding]:
-    """All parts of the page; a part that takes longer than its share, and what those before it left, is undecided."""
+    """All parts of the page; a part that takes longer than its share and the time left before it is undecided."""
     status = UNKNOWN if run.method == NO_METHOD else INFO
-    found = [Finding("method", status, run.method, run.reason)] if run.reason else []
-    began, end = thread_time(), 0.0
+    findings = [Finding("method", status, run.method, run.reason)] if run.reason else []
+    began, end = spent(), 0.0
     for topic in sorted(parts, key=list(SHARES).index):
         end += SHARES[topic]
         tell(topic)
         try:
-            found += limited(began + end - thread_time(), parts[topic], run)
+            findings += limited(began + end - spent(), parts[topic], run)
         except Undecided as problem:
             status = UNKNOWN if topic in ("existence", "step", "growth", "fidelity") else INFO
-            found.append(Finding(topic, status, f"{topic} is undecided: {problem}"))
-    return found
+            findings.append(Finding(topic, status, f"{topic} is undecided: {problem}"))
+    return findings
 
 
 def _nature(run: RunSettings) -> list[Finding]:
     try:
-        found = [Finding("symbol", INFO, f"p(lam) = {symbol(run.system)}")]
-        return [*found, Finding("filter", INFO, "; ".join(map(str, classify(run.system))))]
+        findings = [Finding("symbol", INFO, f"p(lam) = {in_words(symbol(run.system))}")]
+        return [*findings, Finding("filter", INFO, "; ".join(map(str, classify(run.system))))]
     except (NotApplicable, Undecided) as reason:
         return [Finding("symbol", INFO, str(reason))]
 
 
 def _observables(run: RunSettings) -> list[Finding]:
-    found = []
+    findings = []
     if run.system.coefficients:
         known = identify(run.system)
-        text = f"the flow reveals {', '.join(map(str, known.combinations)) or 'nothing'}"
-        found.append(Finding("identifiable", INFO, text))
-    found.append(Finding("conserved", INFO, _conserved(run)))
+        text = ", ".join(map(in_words, known.combinations)) or "none"
+        findings.append(Finding("identifiable", INFO, text))
+    findings.append(Finding("conserved", INFO, _conserved(run)))
     energy = energy_law(run.system)
     symmetric = run.operator_facts.is_symmetric
-    found.append(Finding("energy", INFO, energy.text if symmetric else f"symmetric A: {energy.text}", energy.verdict))
-    return [*found, Finding("gradient flow", INFO, str(energy.gradient))] if energy.gradient.energy else found
+    findings.append(
+        Finding("energy", INFO, energy.text if symmetric else f"symmetric A: {energy.text}", energy.verdict)
+    )
+    return [*findings, Finding("gradient flow", INFO, str(energy.gradient))] if energy.gradient.energy else findings
 
 
 def _conserved(run: RunSettings) -> str:
@@ -137,7 +139,7 @@ def _conserved(run: RunSettings) -> str:
         law = single_mean(run.system)
     except Undecided as problem:
         return f"undecided: {problem}"
-    if not law.exists:
+    if not law.exists or (law.is_undirected and run.facts is not None and run.facts.directed):
         return "no weighted mean"
     if run.normalisation not in law.weights:
         return f"sum_i w_i H_i for every w with w A = w; none is known for the normalisation {run.normalisation}"

@@ -1,4 +1,4 @@
-"""`RunSettings`: what is about to be run, with the method that fits it, and what is known of the graph."""
+"""`RunSettings`: a planned run with its method, and `GraphFacts`, the facts about its graph."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------------- graph facts
-# What a verdict needs to know of a concrete graph: spectrum, row sums, isolated nodes, directions.
+# The facts about a concrete graph that a verdict needs: spectrum, row sums, isolated nodes, directions.
 
 #: Row sums that differ from 1 by less are 1.
 ROW_SUM_TOLERANCE = 1e-12
@@ -40,8 +40,8 @@ ROW_SUM_TOLERANCE = 1e-12
 class GraphFacts:
     """Size, components, nodes that no edge enters, eigenvalues of L = I - A, largest and smallest row sum of A.
 
-    The spectrum of an undirected graph is real and exact at zero; that of a directed one is complex, measured, and says
-    nothing about how far a non-normal A lets norms grow before they fall. `operator` is A itself (n, n).
+    The spectrum of an undirected graph is real and exact at zero; that of a directed one is complex, measured, and does
+    not bound the transient growth of norms under a non-normal A. `operator` is A itself (n, n).
     """
 
     nodes: int
@@ -56,7 +56,7 @@ class GraphFacts:
 
     @classmethod
     def of(cls, graph: Any, normalisation: str) -> GraphFacts:
-        """From a Graph, networkx graph, scipy sparse matrix or dense adjacency with weights >= 0."""
+        """The facts of a Graph, networkx graph, scipy sparse matrix or dense adjacency with weights >= 0."""
         weights = dense_adjacency(graph)
         directed = not np.allclose(weights, weights.T)
         record = find_normalisation(normalisation)
@@ -110,7 +110,7 @@ NO_METHOD = str(Status.UNDECIDED)
 
 @dataclass(frozen=True)
 class RunSettings:
-    """What is about to be run, and what is known of the graph."""
+    """A planned run, and the facts about its graph."""
 
     system: System
     normalisation: str
@@ -122,7 +122,7 @@ class RunSettings:
 
     @property
     def record(self) -> Method:
-        """What is known of the method."""
+        """The record of the method."""
         return find_method(self.method)
 
     def shown(self) -> dict[str, str]:
@@ -134,31 +134,31 @@ class RunSettings:
 
     @property
     def may_be_directed(self) -> bool:
-        """Nothing says that the spectrum is real."""
+        """Whether the spectrum may be complex."""
         return self.facts.directed if self.facts is not None else not self.operator_facts.is_symmetric
 
     @property
     def operator_facts(self) -> Normalisation:
-        """What is known of the normalisation."""
+        """The record of the normalisation."""
         return find_normalisation(self.normalisation)
 
     @property
     def has_isolated(self) -> bool:
-        """The graph is known to have nodes that collect nothing."""
+        """Whether the graph is known to have nodes without incoming edges."""
         return self.facts is not None and self.facts.isolated > 0
 
     def domain(self) -> Domain:
         """Admissible coefficients, with the largest row sum s >= 1."""
         return self.system.domain.where(sp.Ge(symbols.s, 1, evaluate=False))
 
-    def own(self, expression: sp.Expr) -> sp.Expr:
-        """A public expression in the package's own symbols, s filled in where the graph is known."""
+    def internal(self, expression: sp.Expr) -> sp.Expr:
+        """A public expression in internal symbols, with the value of s where the graph is known."""
         known = {sp.Symbol(name): x for name, x in self.system.algebra.symbols.items()}
         known |= {sp.Symbol(x.name): x for x in (symbols.s, symbols.R, symbols.lam)}
         return sp.sympify(expression).xreplace(known).xreplace(self._row_sum())
 
     def filled(self, expression: sp.Expr) -> sp.Expr:
-        """A public expression with s filled in where the graph is known."""
+        """A public expression with the value of s where the graph is known."""
         return sp.sympify(expression).xreplace({sp.Symbol("s"): v for v in self._row_sum().values()})
 
     def _row_sum(self) -> dict[sp.Symbol, sp.Expr]:
@@ -169,7 +169,7 @@ def read_run(
     system: System | str, normalisation: str, T: Any, method: str, step: Any, graph: Any,
     values: Mapping[str, Any] | None,
 ) -> RunSettings:  # fmt: skip
-    """The settings of a run, checked; the method follows from the equation where it is "auto"."""
+    """The checked settings of a run; "auto" selects the method from the equation."""
     subject = parse(system)
     if subject.is_single:
         check_normalisation(normalisation)
@@ -200,7 +200,7 @@ def _step(step: Any) -> sp.Expr:
 def _automatic(
     system: System, normalisation: str, end: sp.Expr, size: sp.Expr | None, facts: GraphFacts | None
 ) -> RunSettings:
-    """The method that follows from the equation; a step that is given asks for steps, and is kept."""
+    """The settings with the method selected from the equation; a given step is used."""
     directed = facts.directed if facts is not None else not find_normalisation(normalisation).is_symmetric
     row_sum = 1.0 if facts is None else max(1.0, facts.row_sum)
     choose = partial(

@@ -1,4 +1,4 @@
-"""What a preflight says of existence, boxes and steps."""
+"""Preflight: existence for all time, invariant boxes, and the step against its limit."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from rdgraph.reports.findings import IF, INFO, OK, PROBLEM, UNKNOWN, Finding
 from rdgraph.reports.run_settings import RunSettings
 from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
+from rdgraph.theory.field_step_limits import StepLimit
 from rdgraph.theory.filters import symbol
 from rdgraph.theory.global_existence import GLOBAL, LOCAL, existence
 from rdgraph.theory.invariant_boxes import Box, single_box
 from rdgraph.theory.reaction_flows import closed_rate
-from rdgraph.theory.step_limit_values import StepLimit
 from rdgraph.theory.step_limits import step_limit
 from rdgraph.vocabulary.methods import tableau
 
 # ---------------------------------------------------------------------- split steps
-# What a preflight says of the steps of a splitting, whose parts are solved exactly but one after the other.
+# The steps of a splitting, whose parts are solved exactly but one after the other.
 
-STABLE = "both parts are solved exactly, whatever the step"
+STABLE = "both parts are solved exactly, for every step"
 
 
 def splitting(run: RunSettings) -> Finding:
@@ -49,7 +49,7 @@ def splitting(run: RunSettings) -> Finding:
 
 
 def reaction_alone(system: System) -> System:
-    """h' = r(h) as a system of its own, under the same assumptions.
+    """The system h' = r(h) of the reaction, under the same assumptions.
 
     >>> print(reaction_alone(parse("F")))
     -H**2*beta + H*beta
@@ -74,23 +74,23 @@ BOX_SECONDS = 1.5
 
 
 def graph_findings(run: RunSettings) -> list[Finding]:
-    """What is known of the graph."""
+    """Size, spectrum and isolated nodes of the graph."""
     if run.facts is None:
         return [Finding("graph", INFO, "none given: bounds hold for every graph, lam in [0, 2] where it is undirected")]
-    found = [Finding("graph", INFO, str(run.facts))]
+    findings = [Finding("graph", INFO, str(run.facts))]
     if run.facts.isolated:
         text = f"{run.facts.isolated} nodes have no {'incoming ' if run.facts.directed else ''}edge"
-        found.append(Finding("isolated nodes", INFO, f"{text}; L acts on them as the identity"))
-    return found
+        findings.append(Finding("isolated nodes", INFO, f"{text}; L acts on them as the identity"))
+    return findings
 
 
 def safety(run: RunSettings) -> list[Finding]:
-    """Whether solutions exist for all time, and the box that states stay in."""
+    """Whether solutions exist for all time, and the box that is invariant."""
     lives = existence(run.system)
     detail = "; ".join([lives.reason, *map(str, lives.blow_ups)])
     box, unsettled = None, ""
     try:
-        box = limited(BOX_SECONDS, kept_box, run)
+        box = limited(BOX_SECONDS, invariant_box_of, run)
     except Undecided as problem:
         unsettled = str(problem)
     if lives.value == GLOBAL:
@@ -105,8 +105,8 @@ def safety(run: RunSettings) -> list[Finding]:
     return [Finding("existence", UNKNOWN, "existence for all time is not settled", detail)]
 
 
-def kept_box(run: RunSettings) -> Box | None:
-    """The box of this normalisation on this graph; a symmetric A whose rows sum to 1 keeps the row box."""
+def invariant_box_of(run: RunSettings) -> Box | None:
+    """The box of this normalisation on this graph; for a symmetric A whose rows sum to 1 that of row."""
     if not run.operator_facts.averages:
         return None
     regular = run.facts is not None and run.facts.is_stochastic
@@ -128,7 +128,8 @@ def _box_finding(box: Box | None) -> list[Finding]:
         return [Finding("box", INFO, "none", box.reason)]
     given = f" from H0 in {box.inside}" if box.start else ""
     assumed = f" where {box.assumes}" if box.assumes else ""
-    return [Finding("box", INFO, f"[{box.lower}, {box.upper}] is invariant{given}{assumed}", box.reason)]
+    ends = f"[{in_words(box.lower)}, {in_words(box.upper)}]"
+    return [Finding("box", INFO, f"{ends} is invariant{given}{assumed}", box.reason)]
 
 
 # ---------------------------------------------------------------------- steps
@@ -175,7 +176,7 @@ def _bounded_stepping(run: RunSettings, limit: StepLimit) -> list[Finding]:
     if within is False:
         return [_beyond(run, limit, PROBLEM)]
     if limit.keeps == "box":
-        box = kept_box(run)
+        box = invariant_box_of(run)
         assert box is not None
         return [Finding("step", IF, f"{inside(run, box)} and step {bound}", limit.reason)]
     directed = f"; on directed graphs up to {in_words(limit.directed, -1)}" if limit.directed is not None else ""
@@ -189,16 +190,18 @@ def _beyond(run: RunSettings, limit: StepLimit, status: str) -> Finding:
     """A step that is too large, or larger than what is proved to be safe."""
     value = in_words(run.filled(limit.value), -1)
     text = f"the step {run.size} exceeds the limit {value} of {run.method}"
+    reason = f"only up to the limit: {limit.reason}"
     if status == UNKNOWN:
         text = f"the step {run.size} of {run.method} is above {value}, the largest that a proof covers"
-    return Finding("step", status, text, limit.reason)
+        reason = f"proved up to {value}: {limit.reason}"
+    return Finding("step", status, text, reason)
 
 
 def _slope_stepping(run: RunSettings, limit: StepLimit, bound: str, within: bool | None) -> list[Finding]:
     """A limit for every state; one with R is a condition on how far the run goes."""
     if within is False:
         return [_beyond(run, limit, PROBLEM if limit.is_sharp else UNKNOWN)]
-    if limit.rate is not None and not is_at_least(sp.S.Zero, run.own(run.filled(limit.rate)), run.domain()):
+    if limit.rate is not None and not is_at_least(sp.S.Zero, run.internal(run.filled(limit.rate)), run.domain()):
         text = f"the step bounds how fast errors grow, not that {run.method} damps what the flow damps"
         return [Finding("step", UNKNOWN, text, limit.reason)]
     far = " as long as |h| <= R" if "|h| <= R" in limit.reason else ""
@@ -252,7 +255,7 @@ def _largest_damped(run: RunSettings) -> float | None:
 
 def is_settled(run: RunSettings, limit: sp.Expr) -> bool | None:
     """True if the step is proved to be at most the limit, False if it is proved to be larger, everywhere."""
-    value, domain = run.own(limit), run.domain()
+    value, domain = run.internal(limit), run.domain()
     if is_at_least(value, run.size, domain):
         return True
     return False if is_above(run.size, value, domain) else None

@@ -13,13 +13,13 @@ from rdgraph.errors import InvalidArgument, UnknownName, closest
 from rdgraph.systems.equation_text import read_system
 from rdgraph.systems.system import System
 
-#: What a name may look like; an equation has brackets, products or more than one word.
+#: The form of a name; an equation has brackets, products or more than one word.
 _WORD = re.compile(r"[A-Za-z][\w*+-]*")
 
 
 @dataclass(frozen=True)
 class CatalogueEntry:
-    """One catalogued system: its names, text, and where it comes from; usual numbers with their own source.
+    """One named system: its names, text and source; typical parameters with their source.
 
     >>> from rdgraph.systems.catalogue import catalogue
     >>> catalogue.entry("FHN").parameters
@@ -37,9 +37,7 @@ class CatalogueEntry:
 
     def __post_init__(self) -> None:
         if bool(self.parameters) != bool(self.parameters_source):
-            raise InvalidArgument(
-                f"expected parameters of {self.name} with their source, got one of both; add the other"
-            )
+            raise InvalidArgument(f"{self.name} needs both parameters and parameters_source, or neither")
 
     @cached_property
     def system(self) -> System:
@@ -47,7 +45,7 @@ class CatalogueEntry:
 
 
 class Catalogue(Mapping[str, System]):
-    """Named systems; names and aliases are looked up without regard to case.
+    """Systems by name or alias, in any case.
 
     >>> from rdgraph.systems.catalogue import catalogue
     >>> print(catalogue["allen-cahn"])
@@ -58,11 +56,11 @@ class Catalogue(Mapping[str, System]):
     def entries(self) -> dict[str, CatalogueEntry]:
         """All entries by name, in the order of the file."""
         raw = tomllib.loads(resources.files("rdgraph").joinpath("data/catalogue.toml").read_text(encoding="utf-8"))
-        found = {}
+        entries = {}
         for item in raw["system"]:
             entry = CatalogueEntry(**{**item, "aliases": tuple(item.get("aliases", ()))})
-            found[entry.name] = entry
-        return found
+            entries[entry.name] = entry
+        return entries
 
     @cached_property
     def _index(self) -> dict[str, str]:
@@ -74,18 +72,18 @@ class Catalogue(Mapping[str, System]):
 
     @cached_property
     def single(self) -> dict[str, System]:
-        """The systems of one autonomous equation of first order, by name: those that most answers are about."""
+        """The systems of one autonomous equation of first order, by name."""
         return {name: entry.system for name, entry in self.entries.items() if entry.system.is_single}
 
     def entry(self, name: str) -> CatalogueEntry:
-        """The entry behind a name or alias."""
+        """The entry of a name or alias."""
         key = self._index.get(name.strip().casefold())
         if key is None:
             raise UnknownName("catalogue name", name, self.entries)
         return self.entries[key]
 
     def near(self, text: str) -> str | None:
-        """The name or alias that a word may have been meant for; None for what is no word, or near to none.
+        """The name or alias closest to a word; None for text that is not a word, or close to none.
 
         >>> from rdgraph.systems.catalogue import catalogue
         >>> catalogue.near("gray-scot"), catalogue.near("-L@H")

@@ -1,4 +1,4 @@
-"""The anatomy of several equations: which states act on which, linearly and otherwise, and their matrix symbol."""
+"""`Coupling`: which states act on which, linearly and nonlinearly, and the matrix symbol of the equations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rdgraph.language.reader import start_of
 from rdgraph.language.tree import Kind
 from rdgraph.systems.canonical.cancelled_parts import Nought
 
-#: Letters of operators in the order in which they are applied from the left; () is the identity.
+#: Names of operators, the one applied last first; () is the identity.
 OperatorWord = tuple[str, ...]
 Pair = tuple[str, str]
 
@@ -23,7 +23,7 @@ Pair = tuple[str, str]
 class Coupling:
     """f_i = sum_j linear[i, j] @ j + sum_j source[i, j] @ j0 + constant[i] + reaction[i] + coupled[i].
 
-    `linear` and `source` hold scalar or channel coefficients by word; pairs without a term are left out. `reaction` is
+    `linear` and `source` hold scalar or channel coefficients by word; pairs without a term are omitted. `reaction` is
     a nonlinear function of single entries of the states, `coupled` the rest: operators on nonlinear terms, matrices,
     node coefficients, products with starts, what cancels but is not defined for all states; each of its terms has a
     reason in `obstacles`.
@@ -69,7 +69,7 @@ def _polynomial(words: Mapping[OperatorWord, sp.Expr]) -> sp.Expr:
         further = sorted(set(word) - {"A"})
         if further:
             raise NotApplicable(
-                f"no symbol in lam because the operator {further[0]} has eigenvectors of its own; "
+                f"no symbol in lam because the operator {further[0]} does not share the eigenvectors of L; "
                 "ask for the eigenvalues on a graph"
             )
         total += coefficient * (1 - lam) ** len(word)
@@ -77,7 +77,7 @@ def _polynomial(words: Mapping[OperatorWord, sp.Expr]) -> sp.Expr:
 
 
 def coupling_of(fields: tuple[str, ...], normals: Mapping[str, sp.Expr], kinds: Mapping[str, Kind]) -> Coupling:
-    """The terms of normal forms, sorted; `kinds` are those of their letters."""
+    """The terms of normal forms, sorted; `kinds` are the kinds of the names in them."""
     sorting = _Sorting(fields, kinds)
     for i in fields:
         for term in sp.Add.make_args(normals[i]):
@@ -86,7 +86,7 @@ def coupling_of(fields: tuple[str, ...], normals: Mapping[str, sp.Expr], kinds: 
 
 
 class _Sorting:
-    """The parts of a coupling while its terms are sorted."""
+    """The parts of a coupling while its terms are being sorted."""
 
     def __init__(self, fields: tuple[str, ...], kinds: Mapping[str, Kind]) -> None:
         self.fields, self.kinds = fields, kinds
@@ -133,7 +133,7 @@ class _Sorting:
         return f"the term {term} is not a multiple of {self.multiples('A^k ')}"
 
     def multiples(self, lead: str = "") -> str:
-        """The letters that terms of a linear system have, in words."""
+        """The states and initial states that a linear system may contain, in words."""
         letters = [f"{lead}{x}" for name in self.fields for x in (name, start_of(name))]
         return f"{', '.join(letters[:-1])} or {letters[-1]}"
 
@@ -152,22 +152,22 @@ class _Sorting:
 
 
 def _expanded(terms: Mapping[Pair, Mapping[OperatorWord, sp.Expr]]) -> dict[Pair, dict[OperatorWord, sp.Expr]]:
-    """Coefficients multiplied out, zeros left away, short words first."""
-    found = {}
+    """Coefficients multiplied out, without zeros, short words first."""
+    expanded = {}
     for pair, words in terms.items():
-        kept = {w: sp.expand(words[w]) for w in sorted(words, key=lambda w: (len(w), w))}
-        kept = {w: c for w, c in kept.items() if c != 0}
-        if kept:
-            found[pair] = kept
-    return found
+        coefficients = {w: sp.expand(words[w]) for w in sorted(words, key=lambda w: (len(w), w))}
+        coefficients = {w: c for w, c in coefficients.items() if c != 0}
+        if coefficients:
+            expanded[pair] = coefficients
+    return expanded
 
 
 def _split(term: sp.Expr, kinds: Mapping[str, Kind]) -> tuple[sp.Expr, sp.Expr]:
-    """Scalar and channel factors, and the core that they multiply."""
+    """The scalar and channel factors of a term, and the rest of it."""
     factor, core = sp.S.One, sp.S.One
     for piece in sp.Mul.make_args(term):
-        own = {kinds.get(s.name, Kind.FIELD) for s in piece.free_symbols}
-        if piece.has(State, Act, Mix) or not own <= {Kind.SCALAR, Kind.CHANNEL}:
+        kinds_in_piece = {kinds.get(s.name, Kind.FIELD) for s in piece.free_symbols}
+        if piece.has(State, Act, Mix) or not kinds_in_piece <= {Kind.SCALAR, Kind.CHANNEL}:
             core *= piece
         else:
             factor *= piece

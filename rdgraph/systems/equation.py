@@ -1,4 +1,4 @@
-"""`Equation`: one line u' = ... or u'' = ..., and its right-hand side parted into drift and noise."""
+"""`Equation`: one line u' = ... or u'' = ..., and its right-hand side split into drift and noise."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from rdgraph.language.tree import (
 from rdgraph.language.unfolding import ARGUMENT, unfolded
 
 # ---------------------------------------------------------------------- spelling
-# How an equation was written where functions are declared with it: `g(H) where g = H**3/(1 + H**2)`.
+# The source form of an equation that declares functions: `g(H) where g = H**3/(1 + H**2)`.
 
 
 @dataclass(frozen=True)
 class Spelling:
-    """A right-hand side with calls of declared functions, and their definitions in the letter H.
+    """A right-hand side that calls declared functions, and their definitions with H as the argument.
 
-    A definition may use the functions before it; those that the right-hand side does not need are left out.
+    A definition may use the functions before it; definitions that the right-hand side does not need are omitted.
     """
 
     expression: sp.Basic
@@ -47,8 +47,8 @@ class Spelling:
         needed = _called(expression)
         for name, definition in reversed(list(functions.items())):
             needed |= _called(definition) if name in needed else set()
-        kept = tuple((name, definition) for name, definition in functions.items() if name in needed)
-        return cls(expression, kept) if kept else None
+        used = tuple((name, definition) for name, definition in functions.items() if name in needed)
+        return cls(expression, used) if used else None
 
     @property
     def unfolded(self) -> sp.Basic:
@@ -61,7 +61,7 @@ class Spelling:
         return Spelling(self.expression.xreplace(dict(letters)), trees)
 
     def declarations(self) -> list[str]:
-        """The definitions of functions, as they follow the word `where`."""
+        """The definitions of functions, as written after `where`."""
         return [f"{name} = {to_text(definition)}" for name, definition in self.functions]
 
     def latex(self) -> str:
@@ -89,7 +89,7 @@ MAX_ORDER = 2
 
 @dataclass(frozen=True)
 class Equation:
-    """The derivative of a field of the given order is `expression`; `spelling` keeps how it was written.
+    """The derivative of a field of the given order is `expression`; `spelling` is its source form.
 
     >>> from rdgraph.language.reader import read_expression
     >>> print(Equation("H", 2, read_expression("-beta*H")))
@@ -103,9 +103,9 @@ class Equation:
 
     def __post_init__(self) -> None:
         if self.spelling is not None and self.spelling.unfolded != self.expression:
-            raise InvalidArgument("expected a spelling of the expression, got that of another; give spelling=None")
+            raise InvalidArgument("the spelling belongs to another expression; pass spelling=None")
         if not 1 <= self.order <= MAX_ORDER:
-            raise InvalidArgument(f"expected an equation of order 1 or 2, got {self.order}; add fields for the others")
+            raise InvalidArgument(f"an equation has order 1 or 2, got order {self.order}; write several equations")
         kind = kind_of(self.expression)
         if kind not in ELEMENTWISE:
             article = "an" if kind is Kind.OPERATOR else "a"
@@ -142,13 +142,13 @@ class Equation:
         return tuple(self.field + PRIME * k for k in range(self.order))
 
     def replaced(self, letters: dict[sp.Basic, sp.Basic]) -> Equation:
-        """The same equation with letters replaced, in the spelling too."""
+        """The same equation with coefficients replaced, in the spelling too."""
         spelling = self.spelling.replaced(letters) if self.spelling else None
         return Equation(self.field, self.order, self.expression.xreplace(letters), spelling)
 
 
 def split_noise(tree: sp.Basic) -> tuple[sp.Basic, sp.Basic | None]:
-    """The terms without xi, and the factor of xi, None where there is no noise.
+    """The terms without xi, and the factor of xi; None without noise.
 
     >>> from rdgraph.language.reader import read_expression
     >>> drift, factor = split_noise(read_expression("-L@H + sigma*H*xi"))
@@ -158,8 +158,8 @@ def split_noise(tree: sp.Basic) -> tuple[sp.Basic, sp.Basic | None]:
     drift: list[sp.Basic] = []
     noise: list[sp.Basic] = []
     for unit, term in signed_terms(tree):
-        target, kept = (noise, _noise_factor(term)) if _is_noisy(term) else (drift, term)
-        target.append(kept if unit == 1 else Negative(kept))
+        target, part = (noise, _noise_factor(term)) if _is_noisy(term) else (drift, term)
+        target.append(part if unit == 1 else Negative(part))
     if not noise:
         return tree, None
     return _added(drift), _added(noise)
@@ -172,7 +172,7 @@ def _added(terms: list[sp.Basic]) -> sp.Basic:
 
 
 def signed_terms(tree: sp.Basic, sign: sp.Integer = sp.S.One) -> list[tuple[sp.Integer, sp.Basic]]:
-    """The summands of a tree as it is written, each with its sign.
+    """The summands of a tree, each with its sign.
 
     >>> from rdgraph.language.reader import read_expression
     >>> [(int(sign), to_text(term)) for sign, term in signed_terms(read_expression("beta*(H0 - H) - L@H"))]
@@ -193,7 +193,7 @@ def _is_noisy(tree: sp.Basic) -> bool:
 
 
 def _noise_factor(term: sp.Basic) -> sp.Basic:
-    """What multiplies xi in a term; xi must be one of its factors, once."""
+    """The factor of xi in a term, of which xi must be a factor exactly once."""
     match term:
         case Name():
             return sp.S.One

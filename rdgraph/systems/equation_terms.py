@@ -1,4 +1,4 @@
-"""`terms_of_system`: an equation as a sum of terms that other equations have as well, up to the names of letters.
+"""`terms_of_system`: an equation as a sum of terms that other equations share, up to the names of coefficients.
 
 Fields of many equations can then be evaluated together: what is a polynomial of A is a row of numbers, and of the rest
 every term is computed once for all equations that have it.
@@ -17,13 +17,13 @@ from rdgraph.language.tree import COEFFICIENT_KINDS, Apply, Kind, Name, Negative
 from rdgraph.systems.equation import signed_terms
 from rdgraph.systems.system import System
 
-#: What the letters of a term are called, in the order in which they occur.
+#: The names of the coefficients of a term, in the order in which they occur.
 LETTER = "k_{}"
 
 
 @dataclass(frozen=True)
 class Term:
-    """A summand of an equation, whose letters are called k_1, k_2, ...; all of them have one value for each channel.
+    """A summand of an equation, with coefficients k_1, k_2, ..., which all have one value for each channel.
 
     Where it is a polynomial of A, applied to H and to H0, `generator` and `source` hold its coefficients by powers of
     A, and `is_linear` says so.
@@ -44,7 +44,7 @@ class Term:
 
 @dataclass(frozen=True)
 class PlacedTerm:
-    """A term of an equation with its sign, and the equation's letters in the order of the term's."""
+    """A term of an equation with its sign, and the equation's coefficients in the order of the term's."""
 
     sign: int
     term: Term
@@ -53,7 +53,7 @@ class PlacedTerm:
 
 @lru_cache(maxsize=1 << 14)
 def terms_of_system(system: System) -> tuple[PlacedTerm, ...]:
-    """The summands of one equation as it is written, with L = I - A.
+    """The summands of one equation, with L = I - A.
 
     >>> from rdgraph.systems.parser import parse
     >>> first, second = terms_of_system(parse("-alpha*L@H + beta*tanh(gamma*H)"))
@@ -72,7 +72,7 @@ def terms_of_system(system: System) -> tuple[PlacedTerm, ...]:
 
 
 def _placed(sign: int, tree: sp.Basic) -> PlacedTerm:
-    """A summand with its letters renamed."""
+    """A summand with its coefficients renamed."""
     sign, tree = _unsigned(sign, tree)
     renamed: dict[sp.Basic, sp.Basic] = {}
     for node in sp.preorder_traversal(tree):
@@ -83,7 +83,7 @@ def _placed(sign: int, tree: sp.Basic) -> PlacedTerm:
 
 
 def _unsigned(sign: int, tree: sp.Basic) -> tuple[int, sp.Basic]:
-    """A sign at the front of a product, as -alpha*L@H is written, taken out of it."""
+    """The sign in front of a product, as in -alpha*L@H, and the product without it."""
     if isinstance(tree, Negative):
         return _unsigned(-sign, tree.inner)
     if isinstance(tree, Times | Over | Apply):
@@ -98,6 +98,6 @@ def _term(tree: sp.Basic, letters: int) -> Term:
     if kind_of(tree) is not Kind.FIELD:  # a number or a coefficient, the same in all nodes
         tree = Plus(tree, Times(sp.S.Zero, field("H")))
     system = System.of(tree, kinds)
-    found = system.structure
-    is_linear = found.reaction == 0 and found.constant == 0 and found.coupled == 0
+    structure = system.structure
+    is_linear = structure.reaction == 0 and structure.constant == 0 and structure.coupled == 0
     return Term(system, is_linear, is_forcing=not system.normal.has(H))

@@ -1,7 +1,7 @@
 """The text of a system: right-hand sides, each after `u' =` or alone for H, and declarations after `where`.
 
 Declarations are kinds (`beta channel`), further operators (`B antisymmetric`), assumptions (`beta < 0`), functions of
-one argument (`g = H**2/(1 + H)`) and functions that are learned (`phi learned knots=12 odd`).
+one argument (`g = H**2/(1 + H)`) and learned functions (`phi learned knots=12 odd`).
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from rdgraph.vocabulary.functions import FUNCTIONS
 from rdgraph.vocabulary.learned_functions import WORD, LearnedFunction
 
 # ---------------------------------------------------------------------- equation lines
-# The lines of a text: where each equation starts, which field and order its left side names, where `where` begins.
+# The lines of a text: the start of each equation, the field and order on its left side, the start of `where`.
 
 #: Most equations of one system, and most characters of the name of a field.
 MAX_EQUATIONS = 32
 MAX_NAME = 100
 
 _LEFT = re.compile(r"\s*(?:(?P<name>[^\W\d]\w*)\s*(?P<primes>'+)|d(?P<other>[^\W\d]\w*)\s*/\s*dt)\s*=(?!=)")
-# Spaces of one line only, so that many empty lines are passed over once.
+# Spaces of one line only, so that each empty line is skipped once.
 _BREAK = re.compile(r";|\n(?=[^\S\n]*(?:[^\W\d]\w*[^\S\n]*'+|d[^\W\d]\w*[^\S\n]*/[^\S\n]*dt)[^\S\n]*=(?!=))")
 _EQUALS = re.compile(r"(?<![<>=!])=(?!=)")
 _WHERE = re.compile(r"\bwhere\b")
@@ -57,7 +57,7 @@ _WHERE = re.compile(r"\bwhere\b")
 class Line:
     """One equation of a text: its field and order, the columns of its right-hand side and of its declarations.
 
-    `is_named` says whether it has a left side; without one it is dH/dt.
+    `is_named`: it has a left side; without one it is dH/dt.
     """
 
     field: str
@@ -88,11 +88,11 @@ def read_lines(text: str) -> list[Line]:
 
 
 def _pieces(text: str) -> list[tuple[int, int]]:
-    """Columns between breaks. Blank lines are passed over, and so is what follows the last semicolon if it is blank."""
+    """Columns between breaks, without blank lines and a blank rest after the last semicolon."""
     breaks = list(islice(_BREAK.finditer(text), MAX_EQUATIONS + 1))
-    starts = [0, *(found.end() for found in breaks)]
-    stops = [*(found.start() for found in breaks), len(text)]
-    marks = [*(found[0] for found in breaks), "\n"]
+    starts = [0, *(match.end() for match in breaks)]
+    stops = [*(match.start() for match in breaks), len(text)]
+    marks = [*(match[0] for match in breaks), "\n"]
     pieces = [(a, b) for a, b, mark in zip(starts, stops, marks, strict=True) if mark == ";" or text[a:b].strip()]
     return pieces or [(0, len(text))]
 
@@ -129,7 +129,7 @@ def _check_fields(text: str, lines: list[Line]) -> None:
         _check_field_name(text, line)
         if line.field in seen:
             first = seen[line.field]
-            orders = "" if first.order == line.order else f" of order {line.order} beside one of order {first.order}"
+            orders = "" if first.order == line.order else f" of order {line.order} and one of order {first.order}"
             raise LanguageError(
                 text, line.at, expected=f"one equation for {line.field}", got=f"a second one{orders}",
                 remedy="drop one of them, or name another field",
@@ -164,12 +164,12 @@ _DEFINITION = re.compile(r"\s*([^\W\d]\w*)\s*=(?!=)")
 def as_texts(values: Any, what: str) -> list[str]:
     texts: list[Any] = list(values) if isinstance(values, Iterable) else [None]
     if not all(isinstance(text, str) for text in texts):
-        raise InvalidArgument(f"expected {what} as texts, got {values!r:.60}; write them as in ['beta<0']")
+        raise InvalidArgument(f"{what} must be a list of strings, as in ['beta<0'], got {values!r:.60}")
     return texts
 
 
 def declared_kinds(coefficients: Mapping[str, str] | Iterable[str] | None) -> dict[str, Kind]:
-    """Check declarations of coefficients and turn their words into kinds."""
+    """The kinds of declared coefficients, checked."""
     if coefficients is None:
         return {}
     if isinstance(coefficients, str):
@@ -192,9 +192,9 @@ def declared_kinds(coefficients: Mapping[str, str] | Iterable[str] | None) -> di
 
 @dataclass(frozen=True)
 class _Clause:
-    """What follows `where`: kinds, operators, assumptions, functions as (name, its column, text, its column), learned.
+    """The declarations after `where`; functions are (name, its column, definition, its column).
 
-    `places` has the column at which a kind or an operator was declared.
+    `columns` has the column at which a name was declared.
     """
 
     kinds: dict[str, Kind] = field(default_factory=dict)
@@ -202,7 +202,7 @@ class _Clause:
     assumed: list[str] = field(default_factory=list)
     functions: list[tuple[str, int, str, int]] = field(default_factory=list)
     learned: dict[str, LearnedFunction] = field(default_factory=dict)
-    places: dict[str, int] = field(default_factory=dict)
+    columns: dict[str, int] = field(default_factory=dict)
 
 
 def read_system(
@@ -212,7 +212,7 @@ def read_system(
     named: Mapping[str, System] | None = None,
     operators: FurtherOperators | None = None,
 ) -> System:
-    """The system a text describes; where its right-hand side is a name in `named`, that system under declarations."""
+    """The system a text describes; a right-hand side that is a name in `named` stands for that system."""
     lines = read_lines(text)
     clause = _Clause()
     for line in lines:
@@ -241,7 +241,7 @@ def read_system(
     if (length := len(str(system)) - len(system_text(equations))) > MAX_LENGTH:
         raise LanguageError(
             text, first.start, expected=f"at most {MAX_LENGTH} characters of declarations when printed",
-            got=str(length), remedy="declare less, or use shorter names",
+            got=str(length), remedy="declare fewer names, or shorter ones",
         )  # fmt: skip
     return system
 
@@ -264,7 +264,7 @@ def _read_equation(text: str, line: Line, vocabulary: Vocabulary, functions: Map
 
 
 def _moved(problem: LanguageError | TypeMismatch, text: str, at: int) -> LanguageError:
-    """The same words at a place of the whole text."""
+    """The same error, located in the whole text."""
     return LanguageError(text, at, expected=problem.expected, got=problem.got, remedy=problem.remedy)
 
 
@@ -275,9 +275,9 @@ def _after_blanks(text: str, start: int) -> int:
 def _check_declared(
     text: str, clause: _Clause, states: tuple[str, ...], kinds: Mapping[str, Kind], further: FurtherOperators
 ) -> None:
-    """Refuse a letter that is declared as two things."""
+    """Raise where a name is declared twice with different meanings."""
     for name in clause.learned:
-        at = clause.places[name]
+        at = clause.columns[name]
         functions = [function for function, *_ in clause.functions]
         if name in {*kinds, *further.names, *functions, *states, *map(start_of, states)}:
             raise LanguageError(
@@ -285,10 +285,10 @@ def _check_declared(
                 remedy="declare it once",
             )  # fmt: skip
     for name in (*kinds, *further.names):
-        at = clause.places.get(name, 0)
+        at = clause.columns.get(name, 0)
         if name in states or name in map(start_of, states):
             raise LanguageError(
-                text, at, expected=f"{name!r} as a field or as a declared letter", got="both",
+                text, at, expected=f"{name!r} as a field or as a coefficient", got="both",
                 remedy="give the coefficient another name",
             )  # fmt: skip
         if name in kinds and name in further.names:
@@ -298,7 +298,7 @@ def _check_declared(
 
 
 def _read_part(text: str, part: str, start: int, vocabulary: Vocabulary) -> sp.Basic:
-    """The tree of a part of a text; errors point into the whole."""
+    """The tree of a part of a text; errors refer to the whole text."""
     try:
         return read_expression(part, vocabulary)
     except LanguageError as problem:
@@ -313,11 +313,11 @@ def _too_large(text: str, at: int, got: str) -> LanguageError:
 
 
 def _read_clause(text: str, start: int, stop: int, clause: _Clause) -> None:
-    """Add what a text says between two columns to a clause."""
+    """Add the declarations between two columns of a text to a clause."""
     if stop - start > MAX_LENGTH:
         raise LanguageError(
             text, start, expected=f"at most {MAX_LENGTH} characters after 'where'", got=f"{stop - start}",
-            remedy="say less, or use kinds= and assume=",
+            remedy="declare less, or pass kinds= and assume=",
         )  # fmt: skip
     at = start
     for item in text[start:stop].split(","):
@@ -351,29 +351,29 @@ def _declare_kind(text: str, at: int, name: str, word: str, clause: _Clause) -> 
         raise LanguageError(
             text, at, expected=f"one kind for {name}", got=f"{before} and {kind}", remedy="drop one of them"
         )
-    clause.places[name] = at
+    clause.columns[name] = at
 
 
 def _declare_operator(text: str, at: int, name: str, words: list[str], clause: _Clause) -> None:
-    """What is said of an operator in several places holds together."""
-    said = f"{clause.operators.get(name, '')} {' '.join(words)}".strip()
+    """Add words about an operator; those of several declarations hold together."""
+    words_of_all = f"{clause.operators.get(name, '')} {' '.join(words)}".strip()
     try:
         if STRUCTURAL.get(name) is not Kind.MATRIX:
-            FurtherOperators.of({name: said})
+            FurtherOperators.of({name: words_of_all})
     except LanguageError as problem:
         raise _moved(problem, text, at) from None
-    clause.operators[name] = said
-    clause.places[name] = at
+    clause.operators[name] = words_of_all
+    clause.columns[name] = at
 
 
 def _symmetric_matrices(text: str, clause: _Clause, kinds: Mapping[str, Kind]) -> list[str]:
-    """What the clause says of matrices, taken out of what it says of operators."""
+    """The assumptions on matrices, moved out of the declarations of operators."""
     matrices = [name for name in clause.operators if {**STRUCTURAL, **kinds}.get(name) is Kind.MATRIX]
     for name in matrices:
         if set(words := clause.operators.pop(name).split()) != {SYMMETRIC}:
             raise LanguageError(
-                text, clause.places[name], expected=f"{SYMMETRIC}, which is all that can be said of a matrix",
-                got=" ".join(words), remedy=f"write {name} {SYMMETRIC}, or say nothing of {name}",
+                text, clause.columns[name], expected=f"{SYMMETRIC}, the only declaration of a matrix",
+                got=" ".join(words), remedy=f"write {name} {SYMMETRIC}, or remove the declaration",
             )  # fmt: skip
     return [f"{name} {SYMMETRIC}" for name in matrices]
 
@@ -392,35 +392,35 @@ def _declare_learned(text: str, at: int, item: str, clause: _Clause) -> None:
         raise LanguageError(
             text, at, expected=f"one declaration of {declared.name}", got="two that differ", remedy="drop one of them"
         )
-    clause.places[declared.name] = at
+    clause.columns[declared.name] = at
 
 
 def _check_learned_used(text: str, clause: _Clause, system: System) -> None:
-    """Refuse a declared function that the equations do not call: its name may be misspelt."""
+    """Raise where a declared function is not called: its name may be misspelt."""
     for name in clause.learned:
         if name not in system.learned:
             raise LanguageError(
-                text, clause.places[name], expected=f"{name}(...) in the equation, since {name} is declared",
-                got="none", remedy="call it, or drop the declaration",
+                text, clause.columns[name], expected=f"{name}(...) in the equation, since {name} is declared",
+                got="none", remedy="call it, or remove the declaration",
             )  # fmt: skip
 
 
 def _read_functions(
     text: str, clause: _Clause, kinds: Mapping[str, Kind], states: tuple[str, ...]
 ) -> dict[str, sp.Basic]:
-    """The declared functions, each a tree in the letter H that may call those before it."""
+    """The declared functions, each a tree in H that may call those before it."""
     functions: dict[str, sp.Basic] = {}
     names = [name for name, *_ in clause.functions]
     letters = {**Vocabulary.standard(kinds, names).kinds, **dict.fromkeys(states, Kind.FIELD)}
-    for place_in_clause, (name, at, body, place) in enumerate(clause.functions):
+    for number, (name, at, body, start) in enumerate(clause.functions):
         _check_function_name(text, name, at, letters, functions)
-        _check_no_cycle(text, body, place, names[place_in_clause:])
-        _check_no_field(text, body, place, states)
+        _check_no_cycle(text, body, start, names[number:])
+        _check_no_field(text, body, start, states)
         unused = GIVING_WAY.intersection(names) - set(kinds)
         vocabulary = Vocabulary.standard(kinds, functions, learned=clause.learned)
-        tree = _read_part(text, body, place, vocabulary.without(*unused))
+        tree = _read_part(text, body, start, vocabulary.without(*unused))
         if reason := _why_not_elementwise(tree):
-            at_body = place + len(body) - len(body.lstrip())
+            at_body = start + len(body) - len(body.lstrip())
             raise LanguageError(
                 text, at_body, expected=f"a function of H alone, as in {name} = H**3/(1 + H**2)", got=reason,
                 remedy="use H, numbers, coefficients and functions",
@@ -429,26 +429,30 @@ def _read_functions(
     return functions
 
 
-def _check_no_cycle(text: str, body: str, place: int, later: list[str]) -> None:
-    """Refuse a definition that calls itself or one that follows it; so no chain of calls comes back to its start."""
+def _check_no_cycle(text: str, body: str, start: int, later: list[str]) -> None:
+    """Raise where a definition calls itself or a later one, so that calls have no cycle."""
     for call in re.finditer(r"\b([^\W\d]\w*)\s*\(", body):
         if call[1] in later:
-            name, own = call[1], later[0]
-            got = f"{own}, which calls itself" if name == own else f"{own}, which calls {name}, declared after it"
+            name, caller = call[1], later[0]
+            got = (
+                f"{caller}, which calls itself"
+                if name == caller
+                else f"{caller}, which calls {name}, declared after it"
+            )
             raise LanguageError(
-                text, place + call.start(), expected="definitions that call only those before them, without a cycle",
-                got=got, remedy="write the function out" if name == own else f"declare {name} before {own}",
+                text, start + call.start(), expected="definitions that call only those before them, without a cycle",
+                got=got, remedy="write the function out" if name == caller else f"declare {name} before {caller}",
             )  # fmt: skip
 
 
-def _check_no_field(text: str, body: str, place: int, states: tuple[str, ...]) -> None:
-    """Refuse a field in a definition: the letter H stands for the argument, whatever the fields are called."""
+def _check_no_field(text: str, body: str, start: int, states: tuple[str, ...]) -> None:
+    """Raise where a definition contains a field: its argument is always called H."""
     fields = {name for state in states for name in (state, start_of(state))} - {"H", "H0"}
-    for found in re.finditer(r"[^\W\d]\w*'?", body):
-        if found[0] in fields:
+    for word in re.finditer(r"[^\W\d]\w*'?", body):
+        if word[0] in fields:
             raise LanguageError(
-                text, place + found.start(), expected="a function of H alone, as in g = H**3/(1 + H**2)",
-                got=f"the field {found[0]}", remedy=f"write H for the argument, and call the function of {found[0]}",
+                text, start + word.start(), expected="a function of H alone, as in g = H**3/(1 + H**2)",
+                got=f"the field {word[0]}", remedy=f"write H for the argument, and call the function of {word[0]}",
             )  # fmt: skip
 
 
@@ -465,7 +469,7 @@ def _check_function_name(
 
 
 def _why_not_elementwise(tree: sp.Basic) -> str:
-    """What keeps a tree from being a function of one entry; empty where nothing does."""
+    """Why a tree is not a function of one entry; empty if it is."""
     if tree.has(Apply):
         return "an operator or a matrix product"
     others = sorted(n.name for n in names_in(tree) if n.name in {*STRUCTURAL, *DRIVERS} and n.name != "H")

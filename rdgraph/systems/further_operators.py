@@ -1,4 +1,4 @@
-"""Operators beside A: their letters, and what is known of them. Each has edges of its own."""
+"""`FurtherOperators`: the operators of a system besides A, each on a separate set of edges, and their facts."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from rdgraph.errors import LanguageError
 from rdgraph.language.reader import check_new_name
 
-#: What may be said of an operator: `operator` says nothing, `stochastic` that rows sum to 1 and entries are >= 0,
-#: `signed` that entries may be negative, which is taken for granted unless `stochastic` is said.
+#: Declarations of an operator: `operator` states nothing, `stochastic` that rows sum to 1 and entries are >= 0,
+#: `signed` that entries may be negative, the default unless `stochastic` is declared.
 OPERATOR_WORDS = ("operator", "symmetric", "antisymmetric", "stochastic", "signed")
 EXCLUSIVE_WORDS = (("symmetric", "antisymmetric"), ("stochastic", "antisymmetric"), ("stochastic", "signed"))
 
@@ -26,27 +26,28 @@ class FurtherOperators:
 
     @classmethod
     def of(cls, words: Mapping[str, str | Iterable[str]]) -> FurtherOperators:
-        """From words by letter; several words are a sequence, or one text with spaces."""
-        found = {}
+        """From words by name of the operator: a sequence of words, or one text with spaces."""
+        facts_by_name = {}
         for name, given in words.items():
             check_new_name(name)
-            said = tuple(given.split() if isinstance(given, str) else given)
-            unknown = [word for word in said if word not in OPERATOR_WORDS]
-            if unknown or not said:
+            given_words = tuple(given.split() if isinstance(given, str) else given)
+            unknown = [word for word in given_words if word not in OPERATOR_WORDS]
+            if unknown or not given_words:
                 raise LanguageError(
-                    f"{name} {' '.join(map(str, said))}", len(name) + 1, expected=f"one of {', '.join(OPERATOR_WORDS)}",
+                    f"{name} {' '.join(map(str, given_words))}", len(name) + 1,
+                    expected=f"one of {', '.join(OPERATOR_WORDS)}",
                     got=repr(unknown[0]) if unknown else "nothing",
-                    remedy=f"say what is known, as in {name} antisymmetric",
+                    remedy=f"declare what is known, as in {name} antisymmetric",
                 )  # fmt: skip
             for one, other in EXCLUSIVE_WORDS:
-                if one in said and other in said:
+                if one in given_words and other in given_words:
                     raise LanguageError(
-                        f"{name} {' '.join(said)}", 0, expected=f"{name} to be {one} or {other}", got="both",
+                        f"{name} {' '.join(given_words)}", 0, expected=f"{name} to be {one} or {other}", got="both",
                         remedy="drop one of them",
                     )  # fmt: skip
-            facts = tuple(word for word in OPERATOR_WORDS if word in said and word != "operator")
-            found[name] = facts or ("operator",)
-        return cls(tuple(sorted(found.items())))
+            facts = tuple(word for word in OPERATOR_WORDS if word in given_words and word != "operator")
+            facts_by_name[name] = facts or ("operator",)
+        return cls(tuple(sorted(facts_by_name.items())))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -57,14 +58,14 @@ class FurtherOperators:
         return dict(self.entries)[name]
 
     def about(self, letters: Iterable[str]) -> FurtherOperators:
-        """The declared operators among the given letters."""
+        """The declared operators among the given names."""
         wanted = set(letters)
         return FurtherOperators(tuple(entry for entry in self.entries if entry[0] in wanted))
 
     def joined(self, other: FurtherOperators) -> FurtherOperators:
-        """The operators of both declarations; where both declare a letter, `other` counts."""
+        """The operators of both declarations; where both declare an operator, `other` counts."""
         return FurtherOperators(tuple(sorted({**dict(self.entries), **dict(other.entries)}.items())))
 
     def texts(self) -> list[str]:
-        """The declarations of the operators, as they follow the word `where`."""
+        """The declarations of the operators, as written after `where`."""
         return [f"{name} {' '.join(words)}" for name, words in self.entries]

@@ -1,4 +1,4 @@
-"""The front door: text, sympy expression or catalogue name to `System`."""
+"""`parse`: a text, a sympy expression or a catalogue name as a `System`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def parse(
     assume: Iterable[str] | str = (),
     operators: Mapping[str, str] | None = None,
 ) -> System:
-    """Read one line of maths into a `System`, or one line for each of several fields.
+    """The `System` of one line of maths, or of one line for each of several fields.
 
     Args:
         source: a text in the language, a sympy expression, a name of the catalogue, or a `System`; for several fields
@@ -37,25 +37,26 @@ def parse(
             ("B antisymmetric"), assumptions ("k < 0") and functions ("g = H**2/(1 + H)").
         kinds: kinds of coefficients, `{"k": "channel"}`, or just `["k"]` for scalars.
         assume: texts such as "beta<0", "beta real", "beta <= alpha".
-        operators: what is known of operators beside A, `{"B": "antisymmetric"}`.
+        operators: what is known of operators besides A, `{"B": "antisymmetric"}`.
 
     Returns:
         The system; a right-hand side alone is that of dH/dt.
 
     Raises:
-        LanguageError: a text that cannot be read, with the column.
-        AssumptionError: assumptions that cannot be read or contradict each other.
-        InvalidArgument: anything else than a text, a sympy expression or a `System`.
+        LanguageError: the text cannot be read; the error gives the column.
+        AssumptionError: the assumptions cannot be read or contradict each other.
+        InvalidArgument: the source is neither a text, a sympy expression nor a `System`.
 
-    >>> parse("-alpha*L@H + beta*(A@H - A@A@H)").symbol()
+    >>> import rdgraph as rd
+    >>> rd.parse("-alpha*L@H + beta*(A@H - A@A@H)").symbol()
     -beta*lam**2 + lam*(-alpha + beta)
-    >>> parse("BS") == parse("-alpha*L@H + beta*(A@H - A@A@H)")
+    >>> rd.parse("BS") == rd.parse("-alpha*L@H + beta*(A@H - A@A@H)")
     True
-    >>> parse("-alpha*L@H + k*H", ["k"], assume="k<0").assumptions.sign("k")
+    >>> rd.parse("-alpha*L@H + k*H", ["k"], assume="k<0").assumptions.sign("k")
     'negative'
-    >>> parse(["u' = a - u + u**2*v - Du*L@u", "v' = b - u**2*v - Dv*L@v"]).fields
+    >>> rd.parse(["u' = a - u + u**2*v - Du*L@u", "v' = b - u**2*v - Dv*L@v"]).fields
     ('u', 'v')
-    >>> parse("H'' = -gamma*H - alpha*H' + tanh(A@H)").fields
+    >>> rd.parse("H'' = -gamma*H - alpha*H' + tanh(A@H)").fields
     ('H', "H'")
     """
     declared = declared_kinds(kinds)
@@ -83,7 +84,7 @@ def parse(
 
 
 def _one_text(source: Any) -> str | None:
-    """Equations given as a list, or by field, in one text; None for what is neither."""
+    """Equations given as a list or by field as one text; None for other sources."""
     if isinstance(source, str):
         return source
     if isinstance(source, Mapping):
@@ -94,14 +95,14 @@ def _one_text(source: Any) -> str | None:
 
 
 def _left(name: str) -> str:
-    """The left-hand side a key stands for: u and u' are the first derivative, u'' is the second."""
+    """The left-hand side of a key: u and u' mean the first derivative, u'' the second."""
     return name if name.rstrip().endswith(PRIME) else name + PRIME
 
 
 def reads_system(
     function: Callable[Concatenate[System, _Rest], _Answer],
 ) -> Callable[Concatenate[System | str, _Rest], _Answer]:
-    """Let a function whose first argument is a `System` take what `parse` reads as well: a name, a line of text.
+    """A decorator: the first argument, a `System`, may also be anything `parse` reads.
 
     >>> @reads_system
     ... def order(system):

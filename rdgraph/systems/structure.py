@@ -1,4 +1,4 @@
-"""The anatomy of a normal form: generator, source, reaction, and what stands in the way of exact answers."""
+"""`Structure`: generator, source and reaction of a normal form, and the terms that prevent exact answers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Structure:
 
     @property
     def is_pointwise(self) -> bool:
-        """Polynomial generator plus an entrywise reaction, and nothing else."""
+        """The system is a polynomial generator plus an entrywise reaction."""
         return self.coupled == 0
 
     def scalar_field(self, value: sp.Expr, initial: sp.Expr) -> sp.Expr:
@@ -47,14 +47,14 @@ class Structure:
 
 
 def structure_of(normal: sp.Expr, kinds: Mapping[str, Kind]) -> Structure:
-    """The terms of a normal form in H, sorted; `kinds` are those of its letters."""
-    found = coupling_of(("H",), {"H": normal}, kinds)
-    generator, stray = _powers(found.linear.get(("H", "H"), {}), H)
-    source, more = _powers(found.source.get(("H", "H"), {}), H0)
+    """The terms of a normal form in H, sorted; `kinds` are the kinds of its names."""
+    coupling = coupling_of(("H",), {"H": normal}, kinds)
+    generator, stray = _powers(coupling.linear.get(("H", "H"), {}), H)
+    source, more = _powers(coupling.source.get(("H", "H"), {}), H0)
     others = [f"the term {term} is not a multiple of A^k H or A^k H0" for term in (*stray, *more)]
     return Structure(
-        generator, source, found.reaction["H"], found.constant["H"], sp.Add(found.coupled["H"], *stray, *more),
-        found.is_linear, has_source=normal.has(H0), obstacles=(*others, *found.obstacles),
+        generator, source, coupling.reaction["H"], coupling.constant["H"], sp.Add(coupling.coupled["H"], *stray, *more),
+        coupling.is_linear, has_source=normal.has(H0), obstacles=(*others, *coupling.obstacles),
     )  # fmt: skip
 
 

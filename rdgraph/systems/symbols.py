@@ -153,15 +153,15 @@ def _eigenvalues(P: sp.ImmutableMatrix) -> list[sp.Expr]:
         raise NotApplicable(
             f"expected at most {MOST_FIELDS} fields for a closed form, got {P.rows}; give numbers and use solve"
         )
-    found: list[sp.Expr] = []
+    roots: list[sp.Expr] = []
     for polynomial, power in sp.Poly(P.charpoly().all_coeffs(), _MU).factor_list()[1]:
         if polynomial.degree() > 2:
             raise NotApplicable(
                 f"expected a characteristic polynomial of factors of degree 1 and 2, got the factor of degree "
                 f"{polynomial.degree()} of {P.rows} fields; give numbers and use solve(..., method='exact')"
             )
-        found += [root for root, count in sp.roots(polynomial).items() for _ in range(count * power)]
-    return found
+        roots += [root for root, count in sp.roots(polynomial).items() for _ in range(count * power)]
+    return roots
 
 
 def _newton(
@@ -215,10 +215,10 @@ def matrix_gain(
 
     Args:
         P: the matrix symbol.
-        Q: the symbol of the starts.
-        T: the end time; None for the letter T.
-        method: "exact", a method with a tableau or a `Tableau`.
-        step: of a method; None for the letter tau.
+        Q: the symbol of the initial states.
+        T: the end time; None for the symbol T.
+        method: "exact", the name of a method with a tableau, or a `Tableau`.
+        step: the step of a method; None for the symbol tau.
 
     Returns:
         The matrix.
@@ -277,7 +277,7 @@ def _added(flow: sp.ImmutableMatrix, forced: sp.Matrix) -> sp.ImmutableMatrix:
 
 # ---------------------------------------------------------------------- responses
 def generator_symbol(structure: Structure) -> sp.Expr:
-    """p(lam) in the package's own symbols; raises NotApplicable with the reason where there is none."""
+    """p(lam) in internal symbols; raises NotApplicable with the reason where there is none."""
     if not structure.linear or structure.coupled.has(H, Nought):
         raise NotApplicable(f"no symbol because {'; '.join(structure.obstacles)}")
     return _polynomial(structure.generator)
@@ -296,7 +296,7 @@ def _polynomial(coefficients: dict[int, sp.Expr]) -> sp.Expr:
 
 
 def gain(structure: Structure, T: Any, method: str | Tableau, step: Any) -> sp.Expr:
-    """Gain of frequency lam after time T, source terms included, in the package's own symbols."""
+    """Gain of frequency lam after time T, source terms included, in internal symbols."""
     end = answer_symbols.T if T is None else exact_number(T, "T")
     if end.is_negative:
         raise InvalidArgument(f"expected T >= 0, got {T}")

@@ -43,11 +43,11 @@ from rdgraph.vocabulary.learned_functions import LearnedFunction, is_key
 from rdgraph.vocabulary.methods import Tableau
 
 # ---------------------------------------------------------------------- coefficient domain
-# The admissible values of a system's coefficients, out of its assumptions.
+# The admissible values of a system's coefficients, from its assumptions.
 
 
 def coefficient_domain(assumptions: Assumptions, algebra: Algebra, needs: tuple[sp.Basic, ...] = ()) -> Domain:
-    """Where the assumed relations and the needs hold; signs live in the symbols, and a mask is 0 or 1.
+    """The domain where assumed relations and needs hold; signs are in the symbols, and a mask is 0 or 1.
 
     Contradictory assumptions raise `AssumptionError`.
     """
@@ -62,7 +62,7 @@ def coefficient_domain(assumptions: Assumptions, algebra: Algebra, needs: tuple[
 
 
 def coefficient_needs(trees: Iterable[sp.Basic], algebra: Algebra) -> tuple[sp.Basic, ...]:
-    """What the divisions by coefficients and the roots of coefficients in an equation require of them.
+    """The conditions on coefficients under which the divisions and roots of an equation are defined.
 
     >>> from rdgraph.systems.parser import parse
     >>> s = parse("sqrt(alpha - 1)*H - H/(alpha - beta)")
@@ -72,36 +72,36 @@ def coefficient_needs(trees: Iterable[sp.Basic], algebra: Algebra) -> tuple[sp.B
     known = {name for name, kind in algebra.kinds.items() if kind in COEFFICIENT_KINDS} - {*MASKS, TIME_LETTER}
     parts = (part for tree in trees for part in algebra.normal(tree).atoms(sp.Pow, sp.Function))
     needs = (defining_conditions(part) for part in parts if {letter.name for letter in part.free_symbols} <= known)
-    return tuple(sorted({c for found in needs for c in found}, key=lambda c: (c.count_ops(), str(c))))
+    return tuple(sorted({c for conditions in needs for c in conditions}, key=lambda c: (c.count_ops(), str(c))))
 
 
 def check_consistency(assumptions: Assumptions, kinds: Mapping[str, Kind]) -> None:
-    """Refuse relations that no values satisfy, also those between letters that an equation does not use."""
+    """Raise where no values satisfy the relations, also those between coefficients the equation does not use."""
     known = {n: k for n, k in Vocabulary.standard(kinds).kinds.items() if k in ELEMENTWISE - {Kind.FIELD}}
     coefficient_domain(assumptions, Algebra({n: assumptions.symbol(n) for n in known if n not in MASKS}, known))
 
 
 # ---------------------------------------------------------------------- learned calls
-# The learned functions that equations call, each under one declaration.
+# The learned functions that equations call, each with one declaration.
 
 
 def learned_functions(equations: Sequence[Equation]) -> dict[str, LearnedFunction]:
-    """The learned functions by name; raises if two declarations share a name, which no text could separate.
+    """The learned functions by name; raises if two declarations share a name.
 
     >>> from rdgraph.language.reader import read_expression
     >>> list(learned_functions([Equation("H", 1, read_expression("phi(H) - tanh(psi(H))"))]))
     ['phi', 'psi']
     """
     keys = {call.function for e in equations for call in e.expression.atoms(Call) if is_key(call.function)}
-    found: dict[str, LearnedFunction] = {}
+    functions: dict[str, LearnedFunction] = {}
     for declared in map(LearnedFunction.of_key, sorted(keys)):
-        if declared.name in found:
+        if declared.name in functions:
             raise InvalidArgument(
-                f"expected one declaration of {declared.name}, got {found[declared.name]} and {declared}; call one of "
-                f"them {declared.name}_1"
+                f"{declared.name} has two declarations, {functions[declared.name]} and {declared}; "
+                "rename one of the functions"
             )
-        found[declared.name] = declared
-    return found
+        functions[declared.name] = declared
+    return functions
 
 
 # ---------------------------------------------------------------------- system text
@@ -114,7 +114,7 @@ def is_plain(equations: Sequence[Equation]) -> bool:
 
 
 def system_text(equations: Sequence[Equation]) -> str:
-    """The equations as they were written, in one line."""
+    """The equations as written, in one line."""
     if is_plain(equations):
         return equations[0].written
     return "; ".join(map(str, equations))
@@ -123,7 +123,7 @@ def system_text(equations: Sequence[Equation]) -> str:
 def declarations(
     equations: Sequence[Equation], usual: Mapping[str, Kind], coefficients: Mapping[str, Kind]
 ) -> list[str]:
-    """The declared functions, each once, the learned ones, and the kinds that are not the usual ones."""
+    """The declared functions, each once, the learned ones, and the kinds that differ from the default."""
     spelled = [equation.spelling.declarations() for equation in equations if equation.spelling]
     notes = list(dict.fromkeys(note for part in spelled for note in part))
     notes += map(str, learned_functions(equations).values())
@@ -163,8 +163,8 @@ def system_mathml(equations: Sequence[Equation]) -> str:
     return math_element(f'<mtable displaystyle="true">{"".join(lines)}</mtable>')
 
 
-# ---------------------------------------------------------------------- declared letters
-# The letters around some equations: those that are known without a declaration, and those that are free for one.
+# ---------------------------------------------------------------------- declared names
+# The names in equations: those known without a declaration, and those that may be declared.
 
 
 def states_of(equations: Sequence[Equation]) -> tuple[str, ...]:
@@ -175,14 +175,14 @@ def states_of(equations: Sequence[Equation]) -> tuple[str, ...]:
 def usual_coefficients(equations: Sequence[Equation]) -> dict[str, Kind]:
     """The coefficients that need no declaration."""
     usual = dict.fromkeys(USUAL_COEFFICIENTS, Kind.SCALAR)
-    own = () if is_plain(equations) else (*FIELD_COEFFICIENTS, *usual_of_fields(states_of(equations)))
-    return usual | dict.fromkeys(own, Kind.SCALAR)
+    of_fields = () if is_plain(equations) else (*FIELD_COEFFICIENTS, *usual_of_fields(states_of(equations)))
+    return usual | dict.fromkeys(of_fields, Kind.SCALAR)
 
 
 def known_letters(
     equations: Sequence[Equation], kinds: Mapping[str, Kind], operators: FurtherOperators
 ) -> dict[str, Kind]:
-    """The letters that assumptions may speak of, and those that they may not: fields and operators."""
+    """The names that assumptions may mention, and those that they may not: fields and operators."""
     taken = {**dict.fromkeys(operators.names, Kind.OPERATOR), **dict.fromkeys(states_of(equations), Kind.FIELD)}
     return {**usual_coefficients(equations), **kinds, **taken}
 
@@ -193,9 +193,9 @@ def check_free_letters(
     operators: FurtherOperators,
     coefficients: Collection[str],
 ) -> None:
-    """Refuse kinds and operators under letters of fields, and letters that would be an operator and a coefficient.
+    """Raise where a field, an operator and a coefficient share a name.
 
-    `coefficients` are the letters that are such in the equations already.
+    `coefficients` are the coefficients that the equations contain already.
     """
     fields = {letter for state in states_of(equations) for letter in (state, start_of(state))}
     clashes = [(name, "a field") for name in (*kinds, *operators.names) if name in fields]
@@ -214,9 +214,9 @@ class System:
     """A graph reaction-diffusion system: dH/dt = f(H), or one equation for each of several fields.
 
     `str` gives one line that `rdgraph.parse` reads back to an equal system; what differs from the defaults
-    (kinds of coefficients, signs, further operators) and functions that are declared with it follow the word `where`.
-    A right-hand side alone is that of dH/dt. Most of what is proved is about such systems: `is_single` says whether
-    this is one, and `expression`, `normal` and `structure` are theirs, in the letter H whatever the field is called.
+    (kinds of coefficients, signs, further operators) and declared functions follow the word `where`.
+    A right-hand side alone is that of dH/dt. Most proofs are about such systems: `is_single` says whether
+    this is one, and `expression`, `normal` and `structure` are for these; the field is called H in them.
 
     >>> import rdgraph as rd
     >>> s = rd.parse("-alpha*L@H + beta*H0", {"beta": "channel"}, assume=["beta<0"])
@@ -239,7 +239,7 @@ class System:
     def __post_init__(self) -> None:
         names = [equation.field for equation in self.equations]
         if not names or len(set(names)) < len(names):
-            raise InvalidArgument(f"expected one equation for each field, got {names}; give every field one")
+            raise InvalidArgument(f"expected one equation for each field, got {names}")
         first = self.equations[0]
         if all(kind_of(equation.expression) is not Kind.FIELD for equation in self.equations):
             raise LanguageError(
@@ -267,7 +267,7 @@ class System:
         """The equations alone, without declarations, and with declared functions written out."""
         return system_text(tuple(replace(equation, spelling=None) for equation in self.equations))
 
-    # ------------------------------------------------------------------ what occurs in it
+    # ------------------------------------------------------------------ contents
     @cached_property
     def fields(self) -> tuple[str, ...]:
         """The states, in order: every field, and after a field of second order its velocity, as in H, H'."""
@@ -275,9 +275,9 @@ class System:
 
     @cached_property
     def letters(self) -> dict[str, Kind]:
-        """Every letter that occurs on the right, with its kind."""
-        found: dict[str, Kind] = {n.name: n.kind for e in self.equations for n in names_in(e.expression)}
-        return dict(sorted(found.items()))
+        """Every name on the right-hand sides, with its kind."""
+        kinds: dict[str, Kind] = {n.name: n.kind for e in self.equations for n in names_in(e.expression)}
+        return dict(sorted(kinds.items()))
 
     @cached_property
     def coefficients(self) -> dict[str, Kind]:
@@ -287,12 +287,12 @@ class System:
 
     @cached_property
     def learned(self) -> dict[str, LearnedFunction]:
-        """The functions that are learned, by name, with what is declared of them."""
+        """The learned functions by name, with their declarations."""
         return learned_functions(self.equations)
 
     @cached_property
     def flow(self) -> dict[str, sp.Basic]:
-        """The right-hand sides of first order by state, velocities included and noise left out."""
+        """The right-hand sides of first order by state, with velocities and without noise."""
         trees: dict[str, sp.Basic] = {}
         for equation in self.equations:
             for state, velocity in zip(equation.states, equation.states[1:], strict=False):
@@ -323,7 +323,7 @@ class System:
 
     @property
     def _beyond_single(self) -> list[str]:
-        """What makes it more than one equation dH/dt = f(H)."""
+        """Why it is more than one equation dH/dt = f(H)."""
         names = ", ".join(equation.field for equation in self.equations)
         second = [equation.field for equation in self.equations if equation.order > 1]
         reasons = [f"has the fields {names}"] if len(self.equations) > 1 else []
@@ -335,7 +335,7 @@ class System:
 
     @property
     def _is_plain(self) -> bool:
-        """Whether it is written as a right-hand side alone."""
+        """Whether its text is a right-hand side alone."""
         return is_plain(self.equations)
 
     def require_single(self) -> None:
@@ -366,7 +366,7 @@ class System:
 
     @cached_property
     def normals(self) -> dict[str, sp.Expr]:
-        """The normal forms of `flow`, by state, without functions that cancel each other."""
+        """The normal forms of `flow` by state; functions that cancel are gone."""
         return {state: with_cancelled(x, self.algebra, lambda: self.domain) for state, x in self.flow.items()}
 
     @cached_property
@@ -376,13 +376,13 @@ class System:
 
     @cached_property
     def generator_matrix(self) -> sp.Matrix:
-        """P(lam), states by states, in the package's own symbols; raises NotApplicable where there is none."""
+        """P(lam), states by states, in internal symbols; raises NotApplicable where there is none."""
         self.require_autonomous("a symbol")
         return self.coupling.symbol()
 
     @cached_property
     def domain(self) -> Domain:
-        """The admissible values of the coefficients: those assumed, where the equation is defined.
+        """The admissible values of the coefficients: the assumed ones where the equation is defined.
 
         Contradictory assumptions raise `AssumptionError`.
         """
@@ -390,7 +390,7 @@ class System:
 
     @cached_property
     def coefficient_needs(self) -> tuple[sp.Basic, ...]:
-        """What the equation requires of its coefficients to be defined; nothing is known without a normal form."""
+        """The conditions on the coefficients under which the equation is defined; empty without a normal form."""
         try:
             return coefficient_needs(self.flow.values(), self.algebra)
         except NotApplicable:
@@ -409,13 +409,13 @@ class System:
     # ------------------------------------------------------------------ one autonomous equation of first order
     @cached_property
     def expression(self) -> sp.Basic:
-        """The tree of f in dH/dt = f(H); the field is called H here. Raises NotApplicable for other systems."""
+        """The tree of f in dH/dt = f(H), with H for the field; raises NotApplicable for other systems."""
         self.require_single()
         return self._single.expression
 
     @property
     def spelling(self) -> Spelling | None:
-        """How the expression was written where functions are declared with it."""
+        """The source form of the expression, with declared functions as calls."""
         return self._single.spelling
 
     @cached_property
@@ -439,7 +439,7 @@ class System:
 
     @cached_property
     def generator_symbol(self) -> sp.Expr:
-        """p(lam) in the package's own symbols; raises NotApplicable with the reason where there is none."""
+        """p(lam) in internal symbols; raises NotApplicable with the reason where there is none."""
         return symbols.generator_symbol(self.structure)
 
     @cached_property
@@ -449,7 +449,7 @@ class System:
 
     @property
     def has_response(self) -> bool:
-        """Whether the system is linear with a symbol, so that its frequencies have gains."""
+        """Whether the system is linear with a symbol, so that each frequency has a gain."""
         try:
             return bool(self.generator_symbol is not None and self.source_symbol is not None)
         except NotApplicable:
@@ -462,10 +462,10 @@ class System:
         return system_latex(self.equations)
 
     def mathml(self) -> str:
-        """All equations as MathML, which browsers draw by themselves."""
+        """All equations as MathML."""
         return system_mathml(self.equations)
 
-    # ------------------------------------------------------------------ the questions people ask first
+    # ------------------------------------------------------------------ symbol and response
     def symbol(self) -> sp.Expr | sp.Matrix:
         """Generator symbol p(lam): on an eigenvector of L with eigenvalue lam, H' = p(lam) H.
 
@@ -482,7 +482,7 @@ class System:
     def response(self, T: Any = None, method: str | Tableau = "exact", step: Any = None) -> sp.Expr | sp.Matrix:
         """Gain of the frequency lam after time T, exact or under a Runge-Kutta method with a fixed step.
 
-        For several fields the matrix by which the states at lam are multiplied; noise is left out, which gives means.
+        For several fields the matrix by which the states at lam are multiplied; for noisy systems, of their means.
 
         >>> import rdgraph as rd
         >>> rd.parse("H'' = -L@H").response(1, "euler", step=1)
@@ -495,7 +495,7 @@ class System:
         P, Q = self.generator_matrix, self.coupling.source_symbol()
         return public(matrix_gain(P.as_immutable(), Q.as_immutable(), T, method, step))
 
-    # ------------------------------------------------------------------ other systems made of this one
+    # ------------------------------------------------------------------ derived systems
     @classmethod
     def of(
         cls,
@@ -519,7 +519,7 @@ class System:
     ) -> System:
         """A system of equations (or of the tree of dH/dt), declared kinds and texts of assumptions.
 
-        What concerns other letters is left out.
+        Declarations of other names are dropped.
         """
         lines = (Equation("H", 1, equations),) if isinstance(equations, sp.Basic) else tuple(equations)
         letters = {n.name for equation in lines for n in names_in(equation.expression)}
@@ -528,19 +528,19 @@ class System:
         stated = Assumptions.read(assumed, known)
         if stated.relations:
             check_consistency(stated, known)
-        kept = {k: v for k, v in kinds.items() if k in letters and usual.get(k) is not v}
+        declared = {k: v for k, v in kinds.items() if k in letters and usual.get(k) is not v}
         return cls(
-            lines, tuple(sorted(kept.items())), stated.about(letters), name=name, operators=further.about(letters)
+            lines, tuple(sorted(declared.items())), stated.about(letters), name=name, operators=further.about(letters)
         )
 
     def with_expression(self, expression: sp.Basic) -> System:
-        """The same declarations around another right-hand side of dH/dt."""
+        """The same declarations with another right-hand side of dH/dt."""
         return replace(self, equations=(Equation("H", 1, expression),))
 
     def declared(
         self, kinds: Mapping[str, Kind], assumed: Sequence[str], operators: FurtherOperators | None = None
     ) -> System:
-        """This system under further declarations and assumptions."""
+        """This system with further declarations and assumptions."""
         further = self.operators.joined(operators or FurtherOperators())
         if not kinds and not assumed and further == self.operators:
             return self
@@ -550,12 +550,12 @@ class System:
             n: Name(n.name, merged[n.name]) for e in self.equations for n in names_in(e.expression) if n.name in merged
         }
         restated, _ = read_statements(assumed, known_letters(self.equations, merged, further))
-        kept = [f"{name} {sign}" for name, sign in self.assumptions.signs if name not in restated]
-        kept += [f"{name} positive" for name in sorted(self.assumptions.stated_positive - set(restated))]
-        kept += [f"{name} {SYMMETRIC}" for name in sorted(self.assumptions.symmetric)]
-        kept += map(str, self.assumptions.relations)
+        signs = [f"{name} {sign}" for name, sign in self.assumptions.signs if name not in restated]
+        signs += [f"{name} positive" for name in sorted(self.assumptions.stated_positive - set(restated))]
+        signs += [f"{name} {SYMMETRIC}" for name in sorted(self.assumptions.symmetric)]
+        signs += map(str, self.assumptions.relations)
         lines = [equation.replaced(renamed) for equation in self.equations]
-        return System.build(lines, merged, [*kept, *assumed], self.name, further)
+        return System.build(lines, merged, [*signs, *assumed], self.name, further)
 
     def replace(self, **values: Any) -> System:
         """The system with coefficients set to numbers or texts of coefficients, as in `s.replace(beta=0)`.
@@ -568,7 +568,7 @@ class System:
             raise InvalidArgument(f"expected coefficients among {known}, got {sorted(unknown)}")
         functions = [name for e in self.equations if e.spelling for name, _ in e.spelling.functions]
         vocabulary = Vocabulary.standard(dict(self.kinds), functions, None if self._is_plain else self.fields)
-        vocabulary = replace(vocabulary, functions=())  # they took their letters, but no coefficient calls them
+        vocabulary = replace(vocabulary, functions=())  # names taken by fields, but not by coefficients
         trees: dict[sp.Basic, sp.Basic] = {}
         for node in {n for equation in self.equations for n in names_in(equation.expression)}:
             if node.name in values:

@@ -1,4 +1,4 @@
-"""Blow-up of a scalar equation h' = f(h): from which h0, and when.
+"""Blow-up of a scalar equation h' = f(h): the starts h0 that blow up, and when.
 
 Where f grows faster than linearly, h reaches +oo iff f(x) > 0 for all x >= h0, that is, no zero lies at h0 or beyond.
 Candidates for the zeros are proved to be zeros and to be the last ones; -oo is +oo of the reflected equation.
@@ -27,8 +27,8 @@ from rdgraph.vocabulary.functions import in_exponentials
 # ---------------------------------------------------------------------- blowup times
 # The time a scalar equation takes to infinity, t = integral of dx/f(x) from the start on, for rational f.
 #
-# Partial fractions are integrated by hand (logarithms, inverse powers, arcus tangents), so that the value at infinity
-# is known. The primitive is differentiated, the time compared with quadrature; a formula that fails is not returned.
+# Partial fractions are integrated term by term (logarithms, inverse powers, arctangents), so that the value at infinity
+# is known. The primitive is differentiated and the time compared with quadrature; a formula that fails is not returned.
 
 #: Distances from the thresholds at which a formula is compared with quadrature, and how closely.
 DISTANCES = (sp.Rational(1, 4), sp.S.One, sp.Integer(3))
@@ -61,7 +61,7 @@ def escape_time(
 
 @dataclass(frozen=True)
 class _Primitive:
-    """sum of factor * log(argument), plus a rest that tends to `end`; together the logarithms tend to zero."""
+    """A sum of factor * log(argument) that tends to zero, plus a rest that tends to `end`."""
 
     logs: tuple[tuple[sp.Expr, sp.Expr], ...] = ()
     rest: sp.Expr = sp.S.Zero
@@ -86,7 +86,7 @@ def _leading(rate: sp.Expr, x: sp.Symbol) -> sp.Expr:
 
 
 def _primitive(sum_of_fractions: sp.Expr, x: sp.Symbol, domain: Domain) -> _Primitive | None:
-    """A primitive whose logarithms are of monic polynomials; they must balance at infinity."""
+    """A primitive with logarithms of monic polynomials, which must cancel at infinity; else None."""
     total = _Primitive()
     for term in sp.Add.make_args(sum_of_fractions):
         piece = _piece(term, x, domain)
@@ -98,7 +98,7 @@ def _primitive(sum_of_fractions: sp.Expr, x: sp.Symbol, domain: Domain) -> _Prim
 
 
 def _piece(term: sp.Expr, x: sp.Symbol, domain: Domain) -> _Primitive | None:
-    """Primitive of one partial fraction: of a power of a linear factor, or of a quadratic one."""
+    """The primitive of a partial fraction with a power of a linear factor or with a quadratic factor; else None."""
     top, bottom = sp.fraction(sp.together(term))
     if not bottom.has(x):
         return None
@@ -122,7 +122,7 @@ def _piece(term: sp.Expr, x: sp.Symbol, domain: Domain) -> _Primitive | None:
 
 
 def _over_quadratic(m: sp.Expr, n: sp.Expr, q: sp.Poly, x: sp.Symbol, domain: Domain) -> _Primitive:
-    """Of (m x + n)/q with q = x^2 + b x + c: m/2 log(q), and a term that depends on the sign of the discriminant."""
+    """The primitive of (m x + n)/(x^2 + b x + c): m/2 log(q), and a term by the sign of the discriminant."""
     b, c = q.nth(1), q.nth(0)
     discriminant = sp.cancel(b**2 - 4 * c)
     logs = ((m / 2, q.as_expr()),) if m != 0 else ()
@@ -176,7 +176,7 @@ def _agrees(
     time: sp.Expr, primitive: sp.Expr, rate: sp.Expr, x: sp.Symbol, start: sp.Symbol, thresholds: tuple[sp.Expr, ...],
     domain: Domain,
 ) -> bool:  # fmt: skip
-    """Derivative of the primitive, sign, and comparison with quadrature at starts of several distances."""
+    """Whether the derivative of the primitive, and sign and value of the time, are right at several starts."""
     checked = 0
     for distance in DISTANCES:
         beyond = [sp.Gt(start, z + distance, evaluate=False) for z in thresholds] or [sp.Gt(start, distance - 1)]
@@ -196,7 +196,7 @@ def _agrees(
 
 
 def _filled(point: dict[sp.Basic, sp.Expr], rate: sp.Expr, start: sp.Symbol) -> dict[sp.Basic, sp.Expr]:
-    """A point with values for the letters that no condition mentions."""
+    """A point with values for all coefficients, 1 or -1 where no condition mentions them."""
     return {k: sp.Integer(-1 if k.is_nonpositive else 1) for k in rate.free_symbols | {start}} | point
 
 
@@ -216,15 +216,15 @@ def _quadrature(rate: sp.Expr, x: sp.Symbol, begin: float) -> float:
 
 
 # ---------------------------------------------------------------------- blowup
-#: Starts that are tried where no closed condition is found and the equation depends on its start.
+#: Starts that are tried where the equation depends on its start and no closed condition is found.
 EXAMPLES = (1, 10, 100, 1000)
 
-#: Seconds for the times of one region, what is left to the rest of the answer, and how many formulas are still one.
+#: Seconds for the times of one region, seconds reserved for the rest of the answer, and most formulas for one time.
 TIME_SECONDS = 4.0
 RESERVED_SECONDS = 2.0
 MAX_FORMS = 3
 
-#: What ends the search for a closed form: no decision, or an algorithm of sympy's that gives up.
+#: Errors that end the search for a closed form: no decision, or an algorithm of sympy that gives up.
 NOT_FOUND = (Undecided, BasePolynomialError, NotImplementedError)
 
 x = sp.Dummy("x", real=True)
@@ -233,11 +233,11 @@ start = sp.Dummy("start", real=True)
 
 @dataclass(frozen=True)
 class BlowUp:
-    """A start h0 that reaches infinity in the direction `way` (+1 or -1): from which h0, and when.
+    """The starts h0 that reach infinity in the direction `way` (+1 or -1), and when.
 
-    `condition` is necessary and sufficient, conditions on the coefficients included; without a closed one it is None,
-    and where `where` holds every h0 far enough on that side blows up. `time` is None where it was not integrated. An
-    `example` is one choice of h0 and coefficients out of many.
+    `condition` is necessary and sufficient, including conditions on the coefficients. It is None where there is no
+    closed one; then, where `where` holds, every h0 far enough on that side blows up. `time` is None where there is no
+    closed form. An `example` is one choice of h0 and coefficients among many.
     """
 
     way: int
@@ -262,7 +262,7 @@ class BlowUp:
 
 @dataclass(frozen=True)
 class ScalarFate:
-    """What became of a scalar equation: its blow-ups, and why others could not be excluded."""
+    """The blow-ups of a scalar equation, and why others could not be excluded."""
 
     blow_ups: tuple[BlowUp, ...]
     open: tuple[str, ...] = ()
@@ -275,7 +275,7 @@ class ScalarFate:
 
 @dataclass(frozen=True)
 class _Escape:
-    """x' = f(x) reaches infinity iff the start lies beyond all thresholds; None where they have no closed form."""
+    """x' = f(x) reaches infinity iff the start exceeds all thresholds; None where they have no closed form."""
 
     thresholds: tuple[sp.Expr, ...] | None
 
@@ -307,10 +307,12 @@ def fate(rate: sp.Expr, domain: Domain) -> ScalarFate:
             if isinstance(answer, _Unsettled):
                 unsettled.append(answer.reason)
             elif answer is not None:
-                found = _blow_ups(way, condition, answer, reflected, mirrored)
-                blow_ups += found
-                if not found:
-                    unsettled.append(f"no start and coefficients were found that show it, where {condition}")
+                more = _blow_ups(way, condition, answer, reflected, mirrored)
+                blow_ups += more
+                if not more:
+                    unsettled.append(
+                        f"no start and coefficients that blow up were found for {condition_in_words(condition)}"
+                    )
     return ScalarFate(tuple(blow_ups), tuple(dict.fromkeys(unsettled)))
 
 
@@ -336,9 +338,9 @@ def _escape(rate: sp.Expr, domain: Domain) -> _Escape | _Unsettled | None:
 
 
 def _last_zeros(rate: sp.Expr, x: sp.Symbol, start: sp.Symbol, domain: Domain) -> tuple[sp.Expr, ...] | None:
-    """Zeros beyond which, and only beyond which, the rate is positive; None where every start lies behind one.
+    """The zeros such that the rate is positive exactly beyond all of them; None where no start is beyond them.
 
-    `Undecided` where no closed ones are found.
+    Raises `Undecided` where no closed form is found.
     """
     ahead = domain.where(sp.Ge(x, start, evaluate=False))
     if ahead.proves(sp.Gt(rate, 0, evaluate=False)):
@@ -361,7 +363,7 @@ def _is_zero(rate: sp.Expr, x: sp.Symbol, zero: Zero, domain: Domain) -> bool:
 
 
 def _certain(zeros: list[Zero], domain: Domain) -> list[sp.Expr]:
-    """Zeros that are real on the whole domain; it is split on those that are not and matter."""
+    """Zeros that are real on the whole domain; raises `Split` for others that matter."""
     certain = [z.value for z in zeros if all(domain.is_nonnegative(n) for n in z.needs)]
     for zero in zeros:
         if zero.value in certain:
@@ -375,16 +377,16 @@ def _certain(zeros: list[Zero], domain: Domain) -> list[sp.Expr]:
 
 
 def _largest(zeros: list[sp.Expr], domain: Domain) -> list[sp.Expr]:
-    """Those that are not proved to lie below another one."""
-    kept = list(dict.fromkeys(zeros))
-    for zero in list(kept):
-        if any(domain.proves(sp.Ge(other, zero, evaluate=False)) for other in kept if other != zero):
-            kept.remove(zero)
-    return kept
+    """The zeros that are not proved to lie below another one."""
+    largest = list(dict.fromkeys(zeros))
+    for zero in list(largest):
+        if any(domain.proves(sp.Ge(other, zero, evaluate=False)) for other in largest if other != zero):
+            largest.remove(zero)
+    return largest
 
 
 def _blow_ups(way: int, condition: sp.Basic, escape: _Escape, rate: sp.Expr, domain: Domain) -> list[BlowUp]:
-    """The answer in h0; empty where no admissible point shows that it can happen."""
+    """The answer in h0; empty where no admissible point with blow-up is found."""
     if escape.thresholds is None and rate.has(start):
         return _example(way, condition, rate, domain)
     inside = domain.where(condition)
@@ -395,12 +397,12 @@ def _blow_ups(way: int, condition: sp.Basic, escape: _Escape, rate: sp.Expr, dom
         needed = _needed([*_conjuncts(condition)], domain)
         return [BlowUp(way, where=sp.And(*(_in_h0(c, way) for c in needed)))]
     sides = [_side(z, way) for z in escape.thresholds]
-    found = []
+    blow_ups = []
     for part, time in _times(rate, escape.thresholds, inside):
         where = sp.And(*(_in_h0(c, way) for c in _needed([*_conjuncts(condition), *_conjuncts(part)], domain)))
         when = None if time is None else public(with_short_logs(time.subs(start, way * h0)))
-        found.append(BlowUp(way, sp.And(where, *sides), when, where))
-    return found
+        blow_ups.append(BlowUp(way, sp.And(where, *sides), when, where))
+    return blow_ups
 
 
 def _conjuncts(condition: sp.Basic) -> tuple[sp.Basic, ...]:
@@ -408,17 +410,17 @@ def _conjuncts(condition: sp.Basic) -> tuple[sp.Basic, ...]:
 
 
 def _needed(conditions: list[sp.Basic], domain: Domain) -> list[sp.Basic]:
-    """Conditions without those that follow from the others."""
-    kept = [c for c in dict.fromkeys(conditions) if c != sp.true]
-    for condition in list(kept):
-        others = [c for c in kept if c is not condition]
+    """The conditions without those that follow from the others."""
+    needed = [c for c in dict.fromkeys(conditions) if c != sp.true]
+    for condition in list(needed):
+        others = [c for c in needed if c is not condition]
         if others and domain.where(*others).proves(condition):
-            kept = others
-    return kept
+            needed = others
+    return needed
 
 
 def _times(rate: sp.Expr, thresholds: tuple[sp.Expr, ...], domain: Domain) -> list[tuple[sp.Basic, sp.Expr | None]]:
-    """Times to infinity with the conditions on which their form depends; one None where they are not found."""
+    """The times to infinity, each with its condition; a single None where they are not found."""
 
     def question(inside: Domain) -> sp.Expr | None:
         plain = reduced(inside, rate)
@@ -433,21 +435,21 @@ def _times(rate: sp.Expr, thresholds: tuple[sp.Expr, ...], domain: Domain) -> li
     if seconds <= 0:
         return unknown
     try:
-        found = limited(seconds, cases, domain, question)
+        times = limited(seconds, cases, domain, question)
     except NOT_FOUND:
         return unknown
-    return found if len(found) <= MAX_FORMS else unknown
+    return times if len(times) <= MAX_FORMS else unknown
 
 
 def _side(threshold: sp.Expr, way: int) -> sp.Basic:
-    """start > threshold in terms of h0; roots of numbers that are all >= 0 become one root."""
+    """The condition start > threshold in terms of h0, with products of roots as one root."""
     value = sp.powsimp(public(threshold.subs(start, way * h0)), force=True, combine="base")
-    own = sp.Symbol("h0")
-    return sp.Gt(own, value) if way > 0 else sp.Lt(own, -value)
+    letter = sp.Symbol("h0")
+    return sp.Gt(letter, value) if way > 0 else sp.Lt(letter, -value)
 
 
 def _in_h0(condition: sp.Basic, way: int) -> sp.Basic:
-    """A condition in plain letters, every inequality with its numbers on the right and no leading minus."""
+    """A condition in plain symbols, every inequality with its number on the right and no leading minus."""
     if condition == sp.true:
         return sp.true
     if isinstance(condition, sp.And | sp.Or):
@@ -461,7 +463,7 @@ def _in_h0(condition: sp.Basic, way: int) -> sp.Basic:
 
 
 def _example(way: int, condition: sp.Basic, rate: sp.Expr, domain: Domain) -> list[BlowUp]:
-    """One start and one choice of coefficients that blow up, where the rate depends on the start."""
+    """One start with coefficients for which it blows up, where the rate depends on the start."""
     for value in map(sp.Integer, EXAMPLES):
         point = domain.point(condition, sp.Eq(start, value))
         if point is None:
@@ -476,7 +478,7 @@ def _example(way: int, condition: sp.Basic, rate: sp.Expr, domain: Domain) -> li
 
 @dataclass(frozen=True)
 class _Exponential:
-    """x' = f(exp(q x)) as an equation for y = exp(q x), q > 0."""
+    """The equation for y = exp(q x), q > 0, of x' = f(exp(q x))."""
 
     rate: sp.Expr
     y: sp.Symbol
@@ -491,7 +493,7 @@ class _Exponential:
 
 
 def _through_exponential(rate: sp.Expr, domain: Domain) -> _Exponential | None:
-    """y = exp(q x) where x occurs in no other way; exponents must be rational multiples of one q x, plus constants."""
+    """The substitution y = exp(q x); None unless x occurs only in exponents that are rational multiples of q x."""
     plain = in_exponentials(rate)
     calls = sorted((c for c in plain.atoms(sp.exp) if c.has(x, start)), key=str)
     slopes = [sp.expand(c.args[0]).coeff(x) for c in calls if c.has(x)]

@@ -2,8 +2,8 @@
 
 Numbers c_i with sum_i c_i w^T u_i constant, w weights of the nodes: w^T f_i is brought to one form by the laws of the
 normalisations (`sum_laws`). The combinations that vanish are the kernel of the matrix of coefficients of independent
-functions of the state, over the field of the coefficients of the system: they are all there are. Where a combination
-vanishes before it is contracted, every node conserves it by itself. Of one field the mean is asked about, and its rate.
+functions of the state, over the field of the coefficients of the system, and there are no others. A combination that
+vanishes before it is contracted is conserved at every node. For one field the answer is about the weighted mean.
 """
 
 from __future__ import annotations
@@ -46,19 +46,21 @@ from rdgraph.vocabulary.normalisations import records
 
 @dataclass(frozen=True, repr=False)
 class Conservation(Answer):
-    """Weights w with sum_i w_i H_i constant in time, per normalisation; empty where nothing is conserved.
+    """Weights w with sum_i w_i H_i constant in time, by normalisation; empty where nothing is conserved.
 
-    Isolated nodes have the weight 0 (they decay on their own under L = I - A), also where the weight of the others is
-    1. `assumes` is what a graph must be like for the weights of a normalisation to be these.
+    Isolated nodes have the weight 0, since they decay under L = I - A, even where all other weights are 1. `assumes`
+    is what a graph must satisfy for these weights, by normalisation. With `is_undirected` no directed graph conserves
+    the sum, although it is constant on undirected ones.
     """
 
     weights: dict[str, str]
     rate: sp.Expr
     assumes: dict[str, str] = field(default_factory=dict)
+    is_undirected: bool = False
 
     @property
     def value(self) -> dict[str, str] | None:
-        """The weights by normalisation, None where no weighted mean is constant."""
+        """The weights by normalisation; None where no weighted mean is constant."""
         return self.weights or None
 
     @property
@@ -68,7 +70,9 @@ class Conservation(Answer):
 
     @property
     def reason(self) -> str:
-        """The rate of change of the weighted mean, in words."""
+        """The rate of change of the weighted mean."""
+        if self.is_undirected:
+            return f"on undirected graphs the sum of {public(self.rate)} vanishes"
         return f"its rate {'is' if self.exists else 'does not vanish:'} {public(self.rate)}"
 
     @property
@@ -96,10 +100,10 @@ def conserved(system: System) -> Conservation | ConservedSums:
     Raises:
         Undecided: it is not known whether the rate vanishes, or time ran out.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> conserved(parse("-alpha*L@(H**3 - H)")).weights["row"]
+    >>> import rdgraph as rd
+    >>> rd.theory.conserved(rd.parse("-alpha*L@(H**3 - H)")).weights["row"]
     'd'
-    >>> print(*conserved("u' = -beta*u*(A@v); v' = beta*u*(A@v) - v; w' = v").sums)
+    >>> print(*rd.theory.conserved("u' = -beta*u*(A@v); v' = beta*u*(A@v) - v; w' = v").sums)
     u + v + w at every node
     """
     if not system.is_single:
@@ -108,10 +112,17 @@ def conserved(system: System) -> Conservation | ConservedSums:
 
 
 def single_mean(system: System) -> Conservation:
-    """The conserved mean of one field."""
+    """The conserved mean of one field.
+
+    >>> from rdgraph.systems.parser import parse
+    >>> single_mean(parse("H**2*(A@H) - H*(A@(H**2))")).weights["row"]
+    'd'
+    """
     rate, is_conserved = limited(ANSWER_SECONDS, _mean_rate, system)
-    if not is_conserved:
-        return Conservation({}, rate)
+    if not is_conserved:  # on undirected graphs the sums of u*(A@v) and v*(A@u) are equal
+        sums = limited(ANSWER_SECONDS, conserved_sums, system)
+        assumed = {name: text for one in sums.sums for name, text in one.assumes.items()}
+        return Conservation(sums.weights, rate, assumed, is_undirected=sums.exists)
     known = {name: record.conserved for name, record in records.items() if record.conserved is not None}
     assumed = {name: assumes for name, (_, assumes) in known.items() if assumes}
     return Conservation({name: weights for name, (weights, _) in known.items()}, rate, assumed)
@@ -137,9 +148,9 @@ def _is_seen_to_differ(rate: sp.Expr, system: System) -> bool:
 
 
 # ---------------------------------------------------------------------- node sums
-# Weighted sums over the nodes: what w^T makes of operators, and the laws that the normalisations obey.
+# Weighted sums over the nodes: the effect of w^T on operators, and the laws of the normalisations.
 #
-# w^T A = w^T takes the outermost A away, w^T L = 0 a term in L = D - A. On undirected graphs A is its own adjoint for
+# w^T A = w^T removes the outermost A, w^T L = 0 a term in L = D - A. On undirected graphs A is its own adjoint for
 # the weights d of the row normalisation, and for the weights 1 of D - A and of a symmetric A: the sums of u*(A@v) and
 # of v*(A@u) are equal.
 
@@ -148,7 +159,7 @@ UNDIRECTED = "the graph is undirected"
 
 @dataclass(frozen=True)
 class SumLaw:
-    """Weights of a normalisation: `vanishing` says which outermost letter they take away, A or L, empty for none."""
+    """Weights of a normalisation; `vanishing` is the outermost operator that they remove, A or L, or empty."""
 
     normalisation: str
     weights: str
@@ -157,7 +168,7 @@ class SumLaw:
     is_adjoint: bool
 
     def contracted(self, expression: sp.Expr, system: System) -> sp.Expr:
-        """The sum over the nodes of a normal form, in one form for sums that are equal.
+        """The sum of a normal form over the nodes, in a canonical form for equal sums.
 
         >>> from rdgraph.systems.parser import parse
         >>> system = parse("u' = A@u - v*(A@u); v' = 0*v")
@@ -188,7 +199,7 @@ class SumLaw:
         return atom.inner if self.vanishing == "A" and all(w.name == "A" for w in atom.word) else atom
 
     def _turned(self, others: sp.Expr, atom: Act, system: System) -> sp.Expr:
-        """g*(word@h) or h*(reversed word@g), whichever comes first; only words of A and L are their own adjoints."""
+        """The first of g*(word@h) and h*(reversed word@g); only words of A and L are their own adjoints."""
         if any(w.name not in ("A", "L") for w in atom.word) or atom.inner.has(Act, Mix):
             return others * atom
         moving = [f for f in sp.Mul.make_args(others) if _varies(f, system)]
@@ -198,7 +209,7 @@ class SumLaw:
         return fixed * atom.inner * Act(reversed(atom.word), field)
 
     def is_complete(self, expression: sp.Expr) -> bool:
-        """Whether sums with different forms are known to be different: no product of two operators, no nested ones."""
+        """Whether sums with different forms are known to differ: without products of operators and nested ones."""
         if not self.is_adjoint:
             return True
         if any(atom.inner.has(Act) for atom in expression.atoms(Act)) or expression.has(Mix):
@@ -208,11 +219,11 @@ class SumLaw:
 
 
 def _is_bent(term: sp.Expr) -> bool:
-    """Whether an operator stands inside a power or a function."""
+    """Whether a power or a function contains an operator."""
     return any(f.has(Act) and not isinstance(f, Act) for f in sp.Mul.make_args(term))
 
 
-#: What w^T A = w^T makes of a sum, whatever the weights w.
+#: The law w^T A = w^T for any weights w.
 MEAN = SumLaw("", "", "", "A", is_adjoint=False)
 
 
@@ -236,8 +247,8 @@ def _varies(expression: sp.Expr, system: System) -> bool:
 class ConservedSum:
     """sum_i c_i w^T u_i: the numbers c_i by field, and the weights w of the nodes by normalisation.
 
-    With `is_local` every node conserves it by itself, on any graph. `assumes` is what a graph must be like for the
-    weights of a normalisation to be these.
+    With `is_local` it is conserved at every node, on any graph. `assumes` is what a graph must satisfy for these
+    weights, by normalisation.
     """
 
     coefficients: tuple[tuple[str, sp.Expr], ...]
@@ -247,7 +258,7 @@ class ConservedSum:
 
     @property
     def text(self) -> str:
-        """The combination, as in u + v."""
+        """The combination, such as u + v."""
         return str(sp.Add(*(c * sp.Symbol(name) for name, c in self.coefficients), evaluate=True))
 
     def __str__(self) -> str:
@@ -257,9 +268,9 @@ class ConservedSum:
 
 @dataclass(frozen=True, repr=False)
 class ConservedSums(Answer):
-    """A basis of the conserved sums with constant coefficients; the reason says what an empty one means.
+    """A basis of the conserved sums with constant coefficients; the reason says what an empty basis means.
 
-    `is_complete` says that there are no others with these weights that are constant on all graphs and for all states.
+    `is_complete` says that no other sum with these weights is constant on all graphs and for all states.
     """
 
     sums: tuple[ConservedSum, ...]
@@ -268,12 +279,12 @@ class ConservedSums(Answer):
 
     @property
     def value(self) -> tuple[str, ...]:
-        """The sums in words."""
+        """The sums as texts."""
         return tuple(map(str, self.sums))
 
     @property
     def status(self) -> Status:
-        """proved for the sums that were found; undecided where there are none, and others are not excluded."""
+        """proved for the sums that were found; undecided where there are none and others are not excluded."""
         return Status.PROVED if self.sums or self.is_complete else Status.UNDECIDED
 
     @property
@@ -286,12 +297,12 @@ class ConservedSums(Answer):
 
     @property
     def weights(self) -> dict[str, str]:
-        """Weights by normalisation, of the sums that hold under it; those of the nodes alone hold under all."""
-        found: dict[str, str] = {}
+        """Weights of the sums that are conserved under each normalisation; local sums are conserved under all."""
+        weights_of: dict[str, str] = {}
         for one in self.sums:
             for name, weights in one.weights.items():
-                found.setdefault(name, weights)
-        return found
+                weights_of.setdefault(name, weights)
+        return weights_of
 
 
 def conserved_sums(system: System) -> ConservedSums:
@@ -304,20 +315,20 @@ def conserved_sums(system: System) -> ConservedSums:
     (None, 'd')
     """
     local = _kernel(system, system.normals)
-    found = [_local(system, vector) for vector in local.vectors]
+    sums = [_local(system, vector) for vector in local.vectors]
     laws = [(law, _kernel_of(system, law)) for law in sum_laws()]
     known: list[tuple[sp.Expr, ...]] = list(local.vectors)
     for _, kernel in laws:
         for vector in _beyond(kernel.vectors, known):
             known.append(vector)
-            found.append(_weighted(system, vector, laws))
-    note = "" if found else "no combination of the fields with constant coefficients has a constant weighted sum"
+            sums.append(_weighted(system, vector, laws))
+    note = "" if sums else "no combination of the fields with constant coefficients has a constant weighted sum"
     complete = local.is_complete and all(kernel.is_complete for _, kernel in laws)
     if not complete:
         note = "; ".join(
             [*([note] if note else []), "others may exist: not all functions in f are known to be independent"]
         )
-    return ConservedSums(tuple(found), complete, note)
+    return ConservedSums(tuple(sums), complete, note)
 
 
 def _local(system: System, vector: Sequence[sp.Expr]) -> ConservedSum:
@@ -338,7 +349,7 @@ def _kernel_of(system: System, law: SumLaw) -> _Kernel:
 
 
 def _weighted(system: System, vector: tuple[sp.Expr, ...], laws: Sequence[tuple[SumLaw, _Kernel]]) -> ConservedSum:
-    """A sum with the weights of every law under which it is constant; of two laws of a normalisation the first."""
+    """A sum with the weights of every law under which it is constant; of two laws of one normalisation, the first."""
     weights: dict[str, str] = {}
     assumes: dict[str, str] = {}
     for law, kernel in laws:
@@ -375,7 +386,7 @@ def _kernel(system: System, rates: Mapping[str, sp.Expr]) -> _Kernel:
     ]
     table = form.collected([*marks.values(), *scalars])
     rows = [[c.coeff(mark) for mark in marks.values()] for c in table.values()]
-    rows += [[sp.Integer(name == own) for own in system.fields] for name in system.noise]
+    rows += [[sp.Integer(name == field_name) for field_name in system.fields] for name in system.noise]
     complete = form.is_independent and not any(rate.has(TIME) for rate in rates.values())
     if not rows:
         return _Kernel(tuple(tuple(sp.eye(len(marks)).row(k)) for k in range(len(marks))), True)
@@ -385,7 +396,7 @@ def _kernel(system: System, rates: Mapping[str, sp.Expr]) -> _Kernel:
 
 
 def _cleared(vector: list[sp.Expr]) -> tuple[sp.Expr, ...]:
-    """Without denominators, and with a positive first number."""
+    """A multiple of the vector without denominators and with a positive first entry."""
     common = sp.lcm_list([sp.denom(sp.together(c)) for c in vector])
     cleared = [sp.cancel(c * common) for c in vector]
     divisor = sp.gcd_list(cleared)
@@ -395,7 +406,7 @@ def _cleared(vector: list[sp.Expr]) -> tuple[sp.Expr, ...]:
 
 
 def _vanishes(vector: Sequence[sp.Expr], rates: Mapping[str, sp.Expr]) -> bool:
-    """The combination put in once more: it cancels term by term, or by an identity of functions."""
+    """Whether the combination is confirmed to vanish, term by term or by an identity of functions."""
     total = sp.expand(sp.Add(*(c * rate for c, rate in zip(vector, rates.values(), strict=True))))
     return total == 0 or canonical(total).numerator == 0
 
@@ -406,12 +417,12 @@ def _holds(vector: Sequence[sp.Expr], basis: Sequence[Sequence[sp.Expr]]) -> boo
 
 
 def _beyond(vectors: Sequence[tuple[sp.Expr, ...]], known: Sequence[Sequence[sp.Expr]]) -> list[tuple[sp.Expr, ...]]:
-    """Vectors that are no combinations of known ones and of those before them."""
-    found: list[tuple[sp.Expr, ...]] = []
+    """The vectors that are not combinations of known ones and of the vectors before them."""
+    new: list[tuple[sp.Expr, ...]] = []
     for vector in vectors:
-        if not _holds(vector, [*known, *found]):
-            found.append(vector)
-    return found
+        if not _holds(vector, [*known, *new]):
+            new.append(vector)
+    return new
 
 
 def _rank(rows: Sequence[Sequence[sp.Expr]]) -> int:
@@ -421,12 +432,12 @@ def _rank(rows: Sequence[Sequence[sp.Expr]]) -> int:
 # ---------------------------------------------------------------------- energy law
 @dataclass(frozen=True, repr=False)
 class EnergyLaw(Answer):
-    """d/dt tr(H^T L H) for symmetric A: rate per squared mode amplitude, forcing by H0, and whether it must decay.
+    """d/dt tr(H^T L H) for symmetric A: the rate per squared mode amplitude, the forcing by H0, and whether it decays.
 
-    An isolated node is a mode with lam = 1: it has the energy of its squared entries, and the law includes it. Where
-    the energy can increase, `witness` is a graph, a state and coefficients at which it does; where that depends on the
-    coefficients, `threshold` is what has to be <= 0. `gradient` is the energy of which the system is the gradient flow,
-    where there is one: that energy never increases.
+    An isolated node is a mode with lam = 1, which the law includes with the energy of its squared entries. Where the
+    energy can increase, `witness` is a graph, a state and coefficients at which it does; where that depends on the
+    coefficients, the energy decays if `threshold` <= 0. `gradient` is the energy of which the system is the gradient
+    flow, if there is one: that energy never increases.
     """
 
     mode_rate: sp.Expr | None
@@ -439,12 +450,12 @@ class EnergyLaw(Answer):
 
     @property
     def value(self) -> str:
-        """The law in words: what dE/dt is, or is bounded by."""
+        """The law as text: dE/dt, or a bound of it."""
         return self.text
 
     @property
     def status(self) -> Status:
-        """Whether the law decides that the energy must decay, or can increase."""
+        """proved where it is decided whether the energy must decay or can increase."""
         return Status.UNDECIDED if self.decays.startswith(f"{Status.UNDECIDED}:") else certainty(self.decays)
 
     @property
@@ -454,7 +465,7 @@ class EnergyLaw(Answer):
 
     @property
     def assumes(self) -> str:
-        """The law is that of symmetric operators."""
+        """The law is for symmetric operators."""
         return "A is symmetric"
 
     def __str__(self) -> str:
@@ -478,17 +489,17 @@ def energy_law(system: System) -> EnergyLaw:
 
     Returns:
         The rate of the energy by frequency, where there is a symbol, and whether the energy must decay, with a witness
-        where it can increase; of nonlinear reactions what holds on undirected regular graphs. With one symmetric
-        matrix beside scalars the rate is that of its eigenvalues w. And the energy that a gradient flow descends.
+        where it can increase. For nonlinear reactions it holds on undirected regular graphs. With one symmetric matrix
+        the rate depends on the eigenvalues w of the matrix. The answer also has the energy of a gradient flow.
 
     Raises:
         NotApplicable: a system of several fields, of second order, with time, noise or further operators.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> energy_law(parse("-alpha*L@H")).mode_rate
+    >>> import rdgraph as rd
+    >>> rd.theory.energy_law(rd.parse("-alpha*L@H")).mode_rate
     -2*alpha*lam**2
-    >>> energy_law("A@H@W - alpha*H where W symmetric").decays
-    'never increases, on every graph, iff (-alpha - w if w <= 0, otherwise -alpha + w) <= 0 for every eigenvalue w of W'
+    >>> rd.theory.energy_law("A@H@W - alpha*H where W symmetric").decays
+    'never increases, on every graph, iff (-alpha - w if w <= 0, otherwise w - alpha) <= 0 for every eigenvalue w of W'
     """
     right = to_text(system.expression)
     gradient = gradient_flow(system)
@@ -514,9 +525,9 @@ def energy_law(system: System) -> EnergyLaw:
 
 
 def _symbols(system: System) -> tuple[sp.Expr, sp.Expr, dict[sp.Symbol, str], _Matrix | None]:
-    """p and q in lam, the coefficients in them, and the symmetric matrix whose eigenvalues w they hold.
+    """p and q in lam, the names of their coefficients, and the symmetric matrix whose eigenvalues w occur in them.
 
-    Its eigenvectors split the channels, as long as no other matrix and no channel coefficient mixes them.
+    Its eigenvectors decouple the channels, as long as there is no other matrix and no channel coefficient.
     """
     names = coefficient_names(system)
     try:
@@ -528,7 +539,7 @@ def _symbols(system: System) -> tuple[sp.Expr, sp.Expr, dict[sp.Symbol, str], _M
         (letter,) = letters
         if letter.name not in system.assumptions.symmetric:
             raise NotApplicable(
-                f"{letter} mixes channels; with a symmetric one the law follows: where {letter} symmetric"
+                f"{letter} mixes channels; declare 'where {letter} symmetric' if it is symmetric"
             ) from None
         if Kind.CHANNEL in system.coefficients.values():
             raise NotApplicable(f"{letter} and the channel coefficients have no common eigenvectors") from None
@@ -543,14 +554,14 @@ def _symbols(system: System) -> tuple[sp.Expr, sp.Expr, dict[sp.Symbol, str], _M
 
 
 class _Matrix(NamedTuple):
-    """A symmetric matrix, and the letter of its eigenvalues."""
+    """A symmetric matrix, and the symbol of its eigenvalues."""
 
     name: str
     value: str
 
 
 def _of_matrix(words: str, matrix: _Matrix) -> str:
-    """A fate in which a letter stands for the eigenvalues of a matrix."""
+    """The text of a law in which a symbol stands for the eigenvalues of a matrix."""
     if " iff " in words:
         return f"{words} for every eigenvalue {matrix.value} of {matrix.name}"
-    return words.replace("whatever the coefficients", f"whatever the coefficients and {matrix.name} are")
+    return words.replace("for all coefficients", f"for all coefficients and every {matrix.name}")

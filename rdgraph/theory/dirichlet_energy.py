@@ -1,4 +1,4 @@
-"""When the Dirichlet energy E = tr(H^T L H) increases, A symmetric: for which graphs, states and coefficients.
+"""When the Dirichlet energy E = tr(H^T L H) of a symmetric A increases: for which graphs, states and coefficients.
 
 **Linear.** With f = p(A) H the modes of L give dE/dt = sum_k 2 lam_k p(lam_k) |c_k|^2: E never increases on every graph
 iff p <= 0 on (0, 2], and increases on every graph with an edge if p > 0 there. The frequencies of cycles are dense in
@@ -10,8 +10,8 @@ passes through zero, and E grows from there.
 
 **Reactions.** With f = p(A) H + r(H), r acting on every entry, and A@1 = 1: <L H, r(H)> = 1/2 sum_ij A_ij (h_i - h_j)
 (r(h_i) - r(h_j)) <= m E with m = sup r', so that dE/dt <= sum_k 2 lam_k (p(lam_k) + m) |c_k|^2. Near a constant state
-at which r' comes close to m a mode grows at the rate that this says: the energy never increases on every undirected
-regular graph iff max p + m <= 0, the one-sided constant of the symmetric normalisation.
+where r' is close to m a mode comes close to this rate: the energy never increases on any undirected regular graph iff
+max p + m <= 0, the one-sided constant of the symmetric normalisation.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.language.answer_symbols import lam, public
 from rdgraph.language.normal_form import H
 from rdgraph.reals.branches import is_above, is_at_least
-from rdgraph.reals.condition_words import in_words
+from rdgraph.reals.condition_words import condition_in_words, in_words
 from rdgraph.reals.domain import Domain
 from rdgraph.reals.enclosure import NotEnclosed, holds, make_enclosure, precision
 from rdgraph.reals.judge import BOUNDED, watched
@@ -49,9 +49,9 @@ from rdgraph.vocabulary.learned_functions import LearnedCall
 #
 #     dE/dt = 2 lam a sum_i c_i ((p(lam) a + q(lam) b) c_i + r(h + a c_i)),   c_i = cos(2 pi k i/n),
 #
-# which is enclosed by arb: a witness is one whose enclosure is positive.
+# which is enclosed in ball arithmetic: for a witness the enclosure is positive.
 
-#: Cycles that are searched, one after the other; the longest stand for frequencies close to 0.
+#: Lengths of the cycles that are searched in turn; the longest have frequencies close to 0.
 CYCLES = (*range(2, 41), *range(42, 120, 6), 150, 200, 300, 500, 1000)
 LEVELS = tuple(
     sp.Rational(sign * x, 10)
@@ -59,11 +59,11 @@ LEVELS = tuple(
     for sign in ((1, -1) if x else (1,))
 )
 AMPLITUDES = tuple(sp.Rational(1, 4**k) for k in range(7))
-#: H0 in multiples of H, where the state has just passed through zero.
+#: H0 as a multiple of H, just after the state has passed through zero.
 PASSED = sp.Integer(-1000)
-#: Values of the coefficients that are tried, and states for each.
+#: Random values of the coefficients that are tried, and states for each.
 TRIES, ATTEMPTS = 24, 4
-#: A rate that doubles are sure of, relative to the largest entries of H and f.
+#: The smallest rate that double precision resolves, relative to the largest entries of H and f.
 ROOM = 1e-9
 
 
@@ -124,24 +124,24 @@ def energy_witness(
 ) -> EnergyWitness | None:
     """A witness for coefficients of the domain, or None where none was found.
 
-    `p` and `q` are polynomials in lam, `r` is a function of H; `conditions` are on the coefficients, and on lam in
-    (0, 2], where one point of them is to be tried too. `names` are the coefficients, by their symbol.
+    `p` and `q` are polynomials in lam, `r` is a function of H. A point of `conditions` on the coefficients, and on lam
+    in (0, 2], is tried too. `names` are the names of the coefficients by symbol.
 
     >>> a = sp.Symbol("alpha", positive=True)
     >>> print(energy_witness(a * lam, sp.S.Zero, sp.S.Zero, Domain(), names={a: "alpha"}))
     on one edge at H_i = cos(2*pi*i/2), i = 0, ..., 1, with alpha = 1: dE/dt = 16
     """
-    if sp.sympify(r).has(LearnedCall):  # the rate depends on a function that has no values yet
+    if sp.sympify(r).has(LearnedCall):  # the values of the function are unknown
         return None
     for numbers in _numbers(domain, conditions, names):
         try:
             with precision(128):
-                found = _on_cycles(*(sp.sympify(e).xreplace(dict(numbers)) for e in (p, q, r)))
+                best = _on_cycles(*(sp.sympify(e).xreplace(dict(numbers)) for e in (p, q, r)))
         except (NotEnclosed, NotApplicable, Undecided, ZeroDivisionError):
             continue
-        if found is not None:
+        if best is not None:
             values = {name: numbers[letter] for letter, name in names.items()}
-            nodes, mode, level, amplitude, start, rate = found
+            nodes, mode, level, amplitude, start, rate = best
             return EnergyWitness(nodes, mode, level, amplitude, start, dict(sorted(values.items())), rate)
     return None
 
@@ -149,7 +149,7 @@ def energy_witness(
 def _numbers(
     domain: Domain, conditions: tuple[sp.Basic, ...], names: Mapping[sp.Symbol, str]
 ) -> Iterator[dict[sp.Basic, sp.Expr]]:
-    """Admissible values of the coefficients: ones, the judge's own, and random powers of two."""
+    """Admissible values of the coefficients: ones, a point that the solver finds, and random powers of two."""
     usual = {x: sp.S.NegativeOne if x.is_nonpositive else sp.S.One for x in names}
     wanted = [c for c in (*domain.conditions, *conditions) if not c.has(lam)]
 
@@ -169,11 +169,11 @@ def _numbers(
 
 
 def _on_cycles(p: sp.Expr, q: sp.Expr, r: sp.Expr) -> tuple[Any, ...] | None:
-    """nodes, mode, level, amplitude, start and rate, for formulas without letters; short cycles first."""
+    """nodes, mode, level, amplitude, start and rate, for formulas without coefficients; short cycles first."""
     growth, forcing = (sp.lambdify(lam, e, "math") for e in (p, q))
 
     def passed(x: float) -> float:
-        """The growth at H = -H0/1000 where the solution from H0 gets there: it falls, to a limit below that or none."""
+        """The growth at H = -H0/1000, if the solution from H0 gets there: it falls to a limit below that or to -oo."""
         g, f = growth(x), forcing(x)
         gets_there = g + f < -1e-6 * (abs(g) + abs(f)) and (g >= 0 or 500 * f < g)
         return g + float(PASSED) * f if gets_there else -1.0
@@ -198,23 +198,23 @@ def _raised(growth: Callable[[float], float], steep: float, x: float) -> float:
 
 
 def _slopes(r: sp.Expr) -> list[tuple[sp.Rational, float]]:
-    """Constant states with the slope of the reaction there, by a difference."""
+    """Constant states with the slope of the reaction there, from a difference quotient."""
     if r == 0:
         return [(sp.S.Zero, 0.0)]
     enclosed, gap = make_enclosure(r, H), sp.Rational(1, 2**30)
-    found = []
+    slopes = []
     for level in LEVELS:
         try:
             value = float((enclosed(_ball(level + gap)) - enclosed(_ball(level - gap))).mid()) / (2 * float(gap))
         except (NotEnclosed, ZeroDivisionError, ValueError, OverflowError):
             continue
         if math.isfinite(value):
-            found.append((level, value))
-    return found
+            slopes.append((level, value))
+    return slopes
 
 
 def _mode(rate: Callable[[float], float]) -> tuple[int, int] | None:
-    """The shortest cycle with a mode that grows, and of its modes the one that grows fastest."""
+    """The shortest cycle with a growing mode, and its fastest growing mode."""
     if max(rate(k / 500) for k in range(1001)) <= 0:
         return None
     for nodes in CYCLES:
@@ -230,7 +230,7 @@ def _rate(
     p: sp.Expr, q: sp.Expr, r: sp.Expr, nodes: int, mode: int, level: sp.Rational, amplitude: sp.Rational,
     start: sp.Rational | None,
 ) -> float | None:  # fmt: skip
-    """dE/dt where it is proved to be positive and doubles can see it, else None."""
+    """dE/dt where it is proved to be positive and double precision resolves it, else None."""
     from flint import arb, fmpq
 
     h, a, b = (_ball(x) for x in (level, amplitude, start or 0))
@@ -257,15 +257,16 @@ def _ball(number: Any) -> Any:
 # ---------------------------------------------------------------------- dirichlet energy
 GRAPH, REGULAR = "graph", "undirected regular graph"
 FROM_START = "along solutions from H(0) = H0"
-#: lam on the spectra of all graphs, without the constant mode, which has no energy.
+#: The range of lam on all graphs, without the constant mode, which has no energy.
 SPECTRUM = (sp.Gt(lam, 0, evaluate=False), sp.Le(lam, 2, evaluate=False))
 
 
 @dataclass(frozen=True)
 class Fate:
-    """Whether the energy can increase, in words, with a witness where it can.
+    """Whether the energy can increase, as text, with a witness where it can.
 
-    `threshold` is what has to be <= 0 where that is the question, `bound` the bound of dE/dt of a reaction.
+    If it depends on the coefficients, the energy never increases where `threshold` <= 0. `bound` is the bound of dE/dt
+    of a reaction.
     """
 
     words: str
@@ -279,13 +280,13 @@ def undecided(problem: object) -> Fate:
 
 
 def _never(graphs: str, *, along: str = "", only: str = "", worst: sp.Expr | None = None) -> str:
-    """Never, or `only` "iff" or "if" `worst` is not positive."""
+    """The text that the energy never increases, or only (`only` is "iff" or "if") where `worst` is not positive."""
     condition = "" if worst is None else f"{only} {_not_positive(public(worst))}"
     return ", ".join(filter(None, ["never increases", along, f"on every {graphs}", condition]))
 
 
 def _not_positive(worst: sp.Expr) -> str:
-    """worst <= 0 in words, of a maximum part by part, without a positive factor in front.
+    """worst <= 0 as text, a maximum part by part, without positive numerical factors.
 
     >>> _not_positive(sp.Max(sp.Symbol("a"), 2 * sp.Symbol("b")))
     'b <= 0 and a <= 0'
@@ -295,13 +296,14 @@ def _not_positive(worst: sp.Expr) -> str:
     if isinstance(worst, sp.Piecewise):
         return f"({in_words(worst)}) <= 0"
     factor, rest = worst.as_coeff_Mul()
-    return f"{in_words(in_decimals(rest if factor.is_positive and rest != 1 else worst))} <= 0"
+    value = in_decimals(rest if factor.is_positive and rest != 1 else worst)
+    return condition_in_words(sp.Le(value, 0, evaluate=False))
 
 
 def _grows(graphs: str, names: Mapping[sp.Symbol, str], *, everywhere: bool, along: str = "") -> str:
     where = f"on every {graphs} with an edge" if everywhere else f"on some {graphs}"
-    whatever = "whatever the coefficients" if names else ""
-    return ", ".join(filter(None, [f"increases {where}", along or "from some state", whatever]))
+    extent = "for all coefficients" if names else ""
+    return ", ".join(filter(None, [f"increases {where}", along or "from some state", extent]))
 
 
 def linear_fate(p: sp.Expr, domain: Domain, names: Mapping[sp.Symbol, str]) -> Fate:
@@ -311,7 +313,7 @@ def linear_fate(p: sp.Expr, domain: Domain, names: Mapping[sp.Symbol, str]) -> F
     >>> linear_fate(-a * lam, Domain(), {a: "alpha"}).words
     'never increases, on every graph'
     >>> linear_fate(a * lam, Domain(), {a: "alpha"}).words
-    'increases on every graph with an edge, from some state, whatever the coefficients'
+    'increases on every graph with an edge, from some state, for all coefficients'
     """
     rate, spectrum = _without_zero(p), domain.where(*SPECTRUM)
     if spectrum.proves(sp.Le(rate, 0, evaluate=False)) is True:
@@ -355,7 +357,7 @@ def reaction_fate(system: System) -> Fate | None:
 
     >>> from rdgraph.systems.parser import parse
     >>> reaction_fate(parse("-alpha*L@H + tanh(H) - beta*H")).words
-    'never increases, on every undirected regular graph, iff 1 - beta <= 0'
+    'never increases, on every undirected regular graph, iff beta >= 1'
     >>> reaction_fate(parse("-alpha*L@H - beta*H**3")).words
     'never increases, on every undirected regular graph'
     """
@@ -373,10 +375,10 @@ def reaction_fate(system: System) -> Fate | None:
     names = coefficient_names(system)
     with watched() as watch:
         parts = cases(domain, question)
-        found = [_reaction(structure, value, exact, domain.where(c), names) for c, (value, exact) in parts]
-    if len(set(found)) > 1:
+        fates = [_reaction(structure, value, exact, domain.where(c), names) for c, (value, exact) in parts]
+    if len(set(fates)) > 1:
         return None
-    (fate,) = set(found)
+    (fate,) = set(fates)
     if fate.words != _never(REGULAR) and (fate.threshold is None or " iff " in fate.words):
         p = generator_polynomial(structure)
         slope = sp.Gt(p + sp.diff(structure.reaction, H), 0, evaluate=False)
@@ -425,16 +427,16 @@ def _bound(parts: list[tuple[sp.Basic, tuple[sp.Expr, bool]]]) -> str:
 
 
 def generator_polynomial(structure: Structure) -> sp.Expr:
-    """p(lam) of the linear terms, ignoring all other terms."""
+    """p(lam) of the linear terms; all other terms are ignored."""
     return sp.expand(sum((c * (1 - lam) ** k for k, c in structure.generator.items()), sp.S.Zero))
 
 
 def coefficient_names(system: System) -> dict[sp.Symbol, str]:
-    """The coefficients by the symbols of the normal form."""
+    """The names of the coefficients, by their symbols in the normal form."""
     return {system.algebra.symbols[name]: name for name in system.coefficients}
 
 
 def _without_zero(p: sp.Expr) -> sp.Expr:
-    """p/lam where that is a polynomial: it has the sign of p on (0, 2]."""
+    """p/lam where that is a polynomial, else p: it has the sign of p on (0, 2]."""
     quotient = sp.cancel(p / lam)
     return quotient if quotient.is_polynomial(lam) else p

@@ -1,10 +1,10 @@
-"""Proofs that every box is left: inequalities that a box must meet on certain graphs, and that nothing meets.
+"""Proofs that no box is invariant: inequalities that a box must satisfy on certain graphs, and that no box does.
 
 Row-stochastic A: in a directed chain, or in the trees of high degree that regular graphs approach, the averages
-A^k g(h) of a node lie on either face whatever its own entry and whatever those of other powers. Symmetric A: a star
-with m leaves has s = sqrt(m); its hub sees s times the average of the leaves, a leaf the hub divided by s, and after
-two steps either sees itself. A box [l, u] is kept only if no corner of these moves outwards; where no l < u satisfies
-that, there is none.
+A^k g(h) of a node can lie on either face, independently of the entry of the node and of each other. Symmetric A: a star
+with m leaves has s = sqrt(m); its hub collects s times the average of the leaves, a leaf collects the hub divided by s,
+and after two steps either collects itself. A box [l, u] is invariant only if none of these corners moves outwards;
+where no l < u satisfies that, there is no box.
 """
 
 from __future__ import annotations
@@ -18,26 +18,27 @@ import sympy as sp
 
 from rdgraph.errors import Undecided
 from rdgraph.language.answer_symbols import R, h, public, s
+from rdgraph.language.normal_form import H0, H
 from rdgraph.reals.budget import limited
 from rdgraph.reals.condition_words import factored
 from rdgraph.reals.domain import Domain
 from rdgraph.reals.enclosure import holds
-from rdgraph.theory.box_faces import LocalField
+from rdgraph.theory.several_fields.node_speeds import NodeSpeeds
 
-#: With more powers of A than this, the corners are not tried one by one.
+#: With more powers of A than this, the corners are not tried.
 MAX_POWERS = 4
 #: Coefficients tried one after the other; the seconds of one proof, and of all proofs of one kind.
 POINTS, PROOF_SECONDS, SECONDS = 16, 0.8, 1.5
 #: The star on which numbers are tried: four leaves.
 LEAVES = 4
-NOT_EVERYWHERE = "no box is kept on every graph"
+NOT_EVERYWHERE = "no box is invariant on every graph"
 
 Held = list[sp.Basic]
 
 
 @dataclass(frozen=True)
 class Escape:
-    """Why every box is left; `at` are coefficients where this is so, empty where it is so for all of them."""
+    """Why no box is invariant; `at` are the coefficients for which this is proved, empty if it is for all."""
 
     reason: str
     at: tuple[tuple[str, sp.Expr], ...] = ()
@@ -45,14 +46,17 @@ class Escape:
 
 @dataclass(frozen=True)
 class Escapes:
-    """The search for a proof that a field keeps no box, on row-stochastic A or (`stars`) on symmetric A with s > 1."""
+    """The search for a proof that no box is invariant, on row-stochastic A or (`stars`) on symmetric A with s > 1."""
 
-    field: LocalField
-    domain: Domain
+    field: NodeSpeeds
     stars: bool = False
 
+    @property
+    def domain(self) -> Domain:
+        return self.field.system.domain
+
     def always(self) -> Escape | None:
-        """A proof that every box is left for all coefficients; None if none was found."""
+        """A proof that no box is invariant for any coefficients; None if none was found."""
         try:
             return limited(SECONDS, self._whatever_the_coefficients)
         except Undecided:
@@ -64,7 +68,7 @@ class Escapes:
         return self._runaway([uniform]) or (corners and corners()) or self._runaway(others)
 
     def somewhere(self) -> Escape | None:
-        """A proof that every box is left at some coefficients, which it names; None if none was found."""
+        """A proof that no box is invariant at some coefficients, which it names; None if none was found."""
         try:
             return limited(SECONDS, lambda: next(filter(None, map(self._at, self._points())), None))
         except Undecided:
@@ -74,11 +78,11 @@ class Escapes:
         reason = (self._runs_away_at if self.field.has_source else self._no_faces_at)(point)
         if not reason:
             return None
-        told = tuple(sorted((x.name, value) for x, value in point.items()))
-        if not told:
+        coefficients = tuple(sorted((x.name, value) for x, value in point.items()))
+        if not coefficients:
             return Escape(reason)
-        where = ", ".join(f"{name} = {value}" for name, value in told)
-        return Escape(f"no box is kept for all coefficients: with {where} {reason}", told)
+        where = ", ".join(f"{name} = {value}" for name, value in coefficients)
+        return Escape(f"no box is invariant for all coefficients: with {where} {reason}", coefficients)
 
     # ------------------------------------------------------------------ corners
     def _no_faces(self) -> Escape | None:
@@ -88,7 +92,7 @@ class Escapes:
         return Escape(f"no maximum principle, {NOT_EVERYWHERE}: {self._graph(s)}")
 
     def outside(self, where: sp.Basic) -> bool:
-        """Proved: no box is kept by coefficients that violate a condition."""
+        """Proved: no box is invariant for coefficients that violate a condition."""
         held = None if self.field.has_source else self._held(s)
         return held is not None and _is_empty(self.domain.where(sp.Not(where), *held))
 
@@ -102,37 +106,41 @@ class Escapes:
         if not self.stars:
             return "averages over many neighbours can lie on either face"
         leaves = "m leaves, s = sqrt(m)" if stretch == s else f"{LEAVES} leaves, s = {stretch}"
-        return f"a star with {leaves}, beside regular graphs and isolated nodes, leaves all of them"
+        return f"together a star with {leaves}, regular graphs and isolated nodes leave every box"
 
     def _held(self, stretch: sp.Expr) -> Held | None:
         """What the faces of a box must satisfy; None where the corners are too many."""
-        if len({a.power for a in self.field.averages}) > MAX_POWERS:
+        if len(self._powers) > MAX_POWERS:
             return None
         lower, upper = sp.Dummy("lower", real=True), sp.Dummy("upper", real=True)
         held: dict[sp.Basic, None] = {sp.Gt(upper, lower): None}
         for face, inward in ((lower, 1), (upper, -1)):
             for view in self._views(face, (lower, upper), stretch):
-                seen = {a.letter: view(a.power, a.inner) for a in self.field.averages}
-                speed = inward * self.field.speed.xreplace({h: face}).xreplace(seen)
+                seen = {call.letter: view(len(call.word), call.inner) for call in self.field.calls}
+                speed = inward * self.field.speed.xreplace({H: face}).xreplace(seen)
                 held[sp.Ge(speed, 0, evaluate=False)] = None
         conditions = [sp.Gt(s, 1)] if self.stars and stretch == s else []
         return [*conditions, *(c for c in held if c != sp.true)]
 
     def _views(
-        self, own: sp.Expr, faces: tuple[sp.Expr, sp.Expr], stretch: sp.Expr
+        self, entry: sp.Expr, faces: tuple[sp.Expr, sp.Expr], stretch: sp.Expr
     ) -> Iterator[Callable[[int, sp.Expr], sp.Expr]]:
-        """What a node with entry `own` sees as A^k g(h), as functions of k and g, one for each corner."""
-        powers = sorted({a.power for a in self.field.averages})
-        for ends in itertools.product(faces, repeat=len(powers)):
-            at = dict(zip(powers, ends, strict=True))
-            yield lambda k, g, at=at: g.xreplace({h: at[k]})  # type: ignore[misc]
+        """What a node with a given entry collects as A^k g(h): functions of k and g, one for each corner."""
+        for ends in itertools.product(faces, repeat=len(self._powers)):
+            at = dict(zip(self._powers, ends, strict=True))
+            yield lambda k, g, at=at: g.xreplace({H: at[k]})  # type: ignore[misc]
         if self.stars:
             yield lambda k, g: sp.S.Zero
             for end in faces:
                 for scale in (stretch, 1 / stretch):
                     yield lambda k, g, end=end, scale=scale: (  # type: ignore[misc]
-                        scale * g.xreplace({h: end}) if k % 2 else g.xreplace({h: own})
+                        scale * g.xreplace({H: end}) if k % 2 else g.xreplace({H: entry})
                     )
+
+    @property
+    def _powers(self) -> list[int]:
+        """The powers of A that occur."""
+        return sorted({len(call.word) for call in self.field.calls})
 
     # ------------------------------------------------------------------ states that run away
     def _runaway(self, modes: list[tuple[sp.Expr, str]]) -> Escape | None:
@@ -156,36 +164,31 @@ class Escapes:
     def _modes(self) -> Iterator[tuple[sp.Expr, str]]:
         initial = R if self.field.has_source else sp.S.Zero
         masked = {x: sp.S.One for x in self.field.varying if x.name == "M"}
-        uniform = self.field.uniform(h, initial).xreplace(masked)
+        uniform = self.field.uniform_one(h, initial).xreplace(masked)
         yield uniform, "on states equal in all nodes (A@1 = 1)"
         flips = {h: -h, R: -R}
-        alternating = self.field.uniform(h, initial, lambda k: sp.Integer(-1) ** k).xreplace(masked)
-        odd = [alternating, *(a.inner.xreplace({h: h, **_sources(a.inner)}) for a in self.field.averages)]
+        alternating = self.field.uniform_one(h, initial, sp.S.NegativeOne).xreplace(masked)
+        odd = [alternating, *(call.inner.xreplace({H: h, H0: R}) for call in self.field.calls)]
         if alternating != uniform and all(sp.expand(e + e.xreplace(flips)) == 0 for e in odd):
             yield alternating, "on states h and -h at the two ends of one edge, H0 likewise,"
 
     # ------------------------------------------------------------------ coefficients to try
     def _points(self) -> Iterator[dict[sp.Symbol, sp.Expr]]:
-        """Coefficients that satisfy all assumptions: numbers of several sizes, and one that the judge finds."""
-        known = {h, R, s, *(a.letter for a in self.field.averages), *_sources(self.field.speed)}
-        parts = [self.field.speed, *(a.inner for a in self.field.averages), *self.domain.conditions]
+        """Coefficients that satisfy all assumptions: numbers of several sizes, else a point that the solver finds."""
+        known = {H, H0, R, s, *(call.letter for call in self.field.calls)}
+        parts = [self.field.speed, *(call.inner for call in self.field.calls), *self.domain.conditions]
         letters = sorted({x for e in parts for x in e.free_symbols} - known, key=str)
-        generator, found = random.Random(0), 0
+        generator, count = random.Random(0), 0
         for _ in range(40 * POINTS):
             point = {x: _number(x, generator) for x in letters}
             if all(holds(c, point) for c in self.domain.conditions):
-                found += 1
+                count += 1
                 yield point
-            if found >= POINTS or not letters:
+            if count >= POINTS or not letters:
                 return
-        judged = self.domain.point() if not found else None
+        judged = self.domain.point() if not count else None
         if judged is not None:
             yield {x: judged.get(x, _number(x, generator)) for x in letters}
-
-
-def _sources(expression: sp.Expr) -> dict[sp.Symbol, sp.Expr]:
-    """The letter of H0 in an expression, standing for R."""
-    return {x: R for x in expression.free_symbols if x.name == "h0"}
 
 
 def _number(letter: sp.Symbol, generator: random.Random) -> sp.Rational:
@@ -204,18 +207,18 @@ def _is_empty(domain: Domain) -> bool:
 
 
 def _runs_away(speed: sp.Expr, domain: Domain, has_source: bool) -> str:
-    """A proof that h' = speed leaves every box, as a text with a place for the equation; empty without one.
+    """A proof that h' = speed leaves every box, as a text with {} for the equation; empty without one.
 
-    With a source, H0 = R lies in boxes with positive states alone: those without any are left from H0 = -R.
+    With a source, H0 = R lies only in boxes with positive states; boxes without any are left from H0 = -R.
     """
-    found = _escape(speed, R, domain, has_source)
-    if has_source and found and not _escape(speed.xreplace({R: -R}), -R, domain, has_source):
+    reason = _escape(speed, R, domain, has_source)
+    if has_source and reason and not _escape(speed.xreplace({R: -R}), -R, domain, has_source):
         return ""
-    return found
+    return reason
 
 
 def _escape(speed: sp.Expr, start: sp.Expr, domain: Domain, has_source: bool) -> str:
-    """The proof for boxes that hold the state `start`, which the source has; without a source for all boxes."""
+    """The proof for boxes that contain the state `start` of the source; without a source for all boxes."""
 
     def proved(claim: sp.Basic, *where: sp.Basic) -> bool:
         try:

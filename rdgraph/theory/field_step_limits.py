@@ -1,7 +1,7 @@
 """Step limits of several linear fields: no mode that the flow damps, or leaves oscillating, may be amplified by a step.
 
 Modes are the eigenvalues mu of P(lam), lam in [0, 2], and a step multiplies them by R(step mu). With numbers for the
-coefficients the limit is decided for every method (`joint_limit`). With letters it has a closed form
+coefficients the limit is decided for every method (`joint_limit`). With symbolic coefficients it has a closed form
 
 - where all eigenvalues are polynomials in lam: that of the fastest one;
 - where two fields oscillate without damping (trace 0): the method's limit on the imaginary axis by the frequency;
@@ -22,18 +22,103 @@ from typing import Any
 
 import sympy as sp
 
+from rdgraph.answers import Answer, Status, certainty
 from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.language.answer_symbols import lam, public
-from rdgraph.reals.branches import is_above, is_at_least
+from rdgraph.reals.branches import branches, is_above, is_at_least
 from rdgraph.reals.condition_words import in_words
 from rdgraph.reals.domain import Domain
+from rdgraph.reals.line_extents import in_decimals, is_decimal, round_up
 from rdgraph.reals.maxima import Candidate, interval_candidates, maximum
 from rdgraph.reals.polynomials import cell_points, rational_polynomial, signs_to_infinity
 from rdgraph.systems.system import System
-from rdgraph.theory.box_faces import between
-from rdgraph.theory.step_limit_values import REAL_SPECTRUM, StepLimit, decimal, divide
+from rdgraph.theory.several_fields.rectangle_faces import within
 from rdgraph.vocabulary.methods import Tableau, z
 from rdgraph.vocabulary.normalisations import find_normalisation
+
+# ---------------------------------------------------------------------- answer
+
+REAL_SPECTRUM = "the graph is undirected (real spectrum)"
+
+
+@dataclass(frozen=True, repr=False)
+class StepLimit(Answer):
+    """The largest step, None where none is known; the reason says what holds up to it.
+
+    `keeps` is "stability" (linear systems, proved), "box" (Euler and Heun, proved for states inside), "linearised"
+    (stability near constant states only), "slopes" (every mode that the linearised flow damps is damped, at every
+    state), "equal slopes" (the same at every state that is the same in all nodes, and at no other) or "distances" (two
+    runs separate in one step at most by the stability polynomial at step * `rate`, 1 + step * rate for Euler).
+    `assumes` is what the graph must satisfy in addition to its normalisation. `directed`, for linear systems, is a step
+    at which no eigenvalue of the step's matrix exceeds 1 in modulus on directed graphs either. `is_sharp` says that
+    some coefficients and state were found where a step larger by 1 % leaves the box, or that some states come
+    arbitrarily close to a damped mode that larger steps amplify.
+    """
+
+    value: sp.Expr | None
+    reason: str
+    keeps: str = ""
+    assumes: str = ""
+    directed: sp.Expr | None = None
+    is_sharp: bool = False
+    rate: sp.Expr | None = None
+
+    @property
+    def status(self) -> Status:
+        """proved where there is a limit, else undecided."""
+        return Status.UNDECIDED if self.value is None else certainty(self.reason)
+
+    @property
+    def headline(self) -> str:
+        return "any step" if self.value == sp.oo else f"step <= {in_words(self.value, -1)}"
+
+
+def decimal(limit: sp.Expr) -> sp.Expr:
+    """A rational number or oo unchanged, any other number as a decimal."""
+    return limit if limit.is_Rational or limit == sp.oo else sp.Float(sp.N(limit, 15), 15)
+
+
+def shown(limit: sp.Expr) -> sp.Expr:
+    """A limit in plain symbols, bounds as decimal numbers."""
+    return in_decimals(public(limit))
+
+
+def divide(top: sp.Expr, bottom: sp.Expr, domain: Domain) -> sp.Expr:
+    """top / bottom for each branch; oo where the bottom is zero."""
+    pieces: list[tuple[sp.Expr, sp.Basic]] = []
+    for value, conditions in branches(bottom) if isinstance(bottom, sp.Piecewise) else ((bottom, (sp.true,)),):
+        pieces += _quotient(top, value, conditions[-1], domain.where(*conditions[:-1]))
+    return pieces[0][0] if pieces[0][1] == sp.true else sp.Piecewise(*pieces)
+
+
+def _quotient(top: sp.Expr, bottom: sp.Expr, condition: sp.Basic, domain: Domain) -> list[tuple[sp.Expr, sp.Basic]]:
+    if bottom == 0:
+        return [(sp.oo, condition)]
+    if isinstance(bottom, sp.Max):
+        bottom = sp.Max(*(part for part in bottom.args if part != 0))
+    is_short = top.is_Rational and bottom.is_rational_function() and not is_decimal(bottom)
+    value = sp.cancel(top / bottom) if is_short else _decimal_quotient(top, bottom)
+    # a branch is compared only where its own condition holds: elsewhere it need not be a real number
+    positive = sp.Or(*(sp.And(*where, rate > 0) for part in sp.Max.make_args(bottom) for rate, where in branches(part)))
+    if domain.where(condition).proves(positive) is True:
+        return [(value, condition)]
+    strict = {sp.Ge: sp.Gt, sp.Le: sp.Lt}.get(type(condition))
+    if strict is not None and domain.where(strict(*condition.args)).proves(positive) is True:
+        return [(value, strict(*condition.args)), (sp.oo, condition)]
+    return [(value, sp.And(condition, positive)), (sp.oo, condition)]
+
+
+def _decimal_quotient(top: sp.Expr, bottom: sp.Expr) -> sp.Expr:
+    """top / bottom with a bound as denominator: the numerical factor is rounded down to a few digits.
+
+    >>> _decimal_quotient(sp.Integer(2), sp.Rational(11997, 10000) * sp.Symbol("b"))
+    1.667/b
+    """
+    factor, rest = bottom.as_coeff_Mul()
+    if not (top.is_Rational or top.is_Float) or not is_decimal(factor) or factor < 0:
+        return top / in_decimals(bottom)
+    return in_decimals(-round_up(-sp.Rational(top) / factor)) / in_decimals(rest)
+
 
 # ---------------------------------------------------------------------- joint spectra
 # Modes of several fields under a step, decided exactly: is a mode that the flow damps amplified at some lam in [0, 2]?
@@ -42,9 +127,9 @@ from rdgraph.vocabulary.normalisations import find_normalisation
 # eigenvalue of P crosses the imaginary axis and none of the step's matrix R(step P) crosses the unit circle, so that
 # one rational lam stands for each such cell.
 
-#: Most fields that act on each other in a circle.
+#: Most fields that are mutually coupled.
 MOST_FIELDS = 4
-#: Bits tried one after the other until a modulus is told from 1.
+#: Bits of precision, tried in turn until a modulus is proved to differ from 1.
 _PRECISIONS = (64, 256, 1024)
 
 Rows = list[list[Any]]
@@ -52,7 +137,7 @@ Rows = list[list[Any]]
 
 @dataclass(frozen=True)
 class Block:
-    """An F x F matrix of polynomials in lam (of flint) that does not fall apart into smaller ones."""
+    """An irreducible F x F matrix of polynomials in lam (of flint)."""
 
     rows: Rows
 
@@ -67,9 +152,9 @@ class Block:
         return len(self.rows)
 
     def amplified(self, method: Tableau, step: sp.Rational) -> Any | None:
-        """A rational lam at which a mode that the flow does not amplify is amplified by the step; None: there is none.
+        """A rational lam at which the step amplifies a mode that the flow does not amplify; None if there is none.
 
-        Single lam at which a mode is neutral while it grows on both sides are left out.
+        Isolated lam at which a mode is neutral, while it grows on both sides, are ignored.
         """
         step_matrix = _polynomial_of(self.rows, _weights(method, step))
         circle = [determinant(_shifted(step_matrix, sign)) for sign in (-1, 1)]
@@ -81,9 +166,9 @@ class Block:
         return None
 
     def touches(self, method: Tableau, step: sp.Rational, point: sp.Rational) -> bool:
-        """Proved: at a rational lam no mode grows, and the step leaves a damped one exactly on the unit circle.
+        """Proved: at a rational lam no mode grows, and the step puts a damped mode exactly on the unit circle.
 
-        Then no larger step is stable for a method whose region rays leave once.
+        Then no larger step is stable for a method whose stability region every ray leaves only once.
         """
         from flint import fmpq
 
@@ -91,7 +176,9 @@ class Block:
         matrix = [[entry(where) for entry in row] for row in self.rows]
         weights = _weights(method, step)
         trace, product = sum(matrix[i][i] for i in range(self.size)), determinant(matrix)
-        if self.size == 1 or (self.size == 2 and product == 0):  # the only mode that is not constant decays like this
+        if self.size == 1 or (
+            self.size == 2 and product == 0
+        ):  # the only mode that is not constant decays at the rate trace
             return bool(trace < 0 and _value(weights, trace) ** 2 == 1)
         modes = [_mode(value, weights, _PRECISIONS[-1]) for value in self._eigenvalues(where, _PRECISIONS[-1])]
         still = self.size == 2 and self.crossings[1].degree() < 0  # the trace is zero at every lam
@@ -105,14 +192,14 @@ class Block:
         return any(x == 0 for x in (*circle, determinant(_shifted(_compound(stepped), -1))))
 
     def growing(self) -> Any | None:
-        """A rational lam at which the flow itself amplifies a mode; None: there is none but at single lam."""
+        """A rational lam at which the flow itself amplifies a mode; None if there is none, except at isolated lam."""
         for point in self.points():
             if any(real > 0 for real in self._real_parts(point)):
                 return point
         return None
 
     def is_damping(self) -> bool:
-        """Whether some mode decays, or oscillates, at some lam; otherwise every step will do."""
+        """Whether some mode decays, or oscillates, at some lam; otherwise every step is stable."""
         return any(real <= 0 and not still for point in self.points() for real, still in self._rates(point))
 
     def points(self) -> list[Any]:
@@ -125,27 +212,27 @@ class Block:
 
     def _rates(self, point: Any) -> list[tuple[int, bool]]:
         """The sign of the real part of every eigenvalue at a lam inside a cell, and whether the eigenvalue is zero."""
-        found = []
+        rates = []
         for value in self._eigenvalues(point, _PRECISIONS[-1]):
             sign = 1 if value.real > 0 else -1 if value.real < 0 else 0
             if sign == 0 and self.size > 2:
                 raise Undecided("a mode is too close to the imaginary axis")
-            found.append((sign, sign == 0 and bool(value.imag == 0)))
-        return found
+            rates.append((sign, sign == 0 and bool(value.imag == 0)))
+        return rates
 
     def _modes(self, point: Any, method: Tableau, step: sp.Rational) -> list[_Mode]:
-        """Every mode, with enough digits to tell its modulus from 1 and its real part from 0.
+        """Every mode, with enough digits to compare its modulus with 1 and its real part with 0.
 
-        What is not told apart for one or two fields lies on the circle or on the axis: in a cell it does so for every
-        lam. Of more fields that is not known.
+        For one or two fields, a mode for which no precision suffices lies on the circle or on the axis, for every lam
+        of the cell. For more fields that is not known.
         """
         for bits in _PRECISIONS:
-            found = [_mode(value, _weights(method, step), bits) for value in self._eigenvalues(point, bits)]
-            if all(mode.is_told for mode in found):
-                return found
+            modes = [_mode(value, _weights(method, step), bits) for value in self._eigenvalues(point, bits)]
+            if all(mode.is_certain for mode in modes):
+                return modes
         if self.size > 2:
             raise Undecided("a mode is too close to the unit circle or to the imaginary axis")
-        return found
+        return modes
 
     def _eigenvalues(self, point: Any, bits: int) -> list[Any]:
         """Balls around the eigenvalues of P at a rational lam; neutral ones of one or two fields are exactly so."""
@@ -176,11 +263,11 @@ class Block:
 
 @dataclass(frozen=True)
 class _Mode:
-    """Whether the flow amplifies it, whether a step does, and whether both were told with certainty."""
+    """Whether the flow amplifies a mode, whether a step does, and whether both are certain."""
 
     grows: bool
     is_amplified: bool
-    is_told: bool
+    is_certain: bool
 
 
 def _value(weights: Sequence[Any], value: Any) -> Any:
@@ -196,14 +283,14 @@ def _mode(value: Any, weights: Sequence[Any], bits: int) -> _Mode:
     before, ctx.prec = ctx.prec, bits
     try:
         size, real = abs(_value(weights, acb(value))), value.real
-        told = (size > 1 or size < 1) and (real > 0 or real < 0)
-        return _Mode(bool(real > 0), bool(size > 1), bool(told))
+        is_certain = (size > 1 or size < 1) and (real > 0 or real < 0)
+        return _Mode(bool(real > 0), bool(size > 1), bool(is_certain))
     finally:
         ctx.prec = before
 
 
 def blocks(P: sp.Matrix) -> list[Block]:
-    """The matrices on the diagonal once fields are ordered by who acts on whom: together they have P's eigenvalues.
+    """The diagonal blocks of P in block triangular form: together they have the eigenvalues of P.
 
     >>> [block.size for block in blocks(sp.Matrix([[0, 1, 5], [-1, 0, 0], [0, 0, -lam]]))]
     [2, 1]
@@ -212,15 +299,15 @@ def blocks(P: sp.Matrix) -> list[Block]:
 
 
 def groups(P: sp.Matrix) -> list[tuple[int, ...]]:
-    """Which fields act on each other in a circle."""
+    """The strongly connected components of fields that act on each other."""
     size = P.rows
     reach = [[i == j or P[i, j] != 0 for j in range(size)] for i in range(size)]
     for k, i, j in itertools.product(range(size), repeat=3):
         reach[i][j] = reach[i][j] or (reach[i][k] and reach[k][j])
-    found = dict.fromkeys(tuple(j for j in range(size) if reach[i][j] and reach[j][i]) for i in range(size))
-    if any(len(group) > MOST_FIELDS for group in found):
+    circles = dict.fromkeys(tuple(j for j in range(size) if reach[i][j] and reach[j][i]) for i in range(size))
+    if any(len(group) > MOST_FIELDS for group in circles):
         raise Undecided(f"more than {MOST_FIELDS} fields act on each other")
-    return list(found)
+    return list(circles)
 
 
 def _polynomial(entry: sp.Expr) -> Any:
@@ -265,13 +352,13 @@ def _pairs(size: int) -> list[tuple[int, int]]:
 
 
 def _compound(rows: Rows) -> Rows:
-    """The matrix of all 2 x 2 minors: its eigenvalues are the products of two."""
+    """The matrix of all 2 x 2 minors: its eigenvalues are the products of two eigenvalues."""
     pairs = _pairs(len(rows))
     return [[rows[i][k] * rows[j][m] - rows[i][m] * rows[j][k] for k, m in pairs] for i, j in pairs]
 
 
 def _additive_compound(rows: Rows) -> Rows:
-    """The matrix whose eigenvalues are the sums of two."""
+    """The matrix whose eigenvalues are the sums of two eigenvalues."""
     zero = rows[0][0] * 0
     pairs = _pairs(len(rows))
 
@@ -283,7 +370,7 @@ def _additive_compound(rows: Rows) -> Rows:
 
 
 # ---------------------------------------------------------------------- ray stability
-# Where a method stops damping along a ray of the left half-plane: what oscillating modes ask of a step.
+# Where a method stops damping along a ray of the left half-plane, which limits the step for oscillating modes.
 #
 # On z = x (-c + i sqrt(1 - c^2)) with 0 <= c <= 1 the square |R(z)|^2 is a polynomial in x and c.
 
@@ -291,7 +378,7 @@ _x, _c = sp.Symbol("x", real=True), sp.Symbol("c", real=True)
 
 
 def imaginary_limit(method: Tableau) -> sp.Expr:
-    """The largest y with |R| <= 1 on [0, iy], an algebraic number; 0 where no oscillation is kept bounded.
+    """The largest y with |R| <= 1 on [0, iy], an algebraic number; 0 where every oscillation is amplified.
 
     >>> from rdgraph.vocabulary.methods import methods
     >>> imaginary_limit(methods["rk4"]), imaginary_limit(methods["euler"])
@@ -302,7 +389,7 @@ def imaginary_limit(method: Tableau) -> sp.Expr:
         return sp.S.Zero
     coefficients = [sp.Rational(int(c.p), int(c.q)) for c in reversed(excess.coeffs())]
     roots = [r for r in sp.real_roots(sp.Poly(coefficients, _x)) if r > 0]
-    # Leaving once and for good, the ray does so at its only zero of odd order.
+    # The ray leaves once and for good, at its only zero of odd order.
     return next(r for r in roots if roots.count(r) % 2) if leaves_once(method.stability) else sp.S.Zero
 
 
@@ -312,7 +399,7 @@ def leaves_once(stability: sp.Expr) -> bool:
 
     Then a step at which all damped modes are damped shows it for every smaller step. Along a ray |R|^2 - 1 changes its
     sign at its zeros of odd order; their number changes with c only where the discriminant in x vanishes, so that one
-    ray between two zeros of the discriminant stands for all, beside those at c = 0 and c = 1.
+    ray between two zeros of the discriminant represents all of them; the rays c = 0 and c = 1 are checked too.
 
     >>> from rdgraph.vocabulary.methods import methods
     >>> leaves_once(methods["rk4"].stability)
@@ -339,7 +426,7 @@ def _excess(stability: sp.Expr, ray: sp.Rational) -> Any:
 
 
 def _discriminant(stability: sp.Expr) -> Any:
-    """That of the ray polynomial in x, as a polynomial in c."""
+    """The discriminant of the ray polynomial in x, as a polynomial in c."""
     from flint import fmpq, fmpq_mpoly_ctx, fmpq_poly
 
     polynomial = _ray_polynomial(stability)
@@ -347,8 +434,8 @@ def _discriminant(stability: sp.Expr) -> Any:
         return fmpq_poly([1])
     context = fmpq_mpoly_ctx.get(("x", "c"), "lex")
     terms = {m: fmpq(int(a.p), int(a.q)) for m, a in polynomial.terms()}
-    found = context.from_dict(terms).discriminant("x").to_dict()
-    entries = {int(m[1]): a for m, a in found.items()}
+    discriminant = context.from_dict(terms).discriminant("x").to_dict()
+    entries = {int(m[1]): a for m, a in discriminant.items()}
     return fmpq_poly([entries.get(k, fmpq(0)) for k in range(1 + max(entries, default=0))])
 
 
@@ -359,21 +446,21 @@ def _discriminant(stability: sp.Expr) -> Any:
 # decided exactly, from the characteristic polynomial. Where every ray of the left half-plane leaves the method's region
 # of stability once and for good, all smaller steps are stable too.
 
-#: How far, in parts, a step that is proved unstable lies above one that is proved stable.
+#: The relative distance between a step that is proved stable and a larger one that is proved unstable.
 WIDTH = sp.Rational(1, 10**9)
 #: Largest denominator of a limit that is tried as an exact one.
 _DENOMINATOR = 10**4
-#: Values of lam at which eigenvalues are looked up, and how often the surroundings of the worst are looked at closer.
+#: Values of lam at which eigenvalues are computed, and how often the grid is refined around the worst one.
 _POINTS, _ZOOMS = 401, 6
-#: Below this size, or beyond its inverse, a guess is not believed.
+#: A guess below this size, or above its inverse, is rejected.
 _TINY = 1e-8
-#: Of the bisection along rays.
+#: Halvings and tolerance of the bisection along rays.
 _HALVINGS, _ROUNDING = 60, 1e-14
 
 
 @dataclass(frozen=True)
 class JointLimit:
-    """The largest step: exact, or proved to be stable while one larger by `WIDTH` is not."""
+    """The largest step: exact, or proved to be stable while a step larger by `WIDTH` is not."""
 
     value: sp.Expr
     is_exact: bool
@@ -382,17 +469,17 @@ class JointLimit:
 
 
 def joint_limit(P: sp.Matrix, method: Tableau) -> JointLimit:
-    """The largest step at which no mode that the flow damps, or leaves oscillating, is amplified at any lam in [0, 2].
+    """The largest step that amplifies no mode which decays or oscillates under the flow, for all lam in [0, 2].
 
     Args:
         P: the matrix symbol, rational polynomials in lam.
-        method: with a region of stability that rays leave once.
+        method: with a stability region that every ray leaves only once.
 
     Returns:
-        The limit; 0 where no step will do and oo where every step does.
+        The limit; 0 where no step is stable and oo where every step is.
 
     Raises:
-        Undecided: neither was proved.
+        Undecided: no limit was proved.
 
     >>> from rdgraph.vocabulary.methods import methods
     >>> joint_limit(sp.Matrix([[0, 1], [-1 - lam, -sp.Rational(1, 2)]]), methods["euler"]).value
@@ -403,10 +490,8 @@ def joint_limit(P: sp.Matrix, method: Tableau) -> JointLimit:
     parts = blocks(P)
     grows = any(block.growing() is not None for block in parts)
     for block in parts:
-        if (place := _oscillating(block)) is not None and imaginary_limit(method) == 0:
-            why = (
-                f"{method.name} amplifies every oscillation that the flow does not damp, as it does near lam = {place}"
-            )
+        if (point := _oscillating(block)) is not None and imaginary_limit(method) == 0:
+            why = f"{method.name} amplifies every oscillation that the flow does not damp, such as near lam = {point}"
             return JointLimit(sp.S.Zero, True, grows, why)
     limits = [_block_limit(block, method) for block in parts if block.is_damping()]
     if not limits:
@@ -416,7 +501,7 @@ def joint_limit(P: sp.Matrix, method: Tableau) -> JointLimit:
 
 
 def _oscillating(block: Block) -> Any | None:
-    """A lam at which a mode oscillates for ever, or modes come as near to that as one likes while they are damped."""
+    """A lam at which a mode oscillates undamped, or which damped modes approach that come arbitrarily close to it."""
     if block.size != 2:
         return None
     trace, product = block.rows[0][0] + block.rows[1][1], block.crossings[0]
@@ -429,11 +514,13 @@ def _oscillating(block: Block) -> Any | None:
 def _crossing(trace: Any, product: Any) -> Any | None:
     """A lam in [0, 2] where the trace vanishes, damped on one side at least, and the determinant is positive."""
     coefficients = [[sp.Rational(int(c.p), int(c.q)) for c in reversed(x.coeffs())] for x in (trace, product)]
-    own, other = (sp.Poly(c, lam) if c else sp.Poly(0, lam) for c in coefficients)
-    for root in sorted(set(sp.real_roots(own))):
-        if 0 <= root <= 2 and sp.N(other.as_expr().subs(lam, root), 30) > sp.Rational(1, 10**20):
-            near = [sp.N(own.as_expr().subs(lam, root + side / 10**6), 30) for side in (-1, 1) if 0 <= root + side <= 2]
-            if any(x < 0 for x in near) or (root in (0, 2) and _damped_inside(own, root)):
+    first, second = (sp.Poly(c, lam) if c else sp.Poly(0, lam) for c in coefficients)
+    for root in sorted(set(sp.real_roots(first))):
+        if 0 <= root <= 2 and sp.N(second.as_expr().subs(lam, root), 30) > sp.Rational(1, 10**20):
+            near = [
+                sp.N(first.as_expr().subs(lam, root + side / 10**6), 30) for side in (-1, 1) if 0 <= root + side <= 2
+            ]
+            if any(x < 0 for x in near) or (root in (0, 2) and _damped_inside(first, root)):
                 return root
     return None
 
@@ -445,11 +532,11 @@ def _damped_inside(trace: sp.Poly, root: sp.Expr) -> bool:
 
 def _block_limit(block: Block, method: Tableau) -> tuple[sp.Expr, bool]:
     """The limit of one block, and whether it is exact."""
-    guess, place = _guess(block, method)
+    guess, worst = _guess(block, method)
     if not _TINY < guess < 1 / _TINY:
-        raise Undecided(f"no step was found; eigenvalues ask for one near {guess:.3g}")
+        raise Undecided(f"no step was found; the eigenvalues suggest one near {guess:.3g}")
     simple = sp.Rational(Fraction(guess).limit_denominator(_DENOMINATOR))
-    point = sp.Rational(Fraction(place).limit_denominator(1000))
+    point = sp.Rational(Fraction(worst).limit_denominator(1000))
     if block.touches(method, simple, point) and block.amplified(method, simple) is None:
         return simple, True
     for slack in (float(WIDTH) / 3, 1e-7, 1e-5):
@@ -460,7 +547,7 @@ def _block_limit(block: Block, method: Tableau) -> tuple[sp.Expr, bool]:
 
 
 def _bisected(block: Block, method: Tableau, low: sp.Rational, high: sp.Rational) -> sp.Expr:
-    """A stable step, less than `WIDTH` below an unstable one, rounded down to a float."""
+    """A stable step, within `WIDTH` of an unstable one, rounded down to a float."""
     while high > low * (1 + WIDTH / 2):
         middle = sp.Rational(Fraction(float((low + high) / 2)))
         low, high = (middle, high) if block.amplified(method, middle) is None else (low, middle)
@@ -478,9 +565,9 @@ def _guess(block: Block, method: Tableau) -> tuple[float, float]:
         grid = np.linspace(low, high, _POINTS)
         entries = [[_on_grid(entry, grid) for entry in row] for row in block.rows]
         values = np.linalg.eigvals(np.array(entries).transpose(2, 0, 1))
-        found = _ray_limits(weights, values).min(-1)
-        k = int(np.argmin(found))
-        best = min(best, (float(found[k]), float(grid[k])))
+        limits = _ray_limits(weights, values).min(-1)
+        k = int(np.argmin(limits))
+        best = min(best, (float(limits[k]), float(grid[k])))
         width = (high - low) / (_POINTS - 1)
         low, high = max(0.0, grid[k] - 2 * width), min(2.0, grid[k] + 2 * width)
     return best
@@ -509,11 +596,11 @@ def _ray_limits(weights: list[float], values: Any) -> Any:
 
 
 # ---------------------------------------------------------------------- field step limits
-_MEANS = "every mode that the flow damps or leaves oscillating is not amplified"
+_MEANS = "no mode is amplified that decays or oscillates under the flow"
 
 
 def spectrum_of(normalisation: str) -> str:
-    """What a graph must be like for the eigenvalues of L to be real."""
+    """What must hold of a graph for the eigenvalues of L to be real."""
     return "" if find_normalisation(normalisation).is_symmetric else REAL_SPECTRUM
 
 
@@ -524,11 +611,13 @@ def several_fields_limit(system: System, weights: Tableau, normalisation: str) -
     P, domain = system.generator_matrix, system.domain
     assumes = spectrum_of(normalisation)
     if P.free_symbols <= {lam} and all(sp.Poly(x, lam).domain in (sp.ZZ, sp.QQ) for x in P):
-        found = joint_limit(P, weights)
-        means = f"{found.why}; no step will do" if found.value == 0 else found.why or _MEANS
-        means += "" if found.is_exact else f"; a step larger by {float(WIDTH):g} in parts is proved to amplify one"
-        means += "; the flow itself amplifies some modes, whatever the step" if found.grows else ""
-        return StepLimit(found.value, means, "stability", assumes)
+        limit = joint_limit(P, weights)
+        means = f"{limit.why}; no step is stable" if limit.value == 0 else limit.why or _MEANS
+        means += (
+            "" if limit.is_exact else f"; a step larger by the factor 1 + {float(WIDTH):g} is proved to amplify one"
+        )
+        means += "; the flow itself amplifies some modes, for any step" if limit.grows else ""
+        return StepLimit(limit.value, means, "stability", assumes)
     limits, notes = [], []
     for group in groups(P):
         value, note = _symbolic_limit(P.extract(list(group), list(group)), weights, domain)
@@ -539,55 +628,55 @@ def several_fields_limit(system: System, weights: Tableau, normalisation: str) -
 
 
 def _symbolic_limit(block: sp.Matrix, weights: Tableau, domain: Domain) -> tuple[sp.Expr, str]:
-    """The limit of fields that act on each other, and what else is to be said."""
+    """The limit of mutually coupled fields, and a remark."""
     if block.rows == 1:
         return real_limit(block[0, 0], weights, domain)
     if block.rows > 2:
-        raise Undecided(f"{block.rows} fields act on each other; with numbers for all coefficients the limit is found")
+        raise Undecided(f"{block.rows} fields are mutually coupled; give numbers for all coefficients")
     trace, product = sp.expand(block.trace()), sp.expand(block.det())
-    spectrum = domain.where(*between(lam, (sp.S.Zero, sp.Integer(2))))
+    spectrum = domain.where(*within(lam, (sp.S.Zero, sp.Integer(2))))
     if trace == 0 and is_at_least(product, sp.S.Zero, spectrum) is True:
         return _undamped(product, weights, domain)
     if weights.is_euler and not trace.has(lam) and sp.degree(product, lam) <= 1 and is_above(-trace, 0, domain) is True:
         return _damped(-trace, product, domain)
     raise Undecided(
         f"the eigenvalues of two fields, with trace {public(trace)} and determinant {public(product)}, have no limit "
-        f"in closed form for {weights.name}; with numbers for all coefficients it is found"
+        f"in closed form for {weights.name}; give numbers for all coefficients"
     )
 
 
 def real_limit(p: sp.Expr, weights: Tableau, domain: Domain) -> tuple[sp.Expr, str]:
-    """The step limit of one field that no other acts on in return, and further remarks."""
+    """The step limit of a field without mutual coupling, and a remark."""
     values = interval_candidates(p, lam, sp.S.Zero, sp.Integer(2), domain)
     strongest = maximum([*(Candidate(-c.value, c.valid) for c in values), Candidate(sp.S.Zero)], domain)
-    spectrum = domain.where(*between(lam, (sp.S.Zero, sp.Integer(2))))
+    spectrum = domain.where(*within(lam, (sp.S.Zero, sp.Integer(2))))
     if is_at_least(strongest, -p, spectrum) is False:
         raise Undecided(f"the largest damping of {p} was not found")
     growth = maximum(values, domain)
     grows = is_at_least(sp.S.Zero, growth, domain) is not True
-    note = f"the flow itself grows at rate {in_words(public(growth))}, whatever the step" if grows else ""
+    note = f"the flow itself grows at rate {in_words(public(growth))}, for any step" if grows else ""
     return divide(decimal(weights.real_limit), strongest, domain), note
 
 
 def _undamped(product: sp.Expr, weights: Tableau, domain: Domain) -> tuple[sp.Expr, str]:
-    """Frequencies sqrt(det): the imaginary axis decides."""
+    """The limit for undamped frequencies sqrt(det), from the imaginary axis."""
     fastest = maximum(interval_candidates(product, lam, sp.S.Zero, sp.Integer(2), domain), domain)
     if is_above(fastest, sp.S.Zero, domain) is not True:
         raise Undecided(f"whether {public(fastest)} is positive is not known")
     limit = imaginary_limit(weights)
     if limit == 0:
-        return sp.S.Zero, f"{weights.name} amplifies every oscillation that the flow does not damp: no step will do"
+        return sp.S.Zero, f"{weights.name} amplifies every oscillation that the flow does not damp: no step is stable"
     return sp.sqrtdenest(limit / sp.sqrt(fastest)) if not limit.has(sp.CRootOf) else decimal(limit) / sp.sqrt(
         fastest
     ), ""
 
 
 def _damped(rate: sp.Expr, product: sp.Expr, domain: Domain) -> tuple[sp.Expr, str]:
-    """Euler's method on mu^2 + rate*mu + det = 0."""
+    """The limit of Euler's method for mu^2 + rate*mu + det = 0."""
     ends = list(dict.fromkeys(sp.expand(product.subs(lam, end)) for end in (0, 2)))
     limits = [
         sp.Piecewise((rate / d, sp.Ge(4 * d, rate**2)), (4 / (rate + sp.sqrt(rate**2 - 4 * d)), True)) for d in ends
     ]
     grows = any(is_at_least(d, sp.S.Zero, domain) is not True for d in ends)
-    note = "modes with a negative determinant grow, whatever the step" if grows else ""
+    note = "modes with a negative determinant grow, for any step" if grows else ""
     return limits[0] if len(limits) == 1 else sp.Min(*limits, evaluate=False), note

@@ -18,7 +18,7 @@ from rdgraph.answers import Answer, Status
 from rdgraph.errors import InvalidArgument, NotApplicable, Undecided
 from rdgraph.language.answer_symbols import lam, public
 from rdgraph.reals.budget import within_budget
-from rdgraph.reals.condition_words import condition_in_words
+from rdgraph.reals.condition_words import condition_in_words, in_words
 from rdgraph.reals.domain import NEGATIVE, NONNEGATIVE, NONPOSITIVE, POSITIVE, ZERO, Domain
 from rdgraph.reals.maxima import Candidate, interval_candidates, maximum
 from rdgraph.reals.polynomials import Line
@@ -29,7 +29,7 @@ from rdgraph.vocabulary.methods import Tableau, is_exact_flow, tableau, z
 
 # ---------------------------------------------------------------------- filters
 LOW, HIGH, ALL, BAND, STOP, MULTI = "low-pass", "high-pass", "all-pass", "band-pass", "band-stop", "multi-band"
-#: Where a coefficient is divided by zero the equation says nothing.
+#: The class where the equation divides by zero.
 UNDEFINED = "undefined"
 
 
@@ -46,8 +46,8 @@ def symbol(system: System) -> sp.Expr | sp.Matrix:
     Raises:
         NotApplicable: the system has no symbol, since it is nonlinear or couples nodes in another way.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> symbol(parse("-alpha*L@H + beta*L@H"))
+    >>> import rdgraph as rd
+    >>> rd.theory.symbol(rd.parse("-alpha*L@H + beta*L@H"))
     lam*(-alpha + beta)
     """
     return system.symbol()
@@ -64,18 +64,18 @@ def response(system: System, T: Any = None, method: str | Tableau = "exact", ste
     Args:
         system: linear, with a polynomial of A as generator.
         T: the end time.
-        method: "exact", a method of `rdgraph.vocabulary.methods` or a `Tableau` of your own.
-        step: of a method.
+        method: "exact", a method of `rdgraph.vocabulary.methods` or a `Tableau`.
+        step: the step of a method.
 
     Returns:
         The factor by which the run multiplies an eigenvector of L with eigenvalue lam.
 
     Raises:
         NotApplicable: the system has no symbol, since it is nonlinear or couples nodes in another way.
-        InvalidArgument: T < 0, a step <= 0, or numbers that are none.
+        InvalidArgument: T < 0, a step <= 0, or values that are not numbers.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> response(parse("-alpha*L@H"), T=1, method="euler", step=0.5).factor()
+    >>> import rdgraph as rd
+    >>> rd.theory.response(rd.parse("-alpha*L@H"), T=1, method="euler", step=0.5).factor()
     (alpha*lam - 2)**2/4
     """
     return system.response(T, method, step)
@@ -84,7 +84,7 @@ def response(system: System, T: Any = None, method: str | Tableau = "exact", ste
 # ---------------------------------------------------------------------- filter classes
 @dataclass(frozen=True)
 class FilterClass:
-    """What the exact flow does to frequencies where `condition` holds; `at` is the interior extremum, if any."""
+    """The effect of the exact flow on frequencies where `condition` holds; `at` is the interior extremum, if any."""
 
     condition: sp.Basic
     kind: str
@@ -92,20 +92,22 @@ class FilterClass:
 
     def __str__(self) -> str:
         where = "" if self.condition == sp.true else f" if {condition_in_words(self.condition)}"
-        extremum = "" if self.at is None else f", {'peak' if self.kind == BAND else 'minimum'} at lam = {self.at}"
+        extremum = (
+            "" if self.at is None else f", {'peak' if self.kind == BAND else 'minimum'} at lam = {in_words(self.at)}"
+        )
         return f"{self.kind}{where}{extremum}"
 
 
 @dataclass(frozen=True, repr=False)
 class FilterClasses(Answer):
-    """The classes of a filter, which exclude each other; it is read like the tuple `value`."""
+    """The classes of a filter, which exclude each other; behaves like the tuple `value`."""
 
     value: tuple[FilterClass, ...]
     reason: str = "by the signs of the slope of the symbol on [0, 2]"
 
     @property
     def status(self) -> Status:
-        """proved: what is not decided raises `Undecided`."""
+        """proved: undecided cases raise `Undecided`."""
         return Status.PROVED
 
     @property
@@ -134,15 +136,15 @@ def classify(system: System) -> FilterClasses:
         system: linear, with a polynomial of A as generator.
 
     Returns:
-        Classes that exclude each other, each with its condition, as one answer that is read like a tuple.
+        Classes that exclude each other, each with its condition; the answer behaves like a tuple.
 
     Raises:
         NotApplicable: the system has no symbol, since it is nonlinear or couples nodes in another way.
-        Undecided: exact means were not enough, or time ran out.
+        Undecided: exact methods did not decide, or time ran out.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> [str(c) for c in classify(parse("-alpha*L@H + beta*(A@H - A@A@H)"))]
-    ['low-pass if beta <= alpha', 'band-pass if beta > alpha, peak at lam = -(alpha - beta)/(2*beta)']
+    >>> import rdgraph as rd
+    >>> [str(c) for c in rd.classify(rd.parse("-alpha*L@H + beta*(A@H - A@A@H)"))]
+    ['low-pass if beta <= alpha', 'band-pass if beta > alpha, peak at lam = (beta - alpha)/(2*beta)']
     """
     domain = system.domain
     slope = sp.expand(sp.diff(_followed(system), lam))
@@ -157,10 +159,10 @@ def classify(system: System) -> FilterClasses:
 
 
 def _followed(system: System) -> sp.Expr:
-    """What the gain exp(p T) + q (exp(p T) - 1)/p rises and falls with.
+    """The function of lam, p or q, with which the gain exp(p T) + q (exp(p T) - 1)/p rises and falls.
 
-    Where q >= 0 it grows with p, of which (exp(p T) - 1)/p is an increasing function, and with q, whose factor is
-    positive: it is p where q is the same at all frequencies, and q where p is.
+    Where q >= 0 the gain increases in p, since (exp(p T) - 1)/p does, and in q, whose factor is positive: the function
+    is p where q is the same at all frequencies, and q where p is.
     """
     p, q, domain = system.generator_symbol, system.source_symbol, system.domain
     if q == 0:
@@ -170,8 +172,8 @@ def _followed(system: System) -> sp.Expr:
     is_positive = all(domain.given(*c.valid).is_nonnegative(c.value) for c in lowest)
     if not is_positive or (follows is q and p.has(lam)):
         raise Undecided(
-            f"the source {public(q) * sp.Symbol('H0')} adds to the gain in a way that need not follow p; tried: q >= 0 "
-            "where p or q is the same at all frequencies"
+            f"with the source {public(q) * sp.Symbol('H0')} the gain need not be monotone in p; decided are "
+            "sources q >= 0 where p or q is the same at all frequencies"
         )
     return follows
 
@@ -206,19 +208,19 @@ def _simpler(kinds: dict[int, str], border: int) -> str:
 
 
 def _joined(line: Line, cells: list[Any], kinds: list[str], turning: sp.Expr | None) -> list[FilterClass]:
-    found: list[FilterClass] = []
+    classes: list[FilterClass] = []
     start = 0
     for i in range(1, len(kinds) + 1):
         if i == len(kinds) or kinds[i] != kinds[start]:
             at = turning if kinds[start] in (BAND, STOP) else None
             if kinds[start] != UNDEFINED:
-                found.append(FilterClass(line.condition(cells[start], cells[i - 1]), kinds[start], at))
+                classes.append(FilterClass(line.condition(cells[start], cells[i - 1]), kinds[start], at))
             start = i
-    return found
+    return classes
 
 
 def _classes_by_ends(slope: sp.Expr, domain: Domain, turning: sp.Expr | None) -> list[FilterClass]:
-    """For a linear slope the signs at both ends decide, whatever the number of coefficients."""
+    """The classes for a linear slope, from its signs at both ends, for any number of coefficients."""
     if sp.degree(slope, lam) > 1:
         raise Undecided(f"the slope {slope} has several coefficients and degree > 1; set some of them to numbers")
     low, high = (sp.factor(slope.subs(lam, x)) for x in (0, 2))
@@ -232,21 +234,21 @@ def _classes_by_ends(slope: sp.Expr, domain: Domain, turning: sp.Expr | None) ->
         cases[BAND] = [sp.Gt(low, 0), sp.Lt(high, 0)]
     if bend not in (NEGATIVE, NONPOSITIVE, ZERO):
         cases[STOP] = [sp.Lt(low, 0), sp.Gt(high, 0)]
-    found = []
+    classes = []
     for kind, parts in cases.items():
         open_parts = _still_open(parts, domain)
         if open_parts is not None and not (kind == ALL and bend in (POSITIVE, NEGATIVE)):
-            found.append(FilterClass(sp.And(*open_parts), kind, turning if kind in (BAND, STOP) else None))
-    return found
+            classes.append(FilterClass(sp.And(*open_parts), kind, turning if kind in (BAND, STOP) else None))
+    return classes
 
 
 def _still_open(parts: list[sp.Basic], domain: Domain) -> list[sp.Basic] | None:
-    """Conditions that the domain does not settle; None if one of them never holds."""
+    """The conditions that the domain does not imply; None if one of them never holds."""
     above, below = {POSITIVE}, {NEGATIVE}
     not_above, not_below = {NEGATIVE, NONPOSITIVE, ZERO}, {POSITIVE, NONNEGATIVE, ZERO}
     granting = {sp.Ge: not_below, sp.Le: not_above, sp.Gt: above, sp.Lt: below, sp.Eq: {ZERO}, sp.Ne: above | below}
     refuting = {sp.Ge: below, sp.Le: above, sp.Gt: not_above, sp.Lt: not_below, sp.Eq: above | below, sp.Ne: {ZERO}}
-    kept = []
+    still_open = []
     for part in parts:
         if part in (sp.true, sp.false):
             if part == sp.false:
@@ -256,8 +258,8 @@ def _still_open(parts: list[sp.Basic], domain: Domain) -> list[sp.Basic] | None:
         if sign in refuting[type(part)]:
             return None
         if sign not in granting[type(part)]:
-            kept.append(part)
-    return kept
+            still_open.append(part)
+    return still_open
 
 
 def _turning_point(slope: sp.Poly) -> sp.Expr | None:
@@ -268,7 +270,7 @@ def _turning_point(slope: sp.Poly) -> sp.Expr | None:
 
 
 def _kind(slope: sp.Expr) -> str:
-    """Class from a slope with numeric coefficients."""
+    """The class of a slope with numbers as coefficients."""
     if slope == 0:
         return ALL
     if slope.has(sp.zoo, sp.nan):
@@ -285,12 +287,12 @@ def _kind(slope: sp.Expr) -> str:
 
 
 def growth_candidates(system: System) -> list[Candidate]:
-    """Extreme values of p on [0, 2], in the package's own symbols."""
+    """Candidates for the extreme values of p on [0, 2], in the package's internal symbols."""
     return interval_candidates(system.generator_symbol, lam, sp.S.Zero, sp.Integer(2), system.domain)
 
 
 def _circle_candidates(system: System) -> list[Candidate]:
-    """Extreme values of the real part of p on the circle lam = 1 - exp(i t): a polynomial in cos(t)."""
+    """Candidates for the extreme values of Re p on the circle lam = 1 - exp(i t), a polynomial in cos(t)."""
     _ = system.generator_symbol  # refuses systems without a symbol
     cosine = sp.Dummy("cosine", real=True)
     real = sum((c * sp.chebyshevt(k, cosine) for k, c in system.structure.generator.items()), sp.S.Zero)
@@ -312,8 +314,8 @@ def fastest_frequency(system: System) -> sp.Expr:
         NotApplicable: no symbol, or every frequency grows at the same rate.
         Undecided: exact means were not enough, or time ran out.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> fastest_frequency(parse("-alpha*L@H + beta*(A@H - A@A@H)"))
+    >>> import rdgraph as rd
+    >>> rd.theory.fastest_frequency(rd.parse("-alpha*L@H + beta*(A@H - A@A@H)"))
     Piecewise((0, alpha >= beta), ((-alpha + beta)/(2*beta), True))
     """
     candidates = growth_candidates(system)
@@ -339,10 +341,10 @@ def growth_rate(system: System, *, directed: bool = False) -> sp.Expr:
         NotApplicable: the system has no symbol, since it is nonlinear or couples nodes in another way.
         Undecided: exact means were not enough, or time ran out.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> growth_rate(parse("-alpha*L@H + beta*(L@H + H)"))
+    >>> import rdgraph as rd
+    >>> rd.theory.growth_rate(rd.parse("-alpha*L@H + beta*(L@H + H)"))
     Piecewise((beta, alpha >= beta), (-2*alpha + 3*beta, True))
-    >>> growth_rate(parse("-L@L@H")), growth_rate(parse("-L@L@H"), directed=True)
+    >>> rd.theory.growth_rate(rd.parse("-L@L@H")), rd.theory.growth_rate(rd.parse("-L@L@H"), directed=True)
     (0, 1/2)
     """
     candidates = _circle_candidates(system) if directed else growth_candidates(system)
@@ -350,12 +352,12 @@ def growth_rate(system: System, *, directed: bool = False) -> sp.Expr:
 
 
 # ---------------------------------------------------------------------- run gains
-# Responses as numbers: gains of frequencies, and the maps of a run on a given graph, without cancellation.
+# Responses as numbers, without cancellation: gains of frequencies, and the maps of a run on a given graph.
 #
 # With H' = p H + q H0 a run multiplies a frequency by g + q (g - 1)/p, where g is exp(T p) or a product of steps. Near
 # p = 0 the quotient is a difference of nearly equal numbers; here it is a phi function or a geometric sum instead.
 
-#: (exp(z) - 1)/z is summed as a power series below this size; the first term left out is then below rounding.
+#: (exp(z) - 1)/z is summed as a power series below this radius; the first omitted term is then below rounding.
 SERIES_RADIUS, SERIES_TERMS = 0.25, 13
 
 
@@ -426,7 +428,7 @@ def run_maps(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Matrices that take H0 to the exact response at T and to a method's, for a dense operator A (n, n).
 
-    A need not be normal, so they say more than its eigenvalues do. Entries that overflow are not finite.
+    A need not be normal, so the maps contain more than its eigenvalues. Entries that overflow are not finite.
 
     >>> from rdgraph.systems.parser import parse
     >>> exact, computed = run_maps(parse("-L@H"), np.eye(2)[::-1], T=1, method="euler", step=0.5)
@@ -474,5 +476,5 @@ def _numeric_symbols(system: System) -> tuple[sp.Expr, sp.Expr]:
     p, q = system.generator_symbol, system.source_symbol
     letters = sorted({x.name for x in (p.free_symbols | q.free_symbols) - {lam}})
     if letters:
-        raise NotApplicable(f"expected numbers for all coefficients, got the letters {', '.join(letters)}; set them")
+        raise NotApplicable(f"expected numbers for all coefficients, got none for {', '.join(letters)}; set them")
     return p, q

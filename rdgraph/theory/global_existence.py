@@ -1,14 +1,14 @@
-"""Do solutions exist for all time, or from which starts? Proofs on every graph, and blow-up of scalar equations.
+"""Do solutions exist for all time, and from which starts? Proofs on every graph, and blow-up of scalar equations.
 
 With f_i = r_i(u_i) in every entry + terms that couple nodes, channels or fields, d/dt |u|^2/2 = sum u_i r_i(u_i) +
 <u, coupled>. If h r_i(h) <= c (1 + h^2) and the coupled terms grow at most linearly, |u| grows at most exponentially;
-coupled terms of a higher power q are held back where h r_i(h) <= c - k |h|^(p + 1) with p > q. This holds for any
+coupled terms of a higher power q are controlled where h r_i(h) <= c - k |h|^(p + 1) with p > q. This holds for any
 matrix A: directed, weighted, with isolated nodes. Coefficients may depend on t continuously. With noise, xi, the
-equation is Ito's, and Lipschitz drift and factors are asked for.
+equation is understood in the sense of Ito, and drift and noise factors must be Lipschitz.
 
-Of several fields some starts alone may do: densities stay non-negative and a weighted sum of all fields grows at most
-linearly, or a bounded rectangle is kept. Otherwise a state that is equal in all nodes, or an isolated node, may blow up
-where a field is alone, the others being zero.
+Several fields may have global solutions from some starts only: where densities stay non-negative and a weighted sum of
+all fields grows at most linearly, or where a bounded rectangle is invariant. Otherwise a state that is equal in all
+nodes, or an isolated node, may blow up while all other fields are zero.
 """
 
 from __future__ import annotations
@@ -37,8 +37,7 @@ from rdgraph.theory.blowup import BlowUp, fate
 from rdgraph.theory.growth_at_infinity import Trend, growth
 from rdgraph.theory.several_fields.magnitudes import Magnitudes
 from rdgraph.theory.several_fields.node_speeds import NodeSpeeds, has_gap, normal_forms, starts_of, states_of, timely
-from rdgraph.theory.several_fields.positivity import positivity
-from rdgraph.theory.several_fields.rectangles import rectangle
+from rdgraph.theory.several_fields.rectangles import positivity, rectangle
 from rdgraph.vocabulary.normalisations import find_normalisation
 
 GLOBAL, LOCAL = "global", "local"
@@ -50,7 +49,7 @@ __all__ = ["GLOBAL", "LOCAL", "BlowUp", "Existence", "existence", "existence_by_
 class Existence(Answer):
     """Whether every solution exists for all time: "global", "local" (some can blow up), or None if undecided.
 
-    `starts` is what the starts must satisfy for it, as in "u, v >= 0"; empty where all of them do.
+    `starts` is the condition on the starts, as in "u, v >= 0"; empty where the answer holds for all.
     """
 
     value: str | None
@@ -70,7 +69,7 @@ class Existence(Answer):
 
     @property
     def conditions(self) -> tuple[str, ...]:
-        """What the starts must satisfy."""
+        """The condition on the starts."""
         return (self.starts,) if self.starts else ()
 
     @property
@@ -87,7 +86,7 @@ class Existence(Answer):
 @within_budget(otherwise=lambda problem: Existence(None, str(problem)))
 @remembered(maxsize=256)
 def existence(system: System) -> Existence:
-    """Whether every solution lives for all time.
+    """Whether every solution exists for all time.
 
     Args:
         system: dH/dt = f(H), or several fields, with time or noise (an equation in the sense of Ito).
@@ -96,38 +95,38 @@ def existence(system: System) -> Existence:
         "global", "local" (with blow-ups and their times) or None (undecided), with the reason; for several fields
         `starts` says from which starts.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> existence(parse("F")).blow_ups[0].time
+    >>> import rdgraph as rd
+    >>> rd.existence(rd.parse("F")).blow_ups[0].time
     log(1 - 1/h0)/beta
-    >>> existence(parse("AC")).value
+    >>> rd.existence(rd.parse("AC")).value
     'global'
     """
     with watched() as watch:
-        found = _decided(system)
-    return replace(found, reason=f"{found.reason}; {BOUNDED}") if watch.bounded else found
+        answer = _decided(system)
+    return replace(answer, reason=f"{answer.reason}; {BOUNDED}") if watch.bounded else answer
 
 
 @reads_system
 @within_budget(otherwise=lambda problem: None)
 @remembered(maxsize=256)
 def existence_by_growth(system: System) -> Existence | None:
-    """The proof of `existence` by bounds of growth alone, without a search for blow-ups; None where they give none.
+    """The proof of `existence` from growth bounds alone, without a search for blow-ups; None where there is none.
 
     Args:
         system: dH/dt = f(H).
 
     Returns:
-        global with its reason, or None: nothing is known then.
+        global with its reason, or None: then nothing is known.
 
     >>> from rdgraph.systems.parser import parse
     >>> existence_by_growth(parse("AC")).value, existence_by_growth(parse("F"))
     ('global', None)
     """
     with watched() as watch:
-        found, _ = _by_growth(system, _singularity(system))
-    if found is None:
+        answer, _ = _by_growth(system, _singularity(system))
+    if answer is None:
         return None
-    return replace(found, reason=f"{found.reason}; {BOUNDED}") if watch.bounded else found
+    return replace(answer, reason=f"{answer.reason}; {BOUNDED}") if watch.bounded else answer
 
 
 @reads_system
@@ -136,7 +135,7 @@ def existence_by_growth(system: System) -> Existence | None:
 def grows_linearly(system: System) -> bool:
     """Whether |f(H)| <= c (1 + |H|) is proved for all states, on every graph.
 
-    No run of such an equation overflows, whatever its method and step. False where nothing is known.
+    No run of such an equation overflows, for any method and step. False where nothing is known.
 
     >>> [grows_linearly(name) for name in ("BS", "AC", "-alpha*L@H + beta*sin(H)*H", "-alpha*L@H + sqrt(H)")]
     [True, False, True, False]
@@ -152,18 +151,18 @@ def _decided(system: System) -> Existence:
     trouble = _singularity(system)
     if system.is_noisy:
         return _of_noise(system, trouble)
-    found, obstacle = _by_growth(system, trouble)
+    answer, obstacle = _by_growth(system, trouble)
     tried = [obstacle]
-    if found is None and not system.is_single:
-        found = _from_some_starts(system, tried)
-    if found is None and trouble is None:
-        found = _on_scalars(system, tried)
-    return Existence(None, "; ".join(dict.fromkeys(tried))) if found is None else found
+    if answer is None and not system.is_single:
+        answer = _from_some_starts(system, tried)
+    if answer is None and trouble is None:
+        answer = _on_scalars(system, tried)
+    return Existence(None, "; ".join(dict.fromkeys(tried))) if answer is None else answer
 
 
 # ---------------------------------------------------------------------- every start
 def _by_growth(system: System, trouble: _Singularity | None) -> tuple[Existence | None, str]:
-    """What bounds of growth prove, or the obstacle."""
+    """The proof from growth bounds, or the obstacle."""
     if trouble is not None and not trouble.is_continuous:
         return None, trouble.reason
     if system.coupling.is_linear:
@@ -177,14 +176,14 @@ def _by_growth(system: System, trouble: _Singularity | None) -> tuple[Existence 
     except Undecided as problem:
         obstacle = str(problem)
     if proved is None and all(_is_damped(system, normals) for normals in forms):
-        proved = "large states are damped or grow at most linearly, sum u_i f_i(u) <= c (1 + |u|^2): on every graph"
+        proved = "on every graph large states are damped or grow at most linearly, sum u_i f_i(u) <= c (1 + |u|^2)"
     if trouble is not None:
         proved, obstacle = proved and f"{proved}; {trouble.reason}", trouble.reason
     return (Existence(GLOBAL, proved) if proved else None), obstacle
 
 
 def _kinds(system: System) -> tuple[str, ...]:
-    """Normalisations with different right-hand sides: L is I - A, or D - A."""
+    """One normalisation for each right-hand side: L is I - A, or D - A."""
     return ("row", "none") if "L" in system.letters else ("row",)
 
 
@@ -193,7 +192,7 @@ def _measure(system: System) -> Magnitudes:
 
 
 def _split(system: System, name: str, normal: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
-    """Terms of single entries of one field, and the others; what holds no state is a constant letter."""
+    """The terms in single entries of one field, and all others; parts without states are constant symbols."""
     states = states_of(system)
     letters = {
         atom: sp.Dummy("constant", real=True) for atom in normal.atoms(Act, Mix) if not atom.has(TIME, *states.values())
@@ -205,17 +204,17 @@ def _split(system: System, name: str, normal: sp.Expr) -> tuple[sp.Expr, sp.Expr
 
 
 def _energy_estimate(system: System, normals: Mapping[str, sp.Expr]) -> str | None:
-    """Why d/dt |u|^2 proves global existence, for all coefficients of the domain; None where the estimate fails."""
+    """The proof of global existence from d/dt |u|^2, for all coefficients of the domain; None where it fails."""
     letter = sp.Dummy("h", real=True)
     parts = {name: _split(system, name, normal) for name, normal in normals.items()}
-    rates = [own.xreplace({State(name): letter}) for name, (own, _) in parts.items()]
+    rates = [single.xreplace({State(name): letter}) for name, (single, _) in parts.items()]
     ends = [g for rate in rates for way in (1, -1) for _, g in cases(system.domain, partial(growth, rate, letter, way))]
     coupled = sp.Tuple(*(rest for _, rest in parts.values()))
     power = sp.Max(*(_measure(system).order(rest) for rest in coupled))
     if power <= 1 and not any(g.trend is Trend.ESCAPING for g in ends):
         return _linear_reason(damped=any(g.trend is Trend.DAMPED for g in ends), coupled=any(x != 0 for x in coupled))
     if not coupled.has(TIME) and all(g.trend is Trend.DAMPED and g.order > power for g in ends):
-        reason = f"large entries are damped by a higher power than {power}, that of the terms that couple them"
+        reason = f"large entries are damped by a higher power than {power}, the power of the coupling terms"
         return f"{reason}: solutions stay bounded, on every graph"
     return None
 
@@ -243,16 +242,16 @@ def _is_damped(system: System, normals: Mapping[str, sp.Expr]) -> bool:
 # ---------------------------------------------------------------------- where the field is defined and Lipschitz
 @dataclass(frozen=True)
 class _Singularity:
-    """A root or a quotient that is not proved to be Lipschitz; roots of what is never negative are continuous."""
+    """A root or a quotient that is not proved to be Lipschitz; roots of non-negative expressions are continuous."""
 
     reason: str
     is_continuous: bool
 
 
 def _singularity(system: System, parts: Mapping[str, sp.Expr] | None = None) -> _Singularity | None:
-    """A root, a quotient or a logarithm that is not proved to be smooth for all states and times; discontinuous first.
+    """A root, a quotient or a logarithm that is not proved to be smooth for all states and times, or None.
 
-    `parts` are the expressions that are asked about, else the right-hand sides.
+    Discontinuous ones come first. `parts` are the expressions in question, by default the right-hand sides.
     """
     domain, whole = timely(system.domain), sp.Tuple(*(system.normals if parts is None else parts).values())
     letters = {a: sp.Dummy("z", real=True) for a in whole.atoms(Act, Mix)}
@@ -273,7 +272,7 @@ def _singularity(system: System, parts: Mapping[str, sp.Expr] | None = None) -> 
             continue
         if not domain.proves(sp.Ge(plain, 0, evaluate=False)):
             return _Singularity(f"{public(power)} need not be defined: {public(base)} may be negative", False)
-        if not base.has(*states_of(system).values()):  # a root of times and starts bends nothing in the states
+        if not base.has(*states_of(system).values()):  # a root of times and starts is smooth in the states
             continue
         reason = f"solutions need not be unique: {public(power)} is not Lipschitz where {public(base)} = 0"
         continuous = continuous or _Singularity(reason, True)
@@ -296,37 +295,37 @@ def _of_noise(system: System, trouble: _Singularity | None) -> Existence:
         reason = "Ito equation with Lipschitz drift and factors of noise: one strong solution for all time"
         return Existence(GLOBAL, reason)
     parts = [trouble.reason] if trouble else []
-    parts += [f"the drift of {', '.join(bent)} is not seen to be Lipschitz for all states"] if bent else []
-    parts += [f"the factor of xi in {', '.join(rough)} is not seen to be Lipschitz for all states"] if rough else []
-    return Existence(None, f"Ito equation: {'; '.join(parts)}; the theorem asks for both")
+    parts += [f"the drift of {', '.join(bent)} is not proved to be Lipschitz for all states"] if bent else []
+    parts += [f"the factor of xi in {', '.join(rough)} is not proved to be Lipschitz for all states"] if rough else []
+    return Existence(None, f"Ito equation: {'; '.join(parts)}; the theorem needs both")
 
 
 # ---------------------------------------------------------------------- some starts
 def _from_some_starts(system: System, tried: list[str]) -> Existence | None:
-    """Densities of bounded mass, or a bounded rectangle that is kept; what was tried is noted."""
+    """Global existence from densities of bounded mass or a bounded invariant rectangle; adds what failed to `tried`."""
     densities = [positivity(system, kind) for kind in _kinds(system)]
-    if all(found.value and found.is_closed for found in densities):
+    if all(answer.value and answer.is_closed for answer in densities):
         sums = [mass_control(system, kind) for kind in _kinds(system)]
         if (mass := sums[0]) is not None and None not in sums:
             reason = f"{mass}: non-negative solutions stay bounded on finite times"
             return Existence(GLOBAL, reason, starts=f"{', '.join(system.fields)} >= 0")
-        tried.append("no weighted sum of the fields is seen to grow at most linearly")
-    kept = rectangle(system, "row")
-    if kept.is_bounded:
-        graph = f"row normalisation{f', {kept.assumes}' if kept.assumes else ''}"
+        tried.append("no weighted sum of the fields is proved to grow at most linearly")
+    box = rectangle(system, "row")
+    if box.is_bounded:
+        graph = f"row normalisation{f', {box.assumes}' if box.assumes else ''}"
         reason = "a run that starts in a bounded rectangle stays there"
-        return Existence(GLOBAL, reason, starts=f"{kept.inside} ({graph})")
-    tried.append("no bounded rectangle that is kept was found")
+        return Existence(GLOBAL, reason, starts=f"{box.inside} ({graph})")
+    tried.append("no bounded invariant rectangle was found")
     return None
 
 
 # Mass control: positive weights w with sum_i w_i f_i <= c (1 + sum_i u_i) for densities.
 #
-# Terms that grow faster than linearly are collected over the fields: what one field gains another one loses, as u**2*v
-# or u*(A@v) in u and v. Where densities stay non-negative, every field is then at most of the size of the sum, which
-# grows at most exponentially.
+# Terms that grow faster than linearly are collected over the fields: one field gains what another loses, such as u**2*v
+# or u*(A@v) in u and v. Where densities stay non-negative, the sum bounds every field, and it grows at most
+# exponentially.
 
-#: Coefficients of a term by the field in whose equation it stands.
+#: Coefficients of a term, by the field whose equation contains it.
 Shares = dict[str, sp.Expr]
 
 
@@ -355,11 +354,11 @@ def mass_control(system: System, normalisation: str = "row") -> str | None:
 
 
 def _fast_terms(system: System, speeds: NodeSpeeds) -> Mapping[sp.Expr, Shares] | None:
-    """Terms of higher order as monomials in quantities >= 0, with their coefficients; None where there are others."""
+    """The terms of higher order, if all are monomials in quantities >= 0, with their coefficients; else None."""
     measure = _measure(system)
     back = {call.letter: Act(map(sp.Symbol, call.word), call.inner) for call in speeds.calls}
     moving = {*states_of(system).values(), *starts_of(system).values(), *back}
-    found: dict[sp.Expr, Shares] = {}
+    terms: dict[sp.Expr, Shares] = {}
     for name, speed in speeds.speeds.items():
         for term in sp.Add.make_args(sp.expand(speed)):
             if measure.order(term.xreplace(back)) <= 1:
@@ -367,13 +366,13 @@ def _fast_terms(system: System, speeds: NodeSpeeds) -> Mapping[sp.Expr, Shares] 
             coefficient, core = term.as_independent(*moving, as_Add=False)
             if term.has(Mix, TIME) or not _is_nonnegative(core, system, back) or speeds.varying & term.free_symbols:
                 return None
-            row = found.setdefault(core, {})
+            row = terms.setdefault(core, {})
             row[name] = row.get(name, sp.S.Zero) + coefficient
-    return found
+    return terms
 
 
 def _is_nonnegative(core: sp.Expr, system: System, back: Mapping[sp.Symbol, sp.Expr]) -> bool:
-    """Whether a product is non-negative for densities: powers of states, and of what A collects of such products."""
+    """Whether a product is non-negative for densities: it has powers of states, and of A applied to such products."""
     for factor in sp.Mul.make_args(core):
         base, exponent = factor.as_base_exp()
         if not (exponent.is_Integer and exponent > 0):
@@ -388,7 +387,7 @@ def _is_nonnegative(core: sp.Expr, system: System, back: Mapping[sp.Symbol, sp.E
 
 
 def _weights(fields: tuple[str, ...], shares: Mapping[sp.Expr, Shares], domain: Domain) -> dict[str, sp.Expr]:
-    """Weights for which gains and losses of terms that stand in two equations cancel, 1 where nothing is asked."""
+    """Weights for which the gains and losses of terms in two equations cancel, 1 for fields without such terms."""
     weights: dict[str, sp.Expr] = {fields[0]: sp.S.One}
     pairs = [row for row in shares.values() if len(row) == 2]
     for _ in fields:
@@ -406,23 +405,23 @@ def _weights(fields: tuple[str, ...], shares: Mapping[sp.Expr, Shares], domain: 
 # ---------------------------------------------------------------------- blow-up
 @dataclass(frozen=True)
 class _Scalar:
-    """A scalar equation that some states follow, and on which graphs, with which coefficients."""
+    """A scalar equation that some states follow, and for which graphs and coefficients."""
 
     rate: sp.Expr
     states: str
 
 
 def _on_scalars(system: System, tried: list[str]) -> Existence | None:
-    """Blow-up of states that follow a scalar equation; global where all states do and none blows up."""
+    """Blow-up of states that follow a scalar equation; global existence where all states do and none blows up."""
     for scalar in _scalars(system):
-        found = fate(scalar.rate, system.domain)
+        outcome = fate(scalar.rate, system.domain)
         equation = f"h' = {public(_factored(scalar.rate))}"
-        if found.blow_ups:
-            others = f"; other blow-ups are not excluded: {'; '.join(found.open)}" if found.open else ""
-            return Existence(LOCAL, f"{scalar.states}, {equation} reaches infinity{others}", found.blow_ups)
-        if len(system.fields) == 1 and not system.normals[system.fields[0]].has(Act, Mix) and found.is_bounded:
+        if outcome.blow_ups:
+            others = f"; other blow-ups are not excluded: {'; '.join(outcome.open)}" if outcome.open else ""
+            return Existence(LOCAL, f"{scalar.states}, {equation} reaches infinity{others}", outcome.blow_ups)
+        if len(system.fields) == 1 and not system.normals[system.fields[0]].has(Act, Mix) and outcome.is_bounded:
             return Existence(GLOBAL, f"{scalar.states}, {equation} has a zero between every start and infinity")
-        tried += [f"{scalar.states}, {reason}" for reason in found.open or (f"{equation} stays finite",)]
+        tried += [f"{scalar.states}, {reason}" for reason in outcome.open or (f"{equation} stays finite",)]
     return None
 
 
@@ -435,7 +434,7 @@ def _factored(rate: sp.Expr) -> sp.Expr:
 
 
 def _scalars(system: System) -> Iterator[_Scalar]:
-    """The equations of fields that can be alone, the others being zero and staying so, with the states h in words."""
+    """The scalar equations of fields whose other fields can stay zero, with a text for the states h."""
     if not system.is_autonomous or system.operators.names:
         return
     starts = starts_of(system)
@@ -450,7 +449,7 @@ def _scalars(system: System) -> Iterator[_Scalar]:
 
 
 def _places(system: System) -> Iterator[tuple[str, dict[str, sp.Expr]]]:
-    """Every entry on its own; states equal in all nodes where A@1 = 1; an isolated node, of one field."""
+    """Every entry by itself; states equal in all nodes where A@1 = 1; for one field, an isolated node."""
     normals, choice = system.normals, _choice(system)
     if not any(normal.has(Act, Mix) for normal in normals.values()):
         yield "in every entry", normals
@@ -465,7 +464,7 @@ def _places(system: System) -> Iterator[tuple[str, dict[str, sp.Expr]]]:
 
 
 def _choice(system: System) -> str:
-    """The admissible coefficients for which a state stays equal in all nodes, in words."""
+    """The admissible coefficients for which a state stays equal in all nodes, as text."""
     masks = ["M"] if "M" in system.letters else []
     nodes = masks + [name for name, kind in system.coefficients.items() if kind is Kind.NODE]
     matrices = [name for name, kind in system.letters.items() if kind is Kind.MATRIX]
@@ -475,12 +474,12 @@ def _choice(system: System) -> str:
 
 
 def _constant_states(expression: sp.Expr) -> sp.Expr:
-    """Every operator and matrix removed: what they do to constants where A@1 = 1 and W = I."""
+    """An expression on constant states where A@1 = 1 and W = I: without operators and matrices."""
     return expression.replace(lambda e: isinstance(e, Act | Mix), lambda e: _constant_states(e.inner))
 
 
 def _isolated(expression: sp.Expr) -> sp.Expr:
-    """What an isolated node sees: every word of A gives zero; W = I."""
+    """An expression at an isolated node with W = I: every word of A gives zero."""
     return expression.replace(
         lambda e: isinstance(e, Act | Mix), lambda e: sp.S.Zero if isinstance(e, Act) else _isolated(e.inner)
     )

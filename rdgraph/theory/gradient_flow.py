@@ -3,8 +3,8 @@
 A linear term is N H C, N a word of A and node coefficients, C a word of matrices and channel coefficients; its adjoint
 is N^T H C^T. The linear part is the gradient of 1/2 <H, f> exactly where it is self-adjoint: with A and the matrices
 symmetric, where every word comes with its reverse and the same coefficient. What does not depend on H is the gradient
-of <H, f>, and a function r of single entries that of sum R(h), R' = r. GRAFF (Di Giovanni et al. 2022) is such a
-flow: H' = A H W - H Omega + beta H0 with W and Omega symmetric.
+of <H, f>, and a function r of single entries is the gradient of sum R(h), R' = r. GRAFF (Di Giovanni et al. 2022) is
+such a flow: H' = A H W - H Omega + beta H0 with W and Omega symmetric.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from rdgraph.errors import Undecided
 from rdgraph.language.answer_symbols import public
 from rdgraph.language.normal_form import Act, H, Mix, State
 from rdgraph.language.tree import Kind
-from rdgraph.reals.budget import limited
+from rdgraph.reals.budget import attempt
 from rdgraph.systems.canonical.cancelled_parts import Nought
 from rdgraph.systems.canonical.function_identities import is_zero
 from rdgraph.systems.coupling import degree
 from rdgraph.systems.system import System
 
-#: Letters of a word from the left: of operators and matrices their symbols, of other coefficients their expressions.
+#: The factors of a word from the left: symbols of operators and matrices, expressions of other coefficients.
 Word = tuple[sp.Expr, ...]
-#: Where a primitive has to be a real number.
+#: States at which a primitive has to be a real number.
 STATES = tuple(map(sp.Rational, ("-5/2", "-1/3", "1/7", "2")))
 #: Seconds for one primitive.
 SECONDS = 1.0
@@ -37,10 +37,10 @@ class GradientFlow(Answer):
     """U = -1/2 <H, linear> - <H, forcing> - sum potential, or why f is the gradient of no such energy.
 
     Attributes:
-        energy: U in words, None where there is none.
-        reason: what stands in the way.
+        energy: U as text, None where there is none.
+        reason: why there is none.
         linear: the self-adjoint part of f, a normal form.
-        forcing: what does not depend on H.
+        forcing: the terms that do not depend on H.
         potential: R(H), entry by entry; None where R' = r has no closed form, and the energy names the integral.
     """
 
@@ -52,7 +52,7 @@ class GradientFlow(Answer):
 
     @property
     def value(self) -> str | None:
-        """The energy in words."""
+        """The energy as text."""
         return self.energy
 
     @property
@@ -67,7 +67,7 @@ class GradientFlow(Answer):
 
 
 def gradient_flow(system: System) -> GradientFlow:
-    """The energy that f descends, for A symmetric and one field.
+    """The energy of which f is the negative gradient, for symmetric A and one field.
 
     >>> from rdgraph.systems.parser import parse
     >>> print(gradient_flow(parse("A@H@W - omega*H where W symmetric")).energy)
@@ -109,20 +109,20 @@ def _energy(linear: sp.Expr, forcing: sp.Expr, potential: sp.Expr | None, reacti
 
 
 def _primitive(reaction: sp.Expr) -> sp.Expr | None:
-    """R with R' = r in closed form, checked by its derivative; None where none was found."""
+    """R with R' = r in closed form, verified by differentiation; None where none was found."""
     if reaction == 0:
         return sp.S.Zero
     try:
-        found = sp.expand(limited(SECONDS, sp.integrate, reaction, H))
+        primitive = sp.expand(attempt(SECONDS, sp.integrate, reaction, H))
     except (Undecided, NotImplementedError, ValueError, TypeError):
         return None
-    if found.has(sp.Integral, sp.Piecewise, sp.I) or not is_zero(sp.expand(sp.diff(found, H) - reaction)):
+    if primitive.has(sp.Integral, sp.Piecewise, sp.I) or not is_zero(sp.expand(sp.diff(primitive, H) - reaction)):
         return None
-    return found if all(_is_real(found, state) for state in STATES) else None
+    return primitive if all(_is_real(primitive, state) for state in STATES) else None
 
 
 def _is_real(potential: sp.Expr, state: sp.Rational) -> bool:
-    """Whether a primitive is a real number at a state with all coefficients 1: log(x) is none where x < 0."""
+    """Whether a primitive is a real number at a state with all coefficients 1, unlike log(x) where x < 0."""
     value = potential.xreplace({H: state}).xreplace(dict.fromkeys(potential.free_symbols - {H}, sp.S.One))
     try:
         return bool(sp.im(sp.N(value, 15)) == 0)
@@ -131,7 +131,7 @@ def _is_real(potential: sp.Expr, state: sp.Rational) -> bool:
 
 
 def _asymmetry(linear: list[sp.Expr], system: System) -> str:
-    """Why the linear terms are not self-adjoint together; empty where they are."""
+    """Why the sum of the linear terms is not self-adjoint; empty where it is."""
     total: dict[tuple[Word, Word], sp.Expr] = {}
     shown: dict[tuple[Word, Word], sp.Expr] = {}
     for term in linear:
@@ -152,7 +152,7 @@ def _asymmetry(linear: list[sp.Expr], system: System) -> str:
 
 
 def _words(term: sp.Expr, system: System) -> tuple[sp.Expr, Word, Word]:
-    """A linear term as number * N H C: the words N and C, neighbouring coefficients in one letter."""
+    """A linear term as number * N H C: the words N and C, with neighbouring coefficients multiplied."""
     number: sp.Expr = sp.S.One
     rows: list[sp.Expr] = []
     columns: list[sp.Expr] = []
@@ -161,10 +161,10 @@ def _words(term: sp.Expr, system: System) -> tuple[sp.Expr, Word, Word]:
     while core != H:
         (moving,) = [x for x in sp.Mul.make_args(core) if x.has(H)]
         for factor in (x for x in sp.Mul.make_args(core) if not x.has(H)):
-            own = {kinds.get(x.name, Kind.FIELD) for x in factor.free_symbols}
-            if own <= {Kind.SCALAR}:
+            kinds_of_factor = {kinds.get(x.name, Kind.FIELD) for x in factor.free_symbols}
+            if kinds_of_factor <= {Kind.SCALAR}:
                 number *= factor
-            elif own <= {Kind.SCALAR, Kind.CHANNEL} and not factor.has(State, Act, Mix):
+            elif kinds_of_factor <= {Kind.SCALAR, Kind.CHANNEL} and not factor.has(State, Act, Mix):
                 columns.insert(0, factor)
             else:
                 rows.append(factor)
@@ -177,7 +177,7 @@ def _words(term: sp.Expr, system: System) -> tuple[sp.Expr, Word, Word]:
 
 
 def _joined(letters: list[sp.Expr], system: System) -> Word:
-    """A word in which coefficients that stand side by side, and commute, are one letter."""
+    """A word in which neighbouring coefficients, which commute, are multiplied."""
     word: list[sp.Expr] = []
     for letter in letters:
         is_plain = not _is_matrix(letter, system) and not _is_operator(letter, system)

@@ -1,8 +1,8 @@
 """How fast a function of one real variable grows: its expansion at infinity in the scale exp(E(x)) x^p.
 
-Sums, products, powers and functions are expanded; what is left out is kept as an order, and so are functions of which
-only bounds are known. The first term tells growth and sign. Signs of coefficients come from the domain, which is split
-where they vary; sin and cos of an argument that has no limit are letters between -1 and 1.
+Sums, products, powers and functions are expanded; remainders are recorded as orders, and so are functions of which only
+bounds are known. The first term gives growth and sign. Signs of coefficients come from the domain, which is split where
+they vary; sin and cos of an argument without a limit are symbols between -1 and 1.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CONSTANT: Scale = (sp.S.Zero, sp.S.Zero)
 
 
 class Trend(Enum):
-    """What a rate f does to a large state: bounded by c (1 + |h|), pointing back, or pointing outwards."""
+    """The behaviour of a rate at large states: bounded by c (1 + |h|), pointing back, or pointing outwards."""
 
     LINEAR = "at most linear"
     DAMPED = "damped"
@@ -37,16 +37,16 @@ class Trend(Enum):
 
 @dataclass(frozen=True)
 class GrowthAtInfinity:
-    """A trend with the power of |h| it goes with; infinite for exponentials."""
+    """A trend and its power of |h|, infinite for exponentials."""
 
     trend: Trend
     order: sp.Expr
 
 
 def growth(rate: sp.Expr, letter: sp.Symbol, way: int, domain: Domain) -> GrowthAtInfinity:
-    """Growth of h' = rate in the direction way = +1 or -1, the same for all coefficients of the domain.
+    """Growth of h' = rate in the direction `way` = +1 or -1, for all coefficients of the domain.
 
-    Raises `Split` where it is not the same, `Undecided` where it is not found.
+    Raises `Split` where it depends on the coefficients, `Undecided` where it is not found.
 
     >>> h, b = sp.Symbol("h", real=True), sp.Symbol("b", positive=True)
     >>> [growth(sp.exp(h) - b * h**3, h, way, Domain()).trend.value for way in (1, -1)]
@@ -75,7 +75,7 @@ def growth(rate: sp.Expr, letter: sp.Symbol, way: int, domain: Domain) -> Growth
 
 def order(expression: sp.Expr, letter: sp.Symbol, domain: Domain) -> sp.Expr:
     """A power p >= 0 with |expression| <= c (1 + |letter|^p); infinite where it grows faster than powers."""
-    found = sp.S.Zero
+    power = sp.S.Zero
     for way in (1, -1):
         at = _Infinity(domain)
         series = at.expand(_unbounded(reduced(domain, expression), letter).xreplace({letter: way * at.x}))
@@ -85,12 +85,12 @@ def order(expression: sp.Expr, letter: sp.Symbol, domain: Domain) -> sp.Expr:
                     if at.tendency(scale[0]) > 0:
                         return sp.oo
                 else:
-                    found = sp.Max(found, scale[1])
-    return found
+                    power = sp.Max(power, scale[1])
+    return power
 
 
 def _unbounded(expression: sp.Expr, letter: sp.Symbol) -> sp.Expr:
-    """The sum without the terms that are known to be bounded, whose growth is not asked for.
+    """The sum without terms that are known to be bounded.
 
     >>> h = sp.Symbol("h", real=True)
     >>> _unbounded(h + 3 * sp.tanh(sp.exp(h)) ** 2 * sp.sin(h) - h * sp.cos(h), h)
@@ -100,9 +100,9 @@ def _unbounded(expression: sp.Expr, letter: sp.Symbol) -> sp.Expr:
 
 
 def _factors(term: sp.Expr, letter: sp.Symbol) -> list[sp.Expr]:
-    """The factors of a product that hold a letter, without their positive powers."""
-    found = (factor.as_base_exp() for factor in sp.Mul.make_args(term) if factor.has(letter))
-    return [base if power.is_Integer and power > 0 else base**power for base, power in found]
+    """The factors of a product that contain a symbol, without their positive powers."""
+    factors = (factor.as_base_exp() for factor in sp.Mul.make_args(term) if factor.has(letter))
+    return [base if power.is_Integer and power > 0 else base**power for base, power in factors]
 
 
 def _is_bounded(call: sp.Expr) -> bool:
@@ -112,7 +112,7 @@ def _is_bounded(call: sp.Expr) -> bool:
 
 @dataclass(frozen=True)
 class _Series:
-    """A sum of coefficient * exp(E) x^p, and the orders of what was left out."""
+    """A sum of coefficient * exp(E) x^p, and the orders of its remainders."""
 
     terms: dict[Scale, sp.Expr]
     errors: frozenset[Scale] = frozenset()
@@ -151,23 +151,23 @@ def _product(one: Scale, two: Scale) -> Scale:
 
 
 def _collected(terms: dict[Scale, sp.Expr], errors: frozenset[Scale]) -> _Series:
-    """Without zeros, and without what lies below an order that was left out."""
+    """A series without zeros and without terms below the order of a remainder."""
     worst: dict[sp.Expr, sp.Expr] = {}
     for exponent, power in errors:
         worst[exponent] = max(power, worst.get(exponent, power))
-    kept = {}
+    remaining = {}
     for (exponent, power), coefficient in terms.items():
         value = sp.expand(coefficient)
         if value != 0 and not (exponent in worst and power <= worst[exponent]):
-            kept[exponent, power] = value
-    if len(kept) > MAX_TERMS:
+            remaining[exponent, power] = value
+    if len(remaining) > MAX_TERMS:
         raise Undecided("the expansion at infinity has too many terms")
-    return _Series(kept, frozenset(worst.items()))
+    return _Series(remaining, frozenset(worst.items()))
 
 
 @dataclass
 class _Infinity:
-    """Expansions as x -> oo under what the domain says of the coefficients."""
+    """Expansions as x -> oo for the coefficients of the domain."""
 
     domain: Domain
     x: sp.Symbol = field(default_factory=lambda: sp.Dummy("x", positive=True))
@@ -185,7 +185,7 @@ class _Infinity:
         raise Undecided("a factor of the leading term oscillates")
 
     def tendency(self, exponent: sp.Expr) -> int:
-        """1, 0 or -1: a sum of positive powers of x goes to infinity, is zero, or goes to minus infinity."""
+        """1, 0 or -1 for a sum of positive powers of x that tends to infinity, is zero, or tends to minus infinity."""
         powers: dict[sp.Expr, sp.Expr] = {}
         for term in sp.Add.make_args(sp.expand(exponent)):
             coefficient, power = term.as_coeff_exponent(self.x)
@@ -197,13 +197,13 @@ class _Infinity:
         return 0
 
     def compare(self, one: Scale, two: Scale) -> int:
-        """1, 0 or -1: which of two scales grows faster."""
+        """1, 0 or -1 if the first scale grows faster, equally fast, or slower."""
         if one[0] != two[0]:
             tendency = self.tendency(one[0] - two[0])
             if tendency:
                 return tendency
             if one[1] == two[1]:
-                raise Undecided("terms of the same growth that are not told apart")
+                raise Undecided("two terms grow equally fast")
         return int(sp.sign(one[1] - two[1]))
 
     def largest(self, terms: dict[Scale, sp.Expr]) -> Scale:
@@ -270,7 +270,7 @@ class _Infinity:
         return front * self._powers(rest, [sp.binomial(exponent, k) for k in range(TERMS + 1)])
 
     def _powers(self, small: _Series, coefficients: list[sp.Expr]) -> _Series:
-        """sum_k c_k u^k of a series u that vanishes at infinity, with the first power left out as the order."""
+        """sum_k c_k u^k of a series u that vanishes at infinity, with the first omitted power as remainder."""
         total, power = _Series.constant(coefficients[0]), _Series.constant(sp.S.One)
         for coefficient in coefficients[1:]:
             power *= small
@@ -303,7 +303,7 @@ class _Infinity:
             return _Series({}, frozenset({CONSTANT}))
 
     def _expanded(self, call: sp.Expr, record: ElementwiseFunction) -> _Series:
-        """A function by its rewriting, by the sign or the limit of its argument, or by bounds."""
+        """The expansion of a function by its definition, by the sign or the limit of its argument, or by bounds."""
         inner: sp.Expr = call.args[0]
         if record.rewriting is not None and record.pieces is None:
             return self.expand(record.rewriting(inner))
@@ -321,7 +321,7 @@ class _Infinity:
         return self._by_bounds(call, record, argument)
 
     def _by_bounds(self, call: sp.Expr, record: ElementwiseFunction, argument: _Series) -> _Series:
-        """Of a bounded function a constant, of one with bounded slopes its argument: nothing but an order."""
+        """The order of a function from its bounds: a constant, or its argument if its slopes are bounded."""
         if record.is_bounded:
             return _Series({}, frozenset({CONSTANT}))
         if record.growth == "linear":
@@ -334,13 +334,13 @@ class _Infinity:
         return CONSTANT not in argument.errors and all(c < 0 for c in below)
 
     def _by_sign(self, pieces: tuple[int, int], argument: _Series) -> _Series:
-        """a x where x ends up below zero, b x above it."""
+        """The expansion of a function with pieces a x below zero and b x above zero."""
         lead = self.lead(argument)
         factor = 0 if lead is None else pieces[lead[1] > 0]
         return argument.scaled(sp.Integer(factor)) if factor else _Series({})
 
     def _softplus(self, inner: sp.Expr, argument: _Series) -> _Series:
-        """a + log(1 + exp(-a)) where a goes to infinity, log(1 + exp(a)) where it goes to minus infinity."""
+        """The expansion of softplus: a + log(1 + exp(-a)) for a -> oo, log(1 + exp(a)) for a -> -oo."""
         lead = self.lead(argument)
         rises = lead is not None and lead[1] > 0
         small = self.expand(sp.exp(-inner if rises else inner))

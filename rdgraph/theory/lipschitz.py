@@ -16,8 +16,8 @@ import sympy as sp
 
 from rdgraph.answers import Answer, Status, certainty, shown
 from rdgraph.errors import NotApplicable, Undecided, UnknownSign
-from rdgraph.language.answer_symbols import R, T, h, h0, lam, public, s
-from rdgraph.language.normal_form import H
+from rdgraph.language.answer_symbols import R, T, lam, public, s
+from rdgraph.language.normal_form import H0, H
 from rdgraph.reals.branches import is_at_least
 from rdgraph.reals.budget import within_budget
 from rdgraph.reals.condition_words import factored
@@ -29,86 +29,15 @@ from rdgraph.reals.regions import Split, cases, strict_sign
 from rdgraph.systems.canonical.cancelled_parts import Nought
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
-from rdgraph.theory.box_faces import LocalField
 from rdgraph.theory.several_fields.magnitudes import Magnitudes
-from rdgraph.theory.several_fields.slope_sums import SlopeSum, slope_sum
+from rdgraph.theory.several_fields.node_speeds import NodeSpeeds
+from rdgraph.theory.several_fields.slope_sums import slope_sum
 from rdgraph.theory.slope_bounds import is_kinked, slopes, sup_magnitude
 from rdgraph.vocabulary.exact_numbers import exact_number
 from rdgraph.vocabulary.normalisations import find_normalisation, records
 
-# ---------------------------------------------------------------------- slope constants
-# Lipschitz constants of several fields as answers: a formula, whether it is the supremum, and what it means.
-
-NORM = "inf-norm"
-
-#: Value (None where there is none), whether it is the supremum, the norm, and a note.
-RawConstant = tuple[sp.Expr | None, bool, str, str]
-
-
-def slope_constant(system: System, normalisation: str, *, is_local: bool, is_one_sided: bool) -> RawConstant:
-    """The largest sum of |slopes| over a row, for all states or on |u| <= R in every field.
-
-    >>> from rdgraph.systems.parser import parse
-    >>> slope_constant(parse("u' = v - L@u; v' = -u"), "symmetric", is_local=False, is_one_sided=False)
-    (s + 2, True, 'inf-norm', 's is the largest row sum of A')
-    """
-    find_normalisation(normalisation)
-
-    @within_budget(lambda problem: (None, False, NORM, f"undecided: {problem}"))
-    def answer() -> RawConstant:
-        with watched() as watch:
-            found = _best(system, normalisation, is_local=is_local, is_one_sided=is_one_sided)
-        if found.value.has(sp.oo):
-            return None, found.is_exact, NORM, _absence(found, is_local, is_one_sided)
-        return public(found.value), found.is_exact, NORM, _remark(system, found, watch.bounded)
-
-    return answer()
-
-
-def _best(system: System, normalisation: str, *, is_local: bool, is_one_sided: bool) -> SlopeSum:
-    """The supremum, or the bound term by term where the search for it ends without one."""
-    try:
-        return slope_sum(system, normalisation, is_local=is_local, is_one_sided=is_one_sided)
-    except Undecided:
-        return slope_sum(system, normalisation, is_local=is_local, is_one_sided=is_one_sided, is_sharp=False)
-
-
-def _absence(found: SlopeSum, is_local: bool, is_one_sided: bool) -> str:
-    what = "one-sided constant" if is_one_sided else "Lipschitz constant"
-    where = "on |u| <= R" if is_local else "for all states"
-    if found.is_exact:
-        return f"no finite {what} {where}: a slope is a polynomial in the states that is not constant"
-    return f"undecided: no finite bound for a {what} {where} was found; tried exact slopes and the chain rule"
-
-
-def _remark(system: System, found: SlopeSum, bounded: bool) -> str:
-    """What a reader must know to use the formula."""
-    value = found.value
-    parts = [] if found.is_exact else ["upper bound, not claimed to be attained"]
-    parts += [BOUNDED] if bounded else []
-    parts += ["|u| <= R in every field, starts included"] if value.has(R) and len(system.fields) > 1 else []
-    parts += ["s is the largest row sum of A"] if value.has(s) else []
-    parts += [f"s_{n} is the largest row sum of |{n}|" for n in system.operators.names if _has(value, f"s_{n}")]
-    matrices = [x.name for x in value.free_symbols if x.name.startswith("norm_")]
-    parts += [f"{name} is the largest column sum of |{name.removeprefix('norm_')}|" for name in sorted(matrices)]
-    parts += spread_remarks(system, value)
-    parts += ["at times 0 <= t <= T"] if value.has(T) else []
-    parts += ["of the drift, without noise"] if system.is_noisy else []
-    return "; ".join(parts)
-
-
-def spread_remarks(system: System, value: sp.Expr) -> list[str]:
-    """Which letters of a bound stand for the largest of several values."""
-    spread = Magnitudes(system, find_normalisation("row"), is_local=False).spread
-    return [f"{name} counts by its largest modulus" for name in sorted(spread) if _has(value, name)]
-
-
-def _has(value: sp.Expr, name: str) -> bool:
-    return any(x.name == name for x in value.free_symbols)
-
-
 # ---------------------------------------------------------------------- unboundedness
-# Slopes that grow without bound: proofs that no Lipschitz constant exists.
+# Proofs that no Lipschitz constant exists, because slopes grow without bound.
 #
 # At a state equal to h in all nodes of a regular graph the Jacobian is a polynomial sum_k C_k(h) A^k. Constant vectors,
 # and on bipartite graphs alternating ones, are its eigenvectors, with the values sum C_k and sum (-1)^k C_k; an
@@ -117,7 +46,7 @@ def _has(value: sp.Expr, name: str) -> bool:
 
 
 def is_unbounded(system: System, domain: Domain, *, one_sided: bool) -> bool:
-    """Proved: the slopes have no bound, from above if `one_sided`; `Split` where the coefficients decide.
+    """Proved: the slopes have no bound, or no upper bound if `one_sided`; raises `Split` where the coefficients decide.
 
     >>> from rdgraph.systems.parser import parse
     >>> system = parse("-alpha*L@H + beta*H*(A@H)")
@@ -127,71 +56,75 @@ def is_unbounded(system: System, domain: Domain, *, one_sided: bool) -> bool:
     False
     """
     try:
-        field = LocalField.of(system)
+        field = NodeSpeeds.of_one(system)
     except NotApplicable:
         return False
     return any(_grows(value, domain, one_sided) for value in _eigenvalues(field))
 
 
-def _eigenvalues(field: LocalField) -> Iterator[sp.Expr]:
-    """Eigenvalues of Jacobians as functions of the entry h, for coefficients that are the same in all nodes."""
+def _eigenvalues(field: NodeSpeeds) -> Iterator[sp.Expr]:
+    """Eigenvalues of Jacobians as functions of the entry H, for coefficients that are the same in all nodes."""
     masked = {x: sp.S.One for x in field.varying if x.name == "M"}
-    seen = {a.letter: a.inner for a in field.averages}
+    seen = {call.letter: call.inner for call in field.calls}
     if any(is_kinked(call, seen) for call in field.speed.atoms(sp.Function)):
         return  # no Jacobian at states that are the same in all nodes
-    own = sp.diff(field.speed, h)
-    slopes = [(a.power, sp.diff(field.speed, a.letter).xreplace(seen) * sp.diff(a.inner, h)) for a in field.averages]
+    slope_in_h = sp.diff(field.speed, H)
+    slopes = [(len(c.word), sp.diff(field.speed, c.letter).xreplace(seen) * sp.diff(c.inner, H)) for c in field.calls]
     for sign in (1, -1):
-        total = own.xreplace(seen) + sum((sign**k * slope for k, slope in slopes), sp.S.Zero)
+        total = slope_in_h.xreplace(seen) + sum((sign**k * slope for k, slope in slopes), sp.S.Zero)
         yield sp.expand(total.xreplace(masked))
-    yield sp.expand(own.xreplace(dict.fromkeys(seen, sp.S.Zero)).xreplace(masked))
+    yield sp.expand(slope_in_h.xreplace(dict.fromkeys(seen, sp.S.Zero)).xreplace(masked))
 
 
 def _grows(value: sp.Expr, domain: Domain, one_sided: bool) -> bool:
     """Proved: the value, or its modulus, tends to infinity on one side."""
-    if value.has(h0):
+    if value.has(H0):
         return False
     terms = sp.Add.make_args(value)
     exponentials = [t for t in terms if _exponent(t) is not None]
     rest = [t for t in terms if t not in exponentials]
-    powers = sp.Add(*(t for t in rest if t.is_polynomial(h)))
-    bounded = sp.Add(*(t for t in rest if not t.is_polynomial(h)))
-    if sup_magnitude(bounded.xreplace({h: H}), local=False).has(sp.oo):
+    powers = sp.Add(*(t for t in rest if t.is_polynomial(H)))
+    bounded = sp.Add(*(t for t in rest if not t.is_polynomial(H)))
+    if sup_magnitude(bounded, local=False).has(sp.oo):
         return False
     if exponentials:
         return _exponentials_grow(exponentials, domain, one_sided)
-    polynomial = sp.Poly(powers, h) if powers.has(h) else None
+    polynomial = sp.Poly(powers, H) if powers.has(H) else None
     while polynomial is not None and polynomial.degree() > 0:
         sign = strict_sign(domain, polynomial.LC())
         if sign:
             return not one_sided or sign > 0 or polynomial.degree() % 2 == 1
-        polynomial = polynomial - sp.Poly(polynomial.LC() * h ** polynomial.degree(), h)
+        polynomial = polynomial - sp.Poly(polynomial.LC() * H ** polynomial.degree(), H)
     return False
 
 
 def _exponent(term: sp.Expr) -> sp.Expr | None:
-    """The argument of c exp(a h + b), c free of h."""
-    _, rest = term.as_independent(h)
-    linear = isinstance(rest, sp.exp) and rest.args[0].is_polynomial(h) and sp.degree(rest.args[0], h) == 1
+    """The argument of c exp(a H + b), c free of H."""
+    _, rest = term.as_independent(H)
+    linear = isinstance(rest, sp.exp) and rest.args[0].is_polynomial(H) and sp.degree(rest.args[0], H) == 1
     return rest.args[0] if linear else None
 
 
 def _exponentials_grow(terms: list[sp.Expr], domain: Domain, one_sided: bool) -> bool:
-    """Proved: exponentials of one sign that all grow on the same side."""
-    sides = {strict_sign(domain, sp.diff(_exponent(t), h)) for t in terms}
-    signs = {strict_sign(domain, t.as_independent(h)[0]) for t in terms}
+    """Proved: the exponentials have one sign and all grow on the same side."""
+    sides = {strict_sign(domain, sp.diff(_exponent(t), H)) for t in terms}
+    signs = {strict_sign(domain, t.as_independent(H)[0]) for t in terms}
     return len(sides) == 1 and 0 not in sides and (signs == {1} or (signs == {-1} and not one_sided))
 
 
 # ---------------------------------------------------------------------- lipschitz
+#: With more coefficients of unknown sign than this, moduli stand in the formula instead of all combinations of signs.
 MAX_SIGN_CHOICES = 6
+#: The norm of the constants of several fields.
+NORM = "inf-norm"
+_INFINITE = (sp.oo, -sp.oo, sp.zoo, sp.nan)
 
 
 @dataclass(frozen=True, repr=False)
 class Constant(Answer):
     """A Lipschitz or one-sided constant, and its norm; without a value there is none (proved), or none was found.
 
-    `is_sharp` says that the value is the supremum itself, or that there is none; every other value is an upper bound.
+    `is_sharp` says that the value is the supremum, or that there is none; every other value is an upper bound.
     """
 
     value: sp.Expr | None
@@ -227,8 +160,8 @@ def lipschitz_global(system: System, normalisation: str = "symmetric") -> Consta
     Raises:
         NotApplicable: the normalisation has no norm in which |A| <= 1.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> lipschitz_global(parse("-alpha*L@H + beta*(A@H - A@A@H)")).value
+    >>> import rdgraph as rd
+    >>> rd.lipschitz_global(rd.parse("-alpha*L@H + beta*(A@H - A@A@H)")).value
     2*alpha + 2*beta
     """
     return _constant(system, normalisation, local=False, one_sided=False)
@@ -250,8 +183,8 @@ def lipschitz_local(system: System, normalisation: str = "symmetric") -> Constan
     Raises:
         NotApplicable: the normalisation has no norm in which |A| <= 1.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> lipschitz_local(parse("-alpha*L@H + beta*H*(1 - H)")).value
+    >>> import rdgraph as rd
+    >>> rd.theory.lipschitz_local(rd.parse("-alpha*L@H + beta*H*(1 - H)")).value
     Max(2*R*beta + beta, 2*R*beta + 2*alpha - beta)
     """
     return _constant(system, normalisation, local=True, one_sided=False)
@@ -273,8 +206,8 @@ def one_sided(system: System, normalisation: str = "symmetric") -> Constant:
     Raises:
         NotApplicable: the normalisation has no norm in which |A| <= 1.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> one_sided(parse("-alpha*L@H + beta*H*(1 - H**2)")).value
+    >>> import rdgraph as rd
+    >>> rd.theory.one_sided(rd.parse("-alpha*L@H + beta*H*(1 - H**2)")).value
     beta
     """
     return _constant(system, normalisation, local=False, one_sided=True)
@@ -290,34 +223,52 @@ def check_normalisation(normalisation: str) -> None:
 
 
 def _constant(system: System, normalisation: str, *, local: bool, one_sided: bool) -> Constant:
-    if not system.is_single:
-        return Constant(*slope_constant(system, normalisation, is_local=local, is_one_sided=one_sided))
-    check_normalisation(normalisation)
-    norm = find_normalisation(normalisation).norm_name
+    record = find_normalisation(normalisation)
+    if system.is_single:
+        check_normalisation(normalisation)
+    norm = record.norm_name if system.is_single else NORM
 
     @within_budget(lambda problem: Constant(None, False, norm, f"undecided: {problem}"))
     def answer() -> Constant:
-        def question(domain: Domain) -> tuple[sp.Expr, bool]:
-            value, exact = raw_constant(system, normalisation, domain, local=local, one_sided=one_sided)
-            if local and not exact:
-                value = _at_most_global(value, system, normalisation, domain)
-            infinite = value.has(sp.oo, -sp.oo, sp.zoo, sp.nan)
-            if infinite and not exact and not local:
-                exact = is_unbounded(system, domain, one_sided=one_sided)
-            return (sp.oo if infinite else value), exact
-
+        supremum = _of_one_field if system.is_single else _of_several_fields
         with watched() as watch:
-            parts = cases(system.domain, question)
-        value, exact = _joined(parts), all(exact for _, (_, exact) in parts)
-        if value == sp.oo or any(part == sp.oo and not known for _, (part, known) in parts):
-            return Constant(None, exact, norm, _absence_of_lipschitz(system, exact, local=local, one_sided=one_sided))
-        formula = in_decimals(public(sp.expand(value) if not value.has(sp.Piecewise, sp.Max) else value))
-        remark = "; ".join(
-            filter(None, [_remark_of_lipschitz(value, exact, watch.bounded), *spread_remarks(system, value)])
-        )
-        return Constant(formula, exact, norm, remark)
+            value, exact = supremum(system, normalisation, local, one_sided)
+        if value == sp.oo:
+            return Constant(None, exact, norm, _absence(system, exact, local=local, one_sided=one_sided))
+        return Constant(_tidy(value), exact, norm, _remark(system, value, exact, watch.bounded))
 
     return answer()
+
+
+def _of_several_fields(system: System, normalisation: str, local: bool, one_sided: bool) -> tuple[sp.Expr, bool]:
+    """The largest sum of |slopes| over a row, or the bound term by term where the search for it ends without one."""
+    try:
+        constant = slope_sum(system, normalisation, is_local=local, is_one_sided=one_sided)
+    except Undecided:
+        constant = slope_sum(system, normalisation, is_local=local, is_one_sided=one_sided, is_sharp=False)
+    return (sp.oo if constant.value.has(sp.oo) else constant.value), constant.is_exact
+
+
+def _of_one_field(system: System, normalisation: str, local: bool, one_sided: bool) -> tuple[sp.Expr, bool]:
+    """The constant by conditions on the coefficients, and whether it is the supremum."""
+
+    def question(domain: Domain) -> tuple[sp.Expr, bool]:
+        value, exact = raw_constant(system, normalisation, domain, local=local, one_sided=one_sided)
+        if local and not exact:
+            value = _at_most_global(value, system, normalisation, domain)
+        infinite = value.has(*_INFINITE)
+        if infinite and not exact and not local:
+            exact = is_unbounded(system, domain, one_sided=one_sided)
+        return (sp.oo if infinite else value), exact
+
+    parts = cases(system.domain, question)
+    is_open = any(part == sp.oo and not known for _, (part, known) in parts)
+    return (sp.oo if is_open else _joined(parts)), all(exact for _, (_, exact) in parts)
+
+
+def _tidy(value: sp.Expr) -> sp.Expr:
+    """A constant in plain symbols, bounds as decimal numbers."""
+    return in_decimals(public(value if value.has(sp.Piecewise, sp.Max) else sp.expand(value)))
 
 
 def _at_most_global(value: sp.Expr, system: System, normalisation: str, domain: Domain) -> sp.Expr:
@@ -327,7 +278,7 @@ def _at_most_global(value: sp.Expr, system: System, normalisation: str, domain: 
             whole, _ = raw_constant(system, normalisation, domain, local=False, one_sided=False)
     except (Split, Undecided, NotApplicable):
         return value
-    if whole.has(sp.oo, -sp.oo, sp.zoo, sp.nan) or whole == value or is_at_least(whole, value, domain):
+    if whole.has(*_INFINITE) or whole == value or is_at_least(whole, value, domain):
         return value
     if watch.bounded:
         rest_on_enclosures()
@@ -335,7 +286,7 @@ def _at_most_global(value: sp.Expr, system: System, normalisation: str, domain: 
 
 
 def _joined(parts: list[tuple[sp.Basic, tuple[sp.Expr, bool]]]) -> sp.Expr:
-    """One formula, infinite on the parts of the coefficients where there is no constant."""
+    """One formula over all cases, infinite for the coefficients for which there is no constant."""
     if all(value == sp.oo for _, (value, _) in parts):
         return sp.oo
     *rest, (_, (last, _)) = sorted(parts, key=lambda part: part[1][0] == sp.oo)
@@ -345,7 +296,7 @@ def _joined(parts: list[tuple[sp.Basic, tuple[sp.Expr, bool]]]) -> sp.Expr:
 def raw_constant(
     system: System, normalisation: str, domain: Domain, *, local: bool, one_sided: bool
 ) -> tuple[sp.Expr, bool]:
-    """The constant, infinite where there is none, and whether it is attained; `Split` where the coefficients decide."""
+    """The constant, infinite where there is none, and whether it is attained; raises `Split` for case distinctions."""
     try:
         return _value(system, normalisation, domain, local=local, one_sided=one_sided)
     except UnknownSign as problem:
@@ -353,7 +304,7 @@ def raw_constant(
         raise
 
 
-def own_norm(system: System, normalisation: str, *, local: bool) -> Magnitudes:
+def norm_bounds(system: System, normalisation: str, *, local: bool) -> Magnitudes:
     """Bounds in the norm of a normalisation, in which |A| <= 1."""
     record = find_normalisation(normalisation)
     return Magnitudes(system, record, local, record.norm or "inf")
@@ -361,45 +312,57 @@ def own_norm(system: System, normalisation: str, *, local: bool) -> Magnitudes:
 
 def _value(system: System, normalisation: str, domain: Domain, *, local: bool, one_sided: bool) -> tuple[sp.Expr, bool]:
     structure = system.structure
-    if structure.coupled.has(Nought):  # it has no value at some states, starts or nodes
+    if structure.coupled.has(Nought):  # f has no value at some states, starts or nodes
         return sp.oo, False
-    found = slopes(structure.reaction, domain, local=local)
-    candidates = _candidates(system, domain, normalisation, list(found.candidates), one_sided)
-    value = found.restore(maximum(candidates, found.domain(domain)))
-    measure = own_norm(system, normalisation, local=local)
+    steep = slopes(structure.reaction, domain, local=local)
+    candidates = _candidates(system, domain, normalisation, list(steep.candidates), one_sided)
+    value = steep.restore(maximum(candidates, steep.domain(domain)))
+    measure = norm_bounds(system, normalisation, local=local)
     if structure.coupled.has(H) and measure.is_spread(sp.Tuple(*structure.generator.values(), structure.reaction)):
-        terms = sp.Add.make_args(system.normal)  # of a channel, beside a matrix that collects from all of them
+        terms = sp.Add.make_args(system.normal)  # of one channel, where a matrix collects from all channels
         damped = [t for t in terms if one_sided and t.coeff(H) * H == t and domain.sign(t.coeff(H)).is_nonpositive]
         return measure.slope(sp.Add(*(t for t in terms if t not in damped))), False
     if structure.coupled.has(H):
         return value + measure.slope(structure.coupled), False
-    return value, found.exact and find_normalisation(normalisation).is_sharp
+    return value, steep.exact and find_normalisation(normalisation).is_sharp
 
 
-def _absence_of_lipschitz(system: System, exact: bool, *, local: bool, one_sided: bool) -> str:
+def _absence(system: System, exact: bool, *, local: bool, one_sided: bool) -> str:
+    """Why there is no constant, or that none was found."""
     what = "one-sided constant" if one_sided else "Lipschitz constant"
-    where = "on |h| <= R" if local else "for all states"
-    if system.structure.coupled.has(Nought):
+    where = f"on |{'h' if system.is_single else 'u'}| <= R" if local else "for all states"
+    if system.is_single and system.structure.coupled.has(Nought):
         return f"undecided: {'; '.join(system.structure.obstacles)}"
     if not exact:
-        found = f"undecided: no finite bound for a {what} {where} was found; tried exact slopes and the chain rule"
+        reason = f"undecided: no finite bound for a {what} {where} was found; tried exact slopes and the chain rule"
         steep = [name for name, f in system.learned.items() if f.slope is None or not f.slope.is_bounded]
-        return f"{found}; it depends on {', '.join(steep)}, of which lipschitz= can be declared" if steep else found
+        return f"{reason}; it depends on {', '.join(steep)}: declare lipschitz= for it" if steep else reason
+    if not system.is_single:
+        return f"no finite {what} {where}: a slope is a polynomial in the states that is not constant"
     reaction, coupled = system.structure.reaction, system.structure.coupled
     if coupled.has(H):
         return f"no finite {what} {where}: at states equal in all nodes the slopes of {public(coupled + reaction)} grow"
     return f"no finite {what} {where}: the slope {public(factored(sp.diff(reaction, H)))} is unbounded"
 
 
-def _remark_of_lipschitz(value: sp.Expr, exact: bool, bounded: bool) -> str:
-    """What a reader must know to use a bound."""
+def _remark(system: System, value: sp.Expr, exact: bool, bounded: bool) -> str:
+    """What a reader must know to use the formula."""
+    names = {x.name for x in value.free_symbols}
+    matrices = [name for name in sorted(names) if name.startswith("norm_")]
+    spread = Magnitudes(system, find_normalisation("row"), is_local=False).spread
     parts = [] if exact else ["upper bound, not claimed to be attained"]
     parts += [BOUNDED] if bounded else []
-    parts += [f"{x} is the norm of the matrix" for x in sorted(map(str, value.free_symbols)) if x.startswith("norm_")]
-    if value.has(s):
-        parts.append("s is the largest row sum of A")
-    if value.has(sp.oo):
-        parts.append("oo where the coefficients leave the slopes unbounded")
+    parts += ["|u| <= R in every field, starts included"] if value.has(R) and len(system.fields) > 1 else []
+    parts += ["s is the largest row sum of A"] if value.has(s) else []
+    parts += [f"s_{n} is the largest row sum of |{n}|" for n in system.operators.names if f"s_{n}" in names]
+    if system.is_single:
+        parts += [f"{name} is the norm of the matrix" for name in matrices]
+    else:
+        parts += [f"{name} is the largest column sum of |{name.removeprefix('norm_')}|" for name in matrices]
+    parts += ["oo where the coefficients leave the slopes unbounded"] if value.has(sp.oo) else []
+    parts += [f"{name} counts by its largest modulus" for name in sorted(spread & names)]
+    parts += ["at times 0 <= t <= T"] if value.has(T) else []
+    parts += ["of the drift, without noise"] if system.is_noisy else []
     return "; ".join(parts)
 
 
@@ -421,7 +384,7 @@ def _candidates(
 
 
 def _absolute_sums(generator: dict[int, sp.Expr], domain: Domain) -> list[sp.Expr]:
-    """Candidates for sum_{k>=1} |c_k|: both signs for every coefficient whose sign is open."""
+    """Candidates for sum_{k>=1} |c_k|: both signs for every coefficient of unknown sign."""
     choices: list[tuple[sp.Expr, ...]] = []
     for k, c in generator.items():
         if k == 0:

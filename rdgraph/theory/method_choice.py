@@ -1,16 +1,16 @@
-"""The method follows from the equation: exact where it is linear, a splitting where the reaction is closed, else rk4.
+"""The method that follows from the equation: exact if linear, a splitting if the reaction has a closed flow, else rk4.
 
-Several fields have a decision of their own (`choose_field_method`).
+Several fields have a separate decision (`choose_field_method`).
 
 The steps come from a bound K of the slope of the field: rk4 takes half its stability limit, which is K step <= 2.785,
-on directed graphs no more than K step <= 1; the splitting, which is stable whatever the step, takes K step <= 1/2.
+on directed graphs no more than K step <= 1; the splitting, which is stable for any step, takes K step <= 1/2.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
 from rdgraph.language.answer_symbols import lam, public
 from rdgraph.language.tree import Kind
 from rdgraph.reals.condition_words import factored, in_words
+from rdgraph.reals.judge import remembered
 from rdgraph.reals.line_extents import in_decimals
 from rdgraph.systems.parser import parse
 from rdgraph.systems.single_operator import (
@@ -39,26 +40,26 @@ from rdgraph.vocabulary.normalisations import find_normalisation
 # ---------------------------------------------------------------------- field methods
 # The method for several fields, noise, time or further operators: one decision, from the equation and two rates.
 #
-# The rates are those of the linear part (what every field does with itself) and of the rest. A run measures them at its
-# start; before that they are bounded from the equation. Where the linear part is much faster than the rest it is
-# evaluated in every step (`imex`); all others adapt their steps (`dopri5`), or take those of rk4 where steps are asked
-# for.
+# The rates are those of the linear part (the linear terms of every field in itself) and of the rest. A run measures
+# them at its start; before that they are bounded from the equation. Where the linear part is much faster than the rest,
+# it is evaluated exactly in every step (`imex`); otherwise steps are adaptive (`dopri5`), or of rk4 on request.
 
 #: The step where no bound of the slope is known.
 DEFAULT_STEP = 0.1
-#: Most steps that are chosen for a run; a field that asks for more is too steep, and shows it by diverging.
+#: Most steps that are chosen for a run; a field that needs more is too steep, and diverges.
 MOST_STEPS = 10_000
-#: The linear part is stiff where it is so many times faster than the rest, and passes so often within the run: the
-#: degree of its polynomial, about 7 sqrt(rate*step), is then well below the explicit steps that it saves.
+#: The linear part is stiff where its rate exceeds the first number times that of the rest, and the second number
+#: divided by the length of the run: the degree of its polynomial, about 7 sqrt(rate*step), is then well below the
+#: explicit steps that it saves.
 MUCH_FASTER, MANY_TIMES = 200.0, 1000.0
 #: The largest (rate)*(step): of `imex` with the rest alone, of explicit steps with noise, and half of rk4's limit.
 _IMEX, _NOISE, _RK4 = 0.1, 0.5, 1.39
-#: `imex` is tried with so many steps at least.
+#: Fewest steps with which `imex` is tried.
 _FEWEST = 10
 
 
 class FieldRates(NamedTuple):
-    """Per member, (*batch): a bound of the linear part of the fields, the slope of the rest, and what they are."""
+    """Per member, (*batch): a bound of the linear part of the fields, the slope of the rest, and their source."""
 
     linear: np.ndarray
     rest: np.ndarray
@@ -69,16 +70,16 @@ class FieldRates(NamedTuple):
 
 
 class FieldChoice(NamedTuple):
-    """A method, its steps (*batch), None where it finds them itself, and why."""
+    """A method, its steps (*batch), None for adaptive steps, and the reason."""
 
     method: str
     step: np.ndarray | None
     reason: str
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def exact_flow_reason(system: System, *, has_degrees: bool = False) -> str:
-    """Why the flow of several fields is known; empty where it is not. `has_degrees` says that L is D - A."""
+    """Why the exact flow of several fields is known; empty where it is not. `has_degrees` says that L is D - A."""
     if coupling_obstacles(system, has_degrees=has_degrees):
         return ""
     letter, coupling = coupled_in_one_operator(system, has_degrees=has_degrees)
@@ -100,9 +101,9 @@ def choose_field_method(
 ) -> FieldChoice:
     """The method of a system of several fields for a run of length `end`, a number or (*batch).
 
-    Noise takes steps; what is linear is evaluated. `rates` are asked for where they matter. Whether the run is stiff is
-    asked of all members together; `enough_steps` says how many steps of `imex` will do, 0 for none, where that can be
-    tried.
+    With noise the method is explicit; linear systems are evaluated exactly. `rates` is called only where they matter.
+    A run counts as stiff only if all members are. `enough_steps`, if given, returns how many steps of `imex` suffice, 0
+    if no number does.
 
     >>> from rdgraph.systems.parser import parse
     >>> pair = parse("u' = u*v - Du*L@u; v' = 1 - v - u*v - Dv*L@v")
@@ -122,7 +123,7 @@ def choose_field_method(
         )
     if stepped:
         step = _steps(_RK4, both, times, 1)
-        return FieldChoice("rk4", step, f"Runge-Kutta steps were asked for: {_text(step)} from the {speeds}")
+        return FieldChoice("rk4", step, f"Runge-Kutta steps as requested: {_text(step)} from the {speeds}")
     why = "; ".join(coupling_obstacles(system, has_degrees=has_degrees))
     is_fast = (speeds.linear > MUCH_FASTER * speeds.rest) & (speeds.linear * times > MANY_TIMES)
     if not (is_fast & np.isfinite(speeds.rest)).all():
@@ -149,12 +150,12 @@ def bounded_rates(
 
 
 def _steps(product: float, rates: np.ndarray, end: np.ndarray, fewest: int) -> np.ndarray:
-    """Steps of at most 0.1 with rate*step <= product, as parts of the time."""
+    """Steps of at most 0.1 with rate*step <= product that divide the time into equal parts."""
     with np.errstate(divide="ignore", invalid="ignore"):
         wanted = np.fmin(DEFAULT_STEP, product / rates)
         counts = np.clip(np.ceil(end / wanted), fewest, MOST_STEPS)
-        found = np.where(end > 0, end / counts, DEFAULT_STEP)
-    return np.where(np.isfinite(found) & (found > 0), found, DEFAULT_STEP)
+        steps = np.where(end > 0, end / counts, DEFAULT_STEP)
+    return np.where(np.isfinite(steps) & (steps > 0), steps, DEFAULT_STEP)
 
 
 def _largest(rates: np.ndarray) -> str:
@@ -166,7 +167,7 @@ def _text(step: np.ndarray) -> str:
 
 
 # ---------------------------------------------------------------------- method choice
-#: The least size of the state that a bound is asked for, since small states grow.
+#: The smallest radius for which a bound is taken, since small states grow.
 DEFAULT_RADIUS = 1.0
 #: The end of a run for coefficients that depend on the time, where none is given.
 DEFAULT_END = 1.0
@@ -174,7 +175,7 @@ DEFAULT_END = 1.0
 
 @dataclass(frozen=True, repr=False)
 class MethodChoice(Answer):
-    """A method ("undecided" where none follows from the equation), its step (None where it needs none) and why."""
+    """A method ("undecided" if none follows from the equation), its step (None where it needs none) and the reason."""
 
     method: str
     step: float | None
@@ -209,33 +210,34 @@ def choose_method(
 ) -> MethodChoice:
     """The method that fits a system, with a step for its coefficients.
 
-    Linear systems with a generator p(A) are evaluated ("exact", any forcing that does not depend on H included);
-    entrywise reactions with a closed flow are split ("strang"); all others are stepped ("rk4"). Several fields are
-    evaluated where they are linear in A alone, have their linear part evaluated in every step where it is much faster
-    than the rest ("imex"), and else adapt their steps ("dopri5"); noise takes steps ("euler-maruyama"). The same
-    function decides in `solve`, where rates at the start take the place of bounds.
+    Linear systems with a generator p(A), with or without a forcing independent of H, are evaluated exactly ("exact").
+    Entrywise reactions with a closed flow are split ("strang"), all other equations use "rk4". Several fields are
+    evaluated exactly where they are linear in A alone; stiff ones have their linear part evaluated exactly in every
+    step ("imex"), all others adaptive steps ("dopri5"), and noise takes "euler-maruyama". `solve` makes the same choice
+    with the rates at the start instead of bounds.
 
     Args:
         system: the system, a name of the catalogue or a line of text.
         T: the time of the run; the step is then T divided by a whole number, which is at most 10000.
         normalisation: of the operator: symmetric, row, column, none (L = D - A) or free.
-        values: numbers or arrays in their own shape, (channels,) or (nodes,); 1 for each that is not given.
+        values: numbers, or arrays of shape (channels,) or (nodes,); 1 for each that is not given.
         undirected: whether the spectrum of A is known to be real.
-        radius: the largest modulus of an entry of the start, for reactions whose slope grows with the state; the
-            constant states at which the reaction rests count as well, and 1.
+        radius: the largest modulus of an entry of the start, for reactions whose slope grows with the state; at least 1
+            and the largest constant steady state are used.
         row_sum: the largest sum of |A| over a row, for bounds that depend on it; 1 on regular graphs.
-        stepped: whether only a method with Runge-Kutta steps will do, as for the adjoint.
+        stepped: whether the method must take Runge-Kutta steps, as for the adjoint.
 
     Returns:
         The choice, with the reason in one sentence.
 
     Raises:
-        InvalidArgument: T, radius or row_sum is no finite number >= 0.
+        InvalidArgument: T, radius or row_sum is not a finite number >= 0.
         UnknownName: a coefficient does not occur in the system.
 
-    >>> print(choose_method("BS"))
-    exact (linear with symbol p(lam) = -beta*lam**2 + lam*(-alpha + beta): exact flow)
-    >>> choose_method("-alpha*L@H + beta*tanh(H)", T=4).step
+    >>> import rdgraph as rd
+    >>> print(rd.theory.choose_method("BS"))
+    exact (linear with symbol p(lam) = lam*(beta - alpha) - beta*lam**2: exact flow)
+    >>> rd.theory.choose_method("-alpha*L@H + beta*tanh(H)", T=4).step
     0.4444444444444444
     """
     subject = parse(system)
@@ -244,7 +246,7 @@ def choose_method(
         return _of_fields(subject, T, normalisation, _shaped(subject, values or {}), radius, row_sum, stepped)
     method, why = family(subject, has_degrees=find_normalisation(normalisation).has_degrees)
     if stepped and method != "rk4":
-        method, why = "rk4", f"{why}, but Runge-Kutta steps were asked for"
+        method, why = "rk4", f"{why}, but Runge-Kutta steps were requested"
     if method == "exact":
         return MethodChoice(method, None, why)
     bound = rate_bound(subject, normalisation)
@@ -260,22 +262,22 @@ def _of_fields(
     system: System, T: float | None, normalisation: str, values: Mapping[str, np.ndarray], radius: float | None,
     row_sum: float, stepped: bool,
 ) -> MethodChoice:  # fmt: skip
-    """The decision that `solve` makes, from bounds of the rates; where steps are asked for they come from a bound K."""
+    """The choice that `solve` makes, from bounds of the rates; requested Runge-Kutta steps come from a bound K."""
     has_degrees = find_normalisation(normalisation).has_degrees
     size, end = max(radius or 0.0, DEFAULT_RADIUS), DEFAULT_END if T is None else T
     if stepped and not system.is_noisy:
         bound = rate_bound(system, normalisation)
         rate = float(np.max(bound.at(values, radius=size, row_sum=row_sum, end=end))) if bound.is_finite else None
         step = float(step_for("rk4", rate, T, undirected=False))
-        return MethodChoice("rk4", step, f"Runge-Kutta steps were asked for; {step_reason(bound, rate, step, size)}")
+        return MethodChoice("rk4", step, f"Runge-Kutta steps as requested; {step_reason(bound, rate, step, size)}")
     rates = partial(bounded_rates, system, normalisation, values, size, row_sum, end)
     choice = choose_field_method(system, rates, end, has_degrees=has_degrees)
     return MethodChoice(choice.method, None if choice.step is None else float(choice.step), choice.reason)
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def family(system: System, *, has_degrees: bool = False) -> tuple[str, str]:
-    """exact, strang or rk4 for one equation dH/dt = f(H), and why; `has_degrees` says that L is D - A."""
+    """exact, strang or rk4 for one equation dH/dt = f(H), and the reason; `has_degrees` says that L is D - A."""
     try:
         letter, written = in_one_operator(system, has_degrees=has_degrees)
     except NotApplicable:
@@ -293,16 +295,16 @@ def family(system: System, *, has_degrees: bool = False) -> tuple[str, str]:
 
 def _symbol_text(system: System, letter: str, has_degrees: bool) -> str:
     if not has_degrees:
-        return f"symbol p(lam) = {public(system.generator_symbol)}"
+        return f"symbol p(lam) = {in_words(public(system.generator_symbol))}"
     x = lam if letter == "L" else sp.Symbol("A")
     polynomial = sp.collect(sp.Add(*(c * x**k for k, c in system.structure.generator.items())), x)
-    return f"{'symbol p(lam)' if letter == 'L' else 'generator p(A)'} = {public(polynomial)}"
+    return f"{'symbol p(lam)' if letter == 'L' else 'generator p(A)'} = {in_words(public(polynomial))}"
 
 
 # ---------------------------------------------------------------------- steps
 @cache
 def largest_product(method: str, undirected: bool) -> float:
-    """The largest K step that a method is given."""
+    """The largest product K*step for a method."""
     if find_method(method).is_splitting:
         return 0.5
     weights = tableau(method)
@@ -311,7 +313,7 @@ def largest_product(method: str, undirected: bool) -> float:
 
 
 def step_for(method: str, rate: Any, T: Any = None, *, undirected: bool = True) -> np.ndarray:
-    """Steps for bounds K, numbers or arrays; None for no bound. A T that is given is cut into equal parts.
+    """Steps for bounds K, numbers or arrays, None for no bound; with T, steps divide T into equal parts.
 
     >>> step_for("rk4", np.array([3.0, 30.0]), 1.0)
     array([0.33333333, 0.04545455])
@@ -330,22 +332,22 @@ def step_for(method: str, rate: Any, T: Any = None, *, undirected: bool = True) 
 
 
 def _two_digits(steps: np.ndarray) -> np.ndarray:
-    """Rounded down to two digits, so that they are easy to read and to repeat."""
+    """The steps rounded down to two digits, which are easy to read and to reproduce."""
     finite = np.isfinite(steps) & (steps > 0)
     unit = 10.0 ** (np.floor(np.log10(np.where(finite, steps, 1.0))) - 1)
     return np.where(finite, np.floor(steps / unit + 1e-9) * unit, steps)
 
 
 def state_size(bound: RateBound, values: Mapping[str, Any], start: Any) -> np.ndarray:
-    """R of a local bound: no less than the start, the constant states at which the reaction rests, and 1."""
+    """R of a local bound: the largest of the start, the constant steady states, and 1."""
     rests = equilibrium_size(bound.system, values) if bound.is_local else 0.0
     return np.maximum(np.maximum(rests, start), DEFAULT_RADIUS)
 
 
 def step_reason(bound: RateBound, rate: float | None, step: float, radius: float) -> str:
-    """Where the step comes from, in words."""
+    """How the step was chosen, as text."""
     if rate is None:
-        return f"no bound of its slope is known, so that the step is {step:.4g} by default"
+        return f"no bound of its slope is known: the default step {step:.4g}"
     letter = "h" if bound.system.is_single else "u"
     where = f" on |{letter}| <= {radius:.4g}" if bound.is_local else ""
     formula = f"{in_words(in_decimals(public(bound.value)))} = " if bound.value.free_symbols else ""
@@ -354,7 +356,7 @@ def step_reason(bound: RateBound, rate: float | None, step: float, radius: float
 
 # ---------------------------------------------------------------------- arguments
 def _shaped(system: System, given: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Coefficients so that they broadcast against (nodes, channels)."""
+    """Coefficients in shapes that broadcast against (nodes, channels)."""
     shaped = {}
     for name, value in given.items():
         array = np.asarray(value, dtype=float)

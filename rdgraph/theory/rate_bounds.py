@@ -1,7 +1,7 @@
-"""How fast a field can change: a bound K of its slope by the chain rule, as a formula that numbers are put into.
+"""A bound K of the slope of a field by the chain rule, as a formula to be evaluated at numbers.
 
 |f(X) - f(Y)| <= K |X - Y| in the norm of the normalisation, for all states or on |h| <= R. It is an upper bound that is
-found at once; `rdgraph.theory.lipschitz` has the exact constants.
+cheap to find; `rdgraph.theory.lipschitz` has the exact constants.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from rdgraph.language.answer_symbols import R, h, s
 from rdgraph.language.normal_form import H, State
 from rdgraph.language.tree import Kind
 from rdgraph.reals.budget import within_budget
+from rdgraph.reals.judge import remembered
 from rdgraph.reals.domain import Domain
 from rdgraph.reals.regions import cases
 from rdgraph.systems.canonical.cancelled_parts import with_cancelled
 from rdgraph.systems.structure import structure_of
 from rdgraph.systems.system import System
-from rdgraph.theory.lipschitz import own_norm
+from rdgraph.theory.lipschitz import norm_bounds
 from rdgraph.theory.several_fields.magnitudes import Magnitudes
-from rdgraph.theory.several_fields.slope_sums import own_rate, slope_sum
+from rdgraph.theory.several_fields.slope_sums import linear_rate, slope_sum
 from rdgraph.theory.slope_bounds import steepest, sup_magnitude
 from rdgraph.vocabulary.functions import in_exponentials
 from rdgraph.vocabulary.normalisations import Normalisation, find_normalisation
@@ -58,7 +59,7 @@ class RateBound:
         end: Any = 1.0,
         operator_sums: Mapping[str, Any] | None = None,
     ) -> np.ndarray:
-        """K at numbers or arrays that broadcast; a coefficient without a value counts as 1, or as -1 if it is negative.
+        """K at numbers or arrays that broadcast; a coefficient without a value is 1, or -1 if it is negative.
 
         Args:
             coefficients: by name.
@@ -95,12 +96,12 @@ def _evaluate(
     try:
         with np.errstate(all="ignore"):
             return np.asarray(_function(expression, tuple(letters))(*(values[x.name] for x in letters)), dtype=float)
-    except OverflowError:  # as numpy says it of arrays
+    except OverflowError:  # where numpy would give inf for arrays
         return np.asarray(np.inf)
 
 
 def _largest(values: np.ndarray, axis: int) -> np.ndarray:
-    """The number with the largest modulus along an axis, which is kept: a bound holds entries of several nodes."""
+    """The number with the largest modulus along an axis, with that axis kept at length 1."""
     if not values.ndim:
         return values
     return np.take_along_axis(values, np.abs(values).argmax(axis, keepdims=True), axis)
@@ -108,14 +109,14 @@ def _largest(values: np.ndarray, axis: int) -> np.ndarray:
 
 @lru_cache(maxsize=1024)
 def _function(expression: sp.Expr, letters: tuple[sp.Symbol, ...]) -> Callable[..., Any]:
-    made: Callable[..., Any] = sp.lambdify(letters, in_exponentials(expression), "numpy")
-    return made
+    function: Callable[..., Any] = sp.lambdify(letters, in_exponentials(expression), "numpy")
+    return function
 
 
 def equilibrium_size(system: System, values: Mapping[str, Any] | None = None) -> np.ndarray:
-    """The largest modulus of a constant state at which a polynomial reaction rests; 0 where there is none.
+    """The largest modulus of a constant steady state of a polynomial reaction; 0 where there is none.
 
-    These are the faces of the boxes such systems keep. Coefficients are numbers or arrays that broadcast.
+    These states are the faces of the invariant boxes of such systems. Coefficients may be arrays that broadcast.
 
     >>> from rdgraph.systems.parser import parse
     >>> round(float(equilibrium_size(parse("-alpha*L@H + beta*H*(4 - H**2)"))), 9)
@@ -148,7 +149,7 @@ def _norm(matrix: np.ndarray) -> Any:
     return np.maximum(size.sum(-1).max(-1), size.sum(-2).max(-1))[..., None, None]
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def rate_bound(system: System, normalisation: str = "symmetric") -> RateBound:
     """K for all states if there is one, else on |h| <= R; infinite where neither was found.
 
@@ -158,20 +159,20 @@ def rate_bound(system: System, normalisation: str = "symmetric") -> RateBound:
     """
     record = find_normalisation(normalisation)
     rule = _chain_rule if system.is_single else _of_fields
-    found = (RateBound(rule(system, record, local), system) for local in (False, True))
-    return next((bound for bound in found if bound.is_finite), RateBound(sp.oo, system))
+    bounds = (RateBound(rule(system, record, local), system) for local in (False, True))
+    return next((bound for bound in bounds if bound.is_finite), RateBound(sp.oo, system))
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def rates_of_parts(system: System, normalisation: str = "symmetric") -> tuple[RateBound, RateBound]:
-    """K of what every field does with itself linearly, and K of all the rest: for all states, else on |u| <= R.
+    """K of the linear terms of every field in itself, and K of all other terms: for all states, else on |u| <= R.
 
     >>> from rdgraph.systems.parser import parse
     >>> linear, rest = rates_of_parts(parse("u' = u*v - Du*L@u; v' = 1 - v - Dv*L@v"), "row")
     >>> linear.value, rest.value
     (Max(2*Du, 2*Dv + 1), 2*R)
     """
-    linear = RateBound(own_rate(system, normalisation), system)
+    linear = RateBound(linear_rate(system, normalisation), system)
     rests = (
         slope_sum(system, normalisation, is_local=local, is_sharp=False, is_rest=True).value for local in (False, True)
     )
@@ -185,13 +186,13 @@ def _of_fields(system: System, record: Normalisation, local: bool) -> sp.Expr:
 
 
 def _chain_rule(system: System, record: Normalisation, local: bool) -> sp.Expr:
-    """sum_k |c_k| |A|^k + sup |r'| + what the coupled terms add; where nothing else bounds A, its rows do: s."""
+    """sum_k |c_k| |A|^k + sup |r'| + the slope of the coupled terms, with |A| <= s where the norm does not bound A."""
     structure, size = system.structure, s if record.norm is None else sp.S.One
-    if record.has_degrees:  # L = D - A stays a letter; its rows hold a degree beside the entries that add up to it
+    if record.has_degrees:  # L = D - A stays a symbol: a row holds a degree and the entries that add up to it
         algebra = replace(system.algebra, definitions={})
         structure = structure_of(with_cancelled(system.expression, algebra, lambda: system.domain), algebra.kinds)
     loose = {x: sp.Symbol(x.name, real=True) for x in system.algebra.symbols.values() if not isinstance(x, State)}
-    measure = own_norm(system, record.name, local=local)
+    measure = norm_bounds(system, record.name, local=local)
     total = sp.Add(*(_modulus(c.xreplace(loose), measure) * size**k for k, c in structure.generator.items()))
     total += _reaction_slope(structure.reaction, measure, loose)
     return sp.expand(total + measure.slope(structure.coupled.xreplace(loose)))
@@ -209,7 +210,7 @@ def _reaction_slope(reaction: sp.Expr, measure: Magnitudes, loose: Mapping[sp.Sy
     if measure.is_spread(loosened):
         return measure.slope(loosened)
     for bound in (
-        own_norm(measure.system, "row", local=local).slope(loosened),
+        norm_bounds(measure.system, "row", local=local).slope(loosened),
         sup_magnitude(sp.expand(sp.diff(loosened, H)), local),
     ):
         if not bound.has(sp.oo):
@@ -219,5 +220,5 @@ def _reaction_slope(reaction: sp.Expr, measure: Magnitudes, loose: Mapping[sp.Sy
 
 @within_budget(lambda problem: sp.oo)
 def _largest_slope(reaction: sp.Expr, domain: Domain, local: bool) -> sp.Expr:
-    """The largest |slope| for all coefficients: of cases that depend on their signs, each with its own, the largest."""
+    """The largest |slope| for all coefficients, over all cases of their signs."""
     return sp.Max(*(value for _, value in cases(domain, partial(steepest, reaction, local=local))))

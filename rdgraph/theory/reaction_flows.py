@@ -1,8 +1,8 @@
 """Closed-form flows of entrywise reactions h' = r(h), derived and then checked by differentiation.
 
-Bernoulli reactions a h + b h^m (Fisher m = 2, Allen-Cahn m = 3) become linear in h^(1-m); where a can be 0 its limit is
-a branch of its own. Reactions k h^2 (1 - h) (Zeldovich) lead to y + ln|y| = y0 + ln|y0| - k t with y = (1-h)/h, that is
-to Lambert's W.
+Bernoulli reactions a h + b h^m (Fisher m = 2, Allen-Cahn m = 3) become linear in h^(1-m); if a can be 0, the limit
+a = 0 is a separate branch. Reactions k h^2 (1 - h) (Zeldovich) lead to y + ln|y| = y0 + ln|y0| - k t with y = (1-h)/h,
+that is to Lambert's W.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ t = sp.Symbol("t", nonnegative=True)
 class ReactionFlow(Answer):
     """h(t) from h(0) = h0; `branches` lists (condition, expression); `rate` is r(h).
 
-    The first branch whose condition holds is the flow as long as `valid` holds; from the first t on at which it does
-    not, the solution has blown up and the formulas mean nothing.
+    The first branch whose condition holds is the flow for as long as `valid` holds; after that the solution has blown
+    up and the formulas are meaningless.
     """
 
     rate: sp.Expr
@@ -42,17 +42,17 @@ class ReactionFlow(Answer):
 
     @property
     def status(self) -> Status:
-        """proved: every formula is put into its equation."""
+        """proved: every formula is checked in its equation."""
         return Status.PROVED
 
     @property
     def reason(self) -> str:
-        """The check of the closed form: it satisfies the differential equation and its start."""
+        """The check of the closed form: it satisfies the differential equation and the initial condition."""
         return f"differentiated, it satisfies h' = {self.rate} with h(0) = h0"
 
     @property
     def conditions(self) -> tuple[sp.Basic, ...]:
-        """Until when the solution exists."""
+        """The condition for as long as which the solution exists."""
         return () if self.valid == sp.true else (self.valid,)
 
     @property
@@ -67,7 +67,7 @@ class ReactionFlow(Answer):
 
 @dataclass(frozen=True)
 class _Branch:
-    """A formula for h' = rate, the condition it is for, and the one under which the solution has not blown up yet."""
+    """A formula for h' = rate, its condition, and the condition that the solution has not blown up yet."""
 
     condition: sp.Basic
     rate: sp.Expr
@@ -75,7 +75,7 @@ class _Branch:
     valid: sp.Basic = sp.true
 
     def check(self) -> None:
-        """Differentiate: the formula must satisfy the equation and start at h0."""
+        """Raise Undecided unless the formula satisfies the equation and starts at h0."""
         if self.formula == 0:
             return
         residual = sp.diff(self.formula, t) - self.rate.subs(h, self.formula)
@@ -88,23 +88,23 @@ class _Branch:
 @reads_system
 @remembered(maxsize=256)
 def reaction_flow(system: System) -> ReactionFlow:
-    """Flow of the reaction alone: f on states equal in all nodes, where diffusion rests.
+    """Flow of the reaction alone: f on states equal in all nodes, where diffusion vanishes.
 
     Args:
         system: whose reaction is a*h + b*h**m or k*h**2*(1 - h).
 
     Returns:
-        h(t) from h0, by branches of the coefficients, and where it is valid.
+        h(t) from h0, by conditions on the coefficients, and for how long it is valid.
 
     Raises:
         NotApplicable: a reaction without a closed flow.
         Undecided: a flow that is not shown to satisfy its equation.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> flow = reaction_flow(parse("F"))
+    >>> import rdgraph as rd
+    >>> flow = rd.theory.reaction_flow(rd.parse("F"))
     >>> flow.expression, flow.valid
     (h0*exp(beta*t)/(h0*exp(beta*t) - h0 + 1), h0*(exp(beta*t) - 1) + 1 > 0)
-    >>> reaction_flow(parse("(alpha - beta)*H - H**2")).branches[0]
+    >>> rd.theory.reaction_flow(rd.parse("(alpha - beta)*H - H**2")).branches[0]
     (Eq(alpha - beta, 0), h0/(h0*t + 1))
     """
     rate = closed_rate(system)
@@ -138,7 +138,7 @@ def closed_rate(system: System) -> sp.Expr:
 
 
 def _is_bernoulli(powers: dict[int, sp.Expr]) -> bool:
-    """a h + b h^m with one m at most."""
+    """Whether a reaction is a h + b h^m."""
     return len(set(powers) - {1}) <= 1
 
 
@@ -176,7 +176,7 @@ def _over_root(condition: sp.Basic, rate: sp.Expr, top: sp.Expr, inside: sp.Expr
 
 
 def _lambert(k: sp.Expr) -> list[_Branch]:
-    """Outside [0, 1] the solution reaches infinity at k t = 1/h0 + log(1 - 1/h0) < 0, if k < 0."""
+    """The flow of k h^2 (1 - h); outside [0, 1] it reaches infinity at k t = 1/h0 + log(1 - 1/h0) < 0, if k < 0."""
     rate, y0 = k * h**2 * (1 - h), (1 - h0) / h0
     argument = y0 * sp.exp(y0 - k * t)
     end = sp.Piecewise((-sp.oo, sp.And(h0 >= 0, h0 <= 1)), (1 / h0 + sp.log(1 - 1 / h0), True))

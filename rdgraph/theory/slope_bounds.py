@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 import sympy as sp
 
@@ -15,7 +14,7 @@ from rdgraph.language.normal_form import Act, H, Mix, State
 from rdgraph.reals.branches import with_moduli
 from rdgraph.reals.budget import limited
 from rdgraph.reals.domain import NEGATIVE, POSITIVE, Domain
-from rdgraph.reals.judge import rest_on_enclosures
+from rdgraph.reals.judge import remembered, rest_on_enclosures
 from rdgraph.reals.line_extents import Extreme, infimum, is_long, supremum
 from rdgraph.reals.maxima import Candidate, interval_candidates, maximum, rational_candidates
 from rdgraph.reals.polynomials import factors, reduced
@@ -23,17 +22,17 @@ from rdgraph.reals.regions import strict_sign
 from rdgraph.vocabulary.functions import Monotone, Span, record_of
 
 # ---------------------------------------------------------------------- line slopes
-# The extremes of slopes that are sums of letters times functions of the state alone, by interval arithmetic.
+# The extremes of slopes that are sums of coefficients times functions of the state alone, by interval arithmetic.
 #
-# A slope c_1 g_1(h) + c_2 g_2(h) + ... lies between the sums of the extremes of its parts; with one part that depends
-# on h these are its own. The extremes of every g over the reals come from `rdgraph.reals.line_extents`.
+# A slope c_1 g_1(h) + c_2 g_2(h) + ... lies between the sums of the extremes of its parts; if only one part depends on
+# h, these are its extremes. The extremes of every g over the reals come from `rdgraph.reals.line_extents`.
 
-#: More parts than this are not combined; seconds for the extremes of one of them.
+#: Most parts that are combined, and seconds for the extremes of one of them.
 MAX_PARTS, SECONDS = 4, 2.5
 
 
 def line_extremes(slope: sp.Expr, domain: Domain) -> tuple[tuple[Candidate, ...], bool] | None:
-    """Candidates for the extreme values of a slope over the reals, and whether they are its own; None without any.
+    """Candidates for the extreme values of a slope over the reals, and whether they are attained; None without any.
 
     Raises `Split` where the sign of a coefficient decides whether it is bounded.
 
@@ -62,7 +61,7 @@ def line_extremes(slope: sp.Expr, domain: Domain) -> tuple[tuple[Candidate, ...]
 
 
 def _unscaled(slope: sp.Expr, domain: Domain) -> sp.Expr:
-    """The slope as a function of c h, where functions see the state times one letter c that is not zero."""
+    """The slope as a function of c h, where all functions are of c h with one coefficient c that is not zero."""
     calls = [call for call in slope.atoms(sp.Function) if call.has(H)]
     scales = {sp.expand(call.args[0]).coeff(H) for call in calls}
     scale = next(iter(scales)) if len(scales) == 1 else sp.S.One
@@ -72,7 +71,7 @@ def _unscaled(slope: sp.Expr, domain: Domain) -> sp.Expr:
 
 
 def _parts(slope: sp.Expr) -> dict[sp.Expr, sp.Expr]:
-    """A sum by the letters in front: {coefficient: function of the state}, rational factors with the functions."""
+    """The terms of a sum by coefficient: {coefficient: function of the state}, numbers with the functions."""
     parts: dict[sp.Expr, sp.Expr] = {}
     for term in sp.Add.make_args(slope):
         front, function = term.as_independent(H, as_Add=False)
@@ -83,7 +82,7 @@ def _parts(slope: sp.Expr) -> dict[sp.Expr, sp.Expr]:
     return {letters: function for letters, function in parts.items() if function != 0}
 
 
-@lru_cache(maxsize=512)
+@remembered(512)
 def _both(function: sp.Expr) -> tuple[Extreme, Extreme]:
     return infimum(function, H), supremum(function, H)
 
@@ -96,7 +95,7 @@ def _product(letters: sp.Expr, end: sp.Expr, domain: Domain) -> sp.Expr:
 
 
 def _is_open(chosen: tuple[sp.Expr, ...]) -> bool:
-    """Whether infinite parts of both signs meet; each of them counts by itself."""
+    """Whether infinite parts of both signs meet."""
     return sp.oo in chosen and -sp.oo in chosen
 
 
@@ -105,8 +104,8 @@ def _is_open(chosen: tuple[sp.Expr, ...]) -> bool:
 class Slopes:
     """Candidates for the extreme values of r'; `exact` says whether they are attained.
 
-    Transcendental ends of an interval stand as letters while maxima are taken: `conditions` says what is known
-    about them, `back` puts them back.
+    Symbols stand for transcendental ends of an interval while maxima are taken: `conditions` are what is known about
+    these symbols, `back` are their values.
     """
 
     candidates: tuple[Candidate, ...]
@@ -149,10 +148,10 @@ def slopes(reaction: sp.Expr, domain: Domain, *, local: bool) -> Slopes:
     if reaction.is_rational_function(H):
         top, bottom = reduced(sp.diff(sp.Mul(*_quotient(reaction)), H))
         if _is_defined(reaction, sp.Mul(*(f for f, _ in factors(bottom) if f.has(H))), domain):
-            found = tuple(rational_candidates(top / bottom, H, lower, upper, domain))
-            is_readable = local or not any(is_long(c.value) for c in found)
+            candidates = tuple(rational_candidates(top / bottom, H, lower, upper, domain))
+            is_readable = local or not any(is_long(c.value) for c in candidates)
             on_line = None if is_readable else line_extremes(sp.diff(reaction, H), domain)
-            return Slopes(found, exact=True) if on_line is None else Slopes(*on_line)
+            return Slopes(candidates, exact=True) if on_line is None else Slopes(*on_line)
     return extremes(sp.diff(reaction, H), domain, local=local)
 
 
@@ -162,13 +161,13 @@ def steepest(reaction: sp.Expr, domain: Domain, *, local: bool) -> sp.Expr:
     >>> steepest(sp.Symbol("a", real=True) * sp.tanh(H - H**3), Domain(), local=False).evalf(4)
     2.597*Abs(a)
     """
-    found = slopes(reaction, domain, local=local)
-    both = [Candidate(sign * c.value, c.valid) for c in found.candidates for sign in (1, -1)]
-    return with_moduli(found.restore(maximum(both, found.domain(domain))))
+    steep = slopes(reaction, domain, local=local)
+    both = [Candidate(sign * c.value, c.valid) for c in steep.candidates for sign in (1, -1)]
+    return with_moduli(steep.restore(maximum(both, steep.domain(domain))))
 
 
 def extremes(expression: sp.Expr, domain: Domain, *, local: bool) -> Slopes:
-    """Extremes of a function of single entries that is no quotient of polynomials."""
+    """Extremes of a function of single entries that is not a quotient of polynomials."""
     expanded = _expanded(expression)
     through = _through_one_function(expanded, domain, local)
     if through is not None:
@@ -193,14 +192,14 @@ def _split_bound(slope: sp.Expr, domain: Domain, local: bool) -> Slopes:
 
 
 def _smaller(first: sp.Expr, second: sp.Expr) -> sp.Expr:
-    """The second of two bounds where it is at most the first one, whatever the letters are."""
+    """The second of two bounds where it is at most the first for all coefficients, else the first."""
     if second.has(sp.oo):
         return first
     return second if first.has(sp.oo) or sp.expand(first - second).is_nonnegative else first
 
 
 def _by_powers(slope: sp.Expr, local: bool) -> sp.Expr:
-    """A bound of |sum_k c_k h^k g_k(h)| by sum_k |c_k| R^k sup |g_k|, functions with one power of h taken together."""
+    """The bound sum_k |c_k| R^k sup |g_k| of |sum_k c_k h^k g_k(h)|, functions with the same power of h together."""
     groups: dict[sp.Expr, sp.Expr] = {}
     for term in sp.Add.make_args(slope):
         letters, function = term.as_independent(H, as_Add=False)
@@ -212,19 +211,19 @@ def _by_powers(slope: sp.Expr, local: bool) -> sp.Expr:
 
 def _largest_of(function: sp.Expr, local: bool) -> sp.Expr:
     """sup |g| over all states: exact for a polynomial in one bounded function, else term by term."""
-    found = _through_one_function(function, Domain(), local=False) if function.has(H) else None
-    if found is None or function.free_symbols != {H}:
+    through = _through_one_function(function, Domain(), local=False) if function.has(H) else None
+    if through is None or function.free_symbols != {H}:
         return sup_magnitude(function, local)
-    return maximum([Candidate(sign * c.value, c.valid) for c in found.candidates for sign in (1, -1)], Domain())
+    return maximum([Candidate(sign * c.value, c.valid) for c in through.candidates for sign in (1, -1)], Domain())
 
 
 def _is_defined(reaction: sp.Expr, reduced_bottom: sp.Expr, domain: Domain) -> bool:
-    """Whether a quotient has a value everywhere, proved: the factors that cancel in it too keep away from zero."""
+    """Proved: a quotient has a value everywhere, since its factors, also those that cancel, have no zero."""
     if not keeps_away_from_zero(reduced_bottom, domain):
         return False
     written = {power.base for power in reaction.atoms(sp.Pow) if power.exp.is_negative and power.base.has(H)}
-    kept = {factor for factor, _ in factors(reduced_bottom)}
-    return all(base in kept or keeps_away_from_zero(base, domain) for base in written)
+    reduced_factors = {factor for factor, _ in factors(reduced_bottom)}
+    return all(base in reduced_factors or keeps_away_from_zero(base, domain) for base in written)
 
 
 def _quotient(reaction: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
@@ -233,14 +232,14 @@ def _quotient(reaction: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
 
 
 def keeps_away_from_zero(denominator: sp.Expr, domain: Domain | None = None) -> bool:
-    """Whether an expression has no real zero, proved; what operators and matrices make of the state counts as free."""
+    """Proved: an expression has no real zero, for all values of what operators and matrices collect."""
     atoms = sorted(denominator.atoms(Act, Mix), key=lambda a: -a.count_ops())
     plain = denominator.xreplace({atom: sp.Dummy(f"x{i}", real=True) for i, atom in enumerate(atoms)})
     return (domain or Domain()).proves(sp.Ne(plain, 0, evaluate=False)) is True
 
 
 def _through_one_function(slope: sp.Expr, domain: Domain, local: bool) -> Slopes | None:
-    """r' as polynomial in one function value y = f(c h): its range turns the question into one about polynomials."""
+    """The extremes of r' as a polynomial in one function value y = f(c h), over the range of f; None for others."""
     functions = sorted((f for f in slope.atoms(sp.Function) | slope.atoms(sp.sign) if f.has(H)), key=str)
     if len(functions) != 1:
         return None
@@ -258,13 +257,13 @@ def _through_one_function(slope: sp.Expr, domain: Domain, local: bool) -> Slopes
     if values is None:
         return None
     within = domain.where(*values.conditions)
-    found = interval_candidates(flat, y, values.span.lower, values.span.upper, within)
-    return Slopes(tuple(found), values.exact, values.conditions, values.back)
+    candidates = interval_candidates(flat, y, values.span.lower, values.span.upper, within)
+    return Slopes(tuple(candidates), values.exact, values.conditions, values.back)
 
 
 @dataclass(frozen=True)
 class _Reach:
-    """The values of a function over the reals or over |h| <= R; ends that are put back afterwards stand as letters."""
+    """The values of a function over the reals or over |h| <= R; symbols stand for ends that are put in afterwards."""
 
     span: Span
     exact: bool
@@ -289,7 +288,7 @@ def _reach_of(call: sp.Expr, reach: sp.Expr, local: bool) -> _Reach | None:
 
 
 def sup_magnitude(expression: sp.Expr, local: bool) -> sp.Expr:
-    """A crude bound of |expression| over |h| <= R or over the reals, term by term; H0 and the like are such entries."""
+    """A crude bound of |expression| term by term, where all states and starts have |h| <= R or are any real numbers."""
     states = expression.atoms(State)
     if not states:
         return sp.Abs(expression)
@@ -344,6 +343,6 @@ def _decaying(product: sp.Mul) -> tuple[sp.Expr, list[sp.Expr]]:
 
 
 def is_kinked(call: sp.Expr, seen: Mapping[sp.Symbol, sp.Expr]) -> bool:
-    """Whether a function with a kink at zero, such as abs, is taken of something that vanishes at all these states."""
+    """Whether the argument of a function with a kink at zero, such as abs, vanishes at all these states."""
     record = record_of(call)
     return record is not None and record.pieces is not None and sp.expand(call.args[0].xreplace(seen)) == 0

@@ -1,4 +1,4 @@
-"""Numbers from outside as exact ones: what is written 0.1 is 1/10."""
+"""Numbers given by users as exact ones: 0.1 is 1/10."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rdgraph.errors import InvalidArgument
 
 
 def exact_number(value: Any, what: str) -> sp.Expr:
-    """A number as sympy rational (decimals as written), or a symbolic expression as it is.
+    """A number as sympy rational (decimals as written); symbolic expressions unchanged.
 
     Numbers are int, float, Fraction, Decimal, and scalars of sympy, numpy or torch, also as arrays without axes.
 

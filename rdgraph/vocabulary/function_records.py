@@ -1,4 +1,4 @@
-"""What is known of an elementwise function, in one record: how it is written, computed, bounded and rewritten."""
+"""`ElementwiseFunction`: the source, bounds, slopes and identities of an elementwise function in one record."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import sympy as sp
 
 # ---------------------------------------------------------------------- function record
 class Monotone(StrEnum):
-    """How the values of a function follow its argument; "increasing" and "decreasing" are strict."""
+    """Monotonicity of a function; "increasing" and "decreasing" are strict."""
 
     INCREASING = "increasing"
     NONDECREASING = "nondecreasing"
@@ -45,11 +45,11 @@ class Span:
 
     @property
     def magnitude(self) -> sp.Expr:
-        """The largest |y|; infinite where there is none."""
+        """The largest |y|; infinite if unbounded."""
         return sp.Max(sp.Abs(self.lower), sp.Abs(self.upper))
 
     def relations(self, y: sp.Expr) -> list[sp.Basic]:
-        """What the interval says of a letter."""
+        """The inequalities that a symbol in the interval satisfies."""
         below = (sp.Ge if self.has_lower else sp.Gt)(y, self.lower, evaluate=False)
         above = (sp.Le if self.has_upper else sp.Lt)(y, self.upper, evaluate=False)
         ends = ((self.lower, below), (self.upper, above))
@@ -66,10 +66,10 @@ REALS = Span.of(-sp.oo, sp.oo)
 class ElementwiseFunction:
     """y = f(x), acting on every entry of a field.
 
-    What is None is unknown: nothing is concluded from it.
+    None means unknown: nothing is concluded from it.
 
     Attributes:
-        name: as it is called in equations.
+        name: its name in equations.
         sympy: from an expression x to the expression f(x).
         derivative: from x to f'(x), where f has one.
         latex: text with {} for the argument.
@@ -80,20 +80,20 @@ class ElementwiseFunction:
             where `formula` or the tree of `definition` is compiled instead.
         triton: source text with {x} for the name of the argument, in the language of Triton and the functions of
             `rdgraph.graphs.kernels.entry_kernels`; NaN stays NaN. None where fields with this function are not fused.
-        triton_gradient: what a gradient {a} of y = f(x) sends to x, in {a}, {x} and {y}; as torch has it.
+        triton_gradient: the gradient of x for the gradient {a} of y = f(x), in {a}, {x} and {y}; as torch has it.
         ball: on a rational (`flint.fmpq`) or a ball (`flint.arb`); an enclosure, exact where it can be.
         domain: where f is defined.
         range: the values of f on its domain.
         slope: the values of f', where f has one.
-        monotone: how f follows its argument.
+        monotone: the monotonicity of f.
         at_zero: f(0).
         reflection: from x and y = f(x) to f(-x).
         pieces: (a, b) where f(x) = a x below zero and b x above it.
         rewriting: from x to f(x) in exp or abs.
-        formula: from x to f(x) in functions of sympy that the language need not have, such as erf.
+        formula: from x to f(x) in functions of sympy, which the language need not have, such as erf.
         inverse: from y to the only x with f(x) = y, a formula that is real where there is one.
         ties: from x and y = f(x) to inequalities between them that hold for every x, beyond those of range and slope.
-        definition: the tree of f in the letter H, where it is an abbreviation of the language.
+        definition: the tree of f in H, where f is defined in the language.
         is_sharp: whether range and slope are the smallest intervals; else they only contain the values.
         has_straight_tails: whether f is smooth and a straight line far out, on either side.
     """
@@ -157,7 +157,7 @@ class ElementwiseFunction:
 
 
 # ---------------------------------------------------------------------- builtin functions
-# The nine functions that the language has from the start, one record each.
+# The nine built-in functions of the language, one record each.
 
 
 class relu(sp.Function):
@@ -210,7 +210,7 @@ class softplus(sp.Function):
 
 
 def _of_numpy(name: str) -> Callable[[Any], Any]:
-    """A function of numpy by its name: numpy is loaded when it is first called."""
+    """A function of numpy by its name; numpy is loaded on the first call."""
 
     def value(x: Any) -> Any:
         import numpy as np

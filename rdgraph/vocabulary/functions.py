@@ -1,4 +1,4 @@
-"""The elementwise functions of the language: one registry, which every module reads."""
+"""`FUNCTIONS`: the elementwise functions of the language."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ __all__ = [
 
 
 class FunctionRegistry(Mapping[str, ElementwiseFunction]):
-    """Functions by name. The first ones stay; others come by `add` and go by `remove`.
+    """Functions by name: the built-in ones, and those that `add` registers and `remove` removes.
 
-    A name keeps its meaning for the life of the process, since systems remember what they have worked out: it comes
-    back only with the definition that it had. `version` counts the changes. A learned function is found by its key,
-    which is its declaration; it needs no place here.
+    A name keeps its meaning for the life of the process, since systems cache their results: it can be registered again
+    only with the same definition. `version` counts the changes. A learned function is found by its key, which is its
+    declaration, without registration.
 
     >>> FUNCTIONS["tanh"].range, "gelu_of_nobody" in FUNCTIONS
     (Span(lower=-1, upper=1, has_lower=False, has_upper=False), False)
@@ -72,9 +72,9 @@ class FunctionRegistry(Mapping[str, ElementwiseFunction]):
         return len(self._known)
 
     def add(self, function: ElementwiseFunction, meaning: Any, slope: ElementwiseFunction | None = None) -> None:
-        """Take up a function, and its slope where that is a class of its own; `meaning` is a definition to compare."""
+        """Register a function, and its slope where that is a separate class; `meaning` is the definition to compare."""
         if function.name in self._known:
-            raise InvalidArgument(f"expected a new name, got {function.name!r}, which is a function already")
+            raise InvalidArgument(f"the name {function.name!r} is taken by another function; choose a free name")
         if self._meanings.setdefault(function.name, meaning) != meaning:
             raise InvalidArgument(
                 f"expected the definition that {function.name!r} had before in this process, "
@@ -88,9 +88,9 @@ class FunctionRegistry(Mapping[str, ElementwiseFunction]):
             self._by_class[slope.sympy] = slope
 
     def remove(self, name: str) -> None:
-        """Take a function out of the language again."""
+        """Remove a registered function from the language."""
         if name in self._first:
-            raise InvalidArgument(f"expected a function that was registered, got {name!r}, which the language needs")
+            raise InvalidArgument(f"{name!r} is built in and cannot be removed; only registered functions can")
         self.version += 1
         del self._by_class[self[name].sympy]
         del self._known[name]
@@ -98,11 +98,11 @@ class FunctionRegistry(Mapping[str, ElementwiseFunction]):
             del self._by_class[slope.sympy]
 
     def classes(self) -> dict[type, ElementwiseFunction]:
-        """Everything that is a class of sympy, slopes of registered and learned functions too."""
+        """The records by sympy class, slopes of registered and learned functions included."""
         return {kind: record for kind, record in self._by_class.items() if isinstance(kind, type)} | learned_classes()
 
     def of_class(self, kind: Any) -> ElementwiseFunction | None:
-        """The function that a class of sympy stands for."""
+        """The function of a sympy class; None for other classes."""
         if isinstance(kind, type) and issubclass(kind, LearnedCall):
             return learned_record(kind.key, kind.order)
         return self._by_class.get(kind)
@@ -122,7 +122,7 @@ def record_of(expression: sp.Basic) -> ElementwiseFunction | None:
 
 
 def in_exponentials(expression: sp.Basic) -> sp.Basic:
-    """tanh, sigmoid and their like as rational functions of exp.
+    """The expression with tanh, sigmoid and the like as rational functions of exp.
 
     >>> in_exponentials(sigmoid(sp.Symbol("x", real=True)))
     1 - 1/(exp(x) + 1)
@@ -141,7 +141,7 @@ def _is_rational_in_exp(expression: sp.Basic) -> bool:
 
 
 def at_zero(expression: sp.Expr) -> sp.Expr:
-    """The expression with f(0) worked out for functions that sympy leaves as they are.
+    """The expression with f(0) evaluated for functions that sympy leaves unevaluated.
 
     >>> at_zero(softplus(0) + sigmoid(0))
     1/2 + log(2)

@@ -1,4 +1,4 @@
-"""`LearnedFunction`: the declaration of a function of one entry that is learned, as in `phi(H)`.
+"""`LearnedFunction`: the declaration of a learned function of one entry, as in `phi(H)`.
 
 It has no formula. It is a natural cubic spline on K equidistant knots x_0 < ... < x_{K-1}, continued by straight lines,
 written by its control values a_0, ..., a_{K-1} in uniform cubic B-splines,
@@ -18,7 +18,7 @@ where the slopes are those of the ends:
     |a_j| <= b for all j, and equal pairs of values at both ends (a_0 = a_1)    implies  |phi| <= b,
 
 and a_j = -a_{K-1-j} on knots that are symmetric about zero implies that phi is odd. A declaration names such facts; the
-control values of a learned function have them whatever its parameters are (`rdgraph.run.lowering.splines`).
+control values satisfy them for all parameters (`rdgraph.run.lowering.splines`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from rdgraph.vocabulary.function_records import REALS, ElementwiseFunction, Mono
 # ---------------------------------------------------------------------- learned function
 #: Fewest and most knots; with a bound two pairs of control values are equal.
 MIN_KNOTS, MIN_BOUNDED_KNOTS, MAX_KNOTS = 2, 4, 512
-#: What is taken where nothing is said.
+#: Defaults.
 STANDARD_KNOTS, STANDARD_RANGE = 12, (-3, 3)
 #: The word after the name in a declaration.
 WORD = "learned"
@@ -51,22 +51,23 @@ _DIRECTIONS = (Monotone.NONDECREASING, Monotone.NONINCREASING)
 
 @dataclass(frozen=True)
 class LearnedFunction:
-    """What is declared of a learned function: its knots, and facts that hold for every value of its parameters.
+    """The declaration of a learned function: knots, and facts that hold for every value of its parameters.
 
     Attributes:
-        name: as equations call it.
-        knots: how many, K.
+        name: its name in equations.
+        knots: their number K.
         range: (lower, upper), the first and the last knot; beyond them the function is a straight line.
         odd: whether phi(-x) = -phi(x).
         monotone: "nondecreasing" or "nonincreasing", or None.
         bound: b where |phi(x)| <= b, or None.
         lipschitz: c where |phi'(x)| <= c, or None.
-        per_channel: whether every channel of the state has a function of its own.
+        per_channel: whether every channel of the state has a separate function.
 
-    >>> phi = LearnedFunction("phi", knots=8, range=(-2, 2), odd=True, lipschitz=2)
+    >>> import rdgraph as rd
+    >>> phi = rd.vocabulary.LearnedFunction("phi", knots=8, range=(-2, 2), odd=True, lipschitz=2)
     >>> print(phi)
     phi learned knots=8 range=-2:2 odd lipschitz=2
-    >>> LearnedFunction.read(str(phi)) == phi
+    >>> rd.vocabulary.LearnedFunction.read(str(phi)) == phi
     True
     """
 
@@ -103,7 +104,7 @@ class LearnedFunction:
             raise InvalidArgument(f"expected {least} to {MAX_KNOTS} knots, got {knots!r:.60}; twelve are usual")
         lower, upper = self.range
         if not lower < upper:
-            raise InvalidArgument(f"expected range as (lower, upper), got ({lower}, {upper}); exchange them")
+            raise InvalidArgument(f"the range ({lower}, {upper}) is empty; give the smaller number first")
         if self.odd and lower != -upper:
             raise InvalidArgument(
                 f"expected a range symmetric about zero for an odd function, got ({lower}, {upper}); "
@@ -112,14 +113,15 @@ class LearnedFunction:
         for what in ("bound", "lipschitz"):
             value = getattr(self, what)
             if value is not None and not value > 0:
-                raise InvalidArgument(f"expected {what} > 0, got {value}; leave it out where nothing is known")
+                raise InvalidArgument(f"expected {what} > 0, got {value}; omit it if unknown")
 
     # ------------------------------------------------------------------ text
     @classmethod
     def read(cls, text: str) -> LearnedFunction:
-        """The declaration that a text makes: a name, the word `learned`, and what is declared, without commas.
+        """The declaration in a text: a name, the word `learned` and its facts, without commas.
 
-        >>> LearnedFunction.read("phi learned nondecreasing bound=1").slope
+        >>> import rdgraph as rd
+        >>> rd.vocabulary.LearnedFunction.read("phi learned nondecreasing bound=1").slope
         Span(lower=0, upper=11/3, has_lower=True, has_upper=True)
         """
         name, *words = text.split()
@@ -129,7 +131,7 @@ class LearnedFunction:
         for word in words[1:]:
             key, value = _declared(word)
             if key in given:
-                raise InvalidArgument(f"expected {key} once in the declaration of {name}, got it twice; drop one")
+                raise InvalidArgument(f"expected {key} once in the declaration of {name}, got it twice; remove one")
             given[key] = value
         return cls(name, **given)
 
@@ -142,9 +144,10 @@ class LearnedFunction:
 
     @property
     def key(self) -> str:
-        """The name of the function among all functions: two declarations under one name are two functions.
+        """A unique name of the function: two declarations with one name are two functions.
 
-        >>> LearnedFunction("phi", knots=4).key
+        >>> import rdgraph as rd
+        >>> rd.vocabulary.LearnedFunction("phi", knots=4).key
         'phi[knots=4 range=-3:3]'
         """
         name, _, declared = str(self).split(" ", 2)
@@ -152,7 +155,7 @@ class LearnedFunction:
 
     @classmethod
     def of_key(cls, key: str) -> LearnedFunction:
-        """The declaration behind a key."""
+        """The declaration of a key."""
         name, _, declared = key.removesuffix("]").partition("[")
         return cls.read(f"{name} {WORD} {declared}")
 
@@ -165,13 +168,13 @@ class LearnedFunction:
 
     @property
     def free_slopes(self) -> int:
-        """How many slopes between control values are free: those of the ends are zero where there is a bound."""
+        """Number of free slopes between control values; those at the ends are zero where there is a bound."""
         slopes = self.knots // 2 if self.odd else self.knots - 1
         return slopes - (0 if self.bound is None else 1 if self.odd else 2)
 
     @property
     def parameters(self) -> int:
-        """How many numbers describe the function: free slopes, and the value in the middle where it is not odd."""
+        """Number of parameters: the free slopes, and the value in the middle unless the function is odd."""
         return self.free_slopes + (0 if self.odd else 1)
 
     # ------------------------------------------------------------------ facts
@@ -188,8 +191,8 @@ class LearnedFunction:
         steepest = min(limits, default=sp.oo)
         lower = sp.S.Zero if self.monotone is Monotone.NONDECREASING else -steepest
         upper = sp.S.Zero if self.monotone is Monotone.NONINCREASING else steepest
-        found = Span.of(lower, upper, attained=True)
-        return None if found == REALS else found
+        span = Span.of(lower, upper, attained=True)
+        return None if span == REALS else span
 
 
 def is_key(name: str) -> bool:
@@ -202,7 +205,7 @@ def is_key(name: str) -> bool:
 
 
 def short_name(function: str) -> str:
-    """The name that an equation uses for a function, which for a learned one is shorter than its key."""
+    """The name of a function in equations, which for a learned one is shorter than its key."""
     return function.partition("[")[0]
 
 
@@ -238,20 +241,20 @@ def _declared(word: str) -> tuple[str, Any]:
 
 
 # ---------------------------------------------------------------------- learned records
-# Records of learned functions: classes of sympy without a formula, known by what is declared of them alone.
+# Records of learned functions: sympy classes without a formula, known by their declarations only.
 #
-# The class of a function and those of its derivatives follow from its key, so an expression travels between processes
-# by itself, and two functions with one name and two declarations are never taken for each other.
+# The class of a function and those of its derivatives follow from its key, so expressions can be pickled,
+# and two functions with one name and two declarations are never confused.
 
-#: Names of Greek letters are written as such.
+#: Names of Greek letters, which LaTeX prints as such.
 _GREEK = ("phi", "psi", "chi", "zeta", "xi", "eta", "theta", "rho", "sigma", "omega", "tau")
 
 
 class LearnedCall(sp.Function):
-    """The value of a learned function, or of a derivative of it; subclasses are made by `learned_class`."""
+    """The value of a learned function, or of a derivative of it; `learned_class` makes the subclasses."""
 
     is_real = True
-    is_number = False  # phi(0) has no letters, and yet nobody can compute it
+    is_number = False  # phi(0) has no symbols, and still has no known value
     key: ClassVar[str]
     order: ClassVar[int]
     is_odd_function: ClassVar[bool] = False
@@ -272,7 +275,7 @@ class LearnedCall(sp.Function):
         return _applied, (self.key, self.order, self.args[0])
 
 
-#: Every class that was made: one key has one class, as long as the process lives.
+#: The classes by key, each created once per process.
 _CLASSES: dict[tuple[str, int], Any] = {}
 
 
@@ -301,13 +304,13 @@ def learned_class(key: str, order: int = 0) -> Any:
 
 
 def learned_classes() -> dict[type, ElementwiseFunction]:
-    """The classes of all learned functions that were met, and of their derivatives, with their records."""
+    """The classes of all learned functions in use, and of their derivatives, with their records."""
     return {kind: learned_record(key, order) for (key, order), kind in tuple(_CLASSES.items())}
 
 
 @cache
 def learned_record(key: str, order: int = 0) -> ElementwiseFunction:
-    """The record of a learned function or of a derivative: facts, and no values."""
+    """The record of a learned function or of a derivative: facts without values."""
     declared = LearnedFunction.of_key(key)
     kind, name = learned_class(key, order), declared.name
     marks = "'" * order
@@ -345,7 +348,7 @@ def _no_values(name: str) -> Any:
 
 
 def _enclosed(declared: LearnedFunction, order: int, x: Any) -> Any:
-    """A ball that holds f(x) for every function with what is declared."""
+    """A ball that contains f(x) for every function that satisfies the declaration."""
     from flint import arb, fmpq
 
     def hull(span: Span | None) -> Any:
@@ -354,9 +357,9 @@ def _enclosed(declared: LearnedFunction, order: int, x: Any) -> Any:
         lower, upper = (arb(fmpq(int(end.p), int(end.q))) for end in (span.lower, span.upper))
         return lower.union(upper)
 
-    values, place = hull(_values(declared, order)), arb(x)
-    if declared.odd and order == 0 and place.is_finite():
-        cone = place * hull(declared.slope)
+    values, point = hull(_values(declared, order)), arb(x)
+    if declared.odd and order == 0 and point.is_finite():
+        cone = point * hull(declared.slope)
         return cone if declared.bound is None else values.intersection(cone)
     return values
 
@@ -366,14 +369,14 @@ def _applied(key: str, order: int, argument: sp.Expr) -> sp.Expr:
 
 
 # ---------------------------------------------------------------------- learned values
-# `LearnedValues`: a learned function with numbers: its control values, what it takes at a point, and its slopes.
+# `LearnedValues`: a learned function with control values: its values, derivatives and slopes.
 
 Array = NDArray[np.float64]
 
-#: How far rounding may take control values beyond what was declared, relative to their size.
+#: Relative rounding error by which control values may exceed the declaration.
 _ROUNDING = 1e-5
 
-#: From four neighbouring control values to the powers of the place between the middle two.
+#: From four neighbouring control values to the coefficients of a cubic between the middle two.
 _POWERS = np.array([[1, 4, 1, 0], [-3, 0, 3, 0], [3, -6, 3, 0], [-1, 3, -3, 1]]) / 6
 
 
@@ -381,8 +384,9 @@ _POWERS = np.array([[1, 4, 1, 0], [-3, 0, 3, 0], [3, -6, 3, 0], [-1, 3, -3, 1]])
 class LearnedValues:
     """A learned function at control values (..., K); leading axes are separate functions.
 
-    >>> phi = LearnedFunction("phi", knots=5, range=(-2, 2))
-    >>> square = LearnedValues.through(phi, lambda x: x**2)
+    >>> import numpy as np, rdgraph as rd
+    >>> phi = rd.vocabulary.LearnedFunction("phi", knots=5, range=(-2, 2))
+    >>> square = rd.vocabulary.LearnedValues.through(phi, lambda x: x**2)
     >>> [round(float(y), 12) for y in square(np.array([-1.0, 1.0, 4.0]))]
     [1.0, 1.0, 10.857142857143]
     """
@@ -400,21 +404,22 @@ class LearnedValues:
         object.__setattr__(self, "controls", controls)
         if problem := broken_fact(self.declaration, controls):
             raise InvalidArgument(
-                f"expected control values with what is declared of {self.declaration.name}, got {problem}; "
+                f"the control values contradict the declaration of {self.declaration.name}: {problem}; "
                 "make them with LearnedValues.near"
             )
 
     @classmethod
     def through(cls, declaration: LearnedFunction, function: Callable[[Array], Any]) -> LearnedValues:
-        """The spline that takes the values of a function at the knots; what is declared must hold for it."""
+        """The spline through the values of a function at the knots; it must satisfy the declaration."""
         return cls(declaration, controls_at(knots_of(declaration), declaration, function))
 
     @classmethod
     def near(cls, declaration: LearnedFunction, function: Callable[[Array], Any]) -> LearnedValues:
-        """The spline through the values of a function at the knots, with slopes and values cut to what is declared.
+        """The spline through the values of a function at the knots, with slopes and values clipped to the declaration.
 
-        >>> phi = LearnedFunction("phi", knots=9, range=(-2, 2), odd=True, lipschitz=1)
-        >>> steep = LearnedValues.near(phi, lambda x: 3 * x + 1)
+        >>> import rdgraph as rd
+        >>> phi = rd.vocabulary.LearnedFunction("phi", knots=9, range=(-2, 2), odd=True, lipschitz=1)
+        >>> steep = rd.vocabulary.LearnedValues.near(phi, lambda x: 3 * x + 1)
         >>> [round(float(y), 12) for y in steep([-2.0, 0.0, 5.0])]
         [-2.0, 0.0, 5.0]
         """
@@ -436,8 +441,8 @@ class LearnedValues:
     def _evaluated(self, x: Any, order: int) -> Array:
         points = np.asarray(x, dtype=float)
         matrix = basis(self.declaration, points.ravel(), order)
-        found: Array = self.controls @ matrix.T
-        return found.reshape((*self.controls.shape[:-1], *points.shape))
+        values: Array = self.controls @ matrix.T
+        return values.reshape((*self.controls.shape[:-1], *points.shape))
 
     @property
     def knots(self) -> Array:
@@ -447,8 +452,8 @@ class LearnedValues:
     @property
     def lipschitz(self) -> Array:
         """The steepest slope between control values, which no slope of the function exceeds: (...,)."""
-        found: Array = np.abs(np.diff(self.controls, axis=-1)).max(-1) / float(self.declaration.step)
-        return found
+        slopes: Array = np.abs(np.diff(self.controls, axis=-1)).max(-1) / float(self.declaration.step)
+        return slopes
 
 
 def knots_of(declaration: LearnedFunction) -> Array:
@@ -458,7 +463,7 @@ def knots_of(declaration: LearnedFunction) -> Array:
 
 
 def basis(declaration: LearnedFunction, x: Any, order: int = 0) -> Array:
-    """The matrix (points, K) that takes control values to phi(x), or to a derivative of the given order.
+    """The matrix (points, K) that maps control values to phi(x), or to a derivative of the given order.
 
     >>> phi = LearnedFunction("phi", knots=5, range=(-2, 2))
     >>> bool(np.allclose(basis(phi, [-9.0, 0.3, 7.0]).sum(1), 1.0))
@@ -466,10 +471,10 @@ def basis(declaration: LearnedFunction, x: Any, order: int = 0) -> Array:
     """
     points = np.asarray(x, dtype=float)
     lower, step, count = float(declaration.range[0]), float(declaration.step), declaration.knots
-    place = (points - lower) / step
-    inside = np.clip(np.nan_to_num(place), 0, count - 1)
+    position = (points - lower) / step
+    inside = np.clip(np.nan_to_num(position), 0, count - 1)
     piece = np.minimum(np.floor(inside).astype(int), count - 2)
-    t, beyond = inside - piece, place - inside
+    t, beyond = inside - piece, position - inside
     powers = _derived(t, order) @ _POWERS
     if order == 0:
         powers += beyond[:, None] * (_derived(t, 1) @ _POWERS)
@@ -482,7 +487,7 @@ def basis(declaration: LearnedFunction, x: Any, order: int = 0) -> Array:
 
 
 def _derived(t: Array, order: int) -> Array:
-    """The powers 1, t, t**2, t**3, derived so many times."""
+    """The derivatives of the powers 1, t, t**2, t**3 of the given order."""
     match order:
         case 0:
             rows = [np.ones_like(t), t, t**2, t**3]
@@ -502,10 +507,10 @@ def controls_at(points: Array, declaration: LearnedFunction, function: Callable[
 
 
 def cut_controls(declaration: LearnedFunction, controls: Array) -> Array:
-    """Control values near given ones that have everything that is declared.
+    """Control values near given ones that satisfy the declaration.
 
-    Slopes are cut to those allowed and put together again from the middle, then values are cut to the bound, which
-    makes no slope steeper and turns none round.
+    Slopes are clipped and summed from the middle, then values are clipped to the bound, which makes no slope steeper
+    and changes no sign.
     """
     slopes, step = np.diff(controls, axis=-1) / float(declaration.step), float(declaration.step)
     if declaration.odd:
@@ -525,7 +530,7 @@ def cut_controls(declaration: LearnedFunction, controls: Array) -> Array:
 
 
 def broken_fact(declaration: LearnedFunction, controls: Array) -> str:
-    """Which declared fact the control values break, beyond rounding; empty where they have all of them."""
+    """The declared fact that control values violate beyond rounding; empty if none."""
     room = _ROUNDING * max(1.0, float(np.abs(controls).max(initial=0.0)))
     steps, step = np.diff(controls, axis=-1), float(declaration.step)
     if not np.isfinite(controls).all():

@@ -1,10 +1,10 @@
-"""Integrators as records: one for each method, in one registry; whatever asks about a method reads its record."""
+"""`Method`: integrators as records, with their tableaux and facts."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache
 from typing import Any
@@ -22,10 +22,11 @@ z = sp.Symbol("z", real=True)
 
 @dataclass(frozen=True)
 class Tableau:
-    """Weights of an explicit method; checks itself: strictly lower triangular, consistent, linear order as declared.
+    """Weights of an explicit method, checked: strictly lower triangular, consistent, linear order as declared.
 
+    >>> import sympy as sp, rdgraph as rd
     >>> half = sp.Rational(1, 2)
-    >>> Tableau("heun", ((), (sp.S.One,)), (half, half), 2).stability
+    >>> rd.vocabulary.Tableau("heun", ((), (sp.S.One,)), (half, half), 2).stability
     z**2/2 + z + 1
     """
 
@@ -61,14 +62,14 @@ class Tableau:
 
     @property
     def averages_euler(self) -> bool:
-        """Heun's method: the mean of a state and of what two steps of Euler make of it."""
+        """Heun's method: the mean of a state and of the state after two steps of Euler."""
         return self.stages == ((), (sp.S.One,)) and self.weights == (sp.Rational(1, 2), sp.Rational(1, 2))
 
     @property
     def half_disc(self) -> sp.Rational:
         """The largest x, in twentieths, with |R(z)| <= 1 wherever |z| <= x and the real part of z is <= 0.
 
-        By the maximum principle the border decides: z = i y, and z = x (-c + i sqrt(1 - c^2)).
+        By the maximum principle the boundary suffices: z = i y, and z = x (-c + i sqrt(1 - c^2)).
 
         >>> from rdgraph.vocabulary.methods import methods
         >>> methods["rk4"].half_disc, methods["euler"].half_disc
@@ -118,14 +119,14 @@ def _half_disc(stability: sp.Expr) -> sp.Rational:
         arc, axis = sp.Poly(1 - square.subs(x, size), c), sp.Poly(1 - square.subs(c, 0), x)
         return _is_nonnegative(arc, sp.S.One) and _is_nonnegative(axis, size)
 
-    found = sp.S.Zero
-    while damps(found + sp.Rational(1, 20)):
-        found += sp.Rational(1, 20)
-    return found
+    radius = sp.S.Zero
+    while damps(radius + sp.Rational(1, 20)):
+        radius += sp.Rational(1, 20)
+    return radius
 
 
 def _is_nonnegative(polynomial: sp.Poly, end: sp.Rational) -> bool:
-    """Whether a polynomial is >= 0 on [0, end]: tried between its zeros."""
+    """Whether a polynomial is >= 0 on [0, end], tested between its zeros."""
     inside = sorted({r for r in sp.real_roots(polynomial) if 0 <= r <= end} | {sp.S.Zero, end})
     points = [(a + b) / 2 for a, b in itertools.pairwise(inside)]
     return all(sp.N(polynomial.eval(p), 30) >= 0 for p in points)
@@ -134,7 +135,7 @@ def _is_nonnegative(polynomial: sp.Poly, end: sp.Rational) -> bool:
 @cache
 def _first_violation(polynomials: tuple[sp.Expr, ...]) -> sp.Expr:
     """Smallest x > 0 at which one of the polynomials turns negative on the way from 0 to -x."""
-    found = []
+    candidates = []
     for polynomial in polynomials:
         if not polynomial.has(z):
             continue
@@ -142,9 +143,9 @@ def _first_violation(polynomials: tuple[sp.Expr, ...]) -> sp.Expr:
         for i, root in enumerate(roots):
             probe = (root + roots[i + 1]) / 2 if i + 1 < len(roots) else root - 1
             if polynomial.subs(z, probe) < 0:
-                found.append(-root)
+                candidates.append(-root)
                 break
-    return min(found) if found else sp.oo
+    return min(candidates) if candidates else sp.oo
 
 
 def make_tableau(
@@ -153,10 +154,10 @@ def make_tableau(
     """A tableau of numbers, or of texts of fractions.
 
     Args:
-        name: what the method is called.
+        name: the name of the method.
         stages: row i holds the weights of the slopes k_0 ... k_(i-1) in stage i; the first row is empty.
-        weights: of the slopes in the step.
-        order: of the method; the stability polynomial must agree with exp up to it.
+        weights: the weights of the slopes in the step.
+        order: the order of the method; the stability polynomial must agree with exp up to it.
         note: one line about the method.
 
     Returns:
@@ -165,7 +166,8 @@ def make_tableau(
     Raises:
         InvalidArgument: the shape is wrong, or the stability polynomial contradicts the order.
 
-    >>> make_tableau("ralston", [[], ["2/3"]], ["1/4", "3/4"], 2).nodes
+    >>> import rdgraph as rd
+    >>> rd.vocabulary.make_tableau("ralston", [[], ["2/3"]], ["1/4", "3/4"], 2).nodes
     (0, 2/3)
     """
     rows = tuple(tuple(sp.Rational(x) for x in row) for row in stages)
@@ -173,12 +175,12 @@ def make_tableau(
 
 
 # ---------------------------------------------------------------------- method
-# `Method`: what is known of one integrator, as data.
+# `Method`: the facts about an integrator as data.
 
-#: What a method makes of a step: `f` is the field, H the state, dt the step; the result is H(t + dt). `f.ahead(x)` has
-#: at every field of second order what x has at its velocity, and zero elsewhere.
+#: One step of a method: `f` is the field, H the state, dt the step; the result is H(t + dt). `f.ahead(x)` has
+#: at every field of second order the entry of x at its velocity, and zero elsewhere.
 StepFunction = Callable[[Callable[[Any], Any], Any, Any], Any]
-#: Settings of `solve` that belong to one kind of method or another.
+#: Settings of `solve` for some methods.
 FIXED_OPTIONS, SPLIT_OPTIONS = ("step", "interpolation"), ("step", "interpolation", "rtol")
 FLOW_OPTIONS = ADAPTIVE_OPTIONS = ("rtol", "atol", "max_steps")
 NOISE_OPTIONS, SPLIT_NOISE_OPTIONS = ("step", "seed", "path_parts"), ("step", "seed", "path_parts", "rtol")
@@ -186,13 +188,13 @@ NOISE_OPTIONS, SPLIT_NOISE_OPTIONS = ("step", "seed", "path_parts"), ("step", "s
 
 @dataclass(frozen=True)
 class Method:
-    """What is known of an integrator.
+    """The facts about an integrator.
 
     `tableau` and `step_function` are the two forms of a step; the exact flow and the splitting have neither. `applies`
     is "all", "linear" (a generator p(A) and a forcing), "closed" (entrywise reactions with a closed flow) or "noise"
-    (white noise, without which a method of this kind has nothing to do). `order` is that of smooth systems, and the
-    weak one for noise. `options` are the settings of `solve` that it listens to, `adjoint` is torchdiffeq's name for
-    it, None where it has none.
+    (systems with white noise only). `order` is that of smooth systems, and the
+    weak one for noise. `options` are the settings of `solve` that it uses, `adjoint` is torchdiffeq's name for it,
+    if any.
 
     >>> from rdgraph.vocabulary.methods import find_method
     >>> find_method("rk4").order, find_method("exact").applies, find_method("dopri5").is_adaptive
@@ -211,7 +213,7 @@ class Method:
 
     @property
     def is_runge_kutta(self) -> bool:
-        """A tableau is driven by a fixed step."""
+        """Whether the method has a tableau and a fixed step."""
         return self.tableau is not None and not self.is_adaptive
 
     @property
@@ -221,7 +223,7 @@ class Method:
 
     @property
     def takes_step(self) -> bool:
-        """Whether it is given a step."""
+        """Whether it needs a step."""
         return "step" in self.options
 
     @property
@@ -241,7 +243,7 @@ class Method:
 
 
 # ---------------------------------------------------------------------- built in
-# The integrators that the package brings along.
+# The built-in integrators.
 
 _DOPRI_ROWS: list[list[object]] = [
     [],
@@ -263,7 +265,7 @@ def built_in_methods() -> tuple[Method, ...]:
         _fixed("heun", [[], [1]], ["1/2", "1/2"], 2, "Heun's explicit trapezoidal rule", adjoint="heun2"),
         _fixed(
             "rk4", [[], ["1/3"], ["-1/3", 1], [1, -1, 1]], ["1/8", "3/8", "3/8", "1/8"], 4,
-            "Kutta's 3/8 rule, what torchdiffeq calls rk4", adjoint="rk4",
+            "Kutta's 3/8 rule, called rk4 in torchdiffeq", adjoint="rk4",
         ),
         _fixed(
             "rk4-classical", [[], ["1/2"], [0, "1/2"], [0, 0, 1]], ["1/6", "1/3", "1/3", "1/6"], 4,
@@ -309,37 +311,20 @@ def _built_in() -> Iterable[Method]:
 
 records: Records[Method] = Records("method", _built_in, pattern=r"[A-Za-z][A-Za-z0-9-]{0,39}", reserved=("auto",))
 
-
-class MethodNames(Collection[str]):
-    """The names of the methods with some property, as they are registered now."""
-
-    def __init__(self, has_property: Callable[[Method], bool]) -> None:
-        self._has_property = has_property
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and name in records and self._has_property(records[name])
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for name, record in records.items() if self._has_property(record))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-
 #: Every method that `solve` takes by name.
-METHODS = MethodNames(lambda method: True)
+METHODS = records.names(lambda method: True)
 #: Those with a fixed step from evaluations of the field alone; any `Tableau` will do as well.
-FIXED = MethodNames(lambda method: method.is_fixed)
-#: Those whose flows of linear systems are polynomials of one step or the exponential.
-WITH_GAINS = MethodNames(lambda method: method.is_runge_kutta or method.is_exact)
+FIXED = records.names(lambda method: method.is_fixed)
+#: Those whose linear flows are polynomials of one step, or the exponential.
+WITH_GAINS = records.names(lambda method: method.is_runge_kutta or method.is_exact)
 #: Those for systems with white noise.
-FOR_NOISE = MethodNames(lambda method: method.is_stochastic)
+FOR_NOISE = records.names(lambda method: method.is_stochastic)
 #: Those that torchdiffeq can run backwards.
-WITH_ADJOINT = MethodNames(lambda method: method.adjoint is not None)
+WITH_ADJOINT = records.names(lambda method: method.adjoint is not None)
 
 
 def find_method(name: str) -> Method:
-    """The record of a method; unknown names get the closest one offered.
+    """The record of a method; the error for an unknown name offers the closest one.
 
     >>> find_method("heun").note
     "Heun's explicit trapezoidal rule"
@@ -359,35 +344,35 @@ def is_exact_flow(method: str | Tableau) -> bool:
 def register_method(
     name: str, definition: Tableau | StepFunction, *, order: int | None = None, note: str = ""
 ) -> Method:
-    """Add an integrator with a fixed step, so that every part of the package takes it by its name.
+    """Register an integrator with a fixed step under a name that the whole package accepts.
 
     Args:
-        name: letters, digits and "-", not one that is taken.
+        name: a free name of letters, digits and "-".
         definition: a `Tableau`, or a function (f, H, dt) -> H(t + dt) of plain arithmetic on f(H), H and dt. A method
             with a tableau has gains, step limits and a stability polynomial as well.
-        order: of a step function; it is checked on equations whose solution is known. A tableau knows its own.
+        order: the order of a step function, checked on equations with known solutions; not needed for a tableau.
         note: one line about the method.
 
     Returns:
         The record.
 
     Raises:
-        InvalidArgument: the name is taken or not a name, or the step does not have the order that was declared.
+        InvalidArgument: the name is malformed or taken, or the step does not have the declared order.
 
-    >>> from rdgraph.vocabulary.methods import make_tableau
-    >>> register_method("ralston", make_tableau("ralston", [[], ["2/3"]], ["1/4", "3/4"], 2)).order
+    >>> import rdgraph as rd
+    >>> rd.register_method("ralston", rd.vocabulary.make_tableau("ralston", [[], ["2/3"]], ["1/4", "3/4"], 2)).order
     2
-    >>> unregister_method("ralston")
+    >>> rd.vocabulary.unregister_method("ralston")
     """
     records.check_free(name)
     if isinstance(definition, Tableau):
         if order not in (None, definition.order):
-            raise InvalidArgument(f"expected the order {definition.order} of the tableau, got {order}; leave it out")
+            raise InvalidArgument(f"the tableau has the order {definition.order}, got order={order}; omit it")
         tableau = replace(definition, name=name)
         record = Method(name, note or tableau.note, tableau.order, tableau)
     elif callable(definition):
         if not isinstance(order, int) or order < 1:
-            raise InvalidArgument(f"expected the order >= 1 of a step function, got {order!r}; pass order=")
+            raise InvalidArgument(f"a step function needs order= >= 1, got {order!r}")
         _check_order(name, definition, order)
         record = Method(name, note, order, step_function=definition)
     else:
@@ -396,13 +381,13 @@ def register_method(
 
 
 def unregister_method(name: str) -> None:
-    """Take a registered method out again; those that are built in stay.
+    """Remove a registered method; built-in ones cannot be removed.
 
     Args:
-        name: of a method that was registered.
+        name: the name of a registered method.
 
     Raises:
-        UnknownName: nothing was registered under this name.
+        UnknownName: no method is registered under this name.
     """
     records.remove(name)
 
@@ -422,17 +407,17 @@ def _check_order(name: str, step: StepFunction, order: int) -> None:
             whole, half = (abs(float(step(f, start, x)) - solution(x)) for x in (dt, dt / 2))
         except (TypeError, ValueError, AttributeError) as problem:
             raise InvalidArgument(
-                f"expected of {name} a function (f, H, dt) of plain arithmetic, got {problem}; use + - * / alone"
+                f"{name} must be a function (f, H, dt) of plain arithmetic, got {problem}; use only + - * /"
             ) from None
         if not (whole < 1e-13 or half < whole / 2 ** (order + 0.5)):
             raise InvalidArgument(
-                f"expected of {name} the order {order}, got the errors {whole:.2g} and {half:.2g} of a step {dt:g} and "
-                f"one half as long, which fall like order {math.log2(whole / half) - 1:.2g}"
+                f"{name} does not have the order {order}: the errors {whole:.2g} and {half:.2g} of a step {dt:g} and "
+                f"one half as long fall like order {math.log2(whole / half) - 1:.2g}"
             )
 
 
 # ---------------------------------------------------------------------- tableaux
-# The tableaux of the registered methods by name, for everything that asks about stability and gains.
+# The tableaux of the registered methods by name.
 
 
 class Tableaux(Mapping[str, Tableau]):
@@ -443,10 +428,10 @@ class Tableaux(Mapping[str, Tableau]):
     """
 
     def __getitem__(self, name: str) -> Tableau:
-        found = records[name].tableau
-        if found is None:
+        tableau_of_method = records[name].tableau
+        if tableau_of_method is None:
             raise KeyError(name)
-        return found
+        return tableau_of_method
 
     def __iter__(self) -> Iterator[str]:
         return (name for name, record in records.items() if record.tableau is not None)
@@ -459,12 +444,12 @@ methods = Tableaux()
 
 
 def tableau(name: str | Tableau) -> Tableau:
-    """The tableau of a method by name, or your own as it is; an unknown name raises with the closest one offered."""
+    """The tableau of a method by name; a `Tableau` is returned unchanged."""
     if isinstance(name, Tableau):
         return name
     if name in records and records[name].step_function is not None:
         raise NotApplicable(
-            f"expected a method with a tableau, got {name}, a step function without one; it has no gains"
+            f"{name} is a step function without a tableau, so it has no gains; use a method with a tableau"
         )
     if name not in methods:
         raise UnknownName("method", name, methods)

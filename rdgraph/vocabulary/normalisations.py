@@ -1,8 +1,8 @@
-"""`Normalisation`: what one makes of the weights of a graph, and the facts that follow for every graph."""
+"""`Normalisation`: how A is computed from the weights of a graph, and the facts that hold for every graph."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,16 +24,16 @@ NORMS = ("2", "inf", "1")
 class Normalisation:
     """The operator A = identity*I + entry(w, d_i, d_j, c_j) of a graph with weights w.
 
-    `entry` is plain arithmetic, so that it serves dense and sparse matrices and tensors alike; sums that are zero reach
-    it as 1. The facts hold for every graph with weights >= 0:
+    `entry` is plain arithmetic, so that it works for dense and sparse matrices and tensors alike; zero sums are
+    passed as 1. The facts hold for every graph with weights >= 0:
 
     `has_degrees`: L is D - A; otherwise it is I - A.
-    `is_symmetric`: A equals its transpose; asks for an undirected graph.
+    `is_symmetric`: A equals its transpose; needs an undirected graph.
     `norm`: |A| <= 1 in the 2-, inf- or 1-norm, None where nothing bounds A.
     `spectrum`: an interval that holds the eigenvalues of L of undirected graphs.
     `row_stochastic`, `column_stochastic`: sums of 1, or of 0 at a node without edges.
-    `averages`: what boxes may take A@h for: "stochastic" (an average over neighbours, 0 at a node without edges),
-    "stretched" (a sum with weights that add up to at most s), "" for nothing.
+    `averages`: the form of A@h that boxes may use: "stochastic" (an average over neighbours, 0 without edges),
+    "stretched" (a sum with weights that add up to at most s), "" for none.
     `is_similar`: A of an undirected graph has the eigenvalues of the symmetric normalisation.
     `conserved`: left eigenvector w A = w in terms of the degree d, and what it assumes of the graph.
     `is_sharp`: bounds over all graphs are attained. `transposed`: the normalisation of the transpose.
@@ -67,9 +67,9 @@ class Normalisation:
 
 
 # ---------------------------------------------------------------------- claims
-# Whether what is said of a normalisation is true on random graphs; a graph on which it is not is shown.
+# The declared facts of a normalisation, checked on random graphs; the error shows a counterexample.
 
-#: Graphs of every kind that are tried, and what rounding may do.
+#: Number of graphs of each kind, and the tolerance for rounding.
 GRAPHS, TOLERANCE = 40, 1e-9
 
 
@@ -78,9 +78,9 @@ def dense_entries(record: Normalisation, weights: np.ndarray) -> np.ndarray:
     import numpy as np
 
     assert record.entry is not None
-    own, column = (np.abs(weights).sum(axis=axis) for axis in (1, 0))
-    own, column = (np.where(sums > 0, sums, 1.0) for sums in (own, column))
-    entries = np.asarray(record.entry(weights, own[:, None], own[None, :], column[None, :]), dtype=float)
+    row, column = (np.abs(weights).sum(axis=axis) for axis in (1, 0))
+    row, column = (np.where(sums > 0, sums, 1.0) for sums in (row, column))
+    entries = np.asarray(record.entry(weights, row[:, None], row[None, :], column[None, :]), dtype=float)
     return np.where(weights != 0, entries, 0.0) + record.identity * np.eye(len(weights))
 
 
@@ -93,7 +93,7 @@ def check_claims(record: Normalisation) -> None:
             A = dense_entries(record, weights)
         except (TypeError, ValueError, AttributeError, ZeroDivisionError) as problem:
             raise InvalidArgument(
-                f"expected of {record.name} an entry (w, d_i, d_j, c_j) of plain arithmetic, got {problem}"
+                f"{record.name} must be a function (w, d_i, d_j, c_j) of plain arithmetic, got {problem}"
             ) from None
         if not np.isfinite(A).all():
             raise _refused(record, "finite entries", A, weights)
@@ -103,7 +103,7 @@ def check_claims(record: Normalisation) -> None:
 
 
 def _claims(record: Normalisation, A: np.ndarray, weights: np.ndarray, undirected: bool) -> Iterator[tuple[str, bool]]:
-    """What is said, and whether it is so here."""
+    """The declared facts in words, each with whether it holds for this graph."""
     import numpy as np
 
     if record.is_symmetric:
@@ -148,29 +148,29 @@ def _graphs(only_undirected: bool) -> Iterator[tuple[np.ndarray, bool]]:
 
 def _refused(record: Normalisation, claim: str, A: np.ndarray, weights: np.ndarray) -> InvalidArgument:
     return InvalidArgument(
-        f"expected of {record.name} {claim}, which is false on the graph with the weights {weights.round(4).tolist()}, "
-        f"where A is {A.round(4).tolist()}; leave the claim out"
+        f"{record.name} does not satisfy: {claim}. On the graph with the weights {weights.round(4).tolist()}, "
+        f"A is {A.round(4).tolist()}; omit the claim"
     )
 
 
 # ---------------------------------------------------------------------- built in
-# The normalisations that the package brings along.
+# The built-in normalisations.
 
 
-def _by_roots(w: Any, own: Any, other: Any, column: Any) -> Any:
+def _by_roots(w: Any, row: Any, other: Any, column: Any) -> Any:
     # One product of the two roots, so that entries [i, j] and [j, i] are equal to the last bit.
-    return w / (own**0.5 * other**0.5)
+    return w / (row**0.5 * other**0.5)
 
 
-def _by_row(w: Any, own: Any, other: Any, column: Any) -> Any:
-    return w / own
+def _by_row(w: Any, row: Any, other: Any, column: Any) -> Any:
+    return w / row
 
 
-def _by_column(w: Any, own: Any, other: Any, column: Any) -> Any:
+def _by_column(w: Any, row: Any, other: Any, column: Any) -> Any:
     return w / column
 
 
-def _as_is(w: Any, own: Any, other: Any, column: Any) -> Any:
+def _as_is(w: Any, row: Any, other: Any, column: Any) -> Any:
     return w
 
 
@@ -201,7 +201,7 @@ def built_in_normalisations() -> tuple[Normalisation, ...]:
 
 
 # ---------------------------------------------------------------------- registry
-# The registry of normalisations; whatever asks about one reads its record.
+# The normalisations by name.
 
 
 def _built_in() -> Iterable[Normalisation]:
@@ -213,24 +213,12 @@ def _built_in() -> Iterable[Normalisation]:
 records: Records[Normalisation] = Records("normalisation", _built_in)
 
 
-class NormalisationNames(Collection[str]):
-    """The names of the normalisations that a graph can be given, as they are registered now."""
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and name in records and records[name].entry is not None
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for name, record in records.items() if record.entry is not None)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-
-NORMALISATIONS = NormalisationNames()
+#: The normalisations that a graph can be given.
+NORMALISATIONS = records.names(lambda record: record.entry is not None)
 
 
 def find_normalisation(name: str) -> Normalisation:
-    """The record of a normalisation; unknown names get the closest one offered.
+    """The record of a normalisation; the error for an unknown name offers the closest one.
 
     >>> find_normalisation("row").norm, find_normalisation("none").laplacian
     ('inf', 'D - A')
@@ -250,18 +238,18 @@ def register_normalisation(
     row_stochastic: bool = False,
     column_stochastic: bool = False,
 ) -> Normalisation:
-    """Add a normalisation A = identity*I + entry, with L = I - A, so that every part of the package takes its name.
+    """Register a normalisation A = identity*I + entry, with L = I - A, under a name that the whole package accepts.
 
-    What is said of it is checked on random graphs, weighted, with isolated nodes and, unless it asks for undirected
-    ones, directed; bounds and answers then rely on it. What is not said is not assumed.
+    The declared facts are checked on random graphs, weighted, with isolated nodes and, unless it needs undirected
+    ones, directed; bounds and answers then rely on them. Facts that are not declared are not assumed.
 
     Args:
-        name: letters, digits, "-" and "_", not one that is taken.
+        name: a free name of letters, digits, "-" and "_".
         entry: (w, d_i, d_j, c_j) -> A[i, j], plain arithmetic on the weight of the edge j -> i, the sums of |w| over
             the rows of i and j, and over the column of j.
-        identity: what is added to the diagonal.
-        formula: of A, for pages.
-        is_symmetric: A equals its transpose where the weights do; asks for undirected graphs.
+        identity: the multiple of I that is added.
+        formula: the formula of A, for pages.
+        is_symmetric: A equals its transpose where the weights do; needs undirected graphs.
         norm: "2", "inf" or "1" where |A| <= 1 in that norm.
         spectrum: an interval of the eigenvalues of L = I - A of undirected graphs.
         row_stochastic: rows sum to 1, or to 0 at a node without edges.
@@ -271,12 +259,13 @@ def register_normalisation(
         The record.
 
     Raises:
-        InvalidArgument: the name is taken, or a graph contradicts what is said; the text shows the graph.
+        InvalidArgument: the name is taken, or a graph contradicts a declared fact; the error shows the graph.
 
+    >>> import rdgraph as rd
     >>> lazy = lambda w, own, other, column: w / (2 * own**0.5 * other**0.5)
-    >>> register_normalisation("lazy", lazy, identity=0.5, is_symmetric=True, norm="2", spectrum=(0, 1)).laplacian
+    >>> rd.register_normalisation("lazy", lazy, identity=0.5, is_symmetric=True, norm="2", spectrum=(0, 1)).laplacian
     'I - A'
-    >>> unregister_normalisation("lazy")
+    >>> rd.vocabulary.unregister_normalisation("lazy")
     """
     records.check_free(name)
     if norm is not None and norm not in NORMS:
@@ -291,12 +280,12 @@ def register_normalisation(
 
 
 def unregister_normalisation(name: str) -> None:
-    """Take a registered normalisation out again; those that are built in stay.
+    """Remove a registered normalisation; built-in ones cannot be removed.
 
     Args:
-        name: of a normalisation that was registered.
+        name: the name of a registered normalisation.
 
     Raises:
-        UnknownName: nothing was registered under this name.
+        UnknownName: no normalisation is registered under this name.
     """
     records.remove(name)

@@ -1,7 +1,7 @@
 """One command for all measurements: `python -m studies.benchmarks NAME [OPTION ...]`, or `--list`.
 
-A program is a function whose keyword arguments are its options; `command` alone is none: it is the line that was
-called, and goes into the results.
+A program is a function whose keyword arguments are its options. The argument `command` is not an option: it is the
+command line, which is stored in the results.
 """
 
 from __future__ import annotations
@@ -19,55 +19,54 @@ from typing import Any, get_args, get_origin
 from rdgraph.errors import UnknownName
 from studies.runs.boundary import run_program
 
-#: What options mean, whatever program they belong to.
+#: Help of the options, which mean the same in every program.
 HELP = {
-    "adjacency": "of all equations", "again": "measure the chosen cells again", "beta": "the kind of beta",
-    "by_set": "train the sets one after the other too", "checkpoints": "for what is under way; OUT/checkpoints",
-    "contestants": "who is measured", "curves": "folder of learning curves; those that it has are not trained again",
-    "dataset": "the data set", "device": "cpu, cuda or auto", "draws": "data sets of each reaction",
-    "epochs": "of every training", "equations": "a number, or a file with an equation in every line",
-    "every": "take one of this many faults and variants", "files": "files that become one",
-    "fresh": "ignore kept results",
-    "folder": "where unfinished work is kept", "graphs": "folder with cora.npz, ... holding edge_index",
-    "hidden": "channels", "jobs": "programs side by side",
-    "keep": "share kept at a rung",
-    "kind": "linear or mixed equations", "list_states": "show the measurements and their states",
-    "methods": "integration methods of the trials", "names": "what to do, all by default",
-    "network": "the network that is searched", "only": "names, or what they begin with or contain",
-    "out": "the results file or folder", "pages": "keep what is done and write its pages", "part": argparse.SUPPRESS,
-    "problems": "equations", "repeats": "data sets of every cell", "retell": "write the pages of kept studies again",
-    "rounds": "that the time of the driver is averaged over", "rungs": "epochs after which the worse are dropped",
-    "samples": "trials that are trained alone; 0 for none", "searches": "seeds",
-    "seconds": "start nothing new after this",
-    "seed": "of draws and trainings", "seeds": "of every split", "sets": "data sets", "settings": "trials of settings",
-    "shares": "of the nodes that are observed", "size": "of the graph", "sizes": "sides of the grids",
-    "skip": "networks to leave out", "splits": "of the data set", "terms": "the grammar of terms",
-    "trials": "of settings", "turns": "of each measurement",
+    "adjacency": "adjacency of all equations", "again": "measure the selected cells again", "beta": "the kind of beta",
+    "by_set": "also train the sets one after the other",
+    "checkpoints": "folder of unfinished runs; default OUT/checkpoints", "contestants": "networks to measure",
+    "curves": "folder of learning curves; existing ones are not trained again", "dataset": "the data set",
+    "device": "cpu, cuda or auto", "draws": "data sets per reaction", "epochs": "epochs of every training",
+    "equations": "a number, or a file with one equation per line",
+    "every": "take one of this many faults and variants", "files": "files to join", "fresh": "ignore stored results",
+    "folder": "folder of unfinished work", "graphs": "folder with cora.npz, ... holding edge_index",
+    "hidden": "channels", "jobs": "programs to run at once", "keep": "share of the trials that continue after a rung",
+    "kind": "linear or mixed equations", "list_states": "list the measurements and their states",
+    "methods": "integration methods of the trials", "names": "which ones; default all",
+    "network": "the network to search", "only": "names or parts of names", "out": "the results file or folder",
+    "pages": "store finished results and write their pages", "part": argparse.SUPPRESS, "problems": "equations",
+    "repeats": "data sets per cell", "report_only": "rebuild the pages of stored studies; measures nothing",
+    "rounds": "rounds over which the driver's time is averaged", "rungs": "epochs after which the worst are dropped",
+    "samples": "number of trials to train alone", "searches": "number of seeds",
+    "seconds": "start nothing new after this time", "seed": "seed of draws and trainings", "seeds": "seeds per split",
+    "sets": "data sets", "settings": "number of trials of settings", "shares": "shares of observed nodes",
+    "size": "size of the graph", "sizes": "side lengths of the grids", "skip": "networks to leave out",
+    "splits": "number of splits", "terms": "the grammar of terms", "trials": "number of trials",
+    "turns": "repetitions of each measurement",
 }  # fmt: skip
-#: Options that are called otherwise than their arguments.
+#: Options whose name differs from the argument.
 FLAGS = {"contestants": "contestant", "sets": "set", "shares": "share", "list_states": "list"}
-#: Arguments that are given by their place.
-PLACED = ("names", "files")
+#: Positional arguments.
+POSITIONAL = ("names", "files")
 
 
 @dataclass(frozen=True)
 class Program:
-    """A measurement: its function, `module:function` of this package, and what it answers."""
+    """A measurement: its entry point, `module:function` of this package, and what it measures."""
 
-    place: str
+    entry: str
     about: str
 
     def function(self) -> Callable[..., Any]:
-        module, name = self.place.split(":")
+        module, name = self.entry.split(":")
         found: Callable[..., Any] = getattr(import_module(f"studies.benchmarks.{module}"), name)
         return found
 
 
 PROGRAMS = {
-    "all": Program("everything:measure_all", "everything that takes a card, resumed where it stopped; its pages"),
-    "pages": Program("pages:write", "pages of docs/ from kept results"),
-    "join": Program("result_files:join", "files of cells that were measured side by side, as one"),
-    "share": Program("everything:with_share", "another module with a share of the card's memory"),
+    "all": Program("everything:measure_all", "every measurement that needs a GPU, resumable; its pages"),
+    "pages": Program("pages:write", "pages of docs/ from stored results"),
+    "join": Program("result_files:join", "files of cells joined into one"),
+    "share": Program("everything:with_share", "another module with a share of the GPU's memory"),
     "accuracy": Program("accuracies:accuracy", "BS with the authors' released settings"),
     "compared": Program("accuracies:compared", "every compared network on the nine data sets"),
     "searched": Program("searched:searched", "reactions and tuned networks under one budget of trials"),
@@ -88,7 +87,7 @@ PROGRAMS = {
     "printed-speed": Program("rates:printed_speed", "seconds of the paper's table"),
     "discover-speed": Program("equation_rates:discover_speed", "equations per minute, cold start included"),
     "large-graphs": Program("large_graphs:large_graphs", "training on graphs of millions of nodes"),
-    "scale": Program("scale:scale", "a search on several workers, and a model of many cards"),
+    "scale": Program("scale:scale", "a search on several workers, and a model of many GPUs"),
 }
 
 
@@ -106,30 +105,30 @@ def parser_of(name: str) -> argparse.ArgumentParser:
 
 
 def add_option(parser: argparse.ArgumentParser, parameter: inspect.Parameter) -> None:
-    """One keyword argument as an option: a switch, one value, or as many as are given."""
+    """Add the option of a keyword argument: a switch, one value, or a list."""
     name, kind = parameter.name, parameter.annotation
     flag = FLAGS.get(name, name).replace("_", "-")
     is_required = parameter.default is inspect.Parameter.empty
-    told: dict[str, Any] = {"help": HELP[name]}
+    keywords: dict[str, Any] = {"help": HELP[name]}
     if kind is bool:
-        parser.add_argument(f"--{flag}", dest=name, action="store_true", **told)
+        parser.add_argument(f"--{flag}", dest=name, action="store_true", **keywords)
         return
     inner = next((part for part in get_args(kind) if part is not NoneType), kind)
-    told |= {"type": inner, "metavar": flag.upper()}
+    keywords |= {"type": inner, "metavar": flag.upper()}
     if get_origin(kind) is not None and issubclass(get_origin(kind), Sequence):
         many = {"nargs": "+" if is_required else "*", "default": parameter.default}
-        if name in PLACED:
-            parser.add_argument(name, **told | many)
+        if name in POSITIONAL:
+            parser.add_argument(name, **keywords | many)
         else:
-            parser.add_argument(f"--{flag}", dest=name, action="extend", **told | many | {"default": None})
+            parser.add_argument(f"--{flag}", dest=name, action="extend", **keywords | many | {"default": None})
     elif is_required:
-        parser.add_argument(f"--{flag}", dest=name, required=True, **told)
+        parser.add_argument(f"--{flag}", dest=name, required=True, **keywords)
     else:
-        parser.add_argument(f"--{flag}", dest=name, default=parameter.default, **told)
+        parser.add_argument(f"--{flag}", dest=name, default=parameter.default, **keywords)
 
 
 def command_line(words: Sequence[str]) -> str:
-    """The line that was called, as results keep it: of absolute paths the names alone.
+    """The command line as results store it, with absolute paths reduced to their names.
 
     >>> command_line(["accuracy", "--device", "cuda", "--out", "/somewhere/accuracy.json"])
     'python -m studies.benchmarks accuracy --device cuda --out accuracy.json'
@@ -139,19 +138,19 @@ def command_line(words: Sequence[str]) -> str:
 
 def main(words: Sequence[str] | None = None) -> int | None:
     """Run the program that the first word names."""
-    said = list(sys.argv[1:] if words is None else words)
-    if not said or said[0] in ("-h", "--help", "--list"):
+    arguments = list(sys.argv[1:] if words is None else words)
+    if not arguments or arguments[0] in ("-h", "--help", "--list"):
         print("\n".join(f"{name:18}{program.about}" for name, program in PROGRAMS.items()))
         return 0
-    name, *rest = said
+    name, *rest = arguments
     if name not in PROGRAMS:
         raise UnknownName("measurement", name, PROGRAMS)
     function = PROGRAMS[name].function()
     if name == "share":
-        return function(rest)  # what follows is another command
+        return function(rest)  # the rest is another command
     given = {key: value for key, value in vars(parser_of(name).parse_args(rest)).items() if value is not None}
     if "command" in inspect.signature(function).parameters:
-        given["command"] = command_line(said)
+        given["command"] = command_line(arguments)
     return function(**given)
 
 

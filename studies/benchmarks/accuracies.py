@@ -1,4 +1,4 @@
-"""Test accuracies beside published ones: BS as its authors released it, and every compared network.
+"""Test accuracies compared with published ones: BS as its authors released it, and every compared network.
 
 Cells with the settings that the paper prints are measured once, by the study of the main tables.
 """
@@ -43,16 +43,16 @@ from studies.cells.cell import SETS
 
 #: The presets of the authors' released settings, by data set.
 RELEASED = {preset.dataset: preset for preset in presets() if preset.name.startswith("authors/")}
-#: The column that says who was measured.
+#: The column with the name of the network.
 KEY = "model"
-#: What is tried where nobody published settings: all combinations, with these epochs.
+#: Settings tried where none are published: all combinations, with these epochs.
 GRID = {"learning_rate": (0.01, 0.05), "weight_decay": (5e-6, 5e-4, 5e-3), "dropout": (0.2, 0.6)}
-#: Beside them, parts and multiples of the time of networks with one: around their defaults, around what is published.
+#: Multiples of the time of networks that have one: of their default, and of the published one.
 TIMES, NEAR_TIMES = (0.25, 1.0, 4.0), (0.25, 1.0)
 SEARCH_EPOCHS = 300
-#: The three large sets have less of it, and no times; rows of before that have the whole grid tell so by `tried`.
+#: The three large sets have a smaller grid and no times; the column `tried` of older rows shows the whole grid.
 LARGE, LARGE_GRID = ("film", "squirrel", "pubmed"), {"learning_rate": (0.01, 0.05), "dropout": (0.2, 0.6)}
-#: Networks of one kind that share their settings: what is published for one of them anywhere is tried, and no grid.
+#: Networks of one kind share their settings: those published for any of them are tried, without a grid.
 KIN = ("sheaf", "sheaf-diagonal", "sheaf-general")
 
 

@@ -31,8 +31,7 @@ from studies.benchmarks.result_files import RESULTS, head, write_json
 class Recipe:
     """An expression in x, x_0, hop, lap and weights, the equation that it computes, and how its graph is read.
 
-    `variants` are other ways to write the same. Letters of the language have the values drawn for them; matrices are
-    `channels` wide both ways.
+    `variants` are other ways to write the same. Coefficients have random values; matrices are `channels` x `channels`.
     """
 
     name: str
@@ -53,11 +52,11 @@ class Recipe:
 
     @property
     def kinds(self) -> dict[str, str]:
-        """Kinds of the letters that the language does not know by themselves."""
+        """Kinds of the names that the language does not know."""
         return {**{m: "matrix" for m in self.matrices if m != "W"}, **dict.fromkeys(self.biases, "channel")}
 
     def values(self, seed: int, channels: int) -> dict[str, Tensor]:
-        """Numbers for all letters: coefficients between 0.15 and 0.85, weights of either sign."""
+        """Values of all names: coefficients between 0.15 and 0.85, weights of either sign."""
         generator = torch.Generator().manual_seed(seed)
         found = {n: 0.15 + 0.7 * torch.rand((), generator=generator, dtype=torch.float64) for n in self.letters}
         shape = (channels, channels)
@@ -228,7 +227,7 @@ def _called(name: str, inner: ast.expr) -> ast.expr:
 
 
 def options(recipe: Recipe, values: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What `rd.conform` is told of a recipe; without values the letters are fitted."""
+    """Options of `rd.conform` for a recipe; without values the coefficients are fitted."""
     found: dict[str, Any] = {
         "normalisation": recipe.normalisation,
         "self_loops": "added" if recipe.self_loops else "none",
@@ -247,7 +246,7 @@ Array = np.ndarray
 class PublishedLayer:
     """A layer, the formula that its documentation prints, and the same in the language.
 
-    `options` are what `rd.conform` is told beside; a function of the layer where they need its weights.
+    `options` are further options of `rd.conform`, or a function of the layer if they need its weights.
     """
 
     name: str
@@ -262,7 +261,7 @@ class PublishedLayer:
 
 
 def drawn(layer: nn.Module) -> nn.Module:
-    """The layer with all parameters drawn anew, so that biases, which begin at zero, count too."""
+    """The layer with random parameters, so that biases, which start at zero, matter too."""
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for parameter in layer.parameters():
@@ -289,7 +288,7 @@ def degree_matrix(adjacency: Array) -> Array:
 
 
 def of_degree(count: int) -> Callable[[Array], Array]:
-    """1 on the diagonal at nodes with so many incoming edges."""
+    """1 on the diagonal at nodes with `count` incoming edges."""
     return lambda adjacency: np.diag(((adjacency != 0).sum(axis=1) == count).astype(float))
 
 
@@ -439,7 +438,7 @@ VARIANTS = 18
 
 
 def table_row(published: PublishedLayer, source: str) -> dict[str, Any]:
-    """What was found of one layer, on simple graphs and on all."""
+    """Verdicts on one layer, on simple graphs and on all."""
     made = published.make()
     layer = drawn(made) if source == "torch-geometric" else made
     options = published.settings(layer)
@@ -520,7 +519,7 @@ def changes_something(recipe: Recipe, fault: Fault, seed: int) -> bool:
 
 
 def fault_row(recipe: Recipe, fault: Fault, seed: int = 0) -> dict[str, Any]:
-    """What `rd.conform` says of one fault."""
+    """The answer of `rd.conform` to one fault."""
     values = recipe.values(seed, CHANNELS)
     began = time.process_time()
     found = rd.conform(
@@ -535,7 +534,7 @@ def fault_row(recipe: Recipe, fault: Fault, seed: int = 0) -> dict[str, Any]:
 
 
 def correct_variants() -> Iterator[tuple[Recipe, str, int, int, bool]]:
-    """A recipe, an expression of it, a seed, a width, and whether its letters are given."""
+    """A recipe, an expression of it, a seed, a width, and whether its coefficients are given."""
     for recipe in RECIPES:
         ways = (recipe.source, *recipe.variants)
         for k in range(VARIANTS):
@@ -543,7 +542,7 @@ def correct_variants() -> Iterator[tuple[Recipe, str, int, int, bool]]:
 
 
 def variant_row(recipe: Recipe, source: str, seed: int, channels: int, given: bool) -> dict[str, Any]:
-    """What `rd.conform` says of one correct variant."""
+    """The answer of `rd.conform` to one correct variant."""
     values = recipe.values(seed, channels)
     layer = made_layer(recipe, ast.parse(source, mode="eval").body, values)
     began = time.process_time()

@@ -50,7 +50,7 @@ Cells: TypeAlias = dict[Cell, dict[str, Any]]
 Rows: TypeAlias = Sequence[Mapping[str, Any]]
 
 
-# ---------------------------------------------------------------------- beside print
+# ---------------------------------------------------------------------- compared with print
 def paper_rows() -> list[dict[str, Any]]:
     """The cells with the paper's printed settings, as the study of the main tables measured them."""
     kept = read_result("classification")["results"]
@@ -78,8 +78,11 @@ def accuracy(found: Mapping[str, Any], printed: Rows) -> dict[str, Any]:
     ]
     against = [row for row in printed if row["paper"] is not None]
     counts = Counter(_verdict(row) for row in against)
+    compared_authors = [row for row in authors if row["authors"] is not None]
+    agree = sum(row["verdict"] == "agrees" for row in compared_authors) if compared_authors else None
     return {
-        "authors": authors, "sets": sets, "cells": cells, "diverged": sum(map(_diverged, against)),
+        "authors": authors, "authors_agree": agree, "authors_compared": len(compared_authors),
+        "sets": sets, "cells": cells, "diverged": sum(map(_diverged, against)),
         "counts": {word: counts[word] for word in ("agrees", "above", "below")},
     }  # fmt: skip
 
@@ -114,7 +117,7 @@ def status(row: Mapping[str, Any]) -> str:
 
 
 def compared(found: Mapping[str, Any], reactions: Rows, notes: Rows, epochs: Mapping[str, Any]) -> dict[str, Any]:
-    """All cells, those of the reactions, what they come to, outliers, costs."""
+    """The numbers of the page of compared networks: all cells, their agreement with print, outliers, costs."""
     own = [_as_cell(row) for row in reactions]
     every = [*found["rows"], *own]
     by_cell = {(row["model"], row["dataset"]): row for row in every}
@@ -156,7 +159,7 @@ def _compared_cell(row: Mapping[str, Any] | None) -> str:
 
 
 def cause(row: Mapping[str, Any], notes: Rows) -> str:
-    """What is known about why a cell differs from print."""
+    """The known cause of a difference between a cell and the paper."""
     for number, note in enumerate(notes, 1):
         if row["model"] in note["network"].split() and row["dataset"] in note["sets"].split():
             return f"{note['cause']} ({number})"
@@ -171,7 +174,7 @@ def cause(row: Mapping[str, Any], notes: Rows) -> str:
 
 
 def _costs(rows: Rows, epochs: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """What training costs by network: an epoch of ten splits of Cora alone on the card, and all cells together."""
+    """What training costs by network: an epoch of ten splits of Cora alone on the GPU, and all cells together."""
     each = {row["model"]: row["milliseconds"] for row in epochs.get("epochs", ())}
     for name in models:
         if own := [row for row in rows if row["model"] == name]:
@@ -358,7 +361,7 @@ def _averages(cells: Cells, printed: Mapping[Cell, Printed]) -> Iterator[dict[st
 
 
 def searched_field(found: Mapping[str, Any]) -> FieldMap | None:
-    """BS minus everybody else on every set."""
+    """BS minus every other contestant, by data set."""
     cells = cells_of(found)
     sets = [d for d in (*SETS, *OTHERS) if (FIRST, d) in cells]
     others = [c for c in present(cells, CONTESTANTS.values(), sets) if c.name != FIRST]
@@ -470,7 +473,7 @@ def discovered(found: Mapping[str, Any], searched_found: Mapping[str, Any]) -> d
 
 
 def _budget(cells: Cells, own: str, others: Sequence[str], words: str) -> dict[str, Any]:
-    """Everybody on the sets of the discovered equation, and how often it is better than each."""
+    """All contestants on the sets of the discovered equation, and how often it is better than each."""
     sets = [name for name in SETS if (own, name) in cells]
     known = [n for n in others if any((n, d) in cells for d in sets)]
     results = [[title(n), *(_mean_text(cells.get((n, d))) for d in sets)] for n in (own, *known)]
@@ -486,7 +489,7 @@ def _budget(cells: Cells, own: str, others: Sequence[str], words: str) -> dict[s
 
 
 def discovered_field(found: Mapping[str, Any], searched_found: Mapping[str, Any]) -> FieldMap | None:
-    """The discovered equation minus everybody else on every set."""
+    """The discovered equation minus every other contestant, by data set."""
     few, rows = few_cells(found, searched_found), rows_named(found, DISCOVERED)
     sets = [name for name in SETS if (FEW_TRIALS, name) in few]
     tests: dict[str, list[Comparison | None]] = {

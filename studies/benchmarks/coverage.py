@@ -20,7 +20,7 @@ from rdgraph.infer.fit.observations import Observations
 from studies.benchmarks.result_files import RESULTS, checked, head, present, read_json, write_json
 
 LEVEL = 0.95
-#: Of every node that is observed, at so many times after the start.
+#: Observations of every observed node, after the start.
 TIMES, NOISE = 12, 0.02
 #: Data sets that are fitted as one batch.
 AT_ONCE = 100

@@ -1,4 +1,4 @@
-"""Equations that nobody wrote, the reactions and a tuned GCN under equal budgets.
+"""Discovered equations, the reactions and a tuned GCN under equal budgets.
 
 A cell is a contestant on a data set. "discovered" searches equations with the defaults of gread, then settings of the
 chosen one, as searches of settings do; BS and a tuned GCN have as many trials of settings as both together.
@@ -60,7 +60,7 @@ from studies.discovery.discovery_rows import front_rows
 
 DISCOVERED, FEW_TRIALS, TRANSFER = "discovered", "discovered-few", "transfer"
 NAMES = (FEW_TRIALS, DISCOVERED, FIRST, TUNED, TRANSFER)
-#: Terms of the equations that are enumerated, and seeds that choices are trained with anew.
+#: Terms of the equations that are enumerated, and seeds with which chosen equations are retrained.
 SIZE, FRESH = 3, 3
 #: How many of the best, and of the terms, a row keeps.
 TOP, TERMS = 10, 12
@@ -175,7 +175,7 @@ def measure_discovered(
 
 
 def _in_time(until: float, found: Discovered) -> None:
-    """Between two rounds: told how far it is, and stopped where no time is left."""
+    """Report progress between two rounds; raise OutOfTime if no time is left."""
     say(f"{len(found.results)} of {found.plan.budget} equations on {found.plan.data.meta.name}")
     if time.monotonic() > until and len(found.results) < found.plan.budget:
         raise OutOfTime

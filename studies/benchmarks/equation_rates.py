@@ -35,7 +35,7 @@ KINDS = ("linear", "mixed")
 #: Equations a minute to reach, by data set and kind.
 TARGETS = {("texas", "mixed"): 300.0, ("texas", "linear"): 1500.0, ("cora", "mixed"): 20.0, ("cora", "linear"): 20.0}
 EPOCHS, SPLITS = 200, 10
-#: Letters of the terms of an equation, in order.
+#: Coefficients of the terms of an equation, in order.
 LETTERS = ("alpha", "beta", "gamma", "delta")
 #: What stands behind a letter: words in A and L before H and H0, and what is not linear in H.
 LINEAR = (
@@ -115,7 +115,7 @@ def discover_speed(
     keep: float = 0.5, adjacency: str = "original", beta: str = "scalar", hidden: int = 64,
     seconds: float | None = None,
 ) -> None:  # fmt: skip
-    """How many equations a minute are trained, in a process of its own with an empty cache of kernels."""
+    """How many equations a minute are trained, in a new process with an empty cache of kernels."""
     settings = {
         "dataset": dataset, "kind": kind, "splits": splits, "epochs": epochs, "rungs": list(rungs), "keep": keep,
         "adjacency": adjacency, "beta": beta, "hidden": hidden,
@@ -133,7 +133,7 @@ def discover_speed(
 
 
 def measured(asked: str, device: str, seconds: float | None, settings: dict[str, Any]) -> dict[str, Any]:
-    """Train the equations, with a clock at every part; this is what the process of its own does."""
+    """Train the equations, with a clock at every part; the program of the new process."""
     started = time.time()
     data = load_dataset(settings["dataset"])
     equations = read_equations(asked, settings["kind"])

@@ -1,9 +1,9 @@
-"""Every number that takes a card, resumed where it stopped, kept, and made into pages.
+"""Runs every measurement that needs a GPU, resumably, stores the results and writes their pages.
 
-Programs run one after the other, or several side by side where they take no times, until all are done or the time is
-up; those under way are then interrupted, and the same command goes on with them. FOLDER/state.json has the state of
-each, FOLDER/NAME.log its output. What is kept goes to studies/results/: files of rows and cells, and of studies the
-parts in studies/results/parts/, from which they go on and are retold.
+Programs that measure time run one after the other, others several at once, until all are done or the time is up;
+unfinished ones are then interrupted, and the same command resumes them. FOLDER/state.json has the state of each,
+FOLDER/NAME.log its output. Results are stored in studies/results/: files of rows and cells, and for studies the parts
+in studies/results/parts/, from which they are resumed and their reports rebuilt.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from studies.benchmarks.searched import OTHERS
 from studies.cells.cell import ALL_TRAINED, SETS
 
 DONE, FAILED, CUT = "done", "failed", "interrupted"
-#: Seconds that a program has to end by itself once it is interrupted.
+#: Seconds in which an interrupted program may end by itself.
 PATIENCE = 20.0
-#: The share of a card's memory that programs beside each other divide.
+#: The share of the GPU's memory that concurrent programs divide.
 MEMORY = 0.9
 #: Studies that train, in the order of the paper's tables and figures.
 STUDIES = (
@@ -42,11 +42,11 @@ STUDIES = (
 )  # fmt: skip
 #: What runs a study.
 STUDY = ("studies.cli.app", "study")
-#: Where a search over equations keeps its rounds, and one over settings its checkpoints, which take more room.
+#: Where a search over equations stores its rounds, and one over settings its larger checkpoints.
 ROUNDS, CHECKPOINTS = ("--folder", "{out}.rounds"), ("--folder", "{checkpoints}")
 #: What runs a program of this package.
 BENCHMARK = "studies.benchmarks"
-#: The folder among the results that has the parts of studies; what a run folder must have beside its parts.
+#: The results folder with the parts of studies, and the other files that a run folder needs.
 PARTS = "parts"
 SETTINGS, ENVIRONMENT = "config.toml", "environment.json"
 #: The file of a run folder that says whether it is finished.
@@ -56,18 +56,18 @@ STATE = "state"
 # ---------------------------------------------------------------------- what is measured
 @dataclass(frozen=True)
 class Measurement:
-    """A program of this package that goes on where it was left, and what becomes of its result.
+    """A resumable program of this package, and where its result is stored.
 
     Args:
-        name: What it is asked for by.
-        words: Module and arguments; `{out}` is the place of its result, `{device}` the device, `{checkpoints}` a folder
-            for what is under way.
+        name: Its name on the command line.
+        words: Module and arguments; `{out}` is the path of its result, `{device}` the device, `{checkpoints}` a folder
+            for unfinished work.
         result: The file or folder that it writes; several may share one.
-        kept: The file of the documentation that the result becomes; none for folders, whose page keeps what it needs.
-        pages: Programs that write pages, once all measurements with their `kept` are done; `{out}` as above.
-        alone: Whether it takes times, so that nothing else may run beside it.
-        is_in_cells: Whether its result is a file of cells, each of which can be kept without the others.
-        dataset: The data set whose cells of the kept file are its own, where that has those of several measurements.
+        kept: The stored results file; empty for studies, whose parts are stored.
+        pages: Programs that write pages once all measurements of the same `kept` are done; `{out}` as above.
+        alone: Whether it measures time, so that nothing else may run at once.
+        is_in_cells: Whether its result is a file of cells, which can be stored one by one.
+        dataset: The data set whose cells it measures, if the stored file has cells of several measurements.
     """
 
     name: str
@@ -80,18 +80,18 @@ class Measurement:
     dataset: str = ""
 
     def filled(self, words: tuple[str, ...], folder: Path, device: str, checkpoints: Path | None = None) -> list[str]:
-        """Words with their places filled in; checkpoints are in the folder of results unless they have their own.
+        """Words with their placeholders filled in; checkpoints are in the results folder unless given.
 
         >>> depth = of_study("depth")
         >>> depth.filled(depth.words, Path("measured"), "cpu")[-4:]
         ['--device', 'cpu', '--out', 'measured/depth']
         """
-        own = checkpoints or folder / "checkpoints"
-        return [word.format(out=folder / self.result, device=device, checkpoints=own) for word in words]
+        unfinished = checkpoints or folder / "checkpoints"
+        return [word.format(out=folder / self.result, device=device, checkpoints=unfinished) for word in words]
 
 
 def of_study(name: str, *, alone: bool = False) -> Measurement:
-    """A study, whose page is made of its run folder."""
+    """A study; its page is written from its run folder."""
     words = (*STUDY, name, "--device", "{device}", "--out", "{out}")
     return Measurement(name, words, name, pages=(("studies.runs.kept_page", "{out}"),), alone=alone)
 
@@ -101,17 +101,17 @@ def _benchmark(
 ) -> Measurement:
     """A program of this package that writes one file of results: times, or cells.
 
-    A part of a table of contestants, one that has an `end`, has a file of its own until it is joined with the others.
+    A part of a table, one with an `end`, has a separate file until it is joined with the others.
     """
-    made = (BENCHMARK, program, "--device", "{device}", *words, "--out", "{out}")
+    command = (BENCHMARK, program, "--device", "{device}", *words, "--out", "{out}")
     pages = ((BENCHMARK, "pages", page),) if page else ()
     name, file = program + (f"-{end}" if end else ""), f"{program.replace('-', '_')}.json"
     result = f"{name}.json" if is_in_cells and end else file
-    return Measurement(name, made, result, file, pages, not is_in_cells, is_in_cells, dataset)
+    return Measurement(name, command, result, file, pages, not is_in_cells, is_in_cells, dataset)
 
 
 def measurements() -> tuple[Measurement, ...]:
-    """All of them: those that take times first."""
+    """All measurements, those of time first."""
     return (
         _benchmark("model-speed", page="compared"),
         *(
@@ -150,14 +150,14 @@ def measurements_by_name(names: Sequence[str]) -> list[Measurement]:
     return [known[name] for name in names]
 
 
-def kept_place(one: Measurement) -> Path:
-    """What the documentation has of a measurement: its file, or the parts of a study."""
+def stored_path(one: Measurement) -> Path:
+    """The stored file of a measurement: its results, or the parts of a study."""
     return RESULTS / (one.kept or f"{PARTS}/{one.name}.json")
 
 
 # ---------------------------------------------------------------------- parts of studies
 def save_parts(folder: Path, path: Path) -> bool:
-    """Write the parts of a run folder, finished or cut off, into one file; False where there are none.
+    """Write the parts of a run folder, finished or interrupted, into one file; False if there are none.
 
     >>> import tempfile
     >>> place = Path(tempfile.mkdtemp())
@@ -188,7 +188,7 @@ def is_finished(path: Path) -> bool:
 
 
 def restore_parts(path: Path, folder: Path) -> None:
-    """Make the run folder again that a file was written from; its study then computes what is missing, or tells it."""
+    """Recreate the run folder of a stored file; its study can then be resumed, or its report rebuilt."""
     found = json.loads(read_text(path, "the parts of a study"))
     (folder / "parts").mkdir(parents=True)
     for name, text in found["parts"].items():
@@ -199,7 +199,7 @@ def restore_parts(path: Path, folder: Path) -> None:
 
 # ---------------------------------------------------------------------- the queue
 class Queue:
-    """The programs of some measurements in a folder, with what became of them."""
+    """The programs of some measurements in a folder, with their states."""
 
     def __init__(self, folder: Path, device: str, jobs: int, checkpoints: Path | None = None) -> None:
         self.folder, self.device, self.jobs, self.checkpoints = folder, device, jobs, checkpoints
@@ -208,7 +208,7 @@ class Queue:
         self._running: dict[str, tuple[subprocess.Popen[bytes], float]] = {}
 
     def run(self, wanted: Sequence[Measurement], seconds: float) -> None:
-        """Run what is not done until the time is up."""
+        """Run unfinished measurements until the time is up."""
         end = time.monotonic() + seconds
         waiting = [one for one in wanted if self.state.get(one.name, {}).get("state") != DONE]
         try:
@@ -221,20 +221,20 @@ class Queue:
             self._interrupt()
 
     def restore(self, wanted: Sequence[Measurement]) -> None:
-        """Begin with what the documentation has of measurements that the folder has nothing of."""
+        """Copy stored results of measurements that the folder lacks."""
         for one in wanted:
-            place, kept = self.folder / one.result, kept_place(one)
-            if place.exists() or not kept.exists():
+            path, kept = self.folder / one.result, stored_path(one)
+            if path.exists() or not kept.exists():
                 continue
             if not one.kept:
-                restore_parts(kept, place)
+                restore_parts(kept, path)
             elif one.dataset:
-                write_json(place, cells_of_set(read_cells(kept), one.dataset))
+                write_json(path, cells_of_set(read_cells(kept), one.dataset))
             else:
-                shutil.copyfile(kept, place)
+                shutil.copyfile(kept, path)
 
     def _has_room(self, one: Measurement) -> bool:
-        """Whether a program may start now; one that takes times, and those after it, wait for an empty card."""
+        """Whether a program may start now; one that measures time, and those after it, wait for an idle GPU."""
         is_timed = any(other.alone for other in measurements_by_name(list(self._running)))
         return not self._running if one.alone else not is_timed and len(self._running) < self.jobs
 
@@ -244,13 +244,13 @@ class Queue:
         with (self.folder / f"{one.name}.log").open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", *share, *words], stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
-                preexec_fn=_hear_interrupts,
+                preexec_fn=_accept_interrupts,
             )  # fmt: skip
         self._running[one.name] = process, time.monotonic()
         say(f"{one.name}: python -m {' '.join(words)}")
 
     def _collect(self, *, is_over: bool = False) -> None:
-        """Note what has ended."""
+        """Record programs that have ended."""
         for name, (process, began) in list(self._running.items()):
             code = process.poll()
             if code is None:
@@ -265,7 +265,7 @@ class Queue:
             say(f"{name}: {found}, {spent:.0f} s")
 
     def _lacks_cells(self, name: str) -> bool:
-        """Whether a program ended without some of its cells, which another run tries again."""
+        """Whether some cells of a program failed, so that another run must try them again."""
         (one,) = measurements_by_name([name])
         if one.is_in_cells:
             return bool(read_cells(self.folder / one.result).get("failed"))
@@ -274,7 +274,7 @@ class Queue:
         return any(verdict["statement"] == ALL_TRAINED for verdict in verdicts)
 
     def _interrupt(self) -> None:
-        """End what is under way: as Ctrl-C does, then by force."""
+        """Stop running programs: by an interrupt, then by force."""
         self._collect()
         for word in (signal.SIGINT, signal.SIGKILL):
             for process, _ in self._running.values():
@@ -285,12 +285,12 @@ class Queue:
                 time.sleep(0.05)
 
     def keep(self, wanted: Sequence[Measurement]) -> list[list[str]]:
-        """Put what is done, and what there is of cells and parts, into the documentation; the programs that write its
-        pages, those of files that lack something not."""
+        """Store finished results, and finished cells and parts of others; returns the programs that write the pages of
+        complete files."""
         pages = []
         for one in wanted:
-            if not one.kept and (self._is_done(one) or not is_finished(kept_place(one))):
-                save_parts(self.folder / one.result, kept_place(one))
+            if not one.kept and (self._is_done(one) or not is_finished(stored_path(one))):
+                save_parts(self.folder / one.result, stored_path(one))
             files = [other for other in measurements() if other.kept and other.kept == one.kept]
             is_joined = len({other.result for other in files}) > 1
             if one.is_in_cells:
@@ -298,22 +298,22 @@ class Queue:
             if not (one in files if one.is_in_cells else all(map(self._is_done, [one, *files]))):
                 continue
             if one.kept:
-                # What began as a copy of all cells comes first, so that it takes the place of none measured since.
+                # Files that began as a copy of all cells come first, so that newer cells replace theirs.
                 parts = [self.folder / other.result for other in sorted(files, key=lambda other: bool(other.dataset))]
                 keep_file(parts, RESULTS / one.kept, is_joined=is_joined)
             pages += [one.filled(words, self.folder, self.device) for words in one.pages]
         return [list(page) for page in dict.fromkeys(map(tuple, pages))]
 
-    def retelling(self, wanted: Sequence[Measurement]) -> list[list[str]]:
-        """The programs that tell finished studies again from the documentation, and write their pages."""
-        kept = [one for one in wanted if not one.kept and is_finished(kept_place(one))]
+    def rebuilding(self, wanted: Sequence[Measurement]) -> list[list[str]]:
+        """The programs that rebuild the reports of finished studies from stored parts, and write their pages."""
+        kept = [one for one in wanted if not one.kept and is_finished(stored_path(one))]
         if not kept:
             names = ", ".join(one.name for one in wanted)
-            raise InvalidArgument(
-                f"expected finished studies in {RESULTS / PARTS}, got none of {names}; measure them first"
-            )
+            raise InvalidArgument(f"{RESULTS / PARTS} has no finished study among {names}; measure them first")
         self.restore(kept)
-        words = [one.filled((*STUDY, one.name, "--out", "{out}", "--retell"), self.folder, self.device) for one in kept]
+        words = [
+            one.filled((*STUDY, one.name, "--out", "{out}", "--report-only"), self.folder, self.device) for one in kept
+        ]
         pages = [one.filled(page, self.folder, self.device) for one in kept for page in one.pages]
         return [*words, *pages]
 
@@ -321,13 +321,13 @@ class Queue:
         return bool(self.state.get(one.name, {}).get("state") == DONE)
 
 
-def _hear_interrupts() -> None:
-    """What is started in the background ignores Ctrl-C otherwise."""
+def _accept_interrupts() -> None:
+    """Let Ctrl-C reach a program that runs in the background."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def keep_file(parts: Sequence[Path], kept: Path, *, is_joined: bool = False) -> None:
-    """One results file of the documentation from those that were measured; cells join those that it has."""
+    """Store measured files as one results file; cells are added to those that it has."""
     files = list(dict.fromkeys(parts))
     if not is_joined:
         shutil.copyfile(files[0], kept)
@@ -336,9 +336,9 @@ def keep_file(parts: Sequence[Path], kept: Path, *, is_joined: bool = False) -> 
 
 
 def with_share(words: Sequence[str]) -> None:
-    """Another module with a share of the card's memory: `SHARE MODULE [ARGUMENT ...]`.
+    """Run another module with a share of the GPU's memory: `SHARE MODULE [ARGUMENT ...]`.
 
-    What plans its memory, as trainings do, then plans with that share, and several programs fit side by side.
+    Trainings plan their memory within that share, so several programs fit on one GPU.
     """
     if torch.cuda.is_available():
         torch.cuda.set_per_process_memory_fraction(float(words[0]))
@@ -348,16 +348,16 @@ def with_share(words: Sequence[str]) -> None:
 
 def measure_all(
     *, device: str = "cuda", only: Sequence[str] = (), jobs: int = 1, seconds: float = float("inf"),
-    out: Path = Path("runs/measured"), checkpoints: Path | None = None, pages: bool = False, retell: bool = False,
+    out: Path = Path("runs/measured"), checkpoints: Path | None = None, pages: bool = False, report_only: bool = False,
     fresh: bool = False, list_states: bool = False,
 ) -> int:  # fmt: skip
-    """Every number that takes a card, resumed where it stopped.
+    """Run every measurement that needs a GPU; resumable.
 
-    `--pages` measures nothing: it keeps what is done in studies/results/ and writes its pages, and keeps what was cut
-    off as well: cells as they are, parts of studies. A folder that has nothing of a measurement goes on from there, on
-    any machine; with `--fresh` it does not. `--retell` writes the pages of finished studies again from their parts, by
-    this code. `--list` shows all measurements and their states. Programs side by side take turns on a card; where the
-    daemon of NVIDIA's MPS runs (`nvidia-cuda-mps-control -d`), their kernels fill it together.
+    `--pages` measures nothing: it stores finished results, and finished cells and parts of interrupted ones, in
+    studies/results/ and writes their pages. A measurement that the folder lacks starts from the stored results, on any
+    machine; `--fresh` ignores them. `--report-only` rebuilds the pages of finished studies from their parts with the
+    current code. `--list` lists all measurements and their states. Concurrent programs take turns on a GPU; with
+    NVIDIA's MPS daemon (`nvidia-cuda-mps-control -d`) their kernels run together.
     """
     wanted = measurements_by_name(only) if only else list(measurements())
     out.mkdir(parents=True, exist_ok=True)
@@ -366,8 +366,8 @@ def measure_all(
         for one in wanted:
             print(f"{one.name}: {queue.state.get(one.name, {}).get('state', 'waiting')}")
         return 0
-    if pages or retell:
-        for page in queue.retelling(wanted) if retell else queue.keep(wanted):
+    if pages or report_only:
+        for page in queue.rebuilding(wanted) if report_only else queue.keep(wanted):
             subprocess.run([sys.executable, "-m", *page], check=True)
         return 0
     if not fresh:

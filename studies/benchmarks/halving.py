@@ -35,7 +35,7 @@ TIE = 1e-6
 RESAMPLED = 1000
 #: A GCN of 16 channels, which a CPU trains in minutes; or a contestant of `searched`.
 SMALL = "gcn-16"
-#: Rules beside the default one.
+#: Rules other than the default one.
 RULES: Mapping[str, Rungs] = {
     "default": Rungs(),
     "a third after 10, 30 and 90 %": Rungs(((0.1, 1 / 3), (0.3, 1 / 9), (0.9, 1 / 27))),
@@ -87,7 +87,7 @@ def replay(curves: Curves, rungs: Rungs) -> Replayed:
         before = end
         if end < epochs:
             ranked = sorted(alive, key=lambda k: (-best[k, end - 1], k))
-            alive = ranked[: rungs.kept(count, end, epochs)]
+            alive = ranked[: rungs.survivors(count, end, epochs)]
     final = best[:, -1]
     taken = max(alive, key=lambda k: (final[k], -k))
     gap = float(final.max() - final[taken])
@@ -145,15 +145,15 @@ def measure(
         candidates = trials_of(network, dataset, trials, seed)
         path = None if folder is None else folder / f"{dataset}-{network}-{trials}-{splits}-{seed}.npy"
         curves.append(kept_curves(path, partial(whole_search, data, candidates, splits, device)))
-        told = {name: vars(replay(curves[-1], rule)) for name, rule in RULES.items()}
+        results = {name: vars(replay(curves[-1], rule)) for name, rule in RULES.items()}
         row: dict[str, Any] = {
             "dataset": dataset, "network": network, "seed": seed, "trials": trials, "splits": splits,
-            "epochs": curves[-1].val.shape[-1], "rules": told,
+            "epochs": curves[-1].val.shape[-1], "rules": results,
         }  # fmt: skip
         if not rows:
             row["trained"] = halved_search(data, candidates, splits, device)
         rows.append(row)
-        say(f"{dataset} {seed}: {told['default']}")
+        say(f"{dataset} {seed}: {results['default']}")
     return Searches(tuple(rows), tuple(curves))
 
 

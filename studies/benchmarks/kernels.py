@@ -69,7 +69,7 @@ class Sizes:
         return cls(device, copy_bandwidth(device), *sizes)
 
     @property
-    def is_card(self) -> bool:
+    def is_gpu(self) -> bool:
         return self.device == "cuda"
 
     def operator(self) -> Operator:
@@ -87,7 +87,7 @@ def product_cases(sizes: Sizes, graphs: Mapping[str, Operator]) -> Iterator[Case
     op, device = sizes.operator(), sizes.device
     targets = {64: ("<= 1.1", ">= 1.4", ">= 10"), 256: ("<= 1.1", ">= 1.2", "")}
     for channels in (64, 256):
-        near, csr, gathered = targets[channels] if sizes.is_card else ("", "", "")
+        near, csr, gathered = targets[channels] if sizes.is_gpu else ("", "", "")
         x, matrix = torch.randn(sizes.nodes, channels, device=device), torch_csr(op)
         error = (op @ x - matrix @ x).norm() / (op @ x).norm()
         if not error < 1e-5:
@@ -109,7 +109,7 @@ def product_cases(sizes: Sizes, graphs: Mapping[str, Operator]) -> Iterator[Case
 def locality_cases(sizes: Sizes, graphs: Mapping[str, Operator]) -> Iterator[Case]:
     """The product of a local graph before and after its nodes are put in a local order."""
     graph = lattice(sizes.side)
-    goal = "<= 0.5" if sizes.is_card else ""
+    goal = "<= 0.5" if sizes.is_gpu else ""
     for label, one, target in (("as given", graph, ""), ("reordered", graph.permute(graph.local_order()), goal)):
         op = one.operator("symmetric", dtype=torch.float32, device=sizes.device)
         x = torch.randn(op.num_nodes, 64, device=sizes.device)
@@ -155,11 +155,11 @@ def ensemble_cases(sizes: Sizes, graphs: Mapping[str, Operator]) -> Iterator[Cas
     field = rd.lower("BS", op.with_weights(weights), {"alpha": 1.0, "beta": beta}, batch=(members,))
     alone = rd.lower("BS", op.with_weights(weights[0]), {"alpha": 1.0, "beta": beta[0]})
     x = torch.randn(members, op.num_nodes, 64, device=device)
-    how = "from a CUDA graph" if sizes.is_card else "called"
+    how = "from a CUDA graph" if sizes.is_gpu else "called"
     peers: tuple[Peer, ...] = (Peer("one member", partial(_prepared(alone), 0.0, x[0].contiguous())),)
-    peers += (Peer("a budget of", 30e-6, "<= 1"),) if sizes.is_card else ()
+    peers += (Peer("a budget of", 30e-6, "<= 1"),) if sizes.is_gpu else ()
     what = f"BS, Cora-sized, {members} members with their own weights, d=64, {how}"
-    clock = replay_seconds if sizes.is_card else None
+    clock = replay_seconds if sizes.is_gpu else None
     yield Case("ensemble", what, partial(_prepared(field), 0.0, x), peers, clock=clock)
 
 
@@ -170,14 +170,14 @@ def coupled_cases(sizes: Sizes, graphs: Mapping[str, Operator]) -> Iterator[Case
     single = partial(_prepared(rd.lower(SINGLE[0], op, SINGLE[1])), 0.0, x)
     for name, (text, values) in COUPLED.items():
         field = _prepared(rd.lower(text, op, values))
-        peer = Peer("Allen-Cahn, 64 channels,", single, "<= 1.1" if sizes.is_card else "")
+        peer = Peer("Allen-Cahn, 64 channels,", single, "<= 1.1" if sizes.is_gpu else "")
         what = f"{name}, {_size(op)}, two fields of 32 channels"
         yield Case("fields", what, partial(field, 0.0, x), (peer,), rounds=3)
 
 
 def huge_cases(sizes: Sizes, graphs: Mapping[str, Operator]) -> Iterator[Case]:
-    """One evaluation of BS on a graph that fills the card."""
-    if not sizes.is_card:
+    """One evaluation of BS on a graph that fills the GPU."""
+    if not sizes.is_gpu:
         return
     nodes, entries = 10**8, 10**9
     for dtype in (torch.bfloat16, torch.float32):
@@ -212,7 +212,7 @@ def _poisson_operator(nodes: int, entries: int, device: str, dtype: torch.dtype)
 
 def cpu_cases(sizes: Sizes, graphs: Mapping[str, Operator]) -> Iterator[Case]:
     """Products on the CPU against gather-scatter and scipy."""
-    if sizes.is_card:
+    if sizes.is_gpu:
         return
     for name, op in graphs.items():
         channels = SIZES[name][2]
@@ -309,7 +309,7 @@ def performance(*, command: str, device: str = "", graphs: Path | None = None, o
     """How fast the running half is: products, fields, gradients, ensembles, scaling, against peers in the same run."""
     device = device or default_device()
     if device == "cuda" and not ops.has_triton():
-        raise MissingDependency("expected Triton beside a CUDA device; install rdgraph[triton]")
+        raise MissingDependency("measuring on a CUDA device needs Triton; install rdgraph[triton]")
     torch.manual_seed(0)
     sizes = Sizes.of(device)
     rows = measure_cases(CASES, sizes, sample_graphs(graphs, device))

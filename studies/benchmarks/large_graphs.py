@@ -39,7 +39,7 @@ SIZES = {
     "ten-million": (10_000_000, 500_000_000, 100, 47),
     "tiny": (2_000, 20_000, 12, 5),
 }
-#: The variable that says how torch takes memory of a card.
+#: The variable that says how torch takes memory of a GPU.
 ALLOCATOR = "PYTORCH_CUDA_ALLOC_CONF"
 HIDDEN, TIME, STEP = 64, 1.0, 0.25
 #: What is trained, by name.
@@ -57,7 +57,7 @@ PARTS: dict[str, dict[str, Any]] = {
     },
 }
 PEER = "GCN of three layers, torch-geometric"
-#: Products with the features once, then batches of so many nodes; where the powers of the features fit the disk.
+#: Nodes of a batch of decoupled training, which stores the powers of the features on disk.
 DECOUPLED, BATCH = "decoupled BS exact", 65_536
 #: Seconds before the first epoch that a graph of the size of ogbn-products may take.
 TARGET = {"products": 15.0}
@@ -98,7 +98,7 @@ def release(device: str) -> None:
 
 
 def peak(device: str) -> float | None:
-    """GiB at most since the last release; on a CPU nobody counts."""
+    """Peak GiB since the last release; nan on a CPU."""
     return torch.cuda.max_memory_allocated() / 2**30 if device.startswith("cuda") else None
 
 

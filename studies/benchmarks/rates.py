@@ -44,7 +44,7 @@ MEASURED = {
 }  # fmt: skip
 #: Methods of the trials; the paper's space has dopri5 too.
 METHODS = ("euler", "rk4")
-#: Bytes of an epoch, as the planner reckons them, that fill a card.
+#: Bytes of an epoch, as the planner reckons them, that fill a GPU.
 FULL = 2e10
 #: Seconds of epochs that a rate is taken from.
 SAMPLED = 0.5
@@ -119,7 +119,7 @@ def measure_search(data: NodeData | Sequence[NodeData], trials: Sequence[Trial],
 
 
 def rate_alone(data: NodeData, config: Config, device: str, full: float = FULL) -> dict[str, Any]:
-    """Trainings per second of one configuration whose splits and seeds fill the card; without set-up and recording."""
+    """Trainings per second of one configuration whose splits and seeds fill the GPU; without set-up and recording."""
     options = halving_options(device)
     costs = Costs.of(data, device)
     beside, product = costs.member(config.model)
@@ -242,7 +242,7 @@ def search_speed(
 ) -> None:  # fmt: skip
     """How fast a search trains, compared with what its members reach alone.
 
-    A sample of the trials, even in their costs, each trained alone with as many splits and seeds as fill the card.
+    A sample of the trials, even in their costs, each trained alone with as many splits and seeds as fill the GPU.
     Planning, set-up and recording are measured separately and included.
     """
     usual_trials, usual_epochs = MEASURED.get(dataset, (TRIALS, EPOCHS))

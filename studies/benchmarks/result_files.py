@@ -1,4 +1,4 @@
-"""Files of measured results: where they come from, rows that are added one by one, cells that are measured once.
+"""Files of measured results: their provenance, rows added one by one, cells measured once.
 
 Every file says which command wrote it, on which machine and with which code.
 """
@@ -139,11 +139,10 @@ def measure_cells(
     found: dict[str, Any],
     budget: float,
 ) -> None:
-    """Measure cells, a row each, until the time is up; one that fails is reported and noted, whatever the reason.
+    """Measure cells, a row each, until the time is up; any failure is reported and recorded.
 
-    Cells take minutes of a card: an error in one of them is no reason to lose those behind it. The file says what
-    failed, and the traceback of an error that is not the package's own is shown. After an error of the card itself
-    nothing more can be done in this process.
+    Cells take minutes of a GPU, so an error in one must not lose the others. The file records what failed; the
+    traceback of an error from outside the package is shown. After an error of the GPU itself the process stops.
     """
     end, loaded = time.monotonic() + budget, dict[str, NodeData]()
     for name, dataset in cells:

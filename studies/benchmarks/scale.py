@@ -76,7 +76,7 @@ def throughput_rows(trials: int) -> list[dict[str, Any]]:
 
 
 def answered(planned: PlannedRound, reporter: Reporter) -> list[TrialResult]:
-    """Results that nobody trained for."""
+    """Made-up results, without training."""
     each = (0.5,) * len(planned.splits)
     return [TrialResult(candidate.number, COMPLETE, 1, each, each) for candidate in planned.candidates]
 
@@ -128,7 +128,7 @@ def driver_seconds(rounds: int) -> float:
 # ---------------------------------------------------------------------- the model
 @dataclass(frozen=True)
 class ScaleModel:
-    """A search of `rounds` rounds: a card takes `card` seconds for one, its driver `driver` seconds.
+    """A search of `rounds` rounds: a GPU takes `card` seconds for one, its driver `driver` seconds.
 
     Cards work side by side and a round is on one of them; a driver does one thing at a time, and `drivers` searches
     have one each. Starting up, and sending the data to every machine once, are left out.

@@ -42,7 +42,7 @@ from studies.search.tasks import SearchRequest, base_config
 
 #: The column that says who was measured.
 KEY = "contestant"
-#: The sets of the second question, beside the nine of the paper.
+#: The sets of the second question, which are not in the paper.
 OTHERS = ("chameleon_filtered", "squirrel_filtered", "minesweeper", "tolokers")
 #: Trials of a cell: 500 in the paper.
 TRIALS = {"texas": 200, "wisconsin": 200, "cornell_old": 200}
@@ -93,7 +93,7 @@ ON_OTHERS = (FIRST, *(contestant.name for contestant in NETWORKS))
 
 # ---------------------------------------------------------------------- what is tried
 def searched_space(contestant: Contestant, base: Config, epochs: int) -> Space:
-    """The contestant's space for so many epochs, without methods that choose their own steps, to save time.
+    """The contestant's space for a number of epochs, without methods that choose their own steps, to save time.
 
     >>> space = searched_space(CONTESTANTS["BS"], Config(), 200)
     >>> next(s.distribution.values for s in space.searched if s.name == "method")

@@ -20,7 +20,7 @@ from rdgraph.graphs.kernels import torch_reference as plain
 from rdgraph.graphs.operator import Operator, Pattern
 
 # ---------------------------------------------------------------------- timing
-#: Clock cycles the card waits while a call is queued: about a millisecond.
+#: Clock cycles the GPU waits while a call is queued: about a millisecond.
 QUEUE_CYCLES = 2_000_000
 Call = Callable[[], object]
 T = TypeVar("T")
@@ -99,8 +99,8 @@ def short_time(seconds: float) -> str:
 def median_seconds(function: Callable[[], object], device: str, seconds: float = 0.3, most: int = 200) -> float:
     """Median time of a call, seconds; repeated for about `seconds` after a warm-up.
 
-    On a GPU every repetition finds a cold cache (a buffer larger than the L2 cache is written in between), and the card
-    is kept waiting until the call is queued, so that the time is the card's alone.
+    On a GPU every repetition finds a cold cache (a buffer larger than the L2 cache is written in between), and the GPU
+    is kept waiting until the call is queued, so that the time is the GPU's alone.
     """
     for _ in range(3):
         function()
@@ -166,7 +166,7 @@ def replay_seconds(function: Callable[[], object], runs: int = 200) -> float:
 
 
 def wait(device: str) -> None:
-    """Wait until a card has done what it was given."""
+    """Wait until a GPU has done what it was given."""
     if device.startswith("cuda"):
         torch.cuda.synchronize()
 

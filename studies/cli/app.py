@@ -72,7 +72,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object inst
 
 
 def main() -> None:
-    """Entry point: what a user can do something about is shown as text, never as a traceback."""
+    """Entry point: errors that a user can mend are shown as text without a traceback."""
     atexit.register(_leave_garbage)
     with reported(errors):
         load_plugins()
@@ -80,9 +80,9 @@ def main() -> None:
 
 
 def _leave_garbage() -> None:
-    """At exit: spare the interpreter a last look through all objects of torch and sympy.
+    """At exit: skip the final garbage collection over all objects of torch and sympy.
 
-    Libraries bound by nanobind, such as Triton's, report what is not collected as leaks, so they get that look.
+    Libraries bound by nanobind, such as Triton's, report uncollected objects as leaks, so the collection runs for them.
     """
     values = (value for module in list(sys.modules.values()) for value in getattr(module, "__dict__", {}).values())
     if all(str(type(value).__module__) != "nanobind" for value in values):
@@ -103,7 +103,7 @@ def options(
         bool, typer.Option("--version", help="Print the version and stop.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """What holds for all commands."""
+    """Options of all commands."""
 
 
 @app.command("catalogue")
@@ -132,7 +132,7 @@ def catalogue_command(as_json: AsJson = False) -> None:
 
 @app.command()
 def show(name: Annotated[str, typer.Argument(help="A name of the catalogue, such as BS.")]) -> None:
-    """Show one catalogued system: equations, source, usual numbers; its analysis, or how several fields are coupled."""
+    """Show a system of the catalogue: equations, source, typical parameters, and its main answers or couplings."""
     with StatusLine("reading the catalogue", console=errors):
         from rdgraph.reports.summary import analyse
         from rdgraph.systems.catalogue import catalogue
@@ -143,6 +143,7 @@ def show(name: Annotated[str, typer.Argument(help="A name of the catalogue, such
         with StatusLine("analysing", console=errors) as status:
             result = analyse(entry.system, tell=status.say)
         console.print(printed_pages.analysis_page(result))
+        say(console, f"rdgraph analyse {entry.name} --all shows every answer with its conditions")
     else:
         console.print(printed_pages.system_table(entry.system))
 
@@ -154,19 +155,27 @@ def analyse_command(
     assume: Assumptions = None,
     normalisation: Annotated[
         list[str] | None,
-        typer.Option("--normalisation", metavar="NAME", help="Bounds for these; symmetric and row by default."),
+        typer.Option(
+            "--normalisation",
+            metavar="NAME",
+            help="Derive bounds for this normalisation (repeatable; default: symmetric and row).",
+        ),
     ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Print every answer with its conditions.")] = False,
     as_json: AsJson = False,
     smt2: Smt2 = None,
 ) -> None:
-    """Answer every question about an equation: symbol, response, Lipschitz, existence, boxes, step limits ..."""
+    """Analyse an equation: filter, patterns, existence, bounds, step limits, energy, identifiability.
+
+    Prints the main answers; --all prints every answer with its conditions.
+    """
     with _obligations(smt2):
         with StatusLine("reading the equation", console=errors), _quick_imports():
             from rdgraph.systems.parser import parse
 
             system = parse(equation, _declared(coefficient), assume=assume or [])
         if not as_json:
-            console.print(printed_pages.opening_line(system))  # at once: the answers take longer than reading
+            console.print(printed_pages.equation_line(system))  # at once: the answers take longer than reading
         with StatusLine("analysing", console=errors) as status:
             with _quick_imports():
                 from rdgraph.reports.summary import NORMALISATIONS, analyse
@@ -174,7 +183,9 @@ def analyse_command(
     if as_json:
         _print_json(result.to_dict())
     else:
-        console.print(printed_pages.below_opening(result))
+        console.print(printed_pages.analysis_page(result, everything=everything))
+        if not everything:
+            say(console, "--all shows every answer with its conditions, --json prints them for programs")
 
 
 @app.command()
@@ -186,7 +197,7 @@ def verify(
     smt2: Smt2 = None,
     coq: Annotated[Path | None, typer.Option("--coq", help="Write the claims as Coq theorems to this folder.")] = None,
 ) -> None:
-    """Decide the registered claims; exit 0 if every one was decided as its evidence says, 1 otherwise."""
+    """Re-check every registered claim; exits 1 if an outcome differs from the recorded one."""
     from rdgraph.reports.coq.record import marks
 
     if coq is not None:
@@ -224,18 +235,19 @@ def preflight_command(
     equation: Equation,
     time: Annotated[float, typer.Option("--time", help="End time T.")] = 1.0,
     method: Annotated[
-        str, typer.Option("--method", help="auto (it follows from the equation), or any integrator by name.")
+        str, typer.Option("--method", help="An integrator by name; auto selects one from the equation.")
     ] = "auto",
-    step: Annotated[float | None, typer.Option("--step", help="Step size; auto needs none.")] = None,
+    step: Annotated[float | None, typer.Option("--step", help="Step size; optional with auto.")] = None,
     normalisation: Annotated[
-        str, typer.Option("--normalisation", help="symmetric, row, column or one that was registered.")
+        str, typer.Option("--normalisation", help="symmetric, row, column or a registered one.")
     ] = "symmetric",
     coefficient: Coefficients = None,
     assume: Assumptions = None,
     values: Values = None,
+    everything: Annotated[bool, typer.Option("--all", help="Print every finding.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """One page before a run: what will happen, and is it safe? Exit 1 if it is unsafe."""
+    """Check a run before it starts: is it safe, and what will happen? Exits 1 if it is unsafe."""
     with StatusLine("reading the equation", console=errors) as status:
         from rdgraph.reports.findings import UNSAFE
         from rdgraph.reports.preflight_report import preflight
@@ -249,7 +261,7 @@ def preflight_command(
     if as_json:
         _print_json(report.to_dict())
     else:
-        console.print(printed_pages.report_page(report))
+        console.print(printed_pages.report_page(report, everything=everything))
     if report.outcome == UNSAFE:
         raise typer.Exit(1)
 
@@ -271,34 +283,34 @@ for part in (app, plot, data, presets_app, ledger_app):
 
 @contextmanager
 def _quick_imports() -> Iterator[None]:
-    """Load libraries without looking for garbage, of which imports make none: it is a fifth of loading sympy."""
+    """Import libraries without garbage collection, which is a fifth of the time of importing sympy."""
     was_on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.freeze()  # what was loaded stays until the end: it is not looked through again
+        gc.freeze()  # imported objects live until the end and need no further collection
         if was_on:
             gc.enable()
 
 
 @contextmanager
 def _obligations(folder: Path | None) -> Iterator[None]:
-    """Record what the judge is asked in the block and write it to a folder, if one is given."""
+    """Record the proof obligations of the block and write them to a folder, if one is given."""
     if folder is None:
         yield
         return
     from rdgraph.reals.judge import recorded
     from studies.cli.obligations import obligation_files, write_obligations
 
-    obligation_files(folder)  # a folder that cannot be used is refused before the work
-    with recorded() as found:
+    obligation_files(folder)  # an unusable folder is an error before the work starts
+    with recorded() as asked:
         yield
-    errors.print(write_obligations(found, folder), highlight=False, markup=False, soft_wrap=True)
+    errors.print(write_obligations(asked, folder), highlight=False, markup=False, soft_wrap=True)
 
 
 def _declared(texts: list[str] | None) -> dict[str, str]:
-    """NAME or NAME=KIND, as given on the command line."""
+    """The kinds of coefficients given as NAME or NAME=KIND."""
     return {name.strip(): kind.strip() or "scalar" for name, _, kind in (t.partition("=") for t in texts or [])}
 
 

@@ -78,7 +78,7 @@ def model_row(record: ModelRecord) -> dict[str, Any]:
 def known_rows() -> dict[str, list[dict[str, Any]]]:
     """The networks of this package as rows by module, from a file that `python -m studies.cli.model_commands` writes.
 
-    >>> known_rows()["gread.zoo.gcn"][0]["parameters"] == 1433 * 64 + 64 + 64 * 7 + 7
+    >>> known_rows()["gread.zoo.classical_networks"][0]["parameters"] == 1433 * 64 + 64 + 64 * 7 + 7
     True
     """
     found: dict[str, list[dict[str, Any]]] = {}

@@ -191,7 +191,7 @@ def plot_dispersion(
     """Growth and frequency of the modes of several fields over lam, at every constant steady state."""
     with StatusLine("finding steady states and growth rates", console=errors):
         from analysis.figure_files import save_figure
-        from rdgraph.theory.patterns.dispersion_figure import dispersion_curves, dispersion_figure
+        from rdgraph.theory.patterns.dispersion import dispersion_curves, dispersion_figure
 
         relations = _relations(equation, read_numbers(values), graph, normalisation, end, seed)
     for relation in relations:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich import box
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.padding import Padding
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from rdgraph.reals.basis import ALONE
+from rdgraph.wording import counted
 from studies.cli.fitted_table import RecordList
 
 if TYPE_CHECKING:
@@ -24,14 +25,14 @@ if TYPE_CHECKING:
     from rdgraph.systems.system import System
 
 _COLOURS = {"holds": "green", "holds if": "yellow", "false": "red", "undecided": "magenta"}
-#: Under the claim, beside the status.
+#: Indentation below the title of a claim.
 _INDENT = " " * 10
 _STATUS = {"ok": "green", "info": "dim", "if": "yellow", "problem": "bold red", "unknown": "magenta"}
 _VERDICT = {"safe": "green", "safe if": "yellow", "unsafe": "red", "undecided": "magenta"}
 
 
 def catalogue_table(entries: Iterable[CatalogueEntry]) -> RecordList:
-    """Names, equations (a right-hand side alone is that of dH/dt), usual numbers and sources."""
+    """Names, equations (a right-hand side alone is that of dH/dt), typical parameters and sources."""
     rows = [
         [
             e.name,
@@ -46,7 +47,7 @@ def catalogue_table(entries: Iterable[CatalogueEntry]) -> RecordList:
 
 
 def _lines(equation: str) -> str:
-    """One equation below the other."""
+    """The equations, each on a line."""
     return equation.replace("; ", "\n")
 
 
@@ -55,7 +56,7 @@ def _numbers(parameters: Mapping[str, float]) -> str:
 
 
 def entry_panel(entry: CatalogueEntry) -> Panel:
-    """One system of the catalogue: equations, source, usual numbers."""
+    """One system of the catalogue: equations, source, typical parameters."""
     several = not entry.system.is_single
     lines = [f"{'' if several else 'dH/dt = '}[cyan]{escape(_lines(entry.equation))}[/]"]
     lines += [f"fields: {escape(', '.join(entry.system.fields))}"] if several else []
@@ -70,9 +71,9 @@ def entry_panel(entry: CatalogueEntry) -> Panel:
 
 
 def system_table(system: System) -> Table:
-    """What a system of several fields is: LaTeX, the matrix symbol or why there is none, and what moves each field."""
+    """A system of several fields: LaTeX, the matrix symbol or why there is none, and the terms of each field."""
     from rdgraph.errors import NotApplicable
-    from rdgraph.reports.plain_words import coupling_words
+    from rdgraph.reports.coupling_words import coupling_words
 
     table = Table(box=box.SIMPLE_HEAD, show_header=False)
     table.add_column(style="bold", no_wrap=True)
@@ -89,88 +90,28 @@ def system_table(system: System) -> Table:
     return table
 
 
-def analysis_page(analysis: Analysis) -> RenderableType:
-    """The answers: in a few sentences, then each with its note, the LaTeX last."""
-    from rdgraph.reports.plain_words import plain_words
-
+def analysis_page(analysis: Analysis, *, everything: bool = False) -> RenderableType:
+    """The equation and its main answers; with `everything` each answer with its conditions and the LaTeX as well."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for topic, text in analysis.headlines:
+        grid.add_row(topic, Text(text))
+    panel = Panel(grid, box=box.ROUNDED)
+    if not everything:
+        return panel
     table = Table(box=box.SIMPLE, show_header=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    for key, answer in analysis.words.items():
-        if key not in ("text", "latex") and answer != "":
-            table.add_row(key, _noted(_answer(key, answer), analysis.notes.get(key, "")))
-    if analysis.filter_classes:
-        table.add_row("filter", _noted("\n".join(analysis.filter_classes), "exact flow on lam in [0, 2]"))
-    if analysis.fastest is not None:
-        table.add_row("fastest frequency", _noted(analysis.fastest, ""))
-    table.add_row("method", _noted(analysis.method.method, analysis.method.reason))
-    table.add_row("energy law", _noted(analysis.energy, "E = tr(H^T L H), A symmetric"))
-    table.add_row("gradient flow", _noted(analysis.gradient, "<X, Y> = tr(X^T Y), A symmetric"))
-    panel = _titled("\n".join(plain_words(analysis)), analysis.system)
+    for heading, answer, note in analysis.rows:
+        shown = Text(answer, style="cyan")
+        table.add_row(heading, shown.append(f"\n{note}", style="dim not bold not cyan") if note else shown)
     return Group(panel, table, Text("LaTeX", style="bold"), Text(str(analysis.words["latex"])))
 
 
-def below_opening(analysis: Analysis) -> Lines:
-    """What `analysis_page` prints below `opening_line`."""
-    return Lines(analysis_page(analysis), first=1)
-
-
-def opening_line(system: System) -> Lines:
-    """The first line of `analysis_page`, which is known before there are answers."""
-    return Lines(_titled("", system), end=1)
-
-
-def _titled(text: str, system: System) -> Panel:
-    return Panel(Text(text), title=Text(repr(system)), title_align="left")
-
-
-@dataclass(frozen=True)
-class Lines:
-    """The lines of something that can be printed, from `first` on and before `end`."""
-
-    whole: RenderableType
-    first: int = 0
-    end: int | None = None
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for line in console.render_lines(self.whole, options, pad=False, new_lines=True)[self.first : self.end]:
-            yield from line
-
-
-def _noted(answer: str, note: str) -> Text:
-    shown = Text(answer, style="cyan")
-    return shown.append(f"\n{note}", style="dim not bold") if note else shown
-
-
-def _answer(key: str, value: Any) -> str:
-    match key, value:
-        case _, None:
-            return "-"
-        case _, bool():
-            return "yes" if value else "no"
-        case "steady_states", {"states": list(states)}:
-            return "\n".join(state["words"] for state in states) or "none"
-        case "turing", {"sets": dict(sets)}:
-            return "\n".join(f"{name}: {_outcome(found)}" for name, found in sets.items())
-        case _, dict():
-            return _same_or_each({k: _answer(key, v) for k, v in value.items()})
-        case _, list():
-            return f"[{', '.join(map(str, value))}]"
-    return str(value)
-
-
-def _outcome(conditions: Mapping[str, Any]) -> str:
-    """The outcome of a set of conditions, with the example or the reason behind it."""
-    example = ", ".join(f"{name} = {value}" for name, value in conditions["example"].items())
-    why = f"for example at {example}" if example else conditions["reason"]
-    return ", ".join(filter(None, [conditions["outcome"], why]))
-
-
-def _same_or_each(answers: Mapping[str, str]) -> str:
-    """One answer where all are the same, else each with its name."""
-    if len(set(answers.values())) == 1:
-        return next(iter(answers.values()))
-    return "\n".join(f"{name}: {answer}" for name, answer in answers.items())
+def equation_line(system: System) -> Text:
+    """The equations, each on a line, which are known before there are answers."""
+    return Text(_lines(repr(system)), style="bold cyan")
 
 
 def claims_page(claims: Iterable[Claim], *, evidence: bool, marks: Mapping[str, str] | None = None) -> RenderableType:
@@ -187,21 +128,26 @@ def claims_page(claims: Iterable[Claim], *, evidence: bool, marks: Mapping[str, 
     good = sum(c.as_expected for c in decided)
     seconds = sum(c.seconds for c in decided)
     rest = "" if evidence else "; --evidence shows statements, sources, witnesses and checks"
-    return Group(*lines, Text(f"{good} of {len(decided)} claims decided as recorded, {seconds:.1f} s{rest}"))
+    alone = sum(ALONE in c.engines for c in decided)
+    asked = sum(bool(c.engines) for c in decided)
+    engines = f"; {asked - alone} of {asked} proofs by a solver confirmed by a second one" if asked else ""
+    return Group(*lines, Text(f"{good} of {len(decided)} claims decided as recorded, {seconds:.1f} s{engines}{rest}"))
 
 
 def _claim_line(claim: Claim, width: int, mark: str) -> Text:
     line = Text(f"{claim.outcome:<9} ", style=_COLOURS[claim.outcome], no_wrap=True, overflow="ellipsis")
     line.append(f"{claim.id:<{width}}  ", style="bold default").append(claim.title, style="default")
+    if ALONE in claim.engines:
+        line.append(" (partly by z3 alone)", style="yellow")
     if not claim.as_expected:
         passed = sum(check.passed for check in claim.evidence)
-        found = f"; NOT AS RECORDED ({claim.expected}), {passed} of {len(claim.evidence)} checks passed"
-        line.append(found, style="bold red")
+        remark = f"; NOT AS RECORDED ({claim.expected}), {passed} of {len(claim.evidence)} checks passed"
+        line.append(remark, style="bold red")
     return line.append(f" ({mark})", style="green") if mark else line
 
 
 def _gist(claim: Claim) -> list[Text]:
-    """The condition under which a claim holds, or what refutes it, as far as it fits in a line."""
+    """The condition of a claim or its counterexample, cut to one line."""
     gist = f"if {claim.condition}" if claim.condition else claim.witness and f"witness: {claim.witness}"
     return [Text(f"{_INDENT}{gist}", style="dim", no_wrap=True, overflow="ellipsis")] if gist else []
 
@@ -210,6 +156,7 @@ def _evidence(claim: Claim) -> list[RenderableType]:
     parts = [Text(claim.statement), Text(claim.source, style="dim")]
     parts += [Text(f"if {claim.condition}", style="yellow")] if claim.condition else []
     parts += [Text(f"witness: {claim.witness}", style="dim")] if claim.witness else []
+    parts += [Text(f"decided by {claim.engines}", style="dim")] if claim.engines else []
     for check in claim.evidence:
         mark = Text("ok " if check.passed else "failed ", style="green" if check.passed else "bold red")
         mark.append(check.text, style="default")
@@ -217,15 +164,24 @@ def _evidence(claim: Claim) -> list[RenderableType]:
     return [Padding(Group(*parts), (0, 0, 1, len(_INDENT)))]
 
 
-def report_page(report: Report) -> RenderableType:
+#: Topics of a preflight that are printed although they decide nothing.
+_BACKGROUND = ("method", "graph", "isolated nodes")
+
+
+def report_page(report: Report, *, everything: bool = False) -> RenderableType:
+    """The equations and settings of a run, the findings that decide, or all of them, and the verdict."""
     settings = ", ".join(f"{k} = {v}" for k, v in report.settings.items())
     table = Table(box=box.SIMPLE, show_header=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for f in report.findings:
-        reason = f"\n[dim]{escape(f.reason)}[/]" if f.reason else ""
-        table.add_row(escape(f.topic), f"[{_STATUS[f.outcome]}]{f.outcome}[/]", escape(f.text) + reason)
-    title = f"preflight of dH/dt = {escape(str(report.system))}"
-    verdict = f"[{_VERDICT[report.outcome]}]{escape(report.verdict)}[/]"
-    return Group(Panel(escape(settings), title=title, title_align="left"), table, f"verdict: {verdict}")
+    printed = [f for f in report.findings if everything or f.outcome != "info" or f.topic in _BACKGROUND]
+    for f in printed:
+        text = Text(f.text)
+        if f.reason:
+            text.append(f"\n{f.reason}", "dim")
+        table.add_row(f.topic, Text(f.outcome, _STATUS[f.outcome]), text)
+    panel = Panel(Group(equation_line(report.system), Text(settings)), title="preflight", title_align="left")
+    others = len(report.findings) - len(printed)
+    hint = [Text(f"--all shows {counted(others, 'further finding')}", "dim"), Text("")] if others else []
+    return Group(panel, table, *hint, Text("verdict: ").append(report.verdict, _VERDICT[report.outcome]))

@@ -11,7 +11,7 @@ import sympy as sp
 from gread.comparison import Comparison, mean_interval, share_ratio
 from gread.discovery.behaviours import RULE_WORDS, RULES
 from gread.discovery.discovery_plan import Discovered
-from gread.discovery.line_safety import told_counts
+from gread.discovery.line_safety import finding_rows
 from gread.discovery.term_grammar import Line
 from gread.discovery.winner_checks import Retrained, term_effects
 from rdgraph.errors import RdgraphError
@@ -185,12 +185,10 @@ def merge_rows(found: Discovered) -> list[Row]:
 def safety_rows(found: Discovered) -> list[Row]:
     """How many equations had which trouble, what became of them, and an example with its reason."""
     rows: list[Row] = []
-    for row in told_counts(found.safety_counts()):
-        own = next(
-            t for t in found.tried if (t.safety.state, t.safety.finding) == (row["what became of them"], row["finding"])
-        )
+    for row in finding_rows(found.safety_counts()):
+        own = next(t for t in found.tried if (t.safety.state, t.safety.finding) == (row["outcome"], row["finding"]))
         rows.append({
-            "what became of them": row["what became of them"], "finding": row["finding"] or "none",
+            "what became of them": row["outcome"], "finding": row["finding"] or "none",
             "equations": row["equations"], "example": own.line.formula, "trained as": own.safety.line.formula,
             "reason": own.safety.reason,
         })  # fmt: skip

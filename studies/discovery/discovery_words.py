@@ -20,7 +20,7 @@ from gread.discovery.term_grammar import Line
 from gread.discovery.winner_checks import Retrained, fresh_splits, retrained
 from gread.settings.config import Config
 from gread.training.trainer import Progress
-from gread.tuning.selection import told_interval
+from gread.tuning.selection import interval_text
 from rdgraph.wording import counted
 from studies.discovery import discovery_rows as rows_of
 from studies.discovery.discovery_rows import difference, percent
@@ -133,7 +133,7 @@ def answer_sentence(task: DiscoveryTask, found: Discovered, beside: Yardsticks, 
         f"dH/dt = {found.best.formula} has the best mean validation accuracy of "
         f"{counted(len(found.results), 'equation')}, "
         f"{percent(own.val_accuracy):.2f} %; its test accuracy is {percent(own.test_accuracy):.2f} % "
-        f"({told_interval(own.test, share_ratio(found.plan.data))})."
+        f"({interval_text(own.test, share_ratio(found.plan.data))})."
     )
     if (bs := beside.by_name.get("BS")) is not None:
         has = "diverged in all trainings" if all_diverged(bs) else f"has {percent(bs.test):.2f} %"

@@ -18,11 +18,11 @@ from gread.formulas.distilled_network import (
     LearnedCurves,
     Proof,
     chosen_name,
+    divergence_note,
     formula_cost,
     proofs_of,
     retrained,
     search_formula,
-    told_diverged,
 )
 from gread.settings.gread_settings import GreadSettings
 from gread.settings.trials import Trial
@@ -258,7 +258,7 @@ def answered(curves: LearnedCurves, search: FormulaSearch, cost: Comparison, tri
     return (
         f"{curves.name}(H) = {search.formula.text}, of size {search.formula.size}, misses the learned function by "
         f"{100 * search.formula.relative_error:.2g} %{own}; trained in its place it costs {cost.difference:.2f} "
-        f"points{around}{told_diverged(diverged, trials)}."
+        f"points{around}{divergence_note(diverged, trials)}."
     )
 
 
@@ -266,7 +266,7 @@ def _judge(run: StudyRun, cost: Comparison, trials: int, diverged: int) -> None:
     """Whether the formula costs little: trainings that diverged leave it undecided."""
     low, high = cost.interval
     if diverged:
-        answer, evidence = UNDECIDED, f"{cost.difference:.2f} points{told_diverged(diverged, trials)}."
+        answer, evidence = UNDECIDED, f"{cost.difference:.2f} points{divergence_note(diverged, trials)}."
     elif np.isnan(low):
         answer, evidence = UNDECIDED, f"{cost.difference:.2f} points on one split."
     else:

@@ -1,4 +1,4 @@
-"""What the page knows of one equation: formulas of the symbolic core in JavaScript, and its answers in words."""
+"""The data of one equation in the page: formulas of the symbolic core in JavaScript, and its answers in words."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def field_plan(system: System) -> dict[str, Any]:
     [{'into': '$_0', 'of': '$H'}, {'into': '$_1', 'of': '$_0'}]
 
     Raises:
-        NotApplicable: for operators beside A, and for what is too large to multiply out.
+        NotApplicable: for operators other than A, and for formulas too large to multiply out.
     """
     if further := [name for name in system.operators.names if name in system.letters]:
-        raise NotApplicable(f"expected an equation in A alone, got the operator {further[0]} beside it")
+        raise NotApplicable(f"the explorer draws equations in A alone, and this one has the operator {further[0]}")
     lowering = _Lowering()
     rates = [javascript(lowering.replaced(public(system.normals[state]))) for state in system.fields]
     products = [{"into": letter(x.name), "of": javascript(of)} for of, x in lowering.products.items()]
@@ -52,7 +52,7 @@ def field_plan(system: System) -> dict[str, Any]:
 
 
 class _Lowering:
-    """Formulas in which words of operators have become letters; equal products share one."""
+    """Replaces products with operators by symbols; equal products share one."""
 
     def __init__(self) -> None:
         self.products: dict[sp.Expr, sp.Symbol] = {}
@@ -207,7 +207,7 @@ def _growth(system: System) -> dict[str, str]:
 
 # ---------------------------------------------------------------------- what a preflight rests on
 def _existence(system: System, normalisation: str) -> list[dict[str, str]]:
-    """The findings about existence and boxes, whatever the coefficients, the end and the step."""
+    """The findings about existence and boxes, for all coefficients, end times and steps."""
     parts: Mapping[str, Callable[[RunSettings], Any]] = PARTS if system.is_single else FIELD_PARTS
     run = read_run(system, normalisation, 1, "euler", 1, None, None)
     found = parts["existence"](run)

@@ -16,10 +16,10 @@ from rdgraph.files import replacing
 from studies.explorer.page_text import page_text
 from studies.runs.boundary import reported
 
-#: The view that is shown: spots that have grown into a labyrinth.
-VIEW = "#e=Gray-Scott&t=3000"
+#: The view of the picture: a finished pattern of spots.
+VIEW = "#e=Schnakenberg&t=40"
 WIDTH, HEIGHT = 1280, 1392
-SECONDS = 120
+SECONDS = 300
 
 
 def write_picture(path: Path, view: str = VIEW, width: int = WIDTH, height: int = HEIGHT) -> None:

@@ -77,7 +77,7 @@ def function_slope(name: str) -> str:
 
 
 class _Printer(JavascriptCodePrinter):
-    """sympy's printer of JavaScript: letters that cannot clash, the functions of the language, small powers."""
+    """Printer of JavaScript: names that cannot clash, the functions of the language, small powers."""
 
     def doprint(self, expr: sp.Basic, assign_to: Any = None) -> str:
         return str(self._print(sp.sympify(expr)))

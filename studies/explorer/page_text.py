@@ -89,7 +89,7 @@ def _layout(graph: nx.Graph, name: str) -> list[list[float]]:
 
 
 def language() -> dict[str, Any]:
-    """Letters, kinds, functions, reserved words and limits, as values that JSON has.
+    """Names, kinds, functions, reserved words and limits of the language, as JSON values.
 
     >>> language()["structural"]["L"], language()["limits"]["exponent"]
     ('operator', 32)
@@ -102,6 +102,9 @@ def language() -> dict[str, Any]:
         "giving_way": sorted(reader.GIVING_WAY),
         "reserved": dict(reader.RESERVED),
         "keywords": list(keyword.kwlist),
+        "character_remedies": reader.CHARACTER_REMEDIES,
+        "remedies": reader.REMEDIES,
+        "spellings": reader.SPELLINGS,
         "kinds": [str(kind) for kind in tree.COEFFICIENT_KINDS],
         "operator_words": list(further_operators.OPERATOR_WORDS),
         "exclusive": [list(pair) for pair in further_operators.EXCLUSIVE_WORDS],
@@ -137,7 +140,7 @@ SCRIPTS = (
 )  # fmt: skip
 #: Colours of the states, from low to high.
 SHADES = 64
-FIRST_EQUATION = "Gray-Scott"
+FIRST_EQUATION = "Schnakenberg"
 
 
 def page_text(equation: str | None = None, graph: str = "karate", *, served: bool = False) -> str:
@@ -165,7 +168,7 @@ def page_text(equation: str | None = None, graph: str = "karate", *, served: boo
 
 
 def page_constants(graph: str = "karate") -> dict[str, Any]:
-    """What the scripts know beside the first equation, by the names of their constants."""
+    """The constants of the scripts, by name, without the first equation."""
     return {
         "LANGUAGE": language(),
         "METHODS": {name: _method(name) for name in page_methods()},
@@ -233,7 +236,7 @@ def _bundle(entry: CatalogueEntry, kept: dict[str, Any] | None) -> dict[str, Any
 
 
 def main() -> None:
-    """Work out the bundles of the catalogue anew, and keep them in studies/data/explorer.json."""
+    """Recompute the bundles of the catalogue and store them in studies/data/explorer.json."""
     from pathlib import Path
 
     bundles = {name: make_bundle(entry.system, seconds=30) for name, entry in catalogue.entries.items()}

@@ -91,7 +91,7 @@ def make_server(equation: str | None, graph: str, port: int = 0) -> HTTPServer:
         """Answers to questions of this machine's own pages."""
 
         def do_GET(self) -> None:
-            # A page of another site could reach this machine by a name of its own; it is told nothing.
+            # Another site could resolve its own name to this machine; its pages get no answer.
             is_own = (self.headers.get("Host") or "").partition(":")[0] in (HOST, "localhost")
             answer = explorer.answer(self.path) if is_own else Answer("", "text/plain", 403)
             body = answer.body.encode("utf-8")

@@ -20,7 +20,7 @@ from gread.models.randomness import Dropper
 from gread.settings.config import Config
 from gread.settings.gread_settings import GreadSettings
 from gread.settings.model_records import find_model
-from gread.zoo.h2gcn import H2GCN
+from gread.zoo.neighbour_networks import H2GCN
 from studies.oversmoothing.energy_figures import ENERGY, Curve, curves_chart
 from studies.oversmoothing.flows import GraphEnsemble
 from studies.oversmoothing.rows import GONE, Answer, column, median_text, select

@@ -58,10 +58,11 @@ class Study:
         InvalidArgument: for a name that cannot be a word of the command line, or a title or question without text.
 
     Example:
-        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import tempfile, studies
         >>> body = lambda run: run.results(run.part("sum", lambda: [{"total": 1 + 2}]))
-        >>> study = Study("sum", "A sum", "What is 1 + 2?", body)
-        >>> report = execute(study, Path(tempfile.mkdtemp()) / "sum")
+        >>> study = studies.Study("sum", "A sum", "What is 1 + 2?", body)
+        >>> report = studies.execute(study, Path(tempfile.mkdtemp()) / "sum")
         >>> print((report.parent / "results.csv").read_text(), end="")
         "total"
         3

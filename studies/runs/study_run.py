@@ -62,13 +62,14 @@ class StudyRun:
         engine: where cells are computed, see `studies.runs.cell_work`; in this process by default.
 
     Example:
-        >>> import tempfile
-        >>> from studies.runs.study import Study, execute
+        >>> from pathlib import Path
+        >>> import tempfile, studies
         >>> def body(run):
         ...     rows = run.part("draws", lambda: [{"x": float(run.generator("draws").random())}])
         ...     run.verdict("The draw lies in [0, 1).", "holds" if 0 <= rows[0]["x"] < 1 else "fails", "Its value.")
         ...     run.results(rows)
-        >>> report = execute(Study("draw", "A draw", "Where does it lie?", body), Path(tempfile.mkdtemp()) / "draw")
+        >>> study = studies.Study("draw", "A draw", "Where does it lie?", body)
+        >>> report = studies.execute(study, Path(tempfile.mkdtemp()) / "draw")
         >>> sorted(path.name for path in report.parent.glob("*.csv"))
         ['metrics.csv', 'results.csv']
     """

@@ -35,9 +35,9 @@ from gread.tuning.selection import (
     chosen,
     eligible,
     gap_curve,
+    interval_text,
     nested_accuracies,
     searched_interval,
-    told_interval,
 )
 from rdgraph.errors import FileError
 from rdgraph.files import write_text
@@ -281,7 +281,7 @@ def sentences(task: SearchTask, found: Found) -> list[str]:
     said = [
         head,
         f"Trial {best.number} has the best mean validation accuracy, {100 * best.val_accuracy:.2f} %; its test "
-        f"accuracy is {100 * best.test_accuracy:.2f} % ({told_interval(best.test, share_ratio(task.plan.data))}).",
+        f"accuracy is {100 * best.test_accuracy:.2f} % ({interval_text(best.test, share_ratio(task.plan.data))}).",
     ]
     if top is not None:
         gap = 100 * (top.test_accuracy - best.test_accuracy)
@@ -299,7 +299,7 @@ def verdicts(task: SearchTask, found: Found) -> list[tuple[str, str, str]]:
     ratio = share_ratio(task.plan.data)
     statement = f"The settings that validation chooses reach the published {published.mean:.2f} %."
     if len(best.test) == 1:
-        return [(statement, UNDECIDED, f"{100 * best.test_accuracy:.2f} % on {told_interval(best.test, ratio)}.")]
+        return [(statement, UNDECIDED, f"{100 * best.test_accuracy:.2f} % on {interval_text(best.test, ratio)}.")]
     low, high = mean_interval([100 * value for value in best.test], ratio)
     answer = HOLDS if low >= published.mean else FAILS if high < published.mean else UNDECIDED
     evidence = f"Corrected 95 % interval of the mean over {len(best.test)} splits: {low:.2f} to {high:.2f} %."
@@ -328,7 +328,7 @@ def take_up(task: SearchTask, folder: Path, results: Path) -> int:
     _open(task, folder)
     with locked(folder):
         search = Search(task.plan, folder, storage=task.request.storage)
-        left = search.hear_results(results)
+        left = search.take_results(results)
         write_trials(folder, search.found(importance=False))
     return left
 

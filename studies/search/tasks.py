@@ -11,7 +11,7 @@ from typing import Any
 from gread.settings.config import Config
 from gread.settings.model_records import find_model
 from gread.settings.presets import BORROWED, Published, find_preset, find_published, presets
-from gread.tuning.ask_tell import STUDY, check_reach, told_url
+from gread.tuning.ask_tell import STUDY, check_reach, public_url
 from gread.tuning.searching import JOURNAL, SearchPlan
 from gread.tuning.space import Choice, Searched
 from rdgraph.errors import FileError, InvalidArgument
@@ -76,7 +76,7 @@ class SearchTask:
         others = {name: value for part in start.values() for name, value in part.items() if name not in searched}
         sections = {"fixed": others, "searched": {s.name: described(s) for s in plan.space.searched}}
         if request.storage is not None:
-            head |= {"storage": told_url(request.storage), STORED: plan.study_name}
+            head |= {"storage": public_url(request.storage), STORED: plan.study_name}
         return RunConfig(
             "search", False, plan.seed, request.device, sections=sections, head=head, is_elsewhere=request.is_elsewhere
         )
@@ -97,7 +97,7 @@ class SearchTask:
             "search", *request.source.words(), reaction=request.reaction, model=request.model, preset=request.preset,
             space=request.space, trials=plan.trials, sampler=plan.sampler, halving=plan.halving,
             set=[f"{name}={value}" for name, value in (request.settings or {}).items()],
-            storage=None if request.storage is None else told_url(request.storage), splits=tuple(plan.splits),
+            storage=None if request.storage is None else public_url(request.storage), splits=tuple(plan.splits),
             seed=plan.seed, round=plan.round_size, device=request.device, out=folder,
         )  # fmt: skip
 

@@ -18,7 +18,7 @@ import rdgraph as rd
 from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.language.answer_symbols import lam as frequency
 from rdgraph.theory.patterns.kinetics import Kinetics, system_kinetics
-from rdgraph.theory.patterns.state_choice import state_at
+from rdgraph.theory.patterns.steady_states import state_at
 
 #: Members whose matrices are made at a time, so that memory does not grow with the plane.
 CHUNK = 1024

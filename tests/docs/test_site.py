@@ -10,7 +10,7 @@ import pytest
 
 from docs.building import made_pages
 from docs.building.built_site import faults
-from docs.building.reference_pages import DOORS, groups, plain_stars
+from docs.building.reference_pages import DOORS, groups, plain_stars, summary, table
 from tests import doors
 from tests.paths import ROOT
 
@@ -32,7 +32,17 @@ def test_the_reference_lists_every_group() -> None:
         re.findall(r"^/generated/reference/(\w+)$", (ROOT / "docs/reference/reference.md").read_text(), re.MULTILINE)
     )
     pages = {group.address for package in DOORS for group in groups(package)}
-    assert listed == pages | {"commands", "rdgraph_errors", "rdgraph_testing"}
+    assert listed == pages | {"all_names", "commands", "rdgraph_errors", "rdgraph_testing"}
+
+
+@pytest.mark.parametrize("package", DOORS)
+def test_every_public_name_has_a_sentence_in_the_table(package: str) -> None:
+    for group in groups(package):
+        rows = table(group)
+        for name in group.names:
+            assert name in rows
+            value = getattr(importlib.import_module(package), name)
+            assert summary(package, name) or not callable(value), name
 
 
 @pytest.mark.parametrize("folder", ["start/tutorials", "howto", "mathematics", "measured"])

@@ -9,6 +9,8 @@ import pytest
 pytest.importorskip("nbclient", reason="`make test-slow` installs what the site needs")
 pytest.importorskip("ipykernel", reason="`make test-slow` installs what the site needs")
 
+from nbformat.v4 import new_output
+
 from docs.building import notebooks
 
 
@@ -30,6 +32,14 @@ def test_pictures_stand_behind_their_block() -> None:
     text = "```python\n>>> 1\n1\n\n```\n\nBetween.\n\n```python\n>>> 2\n2\n\n```\n"
     shown = notebooks.illustrated(text, {1: ["b.png"]}, "what")
     assert shown == text + "\n![what](b.png)\n"
+
+
+def test_digits_that_depend_on_the_machine_are_shown_as_they_came_out() -> None:
+    notebook = notebooks.as_notebook("```python\n>>> 2 / 3\n0.6...\n\n```\n")
+    (cell,) = [cell for cell in notebook.cells if cell.metadata.get("want") == "0.6...\n"]
+    cell.outputs = [new_output("execute_result", {"text/plain": "0.6666666666666666"})]
+    shown = notebooks.with_outputs("```python\n>>> 2 / 3\n0.6...\n\n```\n", notebook)
+    assert shown == "```python\n>>> 2 / 3\n0.6666666666666666\n\n```\n"
 
 
 @pytest.mark.slow

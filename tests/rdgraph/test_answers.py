@@ -11,7 +11,7 @@ import sympy as sp
 
 import rdgraph as rd
 from rdgraph.answers import Answer, AnswersByName, Status, certainty, refused, undecided
-from rdgraph.reals.judge import BOUNDED
+from rdgraph.reals.basis import BOUNDED
 
 ALPHA, BETA = sp.symbols("alpha beta")
 PAIR = "u' = a - u + u**2*v - Du*L@u; v' = b - u**2*v - Dv*L@v"

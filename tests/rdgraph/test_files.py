@@ -250,7 +250,7 @@ def damaged(content: bytes, kind: str, place: int, value: int) -> bytes:
 @settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(damages=st.lists(DAMAGE, min_size=1, max_size=3), in_words=st.booleans())
 def test_damage_is_refused_or_does_no_harm(tmp_path: Path, damages: list[tuple[str, int, int]], in_words: bool) -> None:
-    """Whatever happens to a file: the same bundle, or an error of the package."""
+    """A damaged file gives the same bundle or an error of the package."""
     save(tmp_path)
     (numbers,) = tmp_path.glob("*.safetensors")
     path = tmp_path / "b.json" if in_words else numbers

@@ -1,4 +1,4 @@
-"""What is under way: redrawn on a terminal, a line now and then elsewhere, also while nothing is said."""
+"""`StatusLine`: redrawn on a terminal, a line every few seconds elsewhere, also without new messages."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""C source to a loaded library: the compiler that is there, and a cache on disk that several processes may share.
+"""C source to a loaded library: the installed compiler, and a cache on disk that several processes may share.
 
 The file of a library is named by a digest of everything that it depends on (source, compiler, flags, processor), so an
-old file is never taken for a new one. It is written beside its place and moved there, so a reader sees all of it or
-none; one that does not load is made again. `RDGRAPH_CACHE` names another folder, `CC` another compiler.
+old file is never used for a new source. It is written to a temporary file and moved into place, so a reader sees all of
+it or none; one that does not load is compiled again. `RDGRAPH_CACHE` names another folder, `CC` another compiler.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rdgraph.errors import InvalidArgument, MissingDependency
 
 #: Fast, yet with the meaning of IEEE: no sums are reordered, NaN and infinity stay what they are.
 FLAGS = ("-O3", "-std=gnu11", "-fPIC", "-shared", "-fno-math-errno", "-fno-trapping-math")
-#: Tried in this order; a compiler that knows neither the processor nor OpenMP still makes a library, of one thread.
+#: Tried in this order; a compiler without support for the processor or OpenMP still compiles for one thread.
 FURTHER_FLAGS = (("-march=native", "-fopenmp"), ("-mcpu=native", "-fopenmp"), ("-march=native",), ())
 _SMALLEST = """#include <tgmath.h>
 #ifdef _OPENMP
@@ -44,26 +44,26 @@ class Compiler:
     flags: tuple[str, ...]
 
     def digest(self, source: str) -> str:
-        """What names the library of a source."""
+        """The digest that names the library of a source."""
         parts = (source, *self.command, self.version, *self.flags, _processor())
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
     def compile(self, source: str, target: Path) -> None:
-        """Make the library of a source in a file, all at once."""
+        """Compile a source to the library `target`, which appears at once and whole."""
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.stem}-") as folder:
-            file, made = Path(folder, "field.c"), Path(folder, "field.so")
+            file, library = Path(folder, "field.c"), Path(folder, "field.so")
             file.write_text(source, encoding="utf-8")
-            run = _run([*self.command, *self.flags, str(file), "-o", str(made), "-lm"])
+            run = _run([*self.command, *self.flags, str(file), "-o", str(library), "-lm"])
             if run.returncode != 0:
                 raise InvalidArgument(
                     f"expected C source that {self.command[0]} compiles, got {run.stderr.strip()[:2000]}; evaluate the "
                     "field itself, or name another compiler in CC"
                 )
-            made.replace(target)
+            library.replace(target)
 
 
 def find_compiler() -> Compiler | None:
-    """The compiler that `CC` names, or the first of cc, gcc and clang; None where there is none."""
+    """The compiler that `CC` names, or the first of cc, gcc and clang; None if there is none."""
     named = os.environ.get("CC")
     return _first_compiler((named,) if named else ("cc", "gcc", "clang"))
 
@@ -85,7 +85,7 @@ def _first_compiler(commands: tuple[str, ...]) -> Compiler | None:
 
 
 def _accepted_flags(command: tuple[str, ...]) -> tuple[str, ...] | None:
-    """The first flags with which the smallest library is made; None where none is."""
+    """The first flags that compile a minimal library; None if none do."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "empty.c")
         file.write_text(_SMALLEST, encoding="utf-8")
@@ -105,13 +105,13 @@ def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
 
 @functools.cache
 def _processor() -> str:
-    """What `native` means here: a folder may be shared by machines whose processors differ."""
+    """The processor that `native` refers to: machines with different processors may share a cache folder."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         lines = []
-    told = sorted({line for line in lines if line.partition(":")[0].strip() in ("model name", "flags", "Features")})
-    return "\n".join([sys.platform, platform.machine(), platform.processor(), *told])
+    facts = sorted({line for line in lines if line.partition(":")[0].strip() in ("model name", "flags", "Features")})
+    return "\n".join([sys.platform, platform.machine(), platform.processor(), *facts])
 
 
 def cache_folder() -> Path:
@@ -127,7 +127,7 @@ def load_library(source: str) -> ctypes.CDLL:
     """The library of a C source: from this process, from the cache, or compiled now.
 
     Args:
-        source: one C file without includes of its own beyond the standard library.
+        source: one C file that includes nothing but the standard library.
 
     Returns:
         The loaded library.
@@ -149,7 +149,7 @@ def load_library(source: str) -> ctypes.CDLL:
 def _loaded(compiler: Compiler, source: str, folder: Path) -> ctypes.CDLL:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not _is_own(folder):
+        if not _is_private(folder):
             return _loaded_aside(compiler, source)
         target = folder / f"{compiler.digest(source)}.so"
         if target.exists():
@@ -163,14 +163,14 @@ def _loaded(compiler: Compiler, source: str, folder: Path) -> ctypes.CDLL:
         return _loaded_aside(compiler, source)
 
 
-def _is_own(folder: Path) -> bool:
-    """Whether nobody else could have put a library there: the folder is the user's, and only the user writes to it."""
+def _is_private(folder: Path) -> bool:
+    """Whether the folder belongs to the user and only the user can write to it: its libraries can be trusted."""
     state = folder.stat()
     return state.st_uid == os.getuid() and not state.st_mode & 0o022
 
 
 def _loaded_aside(compiler: Compiler, source: str) -> ctypes.CDLL:
-    """The library from a folder that is gone once it is loaded."""
+    """The library, compiled in a temporary folder."""
     with tempfile.TemporaryDirectory() as aside:
         target = Path(aside, "field.so")
         compiler.compile(source, target)

@@ -1,4 +1,4 @@
-"""Devices by name: those that torch can use here, and what is said of others."""
+"""Devices by name: those that torch can use here, and the error for others."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def read_device(device: Any) -> str:
         import torch
 
         name = str(device) if isinstance(device, torch.device) else ""
-    found = re.fullmatch("(cpu|cuda)(?::([0-9]+))?", name)
-    if found is None:
+    parts = re.fullmatch("(cpu|cuda)(?::([0-9]+))?", name)
+    if parts is None:
         raise InvalidArgument(f"expected the device cpu, cuda or cuda:N, got {device!r:.60}")
-    if found[1] == "cuda":
+    if parts[1] == "cuda":
         import torch
 
-        if int(found[2] or 0) >= torch.cuda.device_count():
+        if int(parts[2] or 0) >= torch.cuda.device_count():
             raise InvalidArgument(
                 f"expected a CUDA device torch can use, got {name!r} and {torch.cuda.device_count()} such devices; "
                 "choose cpu"

@@ -1,4 +1,4 @@
-"""How much memory a device has, and how much of it is left."""
+"""Total and free memory of a device."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from rdgraph.graphs.kernels.operations import has_triton
 
 # ---------------------------------------------------------------------- device memory
 def free_memory(device: Any) -> int:
-    """Bytes that are free on a device, those that torch holds in reserve included, or on this machine.
+    """Bytes that are free on a GPU, those that torch holds in reserve included, or on this machine.
 
-    Of a card at most the share that `torch.cuda.set_per_process_memory_fraction` leaves to this process.
+    Of a GPU at most the share that `torch.cuda.set_per_process_memory_fraction` leaves to this process.
 
     >>> 0 < free_memory("cpu") < total_memory("cpu")
     True
     """
-    place = torch.device(device)
-    if place.type == "cuda":
-        used = int(torch.cuda.memory_allocated(place))
-        free = int(torch.cuda.mem_get_info(place)[0]) + int(torch.cuda.memory_reserved(place))
-        return min(free, total_memory(place)) - used
+    chosen = torch.device(device)
+    if chosen.type == "cuda":
+        used = int(torch.cuda.memory_allocated(chosen))
+        free = int(torch.cuda.mem_get_info(chosen)[0]) + int(torch.cuda.memory_reserved(chosen))
+        return min(free, total_memory(chosen)) - used
     return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def total_memory(device: Any) -> int:
-    """All bytes of a device, or of this machine; of a card those that this process may take."""
-    place = torch.device(device)
-    if place.type == "cuda":
-        index: int | None = place.index
+    """Bytes of a GPU that this process may use, or all bytes of this machine."""
+    chosen = torch.device(device)
+    if chosen.type == "cuda":
+        index: int | None = chosen.index
         share = torch.cuda.get_per_process_memory_fraction(torch.cuda.current_device() if index is None else index)
-        return int(share * torch.cuda.mem_get_info(place)[1])
+        return int(share * torch.cuda.mem_get_info(chosen)[1])
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 # ---------------------------------------------------------------------- fused switch
-# When steps of nonlinear fields run as a handful of generated Triton kernels, decided here and nowhere else.
+# Decides when steps of nonlinear fields run as a few generated Triton kernels.
 
 #: Entries of a state (members*nodes*channels) from which on the kernels are used. Each structure of an equation is
 #: compiled once, in about a second: too long for a search that trains hundreds of structures on small graphs.

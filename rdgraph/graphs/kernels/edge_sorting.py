@@ -1,7 +1,7 @@
-"""Edges sorted, added up and normalised by tensors on a device: what scipy does on the host, for large graphs.
+"""Edges sorted, added up and normalised on a device: what scipy does on the host, for large graphs.
 
-Nothing here explains what is wrong with edges: where something is, the answer is None, and the host looks again and
-says it. Sums are taken row by row in the order of the entries, so that they are the same in every run.
+Invalid edges are not reported here: the functions return None, and the host code repeats the check and raises. Sums are
+taken row by row in the order of the entries, so that they are the same in every run.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Entries:
 def sorted_edges(
     edge_index: Any, nodes: int | None, weight: Any, *, duplicates: str, signed: bool, device: Any
 ) -> tuple[np.ndarray, np.ndarray, int] | None:
-    """Edges (2, E) sorted by (target, source), every pair once, and their weights, as numpy; None where they are odd.
+    """Edges (2, E) sorted by (target, source), every pair once, the weights and num_nodes; None where invalid.
 
     >>> sorted_edges(torch.tensor([[2, 0, 0], [0, 1, 1]]), None, None, duplicates="sum", signed=False, device="cpu")
     (array([[2, 0],
@@ -67,11 +67,11 @@ def sorted_edges(
     sums = _added(given, fresh, starts, len(keys), duplicates)
     if sums is None:
         return None
-    kept = keys[starts]
+    unique = keys[starts]
     if not bool((sums != 0).all()):
-        kept, sums = kept[sums != 0], sums[sums != 0]
-    found = torch.stack([kept.remainder(count), kept.div(count, rounding_mode="floor")])
-    return found.cpu().numpy(), sums.cpu().numpy(), count
+        unique, sums = unique[sums != 0], sums[sums != 0]
+    ends = torch.stack([unique.remainder(count), unique.div(count, rounding_mode="floor")])
+    return ends.cpu().numpy(), sums.cpu().numpy(), count
 
 
 def _read_weights(weight: Any, order: Tensor, signed: bool) -> Tensor | None:
@@ -84,7 +84,7 @@ def _read_weights(weight: Any, order: Tensor, signed: bool) -> Tensor | None:
 
 
 def _added(given: Tensor | None, fresh: Tensor, starts: Tensor, count: int, duplicates: str) -> Tensor | None:
-    """The weights of the pairs, of repeated ones as asked; None where that is an error."""
+    """The weights of the pairs, repeated ones combined as `duplicates` says; None where that is an error."""
     is_simple = len(starts) == count
     if is_simple or (duplicates == "once" and given is None):
         return torch.ones(len(starts), dtype=torch.float64, device=starts.device) if given is None else given[starts]
@@ -106,8 +106,8 @@ def normalised_entries(
 ) -> tuple[Entries, Tensor] | None:  # fmt: skip
     """The entries of the operator of sorted edges, and the sums of their absolute values over the rows (n,).
 
-    None where the normalisation asks for an undirected graph and this is none (weights may differ by a `tolerance`, as
-    a share), or where sums are not finite.
+    None where the normalisation needs an undirected graph and this is none (weights may differ by a relative
+    `tolerance`), or where sums are not finite.
     """
     source, target, weights = (torch.tensor(part, device=device) for part in (*pairs, weight))
     if record.is_symmetric and not _is_mutual(source, target, weights, nodes, tolerance):
@@ -116,24 +116,24 @@ def normalised_entries(
     del source, target
     if self_loops:
         keys, weights = _with_diagonal(keys, weights, nodes, self_loops)
-    found = _entries(keys, weights, nodes)
-    own, columns, rows = found.absolute_sums(), found.columns, found.rows()
-    if not bool(own.isfinite().all()):
+    entries = _entries(keys, weights, nodes)
+    row_sums, columns, rows = entries.absolute_sums(), entries.columns, entries.rows()
+    if not bool(row_sums.isfinite().all()):
         return None
-    column = own
+    column = row_sums
     if not record.is_symmetric:
         order = torch.argsort(columns, stable=True)
         ends = _pointer(columns, nodes)
         column = torch.segment_reduce(weights[order].abs(), "sum", offsets=ends)
         if not bool(column.isfinite().all()):
             return None
-    own, column = (torch.where(d > 0, d, 1.0) for d in (own, column))
-    assert record.entry is not None  # free weights are made of no graph
-    values = record.entry(weights, own[rows], own[columns], column[columns])
-    made = Entries(found.indptr, columns, values)
+    row_sums, column = (torch.where(d > 0, d, 1.0) for d in (row_sums, column))
+    assert record.entry is not None  # free weights come from no graph
+    values = record.entry(weights, row_sums[rows], row_sums[columns], column[columns])
+    normalised = Entries(entries.indptr, columns, values)
     if record.identity:
-        made = _entries(*_with_diagonal(rows * nodes + columns, values, nodes, record.identity), nodes)
-    return made, made.absolute_sums()
+        normalised = _entries(*_with_diagonal(rows * nodes + columns, values, nodes, record.identity), nodes)
+    return normalised, normalised.absolute_sums()
 
 
 def _is_mutual(source: Tensor, target: Tensor, weights: Tensor, nodes: int, tolerance: float) -> bool:
@@ -147,7 +147,7 @@ def _is_mutual(source: Tensor, target: Tensor, weights: Tensor, nodes: int, tole
 
 
 def _with_diagonal(keys: Tensor, weights: Tensor, nodes: int, value: float) -> tuple[Tensor, Tensor]:
-    """Sorted keys and weights of a matrix to whose diagonal a number is added; what adds up to zero is left out."""
+    """Sorted keys and weights of a matrix with a number added to its diagonal; entries that become zero are removed."""
     loops = torch.arange(nodes, device=keys.device) * (nodes + 1)
     places = torch.searchsorted(keys, loops).clamp(max=max(len(keys) - 1, 0))
     there = keys[places] == loops if len(keys) else torch.zeros_like(loops, dtype=torch.bool)
@@ -166,7 +166,7 @@ def _entries(keys: Tensor, weights: Tensor, nodes: int) -> Entries:
 
 
 def _pointer(places: Tensor, nodes: int) -> Tensor:
-    """How many of the places lie before every number, (n + 1,)."""
-    found = torch.zeros(nodes + 1, dtype=torch.int64, device=places.device)
-    found[1:] = torch.bincount(places, minlength=nodes).cumsum(0)
-    return found
+    """The number of entries with a row below each node, (n + 1,)."""
+    pointer = torch.zeros(nodes + 1, dtype=torch.int64, device=places.device)
+    pointer[1:] = torch.bincount(places, minlength=nodes).cumsum(0)
+    return pointer

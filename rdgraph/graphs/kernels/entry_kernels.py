@@ -1,4 +1,4 @@
-"""Generated Triton kernels for entrywise terms: sum_m k_m*phi_m(H, H0), and everything its gradient needs, in one pass.
+"""Generated Triton kernels for entrywise terms: sum_m k_m*phi_m(H, H0), and all sums for its gradient, in one pass.
 
 The text of the expressions comes from `rdgraph.run.lowering.fused_slope`; equal texts share their kernels. One program
 owns a block of nodes of one member, and every sum has a fixed order, so the results are the same bits in every run.
@@ -65,12 +65,12 @@ def sign(x):
     return tl.where(x > 0, 1.0, tl.where(x < 0, -1.0, 0.0))
 
 
-#: The functions by the names that texts have for them.
+#: The functions by their names in generated text.
 BY_NAME = {function.fn.__name__: function for function in (tanh, softplus, root, sign)}
 
 
 # ---------------------------------------------------------------------- entry kernels
-#: Nodes that one program takes, and bytes of a sum that it holds at a time: more, and the registers do not suffice.
+#: Nodes of one program, and bytes of a sum that it holds at a time, limited by the registers.
 SPAN, HELD = 64, 4096
 
 _numbers = count(1)
@@ -99,9 +99,9 @@ class EntryKernels:
         self, g: Tensor, state: Tensor, start: Tensor | None, product: Tensor | None, stack: Tensor,
         partial: Tensor | None, *, wants_start: bool, wants_scaled: bool,
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:  # fmt: skip
-        """What a gradient g sends to the state and to the start, and stack[0]*g.
+        """The gradients in the state and in the start for a gradient g of the sum, and stack[0]*g.
 
-        `partial` takes what g sends to the stack, as sums over blocks of nodes; the first row of the stack is the
+        `partial` receives the gradients of the stack, as sums over blocks of nodes; the first row of the stack is the
         factor of `product`, which is needed for these sums alone.
         """
         grad_state = torch.empty_like(state)

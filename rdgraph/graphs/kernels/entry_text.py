@@ -65,7 +65,7 @@ class EntryText:
     Args:
         lines: Compute the values of the expressions.
         results: The names of these values, in their order.
-        back: Compute the gradients from `g`, what is sent to the sum, and the factors k1, k2, ... of the expressions.
+        back: Compute the gradients from `g`, the gradient of the sum, and the factors k1, k2, ... of the expressions.
         gradients: The names of the gradients in `h` and in `h0`, None where it does not occur.
     """
 
@@ -92,7 +92,7 @@ def kernel_source(text: EntryText) -> str:
         head=head, entry=entry,
         sums=_indented([f"total += k{m}*{name}" for m, name in zip(terms, text.results, strict=True)], 8),
     )  # fmt: skip
-    own, other = text.gradients
+    state_gradient, start_gradient = text.gradients
     gradient = _GRADIENT.format(
         head=head, entry=entry,
         accumulators=_indented([f"s{m} = tl.zeros((ROWS, CHANNELS), dtype=ACC)" for m in (0, *terms)], 4),
@@ -100,9 +100,9 @@ def kernel_source(text: EntryText) -> str:
             [f"s{m} += tl.where(mask, g * {name}, 0.0)" for m, name in zip(terms, text.results, strict=True)], 12
         ),
         back=_indented(text.back, 8),
-        own="tl.zeros_like(g)" if own is None else own,
-        other="" if other is None else _indented(
-            ["if HAS_START:", f"    tl.store(grad_start + place, {other}, mask=mask)"], 8
+        own="tl.zeros_like(g)" if state_gradient is None else state_gradient,
+        other="" if start_gradient is None else _indented(
+            ["if HAS_START:", f"    tl.store(grad_start + place, {start_gradient}, mask=mask)"], 8
         ),
         stores=_indented(
             [f"tl.store(partial + {m} * size + spot, tl.sum(s{m}, axis=0), mask=live)" for m in (0, *terms)], 8

@@ -1,8 +1,8 @@
 """Differentiable sparse operations, opaque to `torch.compile`: product with a fused sum, sampled product, inner sums.
 
 A pattern's tensors travel in one list: the rows of A (`Rows.tensors`, 2 or 11 of them), those of its transpose, then
-`order` (edge e of the transpose is edge order[e] of A) and its inverse. A symmetric operator sends its own rows twice
-and no orders: it is its transpose. Every derivative is again written in these operations, so second ones exist.
+`order` (edge e of the transpose is edge order[e] of A) and its inverse. A symmetric operator, which is its transpose,
+has its rows twice and no orders. Every derivative is again written in these operations, so second ones exist.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from rdgraph.graphs.kernels.row_order import Rows
 # ---------------------------------------------------------------------- opaque operation
 # `OpaqueOperation`: a function of tensors known to the dispatcher of torch, into which `torch.compile` does not look.
 #
-# As `torch.library.custom_op` makes them, less what that adds to each call and to the first one, which loads torch's
-# compiler: seconds for a process that compiles nothing.
+# Like `torch.library.custom_op`, without its overhead: each call is slower there, and the first one loads torch's
+# compiler, which takes seconds in a process that compiles nothing.
 
 
 class OpaqueOperation:
@@ -37,9 +37,9 @@ class OpaqueOperation:
         self.name = name
         torch.library.define(name, torch.library.infer_schema(function, mutates_args=()))
         torch.library.impl(name, "CompositeExplicitAutograd", function)
-        space, own = name.split("::")
+        space, short_name = name.split("::")
         #: What torch's dispatcher calls.
-        self.overload = getattr(getattr(torch.ops, space), own).default
+        self.overload = getattr(getattr(torch.ops, space), short_name).default
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.overload(*args, **kwargs)
@@ -49,17 +49,17 @@ class OpaqueOperation:
         torch.library.register_fake(self.name, function)
 
     def register_autograd(self, backward: Callable[..., Any], setup_context: Callable[..., Any] | None = None) -> None:
-        """Say the derivative: `backward(ctx, *gradients)`, with what `setup_context(ctx, inputs, output)` has kept."""
+        """Register `backward(ctx, *gradients)`, which uses what `setup_context(ctx, inputs, output)` saved."""
         torch.library.register_autograd(self.name, backward, setup_context=setup_context)
 
 
 def opaque(name: str) -> Callable[[Callable[..., Any]], OpaqueOperation]:
     """Decorator: the function as an operation of that name."""
 
-    def made(function: Callable[..., Any]) -> OpaqueOperation:
+    def wrap(function: Callable[..., Any]) -> OpaqueOperation:
         return OpaqueOperation(name, function)
 
-    return made
+    return wrap
 
 
 # ---------------------------------------------------------------------- operations
@@ -91,8 +91,8 @@ def parts(pattern: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor], list[T
 
 def transposed(pattern: Sequence[Tensor]) -> list[Tensor]:
     """The tensors of the transposed pattern."""
-    own, other, orders = parts(pattern)
-    return [*other, *own, *reversed(orders)]
+    rows, other, orders = parts(pattern)
+    return [*other, *rows, *reversed(orders)]
 
 
 def transposed_weights(pattern: Sequence[Tensor], weights: Tensor) -> Tensor:
@@ -107,7 +107,7 @@ def compute_spmm(
     weights: Tensor,
     x: Tensor,
     scale: Tensor | None,
-    own: Tensor | None,
+    self_factor: Tensor | None,
     factors: Sequence[Tensor],
     fields: Sequence[Tensor],
 ) -> Tensor:
@@ -116,7 +116,11 @@ def compute_spmm(
     Scale, own and factors broadcast against (B, n, d); the scale is the same for all nodes. Called directly where no
     gradient is wanted, since small graphs feel torch's dispatcher; `spmm` is the same for autograd and torch.compile.
     """
-    terms = list(zip(factors, fields, strict=True)) if own is None else [(own, x), *zip(factors, fields, strict=True)]
+    terms = (
+        list(zip(factors, fields, strict=True))
+        if self_factor is None
+        else [(self_factor, x), *zip(factors, fields, strict=True)]
+    )
     if use_kernels(x):
         from rdgraph.graphs.kernels import triton_spmm as fused
 
@@ -139,16 +143,18 @@ def _(pattern: Any, weights: Any, x: Tensor, scale: Any, own: Any, factors: Any,
 
 @opaque("rdgraph::pull")
 def pull(
-    pattern: Sequence[Tensor], weights: Tensor, x: Tensor, scale: Tensor, own: Tensor | None
+    pattern: Sequence[Tensor], weights: Tensor, x: Tensor, scale: Tensor, self_factor: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """A@x and scale*(A@x) + own*x in one pass, for gradients that need both."""
     if use_kernels(x):
         from rdgraph.graphs.kernels import triton_spmm as fused
 
-        return fused.pull(Rows.from_tensors(parts(pattern)[0]), weights, x, scale, [] if own is None else [(own, x)])
+        return fused.pull(
+            Rows.from_tensors(parts(pattern)[0]), weights, x, scale, [] if self_factor is None else [(self_factor, x)]
+        )
     raw = plain.spmm(pattern[0], pattern[1], weights, x)
     scaled = raw * scale.to(raw.dtype)
-    return raw, scaled if own is None else torch.addcmul(scaled, own.to(raw.dtype), x)
+    return raw, scaled if self_factor is None else torch.addcmul(scaled, self_factor.to(raw.dtype), x)
 
 
 @pull.register_fake
@@ -158,42 +164,52 @@ def _(pattern: Any, weights: Any, x: Tensor, scale: Any, own: Any) -> tuple[Tens
 
 
 def _remember_spmm(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    pattern, weights, x, scale, own, factors, fields = inputs
+    pattern, weights, x, scale, self_factor, factors, fields = inputs
     ctx.counts = len(pattern), len(factors)
-    ctx.save_for_backward(*pattern, weights, x, scale, own, *factors, *fields)
+    ctx.save_for_backward(*pattern, weights, x, scale, self_factor, *factors, *fields)
 
 
 def _differentiate_spmm(ctx: Any, g: Tensor) -> tuple[Any, ...]:
     size, terms = ctx.counts
     saved = list(ctx.saved_tensors)
-    pattern, (weights, x, scale, own) = saved[:size], saved[size : size + 4]
+    pattern, (weights, x, scale, self_factor) = saved[:size], saved[size : size + 4]
     factors, fields = saved[size + 4 : size + 4 + terms], saved[size + 4 + terms :]
-    _, needs_weights, needs_x, needs_scale, needs_own, needs_factors, needs_fields = ctx.needs_input_grad
+    _, needs_weights, needs_x, needs_scale, needs_self_factor, needs_factors, needs_fields = ctx.needs_input_grad
     g = g.contiguous()
     back = transposed(pattern), transposed_weights(pattern, weights), g
     grad_x = grad_scale = grad_weights = None
     if needs_scale:
-        raw, grad_x = _pulled(back, scale, own)
+        raw, grad_x = _pulled(back, scale, self_factor)
         grad_scale = _sum_to(raw, x, scale)
     elif needs_x:
-        grad_x = spmm(*back, scale, own, [], [])
+        grad_x = spmm(*back, scale, self_factor, [], [])
     if needs_weights:
         scaled = g if scale is None else g * scale.to(g.dtype)
         grad_weights = sddmm(pattern, scaled, x, weights.shape[0] == 1).to(weights.dtype)
-    grad_own = _sum_to(g, x, own) if needs_own else None
+    grad_self_factor = _sum_to(g, x, self_factor) if needs_self_factor else None
     wanted = _spread(needs_factors, terms), _spread(needs_fields, terms)
     grad_factors = [_sum_to(g, y, k) if want else None for want, k, y in zip(wanted[0], factors, fields, strict=True)]
     grad_fields = [g * k.to(g.dtype) if want else None for want, k in zip(wanted[1], factors, strict=True)]
-    return [None] * size, grad_weights, grad_x if needs_x else None, grad_scale, grad_own, grad_factors, grad_fields
+    return (
+        [None] * size,
+        grad_weights,
+        grad_x if needs_x else None,
+        grad_scale,
+        grad_self_factor,
+        grad_factors,
+        grad_fields,
+    )
 
 
-def _pulled(back: tuple[list[Tensor], Tensor, Tensor], scale: Tensor, own: Tensor | None) -> tuple[Tensor, Tensor]:
+def _pulled(
+    back: tuple[list[Tensor], Tensor, Tensor], scale: Tensor, self_factor: Tensor | None
+) -> tuple[Tensor, Tensor]:
     """A'@g and scale*(A'@g) + own*g; in one pass unless this gradient is to be differentiated again."""
     if not torch.is_grad_enabled():
-        return pull(*back, scale, own)
+        return pull(*back, scale, self_factor)
     raw, g = spmm(*back, None, None, [], []), back[2]
     scaled = raw * scale.to(raw.dtype)
-    return raw, scaled if own is None else scaled + own.to(g.dtype) * g
+    return raw, scaled if self_factor is None else scaled + self_factor.to(g.dtype) * g
 
 
 def _spread(wanted: Any, count: int) -> list[bool]:
@@ -233,7 +249,7 @@ def _differentiate_sddmm(ctx: Any, w: Tensor) -> tuple[Any, ...]:
     if not parts(pattern)[2]:
         raise InvalidArgument(
             "expected edges in both orders for second derivatives in the weights, got those of an operator whose "
-            "weights want no gradient; use weights.requires_grad_()"
+            "weights have no gradient; use weights.requires_grad_()"
         )
     grad_g = spmm(pattern, w, x, None, None, [], []) if wants[1] else None
     grad_x = spmm(back, transposed_weights(pattern, w), g, None, None, [], []) if wants[2] else None
@@ -274,9 +290,9 @@ def _differentiate_inner(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor]:
 inner.register_autograd(_differentiate_inner, setup_context=_remember_inner)
 
 
-def _sum_to(left: Tensor, right: Tensor, like: Tensor) -> Tensor:
-    """left*right summed to the shape (and dtype) of a factor that was broadcast against it."""
+def _sum_to(gradient: Tensor, right: Tensor, like: Tensor) -> Tensor:
+    """gradient*right summed to the shape (and dtype) of a factor that was broadcast against it."""
     if like.ndim < 2 or like.shape[-2] == 1:
-        total = inner(left, right.contiguous())[:, None, :]
+        total = inner(gradient, right.contiguous())[:, None, :]
         return total.sum_to_size(like.shape).to(like.dtype)
-    return (left * right).sum_to_size(like.shape).to(like.dtype)
+    return (gradient * right).sum_to_size(like.shape).to(like.dtype)

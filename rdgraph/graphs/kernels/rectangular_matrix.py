@@ -1,4 +1,4 @@
-"""Sparse matrices that need not be square, as the differentiable product wants them: rows, columns, and both orders."""
+"""Sparse matrices that need not be square, as the differentiable product needs them: rows, columns, and both orders."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rdgraph.graphs.kernels.row_order import Rows
 
 @dataclass(frozen=True, eq=False)
 class Rectangle:
-    """Where the entries of a matrix (n, m) are, on a device; their values come with every product.
+    """Where the entries of a matrix (n, m) are, on a device; their values are arguments of every product.
 
     >>> matrix = csr_array([[0.0, 2.0], [1.0, 0.0], [0.0, 1.0]])
     >>> shape = Rectangle.make(matrix)

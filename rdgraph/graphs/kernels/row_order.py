@@ -1,4 +1,4 @@
-"""Compressed rows as the kernels walk them: heavy rows first, light rows in their own order, long rows in pieces."""
+"""Compressed rows in the order of the kernels: heavy rows first, light rows in their order, long rows in pieces."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 # ---------------------------------------------------------------------- row order
-#: Rows with more edges than this, and than four times the mean, get a program of their own, which takes several edges
+#: Rows with more edges than this, and than four times the mean, get a separate program, which takes several edges
 #: at a time.
 HEAVY = 16
 #: Rows with more edges than this are cut into pieces of this length, so that no program works alone.
@@ -56,7 +56,7 @@ class Rows:
 
     @property
     def main(self) -> tuple[Tensor, Tensor, Tensor | None]:
-        """starts, ends, targets; no targets where every row comes in its place."""
+        """starts, ends, targets; no targets where all rows are in order."""
         if not self.heavy and not self.has_long:
             return self.indptr[:-1], self.indptr[1:], None
         return self.arrangement[0], self.arrangement[1], self.arrangement[2]
@@ -107,13 +107,13 @@ class Rows:
         counts = (self.indptr[long_rows + 1] - self.indptr[long_rows] + length - 1) // length
         pointer = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
         owners = torch.repeat_interleave(long_rows, counts)
-        place = torch.arange(len(owners), device=owners.device) - torch.repeat_interleave(pointer[:-1], counts)
-        starts = self.indptr[owners].long() + place * length
+        position = torch.arange(len(owners), device=owners.device) - torch.repeat_interleave(pointer[:-1], counts)
+        starts = self.indptr[owners].long() + position * length
         return starts, torch.minimum(starts + length, self.indptr[owners + 1].long()), owners, pointer
 
 
 # ---------------------------------------------------------------------- row runs
-# Runs: rows one after another whose entries lie at the same distances and weigh the same, as on a grid or a ring.
+# Runs: consecutive rows with the same offsets and weights, as on a grid or a ring.
 #
 # Within a run a sparse product needs no column numbers: out[i] = sum over k of weight[k] x[i + offset[k]].
 
@@ -156,7 +156,7 @@ def row_runs(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray) -> Ro
     offsets = indices.astype(np.int64) - np.repeat(np.arange(len(degrees)), degrees)
     goes_on = np.zeros(len(degrees), dtype=bool)
     goes_on[1:] = degrees[1:] == degrees[:-1]
-    # Entries of a row stand opposite to those of the row before it, where both have as many.
+    # Entries of a row are compared with those of the row before it, if both have as many.
     row = np.repeat(np.arange(len(degrees)), degrees)
     before = np.arange(len(offsets)) - degrees[row]
     compared = goes_on[row]
@@ -164,8 +164,8 @@ def row_runs(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray) -> Ro
     differs = (offsets[here] != offsets[there]) | (weights[here] != weights[there])
     goes_on[row[here[differs]]] = False
     starts = np.flatnonzero(~goes_on)
-    own = degrees[starts]
-    entries = np.append(0, own.cumsum())[:-1]
-    first = np.arange(int(own.sum())) + np.repeat(indptr[starts] - entries, own)
+    degree = degrees[starts]
+    entries = np.append(0, degree.cumsum())[:-1]
+    first = np.arange(int(degree.sum())) + np.repeat(indptr[starts] - entries, degree)
     ends = np.append(starts, len(degrees))
-    return RowRuns(ends, entries, own.astype(np.int32), offsets[first], weights[first])
+    return RowRuns(ends, entries, degree.astype(np.int32), offsets[first], weights[first])

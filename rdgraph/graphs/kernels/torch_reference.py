@@ -13,8 +13,8 @@ from torch import Tensor
 
 #: Most numbers a gathered intermediate may hold; longer edge lists are cut into pieces.
 MAX_GATHERED = 1 << 26
-#: Most entries of members with weights of their own that are joined to one matrix; where each has more, a call does not
-#: count.
+#: Most entries of members with different weights that are joined to one matrix; where each has more, the overhead of a
+#: call does not matter.
 MAX_JOINED = 1 << 22
 _SUM = 0
 
@@ -27,11 +27,11 @@ def spmm(indptr: Tensor, indices: Tensor, weights: Tensor, x: Tensor) -> Tensor:
     if x.dtype in (torch.bfloat16, torch.float16):
         return spmm(indptr, indices, weights.float(), x.float()).to(x.dtype)
     members, nodes, channels = x.shape
-    own = weights.shape[0]
-    if members == own:
+    groups = weights.shape[0]
+    if members == groups:
         return _products(indptr, indices, weights, x)
-    wide = x.reshape(-1, own, nodes, channels).permute(1, 2, 0, 3).reshape(own, nodes, -1)
-    out = _products(indptr, indices, weights, wide).view(own, indptr.numel() - 1, -1, channels)
+    wide = x.reshape(-1, groups, nodes, channels).permute(1, 2, 0, 3).reshape(groups, nodes, -1)
+    out = _products(indptr, indices, weights, wide).view(groups, indptr.numel() - 1, -1, channels)
     return out.permute(2, 0, 1, 3).reshape(members, -1, channels)
 
 
@@ -59,14 +59,14 @@ def sddmm(indptr: Tensor, indices: Tensor, g: Tensor, x: Tensor, shared: bool) -
         return sddmm(indptr, indices, g.float(), x.float(), shared).to(g.dtype)
     rows = edge_rows(indptr, len(indices))
     if g.device.type == "cpu" and g.dtype == x.dtype and rows.numel() and g.shape[-1]:
-        found = torch.stack([_sampled(indptr, indices, rows, *pair) for pair in zip(g, x, strict=True)])
-        return found.sum(dim=0, keepdim=True) if shared else found
+        sampled = torch.stack([_sampled(indptr, indices, rows, *pair) for pair in zip(g, x, strict=True)])
+        return sampled.sum(dim=0, keepdim=True) if shared else sampled
     pieces = []
     for piece in torch.arange(len(indices), device=g.device).split(
         max(1, MAX_GATHERED // max(1, g[..., 0, :].numel()))
     ):
-        found = (g.index_select(1, rows[piece]) * x.index_select(1, indices[piece])).sum(dim=-1)
-        pieces.append(found.sum(dim=0, keepdim=True) if shared else found)
+        sampled = (g.index_select(1, rows[piece]) * x.index_select(1, indices[piece])).sum(dim=-1)
+        pieces.append(sampled.sum(dim=0, keepdim=True) if shared else sampled)
     return torch.cat(pieces, dim=-1) if pieces else g.new_zeros((1 if shared else len(g), 0))
 
 
@@ -87,10 +87,10 @@ def matrix_product(indptr: Tensor, indices: Tensor, weights: Tensor, x: Tensor) 
     if indices.numel() == 0 or x.shape[-1] == 0:
         return x.new_zeros((indptr.numel() - 1, x.shape[-1]))
     if x.device.type == "cpu" and x.dtype == torch.float32:
-        found, *_ = torch.embedding_bag(
+        product, *_ = torch.embedding_bag(
             x, indices, indptr, mode=_SUM, per_sample_weights=weights.contiguous(), include_last_offset=True
         )
-        return found
+        return product
     _accept_csr()
     size = (indptr.numel() - 1, x.shape[0])
     matrix = torch.sparse_csr_tensor(indptr, indices, weights, size=size, check_invariants=False)
@@ -99,7 +99,7 @@ def matrix_product(indptr: Tensor, indices: Tensor, weights: Tensor, x: Tensor) 
 
 @cache
 def _accept_csr() -> None:
-    """Torch says once per process that its CSR tensors are in beta; nobody needs to hear it."""
+    """Suppress torch's warning, once per process, that its CSR tensors are in beta."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         pointer = torch.zeros(2, dtype=torch.int64)

@@ -26,15 +26,15 @@ def _sum_kernel(
     member = (tl.program_id(0) // blocks).to(tl.int64)
     entry = (tl.program_id(0) % blocks).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = entry < size
-    place = member * size + entry
+    offset = member * size + entry
     total = tl.zeros((BLOCK,), dtype=ACC)
     for i in tl.static_range(len(WEIGHTS)):
-        total += WEIGHTS[i] * tl.load(slopes[i] + place, mask=mask, other=0).to(ACC)
+        total += WEIGHTS[i] * tl.load(slopes[i] + offset, mask=mask, other=0).to(ACC)
     if HAS_LENGTH:
         total = tl.load(dt + member * stride).to(ACC) * total
     if HAS_STATE:
-        total += tl.load(state + place, mask=mask, other=0).to(ACC)
-    tl.store(out + place, total, mask=mask)
+        total += tl.load(state + offset, mask=mask, other=0).to(ACC)
+    tl.store(out + offset, total, mask=mask)
 
 
 @triton.jit(do_not_specialize=COUNTS, do_not_specialize_on_alignment=["dt"])
@@ -43,10 +43,10 @@ def _spread_kernel(g, dt, outs, size, blocks, stride, WEIGHTS: tl.constexpr, BLO
     member = (tl.program_id(0) // blocks).to(tl.int64)
     entry = (tl.program_id(0) % blocks).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = entry < size
-    place = member * size + entry
-    scaled = tl.load(dt + member * stride).to(ACC) * tl.load(g + place, mask=mask, other=0).to(ACC)
+    offset = member * size + entry
+    scaled = tl.load(dt + member * stride).to(ACC) * tl.load(g + offset, mask=mask, other=0).to(ACC)
     for i in tl.static_range(len(WEIGHTS)):
-        tl.store(outs[i] + place, WEIGHTS[i] * scaled, mask=mask)
+        tl.store(outs[i] + offset, WEIGHTS[i] * scaled, mask=mask)
 
 
 def weighted_sum(

@@ -36,13 +36,13 @@ def _moments_kernel(
     channel = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
     live_channel = channel < d
     mask = (row < nodes)[:, None] & live_channel[None, :]
-    place = (member * nodes + row)[:, None] * d + channel[None, :]
-    held = tl.load(x + place, mask=mask, other=0).to(ACC)
+    offset = (member * nodes + row)[:, None] * d + channel[None, :]
+    held = tl.load(x + offset, mask=mask, other=0).to(ACC)
     sums = tl.zeros((ROWS, CHANNELS), dtype=ACC)
-    own = count
+    used = count
     if RAGGED:
-        own = tl.load(degrees + member) + 1
-    for k in range(own):
+        used = tl.load(degrees + member) + 1
+    for k in range(used):
         vector = _vector(shifts, k, member, members, RAGGED)
         there = (vector * nodes + row)[:, None] * d + channel[None, :]
         value = tl.load(stack + there, mask=mask, other=0).to(ACC)
@@ -50,7 +50,7 @@ def _moments_kernel(
         sums += factor[None, :] * value
         spot = ((k * members + member) * tiles + tile) * d + channel
         tl.store(partial + spot, tl.sum(value * held, axis=0), mask=live_channel)
-    tl.store(total + place, sums, mask=mask)
+    tl.store(total + offset, sums, mask=mask)
 
 
 def moments(
@@ -92,10 +92,10 @@ def _sample_kernel(
     column = tl.load(columns + edge, mask=live, other=0).to(tl.int64)
     channel = tl.arange(0, CHANNELS)
     total = tl.zeros((EDGES,), dtype=ACC)
-    own = count
+    used = count
     if RAGGED:
-        own = tl.load(degrees + member)
-    for k in range(own):
+        used = tl.load(degrees + member)
+    for k in range(used):
         one = _vector(shifts, k, member, members, RAGGED) * nodes
         two = one
         if RAGGED:
@@ -106,10 +106,10 @@ def _sample_kernel(
             a = tl.load(left + (one + row)[:, None] * d + start + channel[None, :], mask=mask, other=0).to(ACC)
             b = tl.load(right + (two + column)[:, None] * d + start + channel[None, :], mask=mask, other=0).to(ACC)
             part += a * b
-        found = tl.sum(part, axis=1)
+        sums = tl.sum(part, axis=1)
         if DOUBLED:
-            found = tl.where(k > 0, 2 * found, found)
-        total += found
+            sums = tl.where(k > 0, 2 * sums, sums)
+        total += sums
     tl.store(out + member * edges + edge, total, mask=live)
 
 
@@ -186,17 +186,17 @@ def _gain_kernel(
         pr += q * tl.load(basis + j * 2 * NODES + node)[None, :]
         pi += q * tl.load(basis + (j * 2 + 1) * NODES + node)[None, :]
     time = tl.load(times + row // per_time, mask=live, other=0)[:, None]
-    own = plan + row // per_plan * (STAGES + 3)
-    steps = tl.load(own + STAGES + 2, mask=live, other=1)[:, None]
+    row_plan = plan + row // per_plan * (STAGES + 3)
+    steps = tl.load(row_plan + STAGES + 2, mask=live, other=1)[:, None]
     is_exact = steps == 0
     if STAGES > 0:
         sr, si = tl.where(is_exact, 0.0, pr), tl.where(is_exact, 0.0, pi)
-        step = tl.load(own + STAGES + 1, mask=live, other=0)[:, None]
+        step = tl.load(row_plan + STAGES + 1, mask=live, other=0)[:, None]
         before = tl.maximum(steps - 1, 0.0)
         last = time - before * step
-        gr, gi, kr, ki = _factor(sr, si, last, own, live, STAGES)
+        gr, gi, kr, ki = _factor(sr, si, last, row_plan, live, STAGES)
         dr, di = last * kr, last * ki
-        fr, fi, hr, hi = _factor(sr, si, tl.zeros_like(pr) + step, own, live, STAGES)
+        fr, fi, hr, hi = _factor(sr, si, tl.zeros_like(pr) + step, row_plan, live, STAGES)
         br, bi = _power(fr, fi, tl.maximum(before - 1, 0.0).to(tl.int32))
         er, ei = _multiply(br, bi, hr, hi)
         er, ei = _multiply(er, ei, gr, gi)

@@ -25,13 +25,13 @@ def _sample_rows(
     IS_SINGLE: one member and one block of channels at a time, so that the rows of g are read once.
     """
     lane = tl.arange(0, ROWS * EDGES)
-    place = block * ROWS + lane // EDGES
-    live_row = place < count
-    start = tl.load(starts + first + place, mask=live_row, other=0)
-    end = tl.load(ends + first + place, mask=live_row, other=0)
-    target = (first + place).to(tl.int64)
+    position = block * ROWS + lane // EDGES
+    live_row = position < count
+    start = tl.load(starts + first + position, mask=live_row, other=0)
+    end = tl.load(ends + first + position, mask=live_row, other=0)
+    target = (first + position).to(tl.int64)
     if HAS_TARGETS:
-        target = tl.load(targets + first + place, mask=live_row, other=0).to(tl.int64)
+        target = tl.load(targets + first + position, mask=live_row, other=0).to(tl.int64)
     channel = tl.arange(0, CHANNELS)
     if IS_SINGLE:
         mask = live_row[:, None] & (channel < d)[None, :]
@@ -119,10 +119,10 @@ def _inner_kernel(
     total = tl.zeros((ROWS, CHANNELS), dtype=ACC)
     for step in range(0, SPAN, ROWS):
         row = piece * SPAN + step + tl.arange(0, ROWS)
-        place = (member * nodes + row)[:, None] * d + channel[None, :]
+        offset = (member * nodes + row)[:, None] * d + channel[None, :]
         mask = (row < nodes)[:, None] & (channel < d)[None, :]
-        a = tl.load(left + place, mask=mask, other=0).to(ACC)
-        b = tl.load(right + place, mask=mask, other=0).to(ACC)
+        a = tl.load(left + offset, mask=mask, other=0).to(ACC)
+        b = tl.load(right + offset, mask=mask, other=0).to(ACC)
         total += a * b
     tl.store(out + (member * pieces + piece) * d + channel, tl.sum(total, axis=0), mask=channel < d)
 

@@ -22,7 +22,7 @@ from rdgraph.graphs.kernels.row_order import Rows
 MAX_FIELDS = 3
 #: Numbers that the code of the product does not depend on: it is compiled once for all of them.
 COUNTS = ("heavy", "light", "members", "edges_per_member", "x_nodes", "out_nodes")
-#: What is read number by number: where it begins, as for some members of a batch, makes no code of its own.
+#: Arguments read entry by entry: their alignment, which differs between members of a batch, needs no recompilation.
 SINGLY = ("weights", "scale", "k0", "k1", "k2")
 
 Terms = Sequence[tuple[Tensor, Tensor]]
@@ -77,9 +77,9 @@ def _sum_rows(
     channel = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
     live_channel = channel < d
     lane = tl.arange(0, ROWS * EDGES)
-    place = block * ROWS + lane // EDGES
-    start = tl.load(starts + first + place, mask=place < count, other=0)
-    end = tl.load(ends + first + place, mask=place < count, other=0)
+    position = block * ROWS + lane // EDGES
+    start = tl.load(starts + first + position, mask=position < count, other=0)
+    end = tl.load(ends + first + position, mask=position < count, other=0)
     source = x + member * x_nodes * d
     weight = weights + member * edges_per_member
     total = tl.zeros((ROWS * EDGES, CHANNELS), dtype=ACC)

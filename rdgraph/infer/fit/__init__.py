@@ -1,1 +1,1 @@
-"""Inverse problems: coefficients from observed states, with what the states can and cannot tell of them."""
+"""Inverse problems: coefficients from observed states, with intervals and identifiability."""

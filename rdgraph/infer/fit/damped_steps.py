@@ -1,4 +1,4 @@
-"""Levenberg's and Marquardt's method for many small least-squares problems side by side, and what a search may cost."""
+"""Levenberg's and Marquardt's method for many small least-squares problems at once, and the effort of a search."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import numpy as np
 Array = np.ndarray
 #: Arrays, or tensors.
 Numbers = TypeVar("Numbers")
-#: From rows and the numbers of the problems that these belong to: residuals (rows, m), or slopes (rows, m, unknowns).
+#: From rows and the indices of their problems: residuals (rows, m), or slopes (rows, m, unknowns).
 Values = Callable[[Array, Array], Array]
 
-#: By what the damping changes after a good and a bad step, and its ends.
+#: Factors of the damping after a good and a bad step, and its bounds.
 _LESS, _MORE = 0.2, 6.0
 _MIN_DAMPING, _MAX_DAMPING = 1e-15, 1e10
 
 
 @dataclass
 class Effort:
-    """What a search may cost and has cost, in units that are the same on every machine.
+    """The budget of a search and what it has cost, in units that are the same on every machine.
 
     >>> effort = Effort(5_000)
     >>> effort.spend(4_000), effort.is_spent
@@ -36,7 +36,7 @@ class Effort:
 
     @property
     def is_spent(self) -> bool:
-        """Whether nothing further is to be begun."""
+        """Whether the budget is used up."""
         return self.spent >= self.most
 
     def spend(self, cost: float) -> None:
@@ -45,7 +45,7 @@ class Effort:
 
 @dataclass(frozen=True)
 class Minimum(Generic[Numbers]):
-    """Where each problem ended: rows (problems, unknowns), the sum of squares, whether it settled."""
+    """The minimum of each problem: rows (problems, unknowns), sums of squares, and whether it converged."""
 
     rows: Numbers
     squares: Numbers
@@ -66,12 +66,12 @@ def minimise(
     after: Callable[[int, Array], None] | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> Minimum[Array]:
-    """Least squares from every row; entries that are not `free` stay.
+    """Least squares from every row; entries that are not `free` stay fixed.
 
-    A step that does not lower the sum of squares, or leaves the numbers, is taken back and damped more. A step goes
-    at most `longest` in units of 1 and the unknown: where an unknown has almost no effect, steps are as long as
-    rounding makes them. A problem has settled when a step is shorter than `rtol` of its unknowns or lowers the sum by
-    less than the share `gain`. No step begins once `stop` says so; `after` is called after every step with its number
+    A step that does not lower the sum of squares, or makes it non-finite, is undone and damped more. The length of a
+    step is at most `longest` times (1 + |unknown|), since an unknown with almost no effect would move arbitrarily far.
+    A problem has converged when a step is shorter than `rtol` of its unknowns or lowers the sum by less than the share
+    `gain`. The search ends once `stop` returns True; `after` is called after every step with its number
     and the sums of squares.
 
     >>> line = np.array([1.0, 2.0, 3.0])

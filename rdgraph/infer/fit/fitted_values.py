@@ -1,4 +1,4 @@
-"""The answer of a fit."""
+"""`Fit`: fitted coefficients with intervals and identifiability."""
 
 from __future__ import annotations
 
@@ -25,16 +25,15 @@ Entries = dict[str, Any]
 
 @dataclass(frozen=True, repr=False)
 class Fit(Answer):
-    """Coefficients from observed states.
+    """Coefficients fitted to observed states.
 
     `values` are numbers, or arrays for coefficients of channels, nodes and matrices; `intervals` are pairs, or arrays
-    with the pair last, an end being infinite (or 0) where the data set no border; None where none were asked for.
-    A coefficient that no run from this start depends on has the value NaN; `reasons` says why it, and others that make
-    up for each other, are not identifiable. `identifiability` is what the equation reveals on the graph at
-    all, `identifiable` whether the data at hand bound a coefficient as well; `undetermined` are those that move along a
-    direction in which no observed value changes.
+    with the pair last, an end being infinite (or 0) where the data give no bound; None where none were requested.
+    A coefficient without effect on runs from this start has the value NaN; `reasons` says for each coefficient that is
+    not identifiable why. `identifiability` is what the equation determines on the graph, `identifiable` whether these
+    data bound a coefficient; `undetermined` are those that can change without changing an observed value.
     `sigma` is the noise, `states` the fitted states (K, n, d) at `times`. `effort` counts the evaluations of the
-    field; a fit that was `stopped` by its limit may not have settled, and intervals that were not worked out are NaN.
+    field; a fit that was `stopped` by its limit may not have converged, and intervals that were not computed are NaN.
     """
 
     system: System
@@ -68,12 +67,12 @@ class Fit(Answer):
 
     @property
     def reason(self) -> str:
-        """What the values rest on, and what a reader should know before using them."""
+        """The number of observations behind the values, and the notes."""
         return "; ".join([f"least squares over {self.observations} observations", *self.notes])
 
     @property
     def initial(self) -> np.ndarray:
-        """The start (n, d): what was given, or what was estimated."""
+        """The start (n, d), given or estimated."""
         return self.states[0]
 
     @property
@@ -90,50 +89,52 @@ class Fit(Answer):
 
     @property
     def unfinished(self) -> tuple[str, ...]:
-        """The coefficients with an interval that was not worked out before the effort was spent."""
+        """The coefficients whose interval was not computed before the effort was spent."""
         ends = (self.intervals or {}).items() if self.stopped else ()
         return tuple(name for name, pairs in ends if name not in self.reasons and np.isnan(np.asarray(pairs)).any())
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader should know before using the values."""
-        found = []
+        """Caveats for the use of the values."""
+        notes = []
         if self.stopped:
-            found.append(f"stopped after {self.effort:.0f} evaluations of the field; effort= allows more")
+            notes.append(f"stopped after {self.effort:.0f} evaluations of the field; effort= allows more")
         if self.unfinished:
-            found.append(f"intervals not worked out: {', '.join(self.unfinished)}")
+            notes.append(f"intervals not computed: {', '.join(self.unfinished)}")
         if not self.settled:
-            found.append("the fit had not settled when its steps ended")
+            notes.append("the fit had not converged after its last step")
         if self.agreeing < self.starts:
-            found.append(f"{self.agreeing} of the {self.starts} best starts ended in this minimum")
+            notes.append(f"{self.agreeing} of the {self.starts} best starts ended in this minimum")
         if self.directions_lost and not self.reasons:
             lost, verb = (
                 counted(self.directions_lost, "direction"),
                 "changes" if self.directions_lost == 1 else "change",
             )
-            found.append(f"{lost} of the unknowns (coefficients and start) {verb} no observed value")
+            notes.append(f"{lost} of the unknowns (coefficients and start) {verb} no observed value")
         if self.identifiability.status == Status.UNDECIDED:
-            found.append("whether the equation reveals its coefficients is undecided: " + self.identifiability.reason)
+            notes.append(
+                "whether the equation determines its coefficients is undecided: " + self.identifiability.reason
+            )
         if self.identifiability.local:
             names = ", ".join(self.identifiability.local)
-            found.append(f"{names}: another value far away may give the same flow")
-        found += [f"{name} is not identifiable: {reason}" for name, reason in self.reasons.items()]
+            notes.append(f"{names}: another value far away may give the same flow")
+        notes += [f"{name} is not identifiable: {reason}" for name, reason in self.reasons.items()]
         sides = {name: side for name, side in self._open_sides().items() if name not in self.reasons}
         for side in dict.fromkeys(sides.values()):
-            names = ", ".join(name for name, own in sides.items() if own == side)
-            found += [f"the data do not bound {names}{side}"]
-        return tuple(found)
+            names = ", ".join(name for name, other in sides.items() if other == side)
+            notes += [f"the data do not bound {names}{side}"]
+        return tuple(notes)
 
     def _open_sides(self) -> dict[str, str]:
-        """The coefficients that the data do not bound, with the side where that is one."""
-        found = {}
+        """The coefficients that the data do not bound, with the side if it is only one."""
+        sides = {}
         for name, ends in (self.intervals or {}).items():
             if not self.identifiable[name]:
                 pairs = np.asarray(ends, dtype=float)
                 is_open = ~np.isfinite(pairs) | (pairs == 0)
                 below, above = bool(is_open[..., 0].any()), bool(is_open[..., 1].any())
-                found[name] = "" if below == above else " from below" if below else " from above"
-        return found
+                sides[name] = "" if below == above else " from below" if below else " from above"
+        return sides
 
     def __str__(self) -> str:
         rows = [f"{name} = {value}" for name, value in self._rows()]
@@ -178,11 +179,11 @@ def _is_bounded(ends: Any) -> bool:
 
 def entries_of(unknowns: Unknowns, inner: Tensor) -> Entries:
     """The rows of a fit by name: numbers (count,) or ends (count, 2), on the scale of the coefficients."""
-    found: Entries = {}
-    for unknown, place in zip(unknowns.coefficients, unknowns.slices().values(), strict=True):
-        part = inner[place].detach()
-        found[unknown.name] = _value(unknown, part) if part.ndim == 1 else _ends(unknown, part)
-    return found
+    entries: Entries = {}
+    for unknown, span in zip(unknowns.coefficients, unknowns.slices().values(), strict=True):
+        part = inner[span].detach()
+        entries[unknown.name] = _value(unknown, part) if part.ndim == 1 else _ends(unknown, part)
+    return entries
 
 
 def _value(unknown: Unknown, inner: Tensor) -> Any:

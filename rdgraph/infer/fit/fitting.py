@@ -1,4 +1,4 @@
-"""`fit`: the coefficients of a system from states that were observed."""
+"""`fit`: the coefficients of a system from observed states."""
 
 from __future__ import annotations
 
@@ -29,32 +29,32 @@ from rdgraph.systems.system import System
 from rdgraph.theory.identifiability.examination import Identifiability
 from rdgraph.theory.identifiability.question import identify
 from rdgraph.theory.method_choice import choose_method
-from rdgraph.wording import signed_sum
+from rdgraph.wording import scaled_term, signed_sum
 
 # ---------------------------------------------------------------------- far values
-# Positive coefficients that left for zero or infinity, drawn back to where they begin to count.
+# Positive coefficients that went to zero or infinity, drawn back to where they begin to have an effect.
 #
-# Where the data have nothing of a term, its coefficient goes on towards zero, and its logarithm as far as the steps
-# lead. From there no border is in sight, though the data may bound the coefficient well from one side.
+# Where the data show nothing of a term, its coefficient goes to zero, and its logarithm as far as the steps lead. An
+# interval cannot be found from there, though the data may bound the coefficient well from one side.
 
-#: Of the variance of the noise: what the sum of squares may rise by on the way back.
+#: By how much the sum of squares may rise on the way back, as a share of the variance of the noise.
 _NEGLIGIBLE = 1e-4
 #: The logarithm of what counts as far from 1.
 _FAR = 7.0
-#: Points on the way back that are tried at once, and how often between two of them.
+#: Points on the way back that are tried at once, and how often the interval between two of them is refined.
 _POINTS, _TURNS = 16, 3
 
 
 def drawn_back(problems: Problems, row: Tensor, squares: Tensor, variance: float) -> tuple[Tensor, Tensor]:
     """The row (1, unknowns) of a fit and its squares (1,), coefficients beyond all scales drawn back towards 1.
 
-    Each goes back on the scale of logarithms, others held, as long as the sum of squares does not rise by more than a
+    Each moves back on the logarithmic scale, the others fixed, as long as the sum of squares rises by at most a
     negligible part of the variance.
     """
     unknowns = problems.residuals.unknowns
     most = squares + _NEGLIGIBLE * variance
-    for c, place in zip(unknowns.coefficients, unknowns.slices().values(), strict=True):
-        for position in range(place.start, place.stop) if c.factor else ():
+    for c, span in zip(unknowns.coefficients, unknowns.slices().values(), strict=True):
+        for position in range(span.start, span.stop) if c.factor else ():
             if float(row[0, position].abs()) > _FAR:
                 row = _nearest(problems, row, position, most)
     return row, problems.squares(row, torch.zeros(1, dtype=torch.long))
@@ -62,35 +62,36 @@ def drawn_back(problems: Problems, row: Tensor, squares: Tensor, variance: float
 
 def _nearest(problems: Problems, row: Tensor, position: int, most: Tensor) -> Tensor:
     """The row with one entry as near to zero as the sum of squares allows."""
-    kept, beyond = float(row[0, position]), 0.0
+    reached, beyond = float(row[0, position]), 0.0
     for _ in range(_TURNS):
-        tried = torch.linspace(kept, beyond, _POINTS, dtype=row.dtype)[1:]
+        tried = torch.linspace(reached, beyond, _POINTS, dtype=row.dtype)[1:]
         rows = row.repeat(len(tried), 1)
         rows[:, position] = tried
         is_good = problems.squares(rows, torch.zeros(len(rows), dtype=torch.long)) <= most
         count = int(is_good.long().cumprod(0).sum())
         if count:
-            kept = float(tried[count - 1])
+            reached = float(tried[count - 1])
         if count == len(tried):
             break
         beyond = float(tried[count])
-    found = row.clone()
-    found[0, position] = kept
-    return found
+    nearest = row.clone()
+    nearest[0, position] = reached
+    return nearest
 
 
 # ---------------------------------------------------------------------- flat directions
-# Directions of the coefficients along which a run does not change, which no observed states can tell.
+# Directions of the coefficients along which a run does not change: no observation can determine them.
 #
 # A run solves H' = f(H; c). Where (df/dc)(H(t)) v = 0 at all of its states, c + s*v has the same run for all s, if f is
-# affine in c. Nothing of this saturates, as the derivatives of late states do where a coefficient is large.
+# affine in c. Unlike the derivatives of late states, this does not
+# saturate where a coefficient is large.
 
-#: States of a run that are looked at.
+#: Number of states of a run that are examined.
 _MOMENTS = 33
-#: What a term may move the state by in the whole time, as a share of the largest state, and count as nothing; the same
-#: share of the strongest direction counts as a direction without effect.
+#: A term that moves the state by less than this share of the largest state in the whole time has no effect; neither has
+#: a direction below this share of the strongest one.
 NOTHING = 1e-9
-#: The least part of a direction, whose largest is 1, that is shown.
+#: Components of a direction below this are not shown; its largest is 1.
 _SHOWN = 1e-6
 
 
@@ -103,7 +104,7 @@ class FlatDirections:
 
     @classmethod
     def along(cls, residuals: Residuals, rows: Tensor) -> FlatDirections:
-        """What has no effect on the runs of any of the rows."""
+        """The coefficients and directions without effect on the runs of any of the rows."""
         count = residuals.unknowns.count
         times = residuals.observed.times
         moments = torch.linspace(float(times[0]), float(times[-1]), _MOMENTS, dtype=times.dtype)
@@ -128,27 +129,27 @@ class FlatDirections:
     def names(self, unknowns: Unknowns) -> tuple[str, ...]:
         """The coefficients that have an entry in one of the directions."""
         moved = self.hidden | (self._scaled().abs() > _SHOWN).any(0)
-        return tuple(name for name, place in unknowns.slices().items() if bool(moved[place].any()))
+        return tuple(name for name, span in unknowns.slices().items() if bool(moved[span].any()))
 
     def _scaled(self) -> Tensor:
         return self.mixed / self.mixed.abs().amax(1, keepdim=True)
 
     def reasons(self, system: System, unknowns: Unknowns) -> dict[str, str]:
         """For every coefficient that is not identifiable, why."""
-        found = {}
-        for name, place in unknowns.slices().items():
-            own = self.hidden[place]
-            if bool(own.any()):
-                where = "" if bool(own.all()) else f" in {int(own.sum())} of {len(own)} entries"
+        reasons = {}
+        for name, span in unknowns.slices().items():
+            hidden = self.hidden[span]
+            if bool(hidden.any()):
+                where = "" if bool(hidden.all()) else f" in {int(hidden.sum())} of {len(hidden)} entries"
                 terms = " and ".join(terms_with(system, name))
-                found[name] = f"no state of a run from this start changes with {terms}{where}"
-        together = [name for name in self.names(unknowns) if name not in found]
+                reasons[name] = f"no state of a run from this start changes with {terms}{where}"
+        together = [name for name in self.names(unknowns) if name not in reasons]
         combinations = self.combinations(unknowns)
         for name in together:
             others = ", ".join(other for other in together if other != name) or "its other entries"
-            only = f"; only {', '.join(combinations)} can be told" if combinations else ""
-            found[name] = f"{others} can make up for it{only}"
-        return found
+            only = f"; only {', '.join(combinations)} can be determined" if combinations else ""
+            reasons[name] = f"{others} can compensate for it{only}"
+        return reasons
 
     def combinations(self, unknowns: Unknowns) -> tuple[str, ...]:
         """Sums of scalar coefficients that the runs determine, though not the coefficients themselves.
@@ -162,20 +163,20 @@ class FlatDirections:
         moved = torch.nonzero((self._scaled().abs() > _SHOWN).any(0)).ravel()
         if not len(moved) or any(unknowns.at(int(position))[0].shape for position in moved):
             return ()
-        # What the directions leave alone, as rows of a reduced echelon form.
+        # The combinations that are constant along the directions, as rows of a reduced echelon form.
         _, _, basis = torch.linalg.svd(self.mixed[:, moved], full_matrices=True)
-        kept = sp.Matrix(basis[len(self.mixed) :].tolist())
+        invariant = sp.Matrix(basis[len(self.mixed) :].tolist())
         letters = [sp.Symbol(unknowns.at(int(position))[0].name) for position in moved]
-        rows, _ = kept.rref(iszerofunc=lambda x: abs(x) < _SHOWN)
+        rows, _ = invariant.rref(iszerofunc=lambda x: abs(x) < _SHOWN)
         return tuple(_sum(rows.row(i), letters) for i in range(rows.rows))
 
 
 def _sum(factors: sp.Matrix, letters: list[sp.Symbol]) -> str:
-    """A sum in words of the language, with three digits."""
+    """A sum in the language, with three digits."""
     parts = [
         (f"{float(f'{float(c):.3g}'):g}", str(x)) for c, x in zip(factors, letters, strict=True) if abs(c) > _SHOWN
     ]
-    return signed_sum([{"1": x, "-1": f"-{x}"}.get(c, f"{c}*{x}") for c, x in parts])
+    return signed_sum([scaled_term(c, x) for c, x in parts])
 
 
 def terms_with(system: System, name: str) -> list[str]:
@@ -202,21 +203,21 @@ def _terms(tree: sp.Basic) -> Iterator[sp.Basic]:
 
 
 # ---------------------------------------------------------------------- fitting
-#: Rows that are looked at before the best of them are taken as starts, for each start.
+#: Rows that are drawn for each start; the best of them become the starts.
 _CANDIDATES = 8
-#: All starts are followed for so many steps, and then the best of them to their end.
+#: Steps of all starts, how many of the best continue, and their steps.
 _FIRST_STEPS, _LEADING, _STEPS = 6, 3, 60
-#: Directions of the unknowns that change no observed value by more than this share of the strongest one.
+#: Directions of the unknowns below this share of the strongest one change no observed value.
 _RANK_TOLERANCE = 1e-9
-#: The least part that an unknown has in such a direction of length one.
+#: The least component of an unknown that takes part in such a direction of length one.
 _MOVED = 1e-5
-#: Of the runs, relative.
+#: Relative tolerance of the runs.
 _RTOL = 1e-6
-#: Of methods that have no tolerance.
+#: Relative error of methods that have no tolerance.
 _ROUNDING = 1e-12
-#: A run that needs more steps, or goes that many times farther than the observations, is no fit.
+#: A run that needs more steps, or leaves the range of the observations by this factor, is no fit.
 _MAX_TRIES, _FAR_STATE = 1000, 100.0
-#: Products of an exact flow; powers, for operators that are not symmetric, take more of them for the same time.
+#: Products of an exact flow; power series, for operators that are not symmetric, need more of them.
 _MAX_PRODUCTS, _MAX_POWERS = 1 << 10, 1 << 12
 _MAX_UNKNOWNS = 4000
 #: Evaluations of the field that all runs of a fit may take together; 30,000 took 19 s of CPU (two fields, five nodes).
@@ -254,40 +255,40 @@ def fit(
 ) -> Fit:
     """Coefficients from observed states, by least squares through the flow, with intervals by profile likelihood.
 
-    Many starts are fitted as one batch. Before anything is fitted, `identify` is asked which coefficients the flow
-    reveals at all; one that it does not is refused, with the combination that it does reveal. Coefficients that no run
-    from the given start reveals are not fitted: their values are NaN, and `found.reasons` says why.
+    Many starts are fitted as one batch. Before anything is fitted, `identify` checks which coefficients are
+    identifiable; if one is not, NotApplicable names the combinations that are. Coefficients without effect on runs from
+    the given start are not fitted: their values are NaN, and `reasons` of the answer says why.
 
     docs/guides/finding.md compares the functions that find equations.
 
     Args:
-        system: whose coefficients are looked for; positive ones are looked for on the scale of their logarithm.
-        states: observed states (K, n) or (K, n, d), NaN where nothing was observed; of several fields a dictionary by
-            name, where a field that is left out was not observed.
-        times: of the observations, rising, as irregular as they are; the first is the time of the start.
+        system: the system whose coefficients are fitted; positive ones are fitted by their logarithm.
+        states: observed states (K, n) or (K, n, d), NaN where nothing was observed; for several fields a dictionary by
+            name; a missing field was not observed.
+        times: of the observations, rising, not necessarily equally spaced; the first is the time of the start.
         graph: a Graph, a networkx graph, a scipy sparse matrix or a dense adjacency, or an Operator.
         normalisation: of the graph.
         initial: the start (n,) or (n, d) where it is known; without it, it is estimated with the coefficients, which
             needs every node to be observed at some time.
         values: coefficients that are known, by name; also masks and matrices.
-        start: values to start from; the others are drawn.
-        starts: how many starts.
+        start: values to start from; the others are drawn at random.
+        starts: number of starts.
         sigma: the standard deviation of the noise where it is known; without it, it is estimated.
         level: of the intervals; None leaves them out.
         seed: of the starts.
         method: of `solve`; by default the exact flow where the equation is linear, else dopri5.
         step: of a method that takes one.
-        effort: the most evaluations of the field by all runs, those with derivatives or many entries counting as
-            several. Once they are spent, the best fit so far is returned; its notes say what is missing.
-        progress: True shows on standard error what is under way, False does not, None does on a terminal only; a
-            function is called with the text.
+        effort: the most evaluations of the field by all runs; those with derivatives or many entries count as
+            several. Once they are used up, the best fit so far is returned; its notes say what is missing.
+        progress: True shows progress on standard error, False does not, None does on a terminal only; a function is
+            called with the text.
 
     Returns:
         Values, intervals, which coefficients the data determine, and the fitted states.
 
     Raises:
-        NotApplicable: the flow does not reveal a coefficient, the state rests at the start whatever the coefficients
-            are, or the system has noise of its own.
+        NotApplicable: a coefficient is not identifiable, the state rests at the start for all coefficients, or the
+            system is stochastic.
         InvalidArgument: states, times or settings that make no sense, or no start from which a run ends.
 
     >>> import torch, rdgraph as rd
@@ -296,13 +297,13 @@ def fit(
     >>> start = torch.linspace(0.01, 0.3, 12, dtype=torch.float64)[:, None]
     >>> seen = rd.solve(field, start, torch.linspace(0, 2, 9, dtype=torch.float64)).states
     >>> noisy = seen + 0.01 * torch.randn(seen.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    >>> found = fit("F", noisy, torch.linspace(0, 2, 9), graph=ring, normalisation="row", initial=start, starts=2)
+    >>> found = rd.fit("F", noisy, torch.linspace(0, 2, 9), graph=ring, normalisation="row", initial=start, starts=2)
     >>> abs(found.values["beta"] - 2) < 0.05, found.intervals["alpha"][0] < 0.5 < found.intervals["alpha"][1]
     (True, True)
-    >>> fit("-a*L@H + b*L@H", noisy, torch.linspace(0, 2, 9), graph=ring)
+    >>> rd.fit("-a*L@H + b*L@H", noisy, torch.linspace(0, 2, 9), graph=ring)
     Traceback (most recent call last):
     ...
-    rdgraph.errors.NotApplicable: the flow reveals a - b, and not a, b; fix some, as in values={'a': 1.0}
+    rdgraph.errors.NotApplicable: the flow determines a - b, and not a, b; fix some, as in values={'a': 1.0}
     """
     _check_system(system)
     operator = operator_of(graph, normalisation)
@@ -310,7 +311,7 @@ def fit(
     known = {name: _known(name, value, system) for name, value in (values or {}).items()}
     names = [name for name in valued_letters(system) if name not in known]
     if not names:
-        raise InvalidArgument("expected a coefficient to look for, got all of them fixed; leave one out of values")
+        raise InvalidArgument("nothing to fit: all coefficients are fixed; leave one out of values")
     _check_settings(starts, level, sigma, seed, effort)
     for name in start or {}:
         if name not in names:
@@ -334,7 +335,7 @@ def fit(
         say = progress if callable(progress) else status.say
         say("the first rates")
         _refuse_rest(residuals, seed)
-        say("which coefficients the flow reveals")
+        say("identifiability")
         revealed = _revealed(system, known, names, operator, None if isinstance(graph, Operator) else graph)
         say("choosing starts")
         problems = Problems(residuals, observed.values[None])
@@ -344,16 +345,16 @@ def fit(
 
 def _check_system(system: System) -> None:
     if system.is_noisy:
-        raise NotApplicable("expected a system without noise of its own, got one; fit its drift")
+        raise NotApplicable("cannot fit a stochastic system; fit its drift")
     if system.learned:
         raise NotApplicable(
             f"expected an equation whose functions are written out, got {', '.join(system.learned)}, which is learned; "
-            "put a formula in its place, as in phi(H) where phi = H*(1 - H)"
+            "replace it by a formula, as in phi(H) where phi = H*(1 - H)"
         )
 
 
 def _check_all_seen(observed: Observations) -> None:
-    """A start that is not known is estimated, for which every node is needed at some time."""
+    """Raise unless every node is observed at some time: an unknown start is estimated."""
     unseen = int((~observed.seen.any(0)).any(-1).sum())
     if unseen:
         raise InvalidArgument(
@@ -366,8 +367,8 @@ def operator_of(graph: Any, normalisation: str) -> Operator:
     """The operator of a graph, a matrix or an operator, in double precision."""
     if isinstance(graph, Operator):
         return graph.to(dtype=torch.float64)
-    made = graph if isinstance(graph, Graph) else Graph.from_dense(dense_adjacency(graph))
-    return made.operator(normalisation, dtype=torch.float64)
+    built = graph if isinstance(graph, Graph) else Graph.from_dense(dense_adjacency(graph))
+    return built.operator(normalisation, dtype=torch.float64)
 
 
 def _known(name: str, value: Any, system: System) -> Tensor:
@@ -430,36 +431,36 @@ def _initial(given: Any, nodes: int, channels: int) -> Tensor:
 def _revealed(
     system: System, known: Mapping[str, Tensor], names: list[str], operator: Operator, graph: Any
 ) -> Identifiability:
-    """What the flow reveals once the known coefficients are put in; raises where it is too little."""
+    """What the flow determines given the known coefficients; raises NotApplicable where that is too little."""
     if _has_two_operators(system, operator):
-        note = "what A and L = D - A reveal together is not examined"
+        note = "identifiability is not examined for systems with both A and L = D - A"
         return Identifiability((), (), (), rank=None, status=Status.UNDECIDED, reason=note)
     numbers = {name: sp.nsimplify(float(value), rational=True) for name, value in known.items() if not value.ndim}
     asked = system.replace(**numbers) if numbers else system
     if any(value.ndim for value in known.values()):
-        # Known masks and matrices are unknown to the question: what it says is no reason to refuse.
+        # `identify` treats known masks and matrices as unknown: its answer is no reason to refuse.
         return replace(identify(asked), status=Status.UNDECIDED, reason="some coefficients are given as arrays")
-    found = identify(asked)
-    _refuse_lost(found, names, "")
-    if graph is None or not system.is_single or found.status == Status.UNDECIDED:
-        return found
-    found = identify(asked, graph, operator.normalisation)
-    _refuse_lost(found, names, f" ({found.reason})")
-    return found
+    identifiability = identify(asked)
+    _refuse_lost(identifiability, names, "")
+    if graph is None or not system.is_single or identifiability.status == Status.UNDECIDED:
+        return identifiability
+    identifiability = identify(asked, graph, operator.normalisation)
+    _refuse_lost(identifiability, names, f" ({identifiability.reason})")
+    return identifiability
 
 
-def _refuse_lost(found: Identifiability, names: list[str], note: str) -> None:
-    lost = [name for name in names if name not in (*found.single, *found.local)]
-    if found.status == Status.UNDECIDED or not lost:
+def _refuse_lost(identifiability: Identifiability, names: list[str], note: str) -> None:
+    lost = [name for name in names if name not in (*identifiability.single, *identifiability.local)]
+    if identifiability.status == Status.UNDECIDED or not lost:
         return
-    told = ", ".join(map(str, found.combinations)) or "none of them"
+    revealed = ", ".join(map(str, identifiability.combinations)) or "none of them"
     raise NotApplicable(
-        f"the flow reveals {told}, and not {', '.join(lost)}{note}; fix some, as in values={{{lost[0]!r}: 1.0}}"
+        f"the flow determines {revealed}, and not {', '.join(lost)}{note}; fix some, as in values={{{lost[0]!r}: 1.0}}"
     )
 
 
 def _refuse_rest(residuals: Residuals, seed: int) -> None:
-    """Refuse a known start at which the rates vanish whatever the coefficients: every run stays there."""
+    """Raise NotApplicable at a known start where the rates vanish for all coefficients: every run stays there."""
     if residuals.initial is None or not residuals.system.is_autonomous:
         return
     rows = residuals.unknowns.starts({}, _CANDIDATES, 1.5, torch.Generator().manual_seed(seed))
@@ -499,7 +500,7 @@ def _first_states(observed: Observations) -> Tensor:
 
 @dataclass(frozen=True)
 class _Best:
-    """The best fit (1, unknowns), its sum of squares, whether it settled, and the sums of all that were followed."""
+    """The best fit (1, unknowns), its sum of squares, whether it converged, and the sums of all leading starts."""
 
     problems: Problems
     row: Tensor
@@ -511,13 +512,13 @@ class _Best:
 
 @dataclass(frozen=True)
 class _Search:
-    """Starts, and who is told what is under way."""
+    """The starts of a fit, and `say`, which is called with its progress."""
 
     problems: Problems
     rows: Tensor
     say: Callable[[str], object]
 
-    def _telling(self, problems: Problems, text: str, most: int) -> Problems:
+    def _reporting(self, problems: Problems, text: str, most: int) -> Problems:
         def after(turn: int, squares: Array) -> None:
             error = (squares.min() / problems.residuals.observed.count) ** 0.5
             self.say(f"{text}, step {turn + 1} of at most {most}, error {error:.3g}")
@@ -525,25 +526,25 @@ class _Search:
         return replace(problems, after=after)
 
     def best(self) -> _Best:
-        """The minimum, coefficients that have no effect held; freed where they have one at the best fit."""
+        """The minimum; coefficients without effect are held fixed, and freed where they have one at the best fit."""
         residuals, rows = self.problems.residuals, self.rows
         hidden = FlatDirections.along(residuals, rows).hidden
         while True:
             held = torch.zeros(residuals.unknowns.total, dtype=torch.bool)
             held[: len(hidden)] = hidden
-            found = self._minimum(replace(self.problems, held=held), torch.where(held, 0.0, rows))
-            if self.problems.is_spent() or not bool((hidden & ~found.flat.hidden).any()):
-                return found
-            hidden = hidden & found.flat.hidden
+            best = self._minimum(replace(self.problems, held=held), torch.where(held, 0.0, rows))
+            if self.problems.is_spent() or not bool((hidden & ~best.flat.hidden).any()):
+                return best
+            hidden = hidden & best.flat.hidden
 
     def _minimum(self, problems: Problems, rows: Tensor) -> _Best:
         observed = problems.residuals.observed
         which = torch.zeros(len(rows), dtype=torch.long)
-        first = self._telling(problems, f"{len(rows)} starts", _FIRST_STEPS).minimise(
+        first = self._reporting(problems, f"{len(rows)} starts", _FIRST_STEPS).minimise(
             rows, which, max_steps=_FIRST_STEPS
         )
         leading = torch.argsort(first.squares)[:_LEADING]
-        end = self._telling(problems, f"the best {len(leading)}", _STEPS).minimise(
+        end = self._reporting(problems, f"the best {len(leading)}", _STEPS).minimise(
             first.rows[leading], which[: len(leading)], max_steps=_STEPS
         )
         best = int(end.squares.argmin())
@@ -554,17 +555,17 @@ class _Search:
         return _Best(problems, row, squares, bool(end.settled[best]), end.squares, flat)
 
     def profiled(self, best: _Best, freedom: int, level: float, sigma: float | None) -> tuple[_Best, Tensor]:
-        """The ends of the intervals; and a better fit, where one was met on the way to them."""
+        """The intervals, and a better fit if one was found on the way."""
         resolution = _resolution(best.problems.residuals)
         for turn in range(_MAX_REFITS):
             border: Border = border_of(best.squares, freedom, level, sigma, resolution)
-            problems = self._telling(best.problems, "intervals", PROFILE_STEPS)
-            found = profile(problems, best.row, best.squares, border, best.flat.hidden)
-            if self.problems.is_spent() or bool(torch.isnan(found.better).any()) or turn == _MAX_REFITS - 1:
+            problems = self._reporting(best.problems, "intervals", PROFILE_STEPS)
+            profiles = profile(problems, best.row, best.squares, border, best.flat.hidden)
+            if self.problems.is_spent() or bool(torch.isnan(profiles.better).any()) or turn == _MAX_REFITS - 1:
                 break
-            again = best.problems.minimise(found.better, torch.zeros(1, dtype=torch.long))
+            again = best.problems.minimise(profiles.better, torch.zeros(1, dtype=torch.long))
             best = replace(best, row=again.rows, squares=again.squares, settled=bool(again.settled))
-        return best, found.ends[0]
+        return best, profiles.ends[0]
 
 
 def _fitted(search: _Search, revealed: Identifiability, level: float | None, sigma: float | None) -> Fit:
@@ -606,17 +607,17 @@ def _fitted(search: _Search, revealed: Identifiability, level: float | None, sig
 
 
 def _resolution(residuals: Residuals) -> float:
-    """The error of a run that is to be expected: noise below it is not told from it."""
+    """The expected error of a run: noise below it cannot be distinguished from it."""
     rtol, atol = residuals.settings.get("rtol", _ROUNDING), residuals.settings.get("atol", 1e-3 * _ROUNDING)
     return float(rtol * residuals.observed.values.abs().max() + atol)
 
 
 def _rank(problems: Problems, row: Tensor) -> tuple[int, tuple[str, ...]]:
-    """How many directions of the unknowns the observations see, and the coefficients that others move along."""
+    """The rank of the sensitivities, and the coefficients with a part in the directions without effect."""
     slopes = problems.derivatives(row, torch.zeros(1, dtype=torch.long))[0]
-    small = torch.linalg.qr(slopes, mode="r").R  # as many rows as unknowns at most, with the same directions
+    small = torch.linalg.qr(slopes, mode="r").R  # at most as many rows as unknowns, with the same directions
     _, sizes, directions = torch.linalg.svd(small, full_matrices=True)
     rank = int((sizes > _RANK_TOLERANCE * sizes.max()).sum())
     moved = (directions[rank:].abs() > _MOVED).any(0)
     places = problems.residuals.unknowns.slices()
-    return rank, tuple(name for name, place in places.items() if bool(moved[place].any()))
+    return rank, tuple(name for name, span in places.items() if bool(moved[span].any()))

@@ -21,15 +21,15 @@ from rdgraph.run.solvers.solver import solve
 from rdgraph.systems.system import System
 
 # ---------------------------------------------------------------------- unknowns
-#: What lies this many times farther from zero than a value counts as no border of it.
+#: A border this many times farther from zero than the value counts as none.
 _FARTHEST = 1000.0
-#: Of a sign, the factor before the exponential of the number that is looked for; real ones are looked for themselves.
+#: For each sign, the factor of the exponential of the fitted number; real coefficients are fitted directly.
 _FACTORS = {"positive": 1.0, "nonnegative": 1.0, "negative": -1.0, "nonpositive": -1.0}
 
 
 @dataclass(frozen=True)
 class Unknown:
-    """One coefficient that is looked for: its shape for one member, and its sign (0 where it may have either)."""
+    """A fitted coefficient: its shape for one member, and its sign (0 where it may have either)."""
 
     name: str
     shape: tuple[int, ...]
@@ -40,7 +40,7 @@ class Unknown:
         return math.prod(self.shape)
 
     def to_value(self, inner: Any) -> Any:
-        """The coefficient for the number that is looked for; both tensors or both numbers."""
+        """The coefficient for the fitted number; both tensors or both numbers."""
         if not self.factor:
             return inner
         return self.factor * (torch.exp(inner) if isinstance(inner, Tensor) else math.exp(inner))
@@ -60,7 +60,7 @@ class Unknown:
 
 @dataclass(frozen=True)
 class Unknowns:
-    """All coefficients that are looked for, side by side, and after them `extra` entries of the start."""
+    """All fitted coefficients in a row, followed by `extra` entries of the start."""
 
     coefficients: tuple[Unknown, ...]
     extra: int = 0
@@ -73,16 +73,16 @@ class Unknowns:
             Kind.NODE: (nodes,),
             Kind.MATRIX: (channels, channels),
         }
-        made = []
+        unknowns = []
         for name in names:
             kind = system.letters[name]
             factor = 0.0 if kind is Kind.MATRIX else _FACTORS.get(system.assumptions.sign(name), 0.0)
-            made.append(Unknown(name, shapes[kind], factor))
-        return cls(tuple(made), extra)
+            unknowns.append(Unknown(name, shapes[kind], factor))
+        return cls(tuple(unknowns), extra)
 
     @property
     def count(self) -> int:
-        """How many numbers the coefficients have together."""
+        """The number of entries of all coefficients."""
         return sum(c.size for c in self.coefficients)
 
     @property
@@ -90,12 +90,12 @@ class Unknowns:
         return self.count + self.extra
 
     def slices(self) -> dict[str, slice]:
-        """Where each coefficient stands in a row."""
-        found, start = {}, 0
+        """The slice of each coefficient in a row."""
+        spans, start = {}, 0
         for c in self.coefficients:
-            found[c.name] = slice(start, start + c.size)
+            spans[c.name] = slice(start, start + c.size)
             start += c.size
-        return found
+        return spans
 
     def values(self, rows: Tensor) -> dict[str, Tensor]:
         """The coefficients of every row, (members, *shape)."""
@@ -103,46 +103,46 @@ class Unknowns:
         return {c.name: c.to_value(rows[:, places[c.name]]).reshape(len(rows), *c.shape) for c in self.coefficients}
 
     def inner_slopes(self, rows: Tensor) -> Tensor:
-        """How the coefficients follow the numbers that are looked for, (members, number of coefficients)."""
-        found = torch.ones_like(rows[:, : self.count])
-        for c, place in zip(self.coefficients, self.slices().values(), strict=True):
+        """The derivatives of the coefficients in the fitted numbers, (members, number of coefficients)."""
+        slopes = torch.ones_like(rows[:, : self.count])
+        for c, span in zip(self.coefficients, self.slices().values(), strict=True):
             if c.factor:
-                found[:, place] = c.to_value(rows[:, place])
-        return found
+                slopes[:, span] = c.to_value(rows[:, span])
+        return slopes
 
     def typical(self, rows: Tensor) -> Tensor:
-        """The size of the coefficients of some rows, (number of coefficients,); of real ones 1 at least."""
-        found = rows[:, : self.count].abs().mean(0).clamp_min(1.0)
-        for c, place in zip(self.coefficients, self.slices().values(), strict=True):
+        """The typical size of the coefficients of some rows, (number of coefficients,); at least 1 for real ones."""
+        sizes = rows[:, : self.count].abs().mean(0).clamp_min(1.0)
+        for c, span in zip(self.coefficients, self.slices().values(), strict=True):
             if c.factor:
-                found[place] = torch.exp(rows[:, place].mean(0))
-        return found
+                sizes[span] = torch.exp(rows[:, span].mean(0))
+        return sizes
 
     def farthest(self, rows: Tensor) -> Tensor:
-        """How far from the coefficients of every row a border is looked for, (members, number of coefficients).
+        """The largest distance at which a border is searched, for every row, (members, number of coefficients).
 
-        A factor of a thousand from positive ones, or to 1 where that is farther.
+        A factor of a thousand for positive ones, or the distance to 1 if that is larger.
 
         >>> pair = Unknowns((Unknown("a", (), 1.0), Unknown("b", (), 0.0)))
         >>> pair.farthest(torch.tensor([[0.0, 20.0], [-9.0, 0.5]]))
         tensor([[6.9078e+00, 2.0000e+04],
                 [9.0000e+00, 1.0000e+03]])
         """
-        found = rows[:, : self.count].abs().clamp_min(math.log(_FARTHEST))
-        for c, place in zip(self.coefficients, self.slices().values(), strict=True):
+        distances = rows[:, : self.count].abs().clamp_min(math.log(_FARTHEST))
+        for c, span in zip(self.coefficients, self.slices().values(), strict=True):
             if not c.factor:
-                found[:, place] = _FARTHEST * rows[:, place].abs().clamp_min(1.0)
-        return found
+                distances[:, span] = _FARTHEST * rows[:, span].abs().clamp_min(1.0)
+        return distances
 
     def at(self, position: int) -> tuple[Unknown, int]:
-        """The coefficient that a place in a row belongs to, and which of its entries it is."""
-        for c, place in zip(self.coefficients, self.slices().values(), strict=True):
-            if place.start <= position < place.stop:
-                return c, position - place.start
+        """The coefficient at a position of a row, and the index of its entry."""
+        for c, span in zip(self.coefficients, self.slices().values(), strict=True):
+            if span.start <= position < span.stop:
+                return c, position - span.start
         raise IndexError(position)
 
     def starts(self, given: Mapping[str, Any], count: int, spread: float, generator: torch.Generator) -> Tensor:
-        """`count` rows to start from, (count, number of coefficients): what is given, else drawn about 1 (or 0)."""
+        """`count` rows to start from, (count, number of coefficients): given values, else drawn around 1 (or 0)."""
         rows = torch.randn(count, self.count, dtype=torch.float64, generator=generator) * spread
         places = self.slices()
         for c in self.coefficients:
@@ -161,15 +161,15 @@ class Unknowns:
 # ---------------------------------------------------------------------- residuals
 # Residuals of many fits at once, and their derivatives through the flow.
 
-#: Entries of the states of one differentiated run, over which the directions are taken in several runs.
+#: Entries of the states of one differentiated run; with more, the directions are split over several runs.
 _MAX_ENTRIES = 4_000_000
-#: What an evaluation that is differentiated counts, and the entries that double the cost of one.
+#: The cost of a differentiated evaluation, and the number of entries that doubles the cost.
 _DIFFERENTIATED, _DOUBLING = 4, 5000
 
 
 @dataclass(frozen=True)
 class Residuals:
-    """What the model leaves of the observations, for rows of unknowns.
+    """The residuals of the observations for rows of unknowns.
 
     The observed values may be the same for all rows (K, n, d) or differ, (rows, K, n, d), so that many sets of data
     of the same plan are fitted at once. `initial` (n, d) is the known start; without it, it is part of the rows.
@@ -187,11 +187,11 @@ class Residuals:
     def states(self, rows: Tensor, times: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The states (rows, K, n, d), by default at the times of observation, and which rows reached the last time."""
         equation, start = self._field(rows)
-        found = solve(equation, start, self.observed.times if times is None else times, **self.settings)
+        solution = solve(equation, start, self.observed.times if times is None else times, **self.settings)
         weight = _DIFFERENTIATED if rows.requires_grad else 1
-        evaluations = max(found.stats.evaluations, found.stats.products)
+        evaluations = max(solution.stats.evaluations, solution.stats.products)
         self.effort.spend(weight * evaluations * (1 + start.numel() / _DOUBLING))
-        return found.states.movedim(0, 1), found.codes == 0
+        return solution.states.movedim(0, 1), solution.codes == 0
 
     def _field(self, rows: Tensor) -> tuple[VectorField, Tensor]:
         """The equation with the coefficients of every row, and its start (rows, n, d)."""
@@ -209,28 +209,28 @@ class Residuals:
             return field(self.observed.times[0], start)
 
     def of(self, rows: Tensor, values: Tensor) -> Tensor:
-        """Residuals (rows, K n d): infinite where the run did not reach the last time, NaN where it costs too much."""
+        """Residuals (rows, K n d): infinite where the run did not reach the last time, NaN where it is too costly."""
         try:
             with torch.no_grad():
                 states, good = self.states(rows)
         except NotApplicable:
-            # Coefficients for which the method declines; found by halving, since a batch declines as a whole.
+            # The method refuses some coefficients; found by halving, since a batch is refused as a whole.
             if len(rows) == 1:
                 return rows.new_full((1, self.observed.seen.numel()), torch.nan)
             shared, middle = values.ndim < 4 or len(values) == 1, len(rows) // 2
             parts = ((rows[:middle], slice(None, middle)), (rows[middle:], slice(middle, None)))
-            return torch.cat([self.of(part, values if shared else values[place]) for part, place in parts])
-        return self._left(states, good, values)
+            return torch.cat([self.of(part, values if shared else values[members]) for part, members in parts])
+        return self._rest(states, good, values)
 
-    def _left(self, states: Tensor, good: Tensor, values: Tensor) -> Tensor:
-        left = torch.where(self.observed.seen, states - values, 0.0)
-        good = good & torch.isfinite(left).all(dim=(1, 2, 3))
-        return torch.where(good[:, None], left.flatten(1), torch.inf)
+    def _rest(self, states: Tensor, good: Tensor, values: Tensor) -> Tensor:
+        residuals = torch.where(self.observed.seen, states - values, 0.0)
+        good = good & torch.isfinite(residuals).all(dim=(1, 2, 3))
+        return torch.where(good[:, None], residuals.flatten(1), torch.inf)
 
     def derivatives(self, rows: Tensor) -> Tensor:
-        """How the observed states follow the unknowns, (rows, K n d, unknowns).
+        """The derivatives of the observed states in the unknowns, (rows, K n d, unknowns).
 
-        A direction v is a member of its own: the gradient of <u, states> along v is linear in u, and its derivative
+        Each direction v is a separate member: the gradient of <u, states> along v is linear in u, and its derivative
         in u is the derivative of the states along v. Two backward passes give all directions that fit in one run.
         """
 
@@ -241,9 +241,9 @@ class Residuals:
         return _slopes(observed, rows, rows.shape[1], entries)
 
     def rate_slopes(self, row: Tensor, times: Tensor) -> tuple[Tensor, float]:
-        """How the rates f(H(t)) at some times of one run follow its coefficients, and the size of the states.
+        """The derivatives of the rates f(H(t)) of one run in its coefficients, and the size of the states.
 
-        (times n d, number of coefficients), at states that are held, and the largest modulus of an entry.
+        (times n d, number of coefficients), at fixed states, and the largest modulus of an entry.
         """
         with torch.no_grad():
             states = self.states(row, times)[0][0]
@@ -267,25 +267,25 @@ def _slopes(function: Callable[[Tensor], Tensor], rows: Tensor, count: int, entr
 def _along(function: Callable[[Tensor], Tensor], rows: Tensor, directions: Tensor) -> Tensor:
     count, members = len(directions), len(rows)
     repeated = rows.repeat_interleave(count, 0).requires_grad_()
-    found = function(repeated)
-    weight = torch.zeros_like(found, requires_grad=True)
-    (gradient,) = torch.autograd.grad(found, repeated, weight, create_graph=True)
+    outputs = function(repeated)
+    weight = torch.zeros_like(outputs, requires_grad=True)
+    (gradient,) = torch.autograd.grad(outputs, repeated, weight, create_graph=True)
     (along,) = torch.autograd.grad((gradient * directions.repeat(members, 1)).sum(), weight)
     return along.reshape(members, count, -1).transpose(1, 2)
 
 
 # ---------------------------------------------------------------------- least squares
-#: The damping at first, how far a step goes at most, and how short the last one is, in units of the unknowns.
+#: The initial damping, the longest step, and the length of the last one, in units of the unknowns.
 _DAMPING, _LONGEST, _SHORT = 1e-2, 4.0, 1e-8
-#: Of the variance of the noise: what the sum of squares of two fits may differ by and mean the same.
+#: Sums of squares that differ by less than this share of the noise variance are the same.
 _NEGLIGIBLE = 1e-4
 
 
 @dataclass(frozen=True)
 class Problems:
-    """Residuals and the sets of values (sets, K, n, d) that they are taken from.
+    """Residuals and the sets of observed values (sets, K, n, d).
 
-    Unknowns that are `held` stay; `after` is called after every step with its number and the sums of squares.
+    Unknowns that are `held` are not fitted; `after` is called after every step with its number and the sums of squares.
     """
 
     residuals: Residuals
@@ -295,11 +295,11 @@ class Problems:
 
     @property
     def gain(self) -> float:
-        """The share of a sum of squares that is far below what its noise leaves open."""
+        """A relative change of a sum of squares that is far below its uncertainty."""
         return _NEGLIGIBLE / self.residuals.observed.count
 
     def is_spent(self) -> bool:
-        """Whether the runs took as many evaluations as they may."""
+        """Whether the runs have used up their evaluations."""
         return self.residuals.effort.is_spent
 
     def derivatives(self, rows: Tensor, _which: Tensor) -> Tensor:
@@ -315,7 +315,7 @@ class Problems:
     ) -> Minimum[Tensor]:
         """The least squares from every row, each for the set of values that `which` names."""
 
-        def left(tried: Array, problems: Array) -> Array:
+        def residuals(tried: Array, problems: Array) -> Array:
             return self.residuals.of(torch.from_numpy(tried), self.values[which[problems]]).numpy()
 
         def slopes(tried: Array, _problems: Array) -> Array:
@@ -324,7 +324,7 @@ class Problems:
         free = torch.ones_like(rows, dtype=torch.bool) if free is None else free
         free = free if self.held is None else free & ~self.held
         end = minimise(
-            left, slopes, rows.numpy(), free.numpy(), max_steps=max_steps, damping=_DAMPING, longest=_LONGEST,
+            residuals, slopes, rows.numpy(), free.numpy(), max_steps=max_steps, damping=_DAMPING, longest=_LONGEST,
             rtol=_SHORT, gain=self.gain, after=self.after, stop=self.is_spent,
         )  # fmt: skip
         return Minimum(*map(torch.from_numpy, (end.rows, end.squares, end.settled)))
@@ -335,7 +335,7 @@ class Problems:
 
 
 # ---------------------------------------------------------------------- profiles
-# Intervals by profile likelihood: how far an unknown can go before the best fit of all others is too bad.
+# Intervals by profile likelihood: how far an unknown can move before the best fit of all others is too bad.
 
 _MAX_TURNS = 14
 #: Steps of every fit on the way to a border.
@@ -346,7 +346,7 @@ _TOLERANCE = 0.01
 
 @dataclass(frozen=True)
 class Border:
-    """What a sum of squares may rise to: `variance` of the noise, `reach` the square of the quantile."""
+    """The limit of a sum of squares: `variance` of the noise times `reach`, the square of the quantile."""
 
     variance: Tensor
     reach: Tensor
@@ -355,7 +355,7 @@ class Border:
 def border_of(squares: Tensor, freedom: int, level: float, sigma: float | None, resolution: float = 0.0) -> Border:
     """The border at a level: of a known noise by the normal law, of an estimated one by Student's.
 
-    Noise below the `resolution` of the runs counts as that: errors of a run lie in what the fit leaves.
+    Noise below the `resolution` of the runs is raised to it, since the residuals contain the errors of the runs.
     """
     if sigma is not None:
         reach = float(stats.norm.ppf((1 + level) / 2)) ** 2
@@ -368,7 +368,7 @@ def border_of(squares: Tensor, freedom: int, level: float, sigma: float | None, 
 class Profiles:
     """Ends of the intervals (fits, unknowns, 2) on the scale of the fit, infinite where there is no border.
 
-    `better` are rows that lie lower than the fit that was profiled, (fits, all unknowns), NaN where there is none.
+    `better` are rows with smaller squares than the profiled fit, (fits, all unknowns), NaN if there are none.
     """
 
     ends: Tensor
@@ -378,10 +378,10 @@ class Profiles:
 def profile(problems: Problems, best: Tensor, squares: Tensor, border: Border, flat: Tensor | None = None) -> Profiles:
     """Walk from every fit in both directions of every coefficient until the border is met.
 
-    The root of the rise is close to linear in the distance, so that a secant meets it in a few turns. At the end of a
-    ridge it is not: nothing rises for long, then much. There the secant creeps, and the interval is halved. Where runs
-    become too costly before the border is met, there is none, and none is looked for in coefficients that are `flat`.
-    Ends that were not met when the effort of the fit was spent are NaN.
+    The root of the rise is almost linear in the distance, so that the secant method needs few turns. At the end of a
+    ridge it is not: the sum rises late, then fast. There the secant creeps, and the interval is halved. Where runs
+    become too costly before the border, and for coefficients that are `flat`, the end is infinite. Ends that were not
+    reached before the effort was used up are NaN.
     """
     fits, count = len(best), problems.residuals.unknowns.count
     fit = torch.arange(fits).repeat_interleave(2 * count)
@@ -394,12 +394,12 @@ def profile(problems: Problems, best: Tensor, squares: Tensor, border: Border, f
     low_rise, high_rise = torch.zeros_like(distance), torch.full_like(distance, torch.inf)
     rows = best[fit].clone()
     better = torch.full_like(best, torch.nan)
-    found = torch.full_like(distance, torch.nan)
+    reached = torch.full_like(distance, torch.nan)
     if flat is not None:
-        found[flat[position]] = torch.inf
-    is_costly = torch.zeros_like(found, dtype=torch.bool)
+        reached[flat[position]] = torch.inf
+    is_costly = torch.zeros_like(reached, dtype=torch.bool)
     for _ in range(_MAX_TURNS):
-        open_ = torch.nonzero(torch.isnan(found)).ravel()
+        open_ = torch.nonzero(torch.isnan(reached)).ravel()
         if not len(open_) or problems.is_spent():
             break
         tried = rows[open_].clone()
@@ -408,7 +408,7 @@ def profile(problems: Problems, best: Tensor, squares: Tensor, border: Border, f
         free = torch.ones_like(tried, dtype=torch.bool)
         free[at, position[open_]] = False
         end = problems.minimise(tried, fit[open_], free, max_steps=PROFILE_STEPS)
-        if problems.is_spent():  # the others did not follow to their minimum: the rise says nothing
+        if problems.is_spent():  # the other unknowns are not at their minimum: the rise means nothing
             break
         for row, number, value in zip(end.rows, fit[open_].tolist(), end.squares.tolist(), strict=True):
             if value < float(squares[number]) - 0.01 * float(border.variance[number]):
@@ -417,9 +417,9 @@ def profile(problems: Problems, best: Tensor, squares: Tensor, border: Border, f
         costly, rise = torch.isnan(rise), torch.nan_to_num(rise, nan=torch.inf, posinf=torch.inf)
         met = (rise - 1).abs() <= _TOLERANCE
         far = (distance[open_] >= farthest[open_]) & (rise < 1)
-        found[open_] = torch.where(met, distance[open_], torch.where(far, torch.inf, torch.nan))
+        reached[open_] = torch.where(met, distance[open_], torch.where(far, torch.inf, torch.nan))
         below = rise < 1
-        # On from within: a walk that went too far may have left the others where they do not come back from.
+        # Continue from inside: beyond the border the other unknowns may be stuck far away.
         rows[open_] = torch.where(below[:, None], end.rows, rows[open_])
         width = (high - low)[open_]
         low[open_] = torch.where(below, distance[open_], low[open_])
@@ -427,22 +427,22 @@ def profile(problems: Problems, best: Tensor, squares: Tensor, border: Border, f
         high[open_] = torch.where(below, high[open_], distance[open_])
         high_rise[open_] = torch.where(below, high_rise[open_], rise)
         is_costly[open_] = torch.where(below, is_costly[open_], costly)
-        narrow = ((high - low <= _TOLERANCE * high) & torch.isfinite(high) & torch.isnan(found))[open_]
-        found[open_] = torch.where(narrow, high[open_], found[open_])
+        narrow = ((high - low <= _TOLERANCE * high) & torch.isfinite(high) & torch.isnan(reached))[open_]
+        reached[open_] = torch.where(narrow, high[open_], reached[open_])
         creeps = (high - low)[open_] > width / 2
         tried_next = _next(low[open_], low_rise[open_], high[open_], high_rise[open_], creeps)
         distance[open_] = tried_next.minimum(farthest[open_])
     if not problems.is_spent():
-        found = torch.where(torch.isnan(found), torch.where(torch.isfinite(high), high, torch.inf), found)
-    found = torch.where(is_costly & (found >= high), torch.inf, found)
-    ends = best[fit, position] + side * found
+        reached = torch.where(torch.isnan(reached), torch.where(torch.isfinite(high), high, torch.inf), reached)
+    reached = torch.where(is_costly & (reached >= high), torch.inf, reached)
+    ends = best[fit, position] + side * reached
     return Profiles(ends.reshape(fits, count, 2), better)
 
 
 def _first_guess(problems: Problems, best: Tensor, border: Border) -> Tensor:
     """The distance at which a quadratic rise would meet the border, (fits, coefficients).
 
-    That is at least the one with all others held, also where a direction is too weak to be inverted.
+    It is at least the distance with all others fixed, also if a direction is too weak to be inverted.
     """
     slopes = problems.derivatives(best, torch.arange(len(best)))
     products, count = slopes.transpose(1, 2) @ slopes, problems.residuals.unknowns.count
@@ -453,10 +453,10 @@ def _first_guess(problems: Problems, best: Tensor, border: Border) -> Tensor:
 
 
 def _next(low: Tensor, low_rise: Tensor, high: Tensor, high_rise: Tensor, creeps: Tensor) -> Tensor:
-    """The next distance: by the line through both ends, kept inside; outward where no upper end is known.
+    """The next distance: by the secant, kept inside; outward where no upper end is known.
 
-    In the middle where the line keeps near the lower end though little has risen there, or to any end though the last
-    turn took less than half of the interval away.
+    Bisects where the secant stays near the lower end though little has risen there, or near either end though the last
+    turn removed less than half of the interval.
     """
     line = low + (1 - low_rise) * (high - low) / (high_rise - low_rise).clamp_min(1e-12)
     least, most = low + 0.05 * (high - low), high - 0.05 * (high - low)

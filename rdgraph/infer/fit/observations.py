@@ -1,4 +1,4 @@
-"""Observed states: times, values, which of them are missing, and how far they scatter."""
+"""Observed states: times, values, and which of them are missing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Observations:
 
 
 def read_observations(system: System, states: Any, times: Any, nodes: int) -> Observations:
-    """What a user gives: states (K, n) or (K, n, d) with NaN for what is missing; of several fields, by name."""
+    """Checked observations: states (K, n) or (K, n, d) with NaN for missing entries; for several fields, by name."""
     when = numbers_of(times, "times")
     if when.ndim != 1 or len(when) < 2 or not bool(torch.isfinite(when).all()) or not bool((when.diff() > 0).all()):
         raise InvalidArgument(
@@ -77,13 +77,13 @@ def _of_field(states: Any, count: int, nodes: int, name: str) -> Tensor:
 
 
 def check_seed(seed: Any) -> None:
-    """Refuse what no generator of random numbers can be started from."""
+    """Raise unless `seed` is a whole number that seeds a random generator."""
     if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or not 0 <= int(seed) < 2**63:
         raise InvalidArgument(f"expected a whole number from 0 as seed, got {seed!r:.60}; leave it out and it is 0")
 
 
 def numbers_of(given: Any, name: str) -> Tensor:
-    """What a user gives for a name, in double precision."""
+    """The numbers given for a name, in double precision."""
     try:
         array = given.detach().cpu().numpy() if isinstance(given, Tensor) else np.asarray(given)
         if np.iscomplexobj(array):

@@ -1,4 +1,4 @@
-"""The constants of formulas by least squares, the best formulas of every size, and constants as simple numbers."""
+"""Constants of formulas by least squares, the best formulas of every size, and rounding to simple numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rdgraph.infer.formulas.prefix_terms import Word, end_of, evaluate, size_of,
 from rdgraph.wording import fraction_text
 
 # ---------------------------------------------------------------------- sampled target
-# What a formula is held against: samples of a function, or rows that are linear in its values.
+# What a formula is fitted to: samples of a function, or rows that are linear in its values.
 
 Array = np.ndarray
 #: From values (..., sets, points) to rows (..., sets, rows), linear.
@@ -24,9 +24,10 @@ Measure = Callable[[Array], Array]
 
 @dataclass(frozen=True)
 class Target:
-    """Rows y (sets, rows) that `measure` should make of the values of f at x (sets, points).
+    """Rows y (sets, rows) to be reproduced by `measure` from the values of f at x (sets, points).
 
-    A set is a function of its own, as of one split of a training: all have the formula in common, not its constants.
+    Each set is a separate function, for instance of one split of a training: the sets share the formula, not its
+    constants.
     `noise` is the standard deviation of the rows where it is known.
     """
 
@@ -68,7 +69,7 @@ def samples(x: object, y: object, *, weights: object = None, noise: float | None
     if not (np.isfinite(points).all() and np.isfinite(values).all()):
         raise InvalidArgument("expected finite samples, got NaN or infinity; leave these out")
     if noise is not None and not noise > 0:
-        raise InvalidArgument(f"expected a positive noise, got {noise}; leave it out where there is none")
+        raise InvalidArgument(f"expected a positive noise, got {noise}; omit it for data without noise")
     points = np.broadcast_to(points, values.shape)
     if weights is None:
         return Target(points, values, _itself, noise)
@@ -97,10 +98,10 @@ class ConstantFit:
 
 
 def polished(target: Target, word: Word, constants: Array, steps: int = 30, gain: float = 1e-10) -> ConstantFit:
-    """The constants from where they stand down to the nearest least squares."""
+    """The constants at the nearest minimum of the squares."""
 
     def every(rows: Array, which: Array) -> Array:
-        """The constants of all sets: a target measures them together."""
+        """The constants of all sets, since a target measures them together."""
         whole = constants.astype(float)
         whole[which] = rows
         return whole
@@ -117,7 +118,7 @@ def polished(target: Target, word: Word, constants: Array, steps: int = 30, gain
 
 
 def slopes_of(target: Target, word: Word, constants: Array) -> Array:
-    """How the rows follow the constants (sets, rows, count), 0 where they have no finite slope."""
+    """The derivatives of the rows in the constants (sets, rows, count), 0 where they are not finite."""
     with np.errstate(all="ignore"):
         _, along = with_slopes(word, constants, target.x)
         return np.nan_to_num(np.moveaxis(target.measure(along), 0, -1), posinf=0.0, neginf=0.0)
@@ -131,7 +132,7 @@ def covariance(target: Target, word: Word, constants: Array) -> Array:
 
 # ---------------------------------------------------------------------- formula archive
 
-#: The share by which the squares of two spellings of one formula may differ.
+#: Relative difference up to which squares are those of two spellings of one formula.
 SAME = 1e-5
 
 
@@ -149,7 +150,7 @@ class Candidate:
 
     @property
     def parameters(self) -> int:
-        """How many numbers were fitted, over all sets."""
+        """The number of fitted constants over all sets."""
         return int(self.constants.size)
 
 
@@ -167,7 +168,7 @@ class Archive:
         return size <= self.max_size and np.isfinite(squares) and (len(held) < self.keep or squares < held[-1].squares)
 
     def add(self, candidate: Candidate) -> bool:
-        """Keep a formula where it is among the best of its size; says whether it is."""
+        """Add a formula if it is among the best of its size; returns whether it is."""
         if not self.takes(candidate.size, candidate.squares):
             return False
         held = self.by_size.setdefault(candidate.size, [])
@@ -176,34 +177,33 @@ class Archive:
             if same.squares <= candidate.squares:
                 return False
             held.remove(same)
-        # Of two with the same squares, but for rounding, the one that was found first: the library has the usual
-        # spelling.
+        # Of two with the same squares up to rounding the first one is kept: the library has the usual spelling.
         better = (k for k, other in enumerate(held) if candidate.squares < (1 - SAME) * other.squares)
         held.insert(next(better, len(held)), candidate)
         del held[self.keep :]
         return True
 
     def __iter__(self) -> Iterator[Candidate]:
-        """All that are kept, from small to large."""
+        """All formulas of the archive, from small to large."""
         for size in sorted(self.by_size):
             yield from self.by_size[size]
 
     def front(self, gain: float = 1e-3) -> list[Candidate]:
-        """From small to large, each with squares that are smaller by the share `gain` than those of all before it."""
-        found: list[Candidate] = []
+        """From small to large, each with squares smaller by the share `gain` than all before it."""
+        front: list[Candidate] = []
         for size in sorted(self.by_size):
             best = self.by_size[size][0]
-            if not found or best.squares < (1 - gain) * found[-1].squares:
-                found.append(best)
-        return found
+            if not front or best.squares < (1 - gain) * front[-1].squares:
+                front.append(best)
+        return front
 
 
 # ---------------------------------------------------------------------- simple numbers
-# A constant inside a term, such as the place of a zero, becomes a number of the formula where it can be an integer or a
-# half. The factors before the terms stay letters, for they are what is fitted again elsewhere; a simple number that
-# their interval holds is named beside them.
+# A constant inside a term, such as the location of a zero, becomes a number of the formula if an integer or a half
+# fits. The factors of the terms stay named coefficients, since they are fitted again elsewhere; a simple number in
+# their interval is printed next to them.
 
-#: Denominators that are simple, the simplest first; and how far a number may be moved, relative.
+#: Simple denominators, the simplest first; and by how much a number may change, relative.
 DENOMINATORS = (1, 2, 3, 4, 5, 10)
 _INSIDE = (1, 2)
 _FARTHEST = 0.1
@@ -211,15 +211,15 @@ _FARTHEST = 0.1
 
 @dataclass(frozen=True)
 class Rounding:
-    """A constant that became a number: its place among the constants, what it was in every set, and the number."""
+    """A constant that was rounded: its index, its fitted value in every set, and the number."""
 
-    place: int
+    index: int
     fitted: tuple[float, ...]
     number: str
 
     @property
     def was(self) -> str:
-        """What was fitted: a number, or the smallest and the largest of several sets.
+        """The fitted value in words: a number, or the smallest and the largest of several sets.
 
         >>> Rounding(0, (0.98,), "1").was, Rounding(0, (0.98, 1.04, 1.01), "1").was
         ('0.98', '0.98 to 1.04')
@@ -234,38 +234,38 @@ def simple_numbers(value: float, denominators: Sequence[int] = DENOMINATORS) -> 
     >>> simple_numbers(0.98), simple_numbers(0.34)[0]
     ([Fraction(1, 1)], Fraction(1, 3))
     """
-    found: list[Fraction] = []
+    numbers: list[Fraction] = []
     for denominator in denominators:
         near = Fraction(round(value * denominator), denominator)
-        if near and abs(near) <= 100 and abs(float(near) - value) <= _FARTHEST * abs(value) and near not in found:
-            found.append(near)
-    return found
+        if near and abs(near) <= 100 and abs(float(near) - value) <= _FARTHEST * abs(value) and near not in numbers:
+            numbers.append(near)
+    return numbers
 
 
 def rounded(target: Target, candidate: Candidate, most_squares: float, rise: float) -> tuple[Candidate, list[Rounding]]:
-    """The formula with constants that became simple numbers, one after the other, all others fitted again.
+    """The formula with constants rounded to simple numbers one by one, the others fitted again each time.
 
-    A number is taken where the squares stay below `most_squares` and rise by at most `rise` for it.
+    A number is accepted if the squares stay below `most_squares` and rise by at most `rise` for it.
     """
     notes: list[Rounding] = []
     factors = factor_places(candidate.word)
     places = list(range(candidate.constants.shape[1]))
     order = sorted((k for k in places if k not in factors), key=lambda k: _distance(candidate.constants[:, k]))
-    for place in order:
-        position = places.index(place)
+    for index in order:
+        position = places.index(index)
         fitted = candidate.constants[:, position]
         for number in simple_numbers(float(fitted.mean()), _INSIDE):
             tried = _with_number(target, candidate, position, fraction_text(number))
             if tried.squares <= min(most_squares, candidate.squares + rise):
                 candidate = tried
-                places.remove(place)
-                notes.append(Rounding(place, tuple(fitted.tolist()), fraction_text(number)))
+                places.remove(index)
+                notes.append(Rounding(index, tuple(fitted.tolist()), fraction_text(number)))
                 break
-    return candidate, sorted(notes, key=lambda note: note.place)
+    return candidate, sorted(notes, key=lambda note: note.index)
 
 
 def simple_within(low: float, high: float) -> str | None:
-    """The simplest number in an interval that is not wide; None where there is none.
+    """The simplest number in a narrow interval; None if there is none.
 
     >>> simple_within(1.28, 1.31), simple_within(0.1, 3.0)
     ('1.3', None)
@@ -277,7 +277,7 @@ def simple_within(low: float, high: float) -> str | None:
 
 
 def factor_places(word: Word) -> set[int]:
-    """Which of the constants of a weighted sum are the factors before its terms.
+    """The indices of the constants of a weighted sum that are the factors of its terms.
 
     >>> factor_places(("+", "*", "c", "tanh", "*", "c", "x", "c"))
     {0, 2}

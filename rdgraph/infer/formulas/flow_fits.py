@@ -1,7 +1,7 @@
-"""Formulas through the flow, quickly: dH/dt = (M0 + sum c_j M_j) H + b0 + sum c_j b_j + g(H), and its sensitivities.
+"""Fast fits of formulas through the flow dH/dt = (M0 + sum c_j M_j) H + b0 + sum c_j b_j + g(H) and its sensitivities.
 
-Many formulas are compared here; the one that is chosen is fitted again by `rdgraph.infer.fit`, which runs the flow by
-other code.
+Many formulas are compared here; the chosen one is fitted again by `rdgraph.infer.fit`, which integrates with other
+code.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Array = np.ndarray
 #: Points of time at which smoothed states are taken, test functions, and the half width of these in parts of the time.
 POINTS, TESTS, HALF_WIDTH = 160, 24, 0.12
 _ORDER = 4
-#: Observations of an entry that a smooth course needs.
+#: The fewest observations of an entry that can be smoothed.
 FEWEST = 8
 
 
@@ -53,7 +53,7 @@ class SmoothStates:
 
 
 def smooth_states(times: Array, states: Array) -> SmoothStates:
-    """Every entry of states (K, entries) smoothed over time, its roughness chosen by cross-validation.
+    """Smoothing splines of every entry of states (K, entries), with the penalty chosen by cross-validation.
 
     Entries that were not observed are NaN.
     """
@@ -69,15 +69,15 @@ def smooth_states(times: Array, states: Array) -> SmoothStates:
     unit = (times - times[0]) / span
     columns = []
     for k in range(states.shape[1]):
-        kept = seen[:, k]
-        scale = float(np.ptp(states[kept, k])) or 1.0
-        spline = make_smoothing_spline(unit[kept], states[kept, k] / scale)
+        known = seen[:, k]
+        scale = float(np.ptp(states[known, k])) or 1.0
+        spline = make_smoothing_spline(unit[known], states[known, k] / scale)
         columns.append(scale * spline(np.linspace(0.0, 1.0, POINTS)))
     return SmoothStates(fine, np.stack(columns, 1), noise_level(times, states))
 
 
 def noise_level(times: Array, states: Array) -> float:
-    """The noise of states (K, entries): how far they lie from the cubic through their four neighbours in time.
+    """The noise of states (K, entries), from their distance to the cubic through their four neighbours in time.
 
     Gasser, Sroka and Jennen-Steinmetz 1986 take the line through two.
     """
@@ -96,9 +96,9 @@ def noise_level(times: Array, states: Array) -> float:
 
 @dataclass(frozen=True)
 class WeakForm:
-    """Rows (tests, entries) of the observed states, and of what each known term makes with coefficient 1.
+    """Rows (tests, entries) of the observed states, and of each known term with coefficient 1.
 
-    `weights` (tests, points) takes the values of a term along the smoothed states to its rows.
+    `weights` (tests, points) maps the values of a term along the smoothed states to its rows.
     """
 
     smooth: SmoothStates
@@ -107,23 +107,23 @@ class WeakForm:
     columns: Array
 
     def target(self) -> Target:
-        """What is left for the function: the rows without what the known terms can explain."""
+        """The target of the function: the rows projected off the known terms."""
         basis = self._basis()
 
         def measure(values: Array) -> Array:
             shaped = values.reshape(*values.shape[:-1], *self.smooth.states.shape)
-            made = np.matmul(self.weights, shaped).reshape(*values.shape[:-1], -1)
-            return made - (made @ basis) @ basis.T
+            rows = np.matmul(self.weights, shaped).reshape(*values.shape[:-1], -1)
+            return rows - (rows @ basis) @ basis.T
 
         y = self.rows.reshape(1, -1)
         return Target(self.smooth.states.reshape(1, -1), y - (y @ basis) @ basis.T, measure)
 
     def coefficients(self, values: Array) -> Array:
         """The coefficients of the known terms, given the values of the function along the smoothed states."""
-        left = self.rows - self.weights @ values.reshape(self.smooth.states.shape)
+        rest = self.rows - self.weights @ values.reshape(self.smooth.states.shape)
         flat = self.columns.reshape(len(self.columns), -1)
-        found, *_ = np.linalg.lstsq(flat.T, left.reshape(-1), rcond=None)
-        return found
+        solution, *_ = np.linalg.lstsq(flat.T, rest.reshape(-1), rcond=None)
+        return solution
 
     def _basis(self) -> Array:
         flat = self.columns.reshape(len(self.columns), self.rows.size)
@@ -145,9 +145,9 @@ def weak_form(smooth: SmoothStates, known: Array, terms: Array) -> WeakForm:
 
 
 def spline_function(form: WeakForm, knots: int = 14) -> tuple[Array, Array, float]:
-    """The function as a cubic spline: points, values there, and the error of a row that it leaves.
+    """The function as a cubic spline: points, values there, and the remaining error of a row.
 
-    The spline is bent as little as the rows allow: a small penalty on its second differences.
+    A small penalty on its second differences keeps the spline smooth.
     """
     from scipy.interpolate import BSpline
 
@@ -161,15 +161,15 @@ def spline_function(form: WeakForm, knots: int = 14) -> tuple[Array, Array, floa
     bend = np.diff(np.eye(count), 2, axis=0)
     products = matrix.T @ matrix
     products += 1e-5 * np.trace(products) / count * bend.T @ bend + 1e-12 * np.trace(products) * np.eye(count)
-    found = np.linalg.solve(products, matrix.T @ target.y[0])
-    left = target.y[0] - matrix @ found
+    solution = np.linalg.solve(products, matrix.T @ target.y[0])
+    rest = target.y[0] - matrix @ solution
     points = np.linspace(x.min(), x.max(), 101)
-    freedom = max(len(left) - count, 1)
-    return points, BSpline(places, found, 3)(points), float(np.sqrt(left @ left / freedom))
+    freedom = max(len(rest) - count, 1)
+    return points, BSpline(places, solution, 3)(points), float(np.sqrt(rest @ rest / freedom))
 
 
 # ---------------------------------------------------------------------- flow fits
-#: Steps of the classical Runge-Kutta method are at most this share of the time in which a state changes.
+#: A step of the classical Runge-Kutta method is at most this share of the time scale of the state.
 _SHARE, _MOST_STEPS = 0.35, 40
 _STEPS, _SHORT, _GAIN = 40, 1e-9, 1e-5
 
@@ -206,16 +206,16 @@ class FlowProblem:
     fixed: bool
 
     def fit(self, word: Word, first: FlowFit) -> FlowFit:
-        """Least squares from where `first` stands; its squares are infinite where the states leave the data at once."""
+        """Least squares starting at `first`; the squares are infinite if the states diverge from the data at once."""
         seen = np.isfinite(self.states)
 
         def rest(rows: Array, _: Array) -> Array:
-            made = [self.run(word, self._of(row, first), sensitive=False) for row in rows]
-            return np.stack([np.full(seen.sum(), np.inf) if m is None else (m[0] - self.states)[seen] for m in made])
+            runs = [self.run(word, self._of(row, first), sensitive=False) for row in rows]
+            return np.stack([np.full(seen.sum(), np.inf) if m is None else (m[0] - self.states)[seen] for m in runs])
 
         def slopes(rows: Array, _: Array) -> Array:
-            made = [self.run(word, self._of(row, first)) for row in rows]
-            return np.stack([np.zeros((seen.sum(), len(rows[0]))) if m is None else m[1][seen] for m in made])
+            runs = [self.run(word, self._of(row, first)) for row in rows]
+            return np.stack([np.zeros((seen.sum(), len(rows[0]))) if m is None else m[1][seen] for m in runs])
 
         start = [] if self.fixed else [first.start.ravel()]
         row = np.concatenate([first.coefficients, first.constants, *start])
@@ -224,12 +224,12 @@ class FlowProblem:
 
     @staticmethod
     def _of(row: Array, like: FlowFit) -> FlowFit:
-        """The unknowns in a row; a start that is not in it is that of `like`."""
+        """The unknowns of a row; a start that is not part of it is taken from `like`."""
         coefficients, constants, start = np.split(row, np.cumsum([len(like.coefficients), len(like.constants)]))
         return FlowFit(coefficients, constants, start.reshape(like.start.shape) if len(start) else like.start, np.inf)
 
     def run(self, word: Word, fit: FlowFit, *, sensitive: bool = True) -> tuple[Array, Array] | None:
-        """States (K, n, d) and how they follow the unknowns (K, n, d, unknowns); None where the states leave the data.
+        """States (K, n, d) and their derivatives in the unknowns (K, n, d, unknowns); None where the states diverge.
 
         The unknowns are the coefficients, the constants and, unless it is fixed, the entries of the start.
         """
@@ -272,7 +272,7 @@ class _Field:
         return int(np.clip(np.ceil(speed * span / _SHARE), 1, _MOST_STEPS))
 
     def step(self, state: Array, along: Array, h: float) -> tuple[Array, Array]:
-        """One step of the classical Runge-Kutta method for the states and what follows them."""
+        """One step of the classical Runge-Kutta method for the states and their sensitivities."""
         a, sa = self.at(state, along)
         b, sb = self.at(state + h / 2 * a, along + h / 2 * sa)
         c, sc = self.at(state + h / 2 * b, along + h / 2 * sb)
@@ -297,9 +297,10 @@ class _Field:
 
 
 # ---------------------------------------------------------------------- unknown function
-# An equation with an unknown function, `... + phi(H)`: its known terms along states, and the function put in.
+# An equation with an unknown function, `... + phi(H)`: its known terms along states, and the equation with a formula
+# for the function.
 
-#: Nodes up to which dense matrices are made.
+#: The most nodes for which dense matrices are built.
 MOST_NODES = 600
 _CALL = re.compile(r"(?<![\w'])([^\W\d]\w*)\(")
 
@@ -318,7 +319,7 @@ class UnknownFunction:
 
     @classmethod
     def of(cls, equation: str, name: str) -> UnknownFunction:
-        """Check that the function is added, and nothing else is done with it."""
+        """The equation with its unknown function; raises unless the function is simply added."""
         if name not in _CALL.findall(equation):
             raise InvalidArgument(f"expected {name}(H) in the equation, got {equation!r}; add it, or say function=")
         level, slope = (parse(with_function(equation, name, body, [f"{_LETTER} scalar"])) for body in (_LEVEL, _SLOPE))
@@ -328,23 +329,26 @@ class UnknownFunction:
         names = tuple(n for n in letters if n != _LETTER)
         for n in names:
             if letters[n] is not Kind.SCALAR:
-                raise NotApplicable(f"expected scalar coefficients beside {name}, got {n} {letters[n].value}; fix it")
+                raise NotApplicable(f"expected scalar coefficients next to {name}, got {n} {letters[n].value}; fix it")
         rest = parse(with_function(equation, name, "0*H"))
-        for factor, made in ((sp.S.One, level), (H, slope)):
-            if not _adds(rest, made, factor):
+        for factor, system in ((sp.S.One, level), (H, slope)):
+            if not _adds(rest, system, factor):
                 raise NotApplicable(
                     f"expected {name} to be added once, as in -alpha*L@H + {name}(H), got {equation!r}; "
                     "write the equation so"
                 )
         return cls(equation, name, names)
 
+    def system(self, body: str) -> System:
+        """The equation with `body` as its function."""
+        return parse(with_function(self.equation, self.name, body))
+
     def terms(self, operator: Operator, states: Array, start: Array) -> tuple[Array, Array]:
         """The terms other than the function at states (points, n, d): without coefficients, and with each of them.
 
         The terms must be linear in the coefficients.
         """
-        system = parse(with_function(self.equation, self.name, "0*H"))
-        names = self.coefficients
+        system, names = self.system("0*H"), self.coefficients
         along = torch.as_tensor(states, dtype=torch.float64)
 
         def at(values: Array) -> Array:
@@ -360,15 +364,15 @@ class UnknownFunction:
         terms = [at(ones + row) - base for row in np.eye(len(names))]
         known = base - sum(terms) if terms else base
         probe = np.linspace(0.5, 2.0, len(names))
-        made = known + sum(value * term for value, term in zip(probe, terms, strict=True))
-        if not np.allclose(made, at(probe), rtol=1e-8, atol=1e-8 * (1 + np.abs(made).max())):
+        total = known + sum(value * term for value, term in zip(probe, terms, strict=True))
+        if not np.allclose(total, at(probe), rtol=1e-8, atol=1e-8 * (1 + np.abs(total).max())):
             raise NotApplicable(f"expected terms that are linear in {', '.join(names)}, got {self.equation!r}")
         return known, np.stack(terms) if terms else np.zeros((0, *known.shape))
 
 
 def affine_terms(unknown: UnknownFunction, operator: Operator, channels: int) -> AffineTerms | None:
     """The terms other than the function as matrices and shifts; None if they are not affine in the state or use H0."""
-    system = parse(with_function(unknown.equation, unknown.name, "0*H"))
+    system = unknown.system("0*H")
     n = operator.num_nodes
     if not system.is_autonomous or "H0" in system.letters or n > MOST_NODES:
         return None
@@ -383,12 +387,12 @@ def affine_terms(unknown: UnknownFunction, operator: Operator, channels: int) ->
     return AffineTerms(matrices, np.repeat(shifts, channels, -1))
 
 
-#: A letter that no equation has, for functions that are constant and linear.
+#: A name that no equation uses, for constant and linear functions.
 _LETTER = "level_of_function"
 _LEVEL, _SLOPE = f"{_LETTER}*H**0", f"{_LETTER}*H"
 
 
-def _adds(rest: System, made: System, factor: sp.Expr) -> bool:
-    """Whether the second right-hand side is the first and the letter times a factor."""
-    letter = next((s for s in made.normal.free_symbols if s.name == _LETTER), None)
-    return letter is not None and sp.expand(made.normal - rest.normal - letter * factor) == 0
+def _adds(rest: System, whole: System, factor: sp.Expr) -> bool:
+    """Whether the second right-hand side is the first plus the probe coefficient times a factor."""
+    letter = next((s for s in whole.normal.free_symbols if s.name == _LETTER), None)
+    return letter is not None and sp.expand(whole.normal - rest.normal - letter * factor) == 0

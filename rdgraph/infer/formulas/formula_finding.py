@@ -1,4 +1,4 @@
-"""`find_formula`: a short formula of the language for a function that was sampled; and the answer of the search."""
+"""`find_formula`: a short formula for a sampled function, and the answer of the search."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ from rdgraph.wording import html_table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# ---------------------------------------------------------------------- formula letters
-# Letters for the constants of a formula, signs written out, and the equation in which it stands.
+# ---------------------------------------------------------------------- named constants
+# Names for the constants of a formula, signs written out, and the equation that contains it.
 
 Array = np.ndarray
-#: Factors are called by these in their order; what the equation uses already is left out.
+#: The constants get these names in this order; names used in the equation are skipped.
 LETTERS = tuple(name for name in USUAL_COEFFICIENTS if name not in ("alpha", "epsilon"))
 
 
 @dataclass(frozen=True)
 class LetteredFormula:
-    """A formula with letters: its text, and for every constant its letter and the sign that is written before it.
+    """A formula with named constants: its text, and for every constant its name and the sign written before it.
 
-    `signs` are 1 or -1 where the letter is positive, and 0 where it may have either sign.
+    `signs` are 1 or -1 where the named value is positive, and 0 where it may have either sign.
     """
 
     word: Word = field(repr=False)
@@ -62,20 +62,20 @@ class LetteredFormula:
 
     @property
     def statements(self) -> list[str]:
-        """What must be declared after `where`."""
+        """The declarations that the formula needs after `where`."""
         return [f"{name} real" for name, sign in zip(self.names, self.signs, strict=True) if not sign]
 
     def values(self, constants: Array) -> dict[str, float]:
-        """The letters for constants (count,)."""
-        found = zip(self.names, self.signs, constants, strict=True)
-        return {name: float(value) * (sign or 1) for name, sign, value in found}
+        """The values by name for constants (count,)."""
+        entries = zip(self.names, self.signs, constants, strict=True)
+        return {name: float(value) * (sign or 1) for name, sign, value in entries}
 
     def constants(self, values: Mapping[str, float]) -> Array:
-        """The constants (count,) for values of the letters, the other way."""
+        """The constants (count,) for values by name."""
         return np.array([values[name] * (sign or 1) for name, sign in zip(self.names, self.signs, strict=True)])
 
     def ranges(self, constants: Array) -> dict[str, tuple[float, float]]:
-        """The smallest and the largest value of each letter, for constants (sets, count).
+        """The smallest and the largest value of each constant by name, for constants (sets, count).
 
         >>> lettered(("*", "c", "x"), np.array([[-2.0], [-3.0]]), ["alpha"]).ranges(np.array([[-2.0], [-3.0]]))
         {'beta': (2.0, 3.0)}
@@ -84,6 +84,12 @@ class LetteredFormula:
         return {
             name: (float(column.min()), float(column.max())) for name, column in zip(self.names, values.T, strict=True)
         }
+
+    def at(self, constants: Array, x: Any) -> Array:
+        """The values at x for constants (sets, count): (sets, points), or of the shape of x where there is one set."""
+        points = np.asarray(x, dtype=float)
+        values = evaluate(self.word, constants, points.reshape(-1))
+        return values[0].reshape(points.shape) if len(values) == 1 else values
 
     def within(self, equation: str, function: str) -> str:
         """The equation with the formula declared as its function.
@@ -96,9 +102,9 @@ class LetteredFormula:
 
 
 def lettered(word: Word, constants: Array, taken: Iterable[str], *, numbered: bool = False) -> LetteredFormula:
-    """Letters for the constants (sets, count); a constant of one sign in all sets is written with it.
+    """The formula with names for its constants (sets, count); a sign shared by all sets is written out.
 
-    Where the letters of the language do not suffice, it is an error, or c1, c2 and so on follow if `numbered`.
+    Raises ValueError where the names do not suffice, unless `numbered` adds c1, c2 and so on.
 
     >>> lettered(("+", "*", "c", "x", "*", "c", "cube", "x"), np.array([[1.0, -2.0]]), ["alpha"]).text
     'beta*H - gamma*H**3'
@@ -115,7 +121,7 @@ def lettered(word: Word, constants: Array, taken: Iterable[str], *, numbered: bo
 
 
 def range_words(ranges: Mapping[str, tuple[float, float]], digits: int = 4) -> str:
-    """Ranges of letters in words.
+    """Ranges of named values in words.
 
     >>> range_words({"beta": (-0.25, 1.5), "gamma": (2.0, 2.0)})
     'beta from -0.25 to 1.5, gamma = 2'
@@ -129,14 +135,14 @@ def _span(low: float, high: float, digits: int) -> str:
 
 
 def with_function(equation: str, name: str, body: str, statements: Sequence[str] = ()) -> str:
-    """The equation with its function declared after `where`, in place of what was declared of it before.
+    """The equation with its function declared after `where`, replacing an earlier declaration of it.
 
     >>> with_function("-alpha*L@H + phi(H) where alpha real, phi learned knots=8", "phi", "H**2")
     '-alpha*L@H + phi(H) where alpha real, phi = H**2'
     """
     line, _, clause = equation.partition(" where ")
-    kept = [part.strip() for part in clause.split(",") if part.split() and part.split()[0] != name]
-    return f"{line.rstrip()} where {', '.join([*kept, f'{name} = {body}', *statements])}"
+    others = [part.strip() for part in clause.split(",") if part.split() and part.split()[0] != name]
+    return f"{line.rstrip()} where {', '.join([*others, f'{name} = {body}', *statements])}"
 
 
 # ---------------------------------------------------------------------- found formula
@@ -144,8 +150,8 @@ def with_function(equation: str, name: str, body: str, statements: Sequence[str]
 class FrontRow:
     """The best formula of a size: its error, how many numbers were fitted, its text, and its score.
 
-    Fitted to one set, the text has its numbers. Fitted to several, the error is that of constants of every set: the
-    text has letters, and `ranges` the smallest and the largest value of each.
+    For one set the text contains the numbers. For several sets, each with its constants, the text names the constants,
+    and `ranges` has the smallest and the largest value of each.
     """
 
     size: int
@@ -156,16 +162,17 @@ class FrontRow:
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict, hash=False)
 
     @property
-    def told(self) -> str:
-        """The text, and the ranges of its letters where it has any."""
+    def line(self) -> str:
+        """The text, with the ranges of its constants where it names any."""
         return f"{self.text}, {range_words(self.ranges)}" if self.ranges else self.text
 
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula of the language: `text` with letters, whose values for every set are `constants` (sets, count).
+    """A formula of the language: `text` with named constants, whose values are `constants` (sets, count).
 
-    `intervals` (sets, count, 2) are linear ones at `level`; `rounded` says which constants became simple numbers.
+    `intervals` (sets, count, 2) are linear ones at `level`; `rounded` lists the constants that were rounded to simple
+    numbers.
     """
 
     lettered: LetteredFormula
@@ -186,12 +193,12 @@ class Formula:
         return self.lettered.names
 
     def values(self, number: int = 0) -> dict[str, float]:
-        """The letters of one set."""
+        """The values by name of one set."""
         return self.lettered.values(self.constants[number])
 
     @property
     def ranges(self) -> dict[str, tuple[float, float]]:
-        """The smallest and the largest value of each letter over the sets."""
+        """The smallest and the largest value of each named constant over the sets."""
         return self.lettered.ranges(self.constants)
 
     def with_numbers(self, number: int = 0, digits: int = 4) -> str:
@@ -207,9 +214,7 @@ class Formula:
 
     def __call__(self, x: Any) -> Array:
         """The values at x: (sets, points), or (points,) where there is one set."""
-        points = np.asarray(x, dtype=float)
-        found = evaluate(self.lettered.word, self.constants, points.reshape(-1))
-        return found[0].reshape(points.shape) if len(found) == 1 else found
+        return self.lettered.at(self.constants, x)
 
     def __str__(self) -> str:
         rows = [self.text]
@@ -218,8 +223,8 @@ class Formula:
                 value = float(self.constants[0, k]) * (sign or 1)
                 low, high = sorted((sign or 1) * self.intervals[0, k])
                 near = simple_within(low, high)
-                told = f", which holds {near}" if near else ""
-                rows.append(f"{name} = {value:.4g}  [{low:.4g}, {high:.4g}] at {100 * self.level:g} %{told}")
+                note_text = f", which contains {near}" if near else ""
+                rows.append(f"{name} = {value:.4g}  [{low:.4g}, {high:.4g}] at {100 * self.level:g} %{note_text}")
             else:
                 rows.append(f"{range_words({name: self.ranges[name]})} over the sets")
         rows += [f"{note.number} was {note.was}, rounded" for note in self.rounded]
@@ -228,7 +233,7 @@ class Formula:
 
 @dataclass(frozen=True)
 class FormulaSearch:
-    """A formula, or None where none up to `max_size` is good enough; `front` has the best of each size."""
+    """The result of a search: a formula, or None if none is good enough, and `front` with the best of each size."""
 
     formula: Formula | None
     front: tuple[FrontRow, ...]
@@ -239,28 +244,28 @@ class FormulaSearch:
 
     @property
     def answer(self) -> str:
-        """The formula, or that there is none."""
+        """The formula, or a sentence that there is none."""
         return self.answer_for("set")
 
     def answer_for(self, each: str) -> str:
-        """The formula, or that there is none; `each` names what every set belongs to, such as a trial."""
+        """The formula, or a sentence that there is none; `each` names what a set is, such as a trial."""
         if self.formula is not None:
             return self.formula.text
         best = min(self.front, key=lambda row: row.error, default=None)
         near = ""
         if best is not None:
-            own = f" with constants of every {each}" if best.ranges else ""
-            near = f"; the nearest leaves {100 * best.error / self.scale:.2g} %{own}: {best.told}"
+            suffix = f" with constants of every {each}" if best.ranges else ""
+            near = f"; the nearest leaves {100 * best.error / self.scale:.2g} %{suffix}: {best.line}"
         return f"no formula of size <= {self.max_size} within {100 * self.tolerance:g} %{near}"
 
     def __str__(self) -> str:
-        table = [f"{row.size:4d}  {row.error:9.3g}  {row.told}" for row in self.front]
-        own = ", with constants of every set" if any(row.ranges for row in self.front) else ""
-        head = f"size      error  formula{own}"
+        table = [f"{row.size:4d}  {row.error:9.3g}  {row.line}" for row in self.front]
+        suffix = ", with constants of every set" if any(row.ranges for row in self.front) else ""
+        head = f"size      error  formula{suffix}"
         return "\n".join([str(self.formula or self.answer), f"({self.rule})", head, *table])
 
     def _repr_html_(self) -> str:
-        rows = [(f"size {row.size}", f"{row.told}  (error {row.error:.3g}{_own(row)})") for row in self.front]
+        rows = [(f"size {row.size}", f"{row.line}  (error {row.error:.3g}{_set_note(row)})") for row in self.front]
         return html_table("Formula", [("chosen", self.answer), ("rule", self.rule), *rows])
 
     def plot(self) -> Figure:
@@ -273,12 +278,12 @@ class FormulaSearch:
         return figure
 
 
-def _own(row: FrontRow) -> str:
+def _set_note(row: FrontRow) -> str:
     return " with constants of every set" if row.ranges else ""
 
 
 def draw_front(axes: Any, search: FormulaSearch) -> None:
-    """The front as steps with a dot for each formula; that of the answer is full."""
+    """Draw the front as steps with a dot for each formula; the chosen one is filled."""
     sizes, errors = [row.size for row in search.front], [row.error / search.scale for row in search.front]
     axes.step(sizes, errors, where="post", color="0.6", lw=1)
     axes.plot(sizes, errors, "o", mfc="white", mec="#0072B2")
@@ -294,12 +299,17 @@ def draw_front(axes: Any, search: FormulaSearch) -> None:
 # ---------------------------------------------------------------------- formula finding
 #: Differences of Schwarz's criterion below this say little (Kass and Raftery 1995, Section 3.2: 2 to 6 is positive).
 LITTLE = 6.0
-#: What a unit of size costs in the criterion: twice the logarithm of a prior that makes every unit four times less
-#: likely. There are so many formulas of a size that some large ones fit noise well.
+#: The cost of a unit of size in the criterion: twice the logarithm of a prior that makes every unit four times less
+#: likely. There are so many large formulas that some of them fit noise well.
 UNIT_COST = 2 * float(np.log(4))
-#: The 95 % quantile of chi squared with one degree of freedom, in which a constant may be moved.
+#: The 95 % quantile of chi squared with one degree of freedom, by which rounding a constant may raise the squares.
 _RISE = 3.841
 _LEVEL = 0.95
+
+
+def complexity(size: int, constants: int, count: float) -> float:
+    """What a formula of a size with fitted constants costs in the criterion, for `count` observed numbers."""
+    return constants * float(np.log(count)) + UNIT_COST * size
 
 
 def find_formula(
@@ -324,8 +334,8 @@ def find_formula(
 
     Args:
         x: where the function was sampled, (points,) or (sets, points).
-        y: its values; several sets have the formula in common and constants of their own. Or a function of x.
-        weights: of the squared errors, such as the density with which points are met.
+        y: its values; several sets share the formula but not its constants. Or a function of x.
+        weights: of the squared errors, such as the density of the points.
         noise: the standard deviation of the values, where they are noisy. Then the smallest formula is chosen whose
             criterion, squares/noise^2 + constants*log(samples) + 2*log(4)*size, is at most 6 above the lowest:
             Schwarz's, with a prior in which every further unit of size is four times less likely.
@@ -333,22 +343,22 @@ def find_formula(
             the root mean square of the values.
         max_size: of a formula.
         functions: of the language that may occur.
-        nested: whether functions of functions may occur; they fit much and say little.
-        taken: letters that the constants may not be called by.
-        effort: how many sums in how many generations are bred.
-        seed: of the search; the same seed finds the same.
+        nested: whether functions of functions may occur; they fit almost anything.
+        taken: names that the constants must not have.
+        effort: the size of the population and the number of generations.
+        seed: of the search; the same seed gives the same result.
 
     Returns:
-        The formula, or None where there is none within the tolerance, and the front of error against size.
+        The formula, or None where there is none within the tolerance, and the best formula of each size.
 
     Raises:
-        InvalidArgument: samples that are not finite, or do not fit together.
-        UnknownName: a function that formulas are not made of.
+        InvalidArgument: samples that are not finite, or whose shapes do not match.
+        UnknownName: a function that formulas cannot contain.
 
-    >>> import numpy as np
+    >>> import numpy as np, rdgraph as rd
     >>> x = np.linspace(-1.5, 1.5, 60)
     >>> y = 1.3*x*(1 - x**2) + 0.01*np.random.default_rng(0).standard_normal(60)
-    >>> found = find_formula(x, y, noise=0.01, functions=[])
+    >>> found = rd.infer.find_formula(x, y, noise=0.01, functions=[])
     >>> found.formula.text
     'beta*(H - H**3)'
     """
@@ -360,7 +370,7 @@ def find_formula(
 
 
 def check_search(functions: Sequence[str], max_size: int, seed: int, **positive: float) -> None:
-    """Refuse functions that formulas are not made of, sizes below one, no seeds, and numbers that are not positive."""
+    """Raise for unknown functions, sizes below one, invalid seeds, and numbers that are not positive."""
     check_seed(seed)
     for name in functions:
         if name not in SLOPES:
@@ -396,17 +406,17 @@ def searched(
 
 
 def finished(target: Target, archive: Archive) -> Archive:
-    """The same formulas, polished to their ends and spelled in one way."""
-    found = Archive(archive.max_size, archive.keep)
+    """The same formulas, polished to convergence and in canonical spelling."""
+    polished_archive = Archive(archive.max_size, archive.keep)
     for candidate in archive:
         spelled = candidate if candidate.word == ("0",) else _spelled(candidate)
         end = polished(target, spelled.word, spelled.constants, 60)
-        found.add(Candidate(spelled.word, end.constants, end.total))
-    return found
+        polished_archive.add(Candidate(spelled.word, end.constants, end.total))
+    return polished_archive
 
 
 def _spelled(candidate: Candidate) -> Candidate:
-    """Terms in the one spelling, the largest positive factor first."""
+    """The formula in canonical spelling, terms with positive factors first."""
     parts, constants = [], candidate.constants
     for gene in split_sum(candidate):
         word, factor, inner = signs_moved(gene.plain.word, constants[:, 0], gene.plain.constants)
@@ -417,7 +427,7 @@ def _spelled(candidate: Candidate) -> Candidate:
 
 
 def chosen(target: Target, archive: Archive, tolerance: float, taken: Sequence[str]) -> FormulaSearch:
-    """The formula that the rule takes from the front, its constants rounded where they may be."""
+    """The formula that the rule chooses from the front, its constants rounded where the fit allows."""
     front = archive.front()
     criterion = _criterion(target, tolerance)
     scores = [criterion(candidate) for candidate in front]
@@ -429,7 +439,7 @@ def chosen(target: Target, archive: Archive, tolerance: float, taken: Sequence[s
 
 
 def _row(target: Target, candidate: Candidate, score: float, taken: Sequence[str]) -> FrontRow:
-    """A row of the front: numbers where there is one set, else letters with their ranges over the sets."""
+    """A row of the front: with numbers for one set, else with named constants and their ranges over the sets."""
     error = float(np.sqrt(candidate.squares / target.count))
     if target.sets == 1:
         text = to_text(candidate.word, [f"{value:.4g}" for value in candidate.constants[0]])
@@ -449,8 +459,8 @@ def rule_words(noise: float | None, tolerance: float) -> str:
 def _criterion(target: Target, tolerance: float) -> Callable[[Candidate], float]:
     if target.noise is None:
         return lambda c: float(np.sqrt(c.squares / target.count)) / (tolerance * target.scale)
-    variance, weight = target.noise**2, float(np.log(target.count))
-    return lambda c: c.squares / variance + c.parameters * weight + UNIT_COST * c.size
+    variance, count = target.noise**2, target.count
+    return lambda c: c.squares / variance + complexity(c.size, c.parameters, count)
 
 
 def _formula(target: Target, best: Candidate, tolerance: float, taken: Sequence[str]) -> Formula:
@@ -472,7 +482,7 @@ def _formula(target: Target, best: Candidate, tolerance: float, taken: Sequence[
 
 
 def intervals_of(target: Target, candidate: Candidate) -> Array:
-    """Ends (sets, count, 2) by the slopes at the minimum; the noise is what is given, else what the formula leaves."""
+    """Ends (sets, count, 2) by the derivatives at the minimum; the noise is given, or estimated from the residuals."""
     from scipy.stats import norm, t
 
     freedom = max(target.count - candidate.parameters, 1)

@@ -1,6 +1,6 @@
-"""The search for a formula: sparse regression over a library of terms, shapes with constants inside, and breeding.
+"""The search for a formula: sparse regression over a library of terms, shapes with inner constants, genetic search.
 
-In the genetic search shapes are bred, factors are solved for, inner constants polished.
+The genetic search breeds shapes, solves for the factors, and polishes inner constants.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rdgraph.infer.formulas.prefix_terms import POWERS, Word, arity, end_of, eva
 from rdgraph.infer.formulas.slopes_and_inverses import SLOPES, reflected
 
 # ---------------------------------------------------------------------- term forms
-# One spelling for terms that are the same: sums and products in order, squares, constants of constants.
+# One canonical spelling for equal terms: sums and products in order, squares, constants combined.
 
 Array = np.ndarray
 _ODD, _EVEN = (*reflected(-1), "cube"), (*reflected(1), "square")
@@ -25,7 +25,7 @@ _ODD, _EVEN = (*reflected(-1), "cube"), (*reflected(1), "square")
 
 @dataclass(frozen=True, eq=False)
 class _Node:
-    """A sign, what it acts on, and the values (sets,) of a constant."""
+    """A sign, its arguments, and the values (sets,) of a constant."""
 
     sign: str
     inner: tuple[_Node, ...] = ()
@@ -35,12 +35,12 @@ class _Node:
         return (self.sign, *(sign for node in self.inner for sign in node.word()))
 
     def values(self) -> list[Array]:
-        own = [] if self.value is None else [self.value]
-        return own + [value for node in self.inner for value in node.values()]
+        first = [] if self.value is None else [self.value]
+        return first + [value for node in self.inner for value in node.values()]
 
 
 def plain_form(word: Word, constants: Array) -> tuple[Word, Array]:
-    """The term in the one spelling, with its constants (sets, count) in their new order.
+    """The term in canonical spelling, with its constants (sets, count) in their new order.
 
     >>> plain_form(("*", "*", "x", "x", "+", "c", "1"), np.array([[2.0]]))
     (('*', 'c', 'square', 'x'), array([[3.]]))
@@ -48,8 +48,8 @@ def plain_form(word: Word, constants: Array) -> tuple[Word, Array]:
     columns = iter(constants.T)
     node = _plain(_read(iter(word), columns))
     values = node.values()
-    found = np.stack(values, 1) if values else np.zeros((len(constants), 0))
-    return node.word(), found
+    ordered = np.stack(values, 1) if values else np.zeros((len(constants), 0))
+    return node.word(), ordered
 
 
 def _read(word: Iterator[str], columns: Iterator[Array]) -> _Node:
@@ -61,20 +61,20 @@ def _read(word: Iterator[str], columns: Iterator[Array]) -> _Node:
 
 def _plain(node: _Node) -> _Node:
     inner = tuple(_plain(part) for part in node.inner)
-    made = _Node(node.sign, inner, node.value)
+    plain = _Node(node.sign, inner, node.value)
     if not inner:
-        return made
-    word = made.word()
+        return plain
+    word = plain.word()
     if "x" not in word and "c" in word:
-        values = np.stack(made.values(), 1)
+        values = np.stack(plain.values(), 1)
         return _Node("c", (), evaluate(word, values, np.zeros(1))[:, 0])
-    if made.sign in ("+", "*"):
-        return _ordered(made)
-    if made.sign == "-" and inner[1].sign == "c" and inner[1].value is not None and (inner[1].value < 0).all():
+    if plain.sign in ("+", "*"):
+        return _ordered(plain)
+    if plain.sign == "-" and inner[1].sign == "c" and inner[1].value is not None and (inner[1].value < 0).all():
         return _ordered(_Node("+", (inner[0], _Node("c", (), -inner[1].value))))
-    if made.sign in (*_ODD, *_EVEN):
-        return _without_sign(made)
-    return made
+    if plain.sign in (*_ODD, *_EVEN):
+        return _without_sign(plain)
+    return plain
 
 
 def _ordered(node: _Node) -> _Node:
@@ -85,7 +85,7 @@ def _ordered(node: _Node) -> _Node:
         value = left.value * other if node.sign == "*" else left.value + other
         return _Node(node.sign, (_Node("c", (), value), right.inner[1]))
     if left.sign == "c" and node.sign == "+":
-        # Of c + w, what depends on the letter is written first: w - 0.3.
+        # In c + w the variable part is written first: w - 0.3.
         if left.value is not None and (left.value < 0).all():
             return _Node("-", (right, _Node("c", (), -left.value)))
         return _Node("+", (left, right))
@@ -98,7 +98,7 @@ def _ordered(node: _Node) -> _Node:
 
 
 def _without_sign(node: _Node) -> _Node:
-    """An even function of -w is that of w; the sign of an odd one is left to the factor before the term."""
+    """An even function of -w is that of w; the sign of an odd one belongs to the factor of the term."""
     (inner,) = node.inner
     factor = inner.inner[0] if inner.sign == "*" else None
     if node.sign in _EVEN and factor is not None and factor.value is not None and (factor.value < 0).all():
@@ -107,16 +107,16 @@ def _without_sign(node: _Node) -> _Node:
 
 
 def _rank(node: _Node) -> tuple[int, int, Word]:
-    """Constants first, then numbers, the letter, powers of it, and what is larger."""
+    """Sort key: constants, numbers, the variable, its powers, then larger terms."""
     kind = 0 if node.sign == "c" else 1 if arity(node.sign) == 0 and node.sign != "x" else 2 if node.sign == "x" else 3
     word = node.word()
     return kind, size_of(word), word
 
 
 def signs_moved(word: Word, factor: Array, constants: Array) -> tuple[Word, Array, Array]:
-    """A term, its factor and its constants, the signs moved to where they are easy to read.
+    """A term, its factor and its constants, with the signs moved to where they are easy to read.
 
-    An odd function is not taken of a negative multiple, and a negative factor turns a difference round.
+    The argument of an odd function is made a positive multiple, and a negative factor swaps a difference.
 
     >>> signs_moved(("tanh", "*", "c", "x"), np.array([2.0]), np.array([[-3.0]]))
     (('tanh', '*', 'c', 'x'), array([-2.]), array([[3.]]))
@@ -125,63 +125,63 @@ def signs_moved(word: Word, factor: Array, constants: Array) -> tuple[Word, Arra
     """
     if len(word) > 2 and word[0] in _ODD and word[1:3] == ("*", "c") and (constants[:, 0] < 0).all():
         factor, constants = -factor, np.concatenate([-constants[:, :1], constants[:, 1:]], 1)
-    place = _difference(word)
-    if place is None or not (factor < 0).all():
+    position = _difference(word)
+    if position is None or not (factor < 0).all():
         return word, factor, constants
-    middle = end_of(word, place + 1)
+    middle = end_of(word, position + 1)
     stop = end_of(word, middle)
-    first, second = word[place + 1 : middle], word[middle:stop]
-    before = word[:place].count("c")
+    first, second = word[position + 1 : middle], word[middle:stop]
+    before = word[:position].count("c")
     cuts = np.cumsum([before, first.count("c"), second.count("c")])
     parts = np.split(constants, cuts, axis=1)
-    swapped = (*word[: place + 1], *second, *first, *word[stop:])
+    swapped = (*word[: position + 1], *second, *first, *word[stop:])
     return swapped, -factor, np.concatenate([parts[0], parts[2], parts[1], parts[3]], 1)
 
 
-def _difference(word: Word, place: int = 0) -> int | None:
-    """Where a factor of a product is a difference; None where none is."""
-    if word[place] == "-":
-        return place
-    if word[place] != "*":
+def _difference(word: Word, position: int = 0) -> int | None:
+    """The position of a factor that is a difference; None if there is none."""
+    if word[position] == "-":
+        return position
+    if word[position] != "*":
         return None
-    left = _difference(word, place + 1)
-    return left if left is not None else _difference(word, end_of(word, place + 1))
+    left = _difference(word, position + 1)
+    return left if left is not None else _difference(word, end_of(word, position + 1))
 
 
 def is_trivial(word: Word) -> bool:
-    """Whether a part of a term is needed by no formula: w - w, w/w, 1*w, w/1, or a function of a number.
+    """Whether a part of a term is redundant: w - w, w/w, 1*w, w/1, or a function of a number.
 
     >>> is_trivial(("*", "x", "-", "x", "x")), is_trivial(("tanh", "x"))
     (True, False)
     """
-    return any(_is_idle(word, place) for place in range(len(word)))
+    return any(_is_idle(word, position) for position in range(len(word)))
 
 
-def _is_idle(word: Word, place: int) -> bool:
-    sign = word[place]
+def _is_idle(word: Word, position: int) -> bool:
+    sign = word[position]
     if arity(sign) == 0:
         return False
     if arity(sign) == 1:
-        return arity(word[place + 1]) == 0 and word[place + 1] not in ("x", "c")
-    middle = end_of(word, place + 1)
-    left, right = word[place + 1 : middle], word[middle : end_of(word, middle)]
+        return arity(word[position + 1]) == 0 and word[position + 1] not in ("x", "c")
+    middle = end_of(word, position + 1)
+    left, right = word[position + 1 : middle], word[middle : end_of(word, middle)]
     if sign in ("-", "/") and left == right and "c" not in left:
         return True
     return (sign == "*" and ("1",) in (left, right)) or (sign == "/" and right == ("1",))
 
 
 def is_nested(word: Word) -> bool:
-    """Whether a function is taken of something with a function in it.
+    """Whether a function contains a function.
 
     >>> is_nested(("tanh", "+", "x", "sin", "x")), is_nested(("*", "tanh", "x", "sin", "x"))
     (True, False)
     """
-    places = [place for place, sign in enumerate(word) if sign in SLOPES]
-    return any(sign in SLOPES for place in places for sign in word[place + 1 : end_of(word, place)])
+    places = [position for position, sign in enumerate(word) if sign in SLOPES]
+    return any(sign in SLOPES for position in places for sign in word[position + 1 : end_of(word, position)])
 
 
 # ---------------------------------------------------------------------- term library
-#: Terms without constants of their own: powers, and the factored forms that reactions have.
+#: Terms without inner constants: powers, and the factored forms of reactions.
 POLYNOMIALS: tuple[Word, ...] = (
     ("1",),
     ("x",),
@@ -196,9 +196,9 @@ POLYNOMIALS: tuple[Word, ...] = (
     ("*", "square", "x", "-", "1", "x"),
 )
 MOST_TERMS = 4
-#: A share of the diagonal that is added to it, so that terms that are the same on all points do no harm.
+#: A share of the diagonal added to it, so that terms that agree at all points do no harm.
 _RIDGE = 1e-12
-#: Columns below this size are nothing: a term can vanish for one set of points and not for another.
+#: Columns below this size are zero: a term can vanish for one set of points and not for another.
 _NOTHING = 1e-100
 
 
@@ -224,12 +224,12 @@ def solve_subsets(gram: Array, along: Array, total: Array, subsets: Array) -> tu
 
 
 def products_of(target: Target, columns: Array) -> tuple[Array, Array, Array]:
-    """What `solve_subsets` needs of columns (sets, columns, rows)."""
+    """The arguments of `solve_subsets` for columns (sets, columns, rows)."""
     return columns @ columns.swapaxes(1, 2), (columns @ target.y[..., None])[..., 0], np.square(target.y).sum(-1)
 
 
 def columns_of(target: Target, words: Sequence[Word]) -> Array:
-    """The rows that terms without constants make (sets, terms, rows)."""
+    """The rows of terms without constants (sets, terms, rows)."""
     nothing = np.zeros((target.sets, 0))
     return np.stack([target.measure(evaluate(word, nothing, target.x)) for word in words], 1)
 
@@ -240,7 +240,7 @@ def is_usable(columns: Array) -> Array:
 
 
 def search_library(target: Target, functions: Sequence[str], archive: Archive) -> None:
-    """Every choice of up to four terms of the library, the best of each size kept."""
+    """Fit every choice of up to four terms of the library; adds the best of each size to the archive."""
     words = [word for word in library(functions) if size_of(word) <= archive.max_size]
     columns = columns_of(target, words)
     usable = is_usable(columns)
@@ -252,19 +252,19 @@ def search_library(target: Target, functions: Sequence[str], archive: Archive) -
             return
         coefficients, squares = solve_subsets(gram, along, total, subsets)
         sizes = size_sums(np.array([size_of(word) for word in words]), subsets, [word == ("1",) for word in words])
-        for place in best_of_each(sizes, squares.sum(-1), archive.keep):
-            word = weighted_sum([words[k] for k in subsets[place]])
-            archive.add(Candidate(word, coefficients[place], float(squares[place].sum())))
+        for choice in best_of_each(sizes, squares.sum(-1), archive.keep):
+            word = weighted_sum([words[k] for k in subsets[choice]])
+            archive.add(Candidate(word, coefficients[choice], float(squares[choice].sum())))
 
 
 def size_sums(sizes: Array, subsets: Array, is_one: Sequence[bool]) -> Array:
-    """The sizes of the weighted sums of every choice: each term with its constant and its sign, and a plus between."""
+    """The sizes of the weighted sums of every choice: terms with their factors, and the plus signs between."""
     with_constants = sizes + np.where(is_one, 1, 3)
     return with_constants[subsets].sum(-1) + subsets.shape[1] - 1
 
 
 def best_of_each(sizes: Array, squares: Array, keep: int) -> Array:
-    """The places of the few smallest squares of every size."""
+    """The indices of the `keep` smallest squares of every size."""
     order = np.lexsort((squares, sizes))
     sorted_sizes = sizes[order]
     first = np.searchsorted(sorted_sizes, sorted_sizes)
@@ -272,9 +272,9 @@ def best_of_each(sizes: Array, squares: Array, keep: int) -> Array:
 
 
 # ---------------------------------------------------------------------- shape search
-# Terms with constants inside: each shape from a grid of constants, alone and beside a line, polished.
+# Terms with inner constants: each shape from a grid of constants, alone and with a linear or constant term, polished.
 
-#: {f} stands for each function. Constants are as many as there are c.
+#: {f} is replaced by each function; every c is a constant.
 SHAPES: tuple[str, ...] = (
     "* x * - 1 x - x c",
     "* square x - x c",
@@ -295,9 +295,9 @@ SHAPES: tuple[str, ...] = (
     "* x {f} * c x",
     "* x {f} - x c",
 )
-#: What may stand beside a shape.
-BESIDE: tuple[Word, ...] = (("x",), ("1",))
-#: Magnitudes that constants are started from, of either sign.
+#: Terms that may be added to a shape.
+COMPANIONS: tuple[Word, ...] = (("x",), ("1",))
+#: Magnitudes of the starting constants, of either sign.
 _GRID = (0.25, 0.5, 1.0, 2.0, 4.0)
 _SHAPE_STEPS = 15
 
@@ -309,23 +309,23 @@ def shapes(functions: Sequence[str]) -> list[Word]:
 
 
 def search_shapes(target: Target, functions: Sequence[str], archive: Archive) -> None:
-    """Fit every shape alone, plus a multiple of the letter, and plus a constant, from the grid's best point."""
-    beside = columns_of(target, BESIDE)
+    """Fit every shape alone, plus a multiple of the variable, and plus a constant, from the grid's best point."""
+    companions = columns_of(target, COMPANIONS)
     for shape in shapes(functions):
         points, columns = _grid_columns(target, shape)
-        count, products = len(points), products_of(target, np.concatenate([columns, beside], 1))
+        count, products = len(points), products_of(target, np.concatenate([columns, companions], 1))
         for places in ([], [count], [count + 1]) if count else ():
             factors, squares = solve_subsets(*products, np.array([[point, *places] for point in range(count)]))
             best = int(squares.sum(-1).argmin())
             inner = np.repeat(points[best : best + 1], target.sets, 0)
             constants = np.concatenate([factors[best, :, :1], inner, factors[best, :, 1:]], 1)
-            word = weighted_sum([shape, *(BESIDE[place - count] for place in places)])
+            word = weighted_sum([shape, *(COMPANIONS[column - count] for column in places)])
             end = polished(target, word, constants, _SHAPE_STEPS, 1e-6)
             archive.add(Candidate(word, end.constants, end.total))
 
 
 def _grid_columns(target: Target, shape: Word) -> tuple[Array, Array]:
-    """Constants (points, count) of the grid, and the rows (sets, points, rows) that the shape makes with each."""
+    """Constants (points, count) of the grid, and the rows (sets, points, rows) of the shape with each."""
     signed = [sign * size for size in _GRID for sign in (1, -1)]
     points = np.array(list(product(signed, repeat=shape.count("c"))))
     repeated, x = np.repeat(points, target.sets, 0), np.tile(target.x, (len(points), 1))
@@ -337,7 +337,7 @@ def _grid_columns(target: Target, shape: Word) -> tuple[Array, Array]:
 
 
 # ---------------------------------------------------------------------- term breeding
-# How new terms come from old ones: drawn, crossed, changed, each with the constants in it.
+# New terms from old ones: drawn, crossed, mutated, each with its constants.
 
 #: Terms larger than this are not bred further.
 MOST_UNITS = 13
@@ -360,13 +360,13 @@ class Gene:
         return Gene(*plain_form(self.word, self.constants))
 
     def part(self, start: int, stop: int) -> Gene:
-        """The expression between two places."""
+        """The expression between two positions."""
         before = self.word[:start].count("c")
         inside = self.word[start:stop].count("c")
         return Gene(self.word[start:stop], self.constants[:, before : before + inside])
 
     def put(self, start: int, stop: int, other: Gene) -> Gene:
-        """The term with another expression between two places."""
+        """The term with another expression between two positions."""
         before, after = self.word[:start].count("c"), self.word[:stop].count("c")
         parts = (self.constants[:, :before], other.constants, self.constants[:, after:])
         return Gene((*self.word[:start], *other.word, *self.word[stop:]), np.concatenate(parts, 1))
@@ -374,12 +374,12 @@ class Gene:
 
 @dataclass(frozen=True)
 class Breeder:
-    """Draws terms in the given functions; the same seed draws the same."""
+    """Draws terms in the given functions; the same seed gives the same terms."""
 
     functions: Sequence[str]
     sets: int
     rng: np.random.Generator
-    #: Whether a function may be taken of a function.
+    #: Whether functions may be nested.
     nested: bool = False
 
     def new_genome(self) -> tuple[Gene, ...]:
@@ -393,24 +393,24 @@ class Breeder:
         return Gene(*plain_form(word, np.repeat(self._drawn(word.count("c")), self.sets, 0)))
 
     def child(self, first: Sequence[Gene], second: Sequence[Gene]) -> tuple[Gene, ...]:
-        """A changed copy of one sum, or a mixture of two; terms that occur twice once."""
-        made = list(first)
-        place = int(self.rng.integers(len(made)))
+        """A mutated copy of one sum, or a crossing of two; repeated terms are merged."""
+        genes = list(first)
+        position = int(self.rng.integers(len(genes)))
         other = second[int(self.rng.integers(len(second)))]
         match int(self.rng.choice(6, p=[0.16, 0.2, 0.26, 0.12, 0.12, 0.14])):
             case 0:
-                made[place] = other
+                genes[position] = other
             case 1:
-                made[place] = self._crossed(made[place], other).plain
+                genes[position] = self._crossed(genes[position], other).plain
             case 2:
-                made[place] = self._changed(made[place]).plain
+                genes[position] = self._changed(genes[position]).plain
             case 3:
-                made.append(other if self.rng.random() < 0.5 else self.new_gene(2))
+                genes.append(other if self.rng.random() < 0.5 else self.new_gene(2))
             case 4:
-                del made[place]
+                del genes[position]
             case _:
-                made[place] = self._shifted(made[place]).plain
-        unique = {gene.key: gene for gene in made if "x" in gene.word or gene.word == ("1",)}
+                genes[position] = self._shifted(genes[position]).plain
+        unique = {gene.key: gene for gene in genes if "x" in gene.word or gene.word == ("1",)}
         return tuple(gene for gene in unique.values() if size_of(gene.word) <= MOST_UNITS and self._is_good(gene.word))
 
     def _is_good(self, word: Word) -> bool:
@@ -434,16 +434,16 @@ class Breeder:
         signs = np.where(self.rng.random((1, count)) < 0.75, 1.0, -1.0)
         return signs * np.exp(0.8 * self.rng.standard_normal((1, count)))
 
-    def _place(self, gene: Gene) -> tuple[int, int]:
+    def _span(self, gene: Gene) -> tuple[int, int]:
         start = int(self.rng.integers(len(gene.word)))
         return start, end_of(gene.word, start)
 
     def _crossed(self, gene: Gene, other: Gene) -> Gene:
-        return gene.put(*self._place(gene), other.part(*self._place(other)))
+        return gene.put(*self._span(gene), other.part(*self._span(other)))
 
     def _changed(self, gene: Gene) -> Gene:
-        """Another expression in some place, a part in place of the whole, or a constant put to a letter."""
-        start, stop = self._place(gene)
+        """A mutation: another expression at some position, a part instead of the whole, or a constant added."""
+        start, stop = self._span(gene)
         draw = self.rng.random()
         if draw < 0.4:
             return gene.put(start, stop, self.new_gene(2))
@@ -457,7 +457,7 @@ class Breeder:
             word: Word = ("c",) if gene.word[start] == "1" else ("1",)
             return gene.put(start, stop, Gene(word, constant[:, : word.count("c")]))
         sign = str(self.rng.choice(["*", "*", "+", "-"]))
-        # Of x - c, the constant stands after what it is taken from.
+        # In x - c the constant comes second.
         if sign == "-":
             return gene.put(start, stop, Gene((sign, *inner.word, "c"), np.concatenate([inner.constants, constant], 1)))
         return gene.put(start, stop, Gene((sign, "c", *inner.word), np.concatenate([constant, inner.constants], 1)))
@@ -470,22 +470,22 @@ class Breeder:
 
 
 # ---------------------------------------------------------------------- genetic search
-#: A sum of terms; the factor before each is solved for.
+#: A sum of terms; the factor of each is solved for.
 Genome = tuple[Gene, ...]
 MOST_GENES = 4
-#: Of every generation, so many sums whose inner constants are polished, and of each shape at most so often.
+#: How many sums of a generation have their inner constants polished, how often one shape, and the steps.
 _POLISHED, _TIMES_POLISHED, _STEPS = 14, 3, 12
 _TOURNAMENT = 4
 #: Generations without a better score after which the search ends.
 _PATIENCE = 10
-#: Of the mean square of the rows: errors below this are rounding.
+#: Squares below this share of the mean square of the rows are rounding.
 _ROUNDING = 1e-22
 _MOST_CACHED = 4000
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How long is searched: sums in a population, and generations."""
+    """The length of the search: sums in a population, and generations."""
 
     population: int = 160
     generations: int = 30
@@ -493,13 +493,13 @@ class Effort:
 
 @dataclass
 class GeneticSearch:
-    """The state of a search: the population with its scores, and what was found, which stays in the archive."""
+    """A genetic search; the best formulas stay in the archive."""
 
     target: Target
     archive: Archive
     breeder: Breeder
     effort: Effort
-    #: Of one row: errors below it are worth no further size.
+    #: The error of one row below which a larger formula is not worth it.
     floor: float
     _columns: dict[tuple[Word, bytes], Array] = field(default_factory=dict)
     _tries: Counter[Word] = field(default_factory=Counter)
@@ -518,10 +518,10 @@ class GeneticSearch:
                 return
             genomes = [genome for genome, _ in scored]
             scores = np.array([self._score(candidate) for _, candidate in scored])
-            kept = [split_sum(candidate) for candidate in self.archive]
+            archived = [split_sum(candidate) for candidate in self.archive]
             children: list[Genome] = []
             while len(children) < self.effort.population:
-                pool = kept if kept and rng.random() < 0.5 else None
+                pool = archived if archived and rng.random() < 0.5 else None
                 first, second = (self._parent(genomes, scores, pool) for _ in range(2))
                 child = self.breeder.child(first, second)[:MOST_GENES]
                 if child and self._size(child) <= self.archive.max_size:
@@ -541,7 +541,7 @@ class GeneticSearch:
         return genomes[drawn[int(np.argmin(scores[drawn]))]]
 
     def _score(self, candidate: Candidate) -> float:
-        """Squares in units of the floor, and what its size costs."""
+        """Squares in units of the floor, plus the cost of the size."""
         return candidate.squares / self.floor**2 + np.log(self.target.count) * candidate.size
 
     @staticmethod
@@ -550,21 +550,21 @@ class GeneticSearch:
 
     # ------------------------------------------------------------------ scores
     def _scored(self, genomes: Sequence[Genome]) -> list[tuple[Genome, Candidate]]:
-        """Every sum with its factors, those with inner constants that look best polished."""
+        """Every sum with its factors; the best sums with inner constants are polished."""
         unique = list({tuple((g.word, g.constants.tobytes()) for g in genome): genome for genome in genomes}.values())
         scored = self._solved(unique)
         order = np.argsort([self._score(candidate) for _, candidate in scored], kind="stable")
-        left = _POLISHED
-        for place in order:
-            genome, candidate = scored[place]
+        remaining = _POLISHED
+        for index in order:
+            genome, candidate = scored[index]
             inner = any(gene.constants.shape[1] for gene in genome)
-            if left and inner and self._tries[candidate.word] < _TIMES_POLISHED:
-                left -= 1
+            if remaining and inner and self._tries[candidate.word] < _TIMES_POLISHED:
+                remaining -= 1
                 self._tries[candidate.word] += 1
                 end = polished(self.target, candidate.word, candidate.constants, _STEPS, 1e-6)
                 if end.total < candidate.squares:
                     candidate = Candidate(candidate.word, end.constants, end.total)
-                    scored[place] = (split_sum(candidate), candidate)
+                    scored[index] = (split_sum(candidate), candidate)
             self.archive.add(candidate)
         return scored
 
@@ -582,17 +582,17 @@ class GeneticSearch:
         if not usable:
             return []
         products = products_of(self.target, np.stack(columns, 1))
-        found = []
+        solved = []
         for count in sorted({len(genome) for genome in usable}):
             chosen = [genome for genome in usable if len(genome) == count]
             subsets = np.array([[places[gene.key] for gene in genome] for genome in chosen])
             factors, squares = solve_subsets(*products, subsets)
             for genome, row, total in zip(chosen, factors, squares.sum(-1), strict=True):
-                found.append((genome, joined_sum(genome, row, float(total))))
-        return found
+                solved.append((genome, joined_sum(genome, row, float(total))))
+        return solved
 
     def _column(self, gene: Gene) -> Array | None:
-        """The rows that one term makes (sets, rows); None where it has no finite value or none of its own."""
+        """The rows of one term (sets, rows); None where it is not finite or negligible."""
         if gene.key not in self._columns:
             if len(self._columns) > _MOST_CACHED:
                 self._columns.clear()
@@ -605,7 +605,7 @@ class GeneticSearch:
 
 
 def joined_sum(genome: Sequence[Gene], factors: Array, squares: float) -> Candidate:
-    """The sum with the factors (sets, terms) before its terms."""
+    """The sum of terms with factors (sets, terms)."""
     parts = [part for k, gene in enumerate(genome) for part in (factors[:, k : k + 1], gene.constants)]
     return Candidate(weighted_sum([gene.word for gene in genome]), np.concatenate(parts, 1), squares)
 

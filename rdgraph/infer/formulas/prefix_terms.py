@@ -1,4 +1,4 @@
-"""Expressions in one letter as prefix words: their values, slopes along their constants, units of size, text."""
+"""Expressions in one variable as prefix words: values, derivatives in their constants, size, and text."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from rdgraph.infer.formulas.slopes_and_inverses import SLOPES, Array
 from rdgraph.vocabulary.functions import FUNCTIONS
 
 # ---------------------------------------------------------------------- prefix terms
-#: Signs and names in the order in which they are read: an operator, then what it acts on. "x" is the letter, "c" a
-#: constant that is fitted, a number stands for itself.
+#: Signs and names in prefix order: an operator, then its arguments. "x" is the variable, "c" a fitted constant, and
+#: numbers are written as text.
 Word = tuple[str, ...]
 
 BINARY = ("+", "-", "*", "/")
 POWERS = {"square": 2, "cube": 3}
-#: The units of size: what an expression costs for each sign in it, a constant that is fitted more than a number.
-#: All others cost 1.
+#: Units of size of each sign, more for a fitted constant than for a number; all others have 1.
 UNITS = {"c": 2, "/": 2, "square": 2, "cube": 2, **dict.fromkeys(SLOPES, 2)}
 
 
@@ -26,7 +25,7 @@ _Pair = tuple[Array, dict[int, Array]]
 
 
 def arity(sign: str) -> int:
-    """How many expressions follow a sign."""
+    """The number of arguments of a sign."""
     return 2 if sign in BINARY else 1 if sign in POWERS or sign in SLOPES else 0
 
 
@@ -40,16 +39,16 @@ def size_of(word: Word) -> int:
 
 
 def end_of(word: Word, start: int) -> int:
-    """Where the expression that starts at a place ends.
+    """The end of the expression that begins at `start`.
 
     >>> end_of(("*", "+", "x", "1", "x"), 1)
     4
     """
     open_ = 1
-    for place in range(start, len(word)):
-        open_ += arity(word[place]) - 1
+    for position in range(start, len(word)):
+        open_ += arity(word[position]) - 1
         if not open_:
-            return place + 1
+            return position + 1
     raise ValueError(f"expected a whole expression, got {word}")
 
 
@@ -75,9 +74,9 @@ def evaluate(word: Word, constants: Array, x: Array) -> Array:
 
 
 def with_slopes(word: Word, constants: Array, x: Array, *, along_letter: bool = False) -> tuple[Array, Array]:
-    """The values (sets, points), and their slopes along each constant (count, sets, points).
+    """The values (sets, points), and their derivatives in each constant (count, sets, points).
 
-    With `along_letter`, the slopes along the letter come last.
+    With `along_letter`, the derivative in the variable comes last.
     """
     stack: list[_Pair] = []
     count = number = constants.shape[1]
@@ -132,27 +131,27 @@ def _binary_slopes(sign: str, left: _Pair, right: _Pair) -> _Pair:
         factor_a, factor_b = b, a
     else:
         factor_a, factor_b = 1 / b, -value / b
-    found = {k: factor_a * v for k, v in along_a.items()}
+    slopes = {k: factor_a * v for k, v in along_a.items()}
     for k, v in along_b.items():
-        found[k] = found.get(k, 0.0) + factor_b * v
-    return value, found
+        slopes[k] = slopes.get(k, 0.0) + factor_b * v
+    return value, slopes
 
 
 def weighted_sum(words: Sequence[Word]) -> Word:
-    """c*w1 + c*w2 + ...; of the word "1" the constant alone is left.
+    """c*w1 + c*w2 + ...; the term of the word "1" is the constant alone.
 
     >>> weighted_sum([("x",), ("1",)])
     ('+', '*', 'c', 'x', 'c')
     """
     terms = [("c",) if word == ("1",) else ("*", "c", *word) for word in words]
-    found = terms[-1]
+    total = terms[-1]
     for term in reversed(terms[:-1]):
-        found = ("+", *term, *found)
-    return found
+        total = ("+", *term, *total)
+    return total
 
 
 def to_text(word: Word, constants: Sequence[str], letter: str = "H") -> str:
-    """The expression in the language; a constant that is written with a minus is subtracted where it can be.
+    """The expression in the language; a constant written with a minus is subtracted where possible.
 
     >>> to_text(("+", "*", "c", "x", "*", "c", "cube", "x"), ["beta", "-gamma"])
     'beta*H - gamma*H**3'
@@ -198,15 +197,15 @@ def _written(word: Iterator[str], constants: Iterator[str], letter: str) -> tupl
 
 
 def _is_negated(text: str) -> bool:
-    """Whether a text that begins with a minus is that of one product, so that the minus may be moved."""
+    """Whether a text that begins with a minus is a single product, so that the minus can be moved."""
     depth = 0
-    for place, sign in enumerate(text):
+    for position, sign in enumerate(text):
         depth += (sign == "(") - (sign == ")")
-        if depth == 0 and place and sign in "+-" and text[place - 1] != "e":
+        if depth == 0 and position and sign in "+-" and text[position - 1] != "e":
             return False
     return True
 
 
 def _held(part: tuple[str, int], tight: int) -> str:
-    text, own = part
-    return text if own >= tight else f"({text})"
+    text, tightness = part
+    return text if tightness >= tight else f"({text})"

@@ -1,7 +1,7 @@
-"""Functions of the language by their records: slopes as numbers, inverses, and the guise that layers have them in.
+"""Elementwise functions by their records: numerical slopes, inverses, and the forms in which layers use them.
 
-Outputs of a layer are undone where rounding does no harm; a function without an inverse is probed as any other, and
-only not looked for around everything.
+Outputs of a layer are inverted where rounding allows it; a function without an inverse is not considered as the
+outermost function.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Array = np.ndarray
 #: From x and y = f(x) to f'(x).
 Slope = Callable[[Array, Array], Array]
 _X, _Y = sp.symbols("x y", real=True)
-#: Those that are looked for unless others are named.
+#: The functions used in searches by default.
 FUNCTIONS_USED = ("tanh", "sigmoid", "exp", "sin", "cos", "relu", "abs")
 
 
@@ -65,9 +65,9 @@ def reflected(sign: int) -> tuple[str, ...]:
 
 
 # ---------------------------------------------------------------------- function inverses
-#: From outputs to the values inside, nan where an output says nothing of them.
+#: From outputs to arguments, nan where an output does not determine the argument.
 Inverse = Callable[[Array], Array]
-#: How much of a value inside the rounding of an output in float32 may cost.
+#: The largest error of an argument caused by rounding an output to float32.
 MOST_LOST = 1e-4
 
 
@@ -92,18 +92,18 @@ def _inverse(record: ElementwiseFunction) -> Inverse | None:
 
 
 def _undone_first(record: ElementwiseFunction) -> tuple[bool, bool, bool]:
-    """Kinks come before bounded functions, and those before functions of linear growth and all others."""
+    """Sort key: functions with kinks, bounded functions, functions of linear growth, then all others."""
     return record.pieces is None, not record.is_bounded, record.growth != "linear"
 
 
 @cache
 def inverses() -> dict[str, Inverse]:
-    """Inverses by name, of the functions that are looked for around everything."""
-    found = ((record.name, _inverse(record)) for record in sorted(BUILT_IN, key=_undone_first))
-    return {name: inverse for name, inverse in found if inverse is not None}
+    """Inverses by name, of the functions that are tried as the outermost function."""
+    pairs = ((record.name, _inverse(record)) for record in sorted(BUILT_IN, key=_undone_first))
+    return {name: inverse for name, inverse in pairs if inverse is not None}
 
 
-#: Functions by which parameters become coefficients, and their inverses.
+#: Functions that turn parameters into coefficients, with their inverses.
 OF_PARAMETERS: dict[str, tuple[Callable[[float], float], Callable[[float], float]]] = {
     "sigmoid": (lambda x: 1 / (1 + math.exp(-x)), lambda y: math.log(y / (1 - y))),
     "tanh": (math.tanh, math.atanh),
@@ -112,9 +112,9 @@ OF_PARAMETERS: dict[str, tuple[Callable[[float], float], Callable[[float], float
     "sqrt": (math.sqrt, lambda y: y * y),
     "log": (math.log, math.exp),
 }
-#: The function that leaky and gated activations are made of.
+#: The functions in leaky and gated activations.
 KINK, GATE = "relu", "sigmoid"
-#: Functions of single entries that a line may have beside words, and those around an affine map beside the state.
+#: Functions of single entries that a line may contain besides words, and functions of an affine map added to the state.
 OF_ENTRIES = ("tanh", "relu", "sigmoid", "sin", "cos", "exp", "softplus", "abs")
 BESIDE_THE_STATE = ("tanh", "sigmoid", "softplus", "sin")
 #: Functions that gate a state: their values at H or A@H times H or A@H.
@@ -122,7 +122,7 @@ GATES = ("sigmoid", "tanh")
 
 
 def is_in_range(name: str, outputs: Array) -> bool:
-    """Whether outputs may come from a function around everything; a kink is not excluded by them.
+    """Whether the outputs lie in the range of a function; functions with kinks are never excluded.
 
     >>> is_in_range("tanh", np.array([0.5, 2.0])), is_in_range("exp", np.array([0.5, 2.0]))
     (False, True)

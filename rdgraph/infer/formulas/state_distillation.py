@@ -1,4 +1,4 @@
-"""`distil`: the formula of an unknown function in an equation, from states that were observed."""
+"""`distil`: the formula of an unknown function in an equation, from observed states."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 
-from rdgraph.errors import InvalidArgument, NotApplicable
+from rdgraph.errors import NotApplicable
 from rdgraph.graphs.operator import Operator
 from rdgraph.infer.fit.fitted_values import Fit
 from rdgraph.infer.fit.fitting import fit, operator_of
+from rdgraph.infer.fit.observations import read_observations
 from rdgraph.infer.formulas.constant_fits import Archive, Candidate, Target, rounded
 from rdgraph.infer.formulas.flow_fits import (
     FlowFit,
@@ -24,7 +26,7 @@ from rdgraph.infer.formulas.flow_fits import (
     spline_function,
     weak_form,
 )
-from rdgraph.infer.formulas.formula_finding import LITTLE, UNIT_COST, LetteredFormula, check_search, lettered, searched
+from rdgraph.infer.formulas.formula_finding import LITTLE, LetteredFormula, check_search, complexity, lettered, searched
 from rdgraph.infer.formulas.formula_search import Effort
 from rdgraph.infer.formulas.prefix_terms import evaluate
 from rdgraph.infer.formulas.slopes_and_inverses import FUNCTIONS_USED
@@ -40,13 +42,13 @@ if TYPE_CHECKING:
 # Formulas of a shortlist, each fitted through the flow of the whole equation.
 
 Array = np.ndarray
-#: Entries of the start up to which they are fitted with the constants; else the smoothed start is taken.
+#: A start with more entries than this is not fitted; the smoothed one is used.
 _MOST_STARTS = 300
 
 
 @dataclass(frozen=True)
 class FittedFormula:
-    """A formula that was fitted through the flow: its size, its letters, the noise it leaves, its criterion."""
+    """A formula fitted through the flow: its size, named constants, residual noise, and criterion."""
 
     letters: LetteredFormula
     size: int
@@ -61,7 +63,7 @@ class FittedFormula:
 
 @dataclass(frozen=True)
 class Trial:
-    """What every formula is fitted to: an equation, its weak form, and observed states (K, n, d) at times (K,)."""
+    """The data of every fit: an equation, its weak form, and observed states (K, n, d) at times (K,)."""
 
     unknown: UnknownFunction
     operator: Operator
@@ -81,13 +83,13 @@ class Trial:
         if not np.isfinite(end.squares):
             return None
         letters = lettered(candidate.word, end.constants[None], self.unknown.coefficients)
-        found = dict(zip(self.unknown.coefficients, end.coefficients.tolist(), strict=True))
-        found.update(letters.values(end.constants))
-        return self._row(candidate, letters, found, end.squares)
+        by_name = dict(zip(self.unknown.coefficients, end.coefficients.tolist(), strict=True))
+        by_name.update(letters.values(end.constants))
+        return self._row(candidate, letters, by_name, end.squares)
 
     @cached_property
     def start(self) -> Array:
-        """The start (n, d): what is known, else the smoothed one."""
+        """The start (n, d): given, else the smoothed one."""
         if self.initial is not None:
             return np.asarray(self.initial, dtype=float).reshape(self.states.shape[1:])
         return self.form.smooth.states[0].reshape(self.states.shape[1:])
@@ -112,7 +114,7 @@ class Trial:
         return self._row(candidate, letters, end.values, squares)
 
     def fit(self, letters: LetteredFormula, start: Mapping[str, Any], **asked: Any) -> Fit:
-        """A formula through the flow by `rdgraph.fit`, from the values of `start` that are in reach of their signs."""
+        """A formula through the flow by `rdgraph.fit`, from the values of `start` that have the declared signs."""
         system = parse(letters.within(self.unknown.equation, self.unknown.name))
         known = {n: v for n, v in start.items() if np.isfinite(v).all()}
         inside = {n: v for n, v in known.items() if system.assumptions.sign(n) == "real" or v > 0}
@@ -124,7 +126,7 @@ class Trial:
         count = int(np.isfinite(self.states).sum())
         starts = 0 if self.initial is not None else self.start.size
         sigma = float(np.sqrt(squares / max(count - len(values) - starts, 1)))
-        criterion = count * np.log(squares / count) + len(values) * np.log(count) + UNIT_COST * candidate.size
+        criterion = count * np.log(squares / count) + complexity(candidate.size, len(values), count)
         return FittedFormula(letters, candidate.size, sigma, float(criterion), values)
 
 
@@ -132,7 +134,7 @@ class Trial:
 #: Formulas that are fitted through the flow.
 SHORTLIST = 9
 EFFORT = Effort(population=120, generations=20)
-#: The share of the rows of the weak form that are independent.
+#: The share of independent rows of the weak form.
 OVERLAP = 0.2
 
 
@@ -140,9 +142,9 @@ OVERLAP = 0.2
 class Distillation:
     """The formula of an unknown function, found from states.
 
-    `formula` is None where no formula of the size leaves as little as the noise. `tried` are the formulas that were
-    fitted through the flow, from small to large; `fit` has the values and intervals of the chosen one, `system` the
-    equation with it, for `analyse`, `preflight` and all others.
+    `formula` is None where the residuals of every formula exceed the noise. `tried` are the formulas that were fitted
+    through the flow, from small to large; `fit` has the values and intervals of the chosen one, `system` is the
+    equation with it.
     """
 
     equation: str
@@ -158,7 +160,7 @@ class Distillation:
 
     @property
     def formula(self) -> str | None:
-        """The formula in letters."""
+        """The formula with named constants."""
         return None if self.letters is None else self.letters.text
 
     @cached_property
@@ -168,7 +170,7 @@ class Distillation:
 
     @property
     def values(self) -> dict[str, Any]:
-        """The coefficients of the equation, those of the formula among them."""
+        """The coefficients of the equation, including those of the formula."""
         return {} if self.fit is None else self.fit.values
 
     @property
@@ -182,7 +184,7 @@ class Distillation:
 
     @property
     def answer(self) -> str:
-        """The formula, or that there is none."""
+        """The formula, or a sentence that there is none."""
         if self.formula is not None:
             return f"{self.function} = {self.formula}"
         best = min(self.tried, key=lambda row: row.sigma)
@@ -194,10 +196,10 @@ class Distillation:
     def __str__(self) -> str:
         rows = [self.answer] if self.fit is None else [self.answer, str(self.fit)]
         table = [f"{row.size:4d}  {row.sigma:9.3g}  {row.criterion:9.1f}  {row.text}" for row in self.tried]
-        return "\n".join([*rows, f"({self.rule})", "size      leaves  criterion  formula", *table])
+        return "\n".join([*rows, f"({self.rule})", "size   residuals  criterion  formula", *table])
 
     def _repr_html_(self) -> str:
-        rows = [(f"size {row.size}", f"{row.text}  (leaves {row.sigma:.3g})") for row in self.tried]
+        rows = [(f"size {row.size}", f"{row.text}  (residuals {row.sigma:.3g})") for row in self.tried]
         return html_table("Distilled", [("answer", self.answer), ("rule", self.rule), *rows])
 
     def plot(self) -> Figure:
@@ -219,9 +221,7 @@ class Distillation:
         """The values of the formula."""
         if self.letters is None:
             raise NotApplicable(f"expected a formula, got none: {self.answer}")
-        points = np.asarray(x, dtype=float)
-        constants = self.letters.constants(self.values)[None]
-        return evaluate(self.letters.word, constants, points.reshape(-1))[0].reshape(points.shape)
+        return self.letters.at(self.letters.constants(self.values)[None], x)
 
 
 def distil(
@@ -241,11 +241,11 @@ def distil(
     effort: Effort | None = None,
     seed: int = 0,
 ) -> Distillation:
-    """The formula of an unknown function in an equation, from states that were observed.
+    """The formula of an unknown function in an equation, from observed states.
 
     Candidates come from the weak form of the equation along the smoothed states: sparse regression over a library of
-    terms, and a genetic search. The best of them are fitted through the flow, as `fit` does, and there the choice is
-    made: the smallest formula whose criterion, K log(squares/K) + coefficients*log(K) + 2*log(4)*size for K observed
+    terms, and a genetic search. The best of them are fitted through the flow, as by `fit`, and the smallest formula
+    is chosen whose criterion, K log(squares/K) + coefficients*log(K) + 2*log(4)*size for K observed
     numbers, is at most 6 above the lowest.
 
     docs/guides/finding.md compares the functions that find equations.
@@ -257,22 +257,22 @@ def distil(
         equation: of one field, with the function added, as in "-alpha*L@H + phi(H)"; linear in its coefficients.
         function: the name of the function.
         normalisation: of the graph.
-        initial: the start where it is known exactly; else it is estimated.
+        initial: the start if it is known exactly; else it is estimated.
         max_size: of the formula, in the units of `find_formula`.
         functions: of the language that may occur.
         nested: whether functions of functions may occur.
-        within: how many times the noise a formula may leave.
+        within: the largest residuals of a formula, as a multiple of the noise.
         level: of the intervals; None leaves them out.
         effort: of the genetic search.
         seed: of the search.
 
     Returns:
-        The formula with its values and intervals, and all that were tried.
+        The formula with its values and intervals, and all formulas that were tried.
 
     Raises:
         NotApplicable: the function is not added, or the equation is not linear in its coefficients.
-        InvalidArgument: states or times that make no sense, or too few of them.
-        UnknownName: a function that formulas are not made of.
+        InvalidArgument: invalid states or times, or too few of them.
+        UnknownName: a function that formulas cannot contain.
 
     >>> import rdgraph as rd, torch
     >>> grid = rd.generators.grid(4, 5)
@@ -290,7 +290,8 @@ def distil(
     unknown = UnknownFunction.of(equation, function)
     check_search(functions, max_size, seed, within=within)
     operator = operator_of(graph, normalisation)
-    seen, when = _observed(states, times, operator.num_nodes)
+    observed = read_observations(unknown.system("0*H"), states, times, operator.num_nodes)
+    seen, when = torch.where(observed.seen, observed.values, torch.nan).numpy(), observed.times.numpy()
     form = _weak(unknown, operator, seen, when, initial)
     *spline, floor = spline_function(form)
     target = replace(form.target(), noise=max(floor, 1e-9 * form.target().scale))
@@ -306,7 +307,7 @@ def distil(
             break
         try:
             last = trial.fit(row.letters, row.values, graph=graph, normalisation=normalisation, level=level)
-        except NotApplicable:  # constants that no flow reveals: the formula says the same in a shorter way
+        except NotApplicable:  # constants that are not identifiable: a shorter formula says the same
             continue
         return replace(answer, letters=row.letters, fit=last)
     return answer
@@ -320,13 +321,13 @@ def shortlist(archive: Archive, target: Target) -> list[Candidate]:
     count = target.count * OVERLAP
 
     def score(c: Candidate) -> float:
-        return count * np.log(c.squares + np.finfo(float).tiny) + np.log(count) * c.parameters + UNIT_COST * c.size
+        return float(count * np.log(c.squares + np.finfo(float).tiny)) + complexity(c.size, c.parameters, count)
 
     pool: dict[tuple[int, int], Candidate] = {}
     for candidate in archive:
         simple, notes = rounded(target, candidate, np.inf, 30 * target.noise**2 if target.noise else np.inf)
         for one in (candidate, *([simple] if notes else [])):
-            # Formulas with as many constants that leave the same are the same function: the smallest is kept.
+            # Formulas with as many constants and the same residuals are the same function: the smallest is kept.
             same = (one.parameters, round(1e4 * np.log(one.squares + np.finfo(float).tiny)))
             if same not in pool or pool[same].size > one.size:
                 pool[same] = one
@@ -334,7 +335,7 @@ def shortlist(archive: Archive, target: Target) -> list[Candidate]:
 
 
 def ranked(trial: Trial, candidates: Sequence[Candidate]) -> list[FittedFormula]:
-    """The formulas through the flow, in the order in which they are to be taken: the chosen one first.
+    """The formulas through the flow, the chosen one first.
 
     It is the smallest whose criterion is at most 6 above the lowest; the others follow by their criterion.
     """
@@ -345,17 +346,6 @@ def ranked(trial: Trial, candidates: Sequence[Candidate]) -> list[FittedFormula]
     near = [row for row in tried if row.criterion <= lowest + LITTLE]
     first = min(near, key=lambda row: (row.size, row.criterion))
     return [first, *sorted((row for row in tried if row is not first), key=lambda row: row.criterion)]
-
-
-def _observed(states: Any, times: Any, nodes: int) -> tuple[Array, Array]:
-    seen, when = np.asarray(states, dtype=float), np.asarray(times, dtype=float)
-    seen = seen[..., None] if seen.ndim == 2 else seen
-    if seen.ndim != 3 or seen.shape[:2] != (len(when), nodes) or not (np.diff(when) > 0).all():
-        raise InvalidArgument(
-            f"expected states of shape (times, {nodes}) or (times, {nodes}, channels) at rising times, got "
-            f"{np.shape(states)} at {when.shape}"
-        )
-    return seen, when
 
 
 def _weak(unknown: UnknownFunction, operator: Operator, seen: Array, when: Array, initial: Any) -> WeakForm:

@@ -1,4 +1,4 @@
-"""`conform`: does a layer compute an equation? And `Conformity`, the answer with its reading, witness and hints."""
+"""`conform`: checks whether a layer computes an equation; `Conformity` is the answer."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import sympy as sp
 
 from rdgraph.answers import Answer, Status
 from rdgraph.errors import InvalidArgument, RdgraphError
+from rdgraph.infer.layers.coefficient_fit import Shape, Values
 from rdgraph.infer.layers.equation_target import Target, right_hand_side
 from rdgraph.infer.layers.faults import EXPLANATION_EFFORT, Explanation, Hint, attention_hint, explanations
 from rdgraph.infer.layers.layer_call import Adaptor, LayerCall
 from rdgraph.infer.layers.layer_check import Comparison, LayerCheck, first_agreeing, read_values
 from rdgraph.infer.layers.layer_properties import Certificate, LayerProperty, certificate, layer_properties
-from rdgraph.infer.layers.letter_fit import Shape, Values
 from rdgraph.infer.layers.probe_graphs import (
     ProbeGraph,
     Reading,
@@ -36,7 +36,7 @@ from rdgraph.systems.system import System
 from rdgraph.theory.lipschitz import lipschitz_global
 
 # ---------------------------------------------------------------------- small witness
-#: Questions to the layer on the way to a smaller witness.
+#: Evaluations of the layer in the search for a smaller witness.
 MOST_QUESTIONS = 250
 
 Array = np.ndarray
@@ -44,7 +44,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class LayerWitness:
-    """A graph, a state and a start on which both sides differ."""
+    """A graph, a state and a start on which the layer and the equation differ."""
 
     graph: ProbeGraph
     state: Array
@@ -61,43 +61,43 @@ class LayerWitness:
 
 
 def smallest_witness(check: LayerCheck, target: Target, reading: Reading, values: Values) -> LayerWitness | None:
-    """The first difference on the smallest graphs and simplest states, made smaller as long as it stays."""
+    """A small witness: the first difference on small graphs and simple states, shrunk while the difference persists."""
     search = _Shrinking(check, target, reading, values)
-    found = search.first()
-    while found is not None and search.left > 0:
-        smaller = search.smaller(found)
+    witness = search.first()
+    while witness is not None and search.remaining > 0:
+        smaller = search.smaller(witness)
         if smaller is None:
             break
-        found = smaller
-    return found
+        witness = smaller
+    return witness
 
 
 class _Shrinking:
-    """Questions put to both sides, counted."""
+    """Comparisons of the layer with the equation, counted."""
 
     def __init__(self, check: LayerCheck, target: Target, reading: Reading, values: Values) -> None:
         self.check, self.target, self.reading, self.values = check, target, reading, values
-        self.left = MOST_QUESTIONS
-        #: What rounding cannot explain by far, so that a witness is plain to see.
+        self.remaining = MOST_QUESTIONS
+        #: A difference far above rounding, so that the witness is obvious.
         self.gap = 1e4 * check.precision
 
     def first(self) -> LayerWitness | None:
         for graph in self.check.answers.graphs:
             for state in _simple_states(graph, self.check.call.width):
-                if self.left <= 0:
+                if self.remaining <= 0:
                     break
-                if (found := self.differs(graph, state, np.zeros_like(state))) is not None:
-                    return found
+                if (witness := self.differs(graph, state, np.zeros_like(state))) is not None:
+                    return witness
         for probe in self.check.answers.probes:
-            if self.left > 0 and (found := self.differs(probe.graph, probe.state, probe.start)) is not None:
-                return found
-        self.gap, self.left = self.check.precision, MOST_QUESTIONS
+            if self.remaining > 0 and (witness := self.differs(probe.graph, probe.state, probe.start)) is not None:
+                return witness
+        self.gap, self.remaining = self.check.precision, MOST_QUESTIONS
         worst = np.argsort(self.check.errors(self.target, self.reading, self.values))[::-1][:3]
         probes = [self.check.whole.probes[k] for k in worst]
         return next((w for p in probes if (w := self.differs(p.graph, p.state, p.start)) is not None), None)
 
     def differs(self, graph: ProbeGraph, state: Array, start: Array) -> LayerWitness | None:
-        self.left -= 1
+        self.remaining -= 1
         call = self.check.call
         begun = start if call.takes_start else state
         try:
@@ -115,21 +115,24 @@ class _Shrinking:
     def smaller(self, witness: LayerWitness) -> LayerWitness | None:
         start = witness.state if witness.start is None else witness.start
         for graph, keep in _smaller_graphs(witness.graph, is_bound=self.check.call.is_bound):
-            if self.left > 0 and (found := self.differs(graph, witness.state[keep], start[keep])) is not None:
-                return found
+            if (
+                self.remaining > 0
+                and (smaller_witness := self.differs(graph, witness.state[keep], start[keep])) is not None
+            ):
+                return smaller_witness
         for change in (_zeroed, _simplified):
             for state, begun in change(witness.state, start, self.check.call.takes_start):
-                if self.left > 0 and (found := self.differs(witness.graph, state, begun)) is not None:
-                    return found
+                if self.remaining > 0 and (smaller_witness := self.differs(witness.graph, state, begun)) is not None:
+                    return smaller_witness
         return None
 
 
 def _simple_states(graph: ProbeGraph, width: int) -> Iterator[Array]:
-    """One entry that is 1, ones, 1, 2, 3 ..., and the like with signs."""
+    """Simple states: a single 1, all ones, 1, 2, 3 ..., and these with alternating signs."""
     shape = (graph.num_nodes, width)
-    for place in range(graph.num_nodes):
+    for node in range(graph.num_nodes):
         state = np.zeros(shape)
-        state[place, 0] = 1.0
+        state[node, 0] = 1.0
         yield state
     yield np.ones(shape)
     counted = np.arange(1.0, 1 + graph.num_nodes * width).reshape(shape)
@@ -138,25 +141,25 @@ def _simple_states(graph: ProbeGraph, width: int) -> Iterator[Array]:
 
 
 def _smaller_graphs(graph: ProbeGraph, *, is_bound: bool) -> Iterator[tuple[ProbeGraph, Array]]:
-    """The graph without one node, or without one edge; edges that go both ways go together."""
+    """The graph without one node, or without one edge; both directions of an edge are removed together."""
     if is_bound:
         return
     weight = dict(zip(graph.edges, map(float, graph.edge_weight), strict=True))
 
-    def made(nodes: list[int], kept: dict[tuple[int, int], float]) -> ProbeGraph:
-        place = {old: new for new, old in enumerate(nodes)}
-        pairs = {(place[s], place[t]): w for (s, t), w in kept.items() if s in place and t in place}
+    def subgraph(nodes: list[int], weights: dict[tuple[int, int], float]) -> ProbeGraph:
+        number = {old: new for new, old in enumerate(nodes)}
+        pairs = {(number[s], number[t]): w for (s, t), w in weights.items() if s in number and t in number}
         return ProbeGraph("witness", len(nodes), tuple(pairs), tuple(pairs.values()) if graph.is_weighted else ())
 
     everyone = list(range(graph.num_nodes))
     if graph.num_nodes > 1:
-        for gone in everyone:
-            rest = [node for node in everyone if node != gone]
-            yield made(rest, weight), np.array(rest)
+        for removed in everyone:
+            rest = [node for node in everyone if node != removed]
+            yield subgraph(rest, weight), np.array(rest)
     for source, target in graph.edges:
         if source <= target or (target, source) not in weight:
             both = {(source, target), (target, source)}
-            yield made(everyone, {e: w for e, w in weight.items() if e not in both}), np.array(everyone)
+            yield subgraph(everyone, {e: w for e, w in weight.items() if e not in both}), np.array(everyone)
     if graph.is_weighted:
         yield ProbeGraph("witness", graph.num_nodes, graph.edges), np.array(everyone)
 
@@ -177,16 +180,16 @@ def _changed(
 ) -> Iterator[tuple[Array, Array]]:
     """The arrays with one entry changed at a time."""
     for which, array in enumerate((state, start) if both else (state,)):
-        for place in np.ndindex(array.shape):
-            value = change(float(array[place]))
+        for position in np.ndindex(array.shape):
+            value = change(float(array[position]))
             if value is not None:
                 other = array.copy()
-                other[place] = value
+                other[position] = value
                 yield (other, start) if which == 0 else (state, other)
 
 
 def _shown(array: Array) -> str:
-    """Rows in brackets, numbers with four digits; what is rounding beside the largest is 0."""
+    """Rows in brackets, numbers with four digits; entries at rounding level are shown as 0."""
     rounded = np.where(np.abs(array) <= 1e-12 * max(1.0, float(np.abs(array).max(initial=0.0))), 0.0, array)
     if array.shape[1] == 1:
         return "[" + ", ".join(f"{v:.4g}" for v in rounded[:, 0]) + "]"
@@ -194,20 +197,20 @@ def _shown(array: Array) -> str:
 
 
 # ---------------------------------------------------------------------- conformity
-#: What is said of a layer.
+#: Outcomes of a check.
 CONFORMS, DIFFERS = "conforms", "differs"
-#: Graphs that an equation may be meant for, the widest first, in words.
+#: Restricted classes of graphs in words, the widest first.
 _NARROWER = {
     "undirected": "undirected graphs",
     "simple": "undirected graphs without self-loops and weights",
 }
-#: Letters of the affine maps before and after the equation.
+#: Names of the coefficients of the affine maps before and after the equation.
 _INPUT, _OUTPUT = ("Win", "bin"), ("Wout", "bout")
 
 
 @dataclass(frozen=True)
 class Freedoms:
-    """What is left open: readings of A, values of letters, functions, and affine maps around the equation."""
+    """What the check may choose: readings of A, values of coefficients, operator rules, and shapes of matrices."""
 
     readings: tuple[Reading, ...]
     values: Mapping[str, np.ndarray] = field(default_factory=dict)
@@ -217,14 +220,13 @@ class Freedoms:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Conformity(Answer):
-    """Whether a layer computes an equation, and what else was found.
+    """Whether a layer computes an equation, with the evidence.
 
-    `conforms`; `outcome`: "conforms", "differs", or "undecided" where letters that do not enter linearly were not
-    found;
-    `reading`: under what (normalisation, self-loops, values of letters); `equation`: what the layer
-    computes, in the language, where it is known; `certificate`: what the agreement is worth; `witness`: the smallest
-    graph and state found on which both differ; `term`: the first term that differs; `hints`: why it may be so, the
-    likeliest first; `notes`: what was noticed while the layer was asked.
+    `conforms`; `outcome`: "conforms", "differs", or "undecided" where coefficients that do not enter linearly were not
+    found; `reading`: the normalisation, self-loops and coefficients under which it was compared; `equation`: what the
+    layer computes, in the language, where it is known; `certificate`: how far the agreement reaches; `witness`: the
+    smallest graph and state found on which both differ; `term`: the first term that differs; `hints`: possible reasons,
+    the likeliest first; `notes`: observations about the layer.
     """
 
     asked: str
@@ -249,7 +251,7 @@ class Conformity(Answer):
 
     @property
     def status(self) -> Status:
-        """proved where the agreement is a proof, measured where it, or a difference, was seen, or undecided."""
+        """proved where the agreement is a proof, measured for an observed agreement or difference, or undecided."""
         if self.value is None:
             return Status.UNDECIDED
         is_proof = self.conforms and self.certificate is not None and self.certificate.is_proof
@@ -257,7 +259,7 @@ class Conformity(Answer):
 
     @property
     def reason(self) -> str:
-        """What the agreement is worth, or the first hint why the layer differs."""
+        """The certificate of the agreement, or the first hint why the layer differs."""
         return str(self.certificate) if self.conforms else "; ".join(str(hint) for hint in self.hints[:1])
 
     def __bool__(self) -> bool:
@@ -269,8 +271,8 @@ class Conformity(Answer):
         lines = [f"differs from {self.asked}"]
         if self.outcome == Status.UNDECIDED:
             letters = ", ".join(self.check.unknowns(self.comparison.target.tree).names)
-            lines = [f"undecided: no values of {letters} were found under which the layer computes {self.asked}; they "
-                     "do not enter linearly, so give those that are known with values="]  # fmt: skip
+            lines = [f"undecided: no values of {letters} were found for which the layer computes {self.asked}; they do "
+                     "not enter linearly, so pass known ones with values="]  # fmt: skip
         lines += [f"the layer computes: {self.equation}{self._under}"] if self.equation else []
         lines += [f"first term that differs: {self.term}"] if self.term else []
         lines += [f"witness: {self.witness}"] if self.witness else []
@@ -286,7 +288,7 @@ class Conformity(Answer):
         return layer_properties(self.check.call, self.check.answers.graphs, self.check.precision, self._bound())
 
     def _bound(self) -> tuple[float, str] | None:
-        """The proved constant of the equation with its values, and its norm; None where there is none."""
+        """The proved constant of the equation with its values, and its norm; None if there is none."""
         target, reading = self.comparison.target, self.comparison.reading
         if not self.conforms or target.compared != "field" or not self.system.is_single:
             return None
@@ -300,7 +302,7 @@ class Conformity(Answer):
         return None if number is None else (number, constant.norm)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values, for json."""
+        """The answer as plain values, for json."""
         return {
             "asked": self.asked, "conforms": self.conforms, "outcome": str(self.outcome), "status": str(self.status),
             "reading": self.reading, "equation": self.equation,
@@ -339,31 +341,31 @@ def conform(
     call: Adaptor | None = None,
     seed: int = 0,
 ) -> Conformity:
-    """Does a layer compute an equation?
+    """Check whether a layer computes an equation.
 
     docs/guides/finding.md compares the functions that find equations.
 
     Args:
         layer: f(x, edge_index), f(x, edge_index, edge_weight), with x_0 after x where there is a start, f(x, adj), or
-            f(t, x) with `graph`; a function or an nn.Module, which is copied and asked in double precision.
+            f(t, x) with `graph`; a function or an nn.Module, which is copied and evaluated in double precision.
         equation: a right-hand side in H, H0 and A, or a `System`.
         compared: "field" the right-hand side, "map" the right-hand side applied `count` times, "step" `count` steps of
             Euler's method of length `step`, "flow" the flow to `T`.
         normalisation: of A; symmetric, row, column and none are tried where it is None.
         self_loops: whether A has added self-loops; both are tried where it is None.
-        transposed: whether messages flow against the arrows; both are tried where it is None.
-        values: of letters that are known; the others are fitted.
-        kinds: kinds of letters, as in `parse`.
-        assume: signs and relations, as in `parse`; scalars are positive unless said otherwise, channels where it is
-            said.
-        functions: for a letter such as phi, the functions that phi(...) may stand for.
-        operators: rules (adjacency) -> matrix, or (adjacency, state) -> matrix, of operators beside A and L.
-        input_map, output_map: whether an unknown affine map stands before or after the equation.
+        transposed: whether messages flow against the edge directions; both are tried where it is None.
+        values: of known coefficients; the others are fitted.
+        kinds: of coefficients, as in `parse`.
+        assume: signs and relations, as in `parse`; scalars are positive unless declared otherwise, channels only where
+            declared.
+        functions: for a name such as phi, the functions that phi(...) may be.
+        operators: rules (adjacency) -> matrix, or (adjacency, state) -> matrix, of operators besides A and L.
+        input_map, output_map: whether an unknown affine map precedes or follows the equation.
         shapes: of matrices between two others.
-        channels: of the state, where the layer does not say.
-        graph: the graph that is bound in f(t, x).
+        channels: of the state, where the layer has no such attribute.
+        graph: the graph that f(t, x) uses.
         graphs: "all", "undirected", "simple" (neither loops nor weights either), or a list of graphs.
-        call: how the layer is called, (layer, x, x_0, graph) -> output, where its parameters do not say.
+        call: how the layer is called, (layer, x, x_0, graph) -> output, where the names of its parameters do not tell.
         seed: of the probes.
 
     Returns:
@@ -371,15 +373,16 @@ def conform(
 
     Raises:
         LanguageError: an equation that cannot be read.
-        InvalidArgument: a layer that cannot be called, or words that are not known.
+        InvalidArgument: a layer that cannot be called, or unknown options.
         NotApplicable: an equation of several fields, of second order, with time or noise.
 
+    >>> import rdgraph as rd
     >>> def layer(x, edge_index):
     ...     source, target = edge_index
     ...     return x.new_zeros(x.shape).index_add(0, target, x[source]) + x
-    >>> conform(layer, "A@H + H", normalisation="none").conforms
+    >>> rd.conform(layer, "A@H + H", normalisation="none").conforms
     True
-    >>> print(conform(layer, "A@H - H", normalisation="none").hints[0])
+    >>> print(rd.conform(layer, "A@H - H", normalisation="none").hints[0])
     sign: the sign of H is flipped
     """
     rules = dict(operators or {})
@@ -398,10 +401,10 @@ def _chosen_functions(equation: str | System, functions: Mapping[str, Sequence[s
     """The equation with every choice of functions."""
     if not functions:
         return [equation]
-    found = [str(equation)]
+    texts = [str(equation)]
     for letter, choices in functions.items():
-        found = [re.sub(rf"\b{re.escape(letter)}\s*\(", f"{choice}(", text) for text in found for choice in choices]
-    return list(found)
+        texts = [re.sub(rf"\b{re.escape(letter)}\s*\(", f"{choice}(", text) for text in texts for choice in choices]
+    return list(texts)
 
 
 def _mapped(tree: sp.Basic, before: bool, after: bool) -> sp.Basic:
@@ -418,7 +421,9 @@ def _check_letters(tree: sp.Basic, free: Freedoms) -> None:
     letters = {n.name for n in names_in(tree)}
     known = {n.name for n in names_in(tree) if n.kind not in (Kind.FIELD, Kind.OPERATOR)}
     if unknown := sorted(set(free.values) - known):
-        raise InvalidArgument(f"expected values of letters among {sorted(known)}, got {unknown}; check their names")
+        raise InvalidArgument(
+            f"expected values of coefficients among {sorted(known)}, got {unknown}; check their names"
+        )
     missing = {n.name for n in names_in(tree) if n.kind is Kind.OPERATOR} - {"A", "L", "I", *free.rules}
     if missing:
         raise InvalidArgument(f"expected a rule for the operators {sorted(missing)}, got none; give operators={{...}}")
@@ -427,7 +432,7 @@ def _check_letters(tree: sp.Basic, free: Freedoms) -> None:
 
 
 class _Examination:
-    """One call of `conform`: the layer as it is, and in evaluation mode where that makes a difference."""
+    """One call of `conform`: the layer as given, and in evaluation mode where that makes a difference."""
 
     def __init__(
         self, call: LayerCall, systems: list[System], targets: list[Target], free: Freedoms, graphs: Any, seed: int
@@ -439,29 +444,29 @@ class _Examination:
     def answer(self) -> Conformity:
         if self.call.is_random(max(self.graphs, key=lambda g: len(g.edges))):
             return self._random()
-        found = self._settled(self.call)
-        if found.conforms or not self.call.is_training:
-            return found
+        conformity = self._settled(self.call)
+        if conformity.conforms or not self.call.is_training:
+            return conformity
         other = replace(self.call, is_evaluated=True, notes=[])
-        if not self._is_moved(found, other):
-            return found
+        if not self._is_moved(conformity, other):
+            return conformity
         calm = self._settled(other, in_full=False)
         if calm.conforms:
             hint = Hint("training mode", "in evaluation mode it conforms; call layer.eval()")
-            return replace(found, hints=(hint, *found.hints))
-        return found
+            return replace(conformity, hints=(hint, *conformity.hints))
+        return conformity
 
-    def _is_moved(self, found: Conformity, other: LayerCall) -> bool:
+    def _is_moved(self, conformity: Conformity, other: LayerCall) -> bool:
         """Whether evaluation mode changes an answer."""
-        probes = [p for p in found.check.answers.probes if p.sort == "generic"][:20]
+        probes = [p for p in conformity.check.answers.probes if p.sort == "generic"][:20]
         return any(not np.array_equal(other(p.graph, p.state, p.start), p.output, equal_nan=True) for p in probes)
 
     def _random(self) -> Conformity:
-        """The same question is answered differently: asked again in evaluation mode, where there is one."""
-        hint = Hint("dropout", "the same input gives different outputs, as by dropout that was left on", explains=False)
+        """The answer for a random layer: checked again in evaluation mode, if it was in training mode."""
+        hint = Hint("dropout", "the same input gives different outputs, for instance by active dropout", explains=False)
         if not self.call.is_training:
-            found = self._settled(self.call, in_full=False)
-            return replace(found, conforms=False, outcome=DIFFERS, certificate=None, equation=None, hints=(hint,))
+            conformity = self._settled(self.call, in_full=False)
+            return replace(conformity, conforms=False, outcome=DIFFERS, certificate=None, equation=None, hints=(hint,))
         calm = self._settled(replace(self.call, is_evaluated=True, notes=[]))
         if calm.conforms:
             hint = Hint("dropout", f"{hint.text}; in evaluation mode it conforms: call layer.eval()")
@@ -477,69 +482,67 @@ class _Examination:
             return self._agreed(outcome.check, outcome.comparison)
         if not in_full:
             return self._result(check, outcome.comparison, conforms=False)
-        found = self._differing(check, outcome.comparison, outcome.is_certain)
+        conformity = self._differing(check, outcome.comparison, outcome.is_certain)
         return (
-            found
-            if outcome.is_certain or any(h.explains for h in found.hints)
-            else replace(found, outcome=Status.UNDECIDED)
+            conformity
+            if outcome.is_certain or any(h.explains for h in conformity.hints)
+            else replace(conformity, outcome=Status.UNDECIDED)
         )
 
-    def _agreed(self, check: LayerCheck, found: Comparison) -> Conformity:
-        worth = certificate(check, found)
-        return self._result(check, found, conforms=True, equation=str(found.target), certificate=worth)
+    def _agreed(self, check: LayerCheck, comparison: Comparison) -> Conformity:
+        worth = certificate(check, comparison)
+        return self._result(check, comparison, conforms=True, equation=str(comparison.target), certificate=worth)
 
     def _differing(self, check: LayerCheck, nearest: Comparison, is_certain: bool) -> Conformity:
-        # Rounded numbers may stand next to a fault.
-        found, tried = self._explained(replace(check, is_mixed=True), nearest, is_certain)
-        narrower = None if found else self._narrower(check)
-        line = None if found else recovered_line(check)
+        # A layer with a fault may also have rounded numbers.
+        causes, tried = self._explained(replace(check, is_mixed=True), nearest, is_certain)
+        narrower = None if causes else self._narrower(check)
+        line = None if causes else recovered_line(check)
         if narrower is not None:
             nearest = narrower.comparison
         elif line is not None and line.comparison.reading in self.free.readings:
             nearest = check.compared(nearest.target, line.comparison.reading)
-        guess = None if found or narrower else attention_hint(check, nearest.target, nearest.reading)
-        hints = [*(e.hint for e in found), *([guess] if guess else []), *([narrower.hint] if narrower else [])]
-        if nearest.objection and not found:
+        guess = None if causes or narrower else attention_hint(check, nearest.target, nearest.reading)
+        hints = [*(e.hint for e in causes), *([guess] if guess else []), *([narrower.hint] if narrower else [])]
+        if nearest.objection and not causes:
             hints.append(Hint("sign", nearest.objection, explains=False))
-        witness = self._witness(check, nearest, found, tried)
-        equation, reading = _computed(check, found, line)
-        term = next((e.hint.term for e in found if e.hint.term), "")
+        witness = self._witness(check, nearest, causes, tried)
+        equation, reading = _computed(check, causes, line)
+        term = next((e.hint.term for e in causes if e.hint.term), "")
         result = self._result(check, nearest, conforms=False, equation=equation, witness=witness, hints=tuple(hints))
         return replace(result, term=term, reading=reading or result.reading)
 
     def _explained(
         self, check: LayerCheck, nearest: Comparison, is_certain: bool
     ) -> tuple[list[Explanation], tuple[Target, Reading]]:
-        """What explains a difference under the first reading, the nearest one, or any other that was declared.
+        """Explanations of a difference under the first reading, the nearest one, or any other admitted reading.
 
-        The target and the reading that the explanations start from come with them.
-
-        A faulty equation may be nearest under a reading that is not the layer's, so that all of them are tried where
-        it is certain that the layer differs.
+        Returns them with the target and the reading that they modify. A faulty equation may be nearest under a reading
+        that is not the layer's, so that all of them are tried where the layer certainly differs.
         """
         tried = [(self.targets[0], self.free.readings[0]), (nearest.target, nearest.reading)]
         tried += [(self.targets[0], reading) for reading in self.free.readings if is_certain]
         for k, (target, reading) in enumerate(dict.fromkeys(tried)):
-            if found := explanations(check, target, reading, EXPLANATION_EFFORT / (k + 1)):
-                return found, (target, reading)
+            if causes := explanations(check, target, reading, EXPLANATION_EFFORT / (k + 1)):
+                return causes, (target, reading)
         return [], (nearest.target, nearest.reading)
 
     def _narrower(self, check: LayerCheck) -> Explanation | None:
-        """The reading under which the layer computes the equation on some graphs alone, so that others are to blame."""
+        """The reading under which the layer computes the equation on a restricted class of graphs."""
         for domain, words in _NARROWER.items():
             if (part := check.within(domain)) is None:
                 continue
             outcome = first_agreeing(part, self.targets, self.free.readings, share=0.25)
             if outcome.check.agrees(outcome.comparison):
-                text = f"on {words} it conforms ({part.words(outcome.comparison)}); pass graphs={domain!r} to ask that"
+                text = f"on {words} it conforms ({part.words(outcome.comparison)}); pass graphs={domain!r} for these"
                 return Explanation(Hint("graphs", text), outcome.comparison)
         return None
 
     def _witness(
-        self, check: LayerCheck, nearest: Comparison, found: list[Explanation], tried: tuple[Target, Reading]
+        self, check: LayerCheck, nearest: Comparison, causes: list[Explanation], tried: tuple[Target, Reading]
     ) -> LayerWitness | None:
-        """Under the reading of an explanation, with its values, where it has all letters; else of the nearest fit."""
-        options = [(*tried, e.comparison.fit.values) for e in found]
+        """A witness for the reading and values of an explanation with all coefficients, else for the nearest fit."""
+        options = [(*tried, e.comparison.fit.values) for e in causes]
         for target, reading, fitted in [*options, (nearest.target, nearest.reading, nearest.fit.values)]:
             wanted = check.unknowns(target.tree).names
             if set(wanted) <= set(fitted):
@@ -570,10 +573,10 @@ class _Examination:
         )  # fmt: skip
 
 
-def _computed(check: LayerCheck, found: list[Explanation], line: RecoveredLine | None) -> tuple[str | None, str]:
-    """The equation that the layer does compute, and its reading."""
-    if found:
-        first = found[0]
+def _computed(check: LayerCheck, causes: list[Explanation], line: RecoveredLine | None) -> tuple[str | None, str]:
+    """The equation that the layer computes, and its reading."""
+    if causes:
+        first = causes[0]
         return first.hint.equation or str(first.comparison.target), check.words(first.comparison)
     return (None, "") if line is None else (line.text, check.words(line.comparison))
 

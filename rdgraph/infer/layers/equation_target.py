@@ -1,4 +1,4 @@
-"""`Target`: the map that an equation is compared as, a right-hand side, steps of Euler's method or the flow."""
+"""`Target`: the map that a layer is compared with: a right-hand side, steps of Euler's method, or the flow."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ from rdgraph.systems.system import System
 from rdgraph.theory.equality.dense_oracle import compiled
 
 # ---------------------------------------------------------------------- equation target
-#: What a layer may be compared as, in words.
+#: What a layer may be compared with, in words.
 COMPARED = {
     "field": "the right-hand side",
     "map": "the right-hand side, applied count times",
     "step": "count steps of Euler's method",
     "flow": "the flow to time T",
 }
-#: Error that the reference flow may have, relative and absolute.
+#: Relative and absolute tolerance of the reference flow.
 FLOW_TOLERANCE = 1e-12
-#: Right-hand sides that one flow is worth, and the states beyond which it is not followed.
+#: The most evaluations of the right-hand side in one flow, and the largest state; beyond them it fails.
 MOST_SPEEDS, FARTHEST_STATE = 3000, 1e8
-#: Right-hand sides that a flow usually takes.
+#: Typical number of evaluations of the right-hand side in a flow.
 USUAL_SPEEDS = 150
-#: Degrees above this one are not told apart by probes.
+#: Probes do not distinguish degrees above this one.
 MOST_DEGREE = 4
 
 
 @dataclass(frozen=True)
 class Target:
-    """A right-hand side and what is made of it.
+    """A right-hand side and the map built from it.
 
     >>> from rdgraph.systems.parser import parse
     >>> str(Target(right_hand_side(parse("-L@H")), "step", step=0.5))
@@ -72,7 +72,7 @@ class Target:
             raise InvalidArgument(f"expected a count of 1 or more, got {self.count}")
 
     def values(self, letters: Mapping[str, Any]) -> Array:
-        """The next state for every probe of a stack; `letters` holds every letter but unknown ones."""
+        """The next state for every probe of a stack; `letters` holds states, operators and coefficients."""
         with np.errstate(all="ignore"):
             match self.compared:
                 case "field":
@@ -87,7 +87,7 @@ class Target:
 
     @property
     def cost(self) -> int:
-        """Right-hand sides that are worked out for one answer."""
+        """Evaluations of the right-hand side for one output."""
         return USUAL_SPEEDS if self.compared == "flow" else self.count
 
     @cached_property
@@ -108,20 +108,20 @@ class Target:
             nonlocal asked
             asked += 1
             if asked > MOST_SPEEDS or not np.abs(flat).max(initial=0.0) < FARTHEST_STATE:
-                raise FloatingPointError("the flow leaves the states that it is followed in")
+                raise FloatingPointError("the flow left the range of states")
             return self._right(letters, flat.reshape(begun.shape)).ravel()
 
         try:
-            found = solve_ivp(
+            solution = solve_ivp(
                 speed, (0.0, self.T), begun.ravel(), method="DOP853", rtol=FLOW_TOLERANCE, atol=FLOW_TOLERANCE
             )
         except FloatingPointError:
             return np.full(begun.shape, np.nan)
-        return found.y[:, -1].reshape(begun.shape) if found.success else np.full(begun.shape, np.nan)
+        return solution.y[:, -1].reshape(begun.shape) if solution.success else np.full(begun.shape, np.nan)
 
     @property
     def degree(self) -> int | None:
-        """The degree in the entries of the state; None where it is no polynomial, or of too high a degree."""
+        """The degree in the entries of the state; None for no polynomial, or too high a degree."""
         once = degree_of(self.tree)
         if once is None:
             return None
@@ -144,7 +144,7 @@ class Target:
 
 
 def right_hand_side(system: System) -> sp.Basic:
-    """The tree of f in dH/dt = f(H), with further operators; the field is called H."""
+    """The tree of f in dH/dt = f(H), with the field renamed to H."""
     (equation, *others) = system.equations
     if others or equation.order > 1 or not system.is_autonomous or system.is_noisy:
         raise NotApplicable(

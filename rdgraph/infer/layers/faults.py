@@ -1,6 +1,7 @@
-"""Faults: why a layer differs from its equation. A sign, an operator, a power, a term, a function, a coefficient.
+"""Explanations of a difference between a layer and an equation by a single fault.
 
-Where a layer differs from its equation, the equation with one fault that agrees says what the layer does instead.
+Faults are a sign, an operator, a power, a term, a function or a coefficient. If the equation with one fault agrees with
+the layer, that fault is the explanation.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ import sympy as sp
 from rdgraph.errors import RdgraphError
 from rdgraph.infer.fit.damped_steps import Effort
 from rdgraph.infer.formulas.slopes_and_inverses import GATE, KINK
+from rdgraph.infer.layers.coefficient_fit import FREED
 from rdgraph.infer.layers.equation_target import Target
 from rdgraph.infer.layers.layer_check import Comparison, LayerCheck, array_word
-from rdgraph.infer.layers.letter_fit import FREED
 from rdgraph.infer.layers.probe_graphs import Reading, declared_readings, differences, neighbouring_readings
 from rdgraph.language.printer import to_text
 from rdgraph.language.tree import (
@@ -41,21 +42,21 @@ from rdgraph.language.tree import (
 from rdgraph.vocabulary.functions import FUNCTIONS
 
 _I, _A, _L = operator("I"), operator("A"), operator("L")
-#: What is written for a letter by mistake, each with its words.
+#: Operators that are confused with each other, with their text.
 _INSTEAD: dict[str, tuple[tuple[sp.Basic, str], ...]] = {
     "L": ((Minus(_I, _A), "I - A"), (Plus(_I, _A), "I + A"), (_A, "A"), (_I, "I"), (Minus(_A, _I), "A - I")),
     "A": ((_L, "L"), (_I, "I"), (Plus(_I, _A), "I + A"), (Minus(_A, _I), "A - I")),
     "I": ((_A, "A"), (_L, "L")),
 }
-#: What may stand for an operator that has a rule of its own.
+#: Replacements for an operator with a user-defined rule.
 _FOR_OTHERS = ((_A, "A"), (Negative(_A), "-A"), (_L, "L"), (_I, "I"))
 
 
 @dataclass(frozen=True)
 class Edit:
-    """A fault: its kind, what it is in words, the term that it concerns, and the equation with it.
+    """A fault: its kind, its description, the affected term, and the equation with the fault.
 
-    `freed` is the letter, or `FREED` for a number, in whose place a value is fitted anew.
+    `freed` is the coefficient, or `FREED` for a number, whose value is fitted again.
     """
 
     kind: str
@@ -66,9 +67,9 @@ class Edit:
 
 
 def single_faults(tree: sp.Basic) -> Iterator[Edit]:
-    """Every single fault of a right-hand side that is tried, each once."""
+    """All single faults of a right-hand side that are tried, without repetition."""
     seen = {tree}
-    ruled, usual = (list(_everywhere(tree, own)) for own in (True, False))
+    ruled, usual = (list(_everywhere(tree, is_ruled)) for is_ruled in (True, False))
     for edit in (*ruled, *_whole(tree), *_inside(tree), *usual):
         if edit.tree not in seen and _is_field(edit.tree):
             seen.add(edit.tree)
@@ -81,40 +82,40 @@ def _is_field(tree: sp.Basic) -> bool:
 
 def _whole(tree: sp.Basic) -> Iterator[Edit]:
     text = to_text(tree)
-    yield Edit("sign", "the sign of everything is flipped", text, Negative(tree))
+    yield Edit("sign", "the overall sign is flipped", text, Negative(tree))
     for name in FUNCTIONS:
         if not isinstance(tree, Call):
             yield Edit("activation", f"{name} is applied to the result", text, Call(name, tree))
     freed = Name(FREED, Kind.SCALAR)
-    yield Edit("coefficient", "everything has another factor", text, Times(freed, tree), FREED)
-    yield Edit("coefficient", "something is added to everything", text, Plus(tree, Name(FREED, Kind.CHANNEL)), FREED)
+    yield Edit("coefficient", "the result has another factor", text, Times(freed, tree), FREED)
+    yield Edit("coefficient", "something is added to the result", text, Plus(tree, Name(FREED, Kind.CHANNEL)), FREED)
 
 
 def _everywhere(tree: sp.Basic, is_ruled: bool) -> Iterator[Edit]:
-    """An operator, with a rule of its own or one of the language, that is another one wherever it stands."""
+    """Faults that replace an operator, user-defined or of the language, everywhere."""
     for letter in names_in(tree):
         if letter.kind is Kind.OPERATOR and (letter.name not in _INSTEAD) is is_ruled:
             for other, word in _INSTEAD.get(letter.name, _FOR_OTHERS):
-                text = f"{word} stands where the equation has {letter.name}, everywhere"
+                text = f"{word} in place of {letter.name}, everywhere"
                 yield Edit("operator", text, letter.name, tree.xreplace({letter: other}))
 
 
 def _inside(node: sp.Basic) -> Iterator[Edit]:
-    """Faults at a node and below it; what is rebuilt around a fault keeps its words."""
+    """Faults at a node and below it; the enclosing tree is rebuilt, the description stays."""
     if not isinstance(node, Node | sp.Rational):
         return
     yield from _at(node)
-    for place, part in enumerate(node.args):
-        if isinstance(part, Node | sp.Rational) and not (isinstance(node, Power) and place == 1):
+    for position, part in enumerate(node.args):
+        if isinstance(part, Node | sp.Rational) and not (isinstance(node, Power) and position == 1):
             for edit in _inside(part):
-                arguments = [*node.args[:place], edit.tree, *node.args[place + 1 :]]
+                arguments = [*node.args[:position], edit.tree, *node.args[position + 1 :]]
                 try:
-                    made = node.func(*arguments)
-                    kind_of(made)
-                except Exception:  # an edit that has no kind here is no equation
+                    edited = node.func(*arguments)
+                    kind_of(edited)
+                except Exception:  # the edit is not valid here
                     continue
                 term = edit.term if isinstance(node, Plus | Minus) else to_text(node)
-                yield Edit(edit.kind, edit.text, term, made, edit.freed)
+                yield Edit(edit.kind, edit.text, term, edited, edit.freed)
 
 
 def _at(node: sp.Basic) -> Iterator[Edit]:
@@ -147,14 +148,14 @@ def _letters(node: Name) -> Iterator[Edit]:
     match node.kind:
         case Kind.OPERATOR:
             for tree, word in _INSTEAD.get(name, _FOR_OTHERS):
-                yield Edit("operator", f"{word} stands where the equation has {name}", name, tree)
+                yield Edit("operator", f"{word} in place of {name}", name, tree)
             yield Edit("power", f"one {name} too many", name, Apply(node, node))
         case Kind.FIELD if name in ("H", "H0"):
             other = "H0" if name == "H" else "H"
-            yield Edit("letter", f"{other} stands where the equation has {name}", name, field(other))
+            yield Edit("letter", f"{other} in place of {name}", name, field(other))
             yield Edit("power", f"{name} is squared", name, Power(node, sp.Integer(2)))
             for other in (_A, _L):
-                text = f"{other.name}@{name} stands where the equation has {name}"
+                text = f"{other.name}@{name} in place of {name}"
                 yield Edit("operator", text, name, Apply(other, node))
         case Kind.SCALAR:
             yield Edit("coefficient", f"{name} has another value here", name, Name(FREED, Kind.SCALAR), name)
@@ -172,8 +173,8 @@ def _terms(node: Plus | Minus) -> Iterator[Edit]:
     yield Edit("sign", f"the sign of {other} is flipped", other, swapped(left, right))
     yield Edit("sign", f"the sign of {one} is flipped", one, node.func(Negative(left), right))
     yield Edit("missing term", f"the term {other} is missing", other, left)
-    kept = right if isinstance(node, Plus) else Negative(right)
-    yield Edit("missing term", f"the term {one} is missing", one, kept)
+    remaining = right if isinstance(node, Plus) else Negative(right)
+    yield Edit("missing term", f"the term {one} is missing", one, remaining)
     if kind_of(node) in ELEMENTWISE:
         factor = Times(Name(FREED, Kind.SCALAR), right)
         yield Edit("coefficient", f"{other} has another coefficient", other, node.func(left, factor), FREED)
@@ -194,11 +195,11 @@ def _functions(node: Call) -> Iterator[Edit]:
     yield Edit("activation", f"{node.function} is missing", text, node.argument)
     for name in FUNCTIONS:
         if name != node.function:
-            yield Edit("activation", f"{name} stands for {node.function}", text, Call(name, node.argument))
+            yield Edit("activation", f"{name} in place of {node.function}", text, Call(name, node.argument))
     x = node.argument
     leaky = Minus(Call(KINK, x), Times(sp.Rational(1, 100), Call(KINK, Negative(x))))
-    yield Edit("activation", f"a leaky relu stands for {node.function}", text, leaky)
-    yield Edit("activation", f"silu stands for {node.function}", text, Times(x, Call(GATE, x)))
+    yield Edit("activation", f"a leaky relu in place of {node.function}", text, leaky)
+    yield Edit("activation", f"silu in place of {node.function}", text, Times(x, Call(GATE, x)))
 
 
 def _applied(node: Apply) -> Iterator[Edit]:
@@ -221,11 +222,11 @@ def _repeats(left: sp.Basic, right: sp.Basic) -> bool:
 
 
 # ---------------------------------------------------------------------- fault hints
-# Why a layer differs: readings, comparisons and equations with one fault that agree with what it answered.
+# Readings, comparisons and equations with one fault that agree with the layer.
 
-#: What the search for faults may cost: some four seconds.
+#: Budget of the search for faults: about four seconds.
 EXPLANATION_EFFORT = 40_000_000
-#: The order in which explanations that agree equally well are told: what explains most by itself comes last.
+#: Order of explanations that agree equally well: the most flexible ones come last.
 _ORDER = (
     "dropout", "comparison", "transposed edges", "self-loops", "normalisation", "weights", "activation", "sign",
     "operator", "missing term", "power", "letter", "bias", "coefficient", "attention", "training mode", "graphs",
@@ -234,7 +235,7 @@ _ORDER = (
 
 @dataclass(frozen=True)
 class Hint:
-    """A kind of fault, and what it is in words; `explains` says whether the layer agrees once it is allowed for."""
+    """A kind of fault with its description; `explains` says whether the layer agrees with the faulty equation."""
 
     kind: str
     text: str
@@ -259,22 +260,22 @@ def explanations(
 ) -> list[Explanation]:
     """Single faults under which the layer agrees, the likeliest first, one of each kind.
 
-    Where there is none, readings that differ in several things are tried, too.
+    If there is none, readings that differ in several properties are tried, too.
     """
     check = replace(check, effort=Effort(effort))
-    found: dict[str, Explanation] = {}
+    causes: dict[str, Explanation] = {}
     for source in (_other_readings, _other_comparisons, _other_equations):
         for hint, changed, other, known in source(check, target, reading):
-            if hint.kind in found or check.effort.is_spent:
+            if hint.kind in causes or check.effort.is_spent:
                 continue
-            if found and hint.kind in ("coefficient", "bias"):
-                continue  # a free number explains what something else does, too
-            comparison = _tried(check, changed, other, known, starts=0 if found else 1)
+            if causes and hint.kind in ("coefficient", "bias"):
+                continue  # a free number would also fit what another fault explains
+            comparison = _tried(check, changed, other, known, starts=0 if causes else 1)
             if comparison is not None:
-                found[hint.kind] = Explanation(_worded(check, hint, comparison), comparison)
-    if not found:
+                causes[hint.kind] = Explanation(_worded(check, hint, comparison), comparison)
+    if not causes:
         return _several_readings(check, target, reading)
-    return sorted(found.values(), key=lambda e: _ORDER.index(e.hint.kind))
+    return sorted(causes.values(), key=lambda e: _ORDER.index(e.hint.kind))
 
 
 def _several_readings(check: LayerCheck, target: Target, reading: Reading) -> list[Explanation]:
@@ -293,7 +294,7 @@ Candidate = tuple[Hint, Target, Reading, Mapping[str, Any]]
 def _tried(
     check: LayerCheck, target: Target, reading: Reading, known: Mapping[str, Any], starts: int
 ) -> Comparison | None:
-    """The comparison, where it agrees; None where it does not, or the changed equation has no meaning."""
+    """The comparison if it agrees; None if it does not, or the changed equation is invalid."""
     try:
         comparison = check.compared(target, reading, known, starts=starts)
     except RdgraphError:
@@ -342,7 +343,7 @@ def _other_equations(check: LayerCheck, target: Target, reading: Reading) -> Ite
 
 
 def _worded(check: LayerCheck, hint: Hint, comparison: Comparison) -> Hint:
-    """The hint with the value that a freed number was found to have, in the text and in the equation."""
+    """The hint with the fitted value of the freed number in its text and equation."""
     values = comparison.fit.values
     if hint.term in values and hint.term in check.known:
         return replace(hint, text=f"{hint.text}: {array_word(hint.term, values[hint.term], check.named, check.near)}")
@@ -355,7 +356,7 @@ def _worded(check: LayerCheck, hint: Hint, comparison: Comparison) -> Hint:
 
 
 def attention_hint(check: LayerCheck, target: Target, reading: Reading) -> Hint | None:
-    """Rows of the operator that the layer applies do not sum to what the equation's do; for layers linear in H."""
+    """A hint for layers linear in H whose operator has other row sums than that of the equation, else None."""
     if not any(n.kind is Kind.OPERATOR and n.name != "I" for n in names_in(target.tree)):
         return None
     if reading.normalisation != "row" or check.unknowns(target.tree).size or check.widths[0] != check.widths[1]:

@@ -1,7 +1,7 @@
 """`LayerCall`: any callable on a graph as a function of numpy arrays, in double precision and without side effects.
 
 A layer is called as f(x, edge_index), f(x, edge_index, edge_weight), f(x, x_0, edge_index, edge_weight), f(x, adj), or
-as f(t, x) where its graph is bound; the names of its parameters say which.
+as f(t, x) if it holds its graph; the names of its parameters decide.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import torch
 from rdgraph.errors import InvalidArgument
 from rdgraph.infer.layers.probe_graphs import ProbeGraph
 
-#: Names of parameters, and what is passed for them.
+#: Parameter names by the argument that is passed for them.
 _ROLES = {
     "time": ("t", "time"),
     "start": ("x_0", "x0", "h_0", "h0", "initial", "start", "x_initial", "x_start"),
@@ -26,9 +26,9 @@ _ROLES = {
     "weight": ("edge_weight", "edge_weights", "weight", "weights"),
     "adjacency": ("adj", "adjacency", "a", "adj_t"),
 }
-#: Attributes that say how many channels a layer takes.
+#: Attributes with the number of input channels of a layer.
 _WIDTHS = ("in_channels", "channels", "in_features", "in_dim", "input_dim")
-#: Channels of a layer that does not say.
+#: Channels of a layer without such an attribute.
 CHANNELS = 2
 
 Array = np.ndarray
@@ -38,14 +38,14 @@ Adaptor = Callable[[Any, torch.Tensor, torch.Tensor, ProbeGraph], Any]
 
 @dataclass
 class LayerCall:
-    """A layer, how it is called, and what was noticed on the way.
+    """A layer, how it is called, and notes about its behaviour.
 
     Args:
         layer: a function or an nn.Module.
         channels: how many the state has; read from the layer where None.
-        graph: the graph that is bound in f(t, x).
-        adaptor: calls the layer where its parameters do not say how.
-        is_evaluated: whether a module is put into evaluation mode; as it is otherwise.
+        graph: the graph that f(t, x) uses.
+        adaptor: calls the layer where the names of its parameters do not tell how.
+        is_evaluated: whether a module is put into evaluation mode; otherwise its mode stays.
 
     >>> call = LayerCall(lambda x, edge_index: 2*x)
     >>> call(ProbeGraph("edge", 2, ((0, 1),)), np.ones((2, 1))).ravel()
@@ -58,7 +58,7 @@ class LayerCall:
     adaptor: Adaptor | None = None
     is_evaluated: bool = False
     notes: list[str] = field(default_factory=list)
-    #: Whether an answer depends on what was asked before; every question is then put to a fresh copy.
+    #: Whether outputs depend on earlier calls; then every call uses a fresh copy.
     remembers: bool = True
 
     def __post_init__(self) -> None:
@@ -81,12 +81,12 @@ class LayerCall:
 
     @property
     def is_training(self) -> bool:
-        """Whether a module is asked in training mode."""
+        """Whether the module is in training mode."""
         return isinstance(self._model, torch.nn.Module) and bool(self._model.training)
 
     @property
     def is_bound(self) -> bool:
-        """Whether the layer sees one graph only, which it holds itself."""
+        """Whether the layer holds its graph."""
         return self.adaptor is None and not {"edges", "adjacency"} & set(self.roles)
 
     @property
@@ -105,17 +105,17 @@ class LayerCall:
         """Parameters, buffers and plain numbers of a module, by name."""
         if not isinstance(self._model, torch.nn.Module):
             return {}
-        found = dict([*self._model.named_parameters(), *self._model.named_buffers()])
-        arrays = {n: v.detach().cpu().double().numpy() for n, v in found.items() if v.is_floating_point()}
+        tensors = dict([*self._model.named_parameters(), *self._model.named_buffers()])
+        arrays = {n: v.detach().cpu().double().numpy() for n, v in tensors.items() if v.is_floating_point()}
         plain = {n: np.array(float(v)) for n, v in vars(self._model).items() if isinstance(v, float)}
         return {**plain, **arrays}
 
     def __call__(self, graph: ProbeGraph, state: Array, start: Array | None = None) -> Array:
-        """The output on one graph: (n, channels out); a module that remembers is asked as a fresh copy."""
+        """The output on one graph: (n, channels out); a module with memory is called as a fresh copy."""
         return self._asked(self._fresh() if self.remembers else self._model, graph, state, start)
 
     def settle_memory(self, graphs: Sequence[ProbeGraph]) -> None:
-        """Find out whether a module remembers: one copy is asked about all graphs, and a fresh one about each."""
+        """Detect memory: compare one copy called on all graphs with a fresh copy for each."""
         if not self.is_module:
             self.remembers = False
             return
@@ -131,12 +131,12 @@ class LayerCall:
             except Exception:
                 again = None
             if again is None or not np.array_equal(alone, again, equal_nan=True):
-                self._note("the layer remembers what it was asked before (a cache); each probe was put to a fresh copy")
+                self._note("the layer caches results between calls; each probe used a fresh copy")
                 return
         self.remembers = False
 
     def is_random(self, graph: ProbeGraph) -> bool:
-        """Whether the same question is answered differently, as by dropout that was left on."""
+        """Whether repeated calls give different outputs, for instance because dropout is active."""
         state = np.random.default_rng(5).normal(size=(graph.num_nodes, self.width))
         answers = [self(graph, state, state) for _ in range(4)]
         return any(not np.array_equal(answers[0], other, equal_nan=True) for other in answers[1:])
@@ -146,10 +146,10 @@ class LayerCall:
 
     def _asked(self, model: Any, graph: ProbeGraph, state: Array, start: Array | None) -> Array:
         x, begun = (torch.tensor(a, dtype=self.dtype) for a in (state, state if start is None else start))
-        kept = x.clone()
+        before = x.clone()
         with torch.no_grad():
             answer = self._answer(model, graph, x, begun)
-        if not torch.equal(kept, x):
+        if not torch.equal(before, x):
             self._note("the layer changes its input in place")
         return self._read(answer, graph)
 
@@ -188,12 +188,12 @@ class LayerCall:
             model = copy.deepcopy(self.layer).cpu().double()
         except (TypeError, RuntimeError, AttributeError):
             self._is_copied = False
-            self._note("the layer cannot be copied; it was asked as it is")
+            self._note("the layer cannot be copied; it was called directly")
             return self.layer
         return model.eval() if self.is_evaluated else model
 
     def _settle_precision(self) -> None:
-        """Single precision for a layer that refuses double: its constants are of another type."""
+        """Switch to single precision for a layer that fails in double, because its constants are float32."""
         graph = self.graph or ProbeGraph("edge", 2, ((0, 1), (1, 0)))
         state = np.ones((graph.num_nodes, self.width))
         try:
@@ -224,7 +224,7 @@ class LayerCall:
 
 
 def _roles(layer: Any) -> tuple[str, ...]:
-    """What the positional parameters of a layer stand for, in their order."""
+    """The roles of the positional parameters of a layer, in order."""
     function = layer.forward if isinstance(layer, torch.nn.Module) else layer
     try:
         parameters = list(inspect.signature(function).parameters.values())
@@ -232,10 +232,10 @@ def _roles(layer: Any) -> tuple[str, ...]:
         return ("state", "edges")
     places = {word: role for role, words in _ROLES.items() for word in words}
     named = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    found: list[str] = []
+    roles: list[str] = []
     for parameter in named:
         role = places.get(parameter.name.lower())
-        if role is None and "state" not in found:
+        if role is None and "state" not in roles:
             role = "state"
         if role is None and parameter.default is not parameter.empty:
             break
@@ -244,14 +244,14 @@ def _roles(layer: Any) -> tuple[str, ...]:
                 f"expected parameters called x, x_0, edge_index, edge_weight, adj or t, got {parameter.name!r}; "
                 "rename it, or give call=lambda layer, x, x_0, graph: ..."
             )
-        found.append(role)
-    if "state" not in found:
+        roles.append(role)
+    if "state" not in roles:
         raise InvalidArgument(f"expected a parameter for the state, got {[p.name for p in named]}; call it x")
-    return tuple(found)
+    return tuple(roles)
 
 
 def _width(model: Any) -> int | None:
-    """The channels that a module takes, as its attributes say, or those of its parts."""
+    """The input channels of a module, from its attributes or those of its parts."""
     modules = model.modules() if isinstance(model, torch.nn.Module) else [model]
     for module in modules:
         for name in _WIDTHS:
@@ -268,9 +268,8 @@ def _width(model: Any) -> int | None:
 def node_function(layer: Any, x: Array) -> Array:
     """The values (points,) of a layer at the entries x (points,).
 
-    A module or function of one argument is asked with a column of entries, or with a row of as many channels as it
-    has; a layer on graphs is asked on nodes without neighbours. Every entry must be answered by itself: what depends
-    on the other entries is no function of one entry, and is refused.
+    A module or function of one argument is called with a column of entries; a layer on graphs is called on nodes
+    without neighbours. Raises InvalidArgument if an output depends on other entries.
 
     >>> import torch
     >>> node_function(torch.nn.Tanh(), np.array([0.0, 1.0])).round(3)
@@ -312,29 +311,29 @@ def _asked(layer: Any) -> Any:
         column = torch.as_tensor(x, dtype=torch.float64)[:, None]
         with torch.no_grad():
             try:
-                found = model(column)
+                output = model(column)
             except (RuntimeError, ValueError) as problem:
                 raise InvalidArgument(
                     f"expected a layer that takes entries as a column (points, 1), got: {str(problem).splitlines()[0]}"
                     "; name the part of it that acts on one entry"
                 ) from None
-        return torch.as_tensor(found).double().cpu().numpy().reshape(-1)
+        return torch.as_tensor(output).double().cpu().numpy().reshape(-1)
 
     return ask
 
 
 def _asked_on_graph(layer: Any) -> Any:
-    """The answers at nodes without neighbours, a node for each entry, the same entry in all channels."""
+    """A callable on numpy arrays: the layer at isolated nodes, one for each entry, the same entry in all channels."""
     call = LayerCall(layer, is_evaluated=True)
 
     def ask(x: Array) -> Array:
         state = np.repeat(x[:, None], call.width, 1)
-        found = call(ProbeGraph("alone", len(x), ()), state)
-        if found.shape != state.shape or not np.allclose(found, found[:, :1]):
+        output = call(ProbeGraph("alone", len(x), ()), state)
+        if output.shape != state.shape or not np.allclose(output, output[:, :1]):
             raise InvalidArgument(
                 "expected the same function in every channel, got a layer that mixes them; name the part of it that "
                 "acts on one entry, as in module.py:Layer.mlp"
             )
-        return found[:, 0]
+        return output[:, 0]
 
     return ask

@@ -1,4 +1,4 @@
-"""`LayerCheck`: one layer with its answers, held against equations under readings; every question is asked once."""
+"""`LayerCheck`: one layer with its outputs on probes, compared with equations under readings."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ import sympy as sp
 
 from rdgraph.infer.fit.damped_steps import Effort
 from rdgraph.infer.formulas.slopes_and_inverses import OF_PARAMETERS
-from rdgraph.infer.layers.equation_target import Target
-from rdgraph.infer.layers.layer_call import LayerCall
-from rdgraph.infer.layers.letter_fit import (
+from rdgraph.infer.layers.coefficient_fit import (
     FREED,
     STARTS,
     Fit,
@@ -23,8 +21,10 @@ from rdgraph.infer.layers.letter_fit import (
     Unknowns,
     fitted,
     parameter_guesses,
-    unknown_letters,
+    unknown_coefficients,
 )
+from rdgraph.infer.layers.equation_target import Target
+from rdgraph.infer.layers.layer_call import LayerCall
 from rdgraph.infer.layers.probe_graphs import Reading
 from rdgraph.infer.layers.probe_stack import Answers, OperatorRule, Probe, Stack
 from rdgraph.language.assumptions import Assumptions
@@ -33,9 +33,9 @@ from rdgraph.theory.equality.dense_oracle import evaluate
 from rdgraph.wording import fraction_text, near_fraction
 
 # ---------------------------------------------------------------------- number words
-# Fitted numbers in words: fractions, functions of fractions, and the parameters of a layer that they come from.
+# Fitted numbers in words: fractions, functions of fractions, and parameters of the layer.
 
-#: How near a number must lie to a fraction to be taken for it.
+#: Tolerance for identifying a number with a fraction.
 NEAR = 1e-9
 
 Array = np.ndarray
@@ -44,9 +44,9 @@ Array = np.ndarray
 def number_word(
     value: float, named: Mapping[str, Array] | None = None, near: float = NEAR, letter: str = ""
 ) -> tuple[str, float]:
-    """A number in words, and the number that these words stand for.
+    """A number in words, and the value of these words.
 
-    Of the layer's parameters that fit, the one with the name of the letter comes first, and 1 - p after every p.
+    Among matching parameters of the layer, the one named `letter` is preferred, and p to 1 - p.
 
     >>> number_word(0.3333333333333), number_word(1/(1 + np.exp(-0.3)))[0], number_word(2.0)[0]
     (('1/3', 0.3333333333333333), 'sigmoid(0.3)', '2')
@@ -76,7 +76,7 @@ def number_word(
 
 
 def array_word(name: str, value: Array, named: Mapping[str, Array] | None = None, near: float = NEAR) -> str:
-    """What a fitted letter is, in words.
+    """A fitted coefficient in words.
 
     >>> array_word("W", np.eye(2)), array_word("k", np.array([0.5, 0.25]))
     ('W = I', 'k = (0.5, 0.25)')
@@ -120,13 +120,13 @@ def _same(left: Array, right: Array, near: float) -> bool:
     return bool(np.abs(left - right).max(initial=0.0) <= near * max(1.0, float(np.abs(right).max(initial=0.0))))
 
 
-#: Differences up to this part of an answer are rounding, in double and in single precision.
+#: Relative differences up to this are rounding, in double and in single precision.
 PRECISION, SINGLE_PRECISION = 1e-9, 2e-4
-#: The same where a layer computes in double precision, but with numbers that were rounded to single precision.
+#: The same for a layer in double precision whose constants were rounded to single precision.
 MIXED_PRECISION = 5e-7
-#: Probes of a fit: so many rows for each unknown number, and so many probes at least.
+#: Probes of a fit: rows per unknown number, and the least number of probes.
 ROWS_PER_UNKNOWN, FEWEST = 3, 30
-#: What the search for letters may cost over all equations and readings: some six seconds.
+#: Budget of the search for coefficients over all equations and readings: about six seconds.
 AGREEMENT_EFFORT = 60_000_000
 
 _ALLOWED: dict[str, Callable[[float], bool]] = {
@@ -137,7 +137,7 @@ _ALLOWED: dict[str, Callable[[float], bool]] = {
 
 @dataclass(frozen=True)
 class Comparison:
-    """One equation under one reading compared with the layer's answers: fit, errors, and objection if there is one."""
+    """One equation under one reading compared with the layer: fit, errors, and a violated assumption if any."""
 
     target: Target
     reading: Reading
@@ -152,7 +152,7 @@ class Comparison:
 
 @dataclass
 class LayerCheck:
-    """A layer, its answers, and what is known of the letters of equations."""
+    """A layer, its outputs on probes, and what is known of the coefficients."""
 
     call: LayerCall
     answers: Answers
@@ -171,7 +171,7 @@ class LayerCheck:
 
     @property
     def near(self) -> float:
-        """How near a fitted number must lie to a fraction to be taken for it."""
+        """Tolerance for identifying a fitted number with a fraction."""
         return 1e-5 if self.call.is_single_precision else 1e-6 if self.is_mixed else 1e-8
 
     @property
@@ -180,7 +180,7 @@ class LayerCheck:
 
     @cached_property
     def whole(self) -> Stack:
-        """All probes with a finite answer of the layer."""
+        """All probes as one stack."""
         return Stack(self.answers.probes, self.rules)
 
     @cached_property
@@ -188,7 +188,7 @@ class LayerCheck:
         return self.call.named_values()
 
     def part(self, unknown: int) -> Stack:
-        """Enough probes for `unknown` unknown numbers, spread over the graphs; those of large states first."""
+        """Enough probes for `unknown` unknown numbers, spread over the graphs; large states first."""
         wanted = FEWEST + ROWS_PER_UNKNOWN * unknown // max(1, self.widths[1])
         if wanted not in self._parts:
             sorts = ("large", "generic", "negative")
@@ -196,10 +196,10 @@ class LayerCheck:
             by_graph = [[p for p in useful if p.graph is graph] for graph in self.answers.graphs]
             chosen: list[Probe] = []
             rows = 0
-            for place in range(max(map(len, by_graph))):
+            for turn in range(max(map(len, by_graph))):
                 if rows >= 2 * wanted and len(chosen) >= FEWEST:
                     break
-                layer = [probes[place] for probes in by_graph if place < len(probes)]
+                layer = [probes[turn] for probes in by_graph if turn < len(probes)]
                 chosen += layer
                 rows += sum(p.graph.num_nodes for p in layer)
             self._parts[wanted] = Stack(chosen, self.rules)
@@ -210,14 +210,14 @@ class LayerCheck:
         return {}
 
     def within(self, domain: str) -> LayerCheck | None:
-        """The check with the answers on some graphs alone; None where those are all, or none."""
+        """The check restricted to a class of graphs; None where that is all of them, or none."""
         probes = tuple(probe for probe in self.answers.probes if probe.graph.is_in(domain))
         if len(probes) in (0, len(self.answers.probes)):
             return None
         return replace(self, answers=replace(self.answers, probes=probes))
 
     def unknowns(self, tree: sp.Basic, known: Mapping[str, Array] | None = None) -> Unknowns:
-        return unknown_letters(tree, self.known if known is None else known, self.widths, self.shapes)
+        return unknown_coefficients(tree, self.known if known is None else known, self.widths, self.shapes)
 
     def compared(
         self,
@@ -227,28 +227,28 @@ class LayerCheck:
         *,
         starts: int = STARTS,
     ) -> Comparison:
-        """Fit what is unknown, then look at every answer; the errors are empty where the fit alone fails."""
+        """Fit the unknown coefficients, then compare every output; the errors are empty if the fit already fails."""
         given = self.known if known is None else known
         unknowns = self.unknowns(target.tree, given)
         search = Search(
             starts,
             parameter_guesses(unknowns, self.named),
-            lambda fit: self.objection(fit, given),
+            lambda tried: self.objection(tried, given),
             self.precision,
             self.effort,
         )
-        found = fitted(target, unknowns, self.part(unknowns.size), reading, given, search)
-        if not found.error <= self.precision:
-            return Comparison(target, reading, found, ())
-        found = self._rounded(target, reading, found, given)
-        errors = tuple(self.errors(target, reading, {**given, **found.values}))
-        return Comparison(target, reading, found, errors, self.objection(found, given))
+        fit = fitted(target, unknowns, self.part(unknowns.size), reading, given, search)
+        if not fit.error <= self.precision:
+            return Comparison(target, reading, fit, ())
+        fit = self._rounded(target, reading, fit, given)
+        errors = tuple(self.errors(target, reading, {**given, **fit.values}))
+        return Comparison(target, reading, fit, errors, self.objection(fit, given))
 
     def agrees(self, comparison: Comparison) -> bool:
         return bool(comparison.errors) and comparison.error <= self.precision and not comparison.objection
 
     def errors(self, target: Target, reading: Reading, values: Mapping[str, Array]) -> list[float]:
-        """The largest error of every probe, as a part of the size of its answer."""
+        """The largest error of every probe relative to the size of its output."""
         rows = target.values({**self.whole.states, **self.whole.operators(reading), **values})
         if rows.shape != self.whole.outputs.shape:
             return [np.inf] * len(self.whole.probes)
@@ -257,7 +257,7 @@ class LayerCheck:
         return [float(np.nan_to_num(gap, nan=np.inf).max()) for gap in self.whole.per_probe(gaps)]
 
     def objection(self, fit: Fit, known: Mapping[str, Array]) -> str:
-        """A sign or relation that the fitted values break, in words; empty where there is none."""
+        """The first sign or relation violated by the fitted values, in words; empty if there is none."""
         near = 100 * self.precision
         for name, value in fit.values.items():
             if name in fit.loose or value.ndim > 1 or name == FREED:
@@ -266,7 +266,7 @@ class LayerCheck:
             size = max(1.0, float(np.abs(value).max(initial=0.0)))
             cleaned = np.where(np.abs(value) <= near * size, 0.0, value)
             if value.ndim and name not in self._stated:
-                continue  # a bias has any sign, unless it is said to have one
+                continue  # a bias has any sign unless one is declared
             worst = next((float(v) for v in cleaned.ravel() if not _ALLOWED[sign](float(v))), None)
             if worst is not None:
                 return f"{name} would be {number_word(worst)[0]}, not {sign}"
@@ -282,11 +282,11 @@ class LayerCheck:
 
     @cached_property
     def _stated(self) -> set[str]:
-        """Letters whose sign was stated, not only taken for granted."""
+        """The coefficients with a declared sign, as opposed to a default one."""
         return {name for name, _ in self.assumptions.signs} | set(self.assumptions.stated_positive)
 
     def _rounded(self, target: Target, reading: Reading, fit: Fit, known: Mapping[str, Array]) -> Fit:
-        """The fit with fractions in place of numbers that are near them, where no answer speaks against it."""
+        """The fit with numbers rounded to nearby fractions, if all outputs still agree."""
         values = {
             name: np.array(number_word(float(v), self.named, self.near, name)[1])
             if v.ndim == 0 and name not in fit.loose
@@ -299,7 +299,7 @@ class LayerCheck:
         return replace(fit, values=values, error=error) if error <= self.precision else fit
 
     def words(self, comparison: Comparison) -> str:
-        """The reading and the fitted letters in words."""
+        """The reading and the fitted coefficients in words."""
         letters = [
             f"{name} not determined" if name in comparison.fit.loose else array_word(name, value, self.named, self.near)
             for name, value in comparison.fit.values.items()
@@ -310,18 +310,18 @@ class LayerCheck:
 
 def read_values(values: Mapping[str, Any] | None) -> dict[str, Array]:
     """Given values as arrays: numbers, lists, tensors."""
-    found = {}
+    arrays = {}
     for name, value in (values or {}).items():
         plain = value.detach().cpu().double().numpy() if hasattr(value, "detach") else value
-        found[name] = np.asarray(plain, dtype=float)
-    return found
+        arrays[name] = np.asarray(plain, dtype=float)
+    return arrays
 
 
 @dataclass(frozen=True)
 class Outcome:
     """The comparison that agrees, or the nearest one, and whether it is certain that no other one agrees.
 
-    The check allows for numbers that were rounded to single precision where the layer agrees but for them.
+    `check` allows for constants rounded to single precision if the layer agrees only then.
     """
 
     check: LayerCheck

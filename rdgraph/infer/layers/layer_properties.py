@@ -1,4 +1,4 @@
-"""Properties of any layer, whatever it computes: equivariance, reach, linearity, homogeneity, mass, slopes."""
+"""Measured properties of any layer: equivariance, reach, linearity, homogeneity, mass, slopes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rdgraph.infer.layers.probe_graphs import ProbeGraph, undirected
 from rdgraph.infer.layers.probe_stack import Probe, coefficients_of
 
 # ---------------------------------------------------------------------- layer properties
-#: Hops up to which the reach of a layer is told apart from "everywhere".
+#: The largest reach in hops that is distinguished from "everywhere".
 FARTHEST = 8
 #: Random pairs and places at which slopes are measured.
 DRAWS = 4
@@ -26,21 +26,21 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class LayerProperty:
-    """A property: whether it holds (None where the question has no sense here), and what was measured."""
+    """A property: whether it holds (None if it does not apply), and what was measured."""
 
     name: str
     holds: bool | None
     measured: str
 
     def __str__(self) -> str:
-        word = {True: "yes", False: "no", None: "not asked"}[self.holds]
+        word = {True: "yes", False: "no", None: "not checked"}[self.holds]
         return f"{self.name}: {word} ({self.measured})"
 
 
 def layer_properties(
     call: LayerCall, graphs: Sequence[ProbeGraph], precision: float = 1e-9, bound: tuple[float, str] | None = None
 ) -> tuple[LayerProperty, ...]:
-    """Every property that is measured; `bound` is a Lipschitz constant that a theorem gives, with its norm."""
+    """All measured properties; `bound` is a proved Lipschitz constant with its norm."""
     largest = max(graphs, key=lambda g: g.num_nodes)
     return (
         _equivariance(call, graphs, precision),
@@ -77,7 +77,7 @@ def _equivariance(call: LayerCall, graphs: Sequence[ProbeGraph], precision: floa
 
 
 def _reach(call: LayerCall, precision: float) -> LayerProperty:
-    """How many hops away a node still changes the output: a change at one end of a path, beside another component."""
+    """The distance up to which a node changes the output, measured at the end of a path and on another component."""
     name = "local"
     if call.is_bound:
         return LayerProperty(name, None, "the graph is bound")
@@ -98,20 +98,20 @@ def _reach(call: LayerCall, precision: float) -> LayerProperty:
 
 
 def reach_of(properties: Sequence[LayerProperty]) -> int | None:
-    """The radius in hops that was measured; None where a node reaches the whole graph, or it was not asked."""
-    found = next((p for p in properties if p.name == "local" and p.holds), None)
-    return int(found.measured.split()[1]) if found else None
+    """The radius in hops that was measured; None where a node reaches the whole graph, or it was not measured."""
+    local = next((p for p in properties if p.name == "local" and p.holds), None)
+    return int(local.measured.split()[1]) if local else None
 
 
 def _distances(graph: ProbeGraph) -> dict[int, int]:
-    found, queue = {0: 0}, deque([0])
+    hops, queue = {0: 0}, deque([0])
     while queue:
         node = queue.popleft()
         for source, target in graph.edges:
-            if source == node and target not in found:
-                found[target] = found[node] + 1
+            if source == node and target not in hops:
+                hops[target] = hops[node] + 1
                 queue.append(target)
-    return found
+    return hops
 
 
 def _linearity(call: LayerCall, graph: ProbeGraph, precision: float) -> tuple[LayerProperty, LayerProperty]:
@@ -124,10 +124,10 @@ def _linearity(call: LayerCall, graph: ProbeGraph, precision: float) -> tuple[La
     is_zero = bool(np.abs(zero).max() <= precision * size)
     word = "linear" if is_affine and is_zero else "affine" if is_affine else "nonlinear"
     power = _power(one, double, triple, precision)
-    told = "f(sX) = s^p f(X) for no p" if power is None else f"f(sX) = s^{power} f(X) for s = 2, 3"
+    measured = "f(sX) = s^p f(X) for no p" if power is None else f"f(sX) = s^{power} f(X) for s = 2, 3"
     return (
         LayerProperty("linear in the state", is_affine and is_zero, word),
-        LayerProperty("homogeneous", power is not None, told),
+        LayerProperty("homogeneous", power is not None, measured),
     )
 
 
@@ -146,18 +146,18 @@ def _mass(call: LayerCall, graph: ProbeGraph, precision: float) -> tuple[LayerPr
     keeps_zero = bool(np.abs(output.sum(axis=0)).max() <= size)
     name = "mass conservation"
     if keeps_zero:
-        return (LayerProperty(name, True, "the outputs of all nodes sum to 0: as a field it keeps the sum"),)
+        return (LayerProperty(name, True, "the outputs of all nodes sum to 0: as a field it conserves the sum"),)
     if output.shape == state.shape and np.abs((output - state).sum(axis=0)).max() <= size:
         return (LayerProperty(name, True, "the sum over the nodes is the same before and after"),)
     degree = graph.adjacency.sum(axis=1)[:, None]
     for word, weight in (("degree", degree), ("root of the degree", np.sqrt(degree))):
         if np.abs((weight * output).sum(axis=0)).max() <= size:
-            return (LayerProperty(name, True, f"sums weighted by the {word} are kept, as a field"),)
+            return (LayerProperty(name, True, f"sums weighted by the {word} are conserved, as a field"),)
     return (LayerProperty(name, False, f"the outputs sum to {output.sum(axis=0)[0]:.4g} in the first channel"),)
 
 
 def _lipschitz(call: LayerCall, graphs: Sequence[ProbeGraph], bound: tuple[float, str] | None) -> LayerProperty:
-    """The largest slope that was seen, by the norm of Jacobians measured with central differences."""
+    """The largest slope observed: norms of Jacobians by central differences."""
     order = {"2-norm": 2, "inf-norm": np.inf, "1-norm": 1}[bound[1] if bound else "2-norm"]
     worst = 0.0
     for graph in graphs[-3:]:
@@ -177,17 +177,17 @@ def slopes(call: LayerCall, graph: ProbeGraph, state: Array, width: float = 1e-5
     """The Jacobian of the output with respect to the state, by central differences: (outputs, entries)."""
     columns = []
     step = 1e-2 if call.is_single_precision else width
-    for place in np.ndindex(state.shape):
+    for position in np.ndindex(state.shape):
         up, down = state.copy(), state.copy()
-        up[place] += step
-        down[place] -= step
+        up[position] += step
+        down[position] -= step
         start = state if call.takes_start else None
         columns.append((call(graph, up, start) - call(graph, down, start)).ravel() / (2 * step))
     return np.stack(columns, axis=1)
 
 
 # ---------------------------------------------------------------------- certificates
-# What agreement on probes is worth: a proof up to rounding for a class of layers, or agreement on so many probes.
+# How far agreement on probes reaches: a proof up to rounding for a class of layers, or agreement on these probes.
 
 #: Above this condition number, rounding could hide a difference.
 WORST_CONDITION = 1e5
@@ -195,10 +195,10 @@ WORST_CONDITION = 1e5
 
 @dataclass(frozen=True)
 class Certificate:
-    """How far the agreement of a layer with its equation reaches beyond the probes.
+    """How far the agreement of a layer with an equation reaches beyond the probes.
 
     `dimension` is the number of coefficients that a polynomial of degree `degree` in the entries of the state has,
-    summed over `graphs`; `rank` counts the independent probes among those that were put on these graphs. Where both are
+    summed over `graphs`; `rank` is the number of independent probes on these graphs. If both are
     equal, every layer of that class which gives the same answers is equal to the equation for all states on these
     graphs, up to rounding, which is amplified by at most `condition`.
     """
@@ -214,7 +214,7 @@ class Certificate:
 
     @property
     def is_proof(self) -> bool:
-        """Whether the class is spanned, so that agreement is a proof up to rounding for the layers in it."""
+        """Whether the probes span the class: agreement is then a proof up to rounding for the layers in it."""
         return self.degree is not None and 0 < self.dimension == self.rank
 
     def __str__(self) -> str:
@@ -231,7 +231,7 @@ class Certificate:
 
 
 def certificate(check: LayerCheck, comparison: Comparison) -> Certificate:
-    """What the agreement of a comparison is worth."""
+    """The certificate of a comparison that agrees."""
     degree = comparison.target.degree
     count, graphs = len(check.whole.probes), len(check.answers.graphs)
     plain = Certificate(count, graphs, error=comparison.error)
@@ -241,10 +241,10 @@ def certificate(check: LayerCheck, comparison: Comparison) -> Certificate:
     condition = 1.0
     for graph in check.answers.graphs:
         needed = coefficients_of(graph, check.call, degree)
-        own = [p for p in check.answers.probes if p.graph is graph and p.sort == "generic"]
-        if len(own) < needed:
+        generic = [p for p in check.answers.probes if p.graph is graph and p.sort == "generic"]
+        if len(generic) < needed:
             continue
-        sizes = np.linalg.svd(monomials(own, degree, check.call.takes_start), compute_uv=False)
+        sizes = np.linalg.svd(monomials(generic, degree, check.call.takes_start), compute_uv=False)
         full = int((sizes > sizes[0] / WORST_CONDITION).sum())
         dimension, rank, spanned = dimension + needed, rank + full, spanned + 1
         condition = max(condition, float(sizes[0] / max(sizes[-1], 1e-300)))
@@ -294,7 +294,7 @@ def independent_words(check: LayerCheck, comparison: Comparison) -> int:
 
 def _powers(comparison: Comparison, graph: ProbeGraph, longest: int) -> Array:
     A = comparison.reading.operators(graph)["A"]
-    found = [np.eye(graph.num_nodes)]
+    powers = [np.eye(graph.num_nodes)]
     for _ in range(longest):
-        found.append(A @ found[-1])
-    return np.stack(found)
+        powers.append(A @ powers[-1])
+    return np.stack(powers)

@@ -1,4 +1,4 @@
-"""The graphs that a layer is tried on, and `Reading`: what the letter A of an equation stands for on them."""
+"""The graphs that a layer is probed on, and `Reading`: the meaning of A in an equation on them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from rdgraph.errors import InvalidArgument
 from rdgraph.vocabulary.normalisations import find_normalisation
 
-#: What may be said of the graphs that an equation is meant for.
+#: Classes of graphs that an equation may be restricted to.
 DOMAINS = ("all", "undirected", "simple")
 
 Edge = tuple[int, int]
@@ -71,7 +71,7 @@ class ProbeGraph:
 
     @property
     def is_directed(self) -> bool:
-        """Whether an edge goes one way only, or weighs differently back."""
+        """Whether some edge has no reverse of the same weight."""
         return not np.array_equal(self.adjacency, self.adjacency.T)
 
     def is_in(self, domain: str) -> bool:
@@ -104,7 +104,7 @@ def undirected(name: str, num_nodes: int, pairs: Iterable[Edge], weights: Sequen
 
 
 def probe_graphs(*, weighted: bool = True, domain: str = "all", seed: int = 0) -> tuple[ProbeGraph, ...]:
-    """Every kind of graph that has exposed a difference between layers, the smallest first.
+    """Graphs of every kind that has exposed a difference between layers, the smallest first.
 
     Args:
         weighted: whether weights other than 1 occur.
@@ -119,7 +119,7 @@ def probe_graphs(*, weighted: bool = True, domain: str = "all", seed: int = 0) -
     rng = np.random.default_rng(seed)
     tail = [(0, 1), (1, 2), (0, 2), (2, 3)]
     chord = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (1, 4), (0, 2)]
-    found = [
+    graphs = [
         ProbeGraph("single node", 1, ()),
         undirected("edge", 2, [(0, 1)]),
         undirected("path", 3, [(0, 1), (1, 2)]),
@@ -130,19 +130,19 @@ def probe_graphs(*, weighted: bool = True, domain: str = "all", seed: int = 0) -
         undirected("random", 6, chord),
     ]
     if domain != "simple":
-        found += [undirected("self-loop", 4, [(0, 0), (0, 1), (1, 2), (2, 3)])]
+        graphs += [undirected("self-loop", 4, [(0, 0), (0, 1), (1, 2), (2, 3)])]
         if weighted:
             heavy = [float(w) for w in rng.uniform(0.3, 2.5, 7)]
-            found += [
+            graphs += [
                 undirected("weighted", 4, tail, heavy[:4]),
                 undirected("weighted with a loop", 3, [(0, 1), (1, 2), (1, 1)], [heavy[4], heavy[5], heavy[6]]),
             ]
     if domain == "all":
         arrows = ((0, 1), (1, 2), (2, 0), (0, 3), (3, 4), (4, 1), (2, 4))
-        found += [ProbeGraph("directed path", 3, ((0, 1), (1, 2))), ProbeGraph("directed", 5, arrows)]
+        graphs += [ProbeGraph("directed path", 3, ((0, 1), (1, 2))), ProbeGraph("directed", 5, arrows)]
         if weighted:
-            found += [ProbeGraph("directed and weighted", 5, arrows, tuple(map(float, rng.uniform(0.3, 2.5, 7))))]
-    return tuple(sorted(found, key=lambda graph: (graph.num_nodes, len(graph.edges))))
+            graphs += [ProbeGraph("directed and weighted", 5, arrows, tuple(map(float, rng.uniform(0.3, 2.5, 7))))]
+    return tuple(sorted(graphs, key=lambda graph: (graph.num_nodes, len(graph.edges))))
 
 
 def read_graphs(given: Any, *, weighted: bool, seed: int = 0) -> tuple[ProbeGraph, ...]:
@@ -155,7 +155,7 @@ def read_graphs(given: Any, *, weighted: bool, seed: int = 0) -> tuple[ProbeGrap
 
 
 def read_graph(graph: Any) -> ProbeGraph:
-    """A `ProbeGraph` as it is, or the edges of a `Graph` of this package."""
+    """The `ProbeGraph` of a graph: itself, or from the edges of a `Graph`."""
     if isinstance(graph, ProbeGraph):
         return graph
     if not all(hasattr(graph, name) for name in ("edge_index", "weight", "num_nodes")):
@@ -165,7 +165,7 @@ def read_graph(graph: Any) -> ProbeGraph:
 
 
 # ---------------------------------------------------------------------- operator reading
-#: What becomes of the edges of nodes to themselves, in words.
+#: The treatment of self-loops, in words.
 LOOPS = {
     "none": "without self-loops",
     "removed": "without self-loops, those of the graph removed",
@@ -173,9 +173,9 @@ LOOPS = {
     "added": "with self-loops, added to those of the graph",
     "replaced": "with self-loops, in place of those of the graph",
 }
-#: The rules that "with" and "without" self-loops admit, the usual ones first.
+#: The rules for "without" and "with" self-loops, the usual ones first.
 WITHOUT, WITH = ("none", "removed"), ("remaining", "added", "replaced")
-#: By whose degrees the symmetric normalisation divides where a graph is directed, in words.
+#: The degrees that the symmetric normalisation divides by on a directed graph, in words.
 DEGREES = {
     "target": "",
     "source": "both ends divided by their outgoing degrees",
@@ -206,11 +206,11 @@ class Reading:
         if record.entry is None:
             raise InvalidArgument(f"expected a normalisation with entries, got {self.normalisation!r}; choose another")
         incoming, outgoing = (_divisor(np.abs(weights).sum(axis=axis)) for axis in (1, 0))
-        own = outgoing if self.degrees == "source" else incoming
-        other = incoming if self.degrees == "target" else outgoing
-        entries = np.asarray(record.entry(weights, own[:, None], other[None, :], outgoing[None, :]), dtype=float)
+        targets = outgoing if self.degrees == "source" else incoming
+        sources = incoming if self.degrees == "target" else outgoing
+        entries = np.asarray(record.entry(weights, targets[:, None], sources[None, :], outgoing[None, :]), dtype=float)
         entries = np.where(weights != 0, entries, 0.0)
-        if record.is_symmetric and self.degrees != "both":  # 1/sqrt(0) is 0: a node without a degree sends nothing
+        if record.is_symmetric and self.degrees != "both":  # 1/sqrt(0) is 0: a node without degree sends nothing
             entries = entries * (np.abs(weights).sum(axis=0 if self.degrees == "source" else 1) > 0)[None, :]
             entries = entries * (np.abs(weights).sum(axis=0 if self.degrees == "source" else 1) > 0)[:, None]
         A = entries + record.identity * np.eye(len(weights))
@@ -251,7 +251,7 @@ def declared_readings(
     self_loops: bool | str | None = None,
     transposed: bool | None = False,
 ) -> tuple[Reading, ...]:
-    """The readings that are left open, the usual ones first; None leaves a thing open.
+    """The admitted readings, the usual ones first; None admits every value of an option.
 
     >>> [str(r) for r in declared_readings("row", False)]
     ['row normalisation without self-loops', 'row normalisation without self-loops, those of the graph removed']
@@ -261,12 +261,14 @@ def declared_readings(
     for name in names:
         find_normalisation(name)
     ways = (transposed,) if transposed is not None else (False, True)
-    found = [
+    readings = [
         Reading(name, loops, way, degrees)
         for way, name, loops in product(ways, names, _loop_rules(self_loops))
         for degrees in (DEGREES if name == "symmetric" else ("target",))
     ]
-    return tuple(sorted(found, key=lambda r: (r.transposed, r.degrees != "target", r.loops in ("removed", "replaced"))))
+    return tuple(
+        sorted(readings, key=lambda r: (r.transposed, r.degrees != "target", r.loops in ("removed", "replaced")))
+    )
 
 
 def _loop_rules(self_loops: bool | str | None) -> tuple[str, ...]:
@@ -281,8 +283,8 @@ def _loop_rules(self_loops: bool | str | None) -> tuple[str, ...]:
 
 
 def neighbouring_readings(reading: Reading) -> Iterator[tuple[str, str, Reading]]:
-    """Readings that differ in one thing: the kind of the difference, what it is in words, and the reading."""
-    way = "transposed edges: messages flow against the arrows"
+    """Readings that differ in one property: the kind of the difference, its description, and the reading."""
+    way = "transposed edges: messages flow against the edge directions"
     yield "transposed edges", way, replace(reading, transposed=not reading.transposed)
     if reading.has_added_loops:
         for loops in WITHOUT:
@@ -306,25 +308,25 @@ def neighbouring_readings(reading: Reading) -> Iterator[tuple[str, str, Reading]
 
 
 def differences(declared: Reading, other: Reading) -> list[tuple[str, str]]:
-    """In which things two readings differ: kinds, and what the other one is, in words.
+    """The differences of two readings: kinds, and descriptions of the other one.
 
     >>> differences(Reading("row"), Reading("none", "added"))
     [('normalisation', 'none in place of row'), ('self-loops', 'with self-loops, added to those of the graph')]
     """
-    found = []
+    changes = []
     if declared.transposed != other.transposed:
-        found.append(("transposed edges", "messages flow against the arrows"))
+        changes.append(("transposed edges", "messages flow against the edge directions"))
     if (declared.normalisation, declared.degrees) != (other.normalisation, other.degrees):
         words = [] if declared.normalisation == other.normalisation else [
             f"{other.normalisation} in place of {declared.normalisation}"
         ]  # fmt: skip
         words += [DEGREES[other.degrees]] if DEGREES[other.degrees] else []
-        found.append(("normalisation", ", ".join(words or ["divided by incoming degrees"])))
+        changes.append(("normalisation", ", ".join(words or ["divided by incoming degrees"])))
     if declared.loops != other.loops:
-        found.append(("self-loops", LOOPS[other.loops]))
+        changes.append(("self-loops", LOOPS[other.loops]))
     if declared.weighted != other.weighted:
-        found.append(("weights", "the edge weights are ignored"))
-    return found
+        changes.append(("weights", "the edge weights are ignored"))
+    return changes
 
 
 def _divisor(degree: np.ndarray) -> np.ndarray:

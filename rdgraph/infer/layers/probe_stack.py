@@ -1,4 +1,4 @@
-"""Probes: questions to a layer, and `Stack`, all of them as one graph, so that an equation answers them at once."""
+"""Probes of a layer, and `Stack`: all of them as one graph, so that an equation is evaluated on them at once."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from rdgraph.errors import InvalidArgument
 from rdgraph.infer.layers.layer_call import LayerCall
 from rdgraph.infer.layers.probe_graphs import ProbeGraph, Reading
 
-#: Generic states on every graph beside the special ones.
+#: Generic states on every graph, in addition to the special ones.
 GENERIC = 3
-#: Questions to a layer in one check, at most, and those on one graph.
+#: The most probes of one check, and of one graph.
 MOST_PROBES, MOST_ON_A_GRAPH = 1200, 260
 
 Array = np.ndarray
@@ -27,7 +27,7 @@ OperatorRule = Callable[..., Array]
 
 @dataclass(frozen=True)
 class Probe:
-    """A graph, a state, a start, and what the layer made of them."""
+    """A graph, a state, a start, and the output of the layer."""
 
     graph: ProbeGraph
     state: Array
@@ -38,7 +38,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class Answers:
-    """What a layer answered, and the graphs that it refused, with the reason."""
+    """The probes of a layer, and the graphs on which it failed, with the reason."""
 
     probes: tuple[Probe, ...]
     refused: tuple[tuple[ProbeGraph, str], ...]
@@ -75,7 +75,7 @@ def ask(call: LayerCall, graphs: Sequence[ProbeGraph], degree: int | None, seed:
             probes.append(Probe(graph, state, start, output, sort))
     if not probes:
         raise InvalidArgument(
-            f"expected a layer that answers on some graph, got on all {len(refused)}: {refused[0][1]}; "
+            f"expected a layer that runs on some graph, got on all {len(refused)}: {refused[0][1]}; "
             "give channels=, graphs= or call="
         )
     if len({probe.output.shape[1] for probe in probes}) > 1:
@@ -84,7 +84,7 @@ def ask(call: LayerCall, graphs: Sequence[ProbeGraph], degree: int | None, seed:
 
 
 def coefficients_of(graph: ProbeGraph, call: LayerCall, degree: int | None) -> int:
-    """How many coefficients a polynomial of that degree in the entries of the state has; 0 where there is none."""
+    """The number of coefficients of a polynomial of that degree in the entries of the state; 0 if None."""
     if degree is None:
         return 0
     return math.comb(graph.num_nodes * call.width * (1 + call.takes_start) + degree, degree)
@@ -106,7 +106,7 @@ def _questions(
 
 
 def _pair(state: Array, start: Array, call: LayerCall) -> tuple[Array, Array]:
-    """State and start; a layer that takes no start begins at its state."""
+    """State and start; the start is the state for a layer that takes none."""
     return state, start if call.takes_start else state
 
 
@@ -134,16 +134,16 @@ class Stack:
     def operators(self, reading: Reading) -> dict[str, Any]:
         """A, L and the operators of the rules, block by block."""
         if reading not in self._operators:
-            kept: dict[ProbeGraph, dict[str, Array]] = {}
+            by_graph: dict[ProbeGraph, dict[str, Array]] = {}
             blocks: dict[str, list[Array]] = {}
             for probe in self.probes:
-                if probe.graph not in kept:
-                    kept[probe.graph] = reading.operators(probe.graph)
-                own = kept[probe.graph]
+                if probe.graph not in by_graph:
+                    by_graph[probe.graph] = reading.operators(probe.graph)
+                matrices = by_graph[probe.graph]
                 if self.rules:
                     weights = reading.looped(probe.graph)
-                    own = own | {name: _ruled(rule, weights, probe) for name, rule in self.rules.items()}
-                for name, matrix in own.items():
+                    matrices = matrices | {name: _ruled(rule, weights, probe) for name, rule in self.rules.items()}
+                for name, matrix in matrices.items():
                     blocks.setdefault(name, []).append(matrix.ravel())
             self._operators[reading] = {name: self._blocks(np.concatenate(data)) for name, data in blocks.items()}
         return self._operators[reading]
@@ -163,7 +163,7 @@ class Stack:
         return np.concatenate(columns), ends
 
     def tolerance(self, precision: float) -> Array:
-        """What rounding may do to each row: (nodes, 1)."""
+        """`precision` times the size of each probe, for every row: (nodes, 1)."""
         sizes = [max(1.0, *(float(np.abs(a).max(initial=0.0)) for a in (p.output, p.state))) for p in self.probes]
         return precision * np.repeat(sizes, self.sizes)[:, None]
 

@@ -1,4 +1,4 @@
-"""`conforms`: a fixture for other people's test suites; `from rdgraph.testing import conforms` in their conftest.py."""
+"""`conforms`: a fixture for test suites; put `from rdgraph.testing import conforms` into conftest.py."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Expectation = Callable[[Any], Conformity]
 def conforms() -> Callable[..., Expectation]:
     """conforms("EQUATION", **options)(layer) fails the test where `conform(layer, "EQUATION", **options)` differs.
 
-    The message has the equation that the layer computes, the smallest witness and the hints.
+    The message contains the equation that the layer computes, the smallest witness and the hints.
     """
     return expectation
 
 
 def expectation(equation: str | System, **options: Any) -> Expectation:
-    """A function that takes a layer and fails where it differs from the equation; it returns the answer otherwise.
+    """A function that takes a layer and fails where it differs from the equation; otherwise it returns the answer.
 
     >>> expectation("2*H")(lambda x, edge_index: x + x).conforms
     True
@@ -32,9 +32,9 @@ def expectation(equation: str | System, **options: Any) -> Expectation:
 
     def expect(layer: Any) -> Conformity:
         __tracebackhide__ = True
-        found = conform(layer, equation, **options)
-        if not found:
-            pytest.fail(str(found), pytrace=False)
-        return found
+        conformity = conform(layer, equation, **options)
+        if not conformity:
+            pytest.fail(str(conformity), pytrace=False)
+        return conformity
 
     return expect

@@ -1,4 +1,4 @@
-"""`recover`: the line of maths that a layer computes, or why none was found."""
+"""`recover`: the equation that a layer computes, or why none was found."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import sympy as sp
 from rdgraph.answers import Answer, Status
 from rdgraph.infer.fit.damped_steps import Effort
 from rdgraph.infer.formulas.slopes_and_inverses import BESIDE_THE_STATE, GATES, OF_ENTRIES, inverses, is_in_range
+from rdgraph.infer.layers.coefficient_fit import LEAST
 from rdgraph.infer.layers.equation_target import Target, right_hand_side
 from rdgraph.infer.layers.layer_call import Adaptor, LayerCall
 from rdgraph.infer.layers.layer_check import NEAR, Comparison, LayerCheck
@@ -25,20 +26,19 @@ from rdgraph.infer.layers.layer_properties import (
     reach_of,
     slopes,
 )
-from rdgraph.infer.layers.letter_fit import LEAST
 from rdgraph.infer.layers.probe_graphs import Reading, declared_readings, read_graph, read_graphs
 from rdgraph.infer.layers.probe_stack import Probe, Stack, ask
 from rdgraph.language.reader import Vocabulary, read_expression
 from rdgraph.language.tree import Kind
 from rdgraph.systems.parser import parse
 from rdgraph.theory.equality.dense_oracle import evaluate
-from rdgraph.wording import fraction_text, near_fraction, signed_sum
+from rdgraph.wording import fraction_text, near_fraction, scaled_term, signed_sum
 
 # ---------------------------------------------------------------------- feature fit
-# Interpolation by features: which words A^k and which functions of entries occur in the answers of a layer.
+# Interpolation by features: which words A^k and which functions of entries occur in the outputs of a layer.
 
 _VOCABULARY = Vocabulary.standard({"D": Kind.OPERATOR})
-#: Coefficients below this part of the largest one are none.
+#: Coefficients below this share of the largest one are zero.
 NOTHING = 1e-8
 
 Array = np.ndarray
@@ -57,7 +57,7 @@ class FeatureFit:
 
     @property
     def occurring(self) -> int:
-        """How many words and functions have a coefficient that is not zero."""
+        """The number of words and functions with a nonzero coefficient."""
         return sum(not is_zero(m, self.size) for m in (*self.matrices, *self.factors))
 
     @property
@@ -77,25 +77,25 @@ def fit_features(
     reading: Reading,
     words: Sequence[str],
     entries: Sequence[str] = (),
-    undone: Callable[[Array], Array] | None = None,
+    inverse: Callable[[Array], Array] | None = None,
 ) -> FeatureFit:
-    """Least squares for the coefficients; `undone` inverts a function around everything, nan where it has no inverse.
+    """Least squares for the coefficients; `inverse` inverts an outermost function, nan where it has no inverse.
 
-    The error is that of the inner values, as a part of the largest.
+    The error is relative, and that of the arguments of the outermost function.
     """
     letters = {**stack.states, **stack.operators(reading)}
     mixed = np.hstack([evaluate(tree_of(word), letters) for word in words])
     single = [evaluate(tree_of(entry), letters) for entry in entries]
-    wanted = stack.outputs if undone is None else undone(stack.outputs)
+    wanted = stack.outputs if inverse is None else inverse(stack.outputs)
     scale = stack.tolerance(1.0)
     out = wanted.shape[1]
     solved, worst = np.zeros((mixed.shape[1] + len(entries) + 1, out)), 0.0
-    # Channels share their equations where nothing is taken entry by entry.
-    for channels in [slice(None)] if undone is None and not entries else [slice(k, k + 1) for k in range(out)]:
+    # Channels share their equations where nothing acts entry by entry.
+    for channels in [slice(None)] if inverse is None and not entries else [slice(k, k + 1) for k in range(out)]:
         design = np.hstack([mixed, *(g[:, channels] for g in single), np.ones((len(wanted), 1))]) / scale
         right = wanted[:, channels] / scale
-        kept = np.isfinite(right).all(axis=1)
-        design, right = design[kept], right[kept]
+        is_known = np.isfinite(right).all(axis=1)
+        design, right = design[is_known], right[is_known]
         if len(design) < design.shape[1] or not np.isfinite(design).all():
             return FeatureFit(tuple(words), (), tuple(entries), (), np.zeros(out), np.inf)
         solved[:, channels] = np.linalg.lstsq(design, right, rcond=1e-11)[0]
@@ -114,7 +114,7 @@ def tree_of(text: str) -> sp.Basic:
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the language, the kinds of its letters, and their values."""
+    """A line of the language with the kinds and values of its coefficients."""
 
     text: str
     kinds: dict[str, str]
@@ -136,7 +136,7 @@ def written(fit: FeatureFit) -> Line:
     terms: list[str] = []
     if shared is not None:
         matrix, numbers = shared
-        inner = signed_sum([_scaled(c, w) for c, (w, _) in zip(numbers, blocks, strict=True)])
+        inner = signed_sum([scaled_term(number_text(c), w) for c, (w, _) in zip(numbers, blocks, strict=True)])
         kinds["W"], values["W"] = "matrix", matrix
         terms.append(f"({inner})@W" if len(blocks) > 1 or "@" in inner or "*" in inner else f"{inner}@W")
     else:
@@ -151,14 +151,14 @@ def written(fit: FeatureFit) -> Line:
 
 
 def _shared(blocks: Sequence[tuple[str, Array]]) -> tuple[Array, list[float]] | None:
-    """One matrix of which all are multiples, and the multiples; None where there is none, or a number does."""
+    """A matrix of which all are multiples, with the factors; None if there is none, or numbers suffice."""
     if not blocks or all(_multiple_of_identity(m) is not None for _, m in blocks):
         return None
     if any(_diagonal(m) is not None and m.shape[0] > 1 for _, m in blocks):
         return None
     matrix = max((m for _, m in blocks), key=lambda m: float(np.abs(m).max()))
-    place = np.unravel_index(np.abs(matrix).argmax(), matrix.shape)
-    numbers = [float(m[place] / matrix[place]) for _, m in blocks]
+    largest = np.unravel_index(np.abs(matrix).argmax(), matrix.shape)
+    numbers = [float(m[largest] / matrix[largest]) for _, m in blocks]
     near = all(
         np.abs(m - c * matrix).max() <= NOTHING * np.abs(matrix).max()
         for c, (_, m) in zip(numbers, blocks, strict=True)
@@ -168,7 +168,7 @@ def _shared(blocks: Sequence[tuple[str, Array]]) -> tuple[Array, list[float]] | 
 
 def _block(word: str, matrix: Array, name: str, channel: str, kinds: dict[str, str], values: dict[str, Array]) -> str:
     if (number := _multiple_of_identity(matrix)) is not None:
-        return _scaled(number, word)
+        return scaled_term(number_text(number), word)
     if (diagonal := _diagonal(matrix)) is not None:
         return _channelled(word, diagonal, channel, kinds, values)
     kinds[name], values[name] = "matrix", matrix
@@ -177,7 +177,7 @@ def _block(word: str, matrix: Array, name: str, channel: str, kinds: dict[str, s
 
 def _channelled(entry: str, factor: Array, name: str, kinds: dict[str, str], values: dict[str, Array]) -> str:
     if np.ptp(factor) <= NOTHING * np.abs(factor).max():
-        return _scaled(float(factor.mean()), entry)
+        return scaled_term(number_text(float(factor.mean())), entry)
     kinds[name], values[name] = "channel", factor
     return f"{name}*({entry})" if "+" in entry else f"{name}*{entry}"
 
@@ -187,11 +187,6 @@ def _constant(constant: Array, kinds: dict[str, str], values: dict[str, Array]) 
         return number_text(float(constant.mean()))
     kinds["b"], values["b"] = "channel", constant
     return "b"
-
-
-def _scaled(number: float, word: str) -> str:
-    text = number_text(number)
-    return word if text == "1" else f"-{word}" if text == "-1" else f"{text}*{word}"
 
 
 def number_text(value: float) -> str:
@@ -220,15 +215,15 @@ def _diagonal(matrix: Array) -> Array | None:
 
 
 # ---------------------------------------------------------------------- line recovery
-# The line of maths that a layer computes, found from its answers; None where none was found.
+# Searches for the line of the language that a layer computes.
 
-#: Words up to this length are looked for.
+#: The longest words that are tried.
 LONGEST = 4
-#: What the fits may cost; where it is spent, no further class of lines is tried.
+#: Budget of the fits; once it is used up, no further class of lines is tried.
 RECOVERY_EFFORT = 60_000_000
-#: Most unknown numbers of a line that are looked for by steps: their cost grows with the cube.
+#: The most unknown numbers of an iterative fit: its cost grows with their cube.
 MOST_SEARCHED = 200
-#: Readings that lines beyond affine ones are tried under: the usual ones, which come first.
+#: Number of readings, the usual ones, that are tried for lines that are not affine.
 USUAL = 20
 MONOMIALS = ("H**2", "H**3", "H*(A@H)", "(A@H)**2", "H**2*(A@H)", "H*(A@H)**2", "(A@H)**3", "A@(H**2)", "A@(H**3)")
 _RESIDUAL = "c*H + a*{}(H@W + A@H@V + b) where b channel, V matrix, a real, c real"
@@ -236,7 +231,7 @@ _RESIDUAL = "c*H + a*{}(H@W + A@H@V + b) where b channel, V matrix, a real, c re
 
 @dataclass(frozen=True)
 class RecoveredLine:
-    """A line with the values of its letters, and the comparison that shows that it agrees."""
+    """A line with the values of its coefficients, and the comparison that agrees."""
 
     text: str
     comparison: Comparison
@@ -246,18 +241,18 @@ class RecoveredLine:
 def recovered_line(
     check: LayerCheck, readings: Sequence[Reading] | None = None, reach: int | None = None
 ) -> RecoveredLine | None:
-    """The simplest line that agrees with every answer; None where none of those that are tried does.
+    """The simplest line that agrees with all outputs; None if none of those tried does.
 
     Tried: words up to A^4 on H and H0 with matrices; the degree matrix D; monomials up to degree 3; functions of H and
-    A@H; gates, as in sigmoid(H)*(A@H); a function around everything; H and a function of H and A@H.
+    A@H; gates, as in sigmoid(H)*(A@H); an outermost function; H plus a function of H and A@H.
     """
     given = tuple(readings or declared_readings(transposed=None))
     bare = replace(check, known={}, rules={}, effort=Effort(RECOVERY_EFFORT))
     longest = LONGEST if reach is None else min(reach, LONGEST)
     for candidates in (_affine, _with_degrees, _outer, _monomials, _functions, _gated, _residual):
         for line, reading in candidates(bare, given if candidates is _affine else given[:USUAL], longest):
-            if (found := _confirmed(bare, line, reading)) is not None:
-                return found
+            if (recovered := _confirmed(bare, line, reading)) is not None:
+                return recovered
         if bare.effort.is_spent:
             break
     return None
@@ -272,9 +267,9 @@ def degree_matrix(adjacency: np.ndarray) -> np.ndarray:
 
 
 def _confirmed(check: LayerCheck, line: Line, reading: Reading) -> RecoveredLine | None:
-    """The line, read back and compared with every answer."""
+    """The line, parsed again and compared with all outputs; None if it disagrees."""
     rules = {"D": degree_matrix} if "D@" in line.text else {}
-    kinds = {name: kind for name, kind in line.kinds.items() if name != "W"}  # which is a matrix by itself
+    kinds = {name: kind for name, kind in line.kinds.items() if name != "W"}  # a matrix by default
     system = parse(line.text, kinds, operators=dict.fromkeys(rules, "operator"))
     held = replace(check, rules=rules, assumptions=system.assumptions)
     comparison = held.compared(Target(right_hand_side(system)), reading, line.values)
@@ -290,13 +285,13 @@ def _words(check: LayerCheck, longest: int) -> list[str]:
 def _fitted(
     check: LayerCheck, stack: Stack, reading: Reading, words: Sequence[str], entries: Sequence[str] = (), **how: Any
 ) -> FeatureFit:
-    """The fit of some features, paid for by its numbers."""
+    """The fit of some features; charges its cost to the budget."""
     check.effort.spend((len(words) * check.widths[0] + len(entries)) * max(stack.outputs.size, LEAST))
     return fit_features(stack, reading, words, entries, **how)
 
 
 def _best(fits: list[tuple[FeatureFit, Reading]], precision: float) -> Candidates:
-    """The lines of the fits that are good enough, those with the fewest words first."""
+    """The lines of the accurate fits, those with the fewest words first."""
     good = [(fit, reading) for fit, reading in fits if fit.error <= precision]
     for fit, reading in sorted(good, key=lambda pair: pair[0].occurring)[:3]:
         yield written(fit), reading
@@ -309,7 +304,7 @@ def _affine(check: LayerCheck, readings: Sequence[Reading], longest: int) -> Can
 
 
 def _with_degrees(check: LayerCheck, readings: Sequence[Reading], longest: int) -> Candidates:
-    """Words beside D@H, and constants that were added before a sum over neighbours: H**0 is 1 everywhere."""
+    """Words with D@H, and constants added before a sum over neighbours: H**0 is 1 everywhere."""
     words = [*_words(check, min(longest, 2)), "D@H", *(["D@H0"] if check.call.takes_start else [])]
     is_square = check.widths[0] == check.widths[1]
     stack = Stack(check.part(len(words) * check.widths[0] + 8).probes, {"D": degree_matrix})
@@ -326,7 +321,7 @@ def _outer(check: LayerCheck, readings: Sequence[Reading], longest: int) -> Cand
         with np.errstate(all="ignore"):
             if np.isfinite(inverse(stack.outputs)).mean() < 0.05 or not is_in_range(name, stack.outputs):
                 continue
-        fits = [(_fitted(check, stack, reading, words, undone=inverse), reading) for reading in readings]
+        fits = [(_fitted(check, stack, reading, words, inverse=inverse), reading) for reading in readings]
         for line, reading in _best(fits, 1e3 * check.precision):
             yield replace(line, text=f"{name}({line.text})"), reading
 
@@ -358,7 +353,7 @@ def _gated(check: LayerCheck, readings: Sequence[Reading], longest: int) -> Cand
 def _with_words(
     check: LayerCheck, readings: Sequence[Reading], longest: int, families: Sequence[Sequence[str]]
 ) -> Candidates:
-    """Words, and the entries of one family after the other."""
+    """Words plus the entries of one family after the other."""
     words = _words(check, min(longest, 2))
     stack = check.part(2 * (len(words) * check.widths[0] + max(map(len, families))))
     for entries in families:
@@ -370,7 +365,7 @@ def _with_words(
 
 
 def _residual(check: LayerCheck, readings: Sequence[Reading], longest: int) -> Candidates:
-    """H and a function around an affine map, where the slopes at zero are words under some reading."""
+    """H plus a function of an affine map, if the Jacobian at zero is a sum of words under some reading."""
     width = check.widths[0]
     if check.widths[1] != width or check.call.is_single_precision or 2 * width**2 + width + 2 > MOST_SEARCHED:
         return
@@ -390,7 +385,7 @@ def _residual(check: LayerCheck, readings: Sequence[Reading], longest: int) -> C
 
 
 def _linearised(check: LayerCheck) -> Stack:
-    """The slopes of the layer at zero, as answers to generic states."""
+    """A stack of the Jacobian of the layer at zero applied to generic states."""
     probes = []
     rng = np.random.default_rng(41)
     for graph in check.answers.graphs:
@@ -403,13 +398,13 @@ def _linearised(check: LayerCheck) -> Stack:
 
 
 # ---------------------------------------------------------------------- recovery
-#: Polynomials up to this degree are told apart.
+#: The largest degree of polynomials that is distinguished.
 MOST_DEGREE = 3
 
 
 @dataclass(frozen=True, repr=False)
 class Recovery(Answer):
-    """A line of the language with its reading and the values of its letters, or the reason why none was found."""
+    """A recovered equation with its reading and coefficient values, or the reason why none was found."""
 
     equation: str | None
     reading: str
@@ -426,7 +421,7 @@ class Recovery(Answer):
 
     @property
     def status(self) -> Status:
-        """proved where the agreement is a proof, measured where it was seen on graphs, undecided without a line."""
+        """proved where the agreement is a proof, measured where it was observed on graphs, undecided without a line."""
         if self.equation is None:
             return Status.UNDECIDED
         return Status.PROVED if self.certificate is not None and self.certificate.is_proof else Status.MEASURED
@@ -436,11 +431,11 @@ class Recovery(Answer):
 
     def __str__(self) -> str:
         if self.equation is None:
-            return f"no line was found: {self.reason}"
+            return f"no equation was found: {self.reason}"
         return f"{self.equation} ({self.reading}); {self.certificate}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values, for json."""
+        """The answer as plain values, for json."""
         return {
             "equation": self.equation, "status": str(self.status), "reading": self.reading, "reason": self.reason,
             "values": {name: value.tolist() for name, value in self.values.items()},
@@ -459,28 +454,29 @@ def recover(
     call: Adaptor | None = None,
     seed: int = 0,
 ) -> Recovery:
-    """The line of maths that a layer computes, or why none was found.
+    """The equation that a layer computes, or why none was found.
 
     docs/guides/finding.md compares the functions that find equations.
 
     Args:
         layer: as in `conform`.
-        channels: of the state, where the layer does not say.
-        graph: the graph that is bound in f(t, x).
+        channels: of the state, where the layer has no such attribute.
+        graph: the graph that f(t, x) uses.
         graphs: "all", "undirected", "simple", or a list of graphs.
-        call: how the layer is called, where its parameters do not say.
+        call: how the layer is called, where the names of its parameters do not tell.
         seed: of the probes.
 
     Returns:
-        The line, the reading of A, the values of its letters, and what the agreement is worth; or the reason.
+        The equation, the reading of A, the coefficient values, and the certificate of the agreement; or the reason.
 
     Raises:
         InvalidArgument: a layer that cannot be called.
 
+    >>> import rdgraph as rd
     >>> def layer(x, edge_index):
     ...     source, target = edge_index
     ...     return x - 0.25*x.new_zeros(x.shape).index_add(0, target, x[source])
-    >>> recover(layer).equation, recover(layer).reading
+    >>> rd.recover(layer).equation, rd.recover(layer).reading
     ('H - 0.25*A@H', 'no normalisation without self-loops')
     """
     bound = None if graph is None else read_graph(graph)
@@ -506,7 +502,7 @@ def recover(
 def _searched_line(
     check: LayerCheck, degree: int | None, properties: Sequence[LayerProperty]
 ) -> tuple[LayerCheck, RecoveredLine | None]:
-    """The line, and the check that it was found with: numbers may have been rounded to single precision."""
+    """The line and the check that found it, which may allow for constants rounded to single precision."""
     held = {p.name: p.holds for p in properties}
     if held["permutation equivariance"] is False or held["local"] is False:
         return check, None
@@ -521,16 +517,16 @@ def _searched_line(
 
 def _random_reason(call: LayerCall) -> str:
     remedy = "; call layer.eval()" if call.is_training else ""
-    return f"the same input gives different outputs, as by dropout that was left on{remedy}"
+    return f"the same input gives different outputs, for instance by active dropout{remedy}"
 
 
 def _reason(properties: Sequence[LayerProperty], degree: int | None) -> str:
     """Why no line was found, from the properties that were measured."""
     held = {p.name: p for p in properties}
     if held["permutation equivariance"].holds is False:
-        return "it depends on how the nodes are numbered"
+        return "it depends on the numbering of the nodes"
     if held["local"].holds is False:
-        return "a node reaches the whole graph, which no word of A does"
+        return "a node reaches the whole graph, unlike any word of A"
     if degree == 1:
         return (
             f"it is affine in the state, but no combination of words up to A^{LONGEST} and D under any normalisation: "

@@ -19,13 +19,13 @@ _SAMPLES = 24
 
 
 def all_hold(e: Evidence) -> ClaimVerdict:
-    """Holds if every check so far came out; otherwise false, with the first failure as witness."""
+    """Holds if every check so far passed; otherwise false, with the first failure as witness."""
     failure = next((c for c in e.checks if not c.passed), None)
     return ClaimVerdict(HOLDS) if failure is None else ClaimVerdict(FALSE, witness=f"{failure.text}: {failure.result}")
 
 
-def same(found: sp.Expr | None, claimed: object, **signs: str) -> bool:
-    """Whether two formulas agree for all letters of the given signs (positive by default).
+def same(derived: sp.Expr | None, claimed: object, **signs: str) -> bool:
+    """Whether two formulas agree for all coefficients of the given signs (positive by default).
 
     Branches, moduli and maxima are resolved at many exact points; the formulas in force there must be identical.
 
@@ -34,10 +34,10 @@ def same(found: sp.Expr | None, claimed: object, **signs: str) -> bool:
     >>> same(alpha - beta, sp.Abs(alpha - beta))
     False
     """
-    if found is None:
+    if derived is None:
         return False
     assumed = Assumptions(tuple(signs.items()))
-    pair = [sp.sympify(x) for x in (found, claimed)]
+    pair = [sp.sympify(x) for x in (derived, claimed)]
     letters = {x: assumed.symbol(x.name) for formula in pair for x in formula.free_symbols}
     left, right = (formula.xreplace(letters) for formula in pair)
     if not left.has(*_BRANCHING) and not right.has(*_BRANCHING):
@@ -68,7 +68,7 @@ def in_force(formula: sp.Basic, point: Point) -> sp.Basic:
 
 
 def points(letters: Iterable[sp.Symbol], count: int = _SAMPLES, seed: int = 0) -> Iterator[dict[sp.Symbol, sp.Expr]]:
-    """Exact points over several orders of magnitude, signs as the letters say; denominators that avoid borders."""
+    """Exact points over several orders of magnitude and with the signs of the coefficients, away from borders."""
     ordered = sorted(set(letters), key=str)
     generator = random.Random(seed)
     for _ in range(count):
@@ -95,18 +95,18 @@ def class_at(classes: Iterable[FilterClass], point: Point) -> FilterClass | None
 
 
 def same_classes(
-    found: Iterable[FilterClass], claimed: Iterable[FilterClass], ratios: Iterable[sp.Expr] = RATIOS
+    derived: Iterable[FilterClass], claimed: Iterable[FilterClass], ratios: Iterable[sp.Expr] = RATIOS
 ) -> bool:
     """Whether two case distinctions give the same class and extremum at every ratio beta/alpha."""
-    first, second = tuple(found), tuple(claimed)
+    first, second = tuple(derived), tuple(claimed)
     for ratio in ratios:
         for size in (sp.Rational(3, 7), sp.Integer(5)):
             point = {alpha: size, beta: ratio * size}
             a, b = class_at(first, point), class_at(second, point)
-            if a is None or b is None or a.kind != b.kind or not _same_place(a.at, b.at):
+            if a is None or b is None or a.kind != b.kind or not _same_position(a.at, b.at):
                 return False
     return True
 
 
-def _same_place(found: sp.Expr | None, claimed: sp.Expr | None) -> bool:
-    return found is claimed is None or (found is not None and claimed is not None and identical(found, claimed))
+def _same_position(derived: sp.Expr | None, claimed: sp.Expr | None) -> bool:
+    return derived is claimed is None or (derived is not None and claimed is not None and identical(derived, claimed))

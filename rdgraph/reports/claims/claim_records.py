@@ -1,4 +1,4 @@
-"""Claims: statements with sources, decided by running the machinery and cross-checked on random graphs.
+"""Claims: statements with sources, decided by computation and cross-checked on random graphs.
 
 The statements are data (`data/claims.toml`); a decider registered under the claim's id computes the status, and a
 cross-check registered under the same id is run on random graphs. Nothing here stores an answer: the
@@ -17,6 +17,7 @@ from typing import Any
 
 from rdgraph.answers import Answer, Status
 from rdgraph.errors import RdgraphError, UnknownName
+from rdgraph.reals.basis import record_engines, watched
 from rdgraph.wording import html_table, markdown_row
 
 HOLDS, HOLDS_IF, FALSE = "holds", "holds if", "false"
@@ -28,7 +29,7 @@ _MODULES = (
 
 @dataclass(frozen=True)
 class ClaimStatement:
-    """What is claimed, by whom, and the status that was recorded for it."""
+    """A statement, its source and its recorded status."""
 
     id: str
     title: str
@@ -41,7 +42,7 @@ class ClaimStatement:
 
 @dataclass(frozen=True)
 class ClaimCheck:
-    """One computed fact: what was asked, whether it came out, and the result in words."""
+    """One check of a claim: the question, whether it passed, and the result in words."""
 
     text: str
     passed: bool
@@ -55,7 +56,7 @@ class Evidence:
     checks: list[ClaimCheck] = field(default_factory=list)
 
     def check(self, text: str, passed: object, result: object = "") -> bool:
-        """Record a fact; returns whether it came out."""
+        """Record a check; returns whether it passed."""
         self.checks.append(ClaimCheck(text, bool(passed), str(result)))
         return bool(passed)
 
@@ -91,12 +92,12 @@ class Claim(Answer):
 
     @property
     def value(self) -> bool | None:
-        """Whether the claim holds, perhaps under a condition; None if undecided."""
+        """Whether the claim holds, possibly under a condition; None if undecided."""
         return None if self.outcome == Status.UNDECIDED else self.outcome != FALSE
 
     @property
     def status(self) -> Status:
-        """proved where it was decided and every check of its evidence came out, else undecided."""
+        """proved if it was decided and every check passed, else undecided."""
         is_decided = self.value is not None and all(check.passed for check in self.evidence)
         return Status.PROVED if is_decided else Status.UNDECIDED
 
@@ -107,7 +108,7 @@ class Claim(Answer):
 
     @property
     def assumes(self) -> str:
-        """What the statement assumes."""
+        """The assumptions of the statement."""
         return "; ".join(self.assumptions)
 
     @property
@@ -124,7 +125,7 @@ class Claim(Answer):
 
     @property
     def as_expected(self) -> bool:
-        """Decided as its evidence says: every check came out and the status is the recorded one."""
+        """Whether every check passed and the status is the recorded one."""
         return self.outcome == self.expected and all(c.passed for c in self.evidence)
 
     @property
@@ -144,7 +145,7 @@ class Claim(Answer):
             "assumptions": list(self.assumptions), "status": self.outcome, "condition": self.condition,
             "witness": self.witness, "expected": self.expected, "as_expected": self.as_expected,
             "evidence": [{"text": c.text, "passed": c.passed, "result": c.result} for c in self.evidence],
-            "seconds": round(self.seconds, 3),
+            "engines": self.engines, "seconds": round(self.seconds, 3),
         }  # fmt: skip
 
 
@@ -180,11 +181,11 @@ def statements() -> dict[str, ClaimStatement]:
     for name in _MODULES:
         import_module(f"rdgraph.reports.claims.{name}")
     raw = tomllib.loads(resources.files("rdgraph").joinpath("data/claims.toml").read_text(encoding="utf-8"))
-    found = {}
+    claims = {}
     for item in raw["claim"]:
         entry = {**item, "systems": tuple(item.get("systems", ())), "assumptions": tuple(item.get("assumptions", ()))}
-        found[item["id"]] = ClaimStatement(**entry)
-    return found
+        claims[item["id"]] = ClaimStatement(**entry)
+    return claims
 
 
 def select(name: str | None = None) -> list[ClaimStatement]:
@@ -211,30 +212,34 @@ def decide(statement: ClaimStatement) -> Claim:
     """Run the decider and the cross-check of one statement."""
     started = time.perf_counter()
     evidence = Evidence()
-    verdict = _run_decider(statement.id, evidence)
+    with watched() as basis:
+        verdict = _run_decider(statement.id, evidence)
     if statement.id in _cross_checks:
         passed, result = _run_cross_check(_cross_checks[statement.id])
         evidence.check("cross-check on random graphs", passed, result)
-    return Claim(
+    claim = Claim(
         statement.id, statement.title, statement.statement, statement.source, statement.assumptions, verdict.status,
         verdict.condition, tuple(evidence.checks), verdict.witness, statement.expected, time.perf_counter() - started,
     )  # fmt: skip
+    record_engines(claim, basis)
+    return claim
 
 
 def verify(name: str | None = None, progress: Callable[[Claim], None] | None = None) -> list[Claim]:
     """Decide all claims, or those of a claim id, a group or a catalogue system.
 
     Args:
-        name: of a claim, a group or a system; without it, all.
-        progress: is told of every claim that was decided.
+        name: the id of a claim, a group or a system; all by default.
+        progress: called with every claim after it was decided.
 
     Returns:
         The claims with their verdicts and evidence.
 
     Raises:
-        UnknownName: nothing has this name.
+        UnknownName: no claim, group or system has this name.
 
-    >>> [c.outcome for c in verify("M1.1")]
+    >>> import rdgraph as rd
+    >>> [c.outcome for c in rd.verify("M1.1")]
     ['holds']
     """
     decided = []
@@ -258,7 +263,7 @@ def markdown(claims: Iterable[Claim], marks: Mapping[str, str] | None = None) ->
 
 
 def _run_decider(claim_id: str, evidence: Evidence) -> ClaimVerdict:
-    """A question the machinery refuses to answer leaves the claim undecided, with the reason as a failed check."""
+    """An undecided or refused question leaves the claim undecided, with the reason as a failed check."""
     if claim_id not in _deciders:
         return ClaimVerdict(Status.UNDECIDED.value)
     try:

@@ -9,7 +9,7 @@ import sympy as sp
 from rdgraph.answers import Status
 from rdgraph.errors import NotApplicable
 from rdgraph.graphs.normalisation import dense_operator
-from rdgraph.language.answer_symbols import lam as own_lam
+from rdgraph.language.answer_symbols import lam as internal_lam
 from rdgraph.reals.domain import BOTH, NEGATIVE, Domain
 from rdgraph.reports.claims.claim_formulas import T, all_hold, alpha, beta, class_at, identical, lam, same
 from rdgraph.reports.claims.claim_records import FALSE, HOLDS, ClaimVerdict, Evidence, cross_checks, decides
@@ -143,13 +143,13 @@ def scalar_against_vector(e: Evidence) -> ClaimVerdict:
     inside = [x for x in grid if 0 < x < 1]
     scalar = {(x, y): class_at(classes, {alpha: x, beta: y}) for x in inside for y in inside}
     vector = {(x, y): class_at(classes, {alpha: x, beta: y}) for x in inside for y in grid}
-    kinds = [sorted({c.kind for c in found.values() if c is not None}) for found in (scalar, vector)]
+    kinds = [sorted({c.kind for c in kinds_of.values() if c is not None}) for kinds_of in (scalar, vector)]
     differ = e.check(
         "the vector option reaches filter classes that the scalar one can not", kinds[0] != kinds[1], kinds
     )
     top = (
-        parse("BS").generator_symbol.subs(own_lam, 2),
-        parse("BS", assume="beta real").generator_symbol.subs(own_lam, 2),
+        parse("BS").generator_symbol.subs(internal_lam, 2),
+        parse("BS", assume="beta real").generator_symbol.subs(internal_lam, 2),
     )
     signs = [Domain().sign(p) for p in top]
     e.check(

@@ -7,7 +7,7 @@ from typing import Any
 import sympy as sp
 
 from rdgraph.graphs.normalisation import dense_operator
-from rdgraph.language.answer_symbols import tau as own_tau
+from rdgraph.language.answer_symbols import tau as internal_tau
 from rdgraph.reports.claims.claim_formulas import T, all_hold, alpha, beta, identical, lam, points, same, tau
 from rdgraph.reports.claims.claim_records import ClaimVerdict, Evidence, cross_checks, decides
 from rdgraph.reports.claims.numerics import double_cover, generator, modes, runge_kutta_step
@@ -94,7 +94,7 @@ def reductions(e: Evidence) -> ClaimVerdict:
     }  # fmt: skip
     for text, (left, right) in pairs.items():
         e.check(f"flow: {text}", same(left / right, 1))
-    euler = {n: response(catalogue[n], T=own_tau, method="euler") for n in ("FB*", "FB-released")}
+    euler = {n: response(catalogue[n], T=internal_tau, method="euler") for n in ("FB*", "FB-released")}
     scaled = (1 + tau * beta) * (1 + tau / (1 + tau * beta) * (beta - alpha) * lam)
     e.check("Euler: FB* = (1 + tau beta) FB with tau/(1 + tau beta)", same(euler["FB*"], scaled), euler["FB*"])
     gain = 1 + 2 * tau * beta
@@ -186,7 +186,7 @@ def stability_polynomials(e: Evidence) -> ClaimVerdict:
             gains.append(state)
         claimed = [factor**n + beta / (alpha * lam) * (1 - factor**n) for n in (1, 2)]
         steps = all(identical(g, c) for g, c in zip(gains, claimed, strict=True))
-        formula = response(catalogue["ST"], T=2 * own_tau, method=name)
+        formula = response(catalogue["ST"], T=2 * internal_tau, method=name)
         e.check(f"{name} on ST: n steps give R^n + beta/(alpha lam) (1 - R^n), n = 1, 2", steps)
         e.check(f"{name} on ST: the response says so", identical(formula.args[0].expr, claimed[1]))
     shortened = response(catalogue["diffusion"], T=1, method="euler", step=_Q(2, 5))

@@ -16,7 +16,7 @@ Field = Callable[[Array], Array]
 
 
 def make_field(system: System | str, operator: Array, **letters: Any) -> Field:
-    """The function H -> f(H) of a system for dense numpy arrays, with coefficients, H0, W or M in `letters`."""
+    """The function H -> f(H) of a system for dense numpy arrays, given coefficients, H0, W or M by name."""
     from rdgraph.theory.equality.dense_oracle import evaluate
 
     expression = parse(system).expression
@@ -39,7 +39,7 @@ def modes(operator: Array) -> tuple[Array, Array]:
 
 
 def connected_graphs(count: int, most: int = 8) -> Iterator[tuple[Array, Any]]:
-    """Connected graphs of 2 to `most` nodes with weights 0 and 1, small ones first, each with a generator of its own.
+    """Connected graphs of 2 to `most` nodes with weights 0 and 1, small ones first, each with a random generator.
 
     >>> [len(weights) for weights, _ in connected_graphs(14)]
     [2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8]

@@ -37,8 +37,8 @@ CLASSES = {
 @decides("M2.3")
 def filter_classes(e: Evidence) -> ClaimVerdict:
     for name, claimed in CLASSES.items():
-        found = classify(parse(name, assume="beta real"))
-        e.check(f"{name}: {'; '.join(map(str, claimed))}", same_classes(found, claimed), "; ".join(map(str, found)))
+        classes = classify(parse(name, assume="beta real"))
+        e.check(f"{name}: {'; '.join(map(str, claimed))}", same_classes(classes, claimed), "; ".join(map(str, classes)))
     source = [c.kind for c in classify(parse("ST", assume="beta nonnegative"))]
     e.check("ST with beta >= 0 is low-pass", source == [LOW], source)
     p = symbol(catalogue["BS"])
@@ -122,9 +122,9 @@ def high_frequencies(e: Evidence) -> ClaimVerdict:
     cgnn = equivalent("ST", "CGNN")
     e.check("CGNN with W = 0 is ST", any("W = 0" in c for c in cgnn.conditions), cgnn)
     forced = sp.limit(response(catalogue["ST"]).xreplace(signed), end, sp.oo)
-    kept = e.check("ST: the gain tends to beta/(alpha lam), not to 0", identical(forced, b / (a * mode)), forced)
+    is_bounded = e.check("ST: the gain tends to beta/(alpha lam), not to 0", identical(forced, b / (a * mode)), forced)
     rest = forced.subs({mode: 2, a: 1, b: 1})
-    status = HOLDS_IF if lost and kept else HOLDS if lost else FALSE
+    status = HOLDS_IF if lost and is_bounded else HOLDS if lost else FALSE
     return ClaimVerdict(
         status, "there is no source", f"CGNN with W = 0 (alpha = beta = 1) keeps {rest} of lam = 2 for all T"
     )
@@ -140,5 +140,5 @@ def high_frequencies_on_graphs(adjacency: Any, rng: Any) -> bool:
     x, y = rng.uniform(0.5, 2, size=2)
     lost = expm(40 * generator("GRAND-l", a)) @ top
     extended = np.block([[generator("ST", a, alpha=x, beta=y), y * np.eye(n)], [np.zeros((n, 2 * n))]])
-    kept = (expm(40 * extended) @ np.concatenate([top, top]))[:n]
-    return bool(np.abs(lost).max() < 1e-8 and np.allclose(kept, y / (2 * x) * top, atol=1e-8))
+    final = (expm(40 * extended) @ np.concatenate([top, top]))[:n]
+    return bool(np.abs(lost).max() < 1e-8 and np.allclose(final, y / (2 * x) * top, atol=1e-8))

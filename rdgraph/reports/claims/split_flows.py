@@ -108,8 +108,8 @@ def graphcon_on_graphs(adjacency: Any, rng: Any) -> bool:
     errors = []
     for damping in (20.0, 40.0):
         both = np.block([[0 * one, one], [operator - one, -damping * one]])
-        found = expm(damping * end * both)[:n, :n] @ state
-        errors.append(np.abs(found - wanted).max())
+        final = expm(damping * end * both)[:n, :n] @ state
+        errors.append(np.abs(final - wanted).max())
     return bool(errors[0] < 40 / 20**2 * np.abs(state).max() and 2.5 < errors[0] / errors[1] < 6)
 
 
@@ -129,11 +129,11 @@ def closed_flows(e: Evidence) -> ClaimVerdict:
     flows = {}
     for name, claimed in FLOWS.items():
         flow = reaction_flow(catalogue[name])
-        found = flows[name] = flow.expression
-        squares = (_in_growth(f) ** 2 for f in (found, claimed))
-        e.check(f"{name}: h(t) = {claimed}", identical(*squares), found)
-        e.check(f"{name}: flowing on for another time is flowing for the sum", _is_group(found))
-        e.check(f"{name}: it solves h' = r(h)", _solves(flow.rate, found))
+        solution = flows[name] = flow.expression
+        squares = (_in_growth(f) ** 2 for f in (solution, claimed))
+        e.check(f"{name}: h(t) = {claimed}", identical(*squares), solution)
+        e.check(f"{name}: flowing on for another time is flowing for the sum", _is_group(solution))
+        e.check(f"{name}: it solves h' = r(h)", _solves(flow.rate, solution))
     zeldovich = reaction_flow(catalogue["Z"])
     y0 = (1 - h0) / h0
     for condition, formula in zeldovich.branches:

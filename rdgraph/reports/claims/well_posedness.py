@@ -44,15 +44,15 @@ STEPS = {
 
 @decides("M4.5")
 def invariant_boxes(e: Evidence) -> ClaimVerdict:
-    kept = []
+    bounds = []
     for name, box in BOXES.items():
-        found = single_box(parse(name, assume="beta real"), "row")
-        kept.append((found.lower, found.upper) == box)
-        e.check(f"{name}: row-stochastic A keeps {list(box)} for beta of any sign", kept[-1], found.reason)
+        derived = single_box(parse(name, assume="beta real"), "row")
+        bounds.append((derived.lower, derived.upper) == box)
+        e.check(f"{name}: row-stochastic A keeps {list(box)} for beta of any sign", bounds[-1], derived.reason)
     speeds = {name: _speed_at_hub(name) for name in BOXES}
     leaves = e.check("symmetric A, star of 5 nodes, all entries 1: the hub leaves at speed alpha (s - 1), s = 2",
                      all(v == Fraction(1) for v in speeds.values()), speeds)  # fmt: skip
-    status = HOLDS_IF if all(kept) and leaves else HOLDS if all(kept) else Status.UNDECIDED
+    status = HOLDS_IF if all(bounds) and leaves else HOLDS if all(bounds) else Status.UNDECIDED
     witness = f"symmetric A, star of 5 nodes, alpha = beta = 1, all entries 1: speed {speeds['F']} at the hub"
     return ClaimVerdict(status, "A is row-stochastic", witness)
 
@@ -87,9 +87,9 @@ def boxes_on_graphs(adjacency: Any, rng: Any) -> bool:
 @decides("M4.5-symmetric")
 def symmetric_boxes(e: Evidence) -> ClaimVerdict:
     for name, upper in STRETCHED.items():
-        found = single_box(catalogue[name], "symmetric")
+        box = single_box(catalogue[name], "symmetric")
         lower = -upper if name == "AC" else 0
-        e.check(f"{name}: [{lower}, {upper}]", _same_end(found.upper, upper) and _same_end(found.lower, lower), found)
+        e.check(f"{name}: [{lower}, {upper}]", _same_end(box.upper, upper) and _same_end(box.lower, lower), box)
         structure = catalogue[name].structure
         reaction = public(structure.scalar_field(h, sp.S.Zero)).subs(sp.Symbol("h"), upper)
         e.check(f"{name}: there the pull alpha (s - 1) h and the reaction balance",
@@ -112,8 +112,8 @@ def _outside(formula: object) -> sp.Expr:
     return sp.sympify(formula).subs(s, 1 + sp.Symbol("q", nonnegative=True)).subs(signed)
 
 
-def _same_end(found: sp.Expr | None, claimed: object) -> bool:
-    return found is not None and identical(_outside(found), _outside(claimed))
+def _same_end(derived: sp.Expr | None, claimed: object) -> bool:
+    return derived is not None and identical(_outside(derived), _outside(claimed))
 
 
 @cross_checks("M4.5-symmetric")
@@ -139,28 +139,28 @@ def symmetric_boxes_on_graphs(adjacency: Any, rng: Any) -> bool:
 @decides("M4.6")
 def euler_steps(e: Evidence) -> ClaimVerdict:
     for (name, sign), claimed in STEPS.items():
-        found = step_limit(parse(name, assume=f"beta {sign}"), "euler", "row").value
-        e.check(f"{name}, beta {sign}: {claimed}", same(found, claimed, beta=sign), found)
+        limit = step_limit(parse(name, assume=f"beta {sign}"), "euler", "row").value
+        e.check(f"{name}, beta {sign}: {claimed}", same(limit, claimed, beta=sign), limit)
         e.check(f"{name}, beta {sign}: kept at the limit, left 5 % beyond it", _is_sharp(name, sign, claimed))
     return all_hold(e)
 
 
 def _is_sharp(name: str, sign: str, limit: sp.Expr) -> bool:
-    """Exact Euler steps of a node at h whose neighbours all sit on one face, over a grid of the box."""
-    own, face = sp.symbols("own face")
+    """Exact Euler steps of a node at h whose neighbours are all on one face, over a grid of the box."""
+    entry, face = sp.symbols("entry face")
     structure = catalogue[name].structure
     pull = sum((c for k, c in structure.generator.items() if k > 0), sp.S.Zero) * face
-    right = public(structure.generator[0] * own + pull + structure.reaction.xreplace({H: own}))
-    speed, largest = sp.lambdify((own, face, alpha, beta), right, "math"), sp.lambdify((alpha, beta), limit, "math")
+    right = public(structure.generator[0] * entry + pull + structure.reaction.xreplace({H: entry}))
+    speed, largest = sp.lambdify((entry, face, alpha, beta), right, "math"), sp.lambdify((alpha, beta), limit, "math")
     low, high = map(Fraction, BOXES[name])
     grid = [low + (high - low) * Fraction(k, 200) for k in range(201)]
     unit = Fraction(1 if sign == "positive" else -1)
     for x, y in ((Fraction(1, 2), unit), (Fraction(1), unit / 5), (Fraction(1, 3), 4 * unit)):
-        kept = [
+        is_invariant = [
             all(low <= g + size * largest(x, y) * speed(g, f, x, y) <= high for g in grid for f in (low, high))
             for size in (Fraction(1), Fraction(21, 20))
         ]
-        if kept != [True, False]:
+        if is_invariant != [True, False]:
             return False
     return True
 
@@ -218,8 +218,8 @@ BLOW_UPS = (
 @decides("M4.1")
 def linear_constants(e: Evidence) -> ClaimVerdict:
     for name, claimed in CONSTANTS.items():
-        found = lipschitz_global(catalogue[name])
-        e.check(f"{name}: {claimed}", found.is_sharp and same(found.value, claimed), found.value)
+        constant = lipschitz_global(catalogue[name])
+        e.check(f"{name}: {claimed}", constant.is_sharp and same(constant.value, claimed), constant.value)
     size = -beta
     turning = sp.Piecewise(((alpha + size) ** 2 / (4 * size), size >= alpha / 3), (0, True))
     negative = lipschitz_global(parse("BS", assume="beta negative")).value
@@ -260,8 +260,8 @@ def linear_constants_on_graphs(adjacency: Any, rng: Any) -> bool:
 def nonlinear_slopes(e: Evidence) -> ClaimVerdict:
     for name, (local, boxed, sided) in SLOPES.items():
         reaction = catalogue[name].replace(alpha=0, beta=1)
-        found = lipschitz_local(reaction)
-        e.check(f"{name}: {local} on |h| <= R", found.is_sharp and same(found.value, local), found.value)
+        derived = lipschitz_local(reaction)
+        e.check(f"{name}: {local} on |h| <= R", derived.is_sharp and same(derived.value, local), derived.value)
         box = raw_box(catalogue[name], "row")
         slope = sp.diff(reaction.structure.scalar_field(h, sp.S.Zero), h)
         ends = interval_candidates(slope, h, box.lower, box.upper, Domain())
@@ -309,13 +309,13 @@ def blow_up(e: Evidence) -> ClaimVerdict:
         e.check(f"{name}, beta > 0: never", lives.value == GLOBAL and not lives.blow_ups, lives.reason)
     for name, sign in dict.fromkeys((n, assumed) for n, assumed, _, _ in BLOW_UPS):
         lives = existence(parse(name, assume=f"beta {sign}"))
-        found = {b.condition: b.time for b in lives.blow_ups}
+        time_of = {b.condition: b.time for b in lives.blow_ups}
         claimed = {c: t for n, assumed, c, t in BLOW_UPS if (n, assumed) == (name, sign)}
         e.check(f"{name}, beta {sign}: from {', '.join(map(str, claimed))} only",
-                lives.value == LOCAL and set(found) == set(claimed), ", ".join(map(str, found)))  # fmt: skip
+                lives.value == LOCAL and set(time_of) == set(claimed), ", ".join(map(str, time_of)))  # fmt: skip
         rate = public(sp.expand(catalogue[name].structure.scalar_field(h, sp.S.Zero))).subs(sp.Symbol("h"), h0)
         for condition, formula in claimed.items():
-            times = (formula, found.get(condition))
+            times = (formula, time_of.get(condition))
             e.check(f"{name}, {condition}: at t = {formula}", all(_is_time(t, rate) for t in times), times[1])
     return all_hold(e)
 
@@ -401,6 +401,6 @@ def attention_on_graphs(adjacency: Any, rng: Any) -> bool:
         ahead, behind = (operator(state + sign * step) @ (state + sign * step) for sign in (1, -1))
         return float(np.linalg.norm(ahead - behind, np.inf) / (2 * np.abs(step).max()))
 
-    kept = operator(rng.normal(size=len(adjacency)))
+    fixed = operator(rng.normal(size=len(adjacency)))
     growth = slope(8.0) / slope(2.0)
-    return bool(growth > 12 and np.linalg.norm(np.eye(len(kept)) - kept, np.inf) <= 2 + 1e-12)
+    return bool(growth > 12 and np.linalg.norm(np.eye(len(fixed)) - fixed, np.inf) <= 2 + 1e-12)

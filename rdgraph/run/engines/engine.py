@@ -28,7 +28,7 @@ class Reporter:
 
 
 class Engine(Protocol):
-    """Does pieces of work, `work(item, reporter)` for every item, and gives the results as they come."""
+    """Runs `work(item, reporter)` for every item, and yields the results as they finish."""
 
     name: str
 
@@ -37,7 +37,7 @@ class Engine(Protocol):
         """How many pieces are done at once."""
 
     def device(self, asked: str) -> str:
-        """The device that pieces are done on where the user asked for this one; "auto" may stay open."""
+        """The device that work runs on where the user asked for `asked`; "auto" may stay undecided."""
 
     def run(
         self,
@@ -48,21 +48,21 @@ class Engine(Protocol):
         hear: Callable[[T, float], None] = silent,
         tell: Callable[[str], object] = silent,
     ) -> Iterator[tuple[T, R]]:
-        """Every item with its result, in the order in which they are done.
+        """Every item with its result, in the order in which they finish.
 
         Args:
-            work: What is done with an item; it is given to every worker once, with all that it holds.
-            items: Taken up one by one as there is room for them.
-            device: "cpu", or "cuda" for work that needs a card of its own.
-            hear: Hears of the share of an item that is done, about once a second.
-            tell: Hears the sentences of the work.
+            work: The function applied to an item; it is sent to every worker once, with everything it refers to.
+            items: Started one by one as there is room for them.
+            device: "cpu", or "cuda" for work that needs a GPU for itself.
+            hear: Called about once a second with an item and the share of it that is done.
+            tell: Called with the messages of the work.
 
         Raises:
-            RdgraphError: What the work raised; nothing is left under way.
+            RdgraphError: What the work raised; all other work is stopped.
         """
 
     def close(self) -> None:
-        """Give back what the engine holds."""
+        """Release the resources of the engine."""
 
 
 class LocalEngine:

@@ -38,8 +38,8 @@ def opened(engine: str | Engine, address: str | None = None) -> Iterator[Engine]
             raise InvalidArgument(f"expected an engine, or a name among {', '.join(ENGINES)}, got {engine!r:.60}")
         yield engine
         return
-    made = make_engine(engine, address)
+    opened_engine = make_engine(engine, address)
     try:
-        yield made
+        yield opened_engine
     finally:
-        made.close()
+        opened_engine.close()

@@ -1,7 +1,7 @@
 """`RayEngine`: pieces of work as tasks of a Ray cluster.
 
-Ray places them, holds what they share in its object store, and does those again whose machine died; nothing of that is
-done here. Without an address a cluster is started on this machine, on the loopback device alone, and ends with us.
+Ray schedules them, keeps shared data in its object store, and repeats tasks whose machine died. Without an address, a
+cluster is started on this machine, on the loopback device only, and stopped with this process.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from typing import Any, cast
 from rdgraph.errors import InvalidArgument, MissingDependency, WorkLost
 from rdgraph.run.engines.engine import R, Reporter, T, silent
 
-#: Seconds between two looks at what is under way, and between two words of a worker about how far it is.
+#: Seconds between two polls of running tasks, and between two progress messages of a worker.
 LOOK = 1.0
-#: Seconds that work which is stopped has to write down where it is.
+#: Seconds that stopped work has to save a checkpoint.
 GRACE = 10.0
-#: How often Ray does a piece again whose machine or process died.
+#: How often Ray repeats a task whose machine or process died.
 RETRIES = 8
-#: A cluster of our own talks to nobody but itself, and tells nobody of its use.
+#: A local cluster is reachable from this machine only and sends no usage statistics.
 LOOPBACK = "127.0.0.1"
-#: Where a user says how processes of a cluster know each other.
+#: Environment variables with which a user sets the authentication of a cluster.
 TOKENS = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 NOTHING = object()
 
@@ -38,21 +38,19 @@ def import_ray() -> Any:
     try:
         import ray
     except ModuleNotFoundError:
-        raise MissingDependency(
-            "expected ray for the engine ray, got an installation without; pip install 'rdgraph[ray]'"
-        ) from None
+        raise MissingDependency("the engine ray needs Ray: pip install 'rdgraph[ray]'") from None
     return ray
 
 
 class RayEngine:
-    """The machines of a Ray cluster: a piece takes one card, or as many processors as this process has threads.
+    """The machines of a Ray cluster: a task takes one GPU, or as many processors as this process has threads.
 
     Sums of floating-point numbers depend on the number of threads; every worker has as many as this process, so that
-    results are the same to the bit. OMP_NUM_THREADS=1 makes most of the processors.
+    results are the same to the bit. OMP_NUM_THREADS=1 uses the processors best.
 
     Args:
-        address: Of a cluster that was started by `ray start`, such as "auto" or "10.0.0.1:6379"; None is RAY_ADDRESS,
-            and where that is not set, a cluster of our own on this machine.
+        address: The address of a cluster started by `ray start`, such as "auto" or "10.0.0.1:6379"; None is
+            RAY_ADDRESS, and where that is not set, a new cluster on this machine.
         options: For `ray.init`, such as num_cpus.
 
     Raises:
@@ -71,7 +69,7 @@ class RayEngine:
     def _ray(self) -> Any:
         """Ray, connected when it is first needed."""
         if self._address is None and not any(name in os.environ for name in TOKENS):
-            os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)  # only our own processes know it, no file does
+            os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)  # known to this cluster only, in no file
         ray = import_ray()
         if not ray.is_initialized():
             self._connect(ray)
@@ -81,10 +79,10 @@ class RayEngine:
     def _connect(self, ray: Any) -> None:
         quiet = {"log_to_driver": False, "logging_level": "ERROR"}
         if self._address is None:
-            own = {"include_dashboard": False, "_node_ip_address": LOOPBACK}
+            local = {"include_dashboard": False, "_node_ip_address": LOOPBACK}
             try:
-                ray.init(address="local", **(quiet | own | self._options))
-            except Exception as problem:  # Ray raises plain ones, TimeoutError and others of its own
+                ray.init(address="local", **(quiet | local | self._options))
+            except Exception as problem:  # Ray raises Exception, TimeoutError and its own types
                 ray.shutdown()
                 reason = str(problem).strip().partition("\n")[0] or type(problem).__name__
                 raise WorkLost(
@@ -118,7 +116,7 @@ class RayEngine:
         return max(1, self._room("cuda") or self._room("cpu"))
 
     def device(self, asked: str) -> str:
-        """cuda where the cluster has cards and auto was asked for; a card by its number is refused, as Ray chooses."""
+        """cuda for "auto" on a cluster with GPUs; a numbered GPU raises InvalidArgument, since Ray chooses the GPU."""
         if asked == "auto":
             return "cuda" if self._room("cuda") else "cpu"
         if asked not in ("cpu", "cuda"):
@@ -145,11 +143,11 @@ class RayEngine:
         hear: Callable[[T, float], None] = silent,
         tell: Callable[[str], object] = silent,
     ) -> Iterator[tuple[T, R]]:
-        """See `Engine`; twice as many pieces as there is room for are handed to Ray, so that no worker waits for us."""
+        """See `Engine`; twice as many tasks as there is room for are submitted to Ray, so that no worker is idle."""
         if not self._room(device):
             raise InvalidArgument(
-                f"expected a machine with {_told(_need(device))}, got none in the cluster; set OMP_NUM_THREADS to the "
-                "processors of a worker, or choose another device"
+                f"expected a machine with {_need_text(_need(device))}, got none in the cluster; set OMP_NUM_THREADS to "
+                "the processors of a worker, or choose another device"
             )
         ears = self._ears()
         task = self._ray.remote(_perform).options(
@@ -184,28 +182,28 @@ class RayEngine:
             raise problem.cause from None
         except errors.RayError as problem:
             raise WorkLost(
-                f"expected a piece of work to be done in {RETRIES + 1} attempts, got {type(problem).__name__}: "
+                f"expected a task to finish in {RETRIES + 1} attempts, got {type(problem).__name__}: "
                 f"{str(problem).splitlines()[0]}; run the same command again"
             ) from None
 
     def _stop(self, refs: list[Any]) -> None:
-        """Stop what is under way; it is given some seconds to write down where it is."""
+        """Stop running tasks; they get some seconds to save a checkpoint."""
         if not refs or not self._ray.is_initialized():
             return
         for ref in refs:
             self._ray.cancel(ref, force=False)
-        _, left = self._ray.wait(refs, num_returns=len(refs), timeout=GRACE)
-        for ref in left:
+        _, unfinished = self._ray.wait(refs, num_returns=len(refs), timeout=GRACE)
+        for ref in unfinished:
             with suppress(self._ray.exceptions.RayError, ValueError):
                 self._ray.cancel(ref, force=True)
 
-    # ------------------------------------------------------------------ hearing
+    # ------------------------------------------------------------------ messages
     def _ears(self) -> Any:
-        """Who the workers talk to: an actor beside this process."""
-        beside = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
+        """The actor that receives the workers' messages, on the node of this process."""
+        same_node = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
             self._ray.get_runtime_context().get_node_id(), soft=True
         )
-        return self._ray.remote(Ears).options(num_cpus=0, max_restarts=-1, scheduling_strategy=beside).remote()
+        return self._ray.remote(Ears).options(num_cpus=0, max_restarts=-1, scheduling_strategy=same_node).remote()
 
     def _listen(
         self, ears: Any, items: dict[int, T], hear: Callable[[T, float], None], tell: Callable[[str], object]
@@ -216,7 +214,7 @@ class RayEngine:
         try:
             shares, sentences = self._ray.get(ears.heard.remote(), timeout=LOOK)
         except (errors.RayActorError, errors.GetTimeoutError):
-            return  # what was said is lost, what was done is not
+            return  # messages are lost, results are not
         for sentence in sentences:
             tell(sentence)
         for number, share in shares.items():
@@ -250,7 +248,7 @@ class Ears:
 
 
 def _perform(ears: Any, number: int, work: Callable[[T, Reporter], R], item: T) -> R:
-    """A piece of work, on a worker."""
+    """The work on one item, on a worker."""
     last = 0.0
 
     def share(value: float) -> None:
@@ -269,12 +267,12 @@ def threads() -> int:
 
 
 def _need(device: str) -> dict[str, int]:
-    """What a piece takes: a card, or a processor for every thread."""
+    """The resources of a task: a GPU, or a processor for every thread."""
     return {"num_cpus": 1, "num_gpus": 1} if device.startswith("cuda") else {"num_cpus": threads(), "num_gpus": 0}
 
 
-def _told(need: dict[str, int]) -> str:
-    return "a card" if need["num_gpus"] else f"{need['num_cpus']} processors"
+def _need_text(need: dict[str, int]) -> str:
+    return "a GPU" if need["num_gpus"] else f"{need['num_cpus']} processors"
 
 
 def _wanted(need: dict[str, int]) -> list[tuple[str, int]]:

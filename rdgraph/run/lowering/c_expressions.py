@@ -14,9 +14,9 @@ from rdgraph.run.lowering.torch_source import coefficient_code
 from rdgraph.vocabulary.functions import FUNCTIONS, record_of
 
 # ---------------------------------------------------------------------- c expressions
-#: What formulas of registered functions use beyond the language, in <tgmath.h>.
+#: Functions beyond the language that formulas of registered functions use, in <tgmath.h>.
 _FURTHER = {sp.erf: "erf", sp.log: "log", sp.atan: "atan", sp.asinh: "asinh", sp.sinh: "sinh", sp.cosh: "cosh"}
-#: Powers up to this one are products; the others are left to `pow`.
+#: Powers up to this one are written as products; others use `pow`.
 MOST_FACTORS = 8
 
 
@@ -121,16 +121,16 @@ def _bracketed(expression: sp.Expr) -> str:
 
 
 # ---------------------------------------------------------------------- source names
-# What the C source of a field depends on beside the equations, and the names of the arrays in it.
+# What the C source of a field depends on besides the equations, and the names of the arrays in it.
 
 
 @dataclass(frozen=True)
 class Layout:
     """The layout of generated source: types and shapes, never values.
 
-    `operators` has the letters of the operators with the type of their indices, `axes` says of every coefficient
-    whether it varies along the nodes and along the channels; with `has_degree`, L = D - A is a letter of its own.
-    `run_degrees` are the degrees of the runs that the rows of the only operator form, None where they form none.
+    `operators` names the operators with the type of their indices, `axes` says for every coefficient whether it varies
+    along the nodes and along the channels; with `has_degree`, L = D - A is a separate operator.
+    `run_degrees` are the degrees of the runs formed by the rows of the only operator, None where there are none.
     """
 
     real: str
@@ -142,14 +142,14 @@ class Layout:
 
     @property
     def laplacians(self) -> dict[str, str]:
-        """The operator letters that are D - A in generated source, each with the letter of its A."""
+        """The operators that are D - A in generated source, each with the name of its A."""
         return {"L": "A"} if self.has_degree else {}
 
     def axes_of(self, expression: sp.Expr) -> tuple[bool, bool]:
         """The axes along which an expression in the coefficients varies."""
         known = dict(self.axes)
-        own = [known[s.name] for s in expression.free_symbols - {TIME}]
-        return any(a for a, _ in own), any(b for _, b in own)
+        axes = [known[s.name] for s in expression.free_symbols - {TIME}]
+        return any(a for a, _ in axes), any(b for _, b in axes)
 
 
 @dataclass
@@ -174,7 +174,7 @@ class SourceNames:
         return f"p->{array}[{row} * CHANNELS + {channel}]"
 
     def coefficient(self, expression: sp.Expr, loads: dict[str, str]) -> str:
-        """The name of a coefficient in an entry, which loads it; numbers stand as they are."""
+        """The name of a coefficient in an entry, which loads it; numbers are literals."""
         if expression.is_number:
             return number_text(expression)
         if expression.has(TIME):
@@ -186,11 +186,11 @@ class SourceNames:
         return name
 
     def _timed(self, expression: sp.Expr, loads: dict[str, str]) -> str:
-        """The name of a coefficient that varies with the time, computed from those that do not."""
+        """The name of a coefficient that varies with the time, computed from constant ones."""
         loads.setdefault("t", "(real)p->t")
-        own = {s: sp.Symbol(self.coefficient(s, loads)) for s in expression.free_symbols - {TIME}}
+        renamed = {s: sp.Symbol(self.coefficient(s, loads)) for s in expression.free_symbols - {TIME}}
         name = self.timed.setdefault(expression, f"k{len(self.timed)}")
-        loads[name] = expression_text(expression.xreplace(own))
+        loads[name] = expression_text(expression.xreplace(renamed))
         return name
 
     def matrix(self, matrix: sp.Expr) -> str:
@@ -203,7 +203,7 @@ class SourceNames:
         return self.matrices.setdefault(matrix, f"w{len(self.matrices)}")
 
     def handed(self) -> list[tuple[str, str]]:
-        """Type and name of the arrays that are handed over, in order."""
+        """Type and name of the array arguments, in order."""
         arrays = [("real", "start")]
         arrays += [("real", name) for name in (*self.coefficients.values(), *self.matrices.values())]
         for letter, index in self.layout.operators:

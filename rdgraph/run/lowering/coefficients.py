@@ -16,15 +16,15 @@ from rdgraph.language.tree import COEFFICIENT_KINDS, Kind
 from rdgraph.run.lowering.splines import LearnedShape, given_controls, learned_shapes, on_grid
 from rdgraph.systems.system import System
 
-#: Precisions for storage; coefficients beside such states are kept in float32.
+#: Precisions for storage; the coefficients of such states are kept in float32.
 _STORAGE_ONLY = (torch.bfloat16, torch.float16)
 
-_OWN_AXES = {Kind.SCALAR: 0, Kind.CHANNEL: 1, Kind.NODE: 1, Kind.MATRIX: 2}
+_AXES = {Kind.SCALAR: 0, Kind.CHANNEL: 1, Kind.NODE: 1, Kind.MATRIX: 2}
 
 
 @dataclass(frozen=True)
 class CoefficientShape:
-    """The shapes one coefficient may have: its own axes, with or without the batch in front; a number fits always.
+    """The shapes one coefficient may have: its axes, with or without the batch in front; a number always fits.
 
     scalar (), channel (d,), node (n,), matrix (d, d).
     """
@@ -35,22 +35,22 @@ class CoefficientShape:
     batch: tuple[int, ...]
 
     def channels(self, tensor: Tensor) -> int | None:
-        """How many channels the values are for; None for any number."""
+        """The number of channels of a value; None if it fits any number."""
         return int(tensor.shape[-1]) if tensor.ndim and self.kind in (Kind.CHANNEL, Kind.MATRIX) else None
 
     def check(self, tensor: Tensor) -> None:
         """Raise unless a tensor has one of the shapes."""
         if tensor.ndim == 0 and self.kind is not Kind.MATRIX:
             return
-        own = _OWN_AXES[self.kind]
-        lead, tail = tuple(tensor.shape[: tensor.ndim - own]), tuple(tensor.shape[tensor.ndim - own :])
+        axes = _AXES[self.kind]
+        lead, tail = tuple(tensor.shape[: tensor.ndim - axes]), tuple(tensor.shape[tensor.ndim - axes :])
         fits = {
             Kind.SCALAR: True,
             Kind.CHANNEL: True,
             Kind.NODE: tail == (self.nodes,),
             Kind.MATRIX: len(tail) == 2 and tail[0] == tail[1],
         }[self.kind]
-        if tensor.ndim < own or lead not in ((), self.batch) or not fits:
+        if tensor.ndim < axes or lead not in ((), self.batch) or not fits:
             raise InvalidArgument(
                 f"expected {self.name}, a {self.kind} coefficient, of shape {self._words()}, got {tuple(tensor.shape)}"
                 f"{self._remedy()}"
@@ -67,22 +67,22 @@ class CoefficientShape:
                 return tensor[..., :, None]
         return tensor[..., None, :] if tensor.ndim > 1 else tensor
 
-    def member(self, tensor: Tensor, place: tuple[int, ...]) -> Tensor:
+    def member(self, tensor: Tensor, index: tuple[int, ...]) -> Tensor:
         """The value of one member of the batch."""
-        has_batch = tensor.ndim > _OWN_AXES[self.kind] and bool(self.batch)
-        return tensor[place] if has_batch else tensor
+        has_batch = tensor.ndim > _AXES[self.kind] and bool(self.batch)
+        return tensor[index] if has_batch else tensor
 
     def members(self, tensor: Tensor, index: Tensor) -> Tensor:
-        """The values of some members, counted through the flattened batch: (m, *own axes), or a shared value as is."""
-        own = _OWN_AXES[self.kind]
-        if tensor.ndim <= own or not self.batch:
+        """The values of some members, counted through the flattened batch: (m, *axes), or a shared value unchanged."""
+        axes = _AXES[self.kind]
+        if tensor.ndim <= axes or not self.batch:
             return tensor
-        return tensor.reshape(-1, *tensor.shape[tensor.ndim - own :]).index_select(0, index)
+        return tensor.reshape(-1, *tensor.shape[tensor.ndim - axes :]).index_select(0, index)
 
     def _words(self) -> str:
         names = {Kind.SCALAR: (), Kind.CHANNEL: ("channels",), Kind.NODE: (str(self.nodes),), Kind.MATRIX: ("d", "d")}
-        own = names[self.kind]
-        shapes = [own, (*map(str, self.batch), *own)] if self.batch else [own]
+        axes = names[self.kind]
+        shapes = [axes, (*map(str, self.batch), *axes)] if self.batch else [axes]
         return " or ".join(f"({', '.join(s)}{',' if len(s) == 1 else ''})" for s in shapes)
 
     def _remedy(self) -> str:
@@ -101,7 +101,7 @@ def coefficient_shapes(
 
 
 def valued_letters(system: System) -> dict[str, Kind]:
-    """The letters that need a value before a system can run: its coefficients, W and M among them; not the time.
+    """The coefficients that need a value before a system can run, W and M among them; not the time.
 
     >>> from rdgraph.systems.parser import parse
     >>> list(valued_letters(parse("-alpha*exp(-t)*L@H + M*H0")))
@@ -128,14 +128,14 @@ def read_coefficients(
     missing = [name for name in shapes if name not in given]
     if missing:
         raise InvalidArgument(f"expected a value for every coefficient, got none for {', '.join(missing)}; add it")
-    found = {}
+    coefficients = {}
     for name, shape in shapes.items():
         value = given_controls(shape.declaration, given[name]) if isinstance(shape, LearnedShape) else given[name]
-        found[name] = _tensor(name, value, operator)
-        shape.check(found[name])
-        if isinstance(shape, LearnedShape) and found[name] is not value:
-            found[name] = on_grid(shape.declaration, found[name])
-    return found
+        coefficients[name] = _tensor(name, value, operator)
+        shape.check(coefficients[name])
+        if isinstance(shape, LearnedShape) and coefficients[name] is not value:
+            coefficients[name] = on_grid(shape.declaration, coefficients[name])
+    return coefficients
 
 
 def _tensor(name: str, value: Any, operator: Operator) -> Tensor:

@@ -26,11 +26,11 @@ from rdgraph.run.lowering.vector_field import VectorField
 from rdgraph.systems.system import System
 
 # ---------------------------------------------------------------------- compiled arrays
-# What a compiled field reads: arrays of coefficients, matrices, operators and starts, with the members' distances.
+# The inputs of a compiled field: arrays of coefficients, matrices, operators and starts, with strides of members.
 
 
 class HandedArray(NamedTuple):
-    """An array that is kept alive, and how far the values of its members lie apart; 0 where they share them."""
+    """An array that is kept alive, with the stride between its members; 0 where they share it."""
 
     values: Any
     stride: int
@@ -46,7 +46,7 @@ _NOTHING = HandedArray(np.zeros(1), 0)
 
 @dataclass(frozen=True, eq=False)
 class FieldParts:
-    """What a compiled field is made of: the operators by letter, coefficients that broadcast against (*batch, n, d)."""
+    """The parts of a compiled field: operators by name, and coefficients that broadcast against (*batch, n, d)."""
 
     system: System
     operators: Mapping[str, Operator]
@@ -63,28 +63,28 @@ class FieldParts:
         return self.operators["A"].dtype
 
     @property
-    def has_own_weights(self) -> bool:
-        """Whether members have edge weights of their own."""
+    def has_member_weights(self) -> bool:
+        """Whether members have different edge weights."""
         return any(operator.batch for operator in self.operators.values())
 
     def axes(self) -> tuple[tuple[str, tuple[bool, bool]], ...]:
-        """Whether each coefficient, as it was given, varies along the nodes and along the channels."""
-        found = []
+        """For each given coefficient, whether it varies along the nodes and along the channels."""
+        axes = []
         for name, value in self.coefficients.items():
             if self.system.letters[name] is not Kind.MATRIX:
                 rows, columns = (*(1, 1), *value.shape)[-2:]
-                found.append((name, (rows > 1, columns > 1)))
-        return tuple(found)
+                axes.append((name, (rows > 1, columns > 1)))
+        return tuple(axes)
 
     def coefficient_array(self, expression: sp.Expr, axes: tuple[bool, bool], channels: int) -> HandedArray:
         """A coefficient with the axes that its source reads."""
         value = self._evaluated(coefficient_code(expression))
         value = value.reshape(*(1,) * (2 - value.ndim), *value.shape)
-        own = (self.nodes if axes[0] else 1, channels if axes[1] else 1)
-        return self._with_members(value.expand(*value.shape[:-2], *own))
+        shape = (self.nodes if axes[0] else 1, channels if axes[1] else 1)
+        return self._with_members(value.expand(*value.shape[:-2], *shape))
 
     def matrix_array(self, matrix: sp.Expr) -> HandedArray:
-        """A mixing matrix (d, d), computed from those that were given."""
+        """A mixing matrix (d, d), computed from the given ones."""
         return self._with_members(self._evaluated(matrix_code(matrix)))
 
     def _evaluated(self, code: str) -> Tensor:
@@ -92,15 +92,15 @@ class FieldParts:
         return torch.as_tensor(evaluated(code, known), dtype=self.dtype)
 
     def _with_members(self, value: Tensor) -> HandedArray:
-        """A value (n, d), or one for every member (*batch, n, d), in one piece."""
+        """A value (n, d), or one for every member (*batch, n, d), contiguous."""
         if value.ndim == 2:
             return HandedArray(value.contiguous(), 0)
-        own = value.shape[-2:]
-        return HandedArray(value.expand(*self.batch, *own).contiguous(), own.numel())
+        shape = value.shape[-2:]
+        return HandedArray(value.expand(*self.batch, *shape).contiguous(), shape.numel())
 
 
 def start_array(start: Tensor | None) -> HandedArray:
-    """The start of trajectories, (*batch, n, d); nothing where none is known."""
+    """The start of trajectories, (*batch, n, d); an empty array where none is known."""
     if start is None:
         return _NOTHING
     flat = start.detach().contiguous()
@@ -112,13 +112,13 @@ def operator_arrays(operator: Operator, runs: RowRuns | None) -> list[HandedArra
     if runs is None:
         weights = operator.weights.detach()
         stride = operator.num_edges if operator.batch else 0
-        found = [HandedArray(operator.pattern.indptr, 0), HandedArray(operator.pattern.indices, 0)]
-        found.append(HandedArray(weights.contiguous(), stride))
+        arrays = [HandedArray(operator.pattern.indptr, 0), HandedArray(operator.pattern.indices, 0)]
+        arrays.append(HandedArray(weights.contiguous(), stride))
     else:
         count = np.array([runs.count], dtype=np.int64)
         parts = (count, runs.starts, runs.entries, runs.offsets, runs.degrees, runs.weights)
-        found = [HandedArray(np.ascontiguousarray(part), 0) for part in parts]
-    return found
+        arrays = [HandedArray(np.ascontiguousarray(part), 0) for part in parts]
+    return arrays
 
 
 def degree_array(operator: Operator) -> HandedArray:
@@ -132,7 +132,7 @@ _runs: WeakKeyDictionary[Operator, tuple[int | None, RowRuns | None]] = WeakKeyD
 
 
 def runs_of(operator: Operator) -> RowRuns | None:
-    """The runs of an operator's rows where they pay, looked for once; its members must share their weights."""
+    """The runs of an operator's rows if they pay, computed once; its members must share their weights."""
     changes = None if operator.weights.is_inference() else operator.weights._version
     known = _runs.get(operator)
     if known is None or changes is None or known[0] != changes:
@@ -145,7 +145,7 @@ def runs_of(operator: Operator) -> RowRuns | None:
 # ---------------------------------------------------------------------- compiled field
 #: Entries of a state, over all members, from which a second thread pays.
 THREADED_ENTRIES = 1 << 15
-#: Most channels: the sums of a row lie on the stack.
+#: The most channels: the sums of a row are on the stack.
 MAX_CHANNELS = 1024
 
 _REAL = {torch.float64: "double", torch.float32: "float"}
@@ -166,25 +166,25 @@ def why_not_compiled(field: VectorField, *tensors: Tensor) -> str:
     >>> op = rd.generators.path(3).operator("row", dtype=torch.float64)
     >>> field = rd.lower("diffusion", op, {"alpha": torch.tensor(1.0, dtype=torch.float64, requires_grad=True)})
     >>> why_not_compiled(field)
-    'a gradient is asked for'
+    'a gradient is needed'
     """
     if not is_lowered(field):
         return f"a {type(field).__name__} is not a field made by lower"
     if field.system.learned:
         return f"{', '.join(field.system.learned)} is learned, which runs in torch"
     if field.device.type != "cpu":
-        return f"the field lies on {field.device}"
+        return f"the field is on {field.device}"
     if field.dtype not in _REAL:
         return f"its numbers are {field.dtype}"
     if torch.is_grad_enabled() and any(x.requires_grad for x in (*field.tensors(), *tensors)):
-        return "a gradient is asked for"
+        return "a gradient is needed"
     if torch.compiler.is_compiling() or not all(map(_is_plain, tensors)) or _is_watched():
         return "calls are traced or transformed by torch"
     return "" if find_compiler() is not None else "there is no C compiler"
 
 
 def is_lowered(field: object) -> bool:
-    """Whether a field is exactly what `lower` makes, and not of a subclass that computes otherwise."""
+    """Whether a field is exactly a `VectorField`, not a subclass that computes something else."""
     return type(field) is VectorField
 
 
@@ -193,12 +193,12 @@ def _is_plain(x: Tensor) -> bool:
 
 
 def _is_watched() -> bool:
-    """Whether somebody hears of every operation of torch, or takes derivatives forwards."""
+    """Whether torch dispatch modes or forward-mode derivatives are active."""
     return torch._C._len_torch_dispatch_stack() > 0 or torch.autograd.forward_ad._current_level >= 0
 
 
 def compile_field(field: VectorField, channels: int = 1) -> CompiledField:
-    """A field on a CPU as compiled C, with the weights and coefficients that it has now.
+    """A field on a CPU as compiled C, with its present weights and coefficients.
 
     Args:
         field: made by `lower`; where its start occurs in the equation, bound by `field.bind(H0)`.
@@ -209,11 +209,11 @@ def compile_field(field: VectorField, channels: int = 1) -> CompiledField:
 
     Raises:
         MissingDependency: there is no C compiler.
-        InvalidArgument: the field is not on a CPU, or not in single or double precision, or a gradient is asked for.
+        InvalidArgument: the field is not on a CPU, or not in single or double precision, or a gradient is needed.
 
     >>> import torch, rdgraph as rd
     >>> ring = rd.generators.ring(4).operator("row", dtype=torch.float64)
-    >>> f = compile_field(rd.lower("-alpha*L@H + beta*H*(1 - H)", ring, {"alpha": 1.0, "beta": 2.0}))
+    >>> f = rd.run.compile_field(rd.lower("-alpha*L@H + beta*H*(1 - H)", ring, {"alpha": 1.0, "beta": 2.0}))
     >>> f(0.0, torch.tensor([[1.0], [0.0], [0.0], [0.0]], dtype=torch.float64)).ravel()
     tensor([-1.0000,  0.5000,  0.0000,  0.5000], dtype=torch.float64)
     """
@@ -242,7 +242,7 @@ class StepNumbers:
 
     @classmethod
     def make(cls, rows: Sequence[Sequence[float]], weights: Sequence[float]) -> StepNumbers:
-        """From the rows below the diagonal, of which the first is empty."""
+        """The tableau from the rows below the diagonal; the first row is empty."""
         flat = np.array([a for row in rows for a in row] or [0.0])
         return cls(len(weights), flat, np.array(weights), np.array([sum(row) for row in rows], dtype=float))
 
@@ -256,7 +256,7 @@ class CompiledField:
         self.parts, self.channels = parts, channels
         self._is_autonomous, self._no_time = parts.system.is_autonomous, torch.zeros(1, dtype=torch.float64)
         (first, *further) = parts.operators.values()
-        runs = None if further or parts.has_own_weights else runs_of(first)
+        runs = None if further or parts.has_member_weights else runs_of(first)
         layout = Layout(
             real=_REAL[parts.dtype],
             channels=channels,
@@ -265,18 +265,18 @@ class CompiledField:
             run_degrees=None if runs is None else tuple(np.unique(runs.degrees).tolist()),
             axes=parts.axes(),
         )
-        made = _source_of(parts.system, layout)
-        self.source = made.text
+        source = _source_of(parts.system, layout)
+        self.source = source.text
         handed = [start_array(parts.start)]
-        handed += [parts.coefficient_array(c, layout.axes_of(c), channels) for c in made.coefficients]
-        handed += [parts.matrix_array(matrix) for matrix in made.matrices]
+        handed += [parts.coefficient_array(c, layout.axes_of(c), channels) for c in source.coefficients]
+        handed += [parts.matrix_array(matrix) for matrix in source.matrices]
         for operator in parts.operators.values():
             handed += operator_arrays(operator, runs)
         if first.degree is not None:
             handed.append(degree_array(first))
-        self._handed, self._stored = handed, len(made.stored)
-        self._own, self._dtype = torch.Size((parts.nodes, channels * len(parts.system.fields))), parts.dtype
-        #: The shape that was checked last, and its number of members.
+        self._handed, self._stored = handed, len(source.stored)
+        self._shape, self._dtype = torch.Size((parts.nodes, channels * len(parts.system.fields))), parts.dtype
+        #: The last checked shape, and its number of members.
         self._seen: tuple[torch.Size | None, int] = None, 0
         self._addresses = np.array([x.address for x in handed], dtype=np.int64)
         self._strides = np.array([x.stride for x in handed], dtype=np.int64)
@@ -287,7 +287,7 @@ class CompiledField:
         self._head = self._addresses.ctypes.data, self._strides.ctypes.data, parts.nodes
 
     def __call__(self, t: Any, H: Tensor, out: Tensor | None = None) -> Tensor:
-        """dH/dt at H, into `out` where it is given: a tensor like H, in one piece."""
+        """dH/dt at H, into `out` if given: a contiguous tensor like H."""
         seen, members = self._seen
         if H.shape != seen or H.dtype is not self._dtype or not H.is_cpu or not H.is_contiguous():
             H = self._checked(H)
@@ -339,19 +339,19 @@ class CompiledField:
 
     # ------------------------------------------------------------------ parts
     def _checked(self, H: Tensor) -> Tensor:
-        """A state in one piece that fits the library, which itself checks nothing."""
-        is_fit = H.shape[-2:] == self._own and H.dtype is self._dtype and H.device.type == "cpu"
+        """A contiguous state that fits the library, which does no checks."""
+        is_fit = H.shape[-2:] == self._shape and H.dtype is self._dtype and H.device.type == "cpu"
         if not is_fit or (self.parts.batch and H.shape[:-2] != self.parts.batch):
             lead = ", ".join(map(str, self.parts.batch)) or "..."
             raise InvalidArgument(
-                f"expected a state of shape ({lead}, {self._own[0]}, {self._own[1]}) in {self.parts.dtype} on the cpu, "
-                f"for which this was compiled, got {tuple(H.shape)} in {H.dtype} on {H.device}; compile it again with "
-                "channels="
+                f"expected a state of shape ({lead}, {self._shape[0]}, {self._shape[1]}) in {self.parts.dtype} on the "
+                f"cpu, for which this was compiled, got {tuple(H.shape)} in {H.dtype} on {H.device}; compile it again "
+                "with channels="
             )
         return H if H.is_contiguous() else H.contiguous()
 
     def _times(self, t: Any, members: int) -> tuple[Tensor, int]:
-        """The time of every member in double precision, and how far they lie apart."""
+        """The time of every member in double precision, and the stride between members."""
         if t is None:
             raise InvalidArgument(f"expected a time, since {self.parts.system.text} depends on it, got None")
         times = torch.as_tensor(t, dtype=torch.float64).detach().reshape(-1).contiguous()
@@ -360,15 +360,15 @@ class CompiledField:
         return times, int(len(times) > 1)
 
     def _count(self, H: Tensor) -> int:
-        return H.numel() // self._own.numel()
+        return H.numel() // self._shape.numel()
 
     def _threads(self, members: int) -> int:
-        """How many threads are worth their while."""
-        return torch.get_num_threads() if members * self._own.numel() >= THREADED_ENTRIES else 1
+        """The number of threads that pays."""
+        return torch.get_num_threads() if members * self._shape.numel() >= THREADED_ENTRIES else 1
 
     def _room(self, H: Tensor, threads: int, states: int) -> Tensor:
-        """Memory for every thread: some states and the intermediate arrays."""
-        return H.new_empty(threads * (states * self._own[1] + self._stored * self.channels) * self._own[0])
+        """Workspace for every thread: some states and the intermediate arrays."""
+        return H.new_empty(threads * (states * self._shape[1] + self._stored * self.channels) * self._shape[0])
 
 
 _source_of = lru_cache(maxsize=256)(compiled_source)

@@ -26,9 +26,9 @@ from rdgraph.run.lowering.torch_source import matrix_code
 from rdgraph.systems.system import System
 
 # ---------------------------------------------------------------------- loop source
-# The C loops of one pass: over compressed rows, or over runs of rows whose entries lie and weigh alike.
+# The C loops of one pass: over compressed rows, or over runs of rows with equal offsets and weights.
 
-#: Degrees up to which the rows of a run have a loop of their own.
+#: Rows of a run with at most this degree have a specialised loop.
 MOST_UNROLLED = 12
 
 _ROWS = """\
@@ -96,8 +96,8 @@ def loop_source(text: PassText, names: SourceNames) -> str:
     for letter, index in names.layout.operators:
         added = [
             f"{name}[c] += weight * {names.at(array, 'j')};"
-            for (own, array), name in text.gathers.items()
-            if own == letter
+            for (state, array), name in text.gathers.items()
+            if state == letter
         ]
         if added:
             body.append(_ENTRIES.format(index=index, letter=letter, added=_indented(added, 8)))
@@ -136,15 +136,15 @@ def _indented(lines: Iterable[str], width: int) -> str:
 
 
 # ---------------------------------------------------------------------- compiled source
-#: Rows that one thread takes at a time; fixed, so that no bit depends on the number of threads.
+#: Rows that one thread processes at a time; fixed, so that no bit depends on the number of threads.
 BLOCK = 8192
-#: Single letters that the source uses itself: the time, the member, the node, the channel, and C's imaginary unit.
+#: Single letters used by the source: the time, the member, the node, the channel, and C's imaginary unit.
 _TAKEN = frozenset("tpicI")
 
 
 @dataclass(frozen=True)
 class CompiledSource:
-    """The source, and the coefficients, matrices and stored arrays in the order in which it takes them."""
+    """The source, with its coefficients, matrices and stored arrays in the order of its arguments."""
 
     text: str
     coefficients: tuple[sp.Expr, ...]
@@ -154,11 +154,11 @@ class CompiledSource:
 
 def compiled_source(system: System, layout: Layout) -> CompiledSource:
     """The C source of all fields of a system; its coefficients are in the symbols of `coefficient_symbol`."""
-    own = _state_names(system)
-    plan = _plan(system, layout, own)
-    starts = tuple(own[start_of(state)] for state in system.fields)
+    states = _state_names(system)
+    plan = _plan(system, layout, states)
+    starts = tuple(states[start_of(state)] for state in system.fields)
     names = SourceNames(
-        layout, tuple(own[state] for state in system.fields), starts, tuple(x.name for x in plan.stored)
+        layout, tuple(states[state] for state in system.fields), starts, tuple(x.name for x in plan.stored)
     )
     passes = [pass_text(plan, names, level) for level in range(1, plan.passes + 1)]
     loops = ["\n".join(text.function()) + "\n\n" + loop_source(text, names) for text in passes]
@@ -178,17 +178,17 @@ def compiled_source(system: System, layout: Layout) -> CompiledSource:
     return CompiledSource(text, tuple(names.coefficients), tuple(names.matrices), names.stored)
 
 
-def _plan(system: System, layout: Layout, own: dict[str, str]) -> RowPlan:
+def _plan(system: System, layout: Layout, states: dict[str, str]) -> RowPlan:
     """The passes of all fields, from their factored forms."""
     algebra = lowering_algebra(system, layout.has_degree)
-    forms = {own[state]: factored_form(unfolded(tree), algebra) for state, tree in system.flow.items()}
-    return RowPlan(forms, {State(name): short for name, short in own.items()}, algebra.kinds)
+    forms = {states[state]: factored_form(unfolded(tree), algebra) for state, tree in system.flow.items()}
+    return RowPlan(forms, {State(name): short for name, short in states.items()}, algebra.kinds)
 
 
 def _state_names(system: System) -> dict[str, str]:
-    """Names in C of the states and their starts: single letters as they are, longer ones with an underscore behind.
+    """Names in C of the states and their starts: single letters unchanged, longer names with a trailing underscore.
 
-    Nothing that C, its headers or the frame call something ends in one.
+    No name of C, its headers or the frame ends in an underscore.
     """
     names: dict[str, str] = {}
     for state in (*system.fields, *map(start_of, system.fields)):
@@ -201,7 +201,7 @@ def _state_names(system: System) -> dict[str, str]:
 
 
 def _member_pieces(names: SourceNames) -> dict[str, str]:
-    """The structure with all arrays of one member, how it is filled, and what the coefficients are."""
+    """The structure with all arrays of one member, the code that fills it, and the coefficients."""
     handed = names.handed()
     pointers = ["const real *restrict state;", "real *restrict out;"]
     pointers += [f"const {kind} *restrict {name};" for kind, name in handed]

@@ -17,9 +17,9 @@ from rdgraph.run.lowering.c_expressions import SourceNames, power_text
 # ---------------------------------------------------------------------- row plan
 # Which arrays a compiled field stores, and in how many passes over the rows it is computed.
 #
-# Everything entrywise is computed where it is used; an array is stored only where an operator or a mixing matrix reads
-# it, since those look at other entries than their own. Pass p may read whatever was stored in the passes before it. One
-# pass gathers all products it needs in one walk over the entries of each row.
+# Entrywise expressions are computed where they are used; an array is stored only if an operator or a mixing matrix
+# reads it, since those read other entries. Pass p may read the arrays of the passes before it. One pass computes all
+# products it needs in one loop over the entries of each row.
 
 
 class Product(NamedTuple):
@@ -31,7 +31,7 @@ class Product(NamedTuple):
 
 @dataclass(frozen=True)
 class Stored:
-    """An intermediate array: its name, what it holds, and the pass that computes it."""
+    """An intermediate array: its name, its content, and the pass that computes it."""
 
     name: str
     product: Product
@@ -68,11 +68,11 @@ class RowPlan:
 
     # ------------------------------------------------------------------ where a value can be computed
     def level(self, total: sp.Expr) -> int:
-        """The first pass in which a sum can be computed; what it needs is stored."""
+        """The first pass that can compute a sum; stores the products it needs."""
         if total not in self._levels:
-            found = self._nested(total)
-            terms = [t for t in terms_of(total) if found is None or t not in found[1]]
-            inner = [] if found is None else [self.available(as_product(found[2])) + 1]
+            nested = self._nested(total)
+            terms = [t for t in terms_of(total) if nested is None or t not in nested[1]]
+            inner = [] if nested is None else [self.available(as_product(nested[2])) + 1]
             self._levels[total] = max([1, *inner, *(self._term_level(t) for t in terms)])
         return self._levels[total]
 
@@ -87,7 +87,7 @@ class RowPlan:
         return max((self.level(inner) for inner in inner_sums(atom, self.letters)), default=1)
 
     def available(self, product: Product) -> int:
-        """The pass that stores an array, which is put down to be stored; 0 for the state and its start."""
+        """The pass that stores an array, which is added to the plan; 0 for the state and its start."""
         if not product.word and self.is_state(product.atom):
             return 0
         if product not in self._names:
@@ -95,13 +95,13 @@ class RowPlan:
                 level = self.available(Product(product.word[1:], product.atom)) + 1
             else:
                 level = 1 if product.atom == 1 else self._atom_level(product.atom)
-            # what it is made of comes first, so that names follow the order of the work
+            # its parts come first, so that names follow the order of computation
             self._names[product] = Stored(f"x{len(self.stored) + 1}", product, level)
             self.stored.append(self._names[product])
         return self._names[product].level
 
     def array(self, product: Product) -> str | None:
-        """The name of an array that is stored, or of a state."""
+        """The name of a stored array or a state."""
         if not product.word and self.is_state(product.atom):
             return self.letters[product.atom]
         return self._names[product].name if product in self._names else None
@@ -114,7 +114,7 @@ class RowPlan:
 
     # ------------------------------------------------------------------ A@(x + A@y) in place of A@x + A@A@y
     def _nested(self, total: sp.Expr) -> tuple[str, tuple[Term, ...], sp.Expr] | None:
-        """The letter, the terms and the inner sum, where one product of a sum is cheaper than several."""
+        """The operator, the terms and the inner sum, if one product of a sum is cheaper than several."""
         free = [t for t in terms_of(total) if t.word and self._is_free(t)]
         by_letter: dict[str, list[Term]] = {}
         for term in free:
@@ -127,20 +127,20 @@ class RowPlan:
         return None
 
     def _is_free(self, term: Term) -> bool:
-        """Whether nobody else needs the product of a term, and its coefficient may pass an operator."""
+        """Whether no other term needs the product of this one, and its coefficient commutes with operators."""
         product = Product(term.word, term.atom)
         is_even = all(self.kinds.get(s.name) is not Kind.NODE for s in term.coefficient.free_symbols)
         return is_even and product not in self._names and self.uses[product] <= 1
 
     def _chain_cost(self, terms: Iterable[Term]) -> int:
-        """Products taken and arrays stored where every word is computed by itself."""
+        """The number of products and stored arrays if every word is computed separately."""
         suffixes = {Product(t.word[i:], t.atom) for t in terms for i in range(len(t.word) + 1)}
         heads = {Product(t.word, t.atom) for t in terms}
-        kept = {p for p in suffixes - set(self._names) if p.word or not self.is_state(p.atom)}
-        return len({p for p in kept if p.word}) + len(kept - heads)
+        stored = {p for p in suffixes - set(self._names) if p.word or not self.is_state(p.atom)}
+        return len({p for p in stored if p.word}) + len(stored - heads)
 
     def _nested_cost(self, terms: Iterable[Term]) -> int:
-        """One product of an inner sum, which is stored, and what that sum costs."""
+        """The cost with one product of an inner sum, which is stored."""
         inner = [t.shortened() for t in terms]
         deeper = [t for t in inner if t.word]
         if len(deeper) > 1 and len({t.word[0] for t in deeper}) == 1:
@@ -156,12 +156,12 @@ def as_product(total: sp.Expr) -> Product:
 
 
 def mixed(atom: Mix) -> Product:
-    """The product that a mixing matrix acts on."""
+    """The product that a mixing matrix multiplies."""
     return as_product(atom.inner)
 
 
 def inner_sums(atom: sp.Expr, letters: Mapping[sp.Symbol, str]) -> tuple[sp.Expr, ...]:
-    """The sums that an atom is made of."""
+    """The sums inside an atom."""
     match atom:
         case Entrywise():
             return atom.arguments
@@ -171,7 +171,7 @@ def inner_sums(atom: sp.Expr, letters: Mapping[sp.Symbol, str]) -> tuple[sp.Expr
 
 
 def _uses(forms: Iterable[sp.Expr], letters: Mapping[sp.Symbol, str]) -> Counter[Product]:
-    """How many sums, or longer words, need each product."""
+    """The number of sums, or longer words, that need each product."""
     counts: Counter[Product] = Counter()
     for total in _sums(forms, letters):
         terms = terms_of(total)
@@ -195,7 +195,7 @@ def _sums(forms: Iterable[sp.Expr], letters: Mapping[sp.Symbol, str]) -> Iterato
 # ---------------------------------------------------------------------- entry source
 @dataclass
 class PassText:
-    """One pass: what an entry loads, its lines, and the sums over a row that it is given, by letter and array."""
+    """One pass: the loads of an entry, its lines, and its sums over a row, by operator and array."""
 
     level: int
     loads: dict[str, str] = field(default_factory=dict)
@@ -209,7 +209,7 @@ class PassText:
         return (*self.gathers.values(), *self.mixes.values())
 
     def summed(self, kind: dict[tuple[str, str], str], letter: str, array: str) -> str:
-        """The name of one of the `gathers` or `mixes`, taken up where it is new."""
+        """The name of one of the `gathers` or `mixes`, which is added if new."""
         if (letter, array) not in kind:
             name = f"{letter}_{array}"
             while name in self.sums:  # operators and arrays may have an underscore in their names
@@ -238,7 +238,7 @@ def pass_text(plan: RowPlan, names: SourceNames, level: int) -> PassText:
 
 
 class _Entry:
-    """One entry in the making."""
+    """The source of one entry under construction."""
 
     def __init__(self, plan: RowPlan, names: SourceNames, text: PassText) -> None:
         self.plan, self.names, self.text = plan, names, text
@@ -250,12 +250,12 @@ class _Entry:
         if name in self.stored:
             return
         self.stored.add(name)
-        self.text.lines += [f"const real {name} = {self._anew(product)};", f"p->{name}[i * CHANNELS + c] = {name};"]
+        self.text.lines += [f"const real {name} = {self._computed(product)};", f"p->{name}[i * CHANNELS + c] = {name};"]
 
     def output(self, name: str, form: sp.Expr) -> None:
         """The slope of one field."""
-        place = self.names.at(name, "i").replace("p->state", "p->out", 1)
-        self.text.lines.append(f"{place} = {self.value(form)};")
+        target = self.names.at(name, "i").replace("p->state", "p->out", 1)
+        self.text.lines.append(f"{target} = {self.value(form)};")
 
     # ------------------------------------------------------------------ sums
     def value(self, total: sp.Expr) -> str:
@@ -275,23 +275,23 @@ class _Entry:
 
     # ------------------------------------------------------------------ products and atoms
     def _named(self, product: Product) -> str:
-        """word@atom: loaded or at hand where it is an array, else computed here."""
+        """word@atom: loaded or available as an array, else computed here."""
         array = self.plan.array(product)
         if array is None or product == Product((), sp.S.One):
-            return self._anew(product)
+            return self._computed(product)
         if self.plan.available(product) < self.text.level:
             self.text.loads[array] = self.names.at(array, "i")
         else:
             self.store(array, product)
         return array
 
-    def _anew(self, product: Product) -> str:
+    def _computed(self, product: Product) -> str:
         if product.word:
             return self._product(product.word[0], Product(product.word[1:], product.atom))
         return self._atom(product.atom)
 
     def _product(self, letter: str, operand: Product) -> str:
-        """letter@operand, gathered in this pass; L = D - A takes the entry of the row along."""
+        """letter@operand, gathered in this pass; L = D - A includes the entry of the row."""
         array = self.plan.array(operand)
         assert array is not None
         laplacians = self.names.layout.laplacians

@@ -35,7 +35,7 @@ class FieldBlocks:
         return channels // count
 
     def pack(self, states: Mapping[str, Any]) -> Tensor:
-        """States by name as one tensor; a velocity that is not given is zero."""
+        """States by name as one tensor; a missing velocity is zero."""
         for name in states:
             if name not in self.names:
                 raise UnknownName("field of this system", name, self.names)

@@ -1,8 +1,8 @@
-"""c_0*(A@H) + sum_m c_m*phi_m(H, H0) with its gradients, in a few kernels forth and back.
+"""c_0*(A@H) + sum_m c_m*phi_m(H, H0) with its gradients, in a few kernels.
 
-Forth: one kernel for the terms, one product that adds them. Back: one kernel for everything that is entrywise and for
-the sums over the nodes, one transposed product that adds the gradient of the terms, one sampled product for weights
-that want a gradient. H is kept, and A@H where its coefficient wants a gradient.
+Forward: one kernel for the terms, one product that adds them. Backward: one kernel for all entrywise gradients and sums
+over the nodes, one transposed product that adds the gradient of the terms, one sampled product for weights that need a
+gradient. H is saved, and A@H if its coefficient needs a gradient.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from rdgraph.graphs.kernels.row_order import Rows
 from rdgraph.language.factored_form import Entrywise, Term, terms_of
 from rdgraph.language.normal_form import H0, H
 from rdgraph.language.tree import Kind
-from rdgraph.run.lowering.generated_function import GeneratedFunction
-from rdgraph.run.lowering.torch_source import coefficient_code
+from rdgraph.run.lowering.torch_source import GeneratedFunction, coefficient_code
 from rdgraph.vocabulary.functions import FUNCTIONS
 from rdgraph.vocabulary.learned_functions import is_key
 
@@ -32,17 +31,17 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------------- entry program
-# Entrywise expressions and their gradients as straight lines of Triton text: what one entry of a state becomes.
+# Entrywise expressions and their gradients as straight-line Triton text for one entry of a state.
 #
-# The gradient goes backwards through the same lines, as autograd does, so that NaN and infinity come out where they do
-# there; nothing is simplified.
+# The gradient goes backwards through the same lines, as in autograd, so that NaN and infinity appear in the same
+# places; nothing is simplified.
 
-#: Names of the letters in the text.
+#: Names of H and H0 in generated text.
 LETTERS = {H: "h", H0: "h0"}
 
 
 def entry_program(values: Sequence[sp.Expr]) -> EntryText:
-    """The program of entrywise expressions; NotApplicable where one has a coefficient, or what Triton has no text for.
+    """The program of entrywise expressions; NotApplicable for coefficients and functions without Triton text.
 
     >>> program = entry_program([Entrywise("*", H, 1 - H)])
     >>> program.lines, program.results
@@ -60,13 +59,13 @@ def entry_program(values: Sequence[sp.Expr]) -> EntryText:
 
 @dataclass
 class _Recorder:
-    """Lines in the making: the values in their order, and what each sends back to those it was made of."""
+    """Lines under construction: the values in order, and the gradient of each in its operands."""
 
     lines: list[str] = field(default_factory=list)
     known: dict[sp.Expr, str] = field(default_factory=dict)
-    #: For every named value: the names it was made of, each with what it sends there.
+    #: For every named value: the names of its operands, each with its gradient there.
     sent: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
-    #: The pieces of every gradient, as they come in.
+    #: The terms of every gradient, in order.
     pieces: dict[str, list[str]] = field(default_factory=dict)
 
     def value(self, total: sp.Expr) -> str:
@@ -111,7 +110,7 @@ class _Recorder:
         return self._call(atom)
 
     def _power(self, atom: Entrywise) -> str:
-        """A whole power, by squares; its gradient by the power before."""
+        """An integer power by squaring; its gradient uses the previous power."""
         base, exponent = self.value(atom.arguments[0]), atom.exponent
         size = abs(exponent)
         if exponent > 0:
@@ -129,7 +128,7 @@ class _Recorder:
         return self._named(atom, record.triton.format(x=argument), [(argument, slope)])
 
     def _number(self, term: Term) -> str:
-        """The coefficient of a term inside an expression, which has to be a number."""
+        """The coefficient of a term inside an expression, which must be a number."""
         if term.word or term.coefficient.free_symbols or not term.coefficient.is_number:
             raise NotApplicable(
                 f"expected numbers and no operator inside an expression, got {term.expression()}; evaluate the field "
@@ -145,7 +144,7 @@ class _Recorder:
         return name
 
     def backwards(self) -> tuple[tuple[str, ...], tuple[str | None, str | None]]:
-        """The lines of the gradients, from the last value to the letters."""
+        """The lines of the gradients, from the last value back to H and H0."""
         lines = []
         for name in (*reversed(self.sent), *LETTERS.values()):
             if name not in self.pieces:
@@ -172,7 +171,7 @@ def power_text(base: str, exponent: int) -> str:
 # ---------------------------------------------------------------------- fused terms
 # Which equations run as generated kernels: c_0*(A@H) + sum_m c_m*phi_m(H, H0), the c the same for all nodes.
 
-#: What the arguments of the generated function may be.
+#: The admitted arguments of the generated function.
 _ARGUMENTS = {"H", "H0", "A"}
 
 
@@ -189,9 +188,9 @@ class FusedTerms:
 
     @property
     def order(self) -> tuple[int, ...]:
-        """For every coefficient of `field` the first term that has it."""
-        used = {place for place in self.places if place is not None}
-        return tuple(self.places.index(place) for place in range(len(used)))
+        """For every coefficient of `field` the first term with it."""
+        used = {index for index in self.places if index is not None}
+        return tuple(self.places.index(index) for index in range(len(used)))
 
     @property
     def uses_start(self) -> bool:
@@ -199,23 +198,23 @@ class FusedTerms:
         return self.text.gradients[1] is not None
 
     def wants_scale(self, values: Sequence[Tensor]) -> bool:
-        """Whether the coefficient of the product, from those of `field`, wants a gradient."""
-        place = self.places[0]
-        return place is not None and values[place].requires_grad
+        """Whether the coefficient of the product, from those of `field`, needs a gradient."""
+        scale_index = self.places[0]
+        return scale_index is not None and values[scale_index].requires_grad
 
     def stack(self, values: Sequence[Tensor], one: Tensor, batch: tuple[int, ...]) -> Tensor:
         """The coefficients as one tensor (terms, 1 or B, 1, 1 or d), from those of `field`; `one` is 1 as a tensor."""
-        found = [
-            _flat(number * one if place is None else values[place], batch)
-            for place, number in zip(self.places, self.numbers, strict=True)
+        factors = [
+            _flat(number * one if index is None else values[index], batch)
+            for index, number in zip(self.places, self.numbers, strict=True)
         ]
-        return torch.stack(torch.broadcast_tensors(*found))
+        return torch.stack(torch.broadcast_tensors(*factors))
 
 
 def fused_terms(form: sp.Expr, field: GeneratedFunction, kinds: Mapping[str, Kind]) -> FusedTerms | None:
-    """The terms of the factored form of a single field, whose generated function is `field`; None where it has others.
+    """The terms of the factored form of a single field, whose generated function is `field`; None for other terms.
 
-    Linear equations have nothing to gain: their product takes every term along as it is.
+    Linear equations gain nothing: their product already includes every term.
 
     >>> from rdgraph.run.lowering.lowering_stages import lowered
     >>> from rdgraph.systems.parser import parse
@@ -239,7 +238,7 @@ def fused_terms(form: sp.Expr, field: GeneratedFunction, kinds: Mapping[str, Kin
         text = entry_program([term.atom for term in others])
     except NotApplicable:
         return None
-    places = {coefficient: place for place, coefficient in enumerate(field.coefficients)}
+    places = {coefficient: index for index, coefficient in enumerate(field.coefficients)}
     numbers = tuple(float(c) if c.is_number else 0.0 for c in coefficients)
     return FusedTerms(tuple(places.get(c) for c in coefficients), numbers, text)
 
@@ -255,32 +254,32 @@ def _flat(coefficient: Tensor, batch: tuple[int, ...]) -> Tensor:
 # ---------------------------------------------------------------------- fused slope
 @dataclass(eq=False)
 class HeldTranspose:
-    """Weights in the order of the transpose, kept as long as they are asked for of the same, unchanged weights."""
+    """A cache of weights in the order of the transpose, valid for the same, unchanged weights."""
 
     source: Tensor | None = None
     version: int = 0
-    found: Tensor | None = None
+    transposed: Tensor | None = None
 
     def weights(self, pattern: list[Tensor], weights: Tensor) -> Tensor:
         """The weights (1 or B, E) in that order."""
         is_same = self.source is not None and self.source.data_ptr() == weights.data_ptr()
-        if self.found is None or not is_same or self.version != weights._version:
+        if self.transposed is None or not is_same or self.version != weights._version:
             self.source, self.version = weights.detach(), weights._version
-            self.found = ops.transposed_weights(pattern, self.source)
-        return self.found
+            self.transposed = ops.transposed_weights(pattern, self.source)
+        return self.transposed
 
 
 @dataclass(frozen=True, eq=False)
 class SlopeCall:
-    """The arguments of a slope evaluation except the tensors that may want a gradient.
+    """The arguments of a slope evaluation except the tensors that may need a gradient.
 
     Args:
         terms: The coefficients and the text of the terms.
         pattern: The tensors of A's pattern, as `rdgraph.graphs.kernels.operations` has them.
         function: The generated function, and `code`, which computes the same from torch's own operations.
         one: 1 as a tensor.
-        wants_scale: Whether the coefficient of the product wants a gradient.
-        held: What evaluations share: the weights in the order of the transpose.
+        wants_scale: Whether the coefficient of the product needs a gradient.
+        held: The shared cache of weights in the order of the transpose.
     """
 
     terms: FusedTerms
@@ -314,7 +313,7 @@ class SlopeCall:
         self, g: Tensor, H: Tensor, H0: Tensor | None, product: Tensor | None, weights: Tensor, stack: Tensor,
         partial: Tensor | None, wanted: Sequence[bool],
     ) -> tuple[Tensor | None, ...]:  # fmt: skip
-        """What g sends to the weights, to H and to H0, where wanted; `partial` takes what it sends to the stack."""
+        """The gradients in the weights, H and H0, where wanted; `partial` receives those in the stack."""
         wants_weights, wants_state, wants_start = wanted
         entry, grad_start, scaled = self.kernels.gradient(
             g, H, H0, product, stack, partial, wants_start=wants_start, wants_scaled=wants_weights
@@ -327,7 +326,7 @@ class SlopeCall:
         return grad_weights, grad_state, grad_start
 
     def partial_sums(self, H: Tensor, count: int) -> Tensor:
-        """Room for what `count` evaluations add to the gradient of the stack."""
+        """Workspace for the gradients of the stack of `count` evaluations."""
         return self.kernels.partial_sums(H, count)
 
     def stack_gradient(self, partial: Tensor | None, stack: Tensor) -> Tensor | None:
@@ -351,7 +350,7 @@ class SlopeCall:
         return triton_sddmm.sddmm(self._rows(0), g, H, len(weights) == 1).to(weights.dtype)
 
     def eager(self, weights: Tensor, H: Tensor, H0: Tensor | None, stack: Tensor) -> Tensor:
-        """The slope by torch's own operations, which can be differentiated any number of times."""
+        """The slope by torch's own operations, which can be differentiated repeatedly."""
 
         def product(x: Tensor, scale: Tensor | None = None, *terms: tuple[Tensor, Tensor]) -> Tensor:
             factors, values = [k for k, _ in terms], [y.contiguous() for _, y in terms]
@@ -390,8 +389,8 @@ class FusedSlope(torch.autograd.Function):
             return None, *differentiable(call.eager, [weights, H, H0, stack], wanted, g)
         partial = call.partial_sums(H, 1) if wanted[3] else None
         sums = None if partial is None else partial[0]
-        found = call.gradients(g.contiguous(), H, H0, product, weights, stack, sums, wanted[:3])
-        return None, *found, call.stack_gradient(partial, stack)
+        gradients = call.gradients(g.contiguous(), H, H0, product, weights, stack, sums, wanted[:3])
+        return None, *gradients, call.stack_gradient(partial, stack)
 
 
 def differentiable(
@@ -399,16 +398,16 @@ def differentiable(
 ) -> list[Tensor | None]:
     """The gradients of a function of some inputs, as expressions that can be differentiated again."""
     with torch.enable_grad():
-        # Aliases: one input may be made of another, and what it passes on to that is not counted here.
-        own = [None if x is None else x.view_as(x) for x in inputs]
-        asked = [x for x, want in zip(own, wanted, strict=True) if want and x is not None]
-        found = iter(torch.autograd.grad(function(*own), asked, g, create_graph=True, allow_unused=True))
-    return [next(found) if want else None for want in wanted]
+        # Aliases: one input may depend on another, and that path must not be counted here.
+        copies = [None if x is None else x.view_as(x) for x in inputs]
+        asked = [x for x, want in zip(copies, wanted, strict=True) if want and x is not None]
+        gradients = iter(torch.autograd.grad(function(*copies), asked, g, create_graph=True, allow_unused=True))
+    return [next(gradients) if want else None for want in wanted]
 
 
 @dataclass(frozen=True, eq=False)
 class FusedField:
-    """A field at one time by generated kernels: the call, and what `FusedSlope` takes besides the state."""
+    """A field at one time by generated kernels: the call, and the arguments of `FusedSlope` besides the state."""
 
     call: SlopeCall
     weights: Tensor
@@ -425,7 +424,7 @@ class FusedField:
         return self.call.value(self.weights, flat(H), self.start, self.stack).view(H.shape)
 
     def is_tracked(self, H: Tensor) -> bool:
-        """Whether the state, weights, stack or start want a gradient."""
+        """Whether the state, weights, stack or start need a gradient."""
         known = (H, self.weights, self.stack, *(() if self.start is None else (self.start,)))
         return torch.is_grad_enabled() and any(x.requires_grad for x in known)
 

@@ -1,4 +1,4 @@
-"""`KernelRoute`: the way of a lowered field to generated kernels, and when it is taken."""
+"""`KernelRoute`: generated kernels of a lowered field, and when they are used."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from torch import Tensor
 from rdgraph.graphs.kernels.devices import can_fuse, use_fused
 from rdgraph.graphs.operator import Operator
 from rdgraph.run.lowering.fused_slope import FusedField, FusedTerms, HeldTranspose, SlopeCall, flat
-from rdgraph.run.lowering.generated_function import GeneratedFunction
 from rdgraph.run.lowering.lowering_stages import Lowered
+from rdgraph.run.lowering.torch_source import GeneratedFunction
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class KernelRoute:
     def stacked(
         self, values: Sequence[Tensor], one: Tensor, batch: tuple[int, ...], device: torch.device
     ) -> Tensor | None:
-        """The coefficients as the kernels take them, computed beforehand; None where there will be no kernels."""
+        """The coefficients as the kernels read them, computed once; None where kernels are not used."""
         return self.terms.stack(values, one, batch) if can_fuse(device) else None
 
     def field(
@@ -54,7 +54,7 @@ class KernelRoute:
     ) -> FusedField:  # fmt: skip
         """The field for states like H with the values of its coefficients.
 
-        `leaves` are the tensors behind the field that want a gradient; `stack` and `held` are what many evaluations
+        `leaves` are the tensors of the field that need a gradient; `stack` and `held` are what many evaluations
         share.
         """
         batch = tuple(H.shape[:-2])

@@ -18,9 +18,8 @@ from rdgraph.language.tree import Kind
 from rdgraph.language.unfolding import lowerable
 from rdgraph.run.lowering.coefficients import valued_letters
 from rdgraph.run.lowering.fused_slope import FusedTerms, fused_terms
-from rdgraph.run.lowering.generated_function import GeneratedFunction
 from rdgraph.run.lowering.product_plan import schedule
-from rdgraph.run.lowering.torch_source import module_source
+from rdgraph.run.lowering.torch_source import GeneratedFunction, module_source
 from rdgraph.systems.system import System
 
 #: The functions of a generated module by name.
@@ -58,7 +57,7 @@ def coefficient_symbol(name: str) -> sp.Symbol:
 
 
 def lowering_algebra(system: System, keeps_laplacian: bool = False) -> Algebra:
-    """The rules of a system's normal form for numbers of any sign; L stays a letter where it is D - A."""
+    """The rules of a system's normal form for numbers of any sign; L is not expanded where it is D - A."""
     symbols: dict[str, sp.Symbol] = {name: coefficient_symbol(name) for name in system.letters}
     states = [*system.fields, *map(start_of, system.fields)]
     symbols |= {name: State(name) for name in states} | {"H": H, "H0": H0}
@@ -68,7 +67,7 @@ def lowering_algebra(system: System, keeps_laplacian: bool = False) -> Algebra:
 
 @lru_cache(maxsize=256)
 def lowered(system: System, keeps_laplacian: bool, normalisation: str) -> Lowered:
-    """The stages of a system; they depend on the equations and on the meaning of L alone."""
+    """The stages of a system; they depend only on the equations and the meaning of L."""
     kinds = dict(system.letters)
     forms = lowered_forms(system, system.flow, keeps_laplacian)
     states = {"H": H} if len(forms) == 1 else {state: State(state) for state in forms}
@@ -82,14 +81,14 @@ def lowered(system: System, keeps_laplacian: bool, normalisation: str) -> Lowere
         "H (..., nodes, channels)" if len(forms) == 1 else f"state (..., nodes, {len(forms)}*d), {', '.join(forms)}"
     )
     note = f"Operator: {normalisation}, L = {'D' if keeps_laplacian else 'I'} - A. Shapes: {shapes}."
-    kept = [field, *([forcing] if any(free.values()) else []), *([] if noise is None else [noise])]
-    source = module_source(system.text, note, list(names), kept, is_packed=len(forms) > 1)
+    functions = [field, *([forcing] if any(free.values()) else []), *([] if noise is None else [noise])]
+    source = module_source(system.text, note, list(names), functions, is_packed=len(forms) > 1)
     fused = fused_terms(forms["H"], field, kinds) if len(forms) == 1 else None
     return Lowered(forms, free, field, forcing, noise, names, source, compiled(source), fused)
 
 
 def coefficient_letters(system: System) -> tuple[str, ...]:
-    """What the generated coefficients are functions of: the letters that need a value, and the time where it occurs."""
+    """The arguments of the generated coefficients: the coefficients that need a value, and the time where it occurs."""
     return (*valued_letters(system), *(() if system.is_autonomous else (TIME_LETTER,)))
 
 

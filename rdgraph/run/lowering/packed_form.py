@@ -1,7 +1,7 @@
-"""Several fields as one: their factored forms put together into one form of the packed state.
+"""Several fields as one: their factored forms combined into one form of the packed state.
 
-The states lie side by side along the channels, so that an operator is applied to all of them in one product. What every
-field does with itself becomes one term with a coefficient for each field (`PerField`), all the rest one atom made of a
+The states lie side by side along the channels, so that an operator is applied to all of them in one product. The terms
+of every field in itself become one term with a coefficient for each field (`PerField`), all others one atom made of a
 block for each field (`Blocks`).
 """
 
@@ -38,7 +38,7 @@ class PerField(sp.Expr):
 
 
 class Blocks(sp.Expr):
-    """An atom made of one factored form for each field."""
+    """An atom with one factored form for each field."""
 
     is_commutative = True
     is_real = True
@@ -55,15 +55,15 @@ def packed_form(forms: Mapping[str, sp.Expr]) -> sp.Expr:
     >>> packed_form({"u": 2*Act([A], u) + u*v, "v": Act([A], v)})
     (A@[state])*[2 | 1] + [u*v | 0]
     """
-    own = {State(name): (i, PACKED) for i, name in enumerate(forms)}
-    own |= {State(start_of(name)): (i, PACKED_START) for i, name in enumerate(forms)}
+    fields = {State(name): (i, PACKED) for i, name in enumerate(forms)}
+    fields |= {State(start_of(name)): (i, PACKED_START) for i, name in enumerate(forms)}
     shared: dict[tuple[Word, sp.Expr], list[sp.Expr]] = {}
     blocks: list[list[sp.Expr]] = [[] for _ in forms]
     is_packed = needs_packing(forms) or all(map(is_coefficient, forms.values()))
     for i, form in enumerate(forms.values()):
         for term in terms_of(form):
-            place, letter = own.get(term.atom, (None, None))
-            letter = sp.S.One if term.is_constant else letter if place == i else None
+            field, letter = fields.get(term.atom, (None, None))
+            letter = sp.S.One if term.is_constant else letter if field == i else None
             if letter is None or not is_packed:
                 blocks[i].append(term.expression())
                 continue
@@ -80,7 +80,7 @@ def packed_form(forms: Mapping[str, sp.Expr]) -> sp.Expr:
 
 
 def _front(form: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
-    """The coefficient of a single term, free where blocks are added to others, and what it multiplies."""
+    """The coefficient of a single term, and the term without it; 1 where blocks are added to others."""
     terms = terms_of(form)
     if len(terms) != 1:
         return sp.S.One, form
@@ -88,21 +88,21 @@ def _front(form: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
 
 
 def needs_packing(forms: Mapping[str, sp.Expr]) -> bool:
-    """Whether some operator word is needed of more than half of the fields, so that one product for all costs less."""
+    """Whether more than half of the fields need some operator word, so that one product for all costs less."""
     return any(2 * len(fields) > len(forms) for fields in _words(forms).values())
 
 
 def _words(forms: Mapping[str, sp.Expr]) -> dict[Word, set[str]]:
     """The words that are applied to states, with the states they are applied to."""
     names = {State(name): name for name in forms}
-    found: dict[Word, set[str]] = {}
+    words: dict[Word, set[str]] = {}
     for form in forms.values():
         for act in form.atoms(Act):
             word = tuple(letter.name for letter in act.word)
             if act.inner in names:
                 for i in range(len(word)):
-                    found.setdefault(word[i:], set()).add(names[act.inner])
-    return found
+                    words.setdefault(word[i:], set()).add(names[act.inner])
+    return words
 
 
 def _per_field(values: list[sp.Expr]) -> sp.Expr:

@@ -1,4 +1,4 @@
-"""Second stage of lowering: which sparse products are taken, in which order, and the torch source that takes them.
+"""Second stage of lowering: the sparse products, their order, and the torch source that computes them.
 
 Products are shared between terms and never formed as matrices: A@A@H is A@(A@H). The last product of a sum takes the
 other terms along, so that a kernel can add them in the same pass.
@@ -18,10 +18,9 @@ from rdgraph.language.printer import to_text
 from rdgraph.language.reader import Vocabulary, start_of
 from rdgraph.language.sympy_form import from_sympy
 from rdgraph.language.tree import Kind
-from rdgraph.run.lowering.generated_function import GeneratedFunction
 from rdgraph.run.lowering.packed_form import PACKED, PACKED_START, Blocks, PerField, needs_packing, packed_form
 from rdgraph.run.lowering.splines import spline_call
-from rdgraph.run.lowering.torch_source import coefficient_code, function_code, matrix_code, safe_name
+from rdgraph.run.lowering.torch_source import GeneratedFunction, coefficient_code, function_code, matrix_code, safe_name
 from rdgraph.vocabulary.learned_functions import LearnedFunction, is_key
 
 Key = tuple[Word, sp.Expr]
@@ -31,7 +30,7 @@ Text = tuple[str, str]
 
 @dataclass(frozen=True)
 class ProductPlan:
-    """What one evaluation of a field does; `products` counts sparse products, `mixes` channel-mixing products."""
+    """The steps of one evaluation of a field; `products` counts sparse products, `mixes` channel-mixing products."""
 
     equation: str
     steps: tuple[str, ...]
@@ -56,7 +55,7 @@ def schedule(name: str, forms: Mapping[str, sp.Expr], kinds: Mapping[str, Kind])
 
 
 def _uses(form: sp.Expr, packed: Mapping[sp.Expr, sp.Expr]) -> Counter[Key]:
-    """How many sums, or longer words, need each product; atoms count under the empty word.
+    """The number of sums, or longer words, that need each product; atoms count under the empty word.
 
     A product with a field that is `packed` is a block of the product with the packed state, and needs that.
     """
@@ -89,7 +88,7 @@ def _sums(form: sp.Expr) -> Iterator[sp.Expr]:
 
 
 def _inner_sums(atom: sp.Expr) -> tuple[sp.Expr, ...]:
-    """The sums that an atom is made of."""
+    """The sums inside an atom."""
     match atom:
         case Entrywise():
             return atom.arguments
@@ -101,14 +100,14 @@ def _inner_sums(atom: sp.Expr) -> tuple[sp.Expr, ...]:
 
 
 def _is_letter(atom: sp.Expr) -> bool:
-    """Whether an atom is a tensor as it is: a state, a start, or 1 for a column of ones."""
+    """Whether an atom is a plain tensor: a state, a start, or 1 for a column of ones."""
     return isinstance(atom, State) or atom == 1
 
 
 class _Schedule:
-    """One function in the making.
+    """One function under construction.
 
-    Of several `fields` the state is packed; those in `packed` get their products as blocks of packed ones.
+    For several `fields` the state is packed; the products of those in `packed` are blocks of packed products.
     """
 
     def __init__(
@@ -149,7 +148,7 @@ class _Schedule:
 
     # ------------------------------------------------------------------ sums
     def value(self, total: sp.Expr) -> Text:
-        """A sum as text; the last product takes the other terms along."""
+        """A sum as text; the last product includes the other terms."""
         terms = terms_of(total)
         if not terms:
             return "0.0", "0"
@@ -170,7 +169,7 @@ class _Schedule:
         return self._carried(carrier.word[0], operand, carrier.coefficient, [t for t in terms if t is not carrier])
 
     def _full_value(self, total: sp.Expr, like: str = "") -> Text:
-        """A sum with all nodes and channels, also where it is made of coefficients alone.
+        """A sum with all nodes and channels, also if it contains coefficients only.
 
         It is shaped like a state, by default that of one field.
         """
@@ -182,7 +181,7 @@ class _Schedule:
         return f"torch.zeros_like({like}) + {_bracketed(text)}", f"0*{like} + {_bracketed(step)}"
 
     def _plain(self, terms: Iterable[Term]) -> Text:
-        """A sum without a product that could carry it."""
+        """A sum without a sparse product."""
         pieces = []
         for term in terms:
             name = (None, None) if term.is_constant else self.product(term.word, term.atom)
@@ -208,7 +207,7 @@ class _Schedule:
 
     # ------------------------------------------------------------------ products
     def product(self, word: Word, atom: sp.Expr) -> Text:
-        """word@atom, computed once; an atom used once stands where it is used."""
+        """word@atom, computed once; an atom used once is written inline."""
         if (word, atom) in self.known:
             return self.known[word, atom]
         if word and atom in self.packed:
@@ -229,13 +228,13 @@ class _Schedule:
         return name, name
 
     def _block(self, packed: Text, atom: sp.Expr) -> Text:
-        """The block of a field in a packed tensor, which is cut once; the plan says A@u, the source names the block."""
+        """The block of a field in a packed tensor, which is cut once; the plan shows A@u, the source the block."""
         names = [f"{packed[0]}_{safe_name(field)}" for field in self.fields]
         if packed[0] not in self.opened:
             self.opened[packed[0]] = None
             self.lines.append(f"{', '.join(names)} = {packed[0]}.chunk({len(names)}, -1)")
-        place = [State(field) for field in self.fields].index(atom)
-        return names[place], f"{packed[1]}[{self.fields[place]}]"
+        index = [State(field) for field in self.fields].index(atom)
+        return names[index], f"{packed[1]}[{self.fields[index]}]"
 
     def _letter(self, atom: sp.Symbol) -> Text:
         """A state or a start; one of several fields is a block of the packed tensor."""
@@ -251,12 +250,12 @@ class _Schedule:
         return safe_name(atom.name), atom.name
 
     def _is_shared(self, term: Term) -> bool:
-        """Whether the product of a term is there already, or is needed in another place too."""
+        """Whether the product of a term is already computed, or is also needed elsewhere."""
         is_block = term.atom in self.packed
         return is_block or (term.word, term.atom) in self.known or self.uses[term.word, term.atom] > 1
 
     def _is_even(self, term: Term) -> bool:
-        """Whether the coefficient is the same for all nodes, so that it may pass an operator."""
+        """Whether the coefficient is the same for all nodes, so that it commutes with operators."""
         return Kind.NODE not in self._kinds_in(term.coefficient)
 
     def _chain_cost(self, terms: Iterable[Term]) -> int:
@@ -264,7 +263,7 @@ class _Schedule:
         return len({(t.word[i:], t.atom) for t in terms for i in range(len(t.word))} - set(self.known))
 
     def _nested_cost(self, terms: Iterable[Term]) -> int:
-        """Products of the nested form A@(... + A@(...)): less where several fields go through the operator."""
+        """Products of the nested form A@(... + A@(...)): fewer where several fields go through the operator."""
         inner = [t for t in terms if t.word and (t.word, t.atom) not in self.known]
         if not inner:
             return 0
@@ -333,7 +332,7 @@ class _Schedule:
         return {self.kinds[s.name] for s in coefficient.free_symbols}
 
     def _factor(self, coefficient: sp.Expr) -> str:
-        """A coefficient inside elementwise text: numbers stand as they are."""
+        """A coefficient inside elementwise text: numbers are literals."""
         plain = coefficient.is_number and not coefficient.has(PerField)
         return coefficient_code(coefficient) if plain else self._named(coefficient)
 
@@ -364,7 +363,7 @@ def _joined(pieces: Iterable[str]) -> str:
 
 
 def _bracketed(text: str) -> str:
-    """Brackets around anything that is not one word, number, call or bracketed piece."""
+    """The text in brackets unless it is a single word, number, call or bracketed piece."""
     return text if _is_closed(text) else f"({text})"
 
 

@@ -1,6 +1,6 @@
-"""Splines on equidistant knots in torch: the piece of an entry is found by arithmetic, and nothing asks the device.
+"""Splines on equidistant knots in torch: the piece of an entry is computed arithmetically, without synchronisation.
 
-`SOURCE` is this code as it stands, for generated modules, so it uses torch alone.
+`SOURCE` is this code as text, for generated modules, so it uses only torch.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rdgraph.vocabulary.function_records import Monotone
 from rdgraph.vocabulary.learned_functions import LearnedFunction, LearnedValues, cut_controls
 
 # ---------------------------------------------------------------------- spline evaluation
-#: Most entries of the matrices with which sums over pieces are taken; larger ones are cut along the nodes.
+#: The most entries of the matrices for sums over pieces; larger ones are split along the nodes.
 MAX_ENTRIES = 2**26
 
 
@@ -33,9 +33,9 @@ def spline(x: torch.Tensor, pieces: torch.Tensor, lower: float, step: float) -> 
     >>> spline(torch.tensor([[-7.0, 0.25]], dtype=torch.float64), spline_pieces(line), lower=-1.0, step=1.0)
     tensor([[-7.0000,  0.2500]], dtype=torch.float64)
     """
-    place = x.to(pieces.dtype) * (1 / step) + (1 - lower / step)
-    found: torch.Tensor = SplinePieces.apply(place, pieces)  # type: ignore[no-untyped-call]
-    return found.to(x.dtype)
+    position = x.to(pieces.dtype) * (1 / step) + (1 - lower / step)
+    values: torch.Tensor = SplinePieces.apply(position, pieces)  # type: ignore[no-untyped-call]
+    return values.to(x.dtype)
 
 
 def spline_pieces(controls: torch.Tensor, per_channel: bool = False) -> torch.Tensor:
@@ -60,39 +60,39 @@ def spline_pieces(controls: torch.Tensor, per_channel: bool = False) -> torch.Te
 
 
 class SplinePieces(torch.autograd.Function):
-    """Cubics in pieces at a place: sum over p of pieces[..., k, p] (place - k)**p, with k the piece of the place.
+    """Piecewise cubics at a position: sum over p of pieces[..., k, p] (position - k)**p, with k its piece.
 
-    place is (*batch, nodes, channels), pieces (*batch, 1, channels or 1, K + 1, 4). The first and the last piece go on
-    for ever and are straight.
+    position is (*batch, nodes, channels), pieces (*batch, 1, channels or 1, K + 1, 4). The first and the last piece go
+    on for ever and are straight.
     """
 
     @staticmethod
-    def forward(context: Any, place: torch.Tensor, pieces: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
-        context.save_for_backward(place, pieces)
-        return cubic_at(*pieces_at(place, pieces))
+    def forward(context: Any, position: torch.Tensor, pieces: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        context.save_for_backward(position, pieces)
+        return cubic_at(*pieces_at(position, pieces))
 
     @staticmethod
     def backward(context: Any, slope: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:  # type: ignore[override]
-        place, pieces = context.saved_tensors
-        t, (_, one, two, three) = pieces_at(place, pieces)
-        to_place = slope * cubic_at(t, (one, 2 * two, 3 * three))
-        return to_place, sums_over_pieces(slope, place, pieces) if context.needs_input_grad[1] else None
+        position, pieces = context.saved_tensors
+        t, (_, one, two, three) = pieces_at(position, pieces)
+        to_position = slope * cubic_at(t, (one, 2 * two, 3 * three))
+        return to_position, sums_over_pieces(slope, position, pieces) if context.needs_input_grad[1] else None
 
 
-def piece_of(place: torch.Tensor, count: int) -> torch.Tensor:
-    """The number of the piece of every place, which may be too large for a whole number; no number may get any."""
-    return place.clamp(0, count - 1).long().clamp(0, count - 1)
+def piece_of(position: torch.Tensor, count: int) -> torch.Tensor:
+    """The piece of every position, clamped to the valid range; NaN gets an arbitrary one."""
+    return position.clamp(0, count - 1).long().clamp(0, count - 1)
 
 
-def pieces_at(place: torch.Tensor, pieces: torch.Tensor) -> tuple[torch.Tensor, Sequence[torch.Tensor]]:
-    """The place within its piece, and the four coefficients there."""
+def pieces_at(position: torch.Tensor, pieces: torch.Tensor) -> tuple[torch.Tensor, Sequence[torch.Tensor]]:
+    """The position within its piece, and the four coefficients there."""
     rows, count = pieces.shape[:-2], pieces.shape[-2]
-    piece = piece_of(place, count)
+    piece = piece_of(position, count)
     row = piece
     if rows.numel() > 1:
-        row = piece + torch.arange(0, rows.numel() * count, count, device=place.device).reshape(rows)
-    found = pieces.reshape(-1, 4).index_select(0, row.flatten())
-    return place - piece, found.reshape(*row.shape, 4).unbind(-1)
+        row = piece + torch.arange(0, rows.numel() * count, count, device=position.device).reshape(rows)
+    coefficients = pieces.reshape(-1, 4).index_select(0, row.flatten())
+    return position - piece, coefficients.reshape(*row.shape, 4).unbind(-1)
 
 
 def cubic_at(t: torch.Tensor, powers: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -103,33 +103,33 @@ def cubic_at(t: torch.Tensor, powers: Sequence[torch.Tensor]) -> torch.Tensor:
     return value
 
 
-def sums_over_pieces(slope: torch.Tensor, place: torch.Tensor, pieces: torch.Tensor) -> torch.Tensor:
+def sums_over_pieces(slope: torch.Tensor, position: torch.Tensor, pieces: torch.Tensor) -> torch.Tensor:
     """Slopes of the coefficients: sums over the entries of each piece as products of matrices, in one order."""
     rows, count = pieces.shape[:-2], pieces.shape[-2]
-    place = place.expand(slope.shape)
+    position = position.expand(slope.shape)
     nodes = slope.shape[-2]
     parts = min(nodes, -(-slope.numel() * count // MAX_ENTRIES))
     if parts > 1:
-        cut = zip(slope.tensor_split(parts, -2), place.tensor_split(parts, -2), strict=True)
+        cut = zip(slope.tensor_split(parts, -2), position.tensor_split(parts, -2), strict=True)
         return torch.stack([sums_over_pieces(s, p, pieces) for s, p in cut]).sum(0)
-    piece = piece_of(place, count)
-    t = place - piece
+    piece = piece_of(position, count)
+    t = position - piece
     bent = t.clamp(0, 1)  # far out on the lines beyond the knots a cube would be infinite, and they have none
     powers = torch.stack([slope, slope * t, slope * bent**2, slope * bent**3], -1)
-    hot = (piece[..., None] == torch.arange(count, device=place.device)).to(powers.dtype)
+    hot = (piece[..., None] == torch.arange(count, device=position.device)).to(powers.dtype)
     width = slope.ndim
     sizes = (1,) * (width - len(rows)) + tuple(rows)
     over = [axis for axis in range(width) if sizes[axis] == 1]
-    kept = [axis for axis in range(width) if sizes[axis] > 1]
-    lead = [slope.shape[axis] for axis in kept]
-    hot = hot.permute(*kept, *over, width).reshape(*lead, -1, count)
-    powers = powers.permute(*kept, *over, width).reshape(*lead, -1, 4)
+    summed = [axis for axis in range(width) if sizes[axis] > 1]
+    lead = [slope.shape[axis] for axis in summed]
+    hot = hot.permute(*summed, *over, width).reshape(*lead, -1, count)
+    powers = powers.permute(*summed, *over, width).reshape(*lead, -1, 4)
     return (hot.mT @ powers).reshape(*rows, count, 4)
 
 
 _PARTS: tuple[Any, ...] = (spline, spline_pieces, SplinePieces, piece_of, pieces_at, cubic_at, sums_over_pieces)
 
-#: The code above as a text.
+#: The code above as text.
 SOURCE = "\n\n".join(
     [
         "from collections.abc import Sequence\nfrom typing import Any\n",
@@ -140,29 +140,30 @@ SOURCE = "\n\n".join(
 
 
 # ---------------------------------------------------------------------- control grid
-# Control values on a grid, where differences are taken without rounding: declared facts hold for the numbers stored.
+# Control values on a grid, where differences are taken without rounding: declared properties hold for the stored
+# numbers.
 #
 # Rounded control values a_j break a declaration by their own last place: with |a| = 1000 and h = 0.01 a slope is off by
 # 0.006 in single precision. So they are whole multiples n_j of a power of two q, the largest of them below 2^22 in
 # single and 2^51 in double precision. Whole numbers of that size are added and subtracted exactly, in any order, and
 #
-#     N_j = n_{j+1} - n_j  cut to [-N, N], [0, N] or [-N, 0],  N = floor(c h (1 - 16 eps)/q),
-#     n_j = the sums of N_j from the middle, cut to [-B, B],   B = floor(b (1 - 16 eps)/q),
+#     N_j = n_{j+1} - n_j  clipped to [-N, N], [0, N] or [-N, 0],  N = floor(c h (1 - 16 eps)/q),
+#     n_j = the sums of N_j from the middle, clipped to [-B, B],   B = floor(b (1 - 16 eps)/q),
 #
-# has |a_{j+1} - a_j| < c h, the declared order and |a_j| < b as numbers, not up to rounding. Cutting values brings none
-# farther apart. The margin of 16 eps covers the rounding of c h and of a slope that is computed: its quadratic has
-# coefficients of at most 2 c and seven operations, which makes less than 10 eps c.
+# has |a_{j+1} - a_j| < c h, the declared order and |a_j| < b as numbers, not up to rounding. Clipping values never
+# increases their distances. The margin of 16 eps covers the rounding of c h and of a slope that is computed: its
+# quadratic has coefficients of at most 2 c and seven operations, which makes less than 10 eps c.
 
-#: How wide the grid is, in units of the last place of the largest value: differences need a bit more, cuts another.
+#: The grid spacing in units of the last place of the largest value: one bit more for differences, one for clipping.
 _WIDTH = 4
 #: Relative, in units of eps.
 _GRID_MARGIN = 16
 
 
 def on_grid(declaration: LearnedFunction, controls: Tensor) -> Tensor:
-    """Control values (..., K) next to given ones, which have what is declared up to rounding; these have it exactly.
+    """Control values (..., K) on a grid near given ones that satisfy the declaration up to rounding; these do exactly.
 
-    Derivatives go through as if nothing was done.
+    Derivatives pass through unchanged.
 
     >>> phi = LearnedFunction("phi", knots=3, range=(0, 2), lipschitz=1)
     >>> found = on_grid(phi, torch.tensor([1e6 + 0.9, 1e6 + 2, 1e6 + 3]))
@@ -172,8 +173,8 @@ def on_grid(declaration: LearnedFunction, controls: Tensor) -> Tensor:
     d = declaration
     if d.lipschitz is None and d.monotone is None and d.bound is None and not d.odd:
         return controls
-    found: Tensor = _OnGrid.apply(controls, declaration)  # type: ignore[no-untyped-call]
-    return found
+    values: Tensor = _OnGrid.apply(controls, declaration)  # type: ignore[no-untyped-call]
+    return values
 
 
 class _OnGrid(torch.autograd.Function):
@@ -211,7 +212,7 @@ def _rounded(declaration: LearnedFunction, controls: Tensor) -> Tensor:
 
 
 def _inside(limit: float, dtype: torch.dtype) -> float:
-    """A limit less the margin."""
+    """A limit reduced by the margin."""
     return limit * (1 - _GRID_MARGIN * torch.finfo(dtype).eps)
 
 
@@ -229,7 +230,7 @@ def _cut_steps(declaration: LearnedFunction, steps: Tensor, unit: Tensor) -> Ten
 
 
 def _sums(x: Tensor) -> Tensor:
-    """The sums of the first entries, in one order on every device."""
+    """Cumulative sums, in the same order on every device."""
     lower = torch.ones(x.shape[-1], x.shape[-1], dtype=x.dtype, device=x.device).tril()
     return (x[..., None, :] * lower).sum(-1)
 
@@ -244,7 +245,7 @@ def odd_values(knots: int, slopes: Tensor, step: float) -> Tensor:
 
 
 def values_around(middle: Tensor, slopes: Tensor, step: float) -> Tensor:
-    """Values from slopes, with the given one at the knot in the middle."""
+    """Values from slopes, with a given value at the middle knot."""
     half = (slopes.shape[-1] + 1) // 2
     left, right = slopes[..., :half], slopes[..., half:]
     below = middle - step * _sums(left.flip(-1)).flip(-1)
@@ -253,7 +254,7 @@ def values_around(middle: Tensor, slopes: Tensor, step: float) -> Tensor:
 
 
 # ---------------------------------------------------------------------- learned shapes
-# Control values of learned functions as tensors: which shapes they may have, and what a user may give for them.
+# Control values of learned functions as tensors: their shapes, and the values a user may give.
 
 
 @dataclass(frozen=True)
@@ -264,16 +265,16 @@ class LearnedShape:
     batch: tuple[int, ...]
 
     @property
-    def own_axes(self) -> int:
+    def axes(self) -> int:
         return 2 if self.declaration.per_channel else 1
 
     def check(self, tensor: Tensor) -> None:
         """Raise unless a tensor has one of the shapes."""
-        lead = tuple(tensor.shape[: tensor.ndim - self.own_axes])
-        fits = tensor.ndim >= self.own_axes and tensor.shape[-1] == self.declaration.knots
+        lead = tuple(tensor.shape[: tensor.ndim - self.axes])
+        fits = tensor.ndim >= self.axes and tensor.shape[-1] == self.declaration.knots
         if not fits or lead not in ((), self.batch):
-            own = ("channels",) * self.declaration.per_channel + (str(self.declaration.knots),)
-            shapes = [own, (*map(str, self.batch), *own)] if self.batch else [own]
+            axes = ("channels",) * self.declaration.per_channel + (str(self.declaration.knots),)
+            shapes = [axes, (*map(str, self.batch), *axes)] if self.batch else [axes]
             words = " or ".join(f"({', '.join(s)}{',' if len(s) == 1 else ''})" for s in shapes)
             raise InvalidArgument(
                 f"expected control values of {self.declaration.name} of shape {words}, got {tuple(tensor.shape)}; "
@@ -281,22 +282,22 @@ class LearnedShape:
             )
 
     def channels(self, tensor: Tensor) -> int | None:
-        """How many channels the values are for; None for any number."""
+        """The number of channels of the values; None if they fit any number."""
         return int(tensor.shape[-2]) if self.declaration.per_channel else None
 
     def view(self, tensor: Tensor) -> Tensor:
-        """The pieces that the control values make, as the spline takes them."""
+        """The spline pieces of the control values."""
         return spline_pieces(tensor, self.declaration.per_channel)
 
-    def member(self, tensor: Tensor, place: tuple[int, ...]) -> Tensor:
+    def member(self, tensor: Tensor, index: tuple[int, ...]) -> Tensor:
         """The values of one member of the batch."""
-        return tensor[place] if self.batch and tensor.ndim > self.own_axes else tensor
+        return tensor[index] if self.batch and tensor.ndim > self.axes else tensor
 
     def members(self, tensor: Tensor, index: Tensor) -> Tensor:
-        """The values of some members, counted through the flattened batch; shared values as they are."""
-        if not self.batch or tensor.ndim <= self.own_axes:
+        """The values of some members, counted through the flattened batch; shared values unchanged."""
+        if not self.batch or tensor.ndim <= self.axes:
             return tensor
-        return tensor.reshape(-1, *tensor.shape[tensor.ndim - self.own_axes :]).index_select(0, index)
+        return tensor.reshape(-1, *tensor.shape[tensor.ndim - self.axes :]).index_select(0, index)
 
 
 def learned_shapes(system: System, batch: tuple[int, ...]) -> dict[str, LearnedShape]:
@@ -305,9 +306,9 @@ def learned_shapes(system: System, batch: tuple[int, ...]) -> dict[str, LearnedS
 
 
 def given_controls(declaration: LearnedFunction, value: Any) -> Any:
-    """What a user gave for a learned function as control values.
+    """The values given for a learned function as control values.
 
-    Tensors are taken as they are, since those of a training come from parameters that cannot break a declaration;
+    Tensors are used unchanged, since those of a training come from parameters that cannot violate a declaration;
     numbers and `LearnedValues` are compared with it.
 
     >>> given_controls(LearnedFunction("phi", knots=3, odd=True), [-1, 0, 1])
@@ -344,11 +345,11 @@ def spline_call(declaration: LearnedFunction, argument: str, pieces: str) -> str
 
 
 # ---------------------------------------------------------------------- spline parameters
-# The parameters of a learned function: free numbers, from which control values with every declared fact are made.
+# The parameters of a learned function: free numbers that are mapped to control values with every declared property.
 #
 # With s_j the free slopes and m the value in the middle,
 #
-#     s_j = theta_j                        where nothing is declared of the slopes,
+#     s_j = theta_j                        where no slopes are declared,
 #     s_j = S_c(theta_j)                   where |phi'| <= c,
 #     s_j = log(1 + e^theta_j)             where phi is nondecreasing,
 #     s_j = c/(1 + e^-theta_j)             where it is both, and the negative of these where it is nonincreasing;
@@ -356,18 +357,18 @@ def spline_call(declaration: LearnedFunction, argument: str, pieces: str) -> str
 #     a   = S_b(a)                         where |phi| <= b, with s = 0 at both ends.
 #
 # S_c(x) = (2c/pi) atan(pi x/(2c)) lies in (-c, c), is odd and increasing, and has slopes of at most one: the last line
-# keeps the order of the values, brings neighbours no farther apart, and keeps equal ends equal. What rounding takes
-# away of this is given back on a grid (`rdgraph.run.lowering.splines`). So the control values have every declared fact
-# for every theta, and the function has it too (`rdgraph.vocabulary.learned_functions`).
+# keeps the order of the values, does not increase distances, and keeps equal ends equal. Rounding is corrected on a
+# grid (see above). So the control values have every declared fact for every theta, and the function has it too
+# (`rdgraph.vocabulary.learned_functions`).
 
-#: The share of what is allowed that starting values keep away from its ends, where nothing would be learned.
+#: The distance of initial values from the ends of the allowed range, where gradients vanish, as a share of it.
 _START_MARGIN = 0.02
 #: The least slope of a start where slopes have one sign.
 _START_SLOPE = 0.1
 
 
 def make_controls(declaration: LearnedFunction, parameters: Tensor) -> Tensor:
-    """Control values (..., K) from free parameters (..., P); every declared fact holds for them.
+    """Control values (..., K) from free parameters (..., P); they satisfy every declared property.
 
     >>> phi = LearnedFunction("phi", knots=4, range=(-3, 3), odd=True, lipschitz=1)
     >>> make_controls(phi, torch.tensor([1e9, 0.0]))
@@ -404,7 +405,7 @@ def _before(limit: float, values: np.ndarray) -> np.ndarray:
 
 
 def _slopes(declaration: LearnedFunction, free: Tensor) -> Tensor:
-    """The free slopes in what is allowed, and the level ones at ends with a bound."""
+    """The slopes mapped to the allowed range, with zero slopes at bounded ends."""
     sign = -1.0 if declaration.monotone is Monotone.NONINCREASING else 1.0
     limit = math.inf if declaration.lipschitz is None else float(declaration.lipschitz)
     match declaration.monotone is None, math.isinf(limit):
@@ -422,7 +423,7 @@ def _slopes(declaration: LearnedFunction, free: Tensor) -> Tensor:
 
 
 def parameters_of(values: LearnedValues) -> np.ndarray:
-    """Free parameters (..., P) whose control values are the given ones, or near them where those lie at an end.
+    """Free parameters (..., P) whose control values are the given ones, or near them at the ends of a range.
 
     >>> phi = LearnedFunction("phi", knots=6, lipschitz=2, bound=3)
     >>> line = LearnedValues.near(phi, lambda x: x / 2)
@@ -460,7 +461,7 @@ def _free(declaration: LearnedFunction, slopes: np.ndarray) -> np.ndarray:
 
 
 def start_parameters(declaration: LearnedFunction) -> np.ndarray:
-    """Where learning begins: phi = 0, or the gentlest line allowed where slopes have one sign: (P,).
+    """Initial parameters: phi = 0, or the gentlest line allowed where slopes have one sign: (P,).
 
     >>> start_parameters(LearnedFunction("phi", knots=4))
     array([0., 0., 0., 0.])

@@ -1,4 +1,4 @@
-"""A field in two parts: what every state does with itself linearly, p(X) with X = A or L, and all the rest."""
+"""A field in two parts: the linear part p(X) of every state in itself, with X = A or L, and the rest."""
 
 from __future__ import annotations
 
@@ -16,17 +16,16 @@ from rdgraph.language.normal_form import H, State
 from rdgraph.language.reader import TIME_LETTER
 from rdgraph.language.tree import Kind
 from rdgraph.run.lowering.field_blocks import side_by_side
-from rdgraph.run.lowering.generated_function import GeneratedFunction
 from rdgraph.run.lowering.lowering_stages import Code, coefficient_letters, compiled, lowered_forms
 from rdgraph.run.lowering.product_plan import schedule
-from rdgraph.run.lowering.torch_source import module_source
+from rdgraph.run.lowering.torch_source import GeneratedFunction, module_source
 from rdgraph.run.lowering.vector_field import VectorField
 from rdgraph.systems.system import System
 
 
 @dataclass(frozen=True)
 class SplitStages:
-    """The letter of X, the coefficients of its powers by state, and the function of the rest."""
+    """The operator X, the coefficients of its powers by state, and the function of the rest."""
 
     letter: str
     generators: tuple[dict[int, sp.Expr], ...]
@@ -37,20 +36,20 @@ class SplitStages:
 
 @lru_cache(maxsize=256)
 def split_stages(system: System, keeps_laplacian: bool) -> SplitStages:
-    """The two parts of a system; X is L where L = D - A acts on a state of its own equation, else A."""
+    """The two parts of a system; X is L where L = D - A acts on the field of an equation in that equation, else A."""
     forms = lowered_forms(system, system.flow, keeps_laplacian)
     kinds = dict(system.letters)
     states = [H] if len(forms) == 1 else [State(name) for name in forms]
-    letter = "L" if any(t.word and _is_own(t, s, "L") for f, s in _pairs(forms, states) for t in f) else "A"
+    letter = "L" if any(t.word and _is_power(t, s, "L") for f, s in _pairs(forms, states) for t in f) else "A"
     generators, remainders = [], {}
     for name, (terms, state) in zip(forms, _pairs(forms, states), strict=True):
-        own: dict[int, sp.Expr] = {}
-        rest = [term for term in terms if not _is_own(term, state, letter)]
-        for term in (term for term in terms if _is_own(term, state, letter)):
+        linear: dict[int, sp.Expr] = {}
+        rest = [term for term in terms if not _is_power(term, state, letter)]
+        for term in (term for term in terms if _is_power(term, state, letter)):
             constant, other = _constant_part(term.coefficient, kinds)
-            own |= {len(term.word): constant} if constant != 0 else {}
+            linear |= {len(term.word): constant} if constant != 0 else {}
             rest += [replace(term, coefficient=other)] if other != 0 else []
-        generators.append(own)
+        generators.append(linear)
         remainders[name] = sp.Add(*(term.expression() for term in rest))
     function = schedule("remainder", remainders, kinds)
     source = module_source(system.text, "The part that is stepped.", list(coefficient_letters(system)), [function],
@@ -62,13 +61,13 @@ def _pairs(forms: Mapping[str, sp.Expr], states: list[State]) -> list[tuple[tupl
     return [(terms_of(form), state) for form, state in zip(forms.values(), states, strict=True)]
 
 
-def _is_own(term: Term, state: State, letter: str) -> bool:
+def _is_power(term: Term, state: State, letter: str) -> bool:
     """Whether a term is a coefficient times letter^k of the state itself."""
     return bool(term.atom == state and set(term.word) <= {letter})
 
 
 def _constant_part(coefficient: sp.Expr, kinds: Mapping[str, Kind]) -> tuple[sp.Expr, sp.Expr]:
-    """The scalar and channel terms of a coefficient that do not depend on the time, and all others."""
+    """The scalar and channel terms of a coefficient that do not depend on the time, and the rest."""
 
     def is_constant(term: sp.Expr) -> bool:
         letters = {s.name for s in term.free_symbols}
@@ -120,8 +119,8 @@ class SplitField:
         return self._generators[width]
 
     def _coefficient(self, power: int, width: int) -> Tensor:
-        found = [self.field.value(powers.get(power, sp.S.Zero)) for powers in self.stages.generators]
-        return side_by_side([x.double() for x in found], width)
+        values = [self.field.value(powers.get(power, sp.S.Zero)) for powers in self.stages.generators]
+        return side_by_side([x.double() for x in values], width)
 
     def linear(self, x: Tensor) -> Tensor:
         """p(X)x, by Horner's rule."""
@@ -135,5 +134,5 @@ class SplitField:
         return self.generator(self.field.blocks.width(x))
 
     def remainder(self, t: Any, x: Tensor) -> Tensor:
-        """r(t, x): everything else."""
+        """r(t, x), the rest."""
         return self.field.evaluate(self.stages.function, self.stages.code, t, x)

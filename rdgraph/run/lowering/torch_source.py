@@ -1,9 +1,10 @@
-"""Pieces of torch source: coefficients, functions, mixing matrices, and the module they are put together into."""
+"""Pieces of torch source: coefficients, functions, mixing matrices, and the module that combines them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache, singledispatch
 from typing import Any
 
@@ -13,20 +14,19 @@ import torch
 from torch import Tensor
 
 from rdgraph.errors import InvalidArgument, NotApplicable
-from rdgraph.run.lowering.generated_function import GeneratedFunction
 from rdgraph.run.lowering.packed_form import PerField
 from rdgraph.run.lowering.splines import SOURCE as SPLINE
 from rdgraph.theory.equality.function_registration import POINTS
 from rdgraph.vocabulary.functions import BUILT_IN, FUNCTIONS, ElementwiseFunction, record_of
 
-#: Names the generated source uses itself.
+#: Names used by the generated source.
 _TAKEN = {
     "torch", "field", "forcing", "noise", "remainder", "coefficients", "plain", "matrix", "x", "scale", "terms", "out",
     "one", "state", "start", "d", "per_field", "spline",
 }  # fmt: skip
 
 
-#: What formulas of registered functions use beyond the language.
+#: Functions beyond the language that formulas of registered functions use.
 _FURTHER = {
     sp.erf: "torch.erf", sp.log: "torch.log", sp.atan: "torch.atan", sp.asinh: "torch.asinh", sp.sinh: "torch.sinh",
     sp.cosh: "torch.cosh",
@@ -34,9 +34,9 @@ _FURTHER = {
 
 
 def safe_name(name: str) -> str:
-    """The name of a coefficient or field in the source: its own, with an underscore where the source uses that itself.
+    """The name of a coefficient or field in the source: with an underscore if the source already uses it.
 
-    A name in square brackets is one of the source's own.
+    A name in square brackets belongs to the source.
 
     >>> safe_name("alpha"), safe_name("x1"), safe_name("H'"), safe_name("[state]")
     ('alpha', 'x1_', 'H_prime', 'state')
@@ -54,7 +54,7 @@ def function_code(function: str, argument: str) -> str:
 
 @lru_cache(maxsize=256)
 def _template(record: ElementwiseFunction) -> str:
-    """Source of a function; of one that is known by a formula, the formula; compared with numpy where not built in."""
+    """Source of a function, from its formula if it has one; compared with numpy unless built in."""
     if record in BUILT_IN and record.torch is not None:
         return record.torch
     template = record.torch
@@ -72,6 +72,29 @@ def _template(record: ElementwiseFunction) -> str:
             f"{float(expected[at]):g} at x = {POINTS[at]}"
         )
     return template
+
+
+# ---------------------------------------------------------------------- functions
+@dataclass(frozen=True)
+class GeneratedFunction:
+    """The body of one generated function with its arguments in order and coefficients by generated name."""
+
+    name: str
+    arguments: tuple[str, ...]
+    coefficients: tuple[sp.Expr, ...]
+    lines: tuple[str, ...]
+    steps: tuple[str, ...]
+    products: int
+    mixes: int
+
+    @property
+    def coefficient_names(self) -> tuple[str, ...]:
+        return tuple(f"c{i}" for i in range(len(self.coefficients)))
+
+    @property
+    def coefficient_function(self) -> str:
+        """The name of the generated function that computes the coefficients."""
+        return "coefficients" if self.name == "field" else f"{self.name}_coefficients"
 
 
 # ---------------------------------------------------------------------- coefficients
@@ -115,7 +138,7 @@ def _(expression: sp.NumberSymbol) -> str:
 
 
 def _number_code(expression: sp.Expr) -> str:
-    """A constant in double precision; one that is beyond it is refused."""
+    """A constant in double precision; raises if it overflows."""
     try:
         value = float(expression)
     except (TypeError, OverflowError):
@@ -169,7 +192,7 @@ def _(expression: PerField) -> str:
 
 
 def evaluated(code: str, values: Mapping[str, Tensor]) -> Any:
-    """The value of torch text of a coefficient or a matrix, from the coefficients by name; a number where it is one.
+    """The value of torch text of a coefficient or a matrix, from the coefficients by name; a number if it is constant.
 
     >>> evaluated(coefficient_code(sp.Symbol("alpha") / 2), {"alpha": torch.tensor(3.0)})
     tensor(1.5000)
@@ -237,7 +260,7 @@ _PER_FIELD = '''def per_field(one, d, *values):
 def module_source(
     equation: str, note: str, names: list[str], functions: list[GeneratedFunction], is_packed: bool = False
 ) -> str:
-    """The generated module: imports torch alone, so it runs anywhere with `plain(matrix)` as operator."""
+    """The generated module: imports only torch, so it runs anywhere with `plain(matrix)` as operator."""
     lead = "" if "=" in equation else "dH/dt = "
     pieces = [f'"""{lead}{equation}\n\n{note}\n"""\n\nimport torch\n', _PLAIN, *([_PER_FIELD] if is_packed else [])]
     pieces += [SPLINE] if any("spline(" in line for function in functions for line in function.lines) else []
@@ -252,7 +275,7 @@ def module_source(
 
 
 def _coefficient_source(function: GeneratedFunction, names: list[str]) -> str:
-    """coefficients(alpha, beta, ...) of one function: what is computed once, before any evaluation."""
+    """coefficients(alpha, beta, ...) of one function: computed once, before any evaluation."""
     lines = [
         f"    {c} = {coefficient_code(e)}\n"
         for c, e in zip(function.coefficient_names, function.coefficients, strict=True)

@@ -26,13 +26,12 @@ from rdgraph.run.lowering.coefficients import (
 )
 from rdgraph.run.lowering.field_blocks import FieldBlocks
 from rdgraph.run.lowering.fused_slope import FusedField, HeldTranspose
-from rdgraph.run.lowering.generated_function import GeneratedFunction
 from rdgraph.run.lowering.kernel_route import KernelRoute
 from rdgraph.run.lowering.lowering_stages import Code, coefficient_symbol, lowered
 from rdgraph.run.lowering.packed_form import PACKED, PACKED_START
 from rdgraph.run.lowering.product_plan import ProductPlan
 from rdgraph.run.lowering.splines import LearnedShape
-from rdgraph.run.lowering.torch_source import coefficient_code, evaluated
+from rdgraph.run.lowering.torch_source import GeneratedFunction, coefficient_code, evaluated
 from rdgraph.systems.further_operators import FurtherOperators
 from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
@@ -79,15 +78,15 @@ def laplacian_application(operator: Operator, one: Tensor, dtype: torch.dtype) -
 
 
 # ---------------------------------------------------------------------- further operators
-# The operators beside A that a field holds: read from what the user gives, checked against what was said of them.
+# The operators besides A that a field holds: read from the arguments, checked against their declared properties.
 
-#: How far weights may be off what was said of an operator, relative to the largest.
+#: How far weights may deviate from declared properties, relative to the largest weight.
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5}
 
 
 @dataclass(frozen=True)
 class HeldOperators:
-    """Operators by letter; they move, and are cut to members, with the field that holds them."""
+    """Operators by name; they move, and are restricted to members, with their field."""
 
     entries: Mapping[str, Operator] = field(default_factory=dict)
 
@@ -103,12 +102,12 @@ class HeldOperators:
         return application(self.entries[name].current(), dtype)
 
     def moved(self, fn: Callable[[Tensor], Tensor]) -> HeldOperators:
-        """The held operators on another device or in another precision, where `fn` puts tensors."""
+        """The held operators on another device or in another precision, where `fn` moves tensors."""
         return self._each(lambda held: moved_operator(held, fn(held.weights), fn))
 
-    def member(self, place: tuple[int, ...]) -> HeldOperators:
+    def member(self, index: tuple[int, ...]) -> HeldOperators:
         """The held operators of one member of the batch."""
-        return self._each(lambda held: held.member(place).prepare())
+        return self._each(lambda held: held.member(index).prepare())
 
     def members(self, index: Tensor) -> HeldOperators:
         """The held operators of some members, counted through the flattened batch."""
@@ -142,7 +141,7 @@ def reweighted_operator(held: Operator, weights: Tensor) -> Operator:
 
 
 def read_operators(
-    given: Mapping[str, Any], declared: FurtherOperators, beside: Operator, batch: tuple[int, ...]
+    given: Mapping[str, Any], declared: FurtherOperators, operator: Operator, batch: tuple[int, ...]
 ) -> HeldOperators:
     """The given operators besides A, checked; raises if a declared one is missing or one is unknown."""
     for name in given:
@@ -154,16 +153,16 @@ def read_operators(
             f"expected a value for every operator, got none for {', '.join(missing)}; pass "
             f"operators={{{missing[0]!r}: ...}}"
         )
-    found = {}
+    matrices = {}
     for name, value in given.items():
-        held = _operator(name, value).to(device=beside.device, dtype=beside.dtype)
-        if held.num_nodes != beside.num_nodes:
-            raise InvalidArgument(f"expected {name} on {beside.num_nodes} nodes, as A is, got {held.num_nodes}")
+        held = _operator(name, value).to(device=operator.device, dtype=operator.dtype)
+        if held.num_nodes != operator.num_nodes:
+            raise InvalidArgument(f"expected {name} on {operator.num_nodes} nodes, as A is, got {held.num_nodes}")
         if held.batch not in ((), batch):
             raise InvalidArgument(f"expected weights of {name} without a batch or for {batch}, got {held.batch}")
         _check_facts(name, held, declared.facts(name))
-        found[name] = held.prepare()
-    return HeldOperators(found)
+        matrices[name] = held.prepare()
+    return HeldOperators(matrices)
 
 
 def _operator(name: str, value: Any) -> Operator:
@@ -180,16 +179,16 @@ def _operator(name: str, value: Any) -> Operator:
 
 
 def _check_facts(name: str, held: Operator, facts: tuple[str, ...]) -> None:
-    """Whether the weights are what the equation says of them; where it says nothing of them the device is not asked."""
-    said = [fact for fact in facts if fact in WEIGHT_FACTS]
-    if not said:
+    """Raise unless the weights have the properties the equation declares; without any, nothing is computed."""
+    claimed = [fact for fact in facts if fact in WEIGHT_FACTS]
+    if not claimed:
         return
     weights = torch.atleast_2d(held.weights.detach()).flatten(0, -2).cpu().double().numpy()
     rows, columns = held.pattern.rows.cpu().numpy(), held.pattern.indices.cpu().numpy()
     size = np.abs(weights).max(initial=1.0) * TOLERANCE.get(held.dtype, 1e-2)
     for member in weights:
         matrix = scipy.sparse.csr_array((member, (rows, columns)), shape=(held.num_nodes, held.num_nodes))
-        for fact in said:
+        for fact in claimed:
             if not WEIGHT_FACTS[fact](matrix, size):
                 raise InvalidArgument(f"expected {name} to be {fact}, as the equation says, got weights that are not")
 
@@ -199,7 +198,7 @@ def _is_stochastic(matrix: Any, size: float) -> bool:
     return bool(matrix.data.min(initial=0.0) >= -size and sums <= size * matrix.shape[0])
 
 
-#: What an equation may say of the weights of an operator: whether it holds for a matrix, up to rounding.
+#: Properties of operator weights that an equation may declare, each with its test of a matrix, up to rounding.
 WEIGHT_FACTS: dict[str, Callable[[Any, float], bool]] = {
     "symmetric": lambda matrix, size: bool(abs(matrix - matrix.T).max() <= size),
     "antisymmetric": lambda matrix, size: bool(abs(matrix + matrix.T).max() <= size),
@@ -208,7 +207,7 @@ WEIGHT_FACTS: dict[str, Callable[[Any, float], bool]] = {
 
 
 # ---------------------------------------------------------------------- state checks
-# What a field asks of the states and times that it is given.
+# Checks of the states and times passed to a field.
 
 
 def check_state(H: Any, operator: Operator, batch: tuple[int, ...]) -> None:
@@ -219,7 +218,7 @@ def check_state(H: Any, operator: Operator, batch: tuple[int, ...]) -> None:
         lead = "" if batch else "..., "
         raise InvalidArgument(
             f"expected a state tensor of shape ({lead}{', '.join(map(str, wanted))}, channels), got "
-            f"{type(H).__name__} {got}; a batch with weights or coefficients of its own is declared by "
+            f"{type(H).__name__} {got}; a batch of different weights or coefficients is declared by "
             "lower(..., batch=(...))"
         )
     if H.dtype != operator.dtype or H.device != operator.device:
@@ -232,7 +231,7 @@ def check_state(H: Any, operator: Operator, batch: tuple[int, ...]) -> None:
 def check_channels(
     channels: int, shapes: Mapping[str, CoefficientShape | LearnedShape], values: Mapping[str, Tensor]
 ) -> None:
-    """Whether coefficients that have channels have as many as every field of a state."""
+    """Raise unless coefficients that vary along channels have as many as every field of a state."""
     for name, value in values.items():
         shape = shapes[name]
         width = shape.channels(value)
@@ -264,7 +263,7 @@ class VectorField(nn.Module):
     and cuts them.
 
     A field without a batch takes states with any axes in front: all of them share its weights and coefficients.
-    Made by `lower`. `plan` says which sparse products are taken, `source` is the torch code that runs. Parameters
+    Made by `lower`. `plan` lists the sparse products, `source` is the torch code that runs. Parameters
     among the coefficients (and the edge weights) are parameters of the module; other tensors keep their gradients.
     """
 
@@ -313,7 +312,7 @@ class VectorField(nn.Module):
     # ------------------------------------------------------------------ what it is
     @property
     def operator(self) -> Operator:
-        """A as it is now. Weights put in the place of the first ones are free; where L = D - A, D is theirs."""
+        """A with its present weights. Replaced weights are free; where L = D - A, D is recomputed from them."""
         return reweighted_operator(self._operator, self._weights)
 
     @property
@@ -337,7 +336,7 @@ class VectorField(nn.Module):
 
     @property
     def source(self) -> str:
-        """The generated torch module as text; it runs on its own, with `plain(matrix)` as operator."""
+        """The generated torch module as text; it runs without rdgraph, with `plain(matrix)` as operator."""
         return self._stages.source
 
     @property
@@ -347,7 +346,7 @@ class VectorField(nn.Module):
 
     @property
     def uses_initial(self) -> bool:
-        """Whether a start such as H0 occurs, so that the field has to know where it started."""
+        """Whether a start such as H0 occurs, so that the field must be bound to one."""
         return any(start_of(state) in self.system.letters for state in self.system.fields)
 
     @property
@@ -367,7 +366,7 @@ class VectorField(nn.Module):
 
     # ------------------------------------------------------------------ evaluation
     def forward(self, t: Any, H: Tensor) -> Tensor:
-        """dH/dt at H and t; an autonomous equation does not look at the time. t is a number, () or (*batch)."""
+        """dH/dt at H and t; an autonomous equation ignores the time. t is a number, () or (*batch)."""
         fused = self.fused(t, H)
         return self.evaluate(self._stages.field, self._stages.code, t, H) if fused is None else fused.slope(H)
 
@@ -438,7 +437,7 @@ class VectorField(nn.Module):
         return wider
 
     def with_system(self, system: System) -> VectorField:
-        """The field of another system in the same letters: its operators and coefficients are those of this one."""
+        """The field of another system with the operators and coefficients of this one."""
         held = self._held
         values = {name: held[name] for name in (*valued_letters(system), *system.learned)}
         return VectorField(system, self.operator, values, self.batch, further=self.further)
@@ -462,21 +461,21 @@ class VectorField(nn.Module):
         known = self.coefficients
         if unknown := {s.name for s in renamed.free_symbols} - set(known):
             raise UnknownName("coefficient of this field", min(unknown), known)
-        found = evaluated(coefficient_code(renamed), known)
-        return found if isinstance(found, Tensor) else self._constant(float(found))
+        value = evaluated(coefficient_code(renamed), known)
+        return value if isinstance(value, Tensor) else self._constant(float(value))
 
     def forcing(self) -> Tensor | None:
-        """The sum of all terms free of H, (*batch, nodes, channels), or None where there are none."""
+        """The sum of all terms free of H, (*batch, nodes, channels), or None if there are none."""
         if not self._stages.has_forcing:
             return None
         self.system.require_autonomous("a constant forcing")
         start, function = self.start(), self._stages.forcing
         values = self._values(function, self._stages.code, self.blocks.width(start))
-        found = self._stages.code["forcing"](*self._arguments(function, start), *values)
-        return found.to(start.dtype).expand(start.shape)
+        forcing = self._stages.code["forcing"](*self._arguments(function, start), *values)
+        return forcing.to(start.dtype).expand(start.shape)
 
     def tensors(self) -> tuple[Tensor, ...]:
-        """Every tensor behind the field that wants a gradient: coefficients, edge weights, the start."""
+        """All tensors of the field that need a gradient: coefficients, edge weights, the start."""
         start = () if self._initial is None else (self._initial,)
         every = (self._weights, *self.further.weights, *self._held.values(), *start)
         return tuple(x for x in every if x.requires_grad)
@@ -485,10 +484,12 @@ class VectorField(nn.Module):
         """The field of one member, counted through the flattened batch."""
         if not self.batch:
             raise InvalidArgument("expected a batched field, got one without a batch; use the field itself")
-        place = tuple(int(i) for i in torch.unravel_index(torch.tensor(index), self.batch))
-        values = {name: self._shapes[name].member(value, place) for name, value in self._held.items()}
-        single = VectorField(self.system, self.operator.member(place), values, (), further=self.further.member(place))
-        single._initial = None if self._initial is None else self._initial[place]
+        position = tuple(int(i) for i in torch.unravel_index(torch.tensor(index), self.batch))
+        values = {name: self._shapes[name].member(value, position) for name, value in self._held.items()}
+        single = VectorField(
+            self.system, self.operator.member(position), values, (), further=self.further.member(position)
+        )
+        single._initial = None if self._initial is None else self._initial[position]
         return single
 
     def members(self, index: Tensor) -> VectorField:
@@ -526,10 +527,10 @@ class VectorField(nn.Module):
                 return laplacian_application(self.operator, self._constant(1.0), self.dtype)
         if name in self.further:
             return self.further.application(name, self.dtype)
-        kept = {} if self._prepared is None else self._prepared
-        if (name, 0) not in kept:
-            kept[name, 0] = (self._shapes[name].view(getattr(self, f"coefficient_{name}")),)
-        return kept[name, 0][0].to(H.dtype) if self.system.letters.get(name) is Kind.MATRIX else kept[name, 0][0]
+        cache = {} if self._prepared is None else self._prepared
+        if (name, 0) not in cache:
+            cache[name, 0] = (self._shapes[name].view(getattr(self, f"coefficient_{name}")),)
+        return cache[name, 0][0].to(H.dtype) if self.system.letters.get(name) is Kind.MATRIX else cache[name, 0][0]
 
     def operator_on(self, letter: str, x: Tensor) -> Tensor:
         """A@x or L@x, L being D - A where the operator has degrees."""
@@ -554,8 +555,8 @@ class VectorField(nn.Module):
         """The coefficients that the generated function takes, from the ones the user gave."""
         given = {**self.coefficients, TIME_LETTER: t}
         lead = [self._constant(1.0), width] if len(self.system.fields) > 1 else []
-        found = code[function.coefficient_function](*lead, *(given[n] for n in self._stages.names))
-        return tuple(x if isinstance(x, Tensor) else self._constant(float(x)) for x in found)
+        values = code[function.coefficient_function](*lead, *(given[n] for n in self._stages.names))
+        return tuple(x if isinstance(x, Tensor) else self._constant(float(x)) for x in values)
 
     def _constant(self, number: float) -> Tensor:
         """A number as a tensor, made once: filled on the device, since a copy from the host cannot be recorded."""
@@ -591,9 +592,9 @@ def lower(
         values: numbers, tensors or parameters by name: a scalar (), a channel vector (d,), a node vector (n,), a
             mixing matrix (d, d), each with or without the batch shape in front; for a learned function its control
             values (K,), or (d, K) per channel, `LearnedValues`, or a function of numpy that it shall be near.
-        batch: the shape of the members that have edge weights or coefficients of their own; states that share all of
+        batch: the shape of a batch whose members differ in edge weights or coefficients; states that share all of
             them need none.
-        operators: the operators beside A that the equations name, as `Operator`, scipy sparse or dense matrices.
+        operators: the operators besides A that the equations name, as `Operator`, scipy sparse or dense matrices.
         dtype: of the field; by default the operator's.
         device: of the field; by default the operator's.
 
@@ -606,7 +607,7 @@ def lower(
 
     >>> import torch, rdgraph as rd
     >>> op = rd.Graph.from_edges([[0, 1, 1, 2], [1, 0, 2, 1]]).operator("row", dtype=torch.float64)
-    >>> f = lower("BS", op, {"alpha": 1.0, "beta": 0.5})
+    >>> f = rd.lower("BS", op, {"alpha": 1.0, "beta": 0.5})
     >>> f.plan.products
     2
     >>> f(0.0, torch.tensor([[1.0], [0.0], [0.0]], dtype=torch.float64)).ravel()

@@ -1,4 +1,4 @@
-"""dopri5 for a whole batch: every attempt is one step of all members still under way, each with its own clock.
+"""dopri5 for a whole batch: every attempt is one step of all active members, each at its own time.
 
 A member has its own time, step length, error norm and verdict; the field is evaluated for all of them together. Who is
 done or has failed leaves the group, so that a batch takes as many evaluations as its slowest member. Step control
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------------- dormand prince
-# One attempted step of Dormand and Prince's pair, for many members at once, each with a step length of its own.
+# One attempted step of Dormand and Prince's pair, for many members at once, each with its own step length.
 #
-# The state of order 5 goes on, its difference to order 4 is the error, and a quartic through the middle of the step
+# The state of order 5 is kept, its difference from order 4 is the error, and a quartic through the middle of the step
 # gives states in between (Shampine, Some practical Runge-Kutta formulas, 1986): the formulas of torchdiffeq's dopri5.
 
-#: Sparse evaluations of one attempt: the first slope is the last one of the step before.
+#: Evaluations of one attempt: its first slope is the last one of the previous step.
 EVALUATIONS = 6
 #: Weights of the method of order 4, and of the state in the middle of the step.
 _FOURTH = ("1951/21600", "0", "22642/50085", "451/720", "-12231/42400", "649/6300", "1/60")
@@ -57,7 +57,7 @@ def _weights() -> tuple[list[list[float]], list[float], list[float]]:
 
 @dataclass(frozen=True, eq=False)
 class Attempt:
-    """One step tried: `before` and `state` (m, n, d) at its ends, its seven slopes, and `dt` (m, 1, 1).
+    """One attempted step: `before` and `state` (m, n, d) at its ends, its seven slopes, and `dt` (m, 1, 1).
 
     >>> H = torch.ones(1, 1, 1, dtype=torch.float64)
     >>> tried = Attempt.make(lambda H, node: -H, H, -H, torch.full((1, 1, 1), 0.5, dtype=torch.float64))
@@ -86,7 +86,7 @@ class Attempt:
         return replace(self, **dict(zip(("before", "state"), parts, strict=True)), slopes=slopes, dt=self.dt[index])
 
     def error(self, rtol: float, atol: float) -> Tensor:
-        """Size of the error in units of what is allowed, (m,): root mean square of error/(atol + rtol*|H|)."""
+        """Error in units of the tolerance, (m,): root mean square of error/(atol + rtol*|H|)."""
         error = combine(torch.zeros_like(self.before), self.dt, _weights()[1], self.slopes)
         return root_mean_square(error / (atol + rtol * torch.maximum(self.before.abs(), self.state.abs())))
 
@@ -124,11 +124,11 @@ def inner(left: Tensor, right: Tensor) -> Tensor:
 
 
 # ---------------------------------------------------------------------- active members
-# The members of a batch that are under way together, and the states that are saved of them.
+# The active members of a batch, and their saved states.
 
 
 class Saves:
-    """Saved states in any order, each with the number of its time and of its member."""
+    """Saved states in any order, each with the index of its time and its member."""
 
     def __init__(self) -> None:
         self._rows: list[Tensor] = []
@@ -136,7 +136,7 @@ class Saves:
         self._members: list[np.ndarray] = []
 
     def add(self, times: np.ndarray, members: np.ndarray, states: Tensor) -> None:
-        """Save states (q, n, d) with the number of their time and member."""
+        """Add states (q, n, d) with the indices of their times and members."""
         if len(times):
             self._rows.append(states)
             self._times.append(times)
@@ -146,12 +146,12 @@ class Saves:
         """All saved states, (count, members, n, d)."""
         rows = torch.cat(self._rows)
         order = np.lexsort((np.concatenate(self._members), np.concatenate(self._times)))
-        return rows[index_beside(order, rows)].view(count, members, *rows.shape[1:])
+        return rows[index_like(order, rows)].view(count, members, *rows.shape[1:])
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """The members still under way: who they are (m,), their field, states and slopes (m, n, d)."""
+    """The active members: their indices (m,), field, states and slopes (m, n, d)."""
 
     members: np.ndarray
     field: VectorField | CompiledMembers
@@ -163,23 +163,23 @@ class Group:
         cls, field: VectorField | CompiledMembers, starts: Tensor, members: np.ndarray, times: np.ndarray
     ) -> Group:
         """Some members at their start and its time (m,); one evaluation."""
-        index = index_beside(members, starts)
+        index = index_like(members, starts)
         chosen, state = field.members(index).prepared(), starts.index_select(0, index)
-        return cls(members, chosen, state, chosen(beside(times, state), state))
+        return cls(members, chosen, state, chosen(like(times, state), state))
 
     def attempt(self, times: np.ndarray, steps: np.ndarray) -> Attempt:
         """A step of every member from its own time by its own length (m,)."""
         dt = torch.from_numpy(steps).to(self.state)[:, None, None]
         if self.field.is_autonomous:
             return Attempt.make(lambda H, node: self.field(None, H), self.state, self.slope, dt)
-        t = beside(times, self.state)[:, None, None].to(self.state.dtype)
+        t = like(times, self.state)[:, None, None].to(self.state.dtype)
         return Attempt.make(lambda H, node: self.field(t + node * dt, H), self.state, self.slope, dt)
 
-    def kept(self, mask: np.ndarray) -> Group:
-        """The members that go on."""
+    def selected(self, mask: np.ndarray) -> Group:
+        """The members that continue."""
         if mask.all():
             return self
-        index = index_beside(np.flatnonzero(mask), self.state)
+        index = index_like(np.flatnonzero(mask), self.state)
         parts = (x.index_select(0, index) for x in (self.state, self.slope))
         return Group(self.members[mask], self.field.members(index).prepared(), *parts)
 
@@ -189,32 +189,32 @@ def host(values: Tensor) -> np.ndarray:
     return values.detach().cpu().numpy()
 
 
-def beside(values: np.ndarray, model: Tensor) -> Tensor:
-    """Numbers of the host as a float64 tensor on the device of another tensor."""
+def like(values: np.ndarray, model: Tensor) -> Tensor:
+    """Host numbers as a float64 tensor on the device of another tensor."""
     return torch.from_numpy(values).to(model.device)
 
 
-def index_beside(numbers: np.ndarray, model: Tensor) -> Tensor:
+def index_like(numbers: np.ndarray, model: Tensor) -> Tensor:
     """Numbers of members or times as an index tensor on the device of another tensor."""
     return torch.from_numpy(np.asarray(numbers, dtype=np.int64)).to(model.device)
 
 
 # ---------------------------------------------------------------------- adaptive steps
-#: How many steps a member may try unless told otherwise.
+#: How many steps a member may try by default.
 MAX_STEPS = 10_000
 #: Factors on the step length: aimed below the tolerance, at most ten times longer, at most five times shorter.
 SAFETY, LONGER, SHORTER = 0.9, 10.0, 0.2
-#: The shortest step of a state that runs away, as a share of the whole time.
+#: The shortest step of a diverging state, as a share of the whole time.
 SHORTEST = 1e-12
-#: A state runs away where one such step multiplies it by more than 1 + this, at ten times the rate of the start.
+#: A state diverges where one such step multiplies it by more than 1 + this, at ten times the rate of the start.
 _GROWTH, _FASTER = 1e-6, 10.0
-#: Where a saved state comes from, if not from a step: it is the start, or the state in which its member was left.
+#: Sources of a saved state other than a step: the start, or the last state of a failed member.
 _START, _LEFT = -1, -2
 
 
 @dataclass(frozen=True)
 class Tolerances:
-    """What a step may err, what a state may reach, and how many attempts a member has."""
+    """Tolerances of a step, the bound of a state, and the most attempts of a member."""
 
     rtol: float
     atol: float
@@ -241,10 +241,13 @@ def integrate_adaptive(
     starts = H0.reshape(-1, *H0.shape[-2:])
     columns = times.reshape(len(times), -1).double().expand(-1, len(starts))
     every = field.bind(H0) if field.uses_initial else field
-    made = None if asked is None else asked.of(every, H0)
+    scheduled = None if asked is None else asked.of(every, H0)
     with torch.no_grad():
         search = _StepSearch(
-            every if made is None else CompiledMembers(every, made), starts, columns.detach().cpu().numpy(), tolerances
+            every if scheduled is None else CompiledMembers(every, scheduled),
+            starts,
+            columns.detach().cpu().numpy(),
+            tolerances,
         )
         search.run()
     states, stats = search.saves.states(len(columns), len(starts)), search.stats
@@ -258,7 +261,7 @@ def integrate_adaptive(
 
 
 class _StepSearch:
-    """Finds the steps of every member, and how it ends; everything about time stays on the host, as (B,) in float64."""
+    """The search for the steps and the status of every member; times stay on the host, (B,) in float64."""
 
     def __init__(
         self, field: VectorField | CompiledMembers, starts: Tensor, times: np.ndarray, tolerances: Tolerances
@@ -271,8 +274,8 @@ class _StepSearch:
         self.next_save = np.zeros(count, int)
         #: Begin and length of the accepted steps of every member.
         self.steps: list[list[tuple[float, float]]] = [[] for _ in range(count)]
-        #: The accepted step that a save lies in, (K, B).
-        self.place = np.full(times.shape, _START)
+        #: The accepted step that contains each save, (K, B).
+        self.source_step = np.full(times.shape, _START)
         self.saves, self.evaluations = Saves(), 0
 
     @property
@@ -291,7 +294,7 @@ class _StepSearch:
 
     # ------------------------------------------------------------------ the start
     def _begin(self) -> Group | None:
-        """The members that move from a state that is one, with their first step; the others are settled."""
+        """The members with a valid start that move, with their first step; the others are finished."""
         within = is_within(self.starts, self.tolerances.bound)
         undefined = first_is_nan([self.starts])
         codes = torch.where(undefined, RunStatus.NOT_A_NUMBER.code, RunStatus.BLOW_UP.code)
@@ -300,7 +303,7 @@ class _StepSearch:
         waiting = self.times == self.times[0]
         for k, row in enumerate(waiting):
             there = everyone[row & (self.codes == 0)]
-            self._save(k, there, self.starts[index_beside(there, self.starts)])
+            self._save(k, there, self.starts[index_like(there, self.starts)])
         self._leave(everyone[self.codes > 0], self.starts)
         moving = everyone[~waiting[-1] & (self.codes == 0)]
         if not len(moving):
@@ -313,12 +316,12 @@ class _StepSearch:
         return group
 
     def _first_steps(self, group: Group) -> np.ndarray:
-        """The rule of Hairer, Nørsett and Wanner (II.4), which asks for one evaluation more."""
+        """The rule of Hairer, Nørsett and Wanner (II.4), which needs one more evaluation."""
         scale = self.tolerances.atol + self.tolerances.rtol * group.state.abs()
         size, speed = (host(root_mean_square(x / scale)) for x in (group.state, group.slope))
         trial = np.where((size < 1e-5) | (speed < 1e-5), 1e-6, 0.01 * size / speed)
         dt = torch.from_numpy(trial).to(group.state)[:, None, None]
-        ahead = group.field(beside(self.time[group.members] + trial, dt), torch.addcmul(group.state, dt, group.slope))
+        ahead = group.field(like(self.time[group.members] + trial, dt), torch.addcmul(group.state, dt, group.slope))
         self.evaluations += 1
         bend = host(root_mean_square((ahead - group.slope) / scale)) / trial
         largest = np.where(bend > speed, bend, speed)
@@ -347,20 +350,20 @@ class _StepSearch:
         accepted = torch.from_numpy(good).to(group.state.device)[:, None, None]
         state = torch.where(accepted, attempt.state, group.state)
         slope = torch.where(accepted, attempt.slopes[-1], group.slope)
-        return Group(who, group.field, state, slope).kept(stay & ~(good & arrives))
+        return Group(who, group.field, state, slope).selected(stay & ~(good & arrives))
 
     def _judge(
         self, group: Group, attempt: Attempt, good: np.ndarray, arrives: np.ndarray, peak: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Whose step counts, and who stays in the group: a state beyond the bound is not taken, and ends its member.
+        """Accepted steps and the members that stay: a state beyond the bound is rejected and ends its member.
 
-        The end of the last step may lie behind the last time; there the interpolated state is looked at.
+        The end of the last step may lie beyond the last time; the interpolated state is checked there.
         """
         if arrives.any():
             some = np.flatnonzero(arrives)
             begin, steps = self.time[group.members[some]], self.step[group.members[some]]
             fraction = (self.times[-1, group.members[some]] - begin) / ((begin + steps) - begin)
-            last = attempt.rows(index_beside(some, attempt.state)).between(beside(fraction, attempt.state))
+            last = attempt.rows(index_like(some, attempt.state)).between(like(fraction, attempt.state))
             peak[some] = host(last.abs().amax((-2, -1)).double())
         beyond = good & ~(peak <= self.tolerances.bound)
         failed = group.members[beyond]
@@ -371,7 +374,7 @@ class _StepSearch:
     def _pass_saves(
         self, attempt: Attempt, who: np.ndarray, good: np.ndarray, begin: np.ndarray, end: np.ndarray
     ) -> None:
-        """Interpolate all saves in the steps that were accepted."""
+        """Interpolate all saves in the accepted steps."""
         while True:
             number = np.minimum(self.next_save[who], len(self.times) - 1)
             due = good & (self.next_save[who] < len(self.times)) & (self.times[number, who] <= end)
@@ -380,9 +383,9 @@ class _StepSearch:
             some = np.flatnonzero(due)
             at, members = number[some], who[some]
             fraction = (self.times[at, members] - begin[some]) / (end[some] - begin[some])
-            rows = attempt.rows(index_beside(some, attempt.state))
-            self.place[at, members] = self.accepted[members]
-            self.saves.add(at, members, rows.between(beside(fraction, rows.state)))
+            rows = attempt.rows(index_like(some, attempt.state))
+            self.source_step[at, members] = self.accepted[members]
+            self.saves.add(at, members, rows.between(like(fraction, rows.state)))
             self.next_save[members] += 1
 
     def _record(self, who: np.ndarray, good: np.ndarray, begin: np.ndarray, steps: np.ndarray) -> None:
@@ -393,7 +396,7 @@ class _StepSearch:
 
     # ------------------------------------------------------------------ the end
     def _give_up(self, group: Group) -> Group:
-        """Members whose next step is not worth a try are left where they are, with the reason."""
+        """End the members whose next step is too short or exceeds the attempts, with the reason."""
         who = group.members
         time, step = self.time[who], self.step[who]
         unresolved = ~(time + step > time)
@@ -411,10 +414,10 @@ class _StepSearch:
             return group
         self.codes[who] = codes
         self._leave(who[codes > 0], group.state, np.flatnonzero(codes))
-        return group.kept(codes == 0)
+        return group.selected(codes == 0)
 
     def _look_for_broken(self, who: np.ndarray, values: list[Tensor] | tuple[Tensor, ...]) -> None:
-        """Note for whom one of the values is not finite, and whether NaN or infinity came first."""
+        """Record the members with a value that is not finite, and whether NaN or infinity came first."""
         finite = torch.stack([torch.isfinite(value).all(-1).all(-1) for value in values]).all(0)
         codes = torch.where(first_is_nan(values), RunStatus.NOT_A_NUMBER.code, RunStatus.BLOW_UP.code)
         self.broken[who] = host(torch.where(finite, RunStatus.OK.code, codes))
@@ -424,60 +427,58 @@ class _StepSearch:
         self.next_save[members] = number + 1
 
     def _leave(self, members: np.ndarray, states: Tensor, rows: np.ndarray | None = None) -> None:
-        """All saves that are still to come get the state that a member is left in."""
+        """Fill the remaining saves of a member with its last state."""
         for member, row in zip(members, members if rows is None else rows, strict=True):
             missing = np.arange(self.next_save[member], len(self.times))
-            self.place[missing, member] = _LEFT
+            self.source_step[missing, member] = _LEFT
             self.saves.add(missing, np.full(len(missing), member), states[row].expand(len(missing), -1, -1))
 
 
 def _repeat(
-    field: VectorField, starts: Tensor, times: Tensor, search: _StepSearch, found: Tensor
+    field: VectorField, starts: Tensor, times: Tensor, search: _StepSearch, states: Tensor
 ) -> tuple[Tensor, int]:
-    """The accepted steps once more, recorded: states (K, B, n, d) and the number of evaluations.
+    """The accepted steps repeated with gradients: states (K, B, n, d) and the number of evaluations.
 
-    Step lengths are constants. Steps behind the last save of a member are not repeated; the state that a failed member
-    was left in is a constant.
+    Step lengths are constants. Steps behind the last save of a member are not repeated; the last state of a failed
+    member is a constant.
     """
-    place, saves = search.place, Saves()
-    for code, source in ((_START, starts.expand_as(found)), (_LEFT, found)):
-        number, member = np.nonzero(place == code)
-        saves.add(number, member, source[index_beside(number, found), index_beside(member, found)])
+    source_steps, saves = search.source_step, Saves()
+    for code, source in ((_START, starts.expand_as(states)), (_LEFT, states)):
+        number, member = np.nonzero(source_steps == code)
+        saves.add(number, member, source[index_like(number, states), index_like(member, states)])
     if times.requires_grad and not field.is_autonomous:
         raise NotApplicable(
             f"expected an autonomous system for a gradient in the times by dopri5, got {field.system.text}; "
             "take fixed steps"
         )
     shift = times[0] - times[0].detach()
-    counts = place.max(0) + 1
+    counts = source_steps.max(0) + 1
     moving = np.flatnonzero(counts > 0)
     if not len(moving):
         return saves.states(len(times), len(starts)), 0
     group = Group.make(field, starts, moving, search.times[0, moving])
     for k in range(int(counts.max())):
-        group = group.kept(counts[group.members] > k)
+        group = group.selected(counts[group.members] > k)
         who = group.members
         begin, steps = (np.array(x) for x in zip(*(search.steps[member][k] for member in who), strict=True))
         attempt = group.attempt(begin, steps)
-        number, row = np.nonzero(place[:, who] == k)
+        number, row = np.nonzero(source_steps[:, who] == k)
         if len(number):
-            at = (
-                times[index_beside(number, found), index_beside(who[row], found)] - shift[index_beside(who[row], found)]
-            )
-            length = beside((begin + steps) - begin, times)
-            fraction = (at - beside(begin[row], times)) / length[index_beside(row, found)]
-            saves.add(number, who[row], attempt.rows(index_beside(row, found)).between(fraction))
+            at = times[index_like(number, states), index_like(who[row], states)] - shift[index_like(who[row], states)]
+            length = like((begin + steps) - begin, times)
+            fraction = (at - like(begin[row], times)) / length[index_like(row, states)]
+            saves.add(number, who[row], attempt.rows(index_like(row, states)).between(fraction))
         group = Group(who, group.field, attempt.state, attempt.slopes[-1])
     return saves.states(len(times), len(starts)), 1 + EVALUATIONS * int(counts.max())
 
 
 def _factor(ratio: np.ndarray) -> np.ndarray:
-    """What the next step is multiplied with, for errors in units of the tolerance; NaN counts as far too large."""
+    """The factor of the next step length, for errors in units of the tolerance; NaN counts as far too large."""
     factor = np.clip(SAFETY / ratio**0.2, np.where(ratio < 1, 1.0, SHORTER), LONGER)
     return np.where(np.isnan(ratio), SHORTER, factor)
 
 
 def _growth(group: Group) -> np.ndarray:
-    """d log|H|/dt of every member, (m,), zero where there is nothing to grow."""
+    """d log|H|/dt of every member, (m,), zero for a zero state."""
     rate = host(inner(group.state, group.slope)) / host(inner(group.state, group.state))
     return np.nan_to_num(rate, nan=0.0)

@@ -60,7 +60,7 @@ class Member(NamedTuple):
 
 
 class _Halt(Exception):
-    """Integration of this member ends here: a way out of torchdiffeq, not an error."""
+    """Ends the integration of a member inside torchdiffeq; not an error."""
 
     def __init__(self, status: RunStatus) -> None:
         super().__init__(status)
@@ -68,7 +68,7 @@ class _Halt(Exception):
 
 
 class _Watched(nn.Module):
-    """The field as torchdiffeq calls it: counts, remembers the last slopes, and halts where going on is useless."""
+    """The field as torchdiffeq calls it: counts evaluations, keeps the last slopes, and halts when the state fails."""
 
     def __init__(self, field: VectorField, settings: AdjointSettings) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ class _Watched(nn.Module):
         return slope
 
     def callback_step(self, t0: Tensor, H: Tensor, dt: Tensor) -> None:
-        """Before every step: may it be taken?"""
+        """Check before every step whether it may be taken."""
         if not self.watching:
             return
         known = H.detach()
@@ -104,7 +104,7 @@ class _Watched(nn.Module):
             raise _Halt(self._broken(known) or self._underflow(known, float(t0)))
 
     def judge(self, H: Tensor) -> None:
-        """Whether a state is one to go on from."""
+        """Raise `_Halt` unless a state is finite and within the bound."""
         if not bool(H.abs().max() <= self.settings.tolerances.bound):
             raise _Halt(self._broken(H) or RunStatus.BLOW_UP)
 
@@ -115,14 +115,14 @@ class _Watched(nn.Module):
         self.rejected += self.watching
 
     def _broken(self, H: Tensor) -> RunStatus | None:
-        """What the first value says that is not finite, if there is one."""
+        """The status of the first value that is not finite; None if there is none."""
         values = [H, *self._recent] if self.reached is None else [*self._recent, H]
         if all(bool(torch.isfinite(value).all()) for value in values):
             return None
         return RunStatus.NOT_A_NUMBER if bool(first_is_nan(values)) else RunStatus.BLOW_UP
 
     def _underflow(self, H: Tensor, time: float) -> RunStatus:
-        """Time cannot be resolved finely enough: does the state run away, or is the equation too stiff or rough?"""
+        """The status of a step below the resolution of time: blow-up, or an equation too stiff or rough."""
         with torch.no_grad():
             slope = self.field(time, H).double()
         size = float((H.double() ** 2).sum())
@@ -130,7 +130,7 @@ class _Watched(nn.Module):
         return RunStatus.BLOW_UP if growth * float(np.spacing(abs(time))) > _GROWTH else RunStatus.STEP_UNDERFLOW
 
     def finish(self, H: Tensor) -> None:
-        """The last state is there, and is judged like the others; the way back of the adjoint is not watched."""
+        """Check the last state like the others; the backward pass of the adjoint is not checked."""
         self.judge(H)
         self.watching = False
         self._recent.clear()
@@ -142,7 +142,7 @@ class _Watched(nn.Module):
 
 
 def integrate_members(field: VectorField, H0: Tensor, times: Tensor, settings: AdjointSettings) -> list[Member]:
-    """Every member of the batch on its own; times (K,) or (K, *batch), of which the first is the start."""
+    """Every member of the batch separately; times (K,) or (K, *batch), of which the first is the start."""
     columns = times.reshape(len(times), -1)
     starts = H0.reshape(-1, *H0.shape[-2:])
     failed = _failing(field, H0, times, settings.tolerances) if settings.method.is_adaptive else {}
@@ -151,15 +151,15 @@ def integrate_members(field: VectorField, H0: Tensor, times: Tensor, settings: A
         if index in failed:
             members.append(failed[index])
             continue
-        own = columns[:, index if times.ndim > 1 else 0]
+        member_times = columns[:, index if times.ndim > 1 else 0]
         bound = single.bind(starts[index]) if single.uses_initial else single
-        members.append(_integrate(bound, starts[index], own, settings.of_member(index)))
+        members.append(_integrate(bound, starts[index], member_times, settings.of_member(index)))
     return members
 
 
 @torch.no_grad()
 def _failing(field: VectorField, H0: Tensor, times: Tensor, tolerances: Tolerances) -> dict[int, Member]:
-    """The members that dopri5 does not bring to the end; the first of them carries what finding out did cost."""
+    """The members that dopri5 cannot finish; the first of them carries the cost of finding out."""
     course = integrate_adaptive(field, H0, times, tolerances)
     failed: dict[int, Member] = {}
     for index in course.codes.nonzero().flatten().tolist():
@@ -178,9 +178,9 @@ def _singles(field: VectorField) -> Iterator[VectorField]:
 
 
 def _integrate(field: VectorField, H0: Tensor, times: Tensor, settings: AdjointSettings) -> Member:
-    """One member: through to the end, or up to where it failed and frozen there.
+    """One member: integrated to the end, or frozen where it failed.
 
-    Going backwards from a state about to blow up would yield NaN, so that a failed member is constant.
+    The backward pass from a state about to blow up would give NaN, so that a failed member is constant.
     """
     watched = _Watched(field, settings)
     try:
@@ -190,17 +190,17 @@ def _integrate(field: VectorField, H0: Tensor, times: Tensor, settings: AdjointS
         status = halt.status
     reached = times[0].detach() if watched.reached is None else watched.reached
     precise = times.double() if settings.method.is_adaptive else times
-    kept = precise[precise.detach() <= reached]
+    reached_times = precise[precise.detach() <= reached]
     unbounded = replace(settings.tolerances, bound=float("inf"))
     again = _Watched(field, replace(settings, tolerances=unbounded))
     with torch.no_grad():
-        states = _run(again, H0, torch.cat([kept, reached.to(precise)[None]]))
-    frozen = states[-1].detach().expand(len(times) - len(kept), *H0.shape)
+        states = _run(again, H0, torch.cat([reached_times, reached.to(precise)[None]]))
+    frozen = states[-1].detach().expand(len(times) - len(reached_times), *H0.shape)
     return Member(torch.cat([states[:-1], frozen]), status, float(reached), watched.stats + again.stats)
 
 
 class _OnceDifferentiable(torch.autograd.Function):
-    """The identity. The adjoint method leaves no trace of how its gradient was made, so a second one would be zero."""
+    """The identity. The gradient of the adjoint method is not recorded, so a second one would silently be zero."""
 
     @staticmethod
     def forward(ctx: Any, states: Tensor) -> Tensor:
@@ -217,7 +217,7 @@ class _OnceDifferentiable(torch.autograd.Function):
 
 
 def _run(watched: _Watched, H0: Tensor, times: Tensor) -> Tensor:
-    """States at the times, which may repeat: torchdiffeq wants them to rise. Halts where the member fails."""
+    """States at the times, which may repeat, unlike in torchdiffeq. Halts where the member fails."""
     import torchdiffeq
 
     known = times.detach()
@@ -225,10 +225,10 @@ def _run(watched: _Watched, H0: Tensor, times: Tensor) -> Tensor:
     if not bool(rises[1:].any()):
         return H0.expand(len(times), *H0.shape)
     settings = watched.settings
-    found = torchdiffeq.odeint_adjoint(
+    solved = torchdiffeq.odeint_adjoint(
         watched, H0, times[rises].to(H0.device), method=settings.method.adjoint, options=settings.options,
         rtol=settings.tolerances.rtol, atol=settings.tolerances.atol, adjoint_params=watched.field.tensors(),
     )  # fmt: skip
-    states = _OnceDifferentiable.apply(found)  # type: ignore[no-untyped-call]
+    states = _OnceDifferentiable.apply(solved)  # type: ignore[no-untyped-call]
     watched.finish(states[-1].detach())
     return states[rises.cumsum(0) - 1]

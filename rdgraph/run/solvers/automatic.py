@@ -1,4 +1,4 @@
-"""`auto`: the method that follows from the equation of a field, with a step for every member from its own numbers."""
+"""`auto`: the method chosen from the equation of a field, with a step for every member."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------------- stiffness
-# How fast the two parts of a field are at the start of a run, and the method that follows from it.
+# The rates of the two parts of a field at the start of a run, and the method chosen from them.
 
-#: What halving the step of `imex` may change at the end of the run, and how often it is halved.
+#: How much halving the step of `imex` may change the end of the run, and how often it is halved.
 _CHANGE, _HALVINGS = 1e-3, 5
 _ITERATIONS = 6
 
@@ -50,7 +50,7 @@ def measured_rates(field: VectorField, H: Tensor, t: Tensor) -> FieldRates:
 
 
 def _slope(parts: SplitField, H: Tensor, t: Tensor) -> Tensor:
-    """The largest growth that a few steps of power iteration find, by differences of the rest at H."""
+    """The largest growth rate of the rest at H, by a few steps of power iteration on differences."""
     start = parts.remainder(t, H)
     way = torch.ones_like(H)
     way[..., ::2, :] = -0.5
@@ -92,7 +92,7 @@ def choose_for_fields(field: VectorField, H: Tensor, times: Tensor, stepped: boo
 
 @torch.no_grad()
 def _enough_steps(field: VectorField, H: Tensor, times: Tensor, count: int) -> int:
-    """A number of steps of `imex` after which half as many end nearly the same; 0 where none is found."""
+    """A number of steps of `imex` after which half as many end nearly the same; 0 if there is none."""
     coarse = None
     for _ in range(_HALVINGS):
         fine = _end_of_run(field, H, times, count)
@@ -126,9 +126,9 @@ class Automatic(NamedTuple):
 
 
 def automatic(field: VectorField, H0: Tensor, t: Any, *, stepped: bool = False) -> Automatic:
-    """The method of a field that starts at H0 (*batch, n, d); `stepped` asks for Runge-Kutta steps.
+    """The method of a field that starts at H0 (*batch, n, d); `stepped` requires Runge-Kutta steps.
 
-    A member's step depends on its own coefficients, weights, start and times alone.
+    The step of a member depends only on its coefficients, weights, start and times.
 
     >>> import rdgraph as rd
     >>> op = rd.generators.path(3).operator("row", dtype=torch.float64)
@@ -145,7 +145,7 @@ def automatic(field: VectorField, H0: Tensor, t: Any, *, stepped: bool = False) 
     has_degrees = operator.degree is not None
     method, why = family(field.system, has_degrees=has_degrees)
     if stepped and method != "rk4":
-        method, why = "rk4", f"{why}, but Runge-Kutta steps were asked for"
+        method, why = "rk4", f"{why}, but Runge-Kutta steps were requested"
     if method == "exact":
         return Automatic("exact", None, why)
     kind = operator.normalisation if operator.is_normalised else "none" if has_degrees else "free"
@@ -168,5 +168,5 @@ def automatic(field: VectorField, H0: Tensor, t: Any, *, stepped: bool = False) 
 
 
 def _shared(steps: np.ndarray) -> Tensor:
-    """The step () that all members have, or theirs (*batch)."""
+    """The step () of all members, or one for each (*batch)."""
     return torch.as_tensor(steps.flat[0] if (steps == steps.flat[0]).all() else steps, dtype=torch.float64)

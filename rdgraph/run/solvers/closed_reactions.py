@@ -16,7 +16,7 @@ from torch import Tensor
 
 from rdgraph.errors import NotApplicable
 from rdgraph.language.normal_form import H
-from rdgraph.run.solvers.special_functions import phi1
+from rdgraph.run.solvers.matrix_functions import phi1
 from rdgraph.theory.reaction_flows import reaction_flow
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ _CLOSE = 6e-3
 
 
 def make_reaction(field: VectorField) -> Callable[[Tensor, Tensor], Tensor]:
-    """The flow (h, t) -> h(t) of what the system does to states that diffusion leaves alone; elementwise.
+    """The flow (h, t) -> h(t) of the system on states that diffusion does not change; elementwise.
 
-    Refuses, with the reason, systems for which no closed flow was derived. t is () or broadcasts against h.
+    Raises NotApplicable, with the reason, if no closed flow is known. t is () or broadcasts against h.
     """
     structure = field.system.structure
     if structure.has_source:
@@ -106,10 +106,10 @@ def zeldovich(h: Tensor, k: Tensor, t: Tensor) -> Tensor:
 
 @torch.no_grad()
 def _log_ratio(h: Tensor, s: Tensor) -> Tensor:
-    """The root u of h (u + s) + (1 - h)(exp(u) - 1) that is 0 for s = 0, but for two steps of Newton's method.
+    """The root u of h (u + s) + (1 - h)(exp(u) - 1) that is 0 for s = 0, up to two more steps of Newton's method.
 
     The left side is convex for h < 1 and concave for h > 1; the starts lie where Newton's steps do not overshoot. Every
-    entry stops on its own, so that its bits do not depend on the others.
+    entry stops separately, so that its bits do not depend on the others.
     """
     forward, inside = s >= 0, (h >= 0) & (h <= 1)
     grown = torch.log1p((h * -s / (1 - h)).clamp(min=0))
@@ -137,12 +137,12 @@ def _newton(u: Tensor, h: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _longest(like: Tensor) -> float:
-    """An exponent whose exponential, and the inverse of it, the dtype still holds with room to spare."""
+    """An exponent whose exponential and its inverse are well within the range of the dtype."""
     return 0.85 * math.log(torch.finfo(like.dtype).max)
 
 
 def _root(x: Tensor, n: int) -> Tensor:
-    """x^(1/n) for x > 0, in functions whose bits do not depend on the place of an entry; torch's power does."""
+    """x^(1/n) for x > 0, in functions whose bits do not depend on the position of an entry, unlike torch's power."""
     match n:
         case 1:
             return x

@@ -1,6 +1,6 @@
-"""Steps in compiled C: when they are taken, and how they serve the fixed-step loop and dopri5.
+"""Steps in compiled C: when they are used, for the fixed-step loop and dopri5.
 
-Whether a run is compiled depends on its size and on what is asked for, never on what lies in a cache: the same call has
+Whether a run is compiled depends on its size and the requested settings, never on a cache: the same call has
 the same bits every time. Where something is not supported the torch path is taken.
 """
 
@@ -22,28 +22,28 @@ if TYPE_CHECKING:
     from rdgraph.run.lowering.vector_field import VectorField
     from rdgraph.vocabulary.methods import Tableau
 
-#: What an evaluation in torch costs, in seconds: always, and per edge, channel and member.
+#: The cost of an evaluation in torch, in seconds: fixed, and per edge, channel and member.
 _CALL, _ENTRY = 2e-4, 1.5e-8
-#: A run that would take longer than this in torch is worth a compiler's call, in seconds.
+#: A run that would take longer than this in torch, in seconds, is compiled.
 WORTH = 0.5
-#: Channels beyond which torch mixes them faster.
+#: Beyond this many channels torch mixes them faster.
 MIXED_CHANNELS = 16
-#: Evaluations that a run with adaptive steps is taken to need.
+#: Assumed number of evaluations of a run with adaptive steps.
 ADAPTIVE_EVALUATIONS = 100
-#: Entries that are computed in one call at most, so that an interruption is heard in between.
+#: The most entries computed in one call, so that a run can be interrupted in between.
 MOST_ENTRIES = 1 << 26
 
 
 @dataclass(frozen=True, eq=False)
 class Compilation:
-    """Whether to compile a run of `evaluations` evaluations: yes, no, or where it pays (None)."""
+    """Whether to compile a run of `evaluations` evaluations: yes, no, or if it pays (None)."""
 
     wanted: bool | None
     evaluations: int
     times: Tensor
 
     def of(self, field: VectorField, H: Tensor) -> CompiledField | None:
-        """The compiled field for states like H, or None where the torch path is to be taken."""
+        """The compiled field for states like H, or None if the torch path is used."""
         if self.wanted is False or (self.wanted is None and not (is_lowered(field) and self._pays(field, H))):
             return None
         reason = why_not_compiled(field, H, self.times)
@@ -87,21 +87,23 @@ class CompiledRungeKutta(RungeKutta):
         return StepResult(state, first)
 
     def most_steps(self, H: Tensor) -> int:
-        """How many steps of such states are taken in one call at most."""
+        """The most steps of such states in one call."""
         return max(1, MOST_ENTRIES // max(1, H.numel() * self._numbers.stages))
 
     def march(
         self, H: Tensor, stretch: Stretch, bound: float, alive: Tensor, survived: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Several steps in one call; see `Marching`."""
-        own, active = _numbers(stretch.lengths), stretch.active
+        lengths, active = _numbers(stretch.lengths), stretch.active
         living = alive.reshape(-1).to(torch.uint8).numpy().copy()
         steps = survived.reshape(-1).numpy().copy()
-        moving = None if active is None else np.ascontiguousarray(active.reshape(len(own), -1).numpy(), dtype=np.uint8)
-        state, _ = self.compiled.march(
-            H, self._numbers, _numbers(stretch.times), own, active=moving, bound=bound, alive=living, survived=steps
+        moving = (
+            None if active is None else np.ascontiguousarray(active.reshape(len(lengths), -1).numpy(), dtype=np.uint8)
         )
-        self.evaluations += len(own) * self._numbers.stages
+        state, _ = self.compiled.march(
+            H, self._numbers, _numbers(stretch.times), lengths, active=moving, bound=bound, alive=living, survived=steps
+        )
+        self.evaluations += len(lengths) * self._numbers.stages
         return (
             state,
             torch.from_numpy(living).bool().reshape(alive.shape),
@@ -110,13 +112,13 @@ class CompiledRungeKutta(RungeKutta):
 
 
 def _numbers(lengths: Tensor) -> np.ndarray:
-    """Step lengths (N,) or (N, *batch, 1, 1) as float64 (N,) or (N, B), in one piece."""
+    """Step lengths (N,) or (N, *batch, 1, 1) as float64 (N,) or (N, B), contiguous."""
     flat = lengths.detach().double().reshape(len(lengths), -1).numpy()
     return np.ascontiguousarray(flat[:, 0] if lengths.ndim == 1 else flat)
 
 
 class CompiledMembers:
-    """A field that is recompiled for the members that are still under way."""
+    """A field that is recompiled for the active members."""
 
     def __init__(self, field: VectorField, compiled: CompiledField | None) -> None:
         self.field, self.compiled = field, compiled
@@ -139,5 +141,5 @@ class CompiledMembers:
         return CompiledMembers(self.field.members(index), None)
 
     def prepared(self) -> CompiledMembers:
-        """Itself: what is compiled has computed its coefficients."""
+        """The field itself: compiled fields have computed their coefficients."""
         return self

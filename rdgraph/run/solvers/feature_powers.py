@@ -1,9 +1,9 @@
-"""`propagate`: what a graph does to features, once, out of core; whatever is linear is trained on the result.
+"""`propagate`: powers of A applied to features, once, out of core; linear networks are trained on the result.
 
 The flow of a linear equation is H(T) = sum_k c_k b_k(A) H0. With a linear encoder H0 = X W + 1 b, and coefficients c_k
-that know channels but no nodes, A meets X and the ones alone: b_k(A) H0 = (b_k(A) X) W + (b_k(A) 1) b. These products
-are written to disk, power by power. Encoder, coefficients and decoder are then trained on rows of them, without the
-graph.
+that vary along channels but not along nodes, A is applied to X and the ones alone: b_k(A) H0 = (b_k(A) X) W + (b_k(A)
+1) b. These products are written to disk, power by power. Encoder, coefficients and decoder are then trained on rows of
+them, without the graph.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from rdgraph.graphs.operator import Operator
 
 FORMAT, WHAT = "rdgraph powers 2", "powers of an operator on features"
 MANIFEST = "powers.json"
-#: Precisions that files may have.
+#: Precisions of the files.
 PRECISIONS = ("float32", "float16")
-#: Bytes that are moved between the disk and the memory at a time, about.
+#: Approximate number of bytes read or written at a time.
 BLOCK = 1 << 26
 
 
 @dataclass(frozen=True)
 class PowersRecord:
-    """What a folder holds: whose powers, of which kind, and how far every group of columns is."""
+    """The content of a folder: the powers' operator, features and kind, and the progress of every group of columns."""
 
     nodes: int
     features: int
@@ -55,13 +55,13 @@ class PowersRecord:
     #: Digests of the operator and of the features.
     operator: str
     x: str
-    #: First column, end, and the last power that is written, -1 for none.
+    #: First column, end, and the last written power, -1 for none.
     groups: tuple[tuple[int, int, int], ...]
-    #: Checksums of what was written of every group, power by power.
+    #: Checksums of every group, power by power.
     sums: tuple[tuple[int, ...], ...] = ()
 
     def written(self, number: int, k: int, checksum: int) -> PowersRecord:
-        """The record after power k of a group of columns was written, with its checksum."""
+        """The record with power k of a group of columns added, with its checksum."""
         groups, sums = list(self.groups), list(self.sums or ((),) * len(self.groups))
         groups[number] = (*groups[number][:2], k)
         sums[number] = (*sums[number], checksum)
@@ -73,12 +73,12 @@ class PowersRecord:
         return min(done for _, _, done in self.groups)
 
     def write(self, folder: Path) -> None:
-        """Write it down, whole or not at all."""
+        """Write the record atomically."""
         write_text(folder / MANIFEST, json.dumps({"format": FORMAT, **asdict(self)}, indent=1) + "\n", durable=True)
 
     @classmethod
     def read(cls, folder: Path) -> PowersRecord | None:
-        """What a folder says of itself; None where it says nothing."""
+        """The record of a folder; None if it has none."""
         path = folder / MANIFEST
         if not path.exists():
             return None
@@ -107,10 +107,11 @@ class Powers:
     ("taylor"). Made by `rdgraph.run.propagate`, and opened again by `Powers(folder)`, which reads the files once
     through to see that they are those that were written.
 
+    >>> from pathlib import Path
     >>> import rdgraph as rd, tempfile
     >>> folder = Path(tempfile.mkdtemp())
     >>> made = rd.run.propagate(rd.generators.path(3), [[1.0], [0.0], [0.0]], degree=2, out=folder, normalisation="row")
-    >>> Powers(folder).rows([0, 2])[:, :, 0]
+    >>> rd.run.Powers(folder).rows([0, 2])[:, :, 0]
     array([[1. , 0. ],
            [0. , 0. ],
            [0.5, 0.5]], dtype=float32)
@@ -126,11 +127,11 @@ class Powers:
 
     @classmethod
     def of(cls, folder: Path, record: PowersRecord) -> Powers:
-        """Powers that were written or checked just now."""
-        made = cls.__new__(cls)
-        made.folder = folder
-        made._open(record)
-        return made
+        """Powers of files that have just been written or checked."""
+        powers = cls.__new__(cls)
+        powers.folder = folder
+        powers._open(record)
+        return powers
 
     def _open(self, record: PowersRecord) -> None:
         self.record = record
@@ -158,7 +159,7 @@ class Powers:
         return self.record.kind
 
     def power(self, k: int) -> np.ndarray:
-        """b_k(A) (X, 1) as it lies on the disk, (n, f + 1), read-only."""
+        """b_k(A) (X, 1) as stored, (n, f + 1), read-only."""
         return self._files[k]
 
     def rows(self, nodes: Any, degree: int | None = None) -> np.ndarray:
@@ -172,11 +173,11 @@ class Powers:
         is_sound = chosen.dtype.kind in "iu" and chosen.ndim == 1
         if not is_sound or np.any((chosen < 0) | (chosen >= self.nodes)):
             raise InvalidArgument(f"expected numbers of nodes in 0..{self.nodes - 1}, got {nodes!r:.60}")
-        found = np.empty((last + 1, len(chosen), self.features + 1), dtype=np.float32)
+        rows = np.empty((last + 1, len(chosen), self.features + 1), dtype=np.float32)
         order = np.argsort(chosen, kind="stable")  # the disk is read forwards
         for k in range(last + 1):
-            found[k, order] = self._files[k][chosen[order]]
-        return found
+            rows[k, order] = self._files[k][chosen[order]]
+        return rows
 
 
 def power_path(folder: Path, k: int) -> Path:
@@ -185,10 +186,10 @@ def power_path(folder: Path, k: int) -> Path:
 
 
 def make_power(folder: Path, k: int, record: PowersRecord) -> np.ndarray:
-    """A new file of one power, (n, f + 1), for which the disk has room: a full one would end the program later on."""
+    """A new file of one power, (n, f + 1), with its disk space allocated: a full disk would abort the run later."""
     path, shape = power_path(folder, k), (record.nodes, record.features + 1)
     try:
-        made = np.lib.format.open_memmap(path, mode="w+", dtype=np.dtype(record.precision), shape=shape)
+        power = np.lib.format.open_memmap(path, mode="w+", dtype=np.dtype(record.precision), shape=shape)
         if hasattr(os, "posix_fallocate"):
             with path.open("r+b") as file:
                 os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
@@ -196,25 +197,25 @@ def make_power(folder: Path, k: int, record: PowersRecord) -> np.ndarray:
         with suppress(OSError):
             path.unlink(missing_ok=True)
         raise
-    return made
+    return power
 
 
 def open_power(folder: Path, k: int, record: PowersRecord, mode: str = "r") -> np.ndarray:
-    """The file of one power as it is, (n, f + 1); the mode r+ is for writing."""
+    """The existing file of one power, (n, f + 1); mode r+ allows writing."""
     path, shape = power_path(folder, k), (record.nodes, record.features + 1)
     remedy = f"remove {folder} and propagate again"
     try:
-        found = np.load(path, mmap_mode="r+" if mode == "r+" else "r")
+        power = np.load(path, mmap_mode="r+" if mode == "r+" else "r")
     except (OSError, ValueError, EOFError) as problem:
         got = problem.strerror if isinstance(problem, OSError) else None
         raise FileError(f"expected {WHAT} in {path}, got {got or problem}; {remedy}") from None
-    if found.shape != shape or found.dtype != np.dtype(record.precision):
-        raise FileError(f"expected {record.precision} {shape} in {path}, got {found.dtype} {found.shape}; {remedy}")
-    return found
+    if power.shape != shape or power.dtype != np.dtype(record.precision):
+        raise FileError(f"expected {record.precision} {shape} in {path}, got {power.dtype} {power.shape}; {remedy}")
+    return power
 
 
 def check_powers(folder: Path, record: PowersRecord) -> None:
-    """Raise unless the files hold what was written: they are read once through."""
+    """Raise unless the checksums of all files agree; reads them completely."""
     for k in range(max(done for _, _, done in record.groups) + 1):
         file = open_power(folder, k, record)
         for (first, end, _), sums in zip(record.groups, record.sums, strict=True):
@@ -227,10 +228,10 @@ def check_powers(folder: Path, record: PowersRecord) -> None:
 
 def sum_of(parts: Iterator[np.ndarray]) -> int:
     """The checksum of rows that come in parts."""
-    found = 0
+    checksum = 0
     for part in parts:
-        found = zlib.crc32(np.ascontiguousarray(part).data.cast("B") if part.size else b"", found)
-    return found
+        checksum = zlib.crc32(np.ascontiguousarray(part).data.cast("B") if part.size else b"", checksum)
+    return checksum
 
 
 def row_blocks(file: np.ndarray) -> list[tuple[int, int]]:
@@ -244,7 +245,7 @@ def row_blocks(file: np.ndarray) -> list[tuple[int, int]]:
 
 
 # ---------------------------------------------------------------------- feature powers
-#: The share of the free memory that the columns under way may take, and the states that are held of them.
+#: The share of free memory for the active columns, and the number of states held of them.
 SHARE, HELD = 0.5, 5
 
 
@@ -261,22 +262,22 @@ def propagate(
     memory: int | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> Powers:
-    """b_k(A) X for k = 0 ... degree, written to a folder: what every linear flow on this graph is made of.
+    """b_k(A) X for k = 0 ... degree, written to a folder: every linear flow on this graph is a combination of them.
 
     Columns go through all products in groups that fit the memory; features are read, and powers are written, in blocks
-    of nodes. A call that was cut off goes on where it was, and a higher degree goes on from the last one.
+    of nodes. An interrupted call continues where it stopped, and a higher degree continues from the last one.
 
     Args:
         graph: A graph, or an operator that is normalised.
         features: X (n, f): numpy, also memory-mapped, or scipy sparse.
         degree: The last power.
         out: The folder of the files, power_000.npy and so on, (n, f + 1) each; the last column is b_k(A) 1.
-        normalisation: How A is made of a graph; b_k is T_k where A is symmetric, else A^k.
+        normalisation: The normalisation of A; b_k is T_k where A is symmetric, else A^k.
         self_loops: The weight of self-loops that are added to a graph.
         precision: float32, or float16 for half the disk; products are computed in float32.
         device: Where products are taken.
-        memory: Bytes for the columns under way; half of what is free on the device by default.
-        progress: Hears how many products of groups are done, and of how many.
+        memory: Bytes for the active columns; half of what is free on the device by default.
+        progress: Called with the number of finished products of groups, and their total.
 
     Returns:
         The powers; `Powers(out)` opens them again.
@@ -287,7 +288,8 @@ def propagate(
             are not numbers (n, f), not finite, or too large for the precision.
         FileError: For a folder that cannot be written, or that holds the powers of something else.
 
-    >>> import rdgraph as rd, tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np, tempfile, rdgraph as rd
     >>> out = Path(tempfile.mkdtemp())
     >>> rd.run.propagate(rd.generators.ring(5), np.eye(5, 2), degree=3, out=out)
     Powers(chebyshev: 5 nodes, 2 features, degree 3)
@@ -323,7 +325,7 @@ def _read_features(features: Any, nodes: int) -> np.ndarray | csr_array:
 
 
 def _record(folder: Path, operator: Operator, x: Any, precision: str, memory: int | None) -> PowersRecord:
-    """What the folder holds of these powers, or the start of it."""
+    """The record of these powers in the folder, or a new one."""
     pattern = operator.pattern
     kind = "chebyshev" if operator.is_symmetric else "taylor"
     whose = _digest(t.cpu().numpy() for t in (pattern.indptr, pattern.indices, operator.weights.detach()))
@@ -348,12 +350,12 @@ def _record(folder: Path, operator: Operator, x: Any, precision: str, memory: in
 
 
 def _digest(parts: Any) -> str:
-    found = hashlib.blake2b(digest_size=16)
+    digest = hashlib.blake2b(digest_size=16)
     for part in parts:
         array = np.ascontiguousarray(part)
-        found.update(f"{array.dtype.str}{array.shape}".encode())
-        found.update(array.data if array.size else b"")
-    return found.hexdigest()
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        digest.update(array.data if array.size else b"")
+    return digest.hexdigest()
 
 
 def _blocks_of(x: np.ndarray) -> Iterator[np.ndarray]:
@@ -367,7 +369,7 @@ def _blocks(count: int, row_bytes: int) -> list[tuple[int, int]]:
 
 
 class _Propagation:
-    """The products that are left to do."""
+    """The remaining products of a call."""
 
     def __init__(
         self, folder: Path, operator: Operator, x: Any, record: PowersRecord, degree: int,
@@ -375,18 +377,18 @@ class _Propagation:
     ) -> None:  # fmt: skip
         self.folder, self.operator, self.x, self.record, self.degree = folder, operator, x, record, degree
         self.progress = progress or (lambda done, total: None)
-        #: The largest number that the files hold.
+        #: The largest number of the precision.
         self.largest = float(np.finfo(record.precision).max)
 
     def run(self) -> PowersRecord:
-        """What the folder holds at the end."""
+        """Compute all remaining powers; returns the final record."""
         for number in range(len(self.record.groups)):
             if self.record.groups[number][2] < self.degree:
                 self._group(number)
         return self.record
 
     def _group(self, number: int) -> None:
-        """All powers of some columns; those of a coarse precision are computed from the features again."""
+        """All powers of some columns; float16 powers are recomputed from the features."""
         first, end, done = self.record.groups[number]
         wide = self.record.precision == "float32"
         start = done if wide and done >= 1 else 0
@@ -409,9 +411,9 @@ class _Propagation:
         """Columns of (X, 1), float32 on the device."""
         n, f = self.x.shape
         last = min(end, f)
-        found = torch.ones((n, end - first), dtype=torch.float32, device=self.operator.device)
+        start = torch.ones((n, end - first), dtype=torch.float32, device=self.operator.device)
         if last <= first:
-            return found
+            return start
         if issparse(self.x):
             columns = csr_array(self.x[:, first:last])
         for a, b in _blocks(n, 4 * (last - first)):
@@ -419,19 +421,19 @@ class _Propagation:
             rows = torch.from_numpy(np.array(block, dtype=np.float32))
             if not bool(torch.isfinite(rows).all()):
                 raise InvalidArgument(f"expected finite features, got others among the nodes {a}..{b - 1}")
-            found[a:b, : last - first] = rows.to(found.device)
-        return found
+            start[a:b, : last - first] = rows.to(start.device)
+        return start
 
     def _stored(self, k: int, first: int, end: int) -> Tensor:
-        """Columns of a power that is written already."""
+        """Columns of a stored power."""
         file = open_power(self.folder, k, self.record)
-        found = torch.empty((len(file), end - first), dtype=torch.float32, device=self.operator.device)
+        columns = torch.empty((len(file), end - first), dtype=torch.float32, device=self.operator.device)
         for a, b in _blocks(len(file), 4 * (end - first)):
-            found[a:b] = torch.from_numpy(np.array(file[a:b, first:end], dtype=np.float32)).to(found.device)
-        return found
+            columns[a:b] = torch.from_numpy(np.array(file[a:b, first:end], dtype=np.float32)).to(columns.device)
+        return columns
 
     def _write(self, k: int, number: int, values: Tensor) -> None:
-        """Put columns of a power into its file, and then down in the record."""
+        """Write columns of a power to its file, then update the record."""
         if not bool((values.abs() <= self.largest).all()):
             raise InvalidArgument(
                 f"expected numbers up to {self.largest:g}, which {self.record.precision} holds, got larger ones in "
@@ -440,8 +442,8 @@ class _Propagation:
         first, end, _ = self.record.groups[number]
         is_new = all(done < k for _, _, done in self.record.groups)
         try:
-            made = make_power(self.folder, k, self.record) if is_new else open_power(self.folder, k, self.record, "r+")
-            file: Any = made
+            power = make_power(self.folder, k, self.record) if is_new else open_power(self.folder, k, self.record, "r+")
+            file: Any = power
             checksum = sum_of(self._put(file, values, first, end))
             file.flush()
         except FileError:
@@ -455,14 +457,14 @@ class _Propagation:
         self.progress(sum(min(done, self.degree) + 1 for _, _, done in groups), total)
 
     def _put(self, file: np.ndarray, values: Tensor, first: int, end: int) -> Iterator[np.ndarray]:
-        """Write columns block by block, and give each block as it is in the file."""
+        """Write columns block by block; yields each block as stored."""
         for a, b in row_blocks(file):
             block = values[a:b].cpu().numpy().astype(file.dtype)
             file[a:b, first:end] = block
             yield block
 
     def _check_smallness(self, start: Tensor, first: int) -> None:
-        """Raise where a coarse precision would make zeros of a column."""
+        """Raise if a column underflows in the precision of the files."""
         largest = start.abs().amax(0)
         lost = (largest > 0) & (largest < float(np.finfo(self.record.precision).tiny))
         if bool(lost.any()):

@@ -1,8 +1,8 @@
-"""The fixed-step loop: steps, waits, freezes and saves, all members at once, without asking the device in between.
+"""The fixed-step loop: steps, waits, freezes and saves, all members at once, without synchronisation.
 
-A member that leaves the finite numbers (or the limit) stays at its last state while the others go on. Where gradients
-are wanted and a member failed, the loop runs a second time and keeps that member out of the step that broke: the
-product of a zero gradient with an infinite slope would otherwise put NaN into every coefficient the members share.
+A member that becomes non-finite (or exceeds the limit) stays at its last state while the others continue. If gradients
+are needed and a member failed, the loop runs a second time without the failing step of that member: the product of a
+zero gradient with an infinite slope would otherwise make every coefficient shared by the members NaN.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rdgraph.run.solvers.steppers import Marching, Stepper, StepResult, Stretch
 from rdgraph.run.solvers.trackers import Recorder
 
 # ---------------------------------------------------------------------- timetable
-# When to step and when to save, settled on the host before the first step, so that the loop itself asks nothing.
+# When to step and when to save, computed on the host before the first step, so that the loop needs no decisions.
 #
 # The step rule is torchdiffeq's: the grid is t0 + k*step with ceil(T/step) steps, the last one shortened to end at T.
 
@@ -30,7 +30,7 @@ MAX_STEPS = 10**8
 
 
 class Event(NamedTuple):
-    """One save that falls into one step: its number, which members it is for (None: all), and where it lies."""
+    """One save that falls into one step: its index, its members (None: all), and its position in the step."""
 
     save: int
     members: Tensor | None
@@ -72,7 +72,7 @@ class Timetable:
 
     @cached_property
     def active(self) -> Tensor | None:
-        """(N, *batch): which members still move in each step; None where all move in every step."""
+        """(N, *batch): which members still move in each step; None if all move in every step."""
         moving = self.grid.detach().diff(dim=0) > 0
         return None if bool(moving.all()) else moving
 
@@ -86,19 +86,19 @@ class Timetable:
             saves = np.broadcast_to(saves.reshape(-1, *(1,) * len(self.batch)), (len(saves), *self.batch))
         columns, wanted = grid.reshape(len(grid), -1), saves.reshape(len(saves), -1)
         pairs = zip(columns.T, wanted.T, strict=True)
-        places = np.stack([np.searchsorted(column, own, side="left") - 1 for column, own in pairs], axis=1)
+        places = np.stack([np.searchsorted(column, times, side="left") - 1 for column, times in pairs], axis=1)
         ends = np.take_along_axis(columns, places + 1, axis=0) == wanted
-        found: dict[int, list[Event]] = {}
-        for index, (place, end) in enumerate(zip(places, ends, strict=True)):
-            for step in np.unique(place).tolist():
-                here = place == step
+        events: dict[int, list[Event]] = {}
+        for index, (interval, end) in enumerate(zip(places, ends, strict=True)):
+            for step in np.unique(interval).tolist():
+                here = interval == step
                 members = None if here.all() else torch.from_numpy(here.reshape(self.batch)).to(self.grid.device)
-                event = Event(index, members, bool(end[here].all()), step == place.max())
-                found.setdefault(step, []).append(event)
-        return found
+                event = Event(index, members, bool(end[here].all()), step == interval.max())
+                events.setdefault(step, []).append(event)
+        return events
 
     def fraction(self, index: int, step: int) -> Tensor:
-        """Where save number `index` lies in a step: 0 at its start, 1 at its end; () or (*batch, 1, 1)."""
+        """The position of save number `index` in its step: 0 at its start, 1 at its end; () or (*batch, 1, 1)."""
         first, last = self.grid[step], self.grid[step + 1]
         length = torch.where(last > first, last - first, 1)
         part = ((self.saves[index] - first) / length).clamp(0, 1)
@@ -108,7 +108,7 @@ class Timetable:
 def make_timetable(
     t: Any, save_at: Any = None, step: Any = None, batch: tuple[int, ...] = (), device: Any = None
 ) -> Timetable:
-    """Read times and step, refuse what makes no sense, and lay out the grid; without a step, `t` is the grid."""
+    """The timetable of checked times and step; without a step, `t` is the grid."""
     times = read_times(t, "t", batch)
     saves = times if save_at is None else read_times(save_at, "save_at", batch).to(times.dtype)
     first, last = times.detach()[0].cpu(), times.detach()[-1].cpu()
@@ -124,7 +124,7 @@ def make_timetable(
 
 
 def read_times(value: Any, name: str, batch: tuple[int, ...]) -> Tensor:
-    """Times as a floating tensor (K,) or (K, *batch) that never falls; tensors keep their dtype, the rest is float64.
+    """Times as a floating tensor (K,) or (K, *batch) that never falls; tensors keep their dtype, others become float64.
 
     >>> read_times([0.0, torch.tensor([1.0, 2.0])], "t", (2,)).tolist()
     [[0.0, 0.0], [1.0, 2.0]]
@@ -178,7 +178,7 @@ def read_step(value: Any, times: Tensor, batch: tuple[int, ...]) -> Tensor:
 
 
 def _uniform(times: Tensor, step: Tensor) -> Tensor:
-    """start + k*step for k below the number of steps, then the end; members that are done repeat their end."""
+    """start + k*step for k below the number of steps, then the end; finished members repeat their end."""
     start, end = times[0], times[-1]
     counts = torch.ceil((end - start).detach() / step + 1) - 1
     longest = float(counts.max())
@@ -191,7 +191,7 @@ def _uniform(times: Tensor, step: Tensor) -> Tensor:
 
 
 def _rises(grid: Tensor) -> Tensor:
-    """Positions of the entries that exceed all before them: repeated times cost no step."""
+    """Indices of the entries that exceed all before them: repeated times take no step."""
     known = grid.detach()
     return torch.cat([known.new_ones(1, dtype=torch.bool), known.diff() > 0]).nonzero().ravel()
 
@@ -212,7 +212,7 @@ def _listed(values: Tensor) -> str:
 
 # ---------------------------------------------------------------------- fixed steps
 class Integration(NamedTuple):
-    """What every integrator hands to `solve`: where things were saved, and how each member ended."""
+    """The result of an integrator for `solve`: the saved states, and how each member ended."""
 
     recorder: Recorder
     codes: Tensor
@@ -222,7 +222,7 @@ class Integration(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class March:
-    """One pass over the timetable. `survived` (*batch) counts steps until failure; `alive` says who got through."""
+    """One pass over the timetable. `survived` (*batch) counts steps until failure, `alive` marks who finished."""
 
     alive: Tensor
     survived: Tensor
@@ -256,7 +256,7 @@ def integrate_fixed(
 
 
 def _is_undefined(stepper: Stepper, march: March, timetable: Timetable) -> Tensor:
-    """(*batch): whether the step that was not survived broke on NaN; it is taken once more, to look at its stages."""
+    """(*batch): whether the failed step broke on NaN; it is repeated to inspect its stages."""
     state = march.state.detach()
     dt = torch.zeros((), dtype=state.dtype, device=state.device)
     if timetable.steps:
@@ -268,9 +268,9 @@ def _is_undefined(stepper: Stepper, march: March, timetable: Timetable) -> Tenso
 
 
 def _rest(H0: Tensor, survived: Tensor) -> Tensor:
-    """A state at which the field is finite, for members to wait at: their own start, if they took a step from it.
+    """A state at which the field is finite, for members to wait at: their start, if they took a step from it.
 
-    Otherwise it is the start of the member that came furthest, or zero where nobody took a step.
+    Otherwise it is the start of the member that came furthest, or zero where no member took a step.
     """
     start = H0.detach()
     furthest = start.reshape(-1, *start.shape[-2:])[survived.flatten().argmax()]
@@ -279,7 +279,7 @@ def _rest(H0: Tensor, survived: Tensor) -> Tensor:
 
 
 def is_within(H: Tensor, bound: float) -> Tensor:
-    """(*batch): whether every entry of (*batch, n, d) has size at most `bound`; NaN has not."""
+    """(*batch): whether every entry of (*batch, n, d) has size at most `bound`; false for NaN."""
     known = H.detach()
     if H.device.type == "cpu":  # two quick reductions; elsewhere one launch counts for more than one pass
         return torch.maximum(known.amax((-2, -1)), -known.amin((-2, -1))) <= bound
@@ -287,7 +287,7 @@ def is_within(H: Tensor, bound: float) -> Tensor:
 
 
 def choose(members: Tensor, yes: Tensor, no: Tensor) -> Tensor:
-    """`yes` for the chosen members (*batch), `no` for the others; on the CPU, where looking is free, without a copy."""
+    """`yes` for the chosen members (*batch), `no` for the others; on the CPU without a copy if possible."""
     if members.device.type == "cpu" and bool(members.all()):
         return yes
     return torch.where(members[..., None, None], yes, no)
@@ -305,7 +305,7 @@ def _march(
 ) -> March:
     """Step through the timetable; with `last` (*batch), a member takes only that many steps and is then a constant.
 
-    Members that do not move are evaluated at `rest`, by default their start, and the result is thrown away.
+    Members that do not move are evaluated at `rest`, by default their start, and the result is discarded.
     """
     H, alive = H0, is_within(H0, bound)
     lengths, moving = timetable.lengths.to(H0.dtype), timetable.active
@@ -339,7 +339,7 @@ def _march(
 
 
 class _StepSaver:
-    """Finds the saves that fall into a step and interpolates: linear as torchdiffeq does, or cubic Hermite."""
+    """Interpolates the saves that fall into a step: linearly as in torchdiffeq, or by cubic Hermite polynomials."""
 
     def __init__(
         self, stepper: Stepper, timetable: Timetable, recorder: Recorder, rest: Tensor, cubic: bool, cautious: bool
@@ -353,7 +353,7 @@ class _StepSaver:
         self.pending: dict[int, Tensor] = {}
 
     def stretch(self, k: int, most: int) -> int:
-        """The end of the steps from k on that need no state in between: nothing is saved but at the end of the last."""
+        """The end of the steps from k on that can be taken together: only the end of the last one is saved."""
         last = min(k + most, self.timetable.steps)
         for step in range(k, last):
             if events := self.timetable.events.get(step):
@@ -385,7 +385,7 @@ class _StepSaver:
             self.pending[event.save] = value
 
     def _bends(self, k: int, before: Tensor, step: StepResult, moved: Tensor) -> _Bends:
-        """Slopes at both ends; a state about to blow up may have an infinite one, and is then joined by a line."""
+        """Slopes at both ends; a state about to blow up may have an infinite one and is then interpolated linearly."""
         t0, t1 = self.timetable.times[k].to(before.dtype), self.timetable.times[k + 1].to(before.dtype)
         first = self.stepper.slope(choose(moved, before, self.rest), t0) if step.slope is None else step.slope
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self.cautious):

@@ -1,8 +1,8 @@
-"""`MemberEquations`: members of one batch that each have an equation of their own, as numbers and shared terms.
+"""`MemberEquations`: members of one batch with different equations, as numbers and shared terms.
 
-The letters of all members are numbers (M, slots, 1 or d): the first letter of a member lies at the first place,
-whatever it is called. What is a polynomial of A in an equation is then a row of a table, and the products with A are
-shared by all members; of the rest every term is evaluated once for all members that have it.
+The coefficients of all members are numbers (M, slots, 1 or d): the first coefficient of a member is in the first slot.
+The polynomial of A in an equation is then a row of a table, and the products with A are shared by all members; every
+other term is evaluated once for all members that have it.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------------- coefficient tables
-# `CoefficientTable`: expressions in the letters of many equations, evaluated for all of them at once.
+# `CoefficientTable`: expressions in the coefficients of many equations, evaluated for all of them at once.
 
-#: What the letter at a place is called in the text of an expression.
-_PLACE = "place_{}"
-#: Expressions of a member, and the letters that they are written in, by place.
+#: The name of a slot in the text of an expression.
+_SLOT = "slot_{}"
+#: Expressions of a member, and the names of its coefficients by slot.
 Row = tuple[Sequence[sp.Expr], Sequence[str]]
 
 
 @dataclass(frozen=True, eq=False)
 class _Curved:
-    """An expression that is no sum of letters, for the members `members` (m,), at the entries `entries` (m,) of the
-    flattened table, with factors (m, 1)."""
+    """An expression that is not linear in the coefficients: it occurs in `members` (m,), at `entries` (m,) of the
+    flattened table, with `factors` (m, 1)."""
 
     code: str
     places: tuple[int, ...]
@@ -54,7 +54,7 @@ class _Curved:
 
 @dataclass(frozen=True, eq=False)
 class CoefficientTable:
-    """Expressions (M, C) in letters (M, slots, 1 or d): constants, multiples of letters, and anything else.
+    """Expressions (M, C) in coefficients (M, slots, 1 or d): constants, multiples of coefficients, and all others.
 
     >>> a, b = sp.symbols("a b")
     >>> table = CoefficientTable.of([([2 * a - 1, b], ("a", "b")), ([a, a**2], ("a",))], slots=2)
@@ -77,39 +77,39 @@ class CoefficientTable:
             key = id(expressions), id(letters)
             if key not in known:
                 known[key] = _read(expressions, letters, slots)
-            own, curved = known[key]
-            numbers.append(own)
+            linear_row, curved = known[key]
+            numbers.append(linear_row)
             for column, code, places, factor in curved:
                 further.setdefault((code, places), []).append((member, member * count + column, factor))
         table = torch.tensor(numbers, dtype=torch.float64, device=device).reshape(len(rows), count, slots + 1)
-        made = []
-        for (code, places), found in sorted(further.items()):
-            members, entries, factors = zip(*found, strict=True)
-            made.append(
+        curved_terms = []
+        for (code, places), occurrences in sorted(further.items()):
+            members, entries, factors = zip(*occurrences, strict=True)
+            curved_terms.append(
                 _Curved(
                     code, places, torch.tensor(members, device=device), torch.tensor(entries, device=device),
                     torch.tensor(factors, dtype=torch.float64, device=device)[:, None],
                 )
             )  # fmt: skip
-        return cls(table[:, :, :1].contiguous(), table[:, :, 1:].contiguous(), tuple(made))
+        return cls(table[:, :, :1].contiguous(), table[:, :, 1:].contiguous(), tuple(curved_terms))
 
     def values(self, letters: Tensor) -> Tensor:
         """The values (M, C, 1 or d), float64."""
         wide = letters.double()
-        found = self.constants + self.weights @ wide
+        values = self.constants + self.weights @ wide
         for one in self.curved:
-            own = wide.index_select(0, one.members)
-            value = evaluated(one.code, {_PLACE.format(place): own[:, place] for place in one.places})
-            flat = found.flatten(0, 1).index_add(0, one.entries, one.factors * value)
-            found = flat.view_as(found)
-        return found
+            member_letters = wide.index_select(0, one.members)
+            value = evaluated(one.code, {_SLOT.format(slot): member_letters[:, slot] for slot in one.places})
+            flat = values.flatten(0, 1).index_add(0, one.entries, one.factors * value)
+            values = flat.view_as(values)
+        return values
 
 
 def _read(
     expressions: Sequence[sp.Expr], letters: Sequence[str], slots: int
 ) -> tuple[list[list[float]], list[tuple[int, str, tuple[int, ...], float]]]:
-    """One row for every expression, constant first; what is no multiple of a letter as column, code, places, factor."""
-    places = {name: place for place, name in enumerate(letters)}
+    """One row for every expression, constant first; other terms as column, code, slots, factor."""
+    places = {name: slot for slot, name in enumerate(letters)}
     table, curved = [[0.0] * (slots + 1) for _ in expressions], []
     for column, expression in enumerate(expressions):
         for term in sp.Add.make_args(sp.expand(expression)):
@@ -120,7 +120,7 @@ def _read(
                 table[column][1 + places[rest.name]] += float(number)
             else:
                 used = {symbol: places[symbol.name] for symbol in rest.free_symbols}
-                renamed = {symbol: sp.Symbol(_PLACE.format(place), real=True) for symbol, place in used.items()}
+                renamed = {symbol: sp.Symbol(_SLOT.format(slot), real=True) for symbol, slot in used.items()}
                 code = coefficient_code(rest.xreplace(renamed))
                 curved.append((column, code, tuple(sorted(used.values())), float(number)))
     return table, curved
@@ -142,12 +142,12 @@ class PolynomialTable:
     def of(cls, each: Sequence[System], powers: Callable[[System], Powers], slots: int, device: Any) -> PolynomialTable:
         """The polynomials of the members' equations."""
         known: dict[int, list[sp.Expr]] = {}
-        found = {id(system): powers(system) for system in each}
-        orders = tuple(max(max(pair[part], default=-1) + 1 for pair in found.values()) for part in (0, 1))
+        polynomials = {id(system): powers(system) for system in each}
+        orders = tuple(max(max(pair[part], default=-1) + 1 for pair in polynomials.values()) for part in (0, 1))
         first, second = max(1, orders[0]), orders[1]
         for system in each:
             if id(system) not in known:
-                generator, source = found[id(system)]
+                generator, source = polynomials[id(system)]
                 row = [generator.get(k, sp.S.Zero) for k in range(first)]
                 known[id(system)] = row + [source.get(k, sp.S.Zero) for k in range(second)]
         letters = {id(system): tuple(valued_letters(system)) for system in each}
@@ -156,14 +156,14 @@ class PolynomialTable:
 
     def values(self, letters: Tensor) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
         """The coefficients before H and before H0, each (M, 1, 1 or d), float64."""
-        found = self.table.values(letters)[:, :, None].unbind(1)
-        return found[: self.orders[0]], found[self.orders[0] :]
+        values = self.table.values(letters)[:, :, None].unbind(1)
+        return values[: self.orders[0]], values[self.orders[0] :]
 
 
 @dataclass(frozen=True, eq=False)
 class TermGroup:
-    """A term that is no polynomial of A, and who has it: `slots` (m, letters) says where their letters lie, `signs`
-    (m,) what it is multiplied by."""
+    """A term that is no polynomial of A, and its `members` (m,): `slots` (m, coefficients) are the slots of its
+    coefficients, `signs` (m,) its factors."""
 
     system: System
     members: Tensor
@@ -175,8 +175,8 @@ class TermGroup:
 class Spreading:
     """From states (M, n, d) to those of the members of all groups (N, n, d), one group after the other, and back.
 
-    `members` (N,) says whose state is taken, `passes` are pairs (whose, which of the N) in which every member occurs
-    once, so that sums have one order.
+    `members` (N,) says the member of each; `passes` are pairs (members, positions among the N) in which every member
+    occurs at most once, so that sums have one order.
     """
 
     members: Tensor
@@ -189,12 +189,12 @@ class Spreading:
         members = [k for group in groups for k in group]
         seen: dict[int, int] = {}
         passes: list[tuple[list[int], list[int]]] = []
-        for place, member in enumerate(members):
+        for position, member in enumerate(members):
             turn = seen[member] = seen.get(member, -1) + 1
             if turn == len(passes):
                 passes.append(([], []))
             passes[turn][0].append(member)
-            passes[turn][1].append(place)
+            passes[turn][1].append(position)
         whole = torch.tensor(members, dtype=torch.int64, device=device)
         pairs = [torch.tensor(pair, dtype=torch.int64, device=device) for pair in passes]
         return cls(whole, tuple((a, b) for a, b in pairs), tuple(map(len, groups)))
@@ -232,8 +232,8 @@ class _Collect(torch.autograd.Function):
         ctx.spreading = spreading
         out = onto
         for number, (whose, which) in enumerate(spreading.passes):
-            own = parts.index_select(0, which)
-            out = out.index_add(0, whose, own) if number == 0 else out.index_add_(0, whose, own)
+            chosen = parts.index_select(0, which)
+            out = out.index_add(0, whose, chosen) if number == 0 else out.index_add_(0, whose, chosen)
         return out
 
     @staticmethod
@@ -246,14 +246,14 @@ class MemberEquations:
     """The equations of M members, on a device.
 
     `flow` has p and s of H' = p(A)H + s(A)H0 where all equations are of this form, or of H' = p(A)H and a forcing of
-    any kind (`is_forced`); None where some are not linear. `own` and `groups` are what their fields are computed from:
-    polynomials of A, and other terms with their `signs` (N, 1, 1), one group after the other.
+    any kind (`is_forced`); None where some are not linear. `polynomials` and `groups` are what their fields are
+    computed from: polynomials of A, and other terms with their `signs` (N, 1, 1), one group after the other.
     """
 
     each: tuple[System, ...]
     flow: PolynomialTable | None
     is_forced: bool
-    own: PolynomialTable | None
+    polynomials: PolynomialTable | None
     groups: tuple[TermGroup, ...]
     spreading: Spreading
     signs: Tensor
@@ -262,22 +262,22 @@ class MemberEquations:
     def of(
         cls, each: Sequence[System], slots: int, *, is_linear: bool, is_forced: bool, device: Any = None
     ) -> MemberEquations:
-        """Equations of members whose letters lie in `slots` slots; `is_linear` and `is_forced` hold for all of them."""
+        """Equations of members with up to `slots` coefficients; `is_linear` and `is_forced` hold for all of them."""
         flow = PolynomialTable.of(each, _of_structure, slots, device) if is_linear else None
         if is_linear and not is_forced:  # their fields are never evaluated
             return cls(tuple(each), flow, False, None, (), Spreading.of((), device), torch.ones(0, device=device))
-        own = PolynomialTable.of(each, _of_terms, slots, device)
+        polynomials = PolynomialTable.of(each, _of_terms, slots, device)
         groups = _groups(each, device)
         spreading = Spreading.of([group.members.tolist() for group in groups], device)
         signs = [group.signs for group in groups] or [torch.ones(0, device=device)]
-        return cls(tuple(each), flow, is_forced, own, tuple(groups), spreading, torch.cat(signs)[:, None, None])
+        return cls(tuple(each), flow, is_forced, polynomials, tuple(groups), spreading, torch.cat(signs)[:, None, None])
 
 
 def _of_structure(system: System) -> Powers:
     """Both polynomials of a linear equation."""
-    found = system.structure
-    is_filter = found.constant == 0 and found.coupled == 0
-    return found.generator, found.source if is_filter else {}
+    structure = system.structure
+    is_filter = structure.constant == 0 and structure.coupled == 0
+    return structure.generator, structure.source if is_filter else {}
 
 
 def _of_terms(system: System) -> Powers:
@@ -286,41 +286,41 @@ def _of_terms(system: System) -> Powers:
     for placed in terms_of_system(system):
         if not placed.term.is_linear:
             continue
-        own = {LETTER.format(k): sp.Symbol(letter, real=True) for k, letter in enumerate(placed.letters, 1)}
+        names = {LETTER.format(k): sp.Symbol(letter, real=True) for k, letter in enumerate(placed.letters, 1)}
         for total, powers in zip(totals, (placed.term.generator, placed.term.source), strict=True):
             for power, value in powers.items():
-                named = value.xreplace({symbol: own[symbol.name] for symbol in value.free_symbols})
+                named = value.xreplace({symbol: names[symbol.name] for symbol in value.free_symbols})
                 total[power] = total.get(power, sp.S.Zero) + placed.sign * named
     return totals
 
 
 def _groups(each: Sequence[System], device: Any) -> list[TermGroup]:
-    """The terms beside the polynomials, in the order of their texts, so that the members' order does not matter."""
-    found: dict[System, list[tuple[int, int, list[int]]]] = {}
+    """The other terms, in the order of their texts, so that the order of the members does not matter."""
+    occurrences: dict[System, list[tuple[int, int, list[int]]]] = {}
     for member, system in enumerate(each):
         places = {name: k for k, name in enumerate(valued_letters(system))}
         for placed in terms_of_system(system):
             if not placed.term.is_linear:
-                own = [places[name] for name in placed.letters]
-                found.setdefault(placed.term.system, []).append((member, placed.sign, own))
+                letters = [places[name] for name in placed.letters]
+                occurrences.setdefault(placed.term.system, []).append((member, placed.sign, letters))
     groups = []
-    for system, rows in sorted(found.items(), key=lambda item: item[0].text):
+    for system, rows in sorted(occurrences.items(), key=lambda item: item[0].text):
         members, signs, slots = (torch.tensor(column, device=device) for column in zip(*rows, strict=True))
         groups.append(TermGroup(system, members, slots.long().reshape(len(rows), -1), signs))
     return groups
 
 
 # ---------------------------------------------------------------------- member fields
-# `MemberField`: dH/dt = f(H) of members that each have an equation of their own.
+# `MemberField`: dH/dt = f(H) of members with different equations.
 
 
 class MemberField:
-    """f(H) = p(A)H + s(A)H0 + further terms, with polynomials and terms of every member's own; H is (M, n, d).
+    """f(H) = p(A)H + s(A)H0 + other terms, with different polynomials and terms for every member; H is (M, n, d).
 
     Args:
         equations: Those of the members.
         operator: A, normalised, with shared weights or those of every member.
-        letters: The values of the members' letters, (M, slots, 1 or d).
+        letters: The values of the members' coefficients, (M, slots, 1 or d).
         channels: Those of a state.
 
     >>> import rdgraph as rd
@@ -338,7 +338,7 @@ class MemberField:
     def __init__(self, equations: MemberEquations, operator: Operator, letters: Tensor, channels: int) -> None:
         if not operator.is_normalised:
             raise NotApplicable(
-                f"expected a normalised operator for members with equations of their own, got {operator!r}; lower "
+                f"expected a normalised operator for members with different equations, got {operator!r}; lower "
                 "them one by one"
             )
         self.equations, self.operator, self.letters, self.channels = equations, operator, letters, channels
@@ -347,14 +347,16 @@ class MemberField:
 
     @property
     def system(self) -> System:
-        """The equation of the first member: like that of all others one autonomous equation of first order."""
+        """The equation of the first member; like all others it is one autonomous equation of first order."""
         return self.equations.each[0]
 
     @property
     def uses_initial(self) -> bool:
-        """Whether the field has to know where it started."""
-        own = self.equations.own
-        return own is not None and (own.orders[1] > 0 or any("H0" in g.system.letters for g in self.equations.groups))
+        """Whether the field depends on the start."""
+        polynomials = self.equations.polynomials
+        return polynomials is not None and (
+            polynomials.orders[1] > 0 or any("H0" in g.system.letters for g in self.equations.groups)
+        )
 
     def bind(self, H0: Tensor) -> MemberField:
         """The field of trajectories that start at H0."""
@@ -378,8 +380,8 @@ class MemberField:
             return out
         spreading = self.equations.spreading
         parts = spreading.spread(H).split(spreading.sizes)
-        found = [field(None, part) for field, part in zip(fields, parts, strict=True)]
-        return spreading.collect(torch.cat(found) * self.equations.signs, out)
+        rates = [field(None, part) for field, part in zip(fields, parts, strict=True)]
+        return spreading.collect(torch.cat(rates) * self.equations.signs, out)
 
     def linear_part(self) -> Linear:
         """p(A) and s(A) of all members, where all equations are linear."""
@@ -387,42 +389,42 @@ class MemberField:
             raise NotApplicable("expected members whose equations are linear, got others among them; take steps")
         generator, source = self.equations.flow.values(self.letters)
         base = operator_base(self.operator, "A")
-        return Linear(base, generator, None if self.equations.is_forced else source)
+        return Linear.scalar(base, generator, None if self.equations.is_forced else source)
 
     # ------------------------------------------------------------------ the parts
     def _computed(self) -> tuple[Tensor, Tensor | None, tuple[VectorField, ...]]:
-        """The series of p(A), s(A)H0, and the fields of the further terms, with their letters."""
-        series, before_start = self._series(self._own)
+        """The series of p(A), s(A)H0, and the fields of the other terms, with their coefficients."""
+        series, before_start = self._series(self._polynomials)
         source = None
         if before_start is not None:
             source = apply_polynomial(self.operator, before_start, self._start(), "taylor")
         return series, source, self._fields()
 
     @property
-    def _own(self) -> PolynomialTable:
-        if self.equations.own is None:
+    def _polynomials(self) -> PolynomialTable:
+        if self.equations.polynomials is None:
             raise InvalidArgument("expected members whose fields are evaluated, got flows alone; make them not linear")
-        return self.equations.own
+        return self.equations.polynomials
 
     def _series(self, table: PolynomialTable) -> tuple[Tensor, Tensor | None]:
         generator, source = table.values(self.letters)
-        kept = torch.promote_types(self.operator.dtype, torch.float32)
-        return torch.stack(generator).to(kept), torch.stack(source).to(kept) if source else None
+        dtype = torch.promote_types(self.operator.dtype, torch.float32)
+        return torch.stack(generator).to(dtype), torch.stack(source).to(dtype) if source else None
 
     def _fields(self) -> tuple[VectorField, ...]:
         spreading, groups = self.equations.spreading, self.equations.groups
         needs = [group for group in groups if "H0" in group.system.letters]
         starts = spreading.spread(self._start()).split(spreading.sizes) if needs else ()
-        made = []
+        fields = []
         for number, group in enumerate(groups):
-            own = self.letters.expand(-1, -1, self.channels).index_select(0, group.members)
+            letters = self.letters.expand(-1, -1, self.channels).index_select(0, group.members)
             values = {
-                LETTER.format(k + 1): own.take_along_dim(group.slots[:, k, None, None], 1)[:, 0]
+                LETTER.format(k + 1): letters.take_along_dim(group.slots[:, k, None, None], 1)[:, 0]
                 for k in range(group.slots.shape[1])
             }
             field = lower(group.system, self.operator.members(group.members), values, batch=(len(group.members),))
-            made.append((field.bind(starts[number]) if group in needs else field).prepared())
-        return tuple(made)
+            fields.append((field.bind(starts[number]) if group in needs else field).prepared())
+        return tuple(fields)
 
     def _start(self) -> Tensor:
         if self._initial is None:

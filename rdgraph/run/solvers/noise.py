@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------------- counted normals
-# Normal numbers by counting: each is a function of (seed, stream, step, place) alone, on every device.
+# Counter-based normal numbers: each depends only on (seed, stream, step, index), on every device.
 #
 # The bits are those of Philox 4x32 with ten rounds (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as
 # 1, 2, 3", 2011), in plain torch: 32-bit words are kept in int64, whose products wrap as they should.
@@ -61,11 +61,11 @@ def normals(seeds: Tensor, stream: int, first: int, count: int, size: int) -> Te
     """
     quads = -(-size // 4)
     device = seeds.device
-    place = torch.arange(quads, device=device)
+    index = torch.arange(quads, device=device)
     step = torch.arange(first, first + count, device=device)[:, None, None]
     key = (seeds & _MASK)[:, None], _upper(seeds)[:, None]
-    own = torch.full((), stream, dtype=torch.int64, device=device)
-    bits = torch.stack(philox((place, own, step & _MASK, _upper(step)), key))
+    stream_number = torch.full((), stream, dtype=torch.int64, device=device)
+    bits = torch.stack(philox((index, stream_number, step & _MASK, _upper(step)), key))
     u = (bits.to(torch.float64) + 0.5) * 2.0**-32
     radius, angle = torch.sqrt(-2 * torch.log(u[::2])), (2 * math.pi) * u[1::2]
     pairs = torch.stack([radius * torch.cos(angle), radius * torch.sin(angle)], -1)
@@ -73,7 +73,7 @@ def normals(seeds: Tensor, stream: int, first: int, count: int, size: int) -> Te
 
 
 # ---------------------------------------------------------------------- brownian path
-#: Numbers that are drawn in one go, so that small states do not pay for every step.
+#: Numbers drawn at once, so that small states do not pay overhead for every step.
 _AT_ONCE = 1 << 16
 
 
@@ -114,7 +114,7 @@ class BrownianPath:
         return torch.cat(blocks, -1) if len(blocks) > 1 else blocks[0]
 
     def _lengths(self, dt: Tensor) -> Tensor:
-        """The lengths of the parts of a step, (parts, ...): whole ones, then what is left of a last short step."""
+        """The lengths of the parts of a step, (parts, ...): full ones, then the rest of a short last step."""
         if self.parts == 1:
             return dt[None]
         whole = dt if self.step is None else self.step.to(dt)
@@ -126,19 +126,19 @@ class BrownianPath:
         return torch.minimum((dt - numbers * part).clamp(min=0), part)
 
     def _draws(self, name: str, stream: int, number: int, size: int) -> Tensor:
-        """The normal numbers of a step, (parts, M, size); a stretch of steps is drawn at once."""
+        """The normal numbers of a step, (parts, M, size); several steps are drawn at once."""
         first, block = self._drawn.get(name, (0, None))
         seeds = self.seeds.reshape(-1)
         if block is None or not first <= number < first + len(block):
             steps = max(1, _AT_ONCE // (self.parts * len(seeds) * size))
-            made = normals(seeds, stream, number * self.parts, steps * self.parts, size)
-            first, block = number, made.reshape(steps, self.parts, len(seeds), size)
+            draws = normals(seeds, stream, number * self.parts, steps * self.parts, size)
+            first, block = number, draws.reshape(steps, self.parts, len(seeds), size)
             self._drawn[name] = first, block
         return block[number - first]
 
 
 def read_seeds(seed: Any, batch: tuple[int, ...], device: Any) -> Tensor:
-    """Seeds (*batch) as int64: those that are given, or the numbers from the given one on.
+    """Seeds (*batch) as int64: given ones, or consecutive numbers from a given one.
 
     >>> read_seeds(5, (3,), "cpu").tolist(), read_seeds([8, 2], (2,), "cpu").tolist()
     ([5, 6, 7], [8, 2])
@@ -148,11 +148,11 @@ def read_seeds(seed: Any, batch: tuple[int, ...], device: Any) -> Tensor:
         return int(seed) + torch.arange(count, device=device).reshape(batch)
     if isinstance(seed, Sequence | Tensor | np.ndarray):
         try:
-            found = torch.as_tensor(seed, device=device)
+            seeds = torch.as_tensor(seed, device=device)
         except (TypeError, ValueError, RuntimeError, OverflowError):  # texts, ragged lists, more than 64 bits
-            found = torch.empty(0)
-        if tuple(found.shape) == batch and not (found.is_floating_point() or found.dtype == torch.bool):
-            return found.to(torch.int64)
+            seeds = torch.empty(0)
+        if tuple(seeds.shape) == batch and not (seeds.is_floating_point() or seeds.dtype == torch.bool):
+            return seeds.to(torch.int64)
     got = f"a tensor {tuple(seed.shape)} of {seed.dtype}" if isinstance(seed, Tensor) else repr(seed)
     raise InvalidArgument(f"expected a whole number as seed, or one for each member of {batch}, got {got}; pass seed=0")
 

@@ -1,22 +1,32 @@
-"""Filters of an operator X: functions of one variable such as exp(t p(x)), and rigorous bounds of them in the plane."""
+"""Filters of an operator X: matrix functions such as exp(t P(x)), and rigorous bounds of them in the complex plane.
+
+On an eigenvector of X with eigenvalue x a linear system of F fields is h' = P(x) h + S(x) h(0), P and S of size F x F.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from rdgraph.graphs.operator import Operator
-from rdgraph.run.solvers.special_functions import phi1
+from rdgraph.run.solvers.matrix_functions import (
+    balancing_units,
+    exact_gain,
+    logarithmic_norm,
+    norms,
+    polynomial,
+)
 
 # ---------------------------------------------------------------------- expansions
-# Expansions of analytic functions in Chebyshev polynomials or powers, cut where a rigorous tail bound allows it.
+# Expansions of analytic functions in Chebyshev polynomials or powers, truncated by rigorous tail bounds.
 #
 # Chebyshev polynomials serve a real spectrum in [-1, 1], where |T_k| <= 1; powers serve everything of norm at most 1.
-# In both cases the error of a cut expansion, applied to a matrix, is at most the sum of the |a_k| left out. Of a power
-# series, the root of the sum of their squares is the root mean square of the error on the unit circle.
+# In both cases the error of a truncated expansion, applied to a matrix, is at most the sum of the omitted |a_k|. Of a
+# power series, the root of the sum of their squares is the root mean square of the error on the unit circle.
 
 KINDS = ("chebyshev", "taylor")
 
@@ -34,7 +44,7 @@ def powers(kind: str, count: int, rho: Tensor) -> Tensor:
 
 
 def weighted(sizes: Tensor, weights: Tensor) -> Tensor:
-    """sum_k sizes[k] weights[k]: (K, R) and (K, P) to (R, P), term by term, so that rows do not touch each other."""
+    """sum_k sizes[k] weights[k]: (K, R) and (K, P) to (R, P), term by term, so that rows do not affect each other."""
     total = torch.zeros((), dtype=weights.dtype, device=weights.device)
     for size, weight in zip(sizes, weights, strict=True):
         total = total + size[:, None] * weight
@@ -50,14 +60,15 @@ def coefficients(values: Tensor, kind: str) -> Tensor:
     """
     count = values.shape[-1] - 1
     mirrored = values[..., 1:-1].flip(-1).conj()
-    found = _fourier(torch.cat([values, mirrored], -1)).real[..., :count].movedim(-1, 0) / (2 * count)
-    return torch.cat([found[:1], 2 * found[1:]]) if kind == "chebyshev" else found
+    series = _fourier(torch.cat([values, mirrored], -1)).real[..., :count].movedim(-1, 0) / (2 * count)
+    return torch.cat([series[:1], 2 * series[1:]]) if kind == "chebyshev" else series
 
 
 def _fourier(x: Tensor) -> Tensor:
     """Discrete Fourier transform over the last axis, whose length is a power of two (radix 2, decimation in frequency).
 
-    Elementwise steps only: the bits of a row do not depend on the other rows, which library transforms do not promise.
+    Elementwise steps only: the bits of a row do not depend on the other rows, which library transforms do not
+    guarantee.
     """
     size = x.shape[-1]
     x = x.to(torch.complex128)[..., None]
@@ -89,20 +100,6 @@ class Base:
     radius: Tensor
     scale: Tensor | None = None
     shift: Tensor | None = None
-
-    def sums(self, series: Tensor, x: Tensor) -> Tensor:
-        """sum_k series[k] b_k(Y) x with K products in all: series (K + 1, S, ..., 1, 1 or d) gives (S, ..., n, d).
-
-        b_k is the Chebyshev polynomial T_k, from T_k = 2 Y T_(k-1) - T_(k-2), or the power Y^k. The sum is kept in
-        float32 at least.
-        """
-        wide = torch.promote_types(x.dtype, torch.float32)
-        # Unbound at once: the gradient of series[k] would be a tensor as large as the series, for every k.
-        first, *rest = series.to(wide).unbind()
-        total = first * x.to(wide)
-        for factor, vector in zip(rest, self.vectors(x, len(series)), strict=True):
-            total = torch.addcmul(total, factor, vector.to(wide))
-        return total.to(x.dtype)
 
     def vectors(self, x: Tensor, count: int) -> Iterator[Tensor]:
         """b_k(Y) x for k = 1 ... count - 1, one product each."""
@@ -161,11 +158,6 @@ def laplacian_base(operator: Operator, degree: Tensor) -> Base:
     return Base(operator, kind, order, centre, radius, -1 / radius, (degree - centre) / radius)
 
 
-def deepened(x: Tensor, depth: int) -> Tensor:
-    """The tensor with axes in front so that it broadcasts against (S, *batch, 1, d)."""
-    return x.reshape((1,) * (depth - x.ndim) + tuple(x.shape)) if x.ndim < depth else x
-
-
 def row_sums(operator: Operator) -> Tensor:
     """Sums of |A| over the rows, (*batch, n, 1), float64."""
     weights = operator.weights.detach().abs().double()
@@ -173,7 +165,7 @@ def row_sums(operator: Operator) -> Tensor:
 
 
 def _is_symmetric(operator: Operator) -> bool:
-    """Whether A equals its transpose entry by entry (False where the rows are not sorted, which costs speed only)."""
+    """Whether A equals its transpose entry by entry (False if the rows are not sorted, which only costs speed)."""
     other = operator.transpose()
     pairs = (
         (operator.pattern.indptr, other.pattern.indptr),
@@ -184,22 +176,23 @@ def _is_symmetric(operator: Operator) -> bool:
 
 
 # ---------------------------------------------------------------------- operator filters
-#: Points at which the size of a filter is looked up.
+#: Points at which the size of a filter is sampled.
 _SAMPLES = 64
 
 
 @dataclass(frozen=True)
 class Filters:
-    """R functions g(x) = exp(t p(x)) + t s(x) phi1(t p(x)), the gain of h' = p(x) h + s(x) h(0) after time t.
+    """R matrix functions g(x) = exp(t P(x)) + t phi1(t P(x)) S(x), x = centre + radius*y with |y| <= 1.
 
-    The variable is scaled, x = centre + radius*y with y in [-1, 1] or the unit disc. Shapes: `generator` (m + 1, R) and
-    `source` (q + 1, R) coefficients of p and s in powers of x; `elapsed`, `centre`, `radius` (R,). A source without
-    rows is none; with `flow=False` the exponential is left out.
+    Shapes: `generator` (m + 1, F, F, R) and `source` (q + 1, F, F, R) coefficients of P and S in powers of x;
+    `elapsed`, `centre`, `radius` (R,). `norm` is the order, 2, inf or 1, of the vector norm of the packed state in
+    which errors are measured. An empty source is none; `flow=False` omits the exponential.
 
     >>> row = torch.ones(1, dtype=torch.float64)
-    >>> decay = Filters(torch.stack([0 * row, -row]), torch.empty(0, 1), 2 * row, 0 * row, row)
-    >>> decay(torch.tensor([0.0, 1.0], dtype=torch.float64))
-    tensor([[1.0000, 0.1353]], dtype=torch.float64)
+    >>> wave = torch.tensor([[[0.0, 1.0], [0.0, 0.0]], [[0.0, 0.0], [-1.0, 0.0]]], dtype=torch.float64)[..., None]
+    >>> filters = Filters(wave, wave[:0], torch.pi * row, 0 * row, row, 2.0)
+    >>> filters(torch.tensor([1.0], dtype=torch.float64))[:, :, 0, 0].diag()
+    tensor([-1., -1.], dtype=torch.float64)
     """
 
     generator: Tensor
@@ -207,15 +200,18 @@ class Filters:
     elapsed: Tensor
     centre: Tensor
     radius: Tensor
+    norm: float
     flow: bool = True
 
     def __call__(self, y: Tensor) -> Tensor:
-        """Values (R, J) at the points y (J,)."""
+        """Values (F, F, R, J) at the points y (J,)."""
         x = self.centre[:, None] + self.radius[:, None] * y
         t = self.elapsed[:, None]
-        exponent = t * _horner(self.generator, x)
-        value = torch.exp(exponent) if self.flow else torch.zeros_like(exponent)
-        return value + t * _horner(self.source, x) * phi1(exponent) if len(self.source) else value
+        source = polynomial(self.source, x) if len(self.source) else None
+        exp, forced = exact_gain(polynomial(self.generator, x), source, t)
+        if forced is None:
+            return exp
+        return exp + forced if self.flow else forced
 
     @property
     def reserve(self) -> int:
@@ -233,7 +229,7 @@ class Filters:
         return wanted and torch.is_grad_enabled()
 
     def parts(self) -> tuple[Filters, ...]:
-        """What has to be expanded for the derivatives: the exponential and the source apart, since they may cancel."""
+        """The functions to expand for derivatives: the exponential and the source separately, since they may cancel."""
         if not (self.is_recorded and self.flow and len(self.source)):
             return (self,)
         return self.exponentials(), replace(self, flow=False)
@@ -242,69 +238,89 @@ class Filters:
         """The filters with the given indices."""
         return replace(
             self,
-            generator=self.generator[:, index],
-            source=self.source[:, index],
+            generator=self.generator[..., index],
+            source=self.source[..., index],
             elapsed=self.elapsed[index],
             centre=self.centre[index],
             radius=self.radius[index],
         )
 
     def exponentials(self) -> Filters:
-        """The functions exp(t p(x)) alone."""
-        return replace(self, source=self.source[:0], flow=True)
+        """The functions exp(t P(x)) alone."""
+        return replace(self, source=self.source[:0], flow=True) if len(self.source) else self
 
     def sizes(self, series: Tensor) -> Tensor:
-        """Absolute values of the coefficients (..., R) of series terms."""
-        return series.abs()
+        """Bounds of terms (..., F, F, R) in the norm of the state, (..., R)."""
+        return norms(series, self.norm)
 
     def gain(self) -> Tensor:
         """Largest |g| at sampled points of the interval -1 <= y <= 1, (R,): never above the true maximum."""
-        return self(nodes("chebyshev", _SAMPLES, self.elapsed)).abs().amax(-1)
+        return self._on_interval.amax(-1)
 
     def scale(self) -> Tensor:
-        """What errors are measured against, (R,), at most the gain: what a generic state keeps.
+        """The reference of relative errors, (R,), at most the gain: the size of a generic state after the flow.
 
-        A flow that grows is held to its gain, one that does not to the root mean square of |g| over the interval.
+        It is the gain of a flow that grows, else the root mean square of |g| over the interval.
         """
-        values = self(nodes("chebyshev", _SAMPLES, self.elapsed)).abs()
+        values = self._on_interval
         gain = values.amax(-1)
         mean = values[:, 1:].square().mean(-1).sqrt()
         return torch.minimum(gain, mean * gain.clamp(min=1))
 
     def peak(self) -> Tensor:
         """Largest |g| at sampled points of the circle |y| = 1, (R,)."""
-        return self(nodes("taylor", _SAMPLES, self.elapsed)).abs().amax(-1)
+        return self._sampled("taylor").amax(-1)
 
     def slope(self, kind: str) -> Tensor:
-        """A bound of |p(X)| in the norm in which |(X - centre)/radius| <= 1, (R,)."""
-        return self._scaled(self.generator, kind).abs().sum(0)
+        """A bound of |P(X)| in the norm in which |(X - centre)/radius| <= 1, (R,)."""
+        return norms(self._scaled(self.generator, kind), self.norm).sum(0)
 
     def log_bound(self, kind: str, rho: Tensor) -> Tensor:
         """log of a bound of |g|, (R, P): on Bernstein ellipses of parameter rho (P,) or on discs of that radius.
 
-        With t p = q_0 + q_1 b_1 + ... in the basis b of the expansion and w_k >= |b_k| there, Re(t p) is at most
-        Q = q_0 + |q_1| w_1 + ...; and |phi1(z)| <= max(1, exp(Re z)).
+        The logarithmic norm mu(M) = lim (|I + h M| - 1)/h as h falls to 0 is subadditive, at most |M|, and
+        |exp(t M)| <= exp(t mu(M)) for t >= 0 (Dahlquist; Lozinskii). With t P = Q_0 + Q_1 b_1 + ... in the basis b of
+        the expansion and w_k >= |b_k| on the ellipse or disc, mu(t P) <= mu(Q_0) + |Q_1| w_1 + ... =: Q. A diagonal
+        change of the fields' units, D, changes mu and the norms and costs the factor cond(D): of D = I and one that
+        balances rows with columns the smaller bound is taken. For the source, |t phi1(t P)| <= t max(1, exp(Q)).
         """
         terms = self._scaled(self.generator, kind) * self.elapsed
         weights = powers(kind, len(terms), rho)
-        exponent = terms[0][:, None] + weighted(terms[1:].abs(), weights[1:])
+        plain = self._exponent(terms, weights)
+        units = balancing_units(terms.abs().sum(0)) if len(terms[0]) > 1 else torch.ones_like(terms[0, 0])
+        # A factor cond(D) stands before the exponential, and in `forced` before max(1, exp): both are bounded so.
+        price = (units.amax(0) / units.amin(0)).log()[:, None]
+        balanced = self._exponent(terms * units[:, None] / units[None, :], weights) + price
+        exponent = torch.minimum(plain, balanced)
         if not len(self.source):
             return exponent
-        sources = self._scaled(self.source, kind).abs()
+        sources = norms(self._scaled(self.source, kind), self.norm)
         size = weighted(sources, powers(kind, len(sources), rho))
-        forced = (self.elapsed.abs()[:, None] * size).log() + exponent.clamp(min=0)
+        forced = (self.elapsed.abs()[:, None] * size).log() + torch.minimum(
+            plain.clamp(min=0), (balanced - price).clamp(min=0) + price
+        )
         return torch.logaddexp(exponent, forced) if self.flow else forced
 
-    def _scaled(self, polynomial: Tensor, kind: str) -> Tensor:
-        """Coefficients (m + 1, R) of a polynomial in the basis of the expansion in y, exact up to rounding."""
-        count = 1 << len(polynomial).bit_length()
+    def _exponent(self, terms: Tensor, weights: Tensor) -> Tensor:
+        """mu(Q_0) + |Q_1| w_1 + ..., (R, P)."""
+        return logarithmic_norm(terms[0], self.norm)[:, None] + weighted(norms(terms[1:], self.norm), weights[1:])
+
+    @cached_property
+    def _on_interval(self) -> Tensor:
+        with torch.no_grad():
+            return self._sampled("chebyshev")
+
+    def _sampled(self, kind: str) -> Tensor:
+        """Lower bounds of |g|, within a factor sqrt(F), at sampled points, (R, J): the norm of a column or of a row."""
+        size = self(nodes(kind, _SAMPLES, self.elapsed)).abs()
+        if len(size) == 1:
+            return size[0, 0]
+        if self.norm == 2:
+            return size.square().sum(0).amax(0).sqrt()
+        return size.sum(1).amax(0) if self.norm == torch.inf else size.sum(0).amax(0)
+
+    def _scaled(self, polynomials: Tensor, kind: str) -> Tensor:
+        """Coefficients (m + 1, F, F, R) of a polynomial in the basis of the expansion in y, exact up to rounding."""
+        count = 1 << len(polynomials).bit_length()
         x = self.centre[:, None] + self.radius[:, None] * nodes(kind, count, self.elapsed)
-        return coefficients(_horner(polynomial, x), kind)[: len(polynomial)]
-
-
-def _horner(polynomial: Tensor, x: Tensor) -> Tensor:
-    """sum_k polynomial[k] x^k; polynomial (m + 1, R), x (R, J)."""
-    value = torch.zeros_like(x)
-    for row in polynomial.flip(0):
-        value = value * x + row[:, None]
-    return value
+        return coefficients(polynomial(polynomials, x), kind)[: len(polynomials)]

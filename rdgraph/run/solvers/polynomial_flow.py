@@ -1,7 +1,7 @@
-"""Linear flows as one polynomial of A, with gradients, and no question to the host: made for training.
+"""Linear flows as one polynomial of A, with gradients and without synchronisation: for training.
 
-However many steps a method takes, H(T) = sum_k c_k b_k(A) H0 for a linear system; terms that no longer count need no
-product. The coefficients are computed on the device (see `responses`), so that training can be captured as one graph.
+H(T) = sum_k c_k b_k(A) H0 for a linear system and any number of steps; negligible terms need no product. The
+coefficients are computed on the device (see `flow_coefficients`), so that training can be captured as one graph.
 """
 
 from __future__ import annotations
@@ -21,33 +21,34 @@ from rdgraph.graphs.eigenbasis import Eigenbasis
 from rdgraph.graphs.kernels import operations as ops
 from rdgraph.graphs.operator import Operator
 from rdgraph.graphs.twin_quotient import Quotient
-from rdgraph.run.solvers.coupled_flow import apply_coupled, coupled_coefficients, coupled_terms
-from rdgraph.run.solvers.flow_coefficients import (
-    AnySchedule,
-    Response,
-    Schedule,
-    coefficients,
-    full_degree,
-    sample_count,
-)
+from rdgraph.run.solvers.flow_coefficients import coefficients, full_degree, sample_count
 from rdgraph.run.solvers.linear_part import Linear, linear_part
-from rdgraph.run.solvers.matrix_filters import CoupledLinear
-from rdgraph.run.solvers.polynomial_products import Polynomial, Product, Terms, constant, differentiable
+from rdgraph.run.solvers.polynomial_products import (
+    Polynomial,
+    Product,
+    Terms,
+    apply_coupled,
+    constant,
+    coupled_terms,
+    differentiable,
+)
+from rdgraph.run.solvers.schedules import AnySchedule
 
 if TYPE_CHECKING:
     from rdgraph.run.lowering.vector_field import VectorField
 
 
 # ---------------------------------------------------------------------- ragged polynomial
-# Polynomials of A whose members have degrees of their own, in one ladder of products, on a GPU.
+# Polynomials of A whose members have different degrees, in one ladder of products, on a GPU.
 #
 # With members in the rising order of their degrees, those that need a power are the last ones: a product takes a part
-# of the batch that shrinks from power to power. There is one launch for a power, and nobody takes a product too many.
+# of the batch that shrinks from power to power. There is one launch for a power, and no member takes a product too
+# many.
 
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """Where the vectors of all members and powers lie in one stack: power by power, each for those that need it.
+    """The layout of the vectors of all members and powers in one stack: power by power, for the members that need it.
 
     >>> levels = Levels.of((1, 1, 3))
     >>> levels.firsts, levels.offsets, levels.rows
@@ -69,11 +70,11 @@ class Levels:
 
     @cached_property
     def offsets(self) -> tuple[int, ...]:
-        """For every power where its vectors begin."""
-        found = [0]
+        """For every power the offset of its vectors."""
+        offsets = [0]
         for first in self.firsts[:-1]:
-            found.append(found[-1] + len(self.degrees) - first)
-        return tuple(found)
+            offsets.append(offsets[-1] + len(self.degrees) - first)
+        return tuple(offsets)
 
     @cached_property
     def rows(self) -> int:
@@ -87,9 +88,9 @@ class Levels:
         return stack[self.offsets[power] + begin : self.offsets[power] + size]
 
     def tables(self, device: torch.device) -> tuple[Tensor, Tensor]:
-        """For kernels: what is added to a member's number to find its vector of every power, and every degree.
+        """For kernels: the shift from a member's index to its vector of every power, and the degrees.
 
-        They are made once, so that a captured pass does not ask the host for them.
+        They are cached, so that a captured pass does not copy them from the host.
         """
         if device not in self._held:
             shifts = [offset - first for offset, first in zip(self.offsets, self.firsts, strict=True)]
@@ -105,12 +106,12 @@ class Levels:
         return (powers[:, None] <= self.tables(device)[1])[..., None, None]
 
     def beyond(self, sizes: Tensor, gain: Tensor) -> Tensor:
-        """What the terms behind a member's degree amount to, as a share of its gain (B,); sizes (powers, B, 1, d)."""
+        """The sum of the terms beyond a member's degree, as a share of its gain (B,); sizes (powers, B, 1, d)."""
         left_out = torch.where(self.needed(len(sizes), sizes.device), 0.0, sizes)
         return (left_out.sum(0) / gain).amax((-2, -1))
 
 
-@cache  # without an end: recorded passes know the tables by their addresses alone
+@cache  # unbounded: recorded passes refer to the tables by address
 def _levels(degrees: tuple[int, ...]) -> Levels:
     return Levels(degrees)
 
@@ -118,7 +119,7 @@ def _levels(degrees: tuple[int, ...]) -> Levels:
 class RaggedPolynomial(torch.autograd.Function):
     """sum_k c_k b_k(A) x as in `Polynomial`: weights (1 or B, E), series (K + 1, B, 1, 1 or d), x (B, n, d).
 
-    Members are in the rising order of their degrees; coefficients behind a member's degree are not looked at.
+    Members are in the rising order of their degrees; coefficients beyond a member's degree are ignored.
     """
 
     @staticmethod
@@ -128,8 +129,8 @@ class RaggedPolynomial(torch.autograd.Function):
     ) -> Tensor:  # fmt: skip
         ctx.pattern, ctx.rows, ctx.doubled, ctx.levels = pattern, rows, doubled, levels
         ladder = _Ladder(Product(pattern, weights), series, x, doubled, levels)
-        states = ladder.kept() if ctx.needs_input_grad[4] else None
-        out = ladder.passing() if states is None else levels.block(states, 0)
+        states = ladder.stack() if ctx.needs_input_grad[4] else None
+        out = ladder.result() if states is None else levels.block(states, 0)
         ctx.save_for_backward(weights, series, x, states)
         return out
 
@@ -141,8 +142,8 @@ class RaggedPolynomial(torch.autograd.Function):
         levels, wants = ctx.levels, ctx.needs_input_grad[4]
         if torch.is_grad_enabled():
             mask = levels.needed(len(series), x.device).to(series.dtype)
-            found = differentiable(ctx.pattern, ctx.doubled, weights, series * mask, x, g, wants)
-            return None, None, None, None, found[0], found[1] * mask, found[2]
+            gradients = differentiable(ctx.pattern, ctx.doubled, weights, series * mask, x, g, wants)
+            return None, None, None, None, gradients[0], gradients[1] * mask, gradients[2]
         product = Product(ops.transposed(ctx.pattern), ops.transposed_weights(ctx.pattern, weights))
         stack = _ascended(product, g, ctx.doubled, levels)
         tables = levels.tables(x.device)
@@ -156,14 +157,14 @@ class RaggedPolynomial(torch.autograd.Function):
 
 
 class _Ladder:
-    """V_k = f A V_(k+1) + c_k x - V_(k+2) of those whose degree is k at least; see `Polynomial`."""
+    """V_k = f A V_(k+1) + c_k x - V_(k+2) of the members of degree k or more; see `Polynomial`."""
 
     def __init__(self, product: Product, series: Tensor, x: Tensor, doubled: bool, levels: Levels) -> None:
         self.product, self.series, self.x, self.doubled, self.levels = product, series, x, doubled, levels
         self.top = len(levels.firsts) - 1
 
-    def passing(self) -> Tensor:
-        """V_0 alone. Two vectors of every member take turns; who has not begun is zero in both."""
+    def result(self) -> Tensor:
+        """V_0 alone. Two vectors of every member take turns; both are zero for a member that has not begun."""
         held = self.x.new_zeros((2, *self.x.shape))
         for k in range(self.top, -1, -1):
             first = self.levels.firsts[k]
@@ -171,8 +172,8 @@ class _Ladder:
             self._step(k, first, held[(k + 1) % 2, first:], here if k + 2 <= self.top else None, here)
         return held[0]
 
-    def kept(self) -> Tensor:
-        """All of them, as a stack."""
+    def stack(self) -> Tensor:
+        """All vectors V_k, as a stack."""
         levels = self.levels
         stack = self.x.new_empty((levels.rows, *self.x.shape[1:]))
         for k in range(self.top, -1, -1):
@@ -195,11 +196,11 @@ class _Ladder:
 
     def _step(self, k: int, first: int, newest: Tensor, older: Tensor | None, out: Tensor) -> None:
         """One product for the members from `first` on that `out` (m, n, d) has room for."""
-        own = slice(first, first + len(out))
-        terms: Terms = [(self.series[k, own], self.x[own])]
+        members = slice(first, first + len(out))
+        terms: Terms = [(self.series[k, members], self.x[members])]
         if self.doubled and older is not None:
             terms.append((constant(self.x, -1.0), older))
-        self.product(newest, constant(self.x, 2.0) if self.doubled and k > 0 else None, terms, out, own)
+        self.product(newest, constant(self.x, 2.0) if self.doubled and k > 0 else None, terms, out, members)
 
 
 def _ascended(product: Product, g: Tensor, doubled: bool, levels: Levels) -> Tensor:
@@ -224,8 +225,8 @@ def _sampled(pattern: list[Tensor], left: Tensor, right: Tensor, doubled: bool, 
         first = levels.firsts[k + 1]
         part = ops.sddmm(pattern, levels.block(left, k, first), levels.block(right, k + 1, first), shared)
         part = 2 * part if doubled and k > 0 else part
-        own = total if shared else total[first:]
-        own += part
+        target = total if shared else total[first:]
+        target += part
     return total
 
 
@@ -237,31 +238,31 @@ def apply_ragged(operator: Operator, series: Tensor, x: Tensor, kind: str, membe
     weights = operator.flat_weights((len(x),), members)
     tracked = torch.is_grad_enabled() and any(t.requires_grad for t in (x, series, weights))
     rows = operator.pattern.rows if weights.requires_grad else None
-    found: Tensor = RaggedPolynomial.apply(  # type: ignore[no-untyped-call]
+    out: Tensor = RaggedPolynomial.apply(  # type: ignore[no-untyped-call]
         operator._tensors(tracked), rows, kind == "chebyshev", levels, weights, series, x.contiguous()
     )
-    return found
+    return out
 
 
 # ---------------------------------------------------------------------- polynomial flow
-#: What may be left out of the coefficients, as a share of the largest gain.
+#: The tolerance of the omitted terms, as a share of the largest gain.
 TOLERANCE = 1e-7
-#: Coefficients behind the last one used that are watched, to see whether the degree is still enough.
+#: Coefficients beyond the degree that are monitored, to check whether the degree is still sufficient.
 WATCHED = 8
 
-#: What makes polynomials of one operator cheaper: its groups of twins, or its eigenvectors.
+#: Cheaper evaluations of polynomials of one operator: its groups of twins, or its eigenvectors.
 Shortcut = Quotient | Eigenbasis
 
 #: Members from a first to before a last one, whose polynomials have that degree.
 Piece = tuple[int, int, int]
-#: Members whose degrees are asked for at once, so that one that needs many terms does not cost all of them memory.
+#: Members whose degrees are computed at once, so that one that needs many terms does not cost all of them memory.
 AT_ONCE = 256
-#: Terms up to here are summed where it is asked what a polynomial leaves out.
+#: Terms up to here are summed to bound what a polynomial leaves out.
 FAR = 255
 
 
 def is_polynomial(field: VectorField) -> bool:
-    """Whether H(T) is a polynomial of a normalised A applied to H0, or of one field H0 and one applied to f(H0).
+    """Whether H(T) is a polynomial of a normalised A applied to H0, or H0 and one applied to f(H0).
 
     >>> import rdgraph as rd
     >>> op = rd.generators.path(4).operator("row")
@@ -271,22 +272,23 @@ def is_polynomial(field: VectorField) -> bool:
     if not field.operator.is_normalised:
         return False
     try:
-        linear = linear_part(field)
+        linear_part(field)
     except NotApplicable:
         return False
-    return linear.source is not None or isinstance(linear, Linear)
+    return True
 
 
 class LinearFlow:
     """H0 -> H(T) for linear fields, by a polynomial of fixed degree: capturable, differentiable in everything.
 
-    `schedule` says how the time is cut, with `Schedules` that of every member for itself, `degree` how many products
-    are taken; `needed` tells which degree a field asks for. With `pieces`, members of one batch (B, n, d) take fewer of
+    `schedule` says how the time is cut, for all members or with `Schedules` for each, `degree` how many products are
+    taken; `needed` returns the degree that a field needs. With `pieces`, members of one batch (B, n, d) take fewer of
     them, piece by piece; all members are in one of them. A `shortcut` of the field's operator saves products of one
     field; with a `segment` the gradient of one field holds that many vectors at a time. Shapes: time (*batch), H0
     (*batch, n, d), or (*batch, n, F*d) for F fields.
 
     >>> import rdgraph as rd
+    >>> from rdgraph.run.solvers.schedules import Schedule
     >>> op = rd.generators.path(4).operator("row", dtype=torch.float64)
     >>> field = rd.lower("BS", op, {"alpha": 1.0, "beta": 0.5})
     >>> flow = LinearFlow(Schedule.make("euler", 1.5, 1.0), 4)
@@ -309,9 +311,9 @@ class LinearFlow:
     def run(
         self, field: VectorField, H0: Tensor, time: Tensor, *, watch: bool, source: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """H(T); with `watch` also the terms just behind the degree, summed, as shares of the gains (*batch).
+        """H(T); with `watch` also the sum of the terms just beyond the degree, as shares of the gains (*batch).
 
-        A `source` takes the place of H0 in the equation of one field, which then starts elsewhere.
+        A `source` replaces H0 in the equation of one field, which then has another start.
         """
         bound = field.bind(H0 if source is None else source) if field.uses_initial else field
         linear = forced_part(bound, source is not None)
@@ -319,71 +321,67 @@ class LinearFlow:
         out, beyond = self._spans(linear, x, time, watch) if self.pieces else self._whole(linear, x, time, watch)
         return out if linear.source is not None else H0 + out, beyond
 
-    def _whole(
-        self, linear: Linear | CoupledLinear, x: Tensor, time: Tensor, watch: bool
-    ) -> tuple[Tensor, Tensor | None]:
-        """The polynomial of all members, of one degree, applied to x, and what it leaves out."""
-        found = _response(linear, self.schedule, time, self.degree + (WATCHED if watch else 0))
-        beyond = (found.sizes[self.degree + 1 :].sum(0) / found.gain).amax((-2, -1)) if watch else None
-        kept = found.series[: self.degree + 1]
-        if isinstance(linear, CoupledLinear):
-            return apply_coupled(linear.base.operator, kept, x, linear.base.kind), beyond
-        return self._applied_to(linear, kept, x), beyond
+    def _whole(self, linear: Linear, x: Tensor, time: Tensor, watch: bool) -> tuple[Tensor, Tensor | None]:
+        """The polynomial of all members, of one degree, applied to x, and the size of the omitted terms."""
+        response = coefficients(linear, self.schedule, time, self.degree + (WATCHED if watch else 0))
+        beyond = (response.sizes[self.degree + 1 :].sum(0) / response.gain).amax((-2, -1)) if watch else None
+        series = response.series[: self.degree + 1]
+        if linear.fields > 1:
+            return apply_coupled(linear.base.operator, series, x, linear.base.kind), beyond
+        return self._applied_to(linear, series, x), beyond
 
-    def _spans(
-        self, linear: Linear | CoupledLinear, x: Tensor, time: Tensor, watch: bool
-    ) -> tuple[Tensor, Tensor | None]:
-        """The same piece by piece; pieces whose coefficients take as many sample points get them together.
+    def _spans(self, linear: Linear, x: Tensor, time: Tensor, watch: bool) -> tuple[Tensor, Tensor | None]:
+        """The same piece by piece; pieces with the same number of sample points share the computation of coefficients.
 
         So a member that needs many terms does not make the coefficients of the others costly.
         """
-        if isinstance(linear, CoupledLinear):
+        if linear.fields > 1:
             raise NotApplicable("expected one field for members that take fewer products, got several")
         extra, parts, shares = WATCHED if watch else 0, [], []
         for _, group in groupby(self.pieces, key=lambda piece: sample_count(piece[2] + extra)):
             span = list(group)
             first, last, degree = span[0][0], span[-1][1], max(piece[2] for piece in span)
             schedule = self.schedule.of_members(first, last)
-            found = _response(linear.of_members(first, last), schedule, time[first:last], degree + extra)
+            response = coefficients(linear.of_members(first, last), schedule, time[first:last], degree + extra)
             if len(span) > 1 and self.takes_ragged(x.device, self.shortcut, self.segment):
-                levels = Levels.of([own for a, b, own in span for _ in range(a, b)])
+                levels = Levels.of([member_degree for a, b, member_degree in span for _ in range(a, b)])
                 parts.append(
-                    self._ragged(linear, found.series[: degree + 1], x[first:last], slice(first, last), levels)
+                    self._ragged(linear, response.series[: degree + 1], x[first:last], slice(first, last), levels)
                 )
-                shares += [levels.beyond(found.sizes, found.gain)] if watch else []
+                shares += [levels.beyond(response.sizes, response.gain)] if watch else []
                 continue
-            for a, b, own in span:
+            for a, b, member_degree in span:
                 rows = slice(a - first, b - first)
-                parts.append(self._applied_to(linear, found.series[: own + 1, rows], x[a:b], slice(a, b)))
+                parts.append(self._applied_to(linear, response.series[: member_degree + 1, rows], x[a:b], slice(a, b)))
                 if watch:
-                    share = found.sizes[own + 1 :, rows].sum(0) / found.gain[rows]
+                    share = response.sizes[member_degree + 1 :, rows].sum(0) / response.gain[rows]
                     shares.append(share.amax((-2, -1)))
         return torch.cat(parts), torch.cat(shares) if watch else None
 
     @staticmethod
     def takes_ragged(device: torch.device, shortcut: Shortcut | None, segment: int) -> bool:
-        """Whether members of different degrees go through one ladder of products, which then need no like ones."""
+        """Whether members of different degrees go through one ladder of products, so that they need not be grouped."""
         return shortcut is None and not segment and device.type == "cuda" and ops.has_triton()
 
-    def _ragged(self, linear: Linear, kept: Tensor, x: Tensor, members: slice, levels: Levels) -> Tensor:
-        series = _flat_series(kept, x.shape[:-2]).to(torch.promote_types(x.dtype, torch.float32))
+    def _ragged(self, linear: Linear, truncated: Tensor, x: Tensor, members: slice, levels: Levels) -> Tensor:
+        series = _flat_series(truncated, x.shape[:-2]).to(torch.promote_types(x.dtype, torch.float32))
         each = series.expand(len(series), len(x), *series.shape[-2:])
         return apply_ragged(linear.base.operator, each, x, linear.base.kind, members, levels)
 
-    def _applied_to(self, linear: Linear, kept: Tensor, x: Tensor, members: slice | None = None) -> Tensor:
+    def _applied_to(self, linear: Linear, truncated: Tensor, x: Tensor, members: slice | None = None) -> Tensor:
         if isinstance(self.shortcut, Quotient):
-            return apply_on_quotient(self.shortcut, kept, x, linear.base.kind)
-        if isinstance(self.shortcut, Eigenbasis) and self.shortcut.pays(len(kept) - 1):
-            terms = _flat_series(kept, x.shape[:-2])
+            return apply_on_quotient(self.shortcut, truncated, x, linear.base.kind)
+        if isinstance(self.shortcut, Eigenbasis) and self.shortcut.pays(len(truncated) - 1):
+            terms = _flat_series(truncated, x.shape[:-2])
             return self.shortcut.apply(terms, x.reshape(-1, *x.shape[-2:]), linear.base.kind).view(x.shape)
-        series = kept.to(torch.promote_types(x.dtype, torch.float32))
+        series = truncated.to(torch.promote_types(x.dtype, torch.float32))
         return apply_polynomial(linear.base.operator, series, x, linear.base.kind, members, self.segment)
 
     def terms(self, field: VectorField, x: Tensor, time: Tensor) -> Tensor:
-        """c_k x for every k, (K + 1, *batch, rows, d): the coefficients alone, so that H(T) = sum_k b_k(A) c_k H0.
+        """c_k x for every k, (K + 1, *batch, rows, d): the coefficients only, so that H(T) = sum_k b_k(A) c_k H0.
 
-        They act on channels and fields, so that x may have any rows, such as the weights of a linear encoder. Nothing
-        is asked of the graph of the field but its kind.
+        They act on channels and fields, so that x may have any rows, such as the weights of a linear encoder. Of the
+        graph only the kind of its operator matters.
         """
         linear = linear_part(field)
         if linear.source is None:
@@ -391,9 +389,9 @@ class LinearFlow:
                 f"expected a flow that is a polynomial of A applied to H0, got {field.system}, whose forcing is "
                 "something else; train it on the whole graph"
             )
-        series = _response(linear, self.schedule, time, self.degree).series
+        series = coefficients(linear, self.schedule, time, self.degree).series
         series = series.to(torch.promote_types(x.dtype, torch.float32))
-        if isinstance(linear, CoupledLinear):
+        if linear.fields > 1:
             return coupled_terms(series, x)
         return series * x
 
@@ -411,8 +409,8 @@ class LinearFlow:
         last = min(full_degree(linear, schedule), beyond)
         if degree >= last:
             return torch.zeros_like(time)
-        found = _response(linear, schedule, time, last)
-        return (found.sizes[degree + 1 :].sum(0) / found.gain).amax((-2, -1))
+        response = coefficients(linear, schedule, time, last)
+        return (response.sizes[degree + 1 :].sum(0) / response.gain).amax((-2, -1))
 
     @classmethod
     @torch.no_grad()
@@ -420,7 +418,7 @@ class LinearFlow:
         cls, field: VectorField, H0: Tensor, schedule: AnySchedule, time: Tensor, rtol: float = TOLERANCE,
         *, is_forced: bool = False,
     ) -> int:  # fmt: skip
-        """The degree that leaves out at most `rtol` of the gain, of all members; asks the device once."""
+        """The degree that omits at most `rtol` of the gain of every member; synchronises the device once."""
         return max(cls.needed_each(field, H0, schedule, time, rtol, is_forced=is_forced))
 
     @classmethod
@@ -431,29 +429,29 @@ class LinearFlow:
     ) -> list[int]:  # fmt: skip
         """The degree, for every member, that leaves out at most `rtol` of its gain.
 
-        What a source takes away from the flow counts like what it adds, so that coefficients at which the two cancel
-        are no reason for a short polynomial: its gradients, and coefficients near by, need the terms. `is_forced`
-        says that H0 in the equation is not the start.
+        A source that reduces the flow counts like one that adds to it, so that coefficients at which the two cancel
+        do not shorten the polynomial: its gradients, and nearby coefficients, need the terms. `is_forced`
+        means that H0 in the equation is not the start.
         """
         linear = forced_part(field.bind(H0) if field.uses_initial else field, is_forced)
-        if isinstance(linear, CoupledLinear) or time.ndim != 1 or len(time) <= AT_ONCE:
+        if time.ndim != 1 or len(time) <= AT_ONCE:
             return _needed(linear, schedule, time, rtol)
-        found = []
+        degrees = []
         for first in range(0, len(time), AT_ONCE):
             last = min(first + AT_ONCE, len(time))
-            part, own = linear.of_members(first, last), schedule.of_members(first, last)
-            found += _needed(part, own, time[first:last], rtol)
-        return found
+            part, part_schedule = linear.of_members(first, last), schedule.of_members(first, last)
+            degrees += _needed(part, part_schedule, time[first:last], rtol)
+        return degrees
 
 
-def _needed(linear: Linear | CoupledLinear, schedule: AnySchedule, time: Tensor, rtol: float) -> list[int]:
+def _needed(linear: Linear, schedule: AnySchedule, time: Tensor, rtol: float) -> list[int]:
     """The degree that leaves out at most `rtol` of the gain, of every member."""
     most = full_degree(linear, schedule)
     length = 64
     while True:
         length = min(length, most)
-        found = _response(linear, schedule, time, length)
-        beyond = found.sizes.flip(0).cumsum(0).flip(0)[1:] / found.gain
+        response = coefficients(linear, schedule, time, length)
+        beyond = response.sizes.flip(0).cumsum(0).flip(0)[1:] / response.gain
         degrees = [0] * max(1, time.numel())
         if length:
             counts = (beyond.amax((-2, -1)).reshape(length, -1) > rtol).sum(0)
@@ -463,22 +461,10 @@ def _needed(linear: Linear | CoupledLinear, schedule: AnySchedule, time: Tensor,
         length *= 2
 
 
-def forced_part(field: VectorField, is_forced: bool) -> Linear | CoupledLinear:
+def forced_part(field: VectorField, is_forced: bool) -> Linear:
     """The linear part of a field; with `is_forced`, H0 in its equation is a forcing and not the start."""
     linear = linear_part(field)
-    if not is_forced:
-        return linear
-    if isinstance(linear, CoupledLinear):
-        raise NotApplicable(f"expected one field for a source that is not its start, got {field.system}; take steps")
-    return replace(linear, source=None)
-
-
-def _response(linear: Linear | CoupledLinear, schedule: AnySchedule, time: Tensor, degree: int) -> Response:
-    if isinstance(linear, CoupledLinear):
-        if not isinstance(schedule, Schedule):
-            raise NotApplicable("expected one schedule for all members of several fields, got one for each")
-        return coupled_coefficients(linear, schedule, time, degree)
-    return coefficients(linear, schedule, time, degree)
+    return replace(linear, source=None) if is_forced else linear
 
 
 def apply_polynomial(
@@ -487,10 +473,10 @@ def apply_polynomial(
     """sum_k series[k] b_k(A) x with as many products as the degree; series (K + 1, *batch or 1, 1, 1 or d).
 
     With `members`, series and x are those of some members of a batch, whose weights the operator has for all of them.
-    b_k is A^k ("taylor") or T_k(A) ("chebyshev"). Horner's rule forward; backward with the vectors b_k(A') g, of which
-    the gradients in x, in the coefficients and in the edge weights are made. Only the latter need the states of the
-    forward pass; otherwise nothing but x is kept. With a `segment` > 0 no more vectors than that are held at a time,
-    and the states are computed twice; see `rdgraph.run.solvers.polynomial_products`.
+    b_k is A^k ("taylor") or T_k(A) ("chebyshev"). Horner's rule forward; backward with the vectors b_k(A') g, which
+    give the gradients in x, in the coefficients and in the edge weights. Only the latter need the states of the forward
+    pass; otherwise only x is saved. With a `segment` > 0 at most that many vectors are held at a time, and the states
+    are computed twice; see `rdgraph.run.solvers.polynomial_products`.
 
     >>> op = Operator.from_csr([0, 1, 2], [1, 0], torch.ones(2, dtype=torch.float64), normalisation="row")
     >>> c = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64).reshape(3, 1, 1)

@@ -1,4 +1,4 @@
-"""sum_k c_k b_k(A) x with its gradients, which keeps all vectors on the way, or recomputes them in segments."""
+"""sum_k c_k b_k(A) x with its gradients, which saves all intermediate vectors or recomputes them in segments."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from torch import Tensor
 
 from rdgraph.graphs.kernels import operations as ops
 from rdgraph.graphs.kernels.row_order import Rows
+from rdgraph.graphs.operator import Operator
 
 Terms = list[tuple[Tensor, Tensor]]
 ALL = slice(None)
@@ -20,7 +21,7 @@ class Polynomial(torch.autograd.Function):
 
     Horner's rule goes down from V_K = c_K x to V_0, the answer; the gradient goes up with u_k = b_k(A') g. That of the
     weights pairs u_k with V_(k+1). With a `segment` of s > 0, s vectors of either kind are held at a time: of the V
-    those are kept from which a segment follows, which costs as many products again as going down did.
+    only those at the segment boundaries are saved, which doubles the products of the forward pass.
     """
 
     @staticmethod
@@ -41,7 +42,7 @@ class Polynomial(torch.autograd.Function):
         steps = (1, 2) if doubled else (1,)
         marks = {hi + step for hi in range(ctx.segment, degree, ctx.segment) for step in steps if hi + step <= degree}
         newest, ctx.levels = ladder.descend(degree, 0, marks=marks), sorted(marks)
-        ctx.save_for_backward(weights, series, x, *(ladder.kept[level] for level in ctx.levels))
+        ctx.save_for_backward(weights, series, x, *(ladder.held[level] for level in ctx.levels))
         return newest
 
     @staticmethod
@@ -52,24 +53,24 @@ class Polynomial(torch.autograd.Function):
             return None, None, None, None, *differentiable(ctx.pattern, ctx.doubled, weights, series, x, g, wants)
         product = Product(ops.transposed(ctx.pattern), ops.transposed_weights(ctx.pattern, weights))
         ladder = _Ladder(Product(ctx.pattern, weights), series, x, ctx.doubled)
-        ladder.kept = dict(zip(ctx.levels, states, strict=False))
+        ladder.held = dict(zip(ctx.levels, states, strict=False))
         degree, size = len(series) - 1, ctx.segment
         total, grad_weights, slopes = None, None, []
         one, two = g, None
         for first in range(0, degree + 1, size):
             stack = x.new_empty((min(size, degree + 1 - first), *x.shape))
             one, two = _ascend(product, stack, first, ctx.doubled, one, two)
-            if first + size <= degree:  # copies, so that this stack is not held on to
+            if first + size <= degree:  # copies, so that this stack can be freed
                 one, two = one.clone(), None if two is None else two.clone()
             part, slope = _moments(stack, x, series[first : first + size])
             total = part if total is None else total.add_(part)
             slopes.append(slope)
             if wants and first < degree:
                 right = states[0] if size > degree else ladder.segment(first, min(first + size, degree))
-                found = _sampled(
+                sampled = _sampled(
                     ctx.pattern, ctx.rows, stack[: len(right)], right, ctx.doubled, len(weights) == 1, first
                 )
-                grad_weights = found if grad_weights is None else grad_weights.add_(found)
+                grad_weights = sampled if grad_weights is None else grad_weights.add_(sampled)
         if wants and grad_weights is None:
             grad_weights = torch.zeros_like(weights)
         grad_series = torch.cat(slopes).sum_to_size(series.shape).to(series.dtype)
@@ -77,19 +78,19 @@ class Polynomial(torch.autograd.Function):
 
 
 class _Ladder:
-    """V_k = f A V_(k+1) + c_k x - V_(k+2): f = 2 for Chebyshev's, but at the bottom; V_(k+2) is theirs alone."""
+    """V_k = f A V_(k+1) + c_k x - V_(k+2): f = 2 for Chebyshev's, except at the bottom; V_(k+2) occurs only there."""
 
     def __init__(self, product: Product, series: Tensor, x: Tensor, doubled: bool) -> None:
         self.product, self.series, self.x, self.doubled = product, series, x, doubled
         self.degree = len(series) - 1
         #: V by level, where they were marked.
-        self.kept: dict[int, Tensor] = {}
+        self.held: dict[int, Tensor] = {}
 
     def descend(
         self, top: int, bottom: int, *, states: Tensor | None = None, base: int = 1, marks: set[int] | None = None
     ) -> Tensor:
-        """From the levels above `top` to V_bottom; `states`[j] takes V_(base+j)."""
-        newest, older = self.kept.get(top + 1), self.kept.get(top + 2) if self.doubled else None
+        """Compute from the levels above `top` down to V_bottom; `states`[j] receives V_(base+j)."""
+        newest, older = self.held.get(top + 1), self.held.get(top + 2) if self.doubled else None
         x, series = self.x, self.series
         for k in range(top, bottom - 1, -1):
             out = states[k - base] if states is not None and len(states) and k >= base else None
@@ -102,12 +103,12 @@ class _Ladder:
                 factor = constant(x, 2.0) if self.doubled and k > 0 else None
                 newest, older = self.product(newest, factor, terms, out), newest if self.doubled else None
             if marks is not None and k in marks:
-                self.kept[k] = newest
+                self.held[k] = newest
         assert newest is not None  # there is one level at least
         return newest
 
     def segment(self, low: int, high: int) -> Tensor:
-        """V_(low+1), ..., V_high, computed again from what lies above them."""
+        """V_(low+1), ..., V_high, recomputed from the levels above them."""
         states = self.x.new_empty((high - low, *self.x.shape))
         self.descend(high, low + 1, states=states, base=low + 1)
         return states
@@ -134,8 +135,7 @@ def differentiable(
 ) -> tuple[Tensor | None, Tensor, Tensor]:
     """The gradients in weights, series and x, written in differentiable products, so that second derivatives exist.
 
-    Slower than the way above, which fills its stacks in place: this one is taken where a gradient is to be
-    differentiated again.
+    Slower than the code above, which fills its stacks in place; used if a gradient is differentiated again.
     """
     degree = len(series) - 1
     two, minus = constant(x, 2.0), [constant(x, -1.0)]
@@ -165,7 +165,7 @@ def differentiable(
 
 
 class Product:
-    """y, factor, terms -> factor*(A@y) + terms, into a given place or a new one; for all members, or some of them."""
+    """y, factor, terms -> factor*(A@y) + terms, into a given tensor or a new one; for all members, or some of them."""
 
     def __init__(self, pattern: list[Tensor], weights: Tensor) -> None:
         self.pattern, self.weights = pattern, weights
@@ -179,8 +179,8 @@ class Product:
             from rdgraph.graphs.kernels import triton_spmm as fused
 
             return fused.spmm(self.rows, weights, y, factor, terms, out=out)
-        found = ops.compute_spmm(self.pattern, weights, y, factor, None, [k for k, _ in terms], [v for _, v in terms])
-        return found if out is None else out.copy_(found)
+        product = ops.compute_spmm(self.pattern, weights, y, factor, None, [k for k, _ in terms], [v for _, v in terms])
+        return product if out is None else out.copy_(product)
 
 
 def _moments(stack: Tensor, x: Tensor, series: Tensor) -> tuple[Tensor, Tensor]:
@@ -202,8 +202,8 @@ def _sampled(
     if rows is not None and not shared and ops.use_kernels(left):
         from rdgraph.graphs.kernels import triton_polynomial as stacks
 
-        found = stacks.sample_stacks(rows, pattern[1], left, right, doubled and first == 0)
-        return found.mul_(2) if doubled and first > 0 else found
+        sampled = stacks.sample_stacks(rows, pattern[1], left, right, doubled and first == 0)
+        return sampled.mul_(2) if doubled and first > 0 else sampled
     total = None
     for k in range(len(left)):
         part = ops.sddmm(pattern, left[k], right[k], shared)
@@ -219,3 +219,58 @@ def _held(value: float, dtype: torch.dtype, device: torch.device) -> Tensor:
 
 def constant(like: Tensor, value: float) -> Tensor:
     return _held(value, like.dtype, like.device)
+
+
+# ---------------------------------------------------------------------- several fields
+def apply_coupled(operator: Operator, series: Tensor, x: Tensor, kind: str) -> Tensor:
+    """sum_k series[k] b_k(A) x with as many products as the degree: series (K + 1, F, F, *batch, 1, 1 or d).
+
+    Horner's rule, or Clenshaw's, over all fields at once: C x is the sum over j of a factor for every channel times
+    the state whose blocks are moved on by j places, so that one pass takes a product and all of C_k x.
+
+    >>> op = Operator.from_csr([0, 1, 2], [1, 0], torch.ones(2, dtype=torch.float64), normalisation="row")
+    >>> swap = torch.tensor([[[0.0, 1.0], [1.0, 0.0]], [[2.0, 0.0], [0.0, 2.0]]], dtype=torch.float64)
+    >>> apply_coupled(op, swap[..., None, None], torch.tensor([[1.0, 5.0], [0.0, 0.0]], dtype=torch.float64), "taylor")
+    tensor([[ 5.,  1.],
+            [ 2., 10.]], dtype=torch.float64)
+    """
+    fields = series.shape[1]
+    width = x.shape[-1] // fields
+    moved = [x.roll(-j * width, -1) if j else x for j in range(fields)]
+    factors = _factors(series.to(torch.promote_types(x.dtype, torch.float32)), width)
+    two, minus = x.new_full((), 2.0), x.new_full((), -1.0)
+    terms = [list(zip(row, moved, strict=True)) for row in factors]
+    newest = torch.stack([factor * state for factor, state in terms[-1]]).sum(0).to(x.dtype)
+    older = None
+    for k in range(len(series) - 2, -1, -1):
+        doubled = kind == "chebyshev"
+        others = [*terms[k], *([] if older is None else [(minus, older)])]
+        scale = two if doubled and k > 0 else None
+        newest, older = operator.product(newest, scale, others), newest if doubled else None
+    return newest
+
+
+def coupled_terms(series: Tensor, x: Tensor) -> Tensor:
+    """C_k x for every k, (K + 1, *batch, n, F*d); series (K + 1, F, F, *batch, 1, 1 or d).
+
+    >>> swap = torch.tensor([[[0.0, 1.0], [1.0, 0.0]], [[2.0, 0.0], [0.0, 2.0]]])
+    >>> coupled_terms(swap[..., None, None], torch.tensor([[1.0, 5.0]])).squeeze(1)
+    tensor([[ 5.,  1.],
+            [ 2., 10.]])
+    """
+    fields = series.shape[1]
+    width = x.shape[-1] // fields
+    moved = [x.roll(-j * width, -1) if j else x for j in range(fields)]
+    factors = _factors(series, width)
+    return torch.stack([torch.stack([f * y for f, y in zip(row, moved, strict=True)]).sum(0) for row in factors])
+
+
+def _factors(series: Tensor, width: int) -> list[list[Tensor]]:
+    """By degree and by j, the factors (*batch, 1, F*d) of the state moved on by j blocks: entries (i, i + j)."""
+    fields = series.shape[1]
+    spread = series.expand(*series.shape[:-1], width)
+    by_shift = []
+    for j in range(fields):
+        entries = torch.stack([spread[:, i, (i + j) % fields] for i in range(fields)], -2)
+        by_shift.append(entries.flatten(-2).unbind(0))
+    return [list(row) for row in zip(*by_shift, strict=True)]

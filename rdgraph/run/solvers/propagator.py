@@ -1,4 +1,4 @@
-"""`Propagator`: the flow of a linear field over given times as polynomials in its operator, prepared in advance."""
+"""`Propagator`: the flow of a linear field over given times as polynomials of its operator, computed in advance."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from torch import Tensor
 
 from rdgraph.errors import NotApplicable
 from rdgraph.run.solvers.linear_part import Linear, linear_part
-from rdgraph.run.solvers.matrix_filters import CoupledLinear, MatrixFilters
 from rdgraph.run.solvers.operator_filters import Filters, coefficients, nodes
 from rdgraph.run.solvers.solution import Stats
 
@@ -20,28 +19,28 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------------- filter series
-# Filters as series of finite length, each cut where a rigorous bound of the tail allows it.
+# Filters as finite series, each truncated by a rigorous bound of its tail.
 
-#: Numbers of coefficients that are computed before the cut; a row takes the first that is proved to be enough.
+#: Numbers of coefficients that are computed before truncation; a row takes the first that is provably enough.
 _LADDER = tuple(2**k for k in range(4, 15))
-#: Sampled values that are transformed at once, so that long series of many rows do not need memory for all of them.
+#: Sampled values that are transformed at once, which bounds the memory for long series of many rows.
 _AT_ONCE = 1 << 20
-#: Share of the tolerance left to what lies beyond the computed coefficients, and to their aliasing.
+#: Share of the tolerance for the terms beyond the computed coefficients, and for their aliasing.
 _BEYOND = 0.05
-#: Tolerances below these, in units of the largest value and absolutely, would chase the rounding of the coefficients.
+#: Tolerances below these, in units of the largest value and absolutely, would resolve the rounding of the coefficients.
 _RELATIVE_FLOOR, _FLOOR = 8 * torch.finfo(torch.float64).eps, 1e-290
 
 
-def make_series(filters: Filters | MatrixFilters, kind: str, tolerance: Tensor, most: int = _LADDER[-1]) -> Tensor:
-    """Coefficients (K + 1, R), or (K + 1, F, F, R), of the filters, each cut at its own degree, the rest zero.
+def make_series(filters: Filters, kind: str, tolerance: Tensor, most: int = _LADDER[-1]) -> Tensor:
+    """Coefficients (K + 1, F, F, R) of the filters, each truncated at its degree and padded with zeros.
 
     Differentiable; matrices count by their norms.
 
-    What is left out of row r, infinitely many coefficients included, amounts to at most tolerance[r]: their sum in a
-    Chebyshev series; in a power series the root of the sum of their squares, and their sum to at most twice that. A
-    row that overflows is its own infinite gain. A tolerance that float64 does not resolve is raised to what it does.
-    Where derivatives are recorded, a term counts with its parts apart (see `Filters.parts`). Refuses filters for which
-    twice as many coefficients as `most` are not enough.
+    The omitted terms of row r, infinitely many of them, are bounded by tolerance[r]: by their sum in a Chebyshev
+    series; in a power series by the root of the sum of their squares, and their sum is at most twice that. A row that
+    overflows is its infinite gain. Tolerances below the resolution of float64 are raised to it. If derivatives are
+    recorded, the parts of a term count separately (see `Filters.parts`). Raises NotApplicable if 2*`most` coefficients
+    are not enough.
     """
     with torch.no_grad():
         gain = filters.gain()
@@ -54,11 +53,11 @@ def make_series(filters: Filters | MatrixFilters, kind: str, tolerance: Tensor, 
         for index in (lengths == length).nonzero().squeeze(-1).split(max(1, _AT_ONCE // length)):
             part = filters.rows(index)
             expanded = torch.stack([coefficients(each(nodes(kind, length, gain)), kind) for each in part.parts()])
-            found, sizes = expanded.sum(0), part.sizes(expanded.detach()).sum(0)
+            series, sizes = expanded.sum(0), part.sizes(expanded.detach()).sum(0)
             degree = _degrees(sizes, kind, (1 - _BEYOND) * tolerance[index]) + filters.reserve
             degree = degree.masked_fill((part.elapsed == 0) | lost[index], 0)
-            order = torch.arange(length, device=gain.device).reshape(-1, *(1,) * (found.ndim - 1))
-            pieces.append((index, torch.where(order <= degree, found, 0.0)[: int(degree.max()) + 1]))
+            order = torch.arange(length, device=gain.device).reshape(-1, *(1,) * (series.ndim - 1))
+            pieces.append((index, torch.where(order <= degree, series, 0.0)[: int(degree.max()) + 1]))
     longest = max(len(piece) for _, piece in pieces)
     shape = pieces[0][1].shape[1:-1]
     out = gain.new_zeros((longest, *shape, len(gain)))
@@ -69,7 +68,7 @@ def make_series(filters: Filters | MatrixFilters, kind: str, tolerance: Tensor, 
 
 
 def _degrees(sizes: Tensor, kind: str, tolerance: Tensor) -> Tensor:
-    """The smallest degree of every row that leaves out no more than its tolerance, (R,), for sizes (K, R) of terms."""
+    """The smallest degree of every row that omits no more than its tolerance, (R,), for sizes (K, R) of terms."""
     beyond = sizes.flip(0).cumsum(0).flip(0)[1:]
     if kind == "chebyshev":
         return (beyond > tolerance).sum(0)
@@ -77,8 +76,8 @@ def _degrees(sizes: Tensor, kind: str, tolerance: Tensor) -> Tensor:
     return ((squares.sqrt() > tolerance) | (beyond > 2 * tolerance)).sum(0)
 
 
-def _lengths(filters: Filters | MatrixFilters, kind: str, tolerance: Tensor, gain: Tensor, most: int) -> Tensor:
-    """How many coefficients of every row to compute, (R,), so that what lies beyond is negligible.
+def _lengths(filters: Filters, kind: str, tolerance: Tensor, gain: Tensor, most: int) -> Tensor:
+    """The number of coefficients to compute for every row, (R,), so that the rest is negligible.
 
     On the ellipse or disc rho, |g| <= M implies |a_k| <= 2 M rho^-k (Bernstein) or M rho^-k (Cauchy), so the tail
     beyond degree N is at most 2 M rho^-N/(rho - 1), or half of that; the best rho of a list is taken.
@@ -87,7 +86,7 @@ def _lengths(filters: Filters | MatrixFilters, kind: str, tolerance: Tensor, gai
     log_size = (
         filters.log_bound(kind, rho) - (rho - 1).log() + (torch.log(rho.new_tensor(2.0)) if kind == "chebyshev" else 0)
     )
-    # Twice: once as the tail itself, once as the aliasing that it causes in the computed coefficients.
+    # Halved: the tail counts once itself and once as aliasing in the computed coefficients.
     room = tolerance.log() + torch.log(rho.new_tensor(_BEYOND / 2))
     settled = ~gain.isfinite() | (filters.elapsed == 0)
     lengths = torch.full_like(gain, _LADDER[0], dtype=torch.int64)
@@ -108,24 +107,24 @@ def too_long(most: int) -> NotApplicable:
 
 
 # ---------------------------------------------------------------------- propagator
-#: Rounding that is always accepted, in units of the dtype's resolution: below it, sub-steps would not help.
+#: Rounding that is always accepted, in units of the dtype's resolution: below it, parts would not help.
 _ACCEPTED = 64.0
 _MOST_PARTS = 1 << 12
 #: Largest gain of one part, for tolerances below 1e-8 and above: the error of a series is relative to the largest gain
 #: on the whole interval, which may be far above the gains on a graph's own spectrum.
 _FINE_GAIN, _COARSE_GAIN = 1e4, 2e6
-#: A gain that this many parts do not tame is left whole, and overflows.
+#: A gain that this many parts do not reduce is not divided, and overflows.
 _MOST_GAIN_PARTS = 128
-#: Products of one run at most; with gradients, which keep a state for every product, fewer.
+#: The most products of one run; fewer with gradients, which save a state for every product.
 MOST_PRODUCTS, MOST_RECORDED = 1 << 16, 1 << 12
 
 
 @dataclass(frozen=True)
 class Segment:
-    """One part of the time: the save times in it, which members have them here, and the filters' coefficients.
+    """One part of the time: its save times, the members that have them here, and the coefficients of the filters.
 
-    `series` (K + 1, R), or (K + 1, F, F, R) for several fields, has a row for every entry of `shape`
-    (S, ..., 1, 1 or d): the save times, then the end of the part where another one follows.
+    `series` (K + 1, F, F, R) has a row for every entry of `shape`
+    (S, ..., 1, 1 or d): the save times, then the end of the part if another one follows.
     """
 
     saved: tuple[int, ...]
@@ -138,7 +137,7 @@ class Segment:
 class Propagator:
     """The flow of a linear field over given times, prepared: H -> the states after `elapsed` (S, *batch, 1, 1)."""
 
-    linear: Linear | CoupledLinear
+    linear: Linear
     count: int
     segments: tuple[Segment, ...]
     rate: Callable[[Tensor], Tensor] | None = None
@@ -146,7 +145,7 @@ class Propagator:
     @classmethod
     def make(
         cls,
-        linear: Linear | CoupledLinear,
+        linear: Linear,
         elapsed: Tensor,
         H: Tensor,
         *,
@@ -157,7 +156,7 @@ class Propagator:
     ) -> Propagator:
         """Choose parts and degrees for monotone times; `forced` is f, for forcing that does not merge with the flow.
 
-        Refuses runs of more than `most` products.
+        Raises NotApplicable for more than `most` products.
         """
         asked = rtol if rtol is not None else 1e-10 if H.dtype == torch.float64 else 1e-6
         is_recorded = torch.is_grad_enabled() and (H.requires_grad or linear.filters(elapsed)[0].is_recorded)
@@ -180,27 +179,27 @@ class Propagator:
 
     @property
     def products(self) -> int:
-        """Sparse products of one call, those of `rate` not counted."""
+        """Sparse products of one call without those of `rate`."""
         return sum(len(segment.series) - 1 for segment in self.segments)
 
     def __call__(self, H: Tensor) -> list[Tensor]:
         states = [H] * self.count
         for segment in self.segments:
-            found = self.linear.sums(segment.series, segment.shape, H if self.rate is None else self.rate(H))
-            found = found if self.rate is None else H + found
-            if len(self.segments) > 1:  # what overflowed in an earlier part is infinite, not infinity less infinity
-                found = torch.where(found.isnan(), torch.inf, found)
-            for k, inside, state in zip(segment.saved, segment.inside, found, strict=False):
+            ends = self.linear.sums(segment.series, segment.shape, H if self.rate is None else self.rate(H))
+            ends = ends if self.rate is None else H + ends
+            if len(self.segments) > 1:  # overflow in an earlier part is infinite, not NaN
+                ends = torch.where(ends.isnan(), torch.inf, ends)
+            for k, inside, state in zip(segment.saved, segment.inside, ends, strict=False):
                 states[k] = torch.where(inside, state, states[k])
-            H = found[-1]
+            H = ends[-1]
         return states
 
 
 @dataclass(frozen=True)
 class _Target:
-    """The accuracy that is asked for, the resolution of the states, and how many products may be taken."""
+    """The requested accuracy, the resolution of the states, and the most products."""
 
-    linear: Linear | CoupledLinear
+    linear: Linear
     rtol: float
     resolution: float
     most: int
@@ -208,11 +207,11 @@ class _Target:
 
     @torch.no_grad()
     def parts(self, end: Tensor) -> Tensor:
-        """In how many equal parts the time of every member is cut, (1, ..., 1, 1), so that errors stay small.
+        """The number of equal parts of the time of every member, (1, ..., 1, 1), that keeps errors small.
 
         Powers of X are summed with coefficients as large as |g| on the circle, for an answer as large as |g| on the
         real axis; rounding grows by that ratio. Chebyshev coefficients never exceed twice the answer. Either way the
-        error is relative to the gain on the interval, and parts keep that in bounds where it is large.
+        error is relative to the gain on the interval, and parts bound that where it is large.
         """
         filters, shape = self.linear.filters(end)
         filters = filters.exponentials()
@@ -253,11 +252,11 @@ class _Target:
             yield Segment(saved, inside[list(saved)], series, shape)
 
     @torch.no_grad()
-    def _tolerance(self, filters: Filters | MatrixFilters, shape: torch.Size, end: Tensor, parts: Tensor) -> Tensor:
-        """What every filter may leave out of its series, in the shape of the rows.
+    def _tolerance(self, filters: Filters, shape: torch.Size, end: Tensor, parts: Tensor) -> Tensor:
+        """The tolerance of the series of every filter, in the shape of the rows.
 
         An error made in one of m parts grows by at most S in each of the others, S the sum of |a_k| over one part:
-        every part may leave out 1/(m S^(m-1)) of the whole.
+        every part may omit 1/(m S^(m-1)) of the whole.
         """
         size, flow = filters.scale().reshape(shape), filters.exponentials().gain().reshape(shape)
         cut = parts > 1
@@ -280,8 +279,8 @@ class _Target:
         return allowed / (parts * growth ** (parts - 1))
 
 
-def _room(linear: Linear | CoupledLinear, atol: float, vector: Tensor) -> Tensor:
-    """What `atol` allows a filter of this vector to leave out, (*batch, 1, d)."""
+def _room(linear: Linear, atol: float, vector: Tensor) -> Tensor:
+    """The part of a filter of this vector that `atol` allows to omit, (*batch, 1, d)."""
     return atol / linear.size(vector.detach().double())
 
 
@@ -290,9 +289,9 @@ def _room(linear: Linear | CoupledLinear, atol: float, vector: Tensor) -> Tensor
 
 
 class PreparedFlow:
-    """Propagators of one linear part for given steps; the last one is kept, for the next step of the same length.
+    """Propagators of one linear part for given steps; the last one is reused for the next step of the same length.
 
-    `forced` is the rate of change where a constant forcing belongs to the linear part.
+    `forced` is the rate of change if a constant forcing belongs to the linear part.
     """
 
     def __init__(
@@ -302,7 +301,7 @@ class PreparedFlow:
         self._prepared: tuple[Tensor, Propagator] | None = None
 
     def over(self, dt: Tensor, H: Tensor) -> Propagator:
-        """The propagator of states like H over a step dt, () or (*batch, 1, 1); recomputed where dt has a gradient."""
+        """The propagator of states like H over a step dt, () or (*batch, 1, 1); recomputed if dt has a gradient."""
         known = self._prepared
         if known is not None and known[0].shape == dt.shape and not dt.requires_grad:
             rounding = 16 * torch.finfo(dt.dtype).eps
@@ -310,13 +309,13 @@ class PreparedFlow:
                 return known[1]
         elapsed = dt.to(device=H.device, dtype=torch.float64)
         elapsed = elapsed.reshape((1,) * (H.ndim + 1 - elapsed.ndim) + tuple(elapsed.shape))
-        made = Propagator.make(self.linear, elapsed, H, rtol=self.rtol, forced=self.forced)
-        self._prepared = None if dt.requires_grad else (dt.clone(), made)
-        return made
+        propagator = Propagator.make(self.linear, elapsed, H, rtol=self.rtol, forced=self.forced)
+        self._prepared = None if dt.requires_grad else (dt.clone(), propagator)
+        return propagator
 
 
 # ---------------------------------------------------------------------- exact flow
-# `exact`: linear systems with a generator p(X) are not stepped but evaluated, H(t) = exp(t p(X)) H0 plus the forcing.
+# `exact`: linear systems with a generator p(X) are evaluated without steps, H(t) = exp(t p(X)) H0 plus the forcing.
 #
 # One polynomial in X serves every save time; its degree is known before the first product, from a bound of the error.
 
@@ -330,7 +329,7 @@ def exact_states(
     atol: float | None = None,
     most: int | None = None,
 ) -> tuple[Tensor, Stats]:
-    """H(t) at `times` (K,) or (K, *batch), from H0 at times[0]: states (K, *batch, n, d) and what they cost.
+    """H(t) at `times` (K,) or (K, *batch), from H0 at times[0]: states (K, *batch, n, d) and their cost.
 
     For a field p(X)H + s(X)H0 that is g(X)H0 with g(x) = exp(t p(x)) + t s(x) phi1(t p(x)); any other constant forcing
     F goes through H0 + t phi1(t p(X)) f(H0). Symmetric operators get a Chebyshev series on the interval of their
@@ -339,8 +338,8 @@ def exact_states(
         |error| <= rtol * gain * |H0| + atol,    gain = max |g| on the interval [-radius, radius] of the real axis,
 
     in the 2-norm (symmetric), maximum norm (row) or 1-norm (column, free) of the column; the radius is 1 for
-    normalised operators. Where nothing grows, the root mean square of |g| takes the place of the maximum, since the
-    state shrinks, too. A power series is held to this bound in the root mean square over the unit circle; the worst
+    normalised operators. Where nothing grows, the root mean square of |g| replaces the maximum, since the
+    state shrinks, too. A power series satisfies this bound in the root mean square over the unit circle; the worst
     case over all operators is twice as much. With another forcing, gain*|H0| becomes
     max(1, max exp(t p))*|H0| + max |t phi1(t p)|*|F|.
 
@@ -348,19 +347,19 @@ def exact_states(
     (above 1e4 for rtol < 1e-8, 2e6 otherwise), the time is cut into equal parts (`Stats.accepted` counts them): the
     gain above becomes max(1, gain), and the error on a graph whose spectrum does not reach the fastest frequency
     stays small. rtol defaults to 1e-10 for float64 and to 1e-6 otherwise, atol to 0. A member whose exponential
-    overflows gets infinite states; the others do not notice.
+    overflows gets infinite states; the others are not affected.
 
     Several fields, h' = P(X)h + S(X)h0 with F x F matrices P(x) and S(x), are a packed state (*batch, n, F*d): g(x) is
     then the matrix exp(t P(x)) + t phi1(t P(x)) S(x) and g(X)h0 = sum_k C_k b_k(X) h0 with F x F coefficients, one
     product over all fields for each k. The bound holds channel by channel, |H0| being the norm over nodes and fields
     and |g| at most the operator norm in it. The degree follows in advance: in any norm |C_k| <= 2 M rho^-k where
-    |g| <= M on the Bernstein ellipse rho, and M comes from the logarithmic norm (`MatrixFilters.log_bound`).
+    |g| <= M on the Bernstein ellipse rho, and M comes from the logarithmic norm (`Filters.log_bound`).
 
-    A run of more than `most` products is refused; by default 65,536, or 4,096 where a gradient is recorded, which keeps
+    A run of more than `most` products raises NotApplicable; the default is 65,536, or 4,096 with gradients, which save
     a state for every product.
 
     Differentiable in coefficients, times, edge weights and H0. Where a derivative with respect to coefficients or times
-    is recorded, deg p more products hold it to a like tolerance.
+    is recorded, deg p more products give it a similar accuracy.
 
     >>> import rdgraph as rd
     >>> op = rd.Graph.from_edges([[0, 1], [1, 0]]).operator("symmetric", dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""`Solution`: what an integration gives back. Numerical failure is a value, one status per member."""
+"""`Solution`: the result of an integration. Numerical failure is a value, one status per member."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from rdgraph.wording import html_table
 class RunStatus(StrEnum):
     """How the integration of one member ended.
 
-    >>> RunStatus.BLOW_UP == "blow-up"
+    >>> import rdgraph as rd
+    >>> rd.run.RunStatus.BLOW_UP == "blow-up"
     True
     """
 
@@ -39,7 +40,7 @@ class RunStatus(StrEnum):
 
 @dataclass(frozen=True)
 class Stats:
-    """What a solve cost. One call of the field on many members counts once; members integrated one by one add up.
+    """The cost of a solve. One call of the field on many members counts once; members integrated one by one add up.
 
     `evaluations` calls of the field, `products` sparse products, `accepted` and `rejected` steps. For a fixed step
     `accepted` is the number of steps of the longest member; for dopri5 the steps of all members add up. What a failure
@@ -73,9 +74,10 @@ class Solution:
     keeps its last finite state from `failed_at` on, the time that state belongs to, and that frozen state carries no
     gradient. `method` is the one that integrated, `reason` says why where it was chosen by `auto`.
 
-    >>> import torch
+    >>> import torch, rdgraph as rd
+    >>> from rdgraph.run.solvers.solution import Stats
     >>> H = torch.zeros(2, 3, 1)
-    >>> Solution(torch.tensor([0.0, 1.0]), H, Stats(1, 1, 1), torch.tensor(0), torch.tensor(torch.nan))
+    >>> rd.run.Solution(torch.tensor([0.0, 1.0]), H, Stats(1, 1, 1), torch.tensor(0), torch.tensor(torch.nan))
     Solution(2 times, states (2, 3, 1), ok, 1 evaluations, 1 products)
     """
 
@@ -121,9 +123,9 @@ class Solution:
 
     def _statuses(self) -> str:
         """How the members ended, in words."""
-        found, counts = np.unique(self.status.astype(str), return_counts=True)
+        names, counts = np.unique(self.status.astype(str), return_counts=True)
         single = self.status.ndim == 0
-        return ", ".join(name if single else f"{count} {name}" for name, count in zip(found, counts, strict=True))
+        return ", ".join(name if single else f"{count} {name}" for name, count in zip(names, counts, strict=True))
 
     def __repr__(self) -> str:
         by = f"by {self.method}, " if self.method else ""

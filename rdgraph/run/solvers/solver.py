@@ -1,4 +1,4 @@
-"""`solve`: a vector field, an initial state and times become a `Solution`, by the method of one's choice."""
+"""`solve`: a vector field, an initial state and times become a `Solution`, by a chosen method."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rdgraph.run.solvers.compiled_steps import ADAPTIVE_EVALUATIONS, Compilation
 from rdgraph.run.solvers.fixed_steps import Integration, Timetable, choose, integrate_fixed, is_within, make_timetable
 from rdgraph.run.solvers.noise import BrownianPath, EulerMaruyama, read_seeds
 from rdgraph.run.solvers.solution import RunStatus, Solution, Stats
-from rdgraph.run.solvers.splitting import ExponentialEulerMaruyama, FieldStrang, Imex
+from rdgraph.run.solvers.splitting import ExponentialEulerMaruyama, Imex, make_field_strang, make_strang
 from rdgraph.run.solvers.steppers import Splitting, Stepper, first_is_nan, fixed_stepper
 from rdgraph.run.solvers.trackers import Measure, Recorder, Tracker
 from rdgraph.vocabulary.methods import FOR_NOISE, WITH_ADJOINT, Method, Tableau, find_method
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------------- solver settings
-# The settings of `solve`: which method they name, whether it listens to them, and whether they make sense.
+# The settings of `solve`: the method they name, whether it uses them, and whether they are valid.
 
 
 def find_record(method: Any) -> Method:
-    """The record of a method; a tableau of your own is stepped by its entries, even if its name is a known one."""
+    """The record of a method; a given tableau is used even if its name is registered."""
     if isinstance(method, Tableau):
         return Method(method.name, method.note, method.order, method)
     return find_method(method)
 
 
 def packed_start(field: Any, H0: Tensor | Mapping[str, Tensor]) -> Tensor:
-    """The start as one tensor, whether its states come by name or side by side."""
+    """The start as one tensor, from states by name or side by side."""
     if not hasattr(field, "check_state"):
         raise InvalidArgument(
             f"expected a vector field, got {type(field).__name__}; make one with lower(system, operator)"
@@ -49,14 +49,14 @@ def packed_start(field: Any, H0: Tensor | Mapping[str, Tensor]) -> Tensor:
 
 
 def check_state(field: Any, H0: Tensor) -> None:
-    """Whether a state fits a field."""
+    """Raise unless a state fits a field."""
     field.check_state(H0)
     if 0 in H0.shape:
         raise InvalidArgument(f"expected at least one member, node and channel, got a state of shape {tuple(H0.shape)}")
 
 
 def check_noise(record: Method, field: Any, times: Any) -> None:
-    """Whether the method is for systems with noise where the system has some, and for others where it has none."""
+    """Raise unless the method is for stochastic systems if and only if the system is stochastic."""
     if field.system.is_noisy and not record.is_stochastic:
         raise NotApplicable(
             f"expected {' or '.join(FOR_NOISE)} for white noise, got {record.name} for {field.system.text}; name it, "
@@ -72,7 +72,7 @@ def check_noise(record: Method, field: Any, times: Any) -> None:
 
 
 def check_settings(record: Method, given: Mapping[str, Any], interpolation: str, chosen: Automatic) -> None:
-    """Whether the method listens to every setting that is given."""
+    """Raise unless the method uses every given setting."""
     if interpolation not in ("linear", "cubic"):
         raise InvalidArgument(f"expected interpolation 'linear' or 'cubic', got {interpolation!r}")
     used = {name for name, value in given.items() if value is not None}
@@ -86,7 +86,7 @@ def check_settings(record: Method, given: Mapping[str, Any], interpolation: str,
 
 
 def check_precision(record: Method, H0: Tensor) -> None:
-    """Whether the precision of the state holds the tolerance of an adaptive method."""
+    """Raise unless the precision of the state resolves the tolerance of an adaptive method."""
     if record.is_adaptive and torch.finfo(H0.dtype).bits < 32:
         raise InvalidArgument(
             f"expected a state of float32 or float64 for {record.name}, whose tolerance {H0.dtype} cannot hold, got "
@@ -95,7 +95,7 @@ def check_precision(record: Method, H0: Tensor) -> None:
 
 
 def check_numbers(given: Mapping[str, Any], limit: Any) -> None:
-    """Whether tolerances and limits make sense."""
+    """Raise unless tolerances and limits are valid."""
     for name in ("rtol", "atol"):
         value = given[name]
         if value is not None and not 0 <= value < float("inf"):
@@ -112,7 +112,7 @@ def check_numbers(given: Mapping[str, Any], limit: Any) -> None:
 
 
 def check_adjoint(record: Method, step: Any, save_at: Any) -> None:
-    """Whether the method can be run backwards."""
+    """Raise unless the method has an adjoint."""
     if record.adjoint is None:
         raise InvalidArgument(
             f"expected a method with an adjoint, {', '.join(WITH_ADJOINT)}, got {record.name}; without adjoint=True "
@@ -123,7 +123,7 @@ def check_adjoint(record: Method, step: Any, save_at: Any) -> None:
 
 
 def tolerances(H0: Tensor, given: Mapping[str, Any], bound: float) -> Tolerances:
-    """Tolerances of dopri5; they default to what the precision can hold."""
+    """Tolerances of dopri5; the defaults follow the precision."""
     default = (1e-7, 1e-9) if H0.dtype == torch.float64 else (1e-5, 1e-7)
     rtol, atol = (d if given[name] is None else given[name] for name, d in zip(("rtol", "atol"), default, strict=True))
     most = MAX_STEPS if given["max_steps"] is None else int(given["max_steps"])
@@ -177,12 +177,12 @@ def solve(
     Args:
         field: made by `lower`.
         H0: the start; its batch is that of the field, or any where the field has none and its members differ in their
-            start alone. Of several fields the starts by name, where a velocity may be left out and is zero, or one
-            tensor with all of them side by side.
-        t: times (K,) or, with times of its own for every member, (K, *batch); they may repeat but not fall, and T = 0
+            start only. For several fields a dictionary of starts by name (a missing velocity is zero), or one tensor
+            with all of them side by side.
+        t: times (K,) or, where members have different times, (K, *batch); they may repeat but not fall, and T = 0
             is the identity.
         method: "auto", the name of a method (`register_method` adds one) or any `Tableau`.
-        step: of a fixed-step method, a number or one per member; with "auto" it asks for steps.
+        step: of a fixed-step method, a number or one per member; with "auto" it selects a fixed-step method.
         rtol: of "exact", "strang" and "dopri5" (1e-7; in single precision 1e-5).
         atol: of "exact" and "dopri5" (1e-9; in single precision 1e-7).
         save_at: times within `t` to save at instead.
@@ -196,7 +196,7 @@ def solve(
             a member's path follows from its own seed alone.
         path_parts: increments that make up the noise of one step (1): a run with the same seed and steps that many
             times shorter follows the same path.
-        trackers: hear of every saved state.
+        trackers: called with every saved state.
         measures: functions of a state by name, collected in `solution.measures`.
         keep_states: False with measures lets the fixed-step methods hold no more than one saved state.
         compiled: whether methods with a tableau run as compiled C, which needs a C compiler, a CPU and no gradient; by
@@ -214,9 +214,9 @@ def solve(
     >>> ring = rd.Graph.from_edges([[0, 1, 2, 1, 2, 0], [1, 2, 0, 0, 1, 2]]).operator("row", dtype=torch.float64)
     >>> heat = rd.lower("-alpha*L@H", ring, {"alpha": 1.0})
     >>> H0 = torch.tensor([[3.0], [0.0], [0.0]], dtype=torch.float64)
-    >>> solve(heat, H0, [0.0, 1.0], "rk4", step=0.1).final.ravel()
+    >>> rd.solve(heat, H0, [0.0, 1.0], "rk4", step=0.1).final.ravel()
     tensor([1.4463, 0.7769, 0.7769], dtype=torch.float64)
-    >>> solve(heat, H0, [0.0, 1.0]).reason
+    >>> rd.solve(heat, H0, [0.0, 1.0]).reason
     'linear with symbol p(lam) = -alpha*lam: exact flow'
     """
     H0 = packed_start(field, H0)
@@ -247,15 +247,15 @@ def solve(
     settings = {**given, "step": step}
     task = _Task(field, H0, timetable, recorder, record, settings, interpolation, bound, compiled, noise)
     run = _tracked(task.adjoint if adjoint else task.run, trackers, len(timetable.saves))
-    kept = run.recorder
+    saved = run.recorder
     return Solution(
-        timetable.saves, kept.states, run.stats, run.codes, run.failed_at, kept.values, record.name, chosen.reason,
+        timetable.saves, saved.states, run.stats, run.codes, run.failed_at, saved.values, record.name, chosen.reason,
         field.system.fields,
     )  # fmt: skip
 
 
 def _chosen(field: VectorField, H0: Tensor, t: Any, step: Any, adjoint: bool) -> Automatic:
-    """The method of "auto"; the adjoint, and a step that is given, ask for steps."""
+    """The method that "auto" selects; the adjoint and a given step require a fixed-step method."""
     chosen = automatic(field, H0, t, stepped=adjoint)
     if step is not None and chosen.step is None:
         return automatic(field, H0, t, stepped=True)
@@ -264,7 +264,7 @@ def _chosen(field: VectorField, H0: Tensor, t: Any, step: Any, adjoint: bool) ->
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """What `solve` was asked for, once all of it is checked: `given` holds the settings of the method by name."""
+    """A checked call of `solve`: `given` holds the settings of the method by name."""
 
     field: VectorField
     H0: Tensor
@@ -279,8 +279,10 @@ class _Task:
 
     def adjoint(self) -> Integration:
         step = self.given["step"]
-        own = None if step is None else torch.as_tensor(step, dtype=torch.float64)
-        settings = AdjointSettings(self.record, tolerances(self.H0, self.given, self.bound), own, self.interpolation)
+        step_length = None if step is None else torch.as_tensor(step, dtype=torch.float64)
+        settings = AdjointSettings(
+            self.record, tolerances(self.H0, self.given, self.bound), step_length, self.interpolation
+        )
         return _one_by_one(self.field, self.H0, self.timetable, self.recorder, settings)
 
     def run(self) -> Integration:
@@ -312,15 +314,12 @@ class _Task:
             return EulerMaruyama(field.prepared(), self.noise)
         if self.noise is not None:
             return ExponentialEulerMaruyama(field.prepared(), self.noise, start, rtol)
-        if not field.system.is_single:
-            return Splitting(field, FieldStrang(field, start, rtol))
-        from rdgraph.run.solvers.splitting import make_strang
-
-        return Splitting(field, make_strang(field, rtol=rtol))
+        is_single = field.system.is_single
+        return Splitting(field, make_strang(field, rtol=rtol) if is_single else make_field_strang(field, start, rtol))
 
 
 def _tracked(integrate: Callable[[], Integration], trackers: Sequence[Tracker], saves: int) -> Integration:
-    """Integrate between the trackers' start and stop, which an interruption hears too."""
+    """Integrate between the trackers' start and stop; stop is called after an interruption, too."""
     try:
         for tracker in trackers:
             tracker.start(saves)
@@ -392,8 +391,8 @@ def _exact(
             reached = torch.minimum(times if times.ndim > 1 else _spread(times, field.batch), _end(alive, failed_at))
             states, more = exact_states(_bound(field, start), start, reached, **limits)
             stats = stats + more
-        place = last[None, ..., None, None].expand(1, *H0.shape)
-        frozen = torch.where(started[..., None, None], states.detach().gather(0, place)[0], H0.detach())
+        index = last[None, ..., None, None].expand(1, *H0.shape)
+        frozen = torch.where(started[..., None, None], states.detach().gather(0, index)[0], H0.detach())
         states = torch.where(good[..., None, None], states, frozen)
     for state in states[1:]:
         recorder.save(state)
@@ -401,12 +400,12 @@ def _exact(
 
 
 def _end(alive: Tensor, failed_at: Tensor) -> Tensor:
-    """Up to when a member may be integrated: as long as it likes, or until it failed."""
+    """The time limit of a member: none, or the time at which it failed."""
     return torch.where(alive, torch.inf, failed_at)
 
 
 def _columns(*parts: Tensor) -> Tensor:
-    """Times one after the other, spread over the members where one part has a column for each."""
+    """Times one after the other, expanded to the members if one part has a column for each."""
     batch = max((part.shape[1:] for part in parts), key=len)
     return torch.cat([part if part.ndim > 1 or not batch else _spread(part, tuple(batch)) for part in parts])
 

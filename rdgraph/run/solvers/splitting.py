@@ -28,21 +28,21 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------------- exponential steps
-# Steps that take the linear part of every field exactly: `imex` for what is stiff, and the same with noise.
+# Steps that take the linear part of every field exactly: `imex` for stiff systems, also with noise.
 
 
 class ExactPart:
     """The flow of p(X) over steps: exp(dt p(X)), and with a constant forcing r the states H + dt phi1(dt p(X))(pH + r).
 
-    All fields go through one polynomial in X, with coefficients of their own. `products` counts sparse products.
+    All fields go through one polynomial in X, with different coefficients. `products` counts sparse products.
     """
 
     def __init__(self, field: VectorField, H: Tensor, rtol: float | None = None) -> None:
         self.parts = SplitField(field)
         self.base = operator_base(field.operator, self.parts.letter)
         generator = self.parts.generator(field.blocks.width(H))
-        self.flow = PreparedFlow(Linear(self.base, generator), rtol)
-        forced = Linear(self.base, generator, None)
+        self.flow = PreparedFlow(Linear.scalar(self.base, generator), rtol)
+        forced = Linear.scalar(self.base, generator, None)
         self.forced = {share: PreparedFlow(forced, rtol, self.rate) for share in (0.5, 1.0)}
         self.products = 0
 
@@ -114,7 +114,7 @@ class Imex:
 class ExponentialEulerMaruyama:
     """H + dt phi1(dt p)(pH + r(t, H)) + exp(dt/2 p) g(t, H) dW: diffusion is exact, reaction and noise are explicit.
 
-    Strong order 1/2, and 1 where g does not depend on H; weak order 1. Stable for every step where the rest is tame.
+    Strong order 1/2, and 1 where g does not depend on H; weak order 1. Stable for every step if the rest is not stiff.
     """
 
     def __init__(self, field: VectorField, path: BrownianPath, H: Tensor, rtol: float | None = None) -> None:
@@ -143,18 +143,21 @@ class ExponentialEulerMaruyama:
 
 
 # ---------------------------------------------------------------------- strang splitting
+Reaction = Callable[[Tensor, Tensor], Tensor]
+#: Steps of rk4 in half a reaction without a closed flow.
+SUBSTEPS = 4
+
+
 class Strang:
-    """Steps of f = [p(X) - p(1)]H + [p(1)H + r(H)]: half a reaction, the whole diffusion, half a reaction.
+    """Steps of f = [p(X) - p(1)]H + [p(1)H + r(H)]: half a reaction, the whole diffusion, half a reaction; order 2.
 
-    Each part is solved exactly, so that a box both parts keep is kept for every step: [0, 1] (Fisher, Zeldovich) and
-    [-1, 1] (Allen-Cahn) on row-stochastic operators. (Where L = D - A and X = L, diffusion rests at p(0).)
-
-    `products` counts the sparse products of all steps so far.
+    If each part is solved exactly (`is_closed`), a box invariant for both parts is invariant for every step: [0, 1]
+    (Fisher, Zeldovich) and [-1, 1] (Allen-Cahn) on row-stochastic operators. (Where L = D - A and X = L, diffusion
+    rests at p(0).) `products` counts the sparse products of all steps so far.
     """
 
-    def __init__(self, field: VectorField, *, rtol: float | None = None) -> None:
-        self.reaction = make_reaction(field)
-        self.diffusion = PreparedFlow(diffusion_part(field), rtol)
+    def __init__(self, reaction: Reaction, diffusion: PreparedFlow, is_closed: bool = True) -> None:
+        self.reaction, self.diffusion, self.is_closed = reaction, diffusion, is_closed
         self.products = 0
 
     def advance(self, H: Tensor, dt: Tensor) -> Tensor:
@@ -176,69 +179,42 @@ def make_strang(field: VectorField, *, rtol: float | None = None) -> Strang:
     >>> strang.advance(torch.tensor([[0.5], [0.5]], dtype=torch.float64), torch.tensor(1.0)).ravel()
     tensor([0.7311, 0.7311], dtype=torch.float64)
     """
-    return Strang(field, rtol=rtol)
+    return Strang(make_reaction(field), PreparedFlow(diffusion_part(field), rtol))
 
 
 # ---------------------------------------------------------------------- field splitting
 # `strang` for several fields: exact diffusion of every field between halves of the reaction between them.
 
-Reaction = Callable[[Tensor, Tensor], Tensor]
-#: Steps of rk4 in half a reaction, where there is no closed flow.
-SUBSTEPS = 4
 
+def make_field_strang(field: VectorField, H: Tensor, rtol: float | None = None) -> Strang:
+    """The stepper of several fields for states like H.
 
-class FieldStrang:
-    """Half a reaction, the whole diffusion, half a reaction: order 2.
-
-    Fields that do not know each other, and whose reactions have closed flows, are split as each alone; otherwise the
-    reaction at every node is solved by a few steps of rk4 (`is_closed` says which). `products` counts sparse products.
+    Uncoupled fields whose reactions have closed flows are split one by one; otherwise the reaction at every node is
+    solved by a few steps of rk4.
     """
-
-    def __init__(self, field: VectorField, H: Tensor, rtol: float | None = None) -> None:
-        self.products = 0
-        self.reaction, self.diffusion, self.is_closed = _closed_parts(field, H, rtol) or _stepped_parts(field, H, rtol)
-
-    def advance(self, H: Tensor, dt: Tensor) -> Tensor:
-        """H after a step dt, () or (*batch, 1, 1)."""
-        H = self.reaction(H, dt / 2)
-        propagator = self.diffusion.over(dt, H)
-        self.products += propagator.products
-        return self.reaction(propagator(H)[0], dt / 2)
+    return _closed_strang(field, H, rtol) or _stepped_strang(field, H, rtol)
 
 
-Parts = tuple[Reaction, PreparedFlow, bool]
-
-
-def _stepped_parts(field: VectorField, H: Tensor, rtol: float | None) -> Parts:
-    """p(X) of every field, and the rest by rk4; the rest must not couple nodes, nor depend on the time."""
+def _stepped_strang(field: VectorField, H: Tensor, rtol: float | None) -> Strang:
+    """The splitting with the rest by rk4, which must not couple nodes nor depend on the time."""
     exact = ExactPart(field, H, rtol)
     if exact.parts.remainder_products or not field.is_autonomous or field.uses_initial:
         raise NotApplicable(
             f"expected reactions at every node alone for strang, without time and starts, got {field.system.text}; use "
             "imex, rk4 or dopri5"
         )
-    stepper = RungeKutta(_Remainder(exact), methods["rk4"])  # type: ignore[arg-type]
+    stepper = RungeKutta(exact.remainder, methods["rk4"])  # type: ignore[arg-type]
 
     def reaction(h: Tensor, t: Tensor) -> Tensor:
         for _ in range(SUBSTEPS):
             h = stepper.advance(h, t / SUBSTEPS).state
         return h
 
-    return reaction, exact.flow, False
+    return Strang(reaction, exact.flow, is_closed=False)
 
 
-class _Remainder:
-    """What a field does beside its own linear part, as a field."""
-
-    def __init__(self, exact: ExactPart) -> None:
-        self.exact = exact
-
-    def __call__(self, t: Tensor | None, H: Tensor) -> Tensor:
-        return self.exact.remainder(t, H)
-
-
-def _closed_parts(field: VectorField, H: Tensor, rtol: float | None) -> Parts | None:
-    """The parts of fields that do not know each other, where the theory of one field has them all."""
+def _closed_strang(field: VectorField, H: Tensor, rtol: float | None) -> Strang | None:
+    """The splitting of uncoupled fields with closed flows and one operator; None for others."""
     try:
         alone = [field.with_system(system) for system in _uncoupled(field.system)]
         reactions, linear = [make_reaction(each) for each in alone], [diffusion_part(each) for each in alone]
@@ -256,7 +232,7 @@ def _closed_parts(field: VectorField, H: Tensor, rtol: float | None) -> Parts | 
         return torch.cat([flow(block, t) for flow, block in zip(reactions, blocks, strict=True)], -1)
 
     generator = tuple(side_by_side([_power(each, k) for each in linear], width) for k in range(count))
-    return reaction, PreparedFlow(Linear(base, generator), rtol), True
+    return Strang(reaction, PreparedFlow(Linear.scalar(base, generator), rtol))
 
 
 def _diffuses(system: System) -> bool:
@@ -265,13 +241,14 @@ def _diffuses(system: System) -> bool:
 
 
 def _power(linear: Linear, k: int) -> Tensor:
-    return linear.generator[k] if k < len(linear.generator) else torch.zeros_like(linear.generator[0])
+    numbers = [matrix[0][0] for matrix in linear.generator]
+    return numbers[k] if k < len(numbers) else torch.zeros_like(numbers[0])
 
 
 def _uncoupled(system: System) -> list[System]:
-    """One system for each equation; raises where an equation has letters of another field, or is no single one."""
+    """One system for each equation; raises where an equation names another field or is of higher order."""
     for equation in system.equations:
         others = set(system.fields) - {equation.field}
         if equation.order > 1 or any(name.name in others for name in names_in(equation.expression)):
-            raise NotApplicable(f"expected fields that do not know each other, got {system.text}; use imex")
+            raise NotApplicable(f"expected uncoupled fields, got {system.text}; use imex")
     return [replace(system, equations=(equation,), name=None) for equation in system.equations]

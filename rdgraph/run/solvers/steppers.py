@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------------- stage sums
-# H + dt*sum_i w_i k_i, the sums of Runge-Kutta methods: one kernel forth and one back on a GPU, torch elsewhere.
+# H + dt*sum_i w_i k_i, the sums of Runge-Kutta methods: one kernel forward and one backward on a GPU, torch elsewhere.
 
-#: Most slopes that one kernel takes.
+#: The most slopes of one kernel.
 MOST_SLOPES = 8
 
 
@@ -36,8 +36,8 @@ def combine(H: Tensor, dt: Tensor, weights: Sequence[float], slopes: Sequence[Te
     if not terms:
         return H
     if use_fused(H) and is_even(H, dt, [slope for _, slope in terms]):
-        kept, values = zip(*terms, strict=True)
-        out: Tensor = FusedSum.apply(dt.reshape(-1), kept, H, *values)  # type: ignore[no-untyped-call]
+        factors, values = zip(*terms, strict=True)
+        out: Tensor = FusedSum.apply(dt.reshape(-1), factors, H, *values)  # type: ignore[no-untyped-call]
         return out
     scale, total = terms[0]
     for weight, slope in terms[1:]:
@@ -46,7 +46,7 @@ def combine(H: Tensor, dt: Tensor, weights: Sequence[float], slopes: Sequence[Te
 
 
 def is_even(H: Tensor, dt: Tensor, slopes: Sequence[Tensor]) -> bool:
-    """Whether all are of one shape and precision, with a step without a gradient for all members or for each."""
+    """Whether all tensors have one shape and precision, and the step has no gradient."""
     alike = all(x.shape == H.shape and x.dtype == H.dtype for x in slopes) and dt.dtype == H.dtype
     each = dt.ndim == 0 or dt.shape in ((1,) * H.ndim, (*H.shape[:-2], 1, 1))
     return alike and each and not dt.requires_grad and dt.device == H.device and len(slopes) <= MOST_SLOPES
@@ -68,22 +68,22 @@ class FusedSum(torch.autograd.Function):
         from rdgraph.graphs.kernels.triton_combine import weighted_parts
 
         (lengths,), wanted = ctx.saved_tensors, ctx.needs_input_grad[3:]
-        kept = [weight for weight, want in zip(ctx.weights, wanted, strict=True) if want]
+        factors = [weight for weight, want in zip(ctx.weights, wanted, strict=True) if want]
         if torch.is_grad_enabled():
             step = lengths if len(lengths) == 1 else lengths.view(*g.shape[:-2], 1, 1)
-            parts = iter([weight * step * g for weight in kept])
+            parts = iter([weight * step * g for weight in factors])
         else:
-            parts = iter(weighted_parts(g.contiguous(), lengths, kept) if kept else [])
+            parts = iter(weighted_parts(g.contiguous(), lengths, factors) if factors else [])
         grad_state = g if ctx.needs_input_grad[2] else None
         return None, None, grad_state, *(next(parts) if want else None for want in wanted)
 
 
 # ---------------------------------------------------------------------- fused step
-# A whole Runge-Kutta step of a field by generated kernels, whose gradient goes back through the stages by itself.
+# A whole Runge-Kutta step of a field by generated kernels, whose gradient goes back through the stages explicitly.
 #
-# Autograd would add up what every stage sends to the state and to the slopes before it, one addition at a time; here
-# each of these sums is one kernel. A gradient keeps the states of the stages, and their products where the coefficient
-# of the product wants a gradient, as evaluations one by one do.
+# Autograd would accumulate the gradients of the state and of earlier slopes one addition at a time; here each of these
+# sums is one kernel. A gradient saves the states of the stages, and their products if the coefficient of the product
+# needs a gradient, as separate evaluations do.
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,14 +97,14 @@ class StepCall:
     def eager(
         self, dt: Tensor, weights: Tensor, H: Tensor, H0: Tensor | None, stack: Tensor
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
-        """State and first slope by torch's operations, which can be differentiated as often as one likes."""
+        """State and first slope by torch's operations, which can be differentiated repeatedly."""
         slopes: list[Tensor] = []
         for row in self.rows:
             slopes.append(self.slope.eager(weights, combine(H, dt, row, slopes), H0, stack))
         return combine(H, dt, self.weights, slopes), slopes[0]
 
     def sources(self, stage: int) -> list[tuple[float, int]]:
-        """Where the slope of a stage went, as weights and numbers of later stages; the last number is the end's."""
+        """The uses of the slope of a stage: weights and indices of later stages; the last index is the final sum."""
         later = [(row[stage], number) for number, row in enumerate(self.rows) if number > stage]
         return [(weight, number) for weight, number in (*later, (self.weights[stage], len(self.rows))) if weight != 0]
 
@@ -137,15 +137,19 @@ class FusedStep(torch.autograd.Function):
     def backward(ctx: Any, g: Tensor | None, first: Tensor | None) -> tuple[Any, ...]:
         from rdgraph.graphs.kernels.triton_combine import weighted_sum
 
-        lengths, weights, H0, stack, *kept = ctx.saved_tensors
-        call, count, wanted = ctx.call, len(kept) // 2, ctx.needs_input_grad[2:]
-        states, products = kept[:count], kept[count:]
+        lengths, weights, H0, stack, *saved = ctx.saved_tensors
+        call, count, wanted = ctx.call, len(saved) // 2, ctx.needs_input_grad[2:]
+        states, products = saved[:count], saved[count:]
         g = torch.zeros_like(states[0]) if g is None else g
         if torch.is_grad_enabled():
             sent = [g, torch.zeros_like(g) if first is None else first]
             inputs = [weights, states[0], H0, stack]
-            return None, None, *differentiable(lambda *own: call.eager(_step(lengths), *own), inputs, wanted, sent)
-        # What comes in at every stage's state, and at the end.
+            return (
+                None,
+                None,
+                *differentiable(lambda *tensors: call.eager(_step(lengths), *tensors), inputs, wanted, sent),
+            )
+        # The gradients of every stage's state, and of the end.
         arrived: list[Tensor] = [g] * count + [g.contiguous()]
         wants_weights, wants_state, wants_start, wants_stack = wanted
         partial = call.slope.partial_sums(states[0], count) if wants_stack else None
@@ -166,7 +170,7 @@ class FusedStep(torch.autograd.Function):
 def fused_step(
     field: FusedField, H: Tensor, dt: Tensor, rows: Sequence[Sequence[float]], weights: Sequence[float]
 ) -> tuple[Tensor, Tensor] | None:
-    """H(t + dt) and f(H) by generated kernels; None where no gradient is wanted, and stages are taken one by one."""
+    """H(t + dt) and f(H) by generated kernels; None if no gradient is needed: stages are then evaluated one by one."""
     if not field.is_tracked(H) or not is_even(H, dt, [H] * len(rows)):
         return None
     call = StepCall(field.call, rows, weights)
@@ -177,27 +181,27 @@ def fused_step(
 
 
 def _step(lengths: Tensor) -> Tensor:
-    """Lengths (1 or B,) as they broadcast against (B, n, d)."""
+    """Lengths (1 or B,) shaped to broadcast against (B, n, d)."""
     return lengths.view(-1, 1, 1)
 
 
 def _added(old: Tensor | None, new: Tensor | None) -> Tensor | None:
-    """The sum of what was there and what comes, in the place of the first."""
+    """The sum of both, in place of the first; the second if the first is None."""
     return new if old is None or new is None else old.add_(new)
 
 
 # ---------------------------------------------------------------------- steppers
 class StepResult(NamedTuple):
-    """State after a step, and f at its beginning where the method has it."""
+    """State after a step, and f at its beginning if the method computes it."""
 
     state: Tensor
     slope: Tensor | None
 
 
 class Stepper(Protocol):
-    """One step for all members at once; dt and the time t are () or (*batch, 1, 1). Counts what it costs.
+    """One step for all members at once; dt and the time t are () or (*batch, 1, 1). Counts its evaluations.
 
-    Only equations in which the time occurs look at t.
+    The time is used only by equations in which it occurs.
     """
 
     evaluations: int
@@ -217,7 +221,7 @@ class Stepper(Protocol):
 
 
 class Stretch(NamedTuple):
-    """Several steps: lengths and times (N,) or (N, *batch, 1, 1), and who takes part, (N, *batch), None for all."""
+    """Several steps: lengths and times (N,) or (N, *batch, 1, 1), and the active members, (N, *batch), None for all."""
 
     lengths: Tensor
     times: Tensor
@@ -229,12 +233,12 @@ class Marching(Protocol):
     """A stepper that can take several steps at once."""
 
     def most_steps(self, H: Tensor) -> int:
-        """The most steps of such states that one call takes."""
+        """The most steps of such states in one call."""
 
     def march(
         self, H: Tensor, stretch: Stretch, bound: float, alive: Tensor, survived: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """The states after several steps, who is alive, and how many steps each has survived, both (*batch).
+        """The states after several steps, which members are alive, and the steps each has survived, both (*batch).
 
         A member whose step leaves the bound stays where it was.
         """
@@ -295,16 +299,16 @@ class RungeKutta:
         return StepResult(combine(H, dt, self._weights, slopes), slopes[0])
 
     def _fused(self, H: Tensor, dt: Tensor) -> StepResult | None:
-        """The step as one operation for autograd, where generated kernels compute a field that knows no time."""
+        """The step as one operation for autograd, if generated kernels compute an autonomous field."""
         if self._is_timed or not torch.is_grad_enabled() or not use_fused(H):
             return None
         make_fused = getattr(self.field, "fused", None)
         field = None if make_fused is None else make_fused(None, H)
-        found = None if field is None else fused_step(field, H, dt, self._rows, self._weights)
-        if found is None:
+        step = None if field is None else fused_step(field, H, dt, self._rows, self._weights)
+        if step is None:
             return None
         self.evaluations += len(self._rows)
-        return StepResult(*found)
+        return StepResult(*step)
 
     def is_undefined(self, H: Tensor, dt: Tensor, t: Tensor | None = None) -> Tensor:
         return first_is_nan([H, *self.stages(H, dt, t)])
@@ -331,10 +335,10 @@ class Slope:
 
 
 class OwnStep:
-    """A step function (f, H, dt) -> H(t + dt) that has no tableau; it knows no time."""
+    """A step function (f, H, dt) -> H(t + dt) that has no tableau and does not get the time."""
 
     def __init__(self, field: VectorField, function: StepFunction) -> None:
-        field.system.require_autonomous("a step function, which is not told the time")
+        field.system.require_autonomous("a step function, which does not get the time")
         self.field, self.function = field, function
         self.evaluations = 0
 

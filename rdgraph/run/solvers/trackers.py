@@ -1,4 +1,4 @@
-"""Trackers: observers that `solve` tells about every saved state, as it is saved."""
+"""Trackers: observers that `solve` calls with every saved state."""
 
 from __future__ import annotations
 
@@ -18,25 +18,26 @@ Measure = Callable[[Tensor], Any]
 
 
 class Tracker(Protocol):
-    """What `solve` expects: `start` once, `saved` in the order of the times, `stop` in any case, even after errors."""
+    """The methods that `solve` calls: `start` once, `saved` in the order of the times, `stop` always."""
 
     def start(self, total: int) -> None:
-        """The run begins; `total` states will be saved."""
+        """Called at the start of a run that will save `total` states."""
 
     def saved(self, index: int, time: Tensor, state: Tensor) -> None:
-        """State number `index` is there; time () or (*batch), state (*batch, n, d), detached from the graph."""
+        """Called with state number `index`; time () or (*batch), state (*batch, n, d), detached from the graph."""
 
     def stop(self) -> None:
-        """The run is over, finished or not."""
+        """Called at the end of the run, whether it finished or not."""
 
 
 @dataclass(frozen=True)
 class Callback:
     """Calls `function(index, time, state)` for every saved state.
 
-    >>> import torch
+    >>> import torch, rdgraph as rd
     >>> seen = []
-    >>> Callback(lambda index, time, state: seen.append(float(time))).saved(0, torch.tensor(0.5), torch.zeros(3, 1))
+    >>> callback = rd.run.Callback(lambda index, time, state: seen.append(float(time)))
+    >>> callback.saved(0, torch.tensor(0.5), torch.zeros(3, 1))
     >>> seen
     [0.5]
     """
@@ -55,7 +56,7 @@ class Callback:
 
 @dataclass
 class ProgressBar:
-    """A bar on standard error that grows with every saved state; silent where that is no terminal, unless forced."""
+    """A progress bar on standard error; silent if that is no terminal, unless forced."""
 
     description: str = "solve"
     force: bool = False
@@ -85,7 +86,7 @@ class ProgressBar:
 
 
 class Recorder:
-    """Takes saved states in order: measures them, keeps them where wanted, calls the trackers."""
+    """Receives saved states in order: measures them, stores them if wanted, calls the trackers."""
 
     def __init__(self, times: Tensor, measures: Mapping[str, Measure], trackers: Sequence[Tracker], keep: bool) -> None:
         self.times = times
@@ -118,5 +119,5 @@ class Recorder:
         return {name: torch.stack(values) for name, values in self._values.items()}
 
     def silent(self) -> Recorder:
-        """A fresh recorder for the same run once more, of which the trackers have heard already."""
+        """A new recorder for a repetition of the run, without trackers."""
         return Recorder(self.times, self.measures, (), self.keep)

@@ -15,16 +15,16 @@ from rdgraph.systems.canonical.function_identities import canonical
 from rdgraph.systems.canonical.standard_form import standard_form
 
 # ---------------------------------------------------------------------- cancelling functions
-# Functions that cancel: relu(H) - relu(-H) is H, so that an equation with it is linear and is called so.
+# Functions that cancel: relu(H) - relu(-H) is H, so an equation with it is linear.
 
-#: Sums of more different functions than this stay as they are.
+#: Most different functions of a sum that is simplified.
 MAX_CALLS = 8
 
 
 def without_cancelling(normal: sp.Expr, algebra: Algebra) -> sp.Expr:
-    """A normal form with the sums replaced whose functions cancel altogether; everything else stays as it was written.
+    """A normal form with the sums replaced whose functions cancel completely; everything else is unchanged.
 
-    Sums that are not defined for all states, with divisions or roots, stay too: what they are equal to would be.
+    Sums with divisions or roots that are not defined for all states stay too: their simplified forms would be defined.
 
     >>> from rdgraph.systems.parser import parse
     >>> for text in ("A@H + relu(H) - relu(-H) + tanh(H)", "H*sin(H)**2 + H*cos(H)**2", "tanh(H) - sigmoid(H)"):
@@ -60,29 +60,29 @@ def _is_partial(expression: sp.Expr) -> bool:
 
 
 def _calls(expression: sp.Expr) -> set[sp.Expr]:
-    """Functions and roots, those inside of others, of operators and of matrices too."""
+    """Functions and roots, also inside other functions, operators and matrices."""
     roots = {power for power in expression.atoms(sp.Pow) if not power.exp.is_Integer}
     return expression.atoms(sp.Function) | roots
 
 
 def _sums(normal: sp.Expr, algebra: Algebra) -> Iterator[sp.Expr]:
-    """Terms with functions, summed where their canonical forms have functions of one kind with a letter in common."""
-    found: list[tuple[set[tuple[Any, sp.Basic]], sp.Expr]] = []
+    """Terms with functions, summed where their canonical forms share a kind of function and a symbol."""
+    sums: list[tuple[set[tuple[Any, sp.Basic]], sp.Expr]] = []
     for term in sp.Add.make_args(normal):
         form = _form(term, algebra) if _calls(term) else None
         if form is None:
             continue
         marks = {(call.func, letter) for call in _calls(form) for letter in call.free_symbols}
-        for other in [group for group in found if group[0] & marks]:
+        for other in [group for group in sums if group[0] & marks]:
             marks, term = marks | other[0], term + other[1]
-            found.remove(other)
-        found.append((marks, term))
-    return (whole for _, whole in found)
+            sums.remove(other)
+        sums.append((marks, term))
+    return (whole for _, whole in sums)
 
 
 # ---------------------------------------------------------------------- cancelled parts
 class Nought(sp.Function):
-    """Zero wherever its argument has a value, and without a value elsewhere.
+    """Zero where its argument is defined, undefined elsewhere.
 
     >>> H = State("H")
     >>> print(Nought(1 / H), Nought(sp.Integer(3)), H + Nought(1 / H), sep=", ")
@@ -104,7 +104,7 @@ class Nought(sp.Function):
         return f"{self.args[0]} cancels, but it is not defined for {where}"
 
     def _eval_derivative(self, letter: sp.Symbol) -> sp.Expr:
-        """The slope has no value either where the argument has none."""
+        """The slope, undefined where the argument is."""
         return self if self.has(letter) else sp.S.Zero
 
     def _sympystr(self, printer: Any) -> str:
@@ -117,9 +117,9 @@ class Nought(sp.Function):
 
 
 def with_cancelled(tree: sp.Basic, algebra: Algebra, domain: Callable[[], Domain]) -> sp.Expr:
-    """The normal form of a tree without what cancels; `Nought` stands for divisions and roots that went with it.
+    """The normal form of a tree after cancellation; `Nought` marks divisions and roots that cancelled.
 
-    What has a value for all states leaves nothing behind. The domain is asked for only where something cancelled.
+    Parts defined for all states leave no mark. The domain is computed only where something cancelled.
 
     >>> from rdgraph.systems.parser import parse
     >>> for text in ("beta*H**2/H", "H*(A@H)/(A@H)", "H*exp(H)/exp(H)", "beta/H"):
@@ -136,32 +136,32 @@ def with_cancelled(tree: sp.Basic, algebra: Algebra, domain: Callable[[], Domain
 
 
 def where_defined(normal: sp.Expr) -> sp.Expr:
-    """The values of a normal form at the states where it has some."""
+    """A normal form without the marks of undefined states."""
     return normal.replace(Nought, lambda part: sp.S.Zero) if normal.has(Nought) else normal
 
 
 def _lost(normal: sp.Expr, parts: Iterable[sp.Expr], algebra: Algebra, domain: Callable[[], Domain]) -> list[sp.Expr]:
-    """A `Nought` for every part that asks more of the states than the normal form does."""
-    asked = {part: found for part in dict.fromkeys(parts) if (found := _conditions(part, algebra))}
+    """A `Nought` for every part with more conditions on the states than the normal form."""
+    asked = {part: needed for part in dict.fromkeys(parts) if (needed := _conditions(part, algebra))}
     if not asked:
         return []
-    kept = _conditions(normal, algebra)
+    remaining = _conditions(normal, algebra)
     lost = []
     for part, conditions in asked.items():
-        gone = [condition for condition in conditions if condition not in kept]
-        if gone and not _hold(gone, kept, domain()):
+        gone = [condition for condition in conditions if condition not in remaining]
+        if gone and not _hold(gone, remaining, domain()):
             lost.append(Nought(part))
-            kept = [*kept, *gone]
+            remaining = [*remaining, *gone]
     return lost
 
 
 def _conditions(expression: sp.Expr, algebra: Algebra) -> list[sp.Basic]:
-    """What an expression asks of states and masks in order to have a value."""
+    """The conditions on states and masks under which an expression is defined."""
     return [c for c in defining_conditions(expression) if c.has(State, Act, Mix, *algebra.masks)]
 
 
 def _hold(conditions: Iterable[sp.Basic], given: Iterable[sp.Basic], domain: Domain) -> bool:
-    """Whether conditions are proved on a domain, averages and mixtures being any numbers."""
+    """Whether conditions are proved on a domain, for all values of averages and mixtures."""
     wanted, known = list(conditions), list(given)
     atoms: set[sp.Expr] = set().union(*(c.atoms(Act, Mix) for c in (*wanted, *known)))
     letters = {atom: sp.Dummy("z", real=True) for atom in atoms}

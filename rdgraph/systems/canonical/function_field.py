@@ -27,11 +27,11 @@ from rdgraph.errors import NotApplicable
 from rdgraph.vocabulary.functions import record_of, softplus
 
 # ---------------------------------------------------------------------- polynomials
-# Polynomials in letters and generators: one order of letters, terms, and a sign that Sturm's theorem decides.
+# Polynomials in symbols and generators: one order of symbols, terms, and a sign that Sturm's theorem decides.
 
 
 def ordered(letters: Iterable[sp.Basic]) -> list[sp.Basic]:
-    """One order of all letters, so that leading coefficients agree between calls.
+    """The symbols in a fixed order, so that leading coefficients agree between calls.
 
     sympy's own order takes H and H0 for equal: which of them leads then depends on the hashes of the process.
 
@@ -57,7 +57,7 @@ def common_multiple(first: sp.Expr, second: sp.Expr) -> sp.Expr:
 
 
 def is_positive_polynomial(p: sp.Expr) -> bool:
-    """Whether a polynomial in one letter is positive for all values that the letter takes, by Sturm's theorem.
+    """Whether a polynomial in one symbol is positive for all values of the symbol, by Sturm's theorem.
 
     >>> x, y = sp.Symbol("x", positive=True), sp.Symbol("y", real=True)
     >>> [is_positive_polynomial(p) for p in (x**2 - x + 1, x + 1, x - 1, y + 1, y**4 + y + 1, x**2 + y**2 + 1)]
@@ -92,7 +92,7 @@ MAX_FACTORED_TERMS = 40
 
 
 class FinerUnit(Exception):
-    """A unit turned out too coarse; the rewriting starts again with the finer one. Never leaves this package."""
+    """A unit was too coarse; the rewriting is repeated with the finer one. Never leaves this package."""
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,8 @@ class Generator:
 class FunctionField:
     """Rewrites expressions into rational functions of variables and generators.
 
-    `is_nonnegative` says of an expression without generators whether it is known to be >= 0. `units` remembers, for
-    each term of an exponent or angle, the common denominator of its coefficients.
+    `is_nonnegative`: whether an expression without generators is known to be >= 0. `units`: for each term of an
+    exponent or angle, the common denominator of its coefficients.
     """
 
     def __init__(self, is_nonnegative: Callable[[sp.Expr], bool], units: dict[sp.Expr, int]) -> None:
@@ -150,8 +150,8 @@ class FunctionField:
 
     def resolve(self, expression: sp.Expr) -> sp.Expr:
         """Generators written out as functions again."""
-        while found := expression.atoms(sp.Dummy) & set(self.generators):
-            expression = expression.xreplace({g: self._written(self.generators[g]) for g in found})
+        while symbols := expression.atoms(sp.Dummy) & set(self.generators):
+            expression = expression.xreplace({g: self._written(self.generators[g]) for g in symbols})
         return expression
 
     @staticmethod
@@ -161,7 +161,9 @@ class FunctionField:
     def _generator(self, function: Any, argument: sp.Expr) -> sp.Dummy:
         key = Generator(function, argument)
         if key not in self._dummies:
-            name = str(self.resolve(self._written(key)))  # one order of generators, in whichever order they are met
+            name = str(
+                self.resolve(self._written(key))
+            )  # one order of generators, independent of the order in which they occur
             self._dummies[key] = sp.Dummy(name, **_SIGNS.get(function, {"real": True}))
             self.generators[self._dummies[key]] = key
         return self._dummies[key]
@@ -257,8 +259,8 @@ class FunctionField:
     # ------------------------------------------------------------------ absolute values and roots
     def _without_moduli(self, product: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
         """A product of generators as s*x: s the signs abs(p)/p of its absolute values, x with p in their places."""
-        found = [g for g in self.generators if g in product.free_symbols and self.generators[g].function is sp.Abs]
-        inside = {g: self.generators[g].argument for g in found}
+        moduli = [g for g in self.generators if g in product.free_symbols and self.generators[g].function is sp.Abs]
+        inside = {g: self.generators[g].argument for g in moduli}
         return sp.Mul(*(g / p for g, p in inside.items())), product.xreplace(inside)
 
     def _absolute(self, u: sp.Expr) -> sp.Expr:
@@ -313,7 +315,7 @@ class FunctionField:
         """Number and irreducible factors of top/bottom, each with a positive leading coefficient."""
         if top == 0:
             return sp.S.Zero, []
-        content, found = sp.S.One, []
+        content, powers = sp.S.One, []
         for part, sign in ((top, 1), (bottom, -1)):
             letters = ordered(part.free_symbols)
             if not letters:
@@ -325,8 +327,8 @@ class FunctionField:
             else:
                 number, factors = whole.factor_list()
             content *= number**sign
-            found += [(p.as_expr(), sign * e) for p, e in factors]
-        return content, found
+            powers += [(p.as_expr(), sign * e) for p, e in factors]
+        return content, powers
 
     def _known_nonnegative(self, p: sp.Expr) -> bool:
         return bool(p.is_nonnegative) or is_positive_polynomial(p) or self._is_nonnegative(self.resolve(p))
@@ -394,7 +396,7 @@ class FunctionField:
         logarithms of multiplicatively independent expressions, are algebraically independent (the structure theorem
         for elementary functions, after Ax and Risch; for constants the theorem of Lindemann and Weierstrass). Square
         roots of distinct square-free polynomials are linearly independent over the rational functions. Absolute values
-        are not looked at here: they are independent where every pattern of signs occurs.
+        are not checked here: they are independent where every pattern of signs occurs.
         """
         for check in (self._opaque_parts, self._constants, self._nested_roots, self._shared_poles, self._logarithms):
             if reason := check():

@@ -1,7 +1,7 @@
 """One form for expressions that are equal: a fraction in independent generators, linear under operators and masks.
 
-Elementwise functions are written in the generators of `function_field`; what stands under an operator or a mixing
-matrix is rewritten first and spread linearly; masks M, with M*M = M, split an expression into
+Elementwise functions are written in the generators of `function_field`; operands of operators and mixing
+matrices are rewritten first and distributed linearly; masks M, with M*M = M, split an expression into
 M*f(M=1) + (1 - M)*f(M=0).
 """
 
@@ -31,7 +31,7 @@ MAX_MODULI = 6
 
 @dataclass(frozen=True)
 class CanonicalForm:
-    """numerator/denominator, polynomials in letters, `Act` and `Mix` atoms and the functions `generators`.
+    """numerator/denominator, polynomials in symbols, `Act` and `Mix` atoms and the functions `generators`.
 
     `obstacle` says why the generators other than absolute values cannot be claimed independent; it is empty where they
     are. Then equal functions have equal forms on every region in which the `moduli` keep their signs.
@@ -55,20 +55,20 @@ class CanonicalForm:
     def is_independent(self) -> bool:
         """Whether a sum of different power products of the generators vanishes only with all its coefficients.
 
-        Absolute values of one expression each in its own free letter take all signs independently.
+        Absolute values of expressions that each have a separate free symbol take all signs independently.
         """
         if self.obstacle:
             return False
         inside = freed(g.args[0] for g in self.moduli)
-        own = [p.free_symbols for p in inside]
+        symbols = [p.free_symbols for p in inside]
         free = [{x for x in p.free_symbols if _is_free(p, x)} for p in inside]
-        others = [set().union(*own[:i], *own[i + 1 :]) for i in range(len(own))]
+        others = [set().union(*symbols[:i], *symbols[i + 1 :]) for i in range(len(symbols))]
         return all(mine - rest for mine, rest in zip(free, others, strict=True))
 
     def collected(self, letters: Collection[sp.Symbol]) -> dict[sp.Expr, sp.Expr]:
-        """The numerator as {core: coefficient}: coefficients in `letters`, cores in everything else.
+        """The numerator as {core: coefficient}: coefficients in `letters`, cores in all other symbols.
 
-        Functions of letters and of a state together, as in exp(alpha*H), belong to the cores.
+        Functions of `letters` and of a state together, as in exp(alpha*H), belong to the cores.
 
         >>> from rdgraph.systems.parser import parse
         >>> system = parse("alpha*abs(H) - beta*relu(H) - beta*relu(-H)")
@@ -106,7 +106,7 @@ def canonical(expression: sp.Expr, algebra: Algebra | None = None, domain: Domai
 
 
 def generated(expression: sp.Expr, algebra: Algebra) -> tuple[FunctionField, sp.Expr, sp.Expr]:
-    """Numerator and denominator of the canonical form in the letters of generators, and the field that knows these.
+    """Numerator and denominator of the canonical form in the symbols of generators, and the field of these.
 
     For expressions without operators and matrices.
     """
@@ -137,7 +137,7 @@ def is_zero(expression: sp.Expr, algebra: Algebra | None = None, domain: Domain 
 
 
 def vanishes(expression: sp.Expr, algebra: Algebra | None = None, domain: Domain | None = None) -> bool | None:
-    """True: zero wherever defined. False: not zero, all letters, `Act` and `Mix` atoms taken as free. None: unknown."""
+    """True: zero wherever defined. False: not zero, with all symbols, `Act` and `Mix` atoms free. None: unknown."""
     if expression == 0:
         return True
     form = canonical(expression, algebra, domain)
@@ -147,7 +147,7 @@ def vanishes(expression: sp.Expr, algebra: Algebra | None = None, domain: Domain
 def _vanishes(
     form: CanonicalForm, algebra: Algebra | None, domain: Domain | None, region: tuple[sp.Basic, ...]
 ) -> bool | None:
-    """One absolute value after the other is replaced by p and by -p, on the regions that exist."""
+    """The answer with each absolute value replaced by p and by -p, on the regions that exist."""
     if form.numerator == 0:
         return True
     inner = [g for g in _moduli(form.numerator) if not any(True for _ in _moduli(g.args[0]))]
@@ -195,14 +195,14 @@ def is_empty(domain: Domain | None, region: tuple[sp.Basic, ...]) -> bool | None
 
 def freed(conditions: Iterable[sp.Basic]) -> tuple[sp.Basic, ...]:
     """Conditions or expressions with `Act` and `Mix` atoms replaced by free numbers, the same atom by the same one."""
-    found = tuple(conditions)
-    letters = {atom: _free_number(atom) for part in found for atom in outermost(part)}
-    return tuple(part.xreplace(letters) for part in found)
+    free_conditions = tuple(conditions)
+    letters = {atom: _free_number(atom) for part in free_conditions for atom in outermost(part)}
+    return tuple(part.xreplace(letters) for part in free_conditions)
 
 
 @cache
 def _free_number(atom: Act | Mix) -> sp.Dummy:
-    """One letter per atom for good, so that the judge recognises a question it has seen."""
+    """The one symbol of an atom, so that the solver recognises repeated questions."""
     return sp.Dummy("x", real=True)
 
 
@@ -216,7 +216,7 @@ def outermost(expression: sp.Basic) -> Iterator[Act | Mix]:
 
 
 def _moduli(expression: sp.Basic) -> Iterator[sp.Abs]:
-    """Absolute values that do not stand under an operator or a matrix, nested ones too."""
+    """Absolute values outside of operators and matrices, nested ones included."""
     if isinstance(expression, sp.Abs):
         yield expression
     if not isinstance(expression, Act | Mix):
@@ -225,7 +225,7 @@ def _moduli(expression: sp.Basic) -> Iterator[sp.Abs]:
 
 
 def _is_free(expression: sp.Expr, letter: sp.Symbol) -> bool:
-    """Whether an expression takes both signs for every value of its other letters: odd degree, constant lead."""
+    """Whether an expression takes both signs for every value of its other symbols: odd degree, constant lead."""
     if letter.is_nonnegative or letter.is_nonpositive or not expression.is_polynomial(letter):
         return False
     polynomial = sp.Poly(expression, letter)
@@ -234,7 +234,7 @@ def _is_free(expression: sp.Expr, letter: sp.Symbol) -> bool:
 
 @dataclass(frozen=True)
 class _Memory:
-    """What one rewriting learns for the next: units of exponents, atoms as letters, denominators under operators."""
+    """State kept between rewritings: units of exponents, symbols of atoms, denominators under operators."""
 
     units: dict[sp.Expr, int]
     letters: dict[sp.Expr, sp.Dummy]
@@ -242,7 +242,7 @@ class _Memory:
 
 
 class _Canonical:
-    """One rewriting: atoms become letters, masks split, functions go to the field."""
+    """One rewriting: atoms become symbols, masks split, functions go to the field."""
 
     def __init__(self, algebra: Algebra, domain: Domain | None, memory: _Memory) -> None:
         self.algebra, self.domain, self.memory = algebra, domain, memory
@@ -258,7 +258,7 @@ class _Canonical:
         return self.field, *self._fraction(expression)
 
     def _resolve(self, expression: sp.Expr) -> sp.Expr:
-        """Generators and letters of atoms written out."""
+        """The expression with generators and symbols of atoms written out."""
         back = {letter: atom for atom, letter in self.memory.letters.items()}
         return self.field.resolve(expression).xreplace(back)
 
@@ -279,7 +279,7 @@ class _Canonical:
         return mask * on + (1 - mask) * off
 
     def _spread(self, atom: Act | Mix) -> sp.Expr:
-        """An operator or matrix applied to the canonical form of its operand, term by term, atoms as letters."""
+        """An operator or matrix applied to the canonical form of its operand, term by term, atoms as symbols."""
         top, bottom = self._fraction(atom.inner)
         passing, core = self._split(bottom, atom)
         common = self._common_denominator(atom, core)
@@ -326,7 +326,7 @@ class _Canonical:
 
 
 def _depth(expression: sp.Basic) -> int:
-    """How many operators and matrices stand inside each other."""
+    """The depth to which operators and matrices are nested."""
     return max((_depth(part) for part in expression.args), default=0) + isinstance(expression, Act | Mix)
 
 

@@ -1,15 +1,15 @@
-"""One presentation for functions that are equal: every question is asked of it, however an equation was written.
+"""`standard_form`: one form for equal functions, on which every question is decided.
 
 A product of functions becomes a fraction in the generators of `function_field`, in which equal functions are equal, and
-the fraction is written in the functions that most is known about:
+the fraction is written in the functions with the most known facts:
 
 - sums of sines and cosines in place of their products and powers: cos(H)**2 is cos(2*H)/2 + 1/2;
 - powers of tanh or sigmoid, times exponentials, in place of fractions of exponentials: tanh where the exponent is an
   even multiple, as in (exp(2*H) - 1)/(exp(2*H) + 1), else sigmoid;
 - relu(p) in place of (p + abs(p))/2, abs(p) in place of sqrt(p**2), and tanh(abs(H)) in place of abs(tanh(H)).
 
-Each step is linear, so that it is done term by term. A term for which no such form is found, and one whose form would
-be defined elsewhere than the term is, stays as it was written.
+Each step is linear, so it works term by term. A term without such a form, or with a form of another domain, stays
+unchanged.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _KNOWN: tuple[Any, ...] = tuple(function.sympy for function in BUILT_IN if isins
 
 
 class _NotPresented(Exception):
-    """There is no such form for a term. Never leaves this module."""
+    """A term has no such form. Never leaves this module."""
 
 
 def standard_form(normal: sp.Expr, algebra: Algebra) -> sp.Expr:
-    """A normal form with its functions in one presentation, those under operators and inside of others too.
+    """A normal form with all functions in standard form, also under operators and inside other functions.
 
     >>> from rdgraph.systems.parser import parse
     >>> for text in ("beta*cos(H)**2", "A@(1/(1 + exp(-H)))", "(H + abs(H))/2 + L@H", "tanh(sin(H)*cos(H))", "H**3"):
@@ -58,14 +58,14 @@ def standard_form(normal: sp.Expr, algebra: Algebra) -> sp.Expr:
 
 
 def _in_moduli(normal: sp.Expr, algebra: Algebra) -> sp.Expr:
-    """The presentation without relu, which stands for a sum of two terms."""
+    """The standard form without relu, which is a sum of two terms."""
     inner = {atom for atom in outermost(normal) if atom.inner.has(*_KNOWN)}
     spread = normal.xreplace({atom: algebra.applied(atom, _in_moduli(atom.inner, algebra)) for atom in inner})
     return sp.Add(*(_term(term, algebra) for term in sp.Add.make_args(_spread(spread))))
 
 
 def _term(term: sp.Expr, algebra: Algebra) -> sp.Expr:
-    """A product, its functions presented; they are worked out apart from the factors without any."""
+    """A product with its functions in standard form; other factors are kept apart."""
     factors = [f.xreplace(_presented_arguments(f, algebra)) for f in sp.Mul.make_args(term)]
     moving = [f for f in factors if _has_function(f)]
     if not moving or len(moving) > MAX_FACTORS:
@@ -83,27 +83,27 @@ def _term(term: sp.Expr, algebra: Algebra) -> sp.Expr:
 
 
 def _spread(expression: sp.Expr) -> sp.Expr:
-    """Multiplied out, the exponentials of a term as one."""
+    """The expression multiplied out, with one exponential per term."""
     terms = sp.Add.make_args(sp.expand(expression, power_base=False, power_exp=False, log=False, func=False))
     return sp.Add(*(_with_one_exponential(term) for term in terms))
 
 
 def _with_one_exponential(product: sp.Expr) -> sp.Expr:
-    """exp(u)*exp(v) as exp(u + v), which sympy leaves apart."""
+    """exp(u)*exp(v) as exp(u + v), which sympy does not merge."""
     factors = sp.Mul.make_args(product)
-    found = [factor for factor in factors if isinstance(factor, sp.exp)]
-    if len(found) < 2:
+    exponentials = [factor for factor in factors if isinstance(factor, sp.exp)]
+    if len(exponentials) < 2:
         return product
-    return sp.exp(sp.Add(*(f.args[0] for f in found))) * sp.Mul(*(f for f in factors if f not in found))
+    return sp.exp(sp.Add(*(f.args[0] for f in exponentials))) * sp.Mul(*(f for f in factors if f not in exponentials))
 
 
 def _has_function(factor: sp.Expr) -> bool:
-    """Whether a function of the language stands in a factor, outside of operators and matrices."""
+    """Whether a factor contains a function of the language outside of operators and matrices."""
     return factor.xreplace(dict.fromkeys(outermost(factor), sp.Dummy("x"))).has(*_KNOWN)
 
 
 def _calls(expression: sp.Basic) -> Iterator[sp.Expr]:
-    """The functions that do not stand inside others, operators or matrices."""
+    """The functions outside of other functions, operators and matrices."""
     if isinstance(expression, sp.Function):
         yield expression
     elif not isinstance(expression, Act | Mix):
@@ -112,13 +112,13 @@ def _calls(expression: sp.Basic) -> Iterator[sp.Expr]:
 
 
 def _presented_arguments(factor: sp.Expr, algebra: Algebra) -> dict[sp.Expr, sp.Expr]:
-    """Functions of arguments with functions, whose arguments are presented first."""
+    """Nested functions, with their arguments in standard form."""
     nested = [call for call in _calls(factor) if len(call.args) == 1 and call.args[0].has(*_KNOWN)]
     return {call: _modulus_outside(call.func(standard_form(_spread(call.args[0]), algebra))) for call in nested}
 
 
 def _in_letters(expression: sp.Expr, letters: dict[sp.Expr, sp.Dummy]) -> sp.Expr:
-    """Operators, other functions, and functions inside of functions as letters."""
+    """The expression with operators, other functions and nested functions as symbols."""
 
     def letter(part: sp.Expr) -> sp.Dummy:
         return letters.setdefault(part, sp.Dummy(str(part), real=True))
@@ -162,11 +162,11 @@ def _wave(powers: dict[sp.Dummy, int], field: FunctionField) -> sp.Expr:
         step = -sp.I / 2 if _function(g, field) is sp.sin else sp.S.Half
         for _ in range(power):
             further: dict[sp.Expr, sp.Expr] = {}
-            for place, c in waves.items():
-                further[place + angle] = further.get(place + angle, sp.S.Zero) + c * step
-                further[place - angle] = further.get(place - angle, sp.S.Zero) + c * step.conjugate()
+            for frequency, c in waves.items():
+                further[frequency + angle] = further.get(frequency + angle, sp.S.Zero) + c * step
+                further[frequency - angle] = further.get(frequency - angle, sp.S.Zero) + c * step.conjugate()
             waves = further
-    return sp.Add(*(sp.re(c) * sp.cos(place) - sp.im(c) * sp.sin(place) for place, c in waves.items()))
+    return sp.Add(*(sp.re(c) * sp.cos(frequency) - sp.im(c) * sp.sin(frequency) for frequency, c in waves.items()))
 
 
 def _function(letter: sp.Basic, field: FunctionField) -> Any:
@@ -204,7 +204,7 @@ def _halved(factor: sp.Expr, field: FunctionField) -> sp.Expr:
 
 
 # ---------------------------------------------------------------------- exponentials
-#: An exponential prod E**n of letters E, by their exponents.
+#: An exponential prod E**n of symbols E, by their exponents.
 _Exponents = dict[sp.Dummy, int]
 
 
@@ -272,7 +272,7 @@ def _with_unit(
     arguments: dict[sp.Dummy, sp.Expr],
     units: dict[sp.Dummy, Any],
 ) -> tuple[sp.Dummy, sp.Expr, list[tuple[_Exponents, int]]]:
-    """A letter of which the first of the ratios is a power, in place of one of the letters that occur in it."""
+    """A symbol of which the first ratio is a power, substituted for one of the symbols in it."""
     ratio = ratios[0][0]
     common = gcd(*ratio.values())
     steps = {x: n // common for x, n in ratio.items()}
@@ -313,7 +313,7 @@ def _apart(top: sp.Expr, unit: sp.Dummy, u: sp.Expr, shares: list[tuple[int, int
 
 
 def _share(base: sp.Expr, unit: sp.Dummy, u: sp.Expr, n: int, power: int) -> sp.Expr:
-    """X**n/base**power, base being X or X**k + 1, in the functions that readers know."""
+    """X**n/base**power, base being X or X**k + 1, in tanh, sigmoid and exponentials."""
     if base == unit:
         return sp.exp((n - power) * u)
     turns = sp.degree(base, unit) * u
@@ -403,7 +403,7 @@ def _moduli(product: sp.Expr) -> Iterator[sp.Expr]:
 
 
 def _replaced(product: sp.Expr, modulus: sp.Expr, value: sp.Expr, algebra: Algebra) -> sp.Expr:
-    """A product with another value in place of one of its factors, multiplied out."""
+    """A product with one factor replaced, multiplied out."""
     changed = []
     for factor in sp.Mul.make_args(product):
         if isinstance(factor, Act | Mix) and modulus in _moduli(factor):

@@ -1,1 +1,1 @@
-"""When two expressions are equal: `derivations`, `equivalence`, `counterexample`; beside them the `dense_oracle`."""
+"""When two expressions are equal: `derivations`, `equivalence`, `counterexample`, and the `dense_oracle` for tests."""

@@ -1,7 +1,7 @@
 """Counter-examples: the smallest graph, state and coefficients found on which two expressions are proved to differ.
 
-Every sign, relation, mask and hypothesis holds on a witness exactly; values are rational, or enclosed in balls that do
-not overlap.
+Every sign, relation, mask and hypothesis holds exactly for a witness; values are rational, or enclosed in disjoint
+balls.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rdgraph.theory.equality.exact_values import Array, Undefined, array, differ
 from rdgraph.theory.equality.hypotheses import Hypotheses
 
 # ---------------------------------------------------------------------- example operators
-# Exact matrices of operators beside A that are what an equation says of them, for counter-examples.
+# Exact matrices with the declared properties of further operators, for counter-examples.
 
 Rows = list[list[Fraction]]
 
@@ -30,9 +30,9 @@ LARGEST = 4
 
 
 def example_operator(facts: Collection[str], nodes: int, attempt: int, generator: random.Random) -> Array:
-    """A matrix with the facts: a diagonal one first where there are none, then drawn ones.
+    """A random matrix with the properties `facts`, or at the first attempt without symmetry a diagonal one.
 
-    Of what cannot be together, such as stochastic and antisymmetric, the matrix has a part; `has_facts` tells.
+    Of properties that exclude each other, such as stochastic and antisymmetric, it has one; `has_facts` decides.
 
     >>> drawn = example_operator(("antisymmetric",), 3, 1, random.Random(0))
     >>> has_facts(drawn, ("antisymmetric",)), has_facts(drawn, ("stochastic",))
@@ -66,7 +66,7 @@ def _averages(nodes: int, generator: random.Random) -> Rows:
 
 
 def has_facts(matrix: Any, facts: Collection[str]) -> bool:
-    """Whether an exact matrix satisfies the declared facts."""
+    """Whether an exact matrix has the declared properties."""
     checks = {
         "symmetric": lambda: signs(matrix - matrix.T) <= {0},
         "antisymmetric": lambda: signs(matrix + matrix.T) <= {0},
@@ -76,7 +76,7 @@ def has_facts(matrix: Any, facts: Collection[str]) -> bool:
 
 
 # ---------------------------------------------------------------------- counterexample
-#: Assignments tried on each graph, draws of coefficients tried for each of them.
+#: Assignments for each graph, and draws of the coefficients for each assignment.
 ATTEMPTS = 8
 DRAWS = 12
 
@@ -88,7 +88,7 @@ Hint = Mapping[str, sp.Rational]
 
 @dataclass(frozen=True)
 class Witness:
-    """A concrete disagreement: the graph's edges, every letter's value, and both sides."""
+    """A counter-example: the edges of the graph, the value of every letter, and both sides."""
 
     nodes: int
     edges: tuple[tuple[int, int], ...]
@@ -109,12 +109,12 @@ def find_witness(
     *,
     apart: Callable[[Array, Array], bool] = differ,
 ) -> Witness | None:
-    """Search graphs of growing size on which every hypothesis holds. None if nothing was found.
+    """The first counter-example on graphs of growing size that satisfy every hypothesis; None if none was found.
 
-    `apart` says of the values of both sides whether they are proved to be apart: not equal, unless said otherwise.
-    `hints` are values of letters and of entries of the state that may serve on every graph. Without a degree operator D
-    (and with L defined) A is the row-normalised adjacency; else A is the plain adjacency. Where hypotheses relate
-    operators, graphs with self-loops are tried too. Operators beside A have what is said of them.
+    `apart` decides whether the values of both sides are proved to differ, by default in some entry. `hints` are values
+    of coefficients and of entries of the state to be tried on every graph. Without a degree operator D (and with L
+    defined) A is the row-normalised adjacency, else the plain adjacency. Where hypotheses relate operators, graphs with
+    self-loops are tried too. Further operators have their declared properties.
     """
     search = _Search(left, right, rules)
     with enough_precision():
@@ -127,9 +127,9 @@ def find_witness(
 
 
 def small_graphs(limit: int = 4, *, loops: bool = False) -> Iterator[tuple[int, tuple[tuple[int, int], ...]]]:
-    """Connected graphs up to `limit` nodes, fewest nodes and edges first, one per degree sequence.
+    """Connected graphs with up to `limit` nodes, smallest first, one for each degree sequence.
 
-    With `loops` each is followed by the same graph with a self-loop at every node.
+    With `loops`, each is followed by the same graph with a self-loop at every node.
     """
     for nodes in range(2, limit + 1):
         pairs = list(itertools.combinations(range(nodes), 2))
@@ -153,7 +153,7 @@ def _connected(nodes: int, edges: tuple[tuple[int, int], ...]) -> bool:
 
 
 class _Search:
-    """Values for all letters of one question, and the check whether they are admissible and tell the sides apart."""
+    """Values for all letters of a comparison, and the tests that they are admissible and that the sides differ."""
 
     def __init__(self, left: sp.Basic, right: sp.Basic, rules: Hypotheses) -> None:
         self.left, self.right, self.rules = left, right, rules
@@ -163,17 +163,17 @@ class _Search:
         self.channels = 2 if {Kind.CHANNEL, Kind.MATRIX} & set(self.letters.values()) else 1
 
     def _used(self) -> set[Name]:
-        """Letters of both sides, of what defines them, and of everything that is assumed of them."""
-        found = set(names_in(self.left) | names_in(self.right)) | {Name("A", Kind.OPERATOR)}
+        """The letters of both sides, of their definitions and of all assumptions about them."""
+        used = set(names_in(self.left) | names_in(self.right)) | {Name("A", Kind.OPERATOR)}
         related = [(e.left, e.right) for e in self.rules.equations]
         if self.rules.assumptions is not None:
             related += [(r.lower, r.upper) for r in self.rules.assumptions.relations]
         for _ in range(1 + len(related)):
             for one, other in related:
                 letters = names_in(one) | names_in(other)
-                if letters & found:
-                    found |= letters
-        return found
+                if letters & used:
+                    used |= letters
+        return used
 
     # ------------------------------------------------------------------ candidates
     def assignments(
@@ -215,7 +215,7 @@ class _Search:
         return {"A": array(plain), "D": degree} | ({"L": degree - array(plain)} if "L" in self.free else {})
 
     def _is_admissible_graph(self, operators: Mapping[str, Array]) -> bool:
-        """Whether the hypotheses about operators alone hold, so that the other letters are worth trying."""
+        """Whether the hypotheses that involve only operators hold."""
         values = dict(operators)
         self._define(values)
         return self._equations_hold(values)
@@ -242,7 +242,7 @@ class _Search:
         return example_operator(self.facts.get(name, ()), nodes, attempt, generator)
 
     def _number(self, name: str, attempt: int, draw: int, index: int, generator: random.Random) -> Fraction:
-        """A value of the assumed sign: one, then primes, then draws over several orders of magnitude."""
+        """A value with the assumed sign: one, then primes, then random values over several orders of magnitude."""
         if draw:
             size = Fraction(generator.randint(1, 40), generator.choice((1, 2, 4, 10)))
         elif attempt == 0:
@@ -257,7 +257,7 @@ class _Search:
         return "real" if self.rules.assumptions is None else self.rules.assumptions.sign(name)
 
     def _state(self, nodes: int, attempt: int, index: int, generator: random.Random) -> Array:
-        """Unit vectors, their negatives, states above zero, and states of both signs."""
+        """A unit vector, a constant negative state, a positive state, or a state with both signs."""
 
         def entry(i: int, c: int) -> Fraction:
             if attempt < nodes and index == 0:
@@ -283,7 +283,7 @@ class _Search:
 
     # ------------------------------------------------------------------ admissible?
     def _complete(self, values: dict[str, Array]) -> bool:
-        """Add the defined letters; whether everything assumed holds."""
+        """Whether all assumptions hold, after the values of defined letters are added."""
         try:
             self._define(values)
             if not all(has_facts(values[name], words) for name, words in self.facts.items()):
@@ -293,7 +293,7 @@ class _Search:
             return False
 
     def _define(self, values: dict[str, Array]) -> None:
-        """Values of defined letters, in an order in which each is known when needed."""
+        """Add the values of defined letters, in the order of their dependencies."""
         pending = {n: body for n, body in self.rules.definitions.items() if n in self.letters}
         while ready := [n for n, body in pending.items() if {x.name for x in names_in(body)} <= {"I", *values}]:
             for name in ready:
@@ -309,7 +309,7 @@ class _Search:
         return value + array([[0]] * len(values["A"])) if kind is Kind.NODE else value
 
     def _signs_hold(self, values: Mapping[str, Array]) -> bool:
-        """Signs of coefficients; a definition overrides only the default."""
+        """Whether all coefficients have their signs; a definition overrides only default signs."""
         explicit = set() if self.rules.assumptions is None else self.rules.assumptions.stated
         for name, kind in self.letters.items():
             if kind in (Kind.FIELD, Kind.OPERATOR, Kind.MATRIX):
@@ -350,7 +350,7 @@ class _Search:
         values: Mapping[str, Array],
         apart: Callable[[Array, Array], bool],
     ) -> Witness | None:
-        """The witness, where both sides exist and are proved to be apart."""
+        """The witness, if both sides exist and are proved to differ; else None."""
         try:
             sides = evaluate(self.left, values), evaluate(self.right, values)
         except Undefined:
@@ -362,7 +362,7 @@ class _Search:
 
 
 def _show(value: Any) -> str:
-    """Nested lists of fractions; enclosed numbers as decimals."""
+    """Nested lists of fractions as text, enclosed numbers as decimals."""
     import numpy as np
     from flint import arb
 

@@ -1,6 +1,6 @@
-"""A dense numpy interpreter of the language: the oracle that everything else is tested against.
+"""A dense numpy interpreter of the language, with which everything else is compared in tests.
 
-Works on float arrays and, entry by entry, on object arrays of `fractions.Fraction` for exact counter-examples.
+It works on float arrays and, entry by entry, on object arrays of `fractions.Fraction` for exact counter-examples.
 Shapes: scalar (), channel (d,), node (n, 1), field (n, d), operator (n, n), matrix (d, d).
 """
 
@@ -43,7 +43,7 @@ def evaluate(node: sp.Basic, values: Mapping[str, Array]) -> Array:
 
 
 def compiled(node: sp.Basic) -> Callable[[Values], Array]:
-    """An elementwise tree as a function of the values of its letters, for one that is evaluated often."""
+    """An elementwise tree as a function of the values of its letters, for repeated evaluation."""
     return _field(node)
 
 
@@ -54,7 +54,7 @@ def act(op: sp.Basic, operand: Array, values: Mapping[str, Array]) -> Array:
 
 @lru_cache(maxsize=4096)
 def _field(node: sp.Basic) -> Callable[[Values], Array]:
-    """A tree turned into nested closures, once: values -> array."""
+    """A tree as nested closures: values -> array."""
     match node:
         case sp.Rational():
             exact, rounded = Fraction(int(node.p), int(node.q)), float(node)
@@ -117,7 +117,7 @@ def _mixing(matrix: sp.Basic) -> Callable[[Array, Values], Array]:
 
 
 def _linear(tree: sp.Basic, kind: Kind, part: Callable[[sp.Basic], Any]) -> Callable[[Array, Values], Array]:
-    """Sums, signs and scalings, which operators and mixing matrices share."""
+    """Sums, signs and multiples of operators or of mixing matrices."""
     match tree:
         case Plus() | Minus():
             combine, left, right = _COMBINE[type(tree)], part(tree.left), part(tree.right)
@@ -153,7 +153,7 @@ def _learned(declared: LearnedFunction, values: Values, x: Array) -> Array:
     if not declared.per_channel:
         return LearnedValues(declared, values[declared.name])(x)
     parts = zip(values[declared.name], x.T, strict=True)
-    return np.stack([LearnedValues(declared, own)(column) for own, column in parts], -1)
+    return np.stack([LearnedValues(declared, channel)(column) for channel, column in parts], -1)
 
 
 def _is_exact(values: Values) -> bool:

@@ -1,4 +1,4 @@
-"""Derivations: chains of expressions, each step an identity of the free algebra modulo the stated hypotheses."""
+"""Derivations: chains of expressions in which each step is an identity of the free algebra modulo hypotheses."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class DerivationStep:
 
 @dataclass(frozen=True)
 class DerivationReport:
-    """Every step with its verdict."""
+    """All steps, each with its verdict."""
 
     steps: tuple[DerivationStep, ...]
 
@@ -66,7 +66,8 @@ class DerivationReport:
 class Derivation:
     """A named chain of lines under hypotheses.
 
-    >>> chain = Derivation("blur", ("H - L@H", "A@H"), ("L = I - A",))
+    >>> import rdgraph as rd
+    >>> chain = rd.theory.Derivation("blur", ("H - L@H", "A@H"), ("L = I - A",))
     >>> chain.check().holds
     True
     >>> step = chain.under("L = D - A").check().first_failure
@@ -83,10 +84,10 @@ class Derivation:
     source: str = ""
 
     def under(self, *hypotheses: str) -> Derivation:
-        """The same chain with the hypotheses about these letters exchanged."""
+        """The same chain with the given hypotheses instead of those about the same names."""
         replaced = {h.partition("=")[0].strip() for h in hypotheses}
-        kept = [h for h in self.hypotheses if h.partition("=")[0].strip() not in replaced]
-        return replace(self, hypotheses=(*hypotheses, *kept))
+        others = [h for h in self.hypotheses if h.partition("=")[0].strip() not in replaced]
+        return replace(self, hypotheses=(*hypotheses, *others))
 
     def with_line(self, number: int, text: str) -> Derivation:
         """The same chain with line `number` (from 1) rewritten."""
@@ -99,7 +100,7 @@ class Derivation:
         return Hypotheses(self.hypotheses, tuple(sorted(self.letters.items())))
 
     def check(self) -> DerivationReport:
-        """Check every step; a failing one gets the smallest counter-example that was found."""
+        """The report of all steps; a failing step has the smallest counter-example that was found."""
         rules = self.rules
         trees = [read_expression(line, rules.vocabulary) for line in self.lines]
         pairs = itertools.pairwise(trees)
@@ -111,7 +112,7 @@ class Derivation:
 
 
 def identity(left: sp.Basic, right: sp.Basic, rules: Hypotheses) -> tuple[str, Witness | None]:
-    """Is left = right in the free algebra modulo the hypotheses? Operators are compared through their action on H."""
+    """Whether left = right in the free algebra modulo the hypotheses; operators are compared by their action on H."""
     if kind_of(left) is Kind.OPERATOR and kind_of(right) is Kind.OPERATOR:
         left, right = (Apply(side, Name("H", Kind.FIELD)) for side in (left, right))
     domain = rules.domain
@@ -124,11 +125,11 @@ def identity(left: sp.Basic, right: sp.Basic, rules: Hypotheses) -> tuple[str, W
 
 @cache
 def derivations() -> dict[str, Derivation]:
-    """The derivations that ship as data."""
+    """The derivations in `data/derivations.toml`, by name."""
     raw = tomllib.loads(resources.files("rdgraph").joinpath("data/derivations.toml").read_text(encoding="utf-8"))
-    found = {}
+    chains = {}
     for item in raw["derivation"]:
-        found[item["name"]] = Derivation(
+        chains[item["name"]] = Derivation(
             item["name"],
             tuple(item["lines"]),
             tuple(item["hypotheses"]),
@@ -136,14 +137,14 @@ def derivations() -> dict[str, Derivation]:
             title=item["title"],
             source=item["source"],
         )
-    return found
+    return chains
 
 
 def derivation(name: str) -> Derivation:
-    """A shipped derivation by name.
+    """A derivation of `data/derivations.toml` by name.
 
     Args:
-        name: as in `data/derivations.toml`.
+        name: the name in that file.
 
     Returns:
         The derivation; its `check()` decides every step.
@@ -151,7 +152,8 @@ def derivation(name: str) -> Derivation:
     Raises:
         UnknownName: no derivation has this name.
 
-    >>> len(derivation("bs-blur").lines) > 1
+    >>> import rdgraph as rd
+    >>> len(rd.theory.derivation("bs-blur").lines) > 1
     True
     """
     if name not in derivations():
@@ -162,7 +164,7 @@ def derivation(name: str) -> Derivation:
 # ---------------------------------------------------------------------- step maps
 # One-step maps as expressions: explicit Euler, iteration and composition, in the language itself.
 #
-# A map H -> g(H, H0) is kept as a `System` whose expression is g; the same algebra then compares layers with ODE steps.
+# A map H -> g(H, H0) is a `System` whose expression is g, so that the same algebra compares layers with ODE steps.
 
 
 @reads_system
@@ -179,8 +181,8 @@ def euler_map(system: System, step: Any = "epsilon") -> System:
     Raises:
         InvalidArgument: a step that is not rational.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> euler_map(parse("SGC"), step=1).normal
+    >>> import rdgraph as rd
+    >>> rd.theory.euler_map(rd.parse("SGC"), step=1).normal
     A@H
     """
     if isinstance(step, str):
@@ -192,7 +194,7 @@ def euler_map(system: System, step: Any = "epsilon") -> System:
 
 
 def compose(outer: System, inner: System) -> System:
-    """outer(inner(H)): the inner map is put in the place of H."""
+    """outer(inner(H)): the outer map with the inner one substituted for H."""
     expression = outer.expression.xreplace({field_name("H"): inner.expression})
     kinds = dict(outer.kinds) | dict(inner.kinds)
     return System.of(expression, tuple(sorted(kinds.items())), outer.assumptions)

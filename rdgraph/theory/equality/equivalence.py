@@ -1,4 +1,4 @@
-"""`equivalent`: are two systems the same flow? Proved, proved under conditions on the coefficients, or refuted."""
+"""`equivalent`: whether two systems have the same flow, proved, under conditions on the coefficients, or refuted."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from rdgraph.theory.equality.equality_proof import (
 from rdgraph.theory.equality.hypotheses import Hypotheses
 
 # ---------------------------------------------------------------------- field equivalence
-# Equivalence of systems of several fields: equation by equation, up to the names and the order of the fields.
+# Equivalence of systems of several fields: equation by equation, up to names and order of the fields.
 #
 # Equations of second order are compared in their first-order form, H'' = f as H' = V and V' = f with V the velocity.
 
-#: Most fields that are paired in all ways.
+#: Most fields for which all pairings are tried.
 MOST_FIELDS = 5
-#: Most sets of conditions that are tried for all equations at once.
+#: Most sets of conditions that are tried for all equations together.
 _MOST_ALTERNATIVES = 16
 
-#: The time as a letter of its own.
+#: The time as a separate word.
 _TIME = re.compile(rf"\b{TIME_LETTER}\b")
 
 Pairing = dict[str, str]
@@ -47,7 +47,7 @@ Pairing = dict[str, str]
 def compare_fields(
     first: System, second: System, given: tuple[str, ...], fields: Mapping[str, str] | None
 ) -> Equivalence:
-    """Compare two systems, of which one at least has several fields; see `equivalent`."""
+    """The verdict about two systems of which at least one has several fields; see `equivalent`."""
     one, other = first.fields, second.fields
     if fields is not None:
         return _Pair(first, second, given, _checked(fields, one, other)).answer()
@@ -56,53 +56,53 @@ def compare_fields(
         return Equivalence(REFUTED, reason=note)
     best: Equivalence | None = None
     for pairing in _pairings(one, other):
-        found = _Pair(first, second, given, pairing).answer()
-        if found.outcome == PROVED:
-            return found
-        best = found if best is None or _rank(found) < _rank(best) else best
+        answer = _Pair(first, second, given, pairing).answer()
+        if answer.outcome == PROVED:
+            return answer
+        best = answer if best is None or _rank(answer) < _rank(best) else best
     assert best is not None
     return best
 
 
 def _at_all_times(part: Equivalence) -> Equivalence:
-    """Conditions on the time t hold at single times only: without others, the equations differ."""
+    """The verdict without conditions on the time t, which hold only at isolated times."""
     if part.outcome != CONDITIONAL:
         return part
-    kept = tuple(texts for texts in part.conditions if not any(_TIME.search(text) for text in texts))
-    if kept:
-        return replace(part, conditions=kept)
+    lasting = tuple(texts for texts in part.conditions if not any(_TIME.search(text) for text in texts))
+    if lasting:
+        return replace(part, conditions=lasting)
     return replace(
         part, outcome=REFUTED if part.witness else Status.UNDECIDED, conditions=(), reason="equal at single times"
     )
 
 
 def _rank(answer: Equivalence) -> int:
-    """What says more comes first; one pairing that is not refuted keeps the systems from being refuted."""
+    """The rank of a verdict, the strongest first; a pairing that is not refuted ranks before refuted ones."""
     return (PROVED, RESTRICTED, CONDITIONAL, Status.UNDECIDED, REFUTED).index(answer.outcome)
 
 
 def _checked(fields: Mapping[str, str], one: tuple[str, ...], other: tuple[str, ...]) -> Pairing:
     if set(fields) != set(one) or sorted(fields.values()) != sorted(other):
         raise InvalidArgument(
-            f"expected fields to give each of {', '.join(one)} one of {', '.join(other)}, got {dict(fields)}; name all"
+            f"fields must map each of {', '.join(one)} to one of {', '.join(other)}, got {dict(fields)}"
         )
     return {name: fields[name] for name in one}
 
 
 def _pairings(one: tuple[str, ...], other: tuple[str, ...]) -> Iterator[Pairing]:
-    """Fields of the same names; else in order, and then in every other way."""
+    """The pairing of equal names if there is one; else the pairing in order, then all others."""
     if set(one) == set(other):
         yield {name: name for name in one}
         return
     if len(one) > MOST_FIELDS:
-        raise NotApplicable(f"expected at most {MOST_FIELDS} fields of other names, got {len(one)}; say fields={{...}}")
+        raise NotApplicable(f"too many pairings of {len(one)} fields with different names; give fields={{...}}")
     for order in itertools.permutations(other):
         yield dict(zip(one, order, strict=True))
 
 
 @dataclass(frozen=True)
 class _Pair:
-    """Two systems and which field is which."""
+    """Two systems with a pairing of their fields."""
 
     first: System
     second: System
@@ -128,37 +128,39 @@ class _Pair:
         return replace(self._conditional(parts), fields=pairs)
 
     def _parts(self, given: tuple[str, ...]) -> dict[str, Equivalence]:
-        """The verdict about every state's equation, and about its noise."""
+        """The verdicts about the equation of every state and about its noise."""
         rules, letters = self._rules(given), self._letters()
-        found = {}
-        for own, theirs in self.pairing.items():
-            found[own] = Comparison(self.first.flow[own], self.second.flow[theirs].xreplace(letters), rules).answer()
-            one, other = self.first.noise.get(own, sp.S.Zero), self.second.noise.get(theirs, sp.S.Zero)
+        verdicts = {}
+        for ours, theirs in self.pairing.items():
+            verdicts[ours] = Comparison(
+                self.first.flow[ours], self.second.flow[theirs].xreplace(letters), rules
+            ).answer()
+            one, other = self.first.noise.get(ours, sp.S.Zero), self.second.noise.get(theirs, sp.S.Zero)
             if one != 0 or other != 0:
-                found[f"noise of {own}"] = Comparison(one, other.xreplace(letters), rules).answer()
-        return {name: _at_all_times(part) for name, part in found.items()}
+                verdicts[f"noise of {ours}"] = Comparison(one, other.xreplace(letters), rules).answer()
+        return {name: _at_all_times(part) for name, part in verdicts.items()}
 
     def _letters(self) -> dict[sp.Basic, sp.Basic]:
-        """The first system's names for the second one's fields and their starts."""
-        pairs = [(name(theirs), name(own)) for own, theirs in self.pairing.items() for name in (str, start_of)]
-        return {field_name(theirs): field_name(own) for theirs, own in pairs}
+        """The names of the first system for the fields of the second and for their starts."""
+        pairs = [(name(theirs), name(ours)) for ours, theirs in self.pairing.items() for name in (str, start_of)]
+        return {field_name(theirs): field_name(ours) for theirs, ours in pairs}
 
     def _rules(self, given: tuple[str, ...]) -> Hypotheses:
-        states = {name: Kind.FIELD for own in self.first.fields for name in (own, start_of(own))}
+        states = {name: Kind.FIELD for ours in self.first.fields for name in (ours, start_of(ours))}
         gone = {letter.name for letter in self._letters()}
         others = {n: kind for n, kind in self.second.letters.items() if n not in gone}
         kinds = [self.first.letters | states, others]
         return make_rules(kinds, [self.first.assumptions, self.second.assumptions], given, self._operators())
 
     def _operators(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """The words that either system says of operators beside A."""
-        found: dict[str, tuple[str, ...]] = {}
+        """The declared properties of further operators in either system."""
+        facts: dict[str, tuple[str, ...]] = {}
         for name, words in (*self.first.operators.entries, *self.second.operators.entries):
-            found[name] = tuple(dict.fromkeys((*found.get(name, ()), *words)))
-        return tuple(sorted(found.items()))
+            facts[name] = tuple(dict.fromkeys((*facts.get(name, ()), *words)))
+        return tuple(sorted(facts.items()))
 
     def _refuted(self, parts: Mapping[str, Equivalence]) -> Equivalence:
-        """One equation that differs is enough."""
+        """The verdict from the first equation that differs."""
         name, part = next((n, p) for n, p in parts.items() if p.outcome == REFUTED)
         pairs = tuple(self.pairing.items())
         note = f"the {name if name.startswith('noise') else f'equation of {name}'} differs" + (
@@ -167,18 +169,18 @@ class _Pair:
         return replace(part, reason=note, fields=pairs)
 
     def _conditional(self, parts: Mapping[str, Equivalence]) -> Equivalence:
-        """Conditions under which all equations agree, each set proved for all of them together."""
+        """The verdict with conditions under which all equations agree, each set proved for all of them together."""
         choices = [part.conditions for part in parts.values() if part.outcome == CONDITIONAL]
         joined = [tuple(dict.fromkeys(itertools.chain(*choice))) for choice in itertools.product(*choices)]
         complete = len(joined) <= _MOST_ALTERNATIVES and all(part.is_complete for part in parts.values())
         witness = next((part.witness for part in parts.values() if part.witness is not None), None)
         if len(choices) == 1:
             return Equivalence(CONDITIONAL, tuple(joined), witness, is_complete=complete)
-        kept = [texts for texts in dict.fromkeys(joined[:_MOST_ALTERNATIVES]) if self._holds(texts)]
-        if kept:
-            return Equivalence(CONDITIONAL, tuple(kept), witness, is_complete=complete and len(kept) == len(joined))
+        valid = [texts for texts in dict.fromkeys(joined[:_MOST_ALTERNATIVES]) if self._holds(texts)]
+        if valid:
+            return Equivalence(CONDITIONAL, tuple(valid), witness, is_complete=complete and len(valid) == len(joined))
         status = REFUTED if witness is not None else Status.UNDECIDED
-        return Equivalence(status, witness=witness, reason="the equations agree under different conditions only")
+        return Equivalence(status, witness=witness, reason="different equations agree under different conditions")
 
     def _holds(self, texts: tuple[str, ...]) -> bool:
         try:
@@ -204,32 +206,32 @@ def equivalent(
 ) -> Equivalence:
     """Compare two right-hand sides for every graph, state and admissible coefficient.
 
-    Coefficients of the same name are the same coefficient; what is assumed of it in either system counts.
+    Coefficients with the same name are the same coefficient, with the assumptions of both systems.
 
     Args:
         first: a system, or a text or name that `parse` reads.
-        second: what it is compared with.
+        second: the system to compare with.
         given: equations that may be used: coefficients ("beta = 0"), matrices ("W = 0"), operator hypotheses
             ("A@A = A", "L@L = L").
-        rescale_time: whether the systems may differ by a positive factor, that is by the speed at which the same path
-            is run through.
-        fields: which field of the second system every field of the first one is, velocities included; without it
-            fields of the same names, else all ways to pair them are tried, and the answer says which one it was.
+        rescale_time: whether the systems may differ by a positive factor, that is in speed along the same path.
+        fields: the field of the second system for every field of the first, velocities included. By default fields with
+            equal names are paired, else all pairings are tried, and the answer says which one was used.
 
     Returns:
         proved, equal under conditions, refuted with a counter-example, or undecided.
 
     Raises:
-        InvalidArgument: a letter of two kinds, or a hypothesis that is none.
+        InvalidArgument: a letter has two kinds, or a hypothesis is not an equation.
         AssumptionError: assumptions that contradict each other.
 
-    >>> str(equivalent("-alpha*L@H + beta*L@H", "-alpha*L@H", given=["beta = 0"]))
+    >>> import rdgraph as rd
+    >>> str(rd.equivalent("-alpha*L@H + beta*L@H", "-alpha*L@H", given=["beta = 0"]))
     'proved'
-    >>> str(equivalent("ST", "CGNN"))
+    >>> str(rd.equivalent("ST", "CGNN"))
     'equal if W = 0, alpha = 1, beta = 1'
-    >>> str(equivalent("H**2/H", "H"))
+    >>> str(rd.equivalent("H**2/H", "H"))
     'proved where H != 0; only one side is defined elsewhere'
-    >>> str(equivalent("H'' = -H - alpha*H'", "H' = V; V' = -alpha*V - H"))
+    >>> str(rd.equivalent("H'' = -H - alpha*H'", "H' = V; V' = -alpha*V - H"))
     "proved with H = H, H' = V"
     """
     systems, hypotheses = (parse(first), parse(second)), tuple(given)

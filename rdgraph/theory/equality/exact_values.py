@@ -1,6 +1,6 @@
-"""Values of trees without rounding: rational numbers as they are, all others enclosed in balls (arb).
+"""Values of trees without rounding errors: rational numbers exactly, all others enclosed in balls (arb).
 
-Arrays hold `flint.fmpq` or `flint.arb` entries; shapes are those of `rdgraph.theory.equality.dense_oracle`, which
+Arrays have `flint.fmpq` or `flint.arb` entries; shapes are those of `rdgraph.theory.equality.dense_oracle`, which
 shares no code with this module and can be used to check it.
 """
 
@@ -23,12 +23,12 @@ PRECISION = 256
 
 
 class Undefined(Exception):
-    """A value that does not exist, or that its enclosure does not prove to exist: 1/0, sqrt(-1)."""
+    """Raised for a value that does not exist, such as 1/0 or sqrt(-1), or that is not proved to exist."""
 
 
 @contextmanager
 def enough_precision() -> Iterator[None]:
-    """Enclosures inside the block carry `PRECISION` bits."""
+    """A context in which enclosures have `PRECISION` bits."""
     from flint import ctx
 
     before = ctx.prec
@@ -40,7 +40,7 @@ def enough_precision() -> Iterator[None]:
 
 
 def evaluate(tree: sp.Basic, values: Mapping[str, Array]) -> Array:
-    """Value of a tree of any kind; operators give their matrix, so their coefficients must not vary by channel."""
+    """Value of a tree of any kind; the value of an operator is its matrix, so it must not have channel coefficients."""
     match kind_of(tree):
         case Kind.OPERATOR:
             return _Operators(values)(tree, identity(len(values["A"])))
@@ -79,14 +79,14 @@ def not_parallel(left: Array, right: Array) -> bool:
 
     one, other = np.broadcast_arrays(np.asarray(left, dtype=object), np.asarray(right, dtype=object))
     pairs = list(zip(one.ravel(), other.ravel(), strict=True))
-    found = [(sign_of(a), sign_of(b)) for a, b in pairs]
-    if any(None not in pair and pair[0] != pair[1] for pair in found):
+    signs_of = [(sign_of(a), sign_of(b)) for a, b in pairs]
+    if any(None not in pair and pair[0] != pair[1] for pair in signs_of):
         return True
     return any(sign_of(a * d - b * c) in (1, -1) for (a, b), (c, d) in itertools.combinations(pairs, 2))
 
 
 def sign_of(entry: Any) -> int | None:
-    """1, 0 or -1 where it is proved."""
+    """The sign 1, 0 or -1 of a value if it is proved, else None."""
     if entry > 0:
         return 1
     if entry < 0:
@@ -95,7 +95,7 @@ def sign_of(entry: Any) -> int | None:
 
 
 def signs(value: Array) -> set[int | None]:
-    """The signs of all entries; None stands for one that is not proved."""
+    """The signs of all entries, with None for signs that are not proved."""
     return {sign_of(entry) for entry in _entries(value)}
 
 
@@ -154,7 +154,7 @@ class _Values(Fold[Array]):
 
 
 class _Linear(LinearFold[Array]):
-    """What operators and matrices share: their coefficients are values."""
+    """The evaluation of operators and matrices, whose coefficients are values."""
 
     def __init__(self, values: Mapping[str, Array]) -> None:
         self.values = values
@@ -207,7 +207,7 @@ def _inverse(x: Any) -> Any:
 
 
 def _value(function: ElementwiseFunction, x: Any) -> Any:
-    """A function of a rational or enclosed number, exact at zero where its value there is rational."""
+    """The value of a function at a rational or enclosed number, exact at zero if it is rational there."""
     if x == 0 and isinstance(function.at_zero, sp.Rational):
         return _rational(function.at_zero)
     if function.domain is not REALS and not all(_holds(r, x) for r in function.domain.relations(_ARGUMENT)):
@@ -219,7 +219,7 @@ _ARGUMENT = sp.Dummy("x", real=True)
 
 
 def _holds(relation: sp.Basic, x: Any) -> bool:
-    """Whether a number is proved to lie on the right side of a rational one."""
+    """Whether a relation between a number and a rational number is proved."""
     sign = sign_of(x - _rational(relation.args[1]))
     allowed = {sp.Ge: (0, 1), sp.Gt: (1,), sp.Le: (-1, 0), sp.Lt: (-1,)}[type(relation)]
     return sign in allowed

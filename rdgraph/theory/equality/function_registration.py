@@ -1,8 +1,8 @@
-"""Functions of the user: `register_function` makes a record of a definition and of facts, which it checks.
+"""User-defined functions: `register_function` makes a record of a definition and checks the given facts.
 
-A definition in the language, such as `x/(1 + exp(-x))`, is an abbreviation: proofs see what it stands for. One that
-needs other functions, such as `x*(1 + erf(x/sqrt(2)))/2`, stays closed: of its values and slopes nothing is known but
-the facts that are given, and answers that need more are undecided.
+A definition in the language, such as `x/(1 + exp(-x))`, is an abbreviation, which proofs expand. A definition with
+other functions, such as `x*(1 + erf(x/sqrt(2)))/2`, is not expanded: only the given facts about its values and slopes
+are known, and answers that need more are undecided.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from rdgraph.vocabulary.exact_numbers import exact_number
 from rdgraph.vocabulary.functions import FUNCTIONS, ElementwiseFunction, Monotone, Span, record_of
 
 # ---------------------------------------------------------------------- function definitions
-# Definitions of functions of the user: trees of the language, or formulas that are smooth on all reals.
+# User-defined functions: trees of the language, or formulas that are smooth on all reals.
 
 #: Smooth functions on all reals or with a proof of definedness; kinks can be written in the language alone.
 _SMOOTH = (sp.log, sp.atan, sp.asinh, sp.sinh, sp.cosh, sp.erf)
@@ -60,16 +60,16 @@ def read_definition(definition: str | sp.Expr) -> tuple[sp.Basic | None, sp.Expr
         formula = definition if isinstance(definition, sp.Expr) else formula_reader.read_expression(text)
         return None, _total(formula, letter)
     if kind_of(tree) is not Kind.FIELD:
-        raise InvalidArgument(f"expected a definition in the letter x, got {text!r:.60}, which does not depend on it")
+        raise InvalidArgument(f"expected a definition in x, got {text!r:.60}, which does not depend on x")
     tree = tree.xreplace({Name(letter, Kind.FIELD): ARGUMENT})
     return tree, Algebra({"H": H}, {"H": Kind.FIELD}).normal(tree)
 
 
 def _total(formula: sp.Basic, letter: str) -> sp.Expr:
-    """A formula in H that is proved to be smooth on all reals; others are refused."""
+    """A formula in H that is proved to be smooth on all reals; raises InvalidArgument for others."""
     names = sorted(x.name for x in formula.free_symbols)
     if not isinstance(formula, sp.Expr) or names != [letter]:
-        raise InvalidArgument(f"expected a definition in the letter {letter}, got the letters {', '.join(names)}")
+        raise InvalidArgument(f"expected a definition in {letter} alone, got one in {', '.join(names) or 'no symbol'}")
     plain = formula.xreplace(dict.fromkeys(formula.free_symbols, H))
     for part in sp.preorder_traversal(plain):
         if not _is_smooth(part):
@@ -94,7 +94,7 @@ def _is_smooth(part: sp.Basic) -> bool:
 
 
 def _needs(part: sp.Basic) -> list[sp.Basic]:
-    """What must hold for a power or a logarithm to be smooth."""
+    """The conditions for a power or a logarithm to be smooth."""
     match part:
         case sp.Pow() if part.exp.is_Integer:
             return [] if part.exp > 0 else [sp.Ne(part.base, 0, evaluate=False)]
@@ -106,9 +106,9 @@ def _needs(part: sp.Basic) -> list[sp.Basic]:
 
 
 # ---------------------------------------------------------------------- function facts
-# What a record says of a function, compared with its definition at a few hundred points, with a proof at each.
+# The facts of a record, compared with the definition of the function at a few hundred points, with a proof at each.
 
-#: Quarters up to 8, powers of two around zero and up to 64, of either sign.
+#: Quarters up to 8, powers of two from 2**-12 to 64, and a few others, of either sign.
 POINTS: tuple[sp.Rational, ...] = tuple(
     sorted(
         {sign * x for sign in (1, -1) for x in (
@@ -119,20 +119,20 @@ POINTS: tuple[sp.Rational, ...] = tuple(
 )  # fmt: skip
 BITS = 128
 TOLERANCE = 1e-9
-#: Bits of a value that is compared with its neighbour.
+#: Accurate bits that a value needs to be compared with its neighbour.
 ACCURATE = 20
 
 
 def check_facts(function: ElementwiseFunction) -> None:
-    """Raise InvalidArgument, with the point, where the values of a function contradict what its record says."""
+    """Raise InvalidArgument, with the point, where the values of a function contradict its record."""
     values = dict(_values(function))
     if not values:
-        raise InvalidArgument(f"expected a function with values, got {function.name}, which is defined nowhere tried")
+        raise InvalidArgument(f"{function.name} is not defined at any of the points tried")
     _check_span(function, values, function.range, "f(x)")
     if function.slope is not None:
         slopes = dict(_slopes(function, values))
         if not slopes:
-            raise InvalidArgument(f"expected a slope that can be checked, but that of {function.name} is not enclosed")
+            raise InvalidArgument(f"the slope of {function.name} cannot be checked: no enclosure was found")
         _check_span(function, slopes, function.slope, "f'(x)")
     if function.monotone is not None:
         _check_order(function, function.monotone, values)
@@ -157,7 +157,7 @@ def _values(function: ElementwiseFunction) -> Iterator[tuple[sp.Rational, Any]]:
 
 
 def _slopes(function: ElementwiseFunction, values: dict[sp.Rational, Any]) -> Iterator[tuple[sp.Rational, Any]]:
-    """Enclosures of the derivative; that of a closed function comes from its formula, not from its own slope."""
+    """Enclosures of the derivative; for a function that is not expanded from its formula, not from its given slope."""
     x = sp.Dummy("x", real=True)
     derivative = sp.diff(function.formula(x), x) if function.formula is not None else function.derivative(x)
     for point in values:
@@ -211,7 +211,7 @@ def _check_numpy(function: ElementwiseFunction, values: dict[sp.Rational, Any]) 
 
 
 def _shown(ball: Any) -> str:
-    """A number as a fraction where it is one with a short name, else its digits."""
+    """A number as a short fraction if it is one, else as a decimal."""
     number = float(ball.mid())
     fraction = sp.nsimplify(number, rational=True)
     short = fraction.q <= 1000 and holds(sp.Eq(fraction, sp.Rational(number))) is True
@@ -230,29 +230,29 @@ def register_function(
     slope: tuple[Any, Any] | None = None,
     monotone: str | None = None,
 ) -> ElementwiseFunction:
-    """Make y = f(x) a function of the language, until `unregister_function`.
+    """Add y = f(x) to the functions of the language, until `unregister_function`.
 
     Args:
-        name: as equations call it; free, and not a usual coefficient.
-        definition: f(x) in the letter x (or H): a text in the language, a text with further functions (erf, log,
+        name: the name in equations, which must be free and not a usual coefficient.
+        definition: f(x) in x (or H): a text in the language, a text with further functions (erf, log,
             atan, asinh, sinh, cosh), or a sympy expression in one symbol.
-        numpy: f on float arrays, for the dense evaluator; from the definition if left out.
-        torch: source text of f with {0} for the argument, in `torch` alone; from the definition if left out.
+        numpy: f on float arrays, for the dense evaluator; by default from the definition.
+        torch: source text of f with {0} for the argument, in `torch` alone; by default from the definition.
         latex: text with {} for the argument.
-        range: (lower, upper) around all values; None or an infinite end says nothing.
-        slope: (lower, upper) around all values of f'.
+        range: (lower, upper) bounds of all values; None or an infinite end for no bound.
+        slope: (lower, upper) bounds of all values of f'.
         monotone: "increasing" or "decreasing" (strictly), "nondecreasing" or "nonincreasing".
 
     Returns:
         The record of the function.
 
     Raises:
-        InvalidArgument: a fact that the definition contradicts at some point, which is named; a definition that is not
-            proved to be smooth on all reals where it is not of the language; source that is none.
-        LanguageError: a definition or a name that cannot be read.
+        InvalidArgument: the definition contradicts a fact at some point, which is named; a definition outside of the
+            language is not proved to be smooth on all reals; or the source is invalid.
+        LanguageError: a definition or a name that cannot be parsed.
 
-    Facts are compared with the definition at a few hundred points, with proofs at each; between them they are taken
-    on trust. A fact that is left out is unknown, and nothing is concluded from it.
+    Facts are compared with the definition at a few hundred points, with a proof at each; between these points they are
+    trusted. Nothing is concluded from facts that are not given.
 
     >>> import rdgraph as rd
     >>> _ = rd.register_function("swish_example", "x/(1 + exp(-x))")
@@ -269,32 +269,33 @@ def register_function(
         _span(range, "range"), _span(slope, "slope"), _monotone(monotone), numpy, _template(torch), _latex(name, latex)
     )
     tree, formula = read_definition(definition)
-    made, slopes = (_abbreviation(name, tree, facts), None) if tree is not None else _closed(name, formula, facts)
-    _check_meaning(name, made)
-    check_facts(made)
-    FUNCTIONS.add(made, _meaning(formula), slopes)
-    return made
+    record, slopes = (_abbreviation(name, tree, facts), None) if tree is not None else _closed(name, formula, facts)
+    _check_meaning(name, record)
+    check_facts(record)
+    FUNCTIONS.add(record, _meaning(formula), slopes)
+    return record
 
 
 def unregister_function(name: str) -> None:
-    """Take a registered function out of the language; the name stays bound to its definition in this process.
+    """Remove a registered function from the language; in this process the name keeps its definition.
 
     Args:
-        name: of a function that `register_function` has made.
+        name: the name of a function of `register_function`.
 
     Raises:
         UnknownName: no function has this name.
-        InvalidArgument: it is one of the functions that the language has from the start.
+        InvalidArgument: it is a built-in function.
 
-    >>> _ = register_function("cube_example", "x**3")
-    >>> unregister_function("cube_example")
+    >>> import rdgraph as rd
+    >>> _ = rd.register_function("cube_example", "x**3")
+    >>> rd.vocabulary.unregister_function("cube_example")
     """
     FUNCTIONS.remove(name)
 
 
 @dataclass(frozen=True)
 class _Facts:
-    """What was given beside the definition, in the form of the record."""
+    """The given facts, in the form of the record."""
 
     range: Span | None
     slope: Span | None
@@ -304,22 +305,22 @@ class _Facts:
     latex: str
 
 
-# ---------------------------------------------------------------------- what was given
+# ---------------------------------------------------------------------- arguments
 def _check_name(name: str) -> None:
     check_new_name(name)
     if name in USUAL_COEFFICIENTS:
-        raise InvalidArgument(f"expected a free name, got {name!r}, a usual coefficient; call it {name}_1")
+        raise InvalidArgument(f"{name!r} is a usual coefficient; call the function {name}_1")
 
 
-def _check_meaning(name: str, made: ElementwiseFunction) -> None:
-    """A name that answers use already must keep its meaning there."""
+def _check_meaning(name: str, record: ElementwiseFunction) -> None:
+    """Raise InvalidArgument for a name that answers use with another meaning."""
     known = formula_reader.FURTHER.get(name)
-    if known is not None and (made.formula is None or made.formula(H) != known(H)):
-        raise InvalidArgument(f"expected a free name, got {name!r}, a function of another meaning; call it {name}_1")
+    if known is not None and (record.formula is None or record.formula(H) != known(H)):
+        raise InvalidArgument(f"{name!r} is already a function with another definition; call it {name}_1")
 
 
 def _meaning(formula: sp.Expr) -> sp.Expr:
-    """One form for equal definitions: functions that are closed written out, and all expanded."""
+    """A canonical form of definitions: with all functions written out, and expanded."""
     return sp.expand(formula.replace(lambda e: isinstance(e, FormulaFunction), lambda e: e.formula(e.args[0])))
 
 
@@ -328,7 +329,7 @@ def _span(ends: tuple[Any, Any] | None, what: str) -> Span | None:
         return None
     given: Any = ends
     if not isinstance(given, tuple | list) or len(given) != 2:
-        raise InvalidArgument(f"expected {what} as (lower, upper), got {ends!r:.60}; None stands for no bound")
+        raise InvalidArgument(f"expected {what} as (lower, upper), got {ends!r:.60}; None means no bound")
     lower, upper = (_end(end, infinite, what) for end, infinite in zip(ends, (-sp.oo, sp.oo), strict=True))
     if not lower <= upper:
         raise InvalidArgument(f"expected {what} as (lower, upper), got {ends!r:.60}; exchange them")
@@ -345,7 +346,7 @@ def _end(end: Any, infinite: sp.Expr, what: str) -> sp.Expr:
 
 
 def _outward(number: sp.Expr, way: int) -> sp.Rational:
-    """A rational with six decimals just beyond a number: ends that are rational keep what follows from them exact."""
+    """A rational with six decimals just beyond a number, since rational ends keep all results exact."""
     scale = sp.Integer(10) ** 6
     return sp.Rational(way * sp.ceiling(way * number * scale), scale)
 
@@ -359,7 +360,7 @@ def _monotone(word: str | None) -> Monotone | None:
 
 
 def _template(torch: str | None) -> str | None:
-    """Source with {0} for the argument: one expression in the name `torch` and the argument."""
+    """Source text with {0} for the argument: one expression in `torch` and the argument."""
     if torch is None:
         return None
     problem = ""
@@ -409,14 +410,14 @@ def _exact(tree: sp.Basic, x: Any) -> Any:
 
 
 def _closed(name: str, formula: sp.Expr, facts: _Facts) -> tuple[ElementwiseFunction, ElementwiseFunction]:
-    """A function and its slope, which are known by their facts alone."""
+    """A function and its slope, of which only the given facts are known."""
     derivative = sp.diff(formula, H)
     steep = _formula_record(f"{name}_slope", derivative, facts.slope, latex=upright(f"{name}'"))
-    made = _formula_record(
+    record = _formula_record(
         name, formula, facts.range, latex=facts.latex, slope=facts.slope, monotone=facts.monotone,
         numpy=facts.numpy, torch=facts.torch, derivative=steep.sympy,
     )  # fmt: skip
-    return made, steep
+    return record, steep
 
 
 def _formula_record(
@@ -442,12 +443,12 @@ def _formula_record(
 
 
 def _enclosed(formula: sp.Expr, x: Any) -> Any:
-    """The formula on a ball or a rational."""
+    """The value of the formula at a ball or a rational."""
     return enclose_function(formula, H, x)
 
 
 def _rounded(formula: sp.Expr, x: Any) -> Any:
-    """The formula on every entry of an array, to the last digit of a double."""
+    """The values of the formula at every entry of an array, correctly rounded to doubles."""
     import numpy as np
 
     def value(entry: float) -> float:

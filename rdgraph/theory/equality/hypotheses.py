@@ -1,7 +1,7 @@
-"""Hypotheses: equations between letters that a proof may use, read, ordered, and checked against each other.
+"""Hypotheses: equations that a proof may use, parsed, ordered, and checked for consistency.
 
-`letter = expression` is a definition. What says more about a defined letter, or relates products, is an equation:
-between operators it becomes rules for words, between coefficients it is solved for a letter or kept as a condition.
+`name = expression` is a definition. A further statement about a defined name, or about products, is an equation:
+between operators it becomes rules for words, between coefficients it is solved for one of them or becomes a condition.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SIGN_CONDITIONS = {"positive": sp.Gt, "negative": sp.Lt, "nonnegative": sp.Ge, 
 
 @dataclass(frozen=True)
 class Equation:
-    """left = right, as it was written and as trees."""
+    """left = right, as text and as trees."""
 
     text: str
     left: sp.Basic
@@ -34,12 +34,12 @@ class Equation:
 
 @dataclass(frozen=True)
 class Hypotheses:
-    """What may be used: definitions `letter = expression` and equations, such as `A@A = A` between operators.
+    """The definitions `name = expression` and equations, such as `A@A = A` between operators, that a proof may use.
 
-    Only these are used: without "L = I - A" among them, L is just another operator. With `assumptions` the
-    coefficients have signs and relations, which a definition of a letter may override only where its sign was left to
-    the default; without them coefficients are any real numbers. Contradictions raise `AssumptionError`. `operators` has
-    the words said of operators, such as antisymmetric: no proof uses them, counter-examples have them.
+    Nothing else is used: without "L = I - A", L is an arbitrary operator. With `assumptions` the coefficients have
+    signs and relations, and a definition overrides only default signs; without them coefficients are any real numbers.
+    Contradictions raise `AssumptionError`. `operators` are declared properties of operators, such as antisymmetric,
+    which counter-examples satisfy and no proof uses.
     """
 
     texts: tuple[str, ...]
@@ -64,12 +64,12 @@ class Hypotheses:
         vanishes = right == 0 and isinstance(left, Name) and left.kind in (Kind.MATRIX, Kind.FIELD)
         both = {kind_of(left), kind_of(right)}
         if len(both) > 1 and not both <= ELEMENTWISE - {Kind.FIELD} and not vanishes:
-            raise InvalidArgument(f"the sides of {text!r} differ in kind: {kind_of(left)} and {kind_of(right)}")
+            raise InvalidArgument(f"the sides of {text!r} have different kinds: {kind_of(left)} and {kind_of(right)}")
         return Equation(text, left, right)
 
     @cached_property
     def symbols(self) -> dict[str, sp.Symbol]:
-        """The symbols of all letters, with their signs."""
+        """The symbols of all names, with their signs."""
         known = self.assumptions
         plain = {n: sp.Symbol(n, real=True) for n in self.vocabulary.kinds}
         signed = {} if known is None else {n: known.symbol(n) for n, k in self._coefficients.items() if n not in MASKS}
@@ -90,7 +90,7 @@ class Hypotheses:
 
     @property
     def chosen(self) -> set[str]:
-        """Letters that a hypothesis of its own defines; definitions of others follow from several hypotheses."""
+        """The names that a single hypothesis defines; definitions of others follow from several hypotheses."""
         return self._resolved.chosen
 
     @property
@@ -103,7 +103,7 @@ class Hypotheses:
 
     @cached_property
     def domain(self) -> Domain:
-        """The admissible coefficients under assumptions and hypotheses; refuses contradictions."""
+        """The admissible coefficients under assumptions and hypotheses; raises AssumptionError for contradictions."""
         conditions = [*self._resolved.conditions, *self._mask_conditions()]
         if self.assumptions is not None:
             conditions += self._relations(self.assumptions) + self._signs(self.assumptions)
@@ -120,9 +120,9 @@ class Hypotheses:
         return [(sp.Gt if strict else sp.Ge)(sp.expand(gap), 0, evaluate=False) for gap, strict in gaps]
 
     def _signs(self, assumptions: Assumptions) -> list[sp.Basic]:
-        """Signs of letters that have a definition: their symbols, which carry the sign, no longer occur."""
+        """The signs of defined coefficients as conditions, since their symbols no longer occur."""
         explicit = assumptions.stated
-        found = []
+        conditions = []
         for name, body in self.definitions.items():
             if name not in self._coefficients or name in MASKS:
                 continue
@@ -130,8 +130,8 @@ class Hypotheses:
                 continue
             relation = _SIGN_CONDITIONS.get(assumptions.sign(name))
             if relation is not None:
-                found.append(relation(self.algebra.normal(body), 0, evaluate=False))
-        return found
+                conditions.append(relation(self.algebra.normal(body), 0, evaluate=False))
+        return conditions
 
     def _mask_conditions(self) -> list[sp.Basic]:
         masks = [self.algebra.normal(Name(n, Kind.NODE)) for n in MASKS if n in self.definitions]
@@ -140,7 +140,7 @@ class Hypotheses:
 
 @dataclass
 class _Resolved:
-    """Definitions, those a text chose (the others follow from several texts), word rules, conditions left over."""
+    """Definitions, the names among them that one text defines, word rules, and remaining conditions."""
 
     definitions: dict[str, sp.Basic] = field(default_factory=dict)
     chosen: set[str] = field(default_factory=set)
@@ -176,29 +176,29 @@ def _algebra(given: Hypotheses, result: _Resolved) -> Algebra:
 
 
 def _can_define(name: str, body: sp.Basic, result: _Resolved, given: Hypotheses) -> bool:
-    """Not through itself, and not one number by numbers that vary between nodes or channels."""
+    """Whether a body can define a name: not recursively, and a number not by values of nodes or channels."""
     kinds = given.vocabulary.kinds
-    own = kinds[name]
-    if own in ELEMENTWISE - {Kind.FIELD} and kind_of(body) not in (Kind.SCALAR, own):
+    kind = kinds[name]
+    if kind in ELEMENTWISE - {Kind.FIELD} and kind_of(body) not in (Kind.SCALAR, kind):
         return False
     return name not in _reachable(body, result.definitions)
 
 
 def _reachable(body: sp.Basic, definitions: Mapping[str, sp.Basic]) -> set[str]:
-    """Every letter a tree depends on, through definitions too."""
-    found: set[str] = set()
+    """All names on which a tree depends, also through definitions."""
+    reached: set[str] = set()
     todo = [body]
     while todo:
         for letter in names_in(todo.pop()):
-            if letter.name not in found:
-                found.add(letter.name)
+            if letter.name not in reached:
+                reached.add(letter.name)
                 if letter.name in definitions:
                     todo.append(definitions[letter.name])
-    return found
+    return reached
 
 
 def _operator_relation(equation: Equation, algebra: Algebra) -> Polynomial:
-    """left - right as a polynomial in words, read off its action on a state."""
+    """left - right as a polynomial in words, from its action on a state."""
     state = Name("H", Kind.FIELD)
     gap = sp.expand(algebra.normal(Apply(equation.left, state)) - algebra.normal(Apply(equation.right, state)))
     polynomial: Polynomial = {}
@@ -219,19 +219,18 @@ def _operator_relation(equation: Equation, algebra: Algebra) -> Polynomial:
 
 
 def _check_redundant(equation: Equation, algebra: Algebra) -> None:
-    """A second equation for a field or a matrix may only repeat what is known."""
+    """Raise NotApplicable unless a further equation for a field or a matrix is redundant."""
     sides = [equation.left, equation.right]
     if kind_of(equation.left) is Kind.MATRIX:
         sides = [Apply(Name("H", Kind.FIELD), side) for side in sides]
     if algebra.normal(sides[0]) != algebra.normal(sides[1]):
         raise NotApplicable(
-            f"expected at most one definition of a field or matrix, not through itself, got also {equation.text!r}; "
-            "substitute it by hand"
+            f"a field or matrix can have one definition, which is not recursive; substitute {equation.text!r} by hand"
         )
 
 
 def _use_coefficients(equation: Equation, given: Hypotheses, result: _Resolved) -> None:
-    """An equation between coefficients defines one of them where it is linear in it; else it is a condition."""
+    """Add an equation between coefficients as definition of one in which it is linear, else as condition."""
     algebra = _algebra(given, result)
     gap = sp.expand(algebra.normal(equation.left) - algebra.normal(equation.right))
     if gap == 0:

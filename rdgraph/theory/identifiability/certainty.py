@@ -1,7 +1,7 @@
-"""Certainty: is the value of a formula in the coefficients determined by f, wherever f comes from?
+"""Proofs that f determines the value of a formula in the coefficients.
 
-f determines its readings. A formula is determined if it is a sum of multiples of readings, or if the judge proves that
-no two admissible points with equal readings give it different values.
+f determines its readings. A formula is determined if it is a linear combination of readings, or if it is proved that no
+two admissible points with equal readings give it different values.
 """
 
 from __future__ import annotations
@@ -16,36 +16,35 @@ import sympy as sp
 from rdgraph.errors import Undecided
 from rdgraph.reals.budget import limited
 from rdgraph.reals.judge import Possibility, Ruling, possible
-from rdgraph.theory.identifiability.entries import FieldEntries, Point, balls, certain_rank
-from rdgraph.theory.identifiability.form import KINKED
+from rdgraph.theory.identifiability.entries import KINKED, FieldEntries, Point, balls, certain_rank
 from rdgraph.vocabulary.functions import REALS, Span, at_zero, record_of
 
 # ---------------------------------------------------------------------- readings
-# Readings: closed formulas in the coefficients that f reveals, because they are values or derivatives of f.
+# Readings: closed formulas in the coefficients that f determines, since they are values or derivatives of f.
 #
-# Where f is a polynomial in the state the readings are its coefficients; where it is smooth at zero, Taylor
-# coefficients along lines through zero; else values at a few states.
+# If f is a polynomial in the state, the readings are its coefficients; if it is smooth at zero, Taylor coefficients
+# along lines through zero; else values at a few states.
 
-#: Derivatives that are taken at zero, and the size of a formula above which only the third is.
+#: Number of derivatives at zero, the size of a formula above which it is 3, and most readings.
 ORDER = 6
 SMALL = 20
 MAX_READINGS = 40
 
 
 def readings(entries: FieldEntries) -> tuple[sp.Expr, ...]:
-    """Formulas in the parameters, the simplest first; no two are multiples of each other by a number."""
-    found: dict[sp.Expr, None] = {}
+    """Formulas in the parameters, the simplest first, without numerical multiples of others."""
+    formulas: dict[sp.Expr, None] = {}
     for value in entries.values:
         for start in _with_masks(value, entries.states):
             for reading in _read(start, _present(start, entries.states)):
                 formula = primitive(at_zero(reading))
                 if formula.free_symbols:
-                    found.setdefault(formula)
-    return tuple(sorted(found, key=lambda e: (e.count_ops(), str(e)))[:MAX_READINGS])
+                    formulas.setdefault(formula)
+    return tuple(sorted(formulas, key=lambda e: (e.count_ops(), str(e)))[:MAX_READINGS])
 
 
 def primitive(expression: sp.Expr) -> sp.Expr:
-    """What is left of an expression without added numbers, numerical factors and its sign.
+    """An expression without added numbers, numerical factors and sign.
 
     >>> a, b = sp.symbols("a b")
     >>> primitive(3 - 2 * a + 4 * b), primitive(b - a / 2)
@@ -84,7 +83,7 @@ def _read(value: sp.Expr, states: list[sp.Symbol]) -> Iterator[sp.Expr]:
 
 
 def _directions(states: list[sp.Symbol]) -> Iterator[dict[sp.Symbol, int]]:
-    """Single entries, on the first branch of the tree, and two directions in which all of them change."""
+    """Directions of single entries on the first branch of the tree, and two directions in which all entries change."""
     for x in states:
         if "1" not in x.name.partition(",")[0] or len(states) <= 4:
             yield {y: int(y == x) for y in states}
@@ -94,16 +93,16 @@ def _directions(states: list[sp.Symbol]) -> Iterator[dict[sp.Symbol, int]]:
 
 
 def _along(value: sp.Expr, direction: dict[sp.Symbol, int]) -> Iterator[sp.Expr]:
-    """Taylor coefficients at zero on a line, or values where there are none."""
+    """Taylor coefficients at zero along a line, or values where these do not exist."""
     s = sp.Dummy("s", real=True)
     line = value.xreplace({x: k * s for x, k in direction.items()})
     bent = any(atom.has(s) for atom in line.atoms(*KINKED))
     start = line.xreplace({s: sp.S.Zero})
     if bent or not _is_finite(start):
-        for place in (1, -1, 2, 4):
-            found = line.xreplace({s: sp.Integer(place)})
-            if _is_finite(found) and found.is_real is not False:
-                yield found
+        for point in (1, -1, 2, 4):
+            reading = line.xreplace({s: sp.Integer(point)})
+            if _is_finite(reading) and reading.is_real is not False:
+                yield reading
         return
     for _ in range(ORDER if line.count_ops() <= SMALL else 3):
         if not _is_finite(start):
@@ -118,7 +117,7 @@ def _is_finite(expression: sp.Expr) -> bool:
 
 
 # ---------------------------------------------------------------------- certainty
-#: The judge is asked about at most so many parameters, for so many seconds, with so many readings more than the rank.
+#: Limits of a proof: parameters, seconds, readings in addition to the rank, and the size of a minor.
 MAX_PARAMETERS = 7
 SECONDS = 1.0
 FURTHER = 3
@@ -127,22 +126,22 @@ MAX_MINOR = 6
 
 @dataclass(frozen=True)
 class Certainty:
-    """What the readings of f determine; `point` is an admissible point in general position."""
+    """The formulas that the readings of f determine; `point` is an admissible point in general position."""
 
     entries: FieldEntries
     point: Point
 
     @cached_property
     def readings(self) -> tuple[sp.Expr, ...]:
-        """Readings none of which is a sum of multiples of the ones before it."""
-        kept: list[sp.Expr] = []
+        """Readings that are not linear combinations of those before them."""
+        independent: list[sp.Expr] = []
         for reading in readings(self.entries):
-            if not _is_combination(reading, kept):
-                kept.append(reading)
-        return tuple(kept)
+            if not _is_combination(reading, independent):
+                independent.append(reading)
+        return tuple(independent)
 
     def determines(self, formulas: Sequence[sp.Expr]) -> tuple[bool, sp.Expr]:
-        """Whether f determines all formulas, and what must not vanish for that (1 if nothing)."""
+        """Whether f determines all formulas, and the expression that must not vanish for that (1 if none)."""
         if all(_is_combination(formula, self.readings) for formula in formulas):
             return True, sp.S.One
         if len(self.entries.parameters) > MAX_PARAMETERS:
@@ -163,11 +162,11 @@ class Certainty:
         twins = self._twins
         apart = [sp.Ne(self.border, 0), sp.Ne(self.border.xreplace(twins), 0)]
         differ = sp.Or(*(sp.Ne(f, f.xreplace(twins)) for f in formulas))
-        found = _judged([*self._agreement, *apart, differ]).point
-        if found is None:
+        point = _judged([*self._agreement, *apart, differ]).point
+        if point is None:
             return None
-        first = {x: found.get(x, self.point[x]) for x in self.entries.parameters}
-        second = {x: found.get(twins[x], first[x]) for x in self.entries.parameters}
+        first = {x: point.get(x, self.point[x]) for x in self.entries.parameters}
+        second = {x: point.get(twins[x], first[x]) for x in self.entries.parameters}
         return (first, second) if self._is_general(first) and self._is_general(second) else None
 
     def _is_general(self, point: Point) -> bool:
@@ -177,18 +176,18 @@ class Certainty:
 
     @cached_property
     def _twins(self) -> dict[sp.Basic, sp.Basic]:
-        """A second symbol with the same sign for every parameter."""
+        """A second symbol with the same sign, for every parameter."""
         return {x: sp.Symbol(f"{x.name}'", **x._assumptions_orig) for x in self.entries.parameters}
 
     @cached_property
     def _agreement(self) -> list[sp.Basic]:
         """Both points are admissible and have the same readings."""
         twins = self._twins
-        found: list[sp.Basic] = []
+        conditions: list[sp.Basic] = []
         for relation in self.entries.form.relations:
             parts = [relation.func(left, right) for left, right in self._sides(relation)]
-            found += [*parts, *(part.xreplace(twins) for part in parts)]
-        return found + [sp.Eq(r, r.xreplace(twins)) for r in self.essential]
+            conditions += [*parts, *(part.xreplace(twins) for part in parts)]
+        return conditions + [sp.Eq(r, r.xreplace(twins)) for r in self.essential]
 
     def _sides(self, relation: sp.Basic) -> Iterable[tuple[sp.Expr, sp.Expr]]:
         present = {FieldEntries.origin(x) for x in self.entries.parameters}
@@ -199,19 +198,19 @@ class Certainty:
     @cached_property
     def independent(self) -> tuple[sp.Expr, ...]:
         """The simplest readings with independent derivatives, as many as there are."""
-        kept: list[sp.Expr] = []
+        chosen: list[sp.Expr] = []
         rows: list[list[sp.Expr]] = []
         for reading in self.readings:
             rows.append([sp.diff(reading, x) for x in self.entries.parameters])
             if certain_rank(balls(rows, self.point)) == len(rows):
-                kept.append(reading)
+                chosen.append(reading)
             else:
                 rows.pop()
-        return tuple(kept)
+        return tuple(chosen)
 
     @cached_property
     def essential(self) -> tuple[sp.Expr, ...]:
-        """The readings that are passed to the judge: independent ones, and a few that may exclude further values."""
+        """The readings in a proof: independent ones, and a few that may exclude further values."""
         others = [r for r in self.readings if r not in self.independent]
         return (*self.independent, *others[:FURTHER])
 
@@ -251,23 +250,23 @@ def _injective_calls(expression: sp.Basic) -> set[sp.Expr]:
 
 
 def abstracted(conditions: Sequence[sp.Basic], twins: Mapping[sp.Basic, sp.Basic]) -> list[sp.Basic]:
-    """Weaker conditions in which functions are letters: in range, equal at both points where their arguments are."""
+    """Weaker conditions with symbols for functions: in range, and equal at both points where their arguments are."""
     weaker, facts = list(conditions), []
     while atom := _innermost(weaker, twins):
         values = _values_if_injective(atom) or REALS
         mirror = atom.xreplace(dict(twins))
-        own, other = (sp.Dummy(atom.func.__name__, real=True) for _ in range(2))
-        together = sp.And(sp.Eq(own, other), sp.Eq(atom.args[0], mirror.args[0]))
-        facts += [sp.Or(together, sp.And(sp.Ne(own, other), sp.Ne(atom.args[0], mirror.args[0])))]
-        facts += [r for y in (own, other) for r in values.relations(y)]
-        exchange = {atom: own, mirror: other}
+        value, twin = (sp.Dummy(atom.func.__name__, real=True) for _ in range(2))
+        together = sp.And(sp.Eq(value, twin), sp.Eq(atom.args[0], mirror.args[0]))
+        facts += [sp.Or(together, sp.And(sp.Ne(value, twin), sp.Ne(atom.args[0], mirror.args[0])))]
+        facts += [r for y in (value, twin) for r in values.relations(y)]
+        exchange = {atom: value, mirror: twin}
         weaker = [c.xreplace(exchange) for c in weaker]
         facts = [c.xreplace(exchange) for c in facts]
     return [c for c in (*weaker, *facts) if c != sp.true]
 
 
 def _innermost(conditions: Sequence[sp.Basic], twins: Mapping[sp.Basic, sp.Basic]) -> sp.Expr | None:
-    """A function of parameters of the first point whose arguments hold no further function."""
+    """A function of parameters of the first point whose argument contains no further function."""
     atoms = {atom for c in conditions for atom in _injective_calls(c) if atom.free_symbols}
     plain = [a for a in atoms if a.free_symbols <= set(twins) and not _injective_calls(a.args[0])]
     return min(plain, key=str, default=None)
@@ -284,9 +283,9 @@ def _is_combination(formula: sp.Expr, known: Sequence[sp.Expr]) -> bool:
 
 
 def _terms(expression: sp.Expr) -> dict[sp.Expr, sp.Expr]:
-    found: dict[sp.Expr, sp.Expr] = {}
+    terms: dict[sp.Expr, sp.Expr] = {}
     for term in sp.Add.make_args(sp.expand(expression)):
         number, core = term.as_coeff_Mul()
         if core.free_symbols:
-            found[core] = found.get(core, sp.S.Zero) + number
-    return found
+            terms[core] = terms.get(core, sp.S.Zero) + number
+    return terms

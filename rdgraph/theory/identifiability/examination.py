@@ -1,4 +1,4 @@
-"""One form of f examined: rank from below and above, what is determined, in closed formulas where there are any."""
+"""The examination of one form of f: bounds of the rank, and closed formulas for what is determined."""
 
 from __future__ import annotations
 
@@ -21,27 +21,31 @@ from rdgraph.systems.canonical.function_identities import CanonicalForm, canonic
 from rdgraph.systems.system import System
 from rdgraph.theory.identifiability.certainty import Certainty
 from rdgraph.theory.identifiability.entries import (
+    KINKED,
+    ExaminedForm,
     FieldEntries,
     Point,
     admissible_points,
     balls,
     certain_rank,
+    forms,
+    is_unknown,
     sample_states,
+    whole,
 )
-from rdgraph.theory.identifiability.form import KINKED, ExaminedForm, forms, is_unknown, whole
 
 # ---------------------------------------------------------------------- answer
-# The answer about identifiability: what f reveals, and how certain that is.
+# The answer about identifiability.
 
 
 @dataclass(frozen=True, repr=False)
 class Identifiability(Answer):
-    """What f reveals of its coefficients, for coefficients in general position.
+    """What f determines of its coefficients, for coefficients in general position.
 
     `combinations` are independent formulas whose values f determines. `single` are the coefficients and matrices whose
-    own value it determines; of those in `local` it is only known that no other value nearby gives the same f (a sign or
-    an exchange may be free). `hidden` ones do not occur in f. `rank` is the number of independent combinations, a
-    matrix counting once, and the least one where it depends on signs; `status` says whether it is proved or measured.
+    values it determines; for those in `local` it is only known that no other value nearby gives the same f (a sign or
+    an exchange may be free). `hidden` ones do not occur in f. `rank` is the number of independent combinations, where a
+    matrix counts once, and the smallest number if it depends on signs; `status` is proved or measured.
     """
 
     combinations: tuple[sp.Expr, ...]
@@ -66,7 +70,7 @@ class Identifiability(Answer):
 
 
 # ---------------------------------------------------------------------- gauges
-# Gauges: directions in which the coefficients can move without any change of f, found and proved symbolically.
+# Gauges: directions in which the coefficients can change without any change of f, found and proved symbolically.
 #
 # A gauge is a vector v(theta) with sum_i v_i df/dtheta_i = 0 identically in the state, on every graph. The columns
 # df/dtheta_i are written in the functions of the canonical form, over the field of the coefficients: a vector in the
@@ -75,22 +79,22 @@ class Identifiability(Answer):
 
 @dataclass(frozen=True)
 class Gauge:
-    """One direction: the rate of every letter that moves; a matrix moves by a multiple of itself and of I."""
+    """One direction: the rate of every coefficient that changes; a matrix changes by multiples of itself and of I."""
 
     rates: Mapping[str, sp.Expr]
     moves: str  # "all": one common motion; "channels" or "nodes": one in each channel or node
 
     def derivative(self, expression: sp.Expr) -> sp.Expr:
-        """How fast an expression in the letters changes along the gauge."""
+        """The rate of an expression in the coefficients along the gauge."""
         return sp.Add(
             *(self.rates[x.name] * sp.diff(expression, x) for x in expression.free_symbols if x.name in self.rates)
         )
 
 
 def gauges(form: ExaminedForm, *, rewritten: bool) -> tuple[Gauge, ...]:
-    """A basis of the gauges that can be seen in a form of f, as it stands or with dependent functions rewritten.
+    """A basis of the gauges of a form of f, unchanged or with dependent functions rewritten.
 
-    What is seen as it stands takes less time, and is all there is where the functions in f are independent.
+    The unchanged form takes less time, and gives all gauges if the functions in f are independent.
     """
     if rewritten and form.expression.has(*KINKED):
         form = replace(form, expression=_canonical(form, form.expression).expression)
@@ -99,19 +103,19 @@ def gauges(form: ExaminedForm, *, rewritten: bool) -> tuple[Gauge, ...]:
         return ()
     matrix = _coefficients(form, [column.derivative for column in columns], rewritten)
     kernel = DomainMatrix.from_Matrix(matrix).to_field().nullspace().to_Matrix() if matrix.rows else sp.eye(matrix.cols)
-    found = [_gauge(form, columns, list(kernel.row(k))) for k in range(kernel.rows)]
-    return tuple(gauge for gauge in found if gauge is not None)
+    kernel_gauges = [_gauge(form, columns, list(kernel.row(k))) for k in range(kernel.rows)]
+    return tuple(gauge for gauge in kernel_gauges if gauge is not None)
 
 
 def _canonical(form: ExaminedForm, expression: sp.Expr, further: Sequence[sp.Symbol] = ()) -> CanonicalForm:
-    """The canonical form in the algebra of a system, `further` letters being scalars."""
+    """The canonical form in the algebra of a system, with `further` symbols as scalars."""
     kinds = {**form.kinds, **dict.fromkeys((x.name for x in further), Kind.SCALAR)}
     return canonical(expression, replace(form.system.algebra, kinds=kinds))
 
 
 @dataclass(frozen=True)
 class _Column:
-    """A way to move one letter: by `step` times a rate, the rate being a number (scalar) or one per channel or node."""
+    """A change of one coefficient by `step` times a rate, with one rate, or one rate per channel or node."""
 
     letter: str
     rate_kind: Kind
@@ -120,16 +124,16 @@ class _Column:
 
 
 def _columns(form: ExaminedForm) -> list[_Column]:
-    """The ways to move the letters; those with one number as rate come last, so that kernels are unit vectors there."""
-    found = [column for name, kind in form.letters.items() for column in _moves(form, name, kind)]
-    return sorted(found, key=lambda column: (column.rate_kind is Kind.SCALAR, column.letter))
+    """All changes of coefficients; those with one number as rate come last, so that kernels are unit vectors there."""
+    columns = [column for name, kind in form.letters.items() for column in _moves(form, name, kind)]
+    return sorted(columns, key=lambda column: (column.rate_kind is Kind.SCALAR, column.letter))
 
 
 def _moves(form: ExaminedForm, name: str, kind: Kind) -> Iterator[_Column]:
     letter = form.symbol(name)
     if kind is Kind.MATRIX:
-        own = derivative(form.expression, letter, form.kinds)
-        yield _Column(name, Kind.SCALAR, letter, sp.expand(own, power_exp=True))
+        slope = derivative(form.expression, letter, form.kinds)
+        yield _Column(name, Kind.SCALAR, letter, sp.expand(slope, power_exp=True))
         last = all(letter not in atom.word[:-1] for atom in form.expression.atoms(Mix))
         shifted = derivative(form.expression, letter, form.kinds, identity=True)
         rate_kind = Kind.CHANNEL if last and not _nested(form.expression) else Kind.SCALAR
@@ -138,8 +142,8 @@ def _moves(form: ExaminedForm, name: str, kind: Kind) -> Iterator[_Column]:
         grown = along_itself(form.expression, letter, form.kinds)
         yield _Column(name, Kind.SCALAR, letter, sp.expand(grown, power_exp=True))
     else:
-        own = derivative(form.expression, letter, form.kinds)
-        yield _Column(name, kind, sp.S.One, sp.expand(own, power_exp=True))
+        slope = derivative(form.expression, letter, form.kinds)
+        yield _Column(name, kind, sp.S.One, sp.expand(slope, power_exp=True))
 
 
 def _nested(expression: sp.Expr) -> bool:
@@ -148,14 +152,14 @@ def _nested(expression: sp.Expr) -> bool:
 
 
 def _acted_on(expression: sp.Expr, name: str, kind: Kind) -> bool:
-    """A node or channel coefficient on which an operator or a matrix acts: it can be followed as a whole only."""
+    """Whether an operator or a matrix acts on a node or channel coefficient, which can then only change as a whole."""
     across = {Kind.NODE: Act, Kind.CHANNEL: Mix}.get(kind)
     atoms = expression.atoms(across) if across is not None else ()
     return any(x.name == name for atom in atoms for x in atom.inner.free_symbols)
 
 
 def _gauge(form: ExaminedForm, columns: Sequence[_Column], vector: list[sp.Expr]) -> Gauge | None:
-    """A kernel vector as a gauge; None where a scalar would have to move differently in every channel or node."""
+    """A kernel vector as a gauge; None where a scalar would need different rates in different channels or nodes."""
     moving = [(column, sp.sympify(rate)) for column, rate in zip(columns, vector, strict=True) if rate != 0]
     common = [rate for column, rate in moving if column.rate_kind is Kind.SCALAR]
     kinds = {column.rate_kind for column, _ in moving}
@@ -174,7 +178,7 @@ _MOVES = {Kind.SCALAR: "all", Kind.CHANNEL: "channels", Kind.NODE: "nodes"}
 
 
 def _coefficients(form: ExaminedForm, columns: Sequence[sp.Expr], rewritten: bool) -> sp.Matrix:
-    """The columns as sums of functions of the state: one row per function, entries in the letters."""
+    """The columns as sums of functions of the state: one row per function, with coefficients as entries."""
     marks = [sp.Dummy(f"rate{k}", real=True) for k in range(len(columns))]
     total = sp.Add(*(mark * column for mark, column in zip(marks, columns, strict=True)))
     terms = _canonical(form, total, marks) if rewritten else CanonicalForm(sp.expand(total), sp.S.One)
@@ -183,7 +187,7 @@ def _coefficients(form: ExaminedForm, columns: Sequence[sp.Expr], rewritten: boo
 
 
 def derivative(form: sp.Expr, letter: sp.Symbol, kinds: Mapping[str, Kind], identity: bool = False) -> sp.Expr:
-    """Derivative of a normal form along a letter; along a matrix W, that of W (1 + x), or of W + x*I (`identity`)."""
+    """Derivative of a normal form in a coefficient; in a matrix W, along W (1 + x), or along W + x*I (`identity`)."""
     if letter not in form.free_symbols:
         return sp.S.Zero
     if isinstance(form, Act | Mix):
@@ -199,19 +203,19 @@ def derivative(form: sp.Expr, letter: sp.Symbol, kinds: Mapping[str, Kind], iden
 def _along_matrix(atom: Mix, letter: sp.Symbol, identity: bool) -> sp.Expr:
     if not identity:
         return atom.word.count(letter) * atom
-    shorter = [atom.word[:k] + atom.word[k + 1 :] for k, own in enumerate(atom.word) if own == letter]
+    shorter = [atom.word[:k] + atom.word[k + 1 :] for k, symbol in enumerate(atom.word) if symbol == letter]
     return sp.Add(*(Mix(word, atom.inner) if word else atom.inner for word in shorter))
 
 
 def along_itself(form: sp.Expr, letter: sp.Symbol, kinds: Mapping[str, Kind]) -> sp.Expr:
-    """Derivative of a normal form when a letter grows in proportion to itself."""
+    """Derivative of a normal form when a coefficient grows in proportion to itself."""
     factor = sp.Dummy("factor", positive=True)
     grown = _replaced(form, letter, factor * letter)
     return derivative(grown, factor, {**kinds, factor.name: Kind.SCALAR}).xreplace({factor: sp.S.One})
 
 
 def spread(atom: Act | Mix, inner: sp.Expr, kinds: Mapping[str, Kind]) -> sp.Expr:
-    """The operator or matrix of an atom applied to a sum, with what commutes with it taken out."""
+    """The operator or matrix of an atom applied to a sum, with commuting factors outside."""
     passing = {Kind.SCALAR, Kind.CHANNEL if isinstance(atom, Act) else Kind.NODE}
     total = sp.S.Zero
     for term in sp.Add.make_args(sp.expand(inner)):
@@ -227,14 +231,14 @@ def spread(atom: Act | Mix, inner: sp.Expr, kinds: Mapping[str, Kind]) -> sp.Exp
 
 
 def _outermost(form: sp.Expr) -> set[sp.Expr]:
-    """Operators and matrices that stand inside no other."""
+    """Operators and matrices that are not inside others."""
     if isinstance(form, Act | Mix):
         return {form}
     return {atom for part in form.args for atom in _outermost(part)}
 
 
 def _replaced(form: sp.Expr, letter: sp.Symbol, value: sp.Expr) -> sp.Expr:
-    """A letter replaced where it is a factor, not where it is a letter of a word."""
+    """A form with a symbol replaced where it is a factor, but not in words."""
     if isinstance(form, Act | Mix):
         return type(form)(form.word, _replaced(form.inner, letter, value))
     if form == letter:
@@ -243,23 +247,23 @@ def _replaced(form: sp.Expr, letter: sp.Symbol, value: sp.Expr) -> sp.Expr:
 
 
 # ---------------------------------------------------------------------- examination
-#: Seconds that the search for closed formulas may take; the rank stands without them.
+#: Seconds for the search for closed formulas, which the rank does not need.
 CLOSED_FORM_SECONDS = 4.0
-#: Coefficients at which the rank is certified.
+#: Number of points at which the rank is certified.
 TRIALS = 3
-#: Seconds that rewriting dependent functions may take; without it the rank may stay measured.
+#: Seconds for rewriting dependent functions, without which the rank may stay measured.
 REWRITING_SECONDS = 3.0
 
 
 def examined(system: System, expression: sp.Expr) -> Identifiability:
-    """What a form of f determines of its coefficients, for all of their signs."""
+    """What a form of f determines of its coefficients, for all signs."""
     names = [name for name, kind in system.letters.items() if is_unknown(name, kind)]
     cells = [(form, Examination(form).answer(names)) for form in forms(system, expression)]
     return cells[0][1] if len(cells) == 1 else _joined(Examination(whole(system, expression)), cells)
 
 
 def _joined(everything: Examination, cells: list[tuple[ExaminedForm, Identifiability]]) -> Identifiability:
-    """What holds whatever the signs are: what f determines is asked of all signs at once."""
+    """The answer for all signs at once."""
     answers = [answer for _, answer in cells]
     nearby = [name for name in everything.form.letters if all(name in (*a.single, *a.local) for a in answers)]
     notes: list[str] = []
@@ -276,8 +280,8 @@ def _joined(everything: Examination, cells: list[tuple[ExaminedForm, Identifiabi
     except Undecided as problem:
         notes.append(f"closed forms: {problem}")
     if len({(a.rank, a.combinations) for a in answers}) > 1:
-        told = "; ".join(f"{_signs(form)}: {_revealed(answer)}" for form, answer in cells)
-        notes.insert(0, f"what is revealed depends on signs: {told}")
+        by_sign = "; ".join(f"{_signs(form)}: {_revealed(answer)}" for form, answer in cells)
+        notes.insert(0, f"what is identifiable depends on signs: {by_sign}")
     return Identifiability(
         tuple(public(c) for c in combinations),
         tuple(single),
@@ -297,7 +301,7 @@ def _revealed(answer: Identifiability) -> str:
     return ", ".join(map(str, answer.combinations)) or "nothing"
 
 
-#: States beyond three per unknown: half of them or more can lie where relu or a mask is zero.
+#: States in addition to three per unknown, since relu or a mask may be zero at half of them or more.
 SPARE_STATES = 12
 
 
@@ -328,9 +332,9 @@ class Examination:
         except Undecided as problem:
             notes.append(f"closed forms: {problem}")
         if len(combinations) < rank:
-            notes.insert(0, f"{rank - len(combinations)} of {rank} revealed combinations have no closed form here")
+            notes.insert(0, f"{rank - len(combinations)} of {rank} identifiable combinations have no closed form here")
         if status == Status.MEASURED:
-            notes.append(f"the rank is certain from below only; {self._doubt}")
+            notes.append(f"the rank is only a proved lower bound; {self._doubt}")
         return Identifiability(
             tuple(public(c) for c in combinations), tuple(single), tuple(hidden),
             tuple(name for name in local if name not in single), rank, status, "; ".join(dict.fromkeys(notes)),
@@ -341,21 +345,19 @@ class Examination:
     def _trials(self) -> list[tuple[int, Point, list[list[Any]]]]:
         """Ranks and Jacobians at a few admissible points."""
         points = admissible_points(self.form, self.entries.parameters, TRIALS)
-        found = [(certain_rank(jacobian), point, jacobian) for point in points if (jacobian := self._jacobian(point))]
-        if not found:
-            raise Undecided(
-                "no admissible coefficients and states were found at which f is a finite real number; tried 200"
-            )
-        return found
+        trials = [(certain_rank(jacobian), point, jacobian) for point in points if (jacobian := self._jacobian(point))]
+        if not trials:
+            raise Undecided("f is not a finite real number at any of 200 random coefficients and states")
+        return trials
 
     @property
     def least_rank(self) -> int:
-        """The rank of df/dtheta at random states, certain from below."""
+        """A proved lower bound of the rank of df/dtheta, from random states."""
         return max(self._trials, key=lambda trial: trial[0])[0]
 
     @property
     def point(self) -> Point:
-        """Admissible coefficients in general position: no other that was tried has a larger rank."""
+        """Admissible coefficients in general position, with the largest rank of those that were tried."""
         return max(self._trials, key=lambda trial: trial[0])[1]
 
     @property
@@ -366,8 +368,8 @@ class Examination:
     @property
     def _doubt(self) -> str:
         if len({rank for rank, _, _ in self._trials}) > 1:
-            return "it differs between admissible coefficients, and is the largest that was met"
-        return "from above it was measured at random states"
+            return "it differs between admissible coefficients, and is the largest that was found"
+        return "the upper bound was measured at random states"
 
     def _jacobian(self, point: Point) -> list[list[Any]]:
         columns = [[sp.diff(value, x) for x in self.entries.parameters] for value in self.entries.values]
@@ -381,7 +383,7 @@ class Examination:
 
     @cached_property
     def gauges(self) -> tuple[Gauge, ...]:
-        """Gauges of f as it stands, or, where they do not explain the rank, of f with dependent functions rewritten."""
+        """Gauges of f, with dependent functions rewritten where those of the unchanged f do not explain the rank."""
         plain = gauges(self.form, rewritten=False)
         if self._bound(plain) == self.least_rank:
             return plain
@@ -390,20 +392,20 @@ class Examination:
         except (NotApplicable, Undecided):
             return plain
 
-    def _bound(self, found: tuple[Gauge, ...]) -> int:
-        """The rank that gauges leave."""
-        return len(self.entries.parameters) - sum(self._dimension(gauge) for gauge in found)
+    def _bound(self, directions: tuple[Gauge, ...]) -> int:
+        """The upper bound of the rank from gauges."""
+        return len(self.entries.parameters) - sum(self._dimension(gauge) for gauge in directions)
 
     @cached_property
     def rank(self) -> tuple[int, Status]:
-        """The number of independent combinations, and whether it is proved."""
+        """The number of independent combinations, and its status."""
         if all(rank == self._bound(self.gauges) for rank, _, _ in self._trials):
             return len(self.form.letters) - len(self.gauges), Status.PROVED
         return certain_rank(self._by_letter), Status.MEASURED
 
     @cached_property
     def _by_letter(self) -> list[list[Any]]:
-        """The Jacobian with the entries of a letter moved in proportion, one column per letter."""
+        """The Jacobian with one column per coefficient, all entries of which change in proportion."""
         origins = [FieldEntries.origin(x) for x in self.entries.parameters]
         sizes = [self.point[x] for x in self.entries.parameters]
         scaled = [[entry * int(v.p) / int(v.q) for entry, v in zip(row, sizes, strict=True)] for row in self.jacobian]
@@ -413,7 +415,7 @@ class Examination:
         ]
 
     def _dimension(self, gauge: Gauge) -> int:
-        """The number of directions among the parameters that a gauge stands for."""
+        """The number of directions among the parameters that a gauge represents."""
         if gauge.moves == "all":
             return 1
         if gauge.moves == "channels":
@@ -429,22 +431,22 @@ class Examination:
 
     @property
     def _occurring(self) -> set[str]:
-        """Letters in f; a product of matrices stands for its factors."""
+        """The coefficients in f, with the factors of products of matrices."""
         return {part for name in self.form.letters for part in name.split("@")}
 
     def _is_free(self, name: str) -> bool:
         return any(set(gauge.rates) == {name} for gauge in self.gauges) and self.form.kinds[name] is not Kind.MATRIX
 
     def _is_local(self, name: str) -> bool:
-        """Whether f determines a letter among nearby values."""
+        """Whether f determines a coefficient locally."""
         if self.rank[1] == Status.PROVED:
             return all(name not in gauge.rates for gauge in self.gauges)
-        own = [k for k, x in enumerate(self.entries.parameters) if FieldEntries.origin(x) == name]
-        units = [[int(k == j) for j in range(len(self.entries.parameters))] for k in own]
+        columns = [k for k, x in enumerate(self.entries.parameters) if FieldEntries.origin(x) == name]
+        units = [[int(k == j) for j in range(len(self.entries.parameters))] for k in columns]
         return certain_rank([*self.jacobian, *units]) == self.least_rank
 
     def _is_single(self, name: str, notes: list[str]) -> bool:
-        """Whether f determines a letter among all values: where f is affine in its letters, nearby ones are all."""
+        """Whether f determines a coefficient globally; if f is affine in all of them, local means global."""
         if self.entries.is_affine and self.rank[1] == Status.PROVED:
             return True
         return self.is_determined(sp.Symbol(name), notes)
@@ -456,7 +458,7 @@ class Examination:
         return certain
 
     def _ambiguity(self, name: str) -> str:
-        """Two values of a letter with the same f, in words; empty where none were found."""
+        """Two values of a coefficient with the same f, as text; empty where none were found."""
         pair = self.certainty.twin(self.entries.parts(sp.Symbol(name)))
         if pair is None or not self._same_function(*pair):
             return ""
@@ -471,9 +473,9 @@ class Examination:
 
     # ------------------------------------------------------------------ closed formulas
     def combinations(self, single: list[str], rank: int, known: tuple[Gauge, ...], notes: list[str]) -> list[sp.Expr]:
-        """Letters known one by one, then the simplest formulas that f determines, as many as the rank.
+        """The coefficients that are determined, then the simplest formulas that f determines, as many as the rank.
 
-        Formulas that move along a gauge that is known need not be asked about.
+        Formulas that change along a known gauge are skipped.
         """
         chosen: list[sp.Expr] = [sp.Symbol(name) for name in single]
         for formula in self._candidates():
@@ -491,7 +493,7 @@ class Examination:
         yield from sorted({sp.cancel(a / b) for a, b in pairs} | {sp.factor(a * b) for a, b in pairs}, key=_simplicity)
 
     def _in_letters(self, reading: sp.Expr) -> Iterator[sp.Expr]:
-        """A reading in the letters themselves, where it holds one entry of each; beside a matrix others multiply I."""
+        """A reading in coefficients instead of entries, with one entry of each; terms without a matrix are times I."""
         symbols = {x: sp.Symbol(FieldEntries.origin(x)) for x in reading.free_symbols}
         if len(set(symbols.values())) < len(symbols):
             return
@@ -504,7 +506,7 @@ class Examination:
         yield min((short.as_coeff_Mul()[1], formula), key=lambda f: f.count_ops())
 
     def _is_new(self, formula: sp.Expr, chosen: list[sp.Expr]) -> bool:
-        """Whether a formula is independent of the ones chosen: gradients at a point, letters taken as real numbers."""
+        """Whether a formula is independent of the chosen ones, by the rank of the gradients at a point."""
         real = {sp.Symbol(name): sp.Symbol(name, real=True) for name in (*self.form.letters, "I")}
         point: Point = {x: sp.Rational(k + 3, 2 * k + 5) for k, x in enumerate(real.values())}
         rows = [[sp.diff(f.xreplace(real), real[sp.Symbol(n)]) for n in self.form.letters] for f in (*chosen, formula)]
@@ -512,7 +514,7 @@ class Examination:
 
 
 def _without(formula: sp.Expr, known: set[str]) -> sp.Expr:
-    """A formula without the terms that letters which are known one by one tell.
+    """A formula without the terms that depend only on known coefficients.
 
     >>> a, b, c = sp.symbols("a b c")
     >>> _without(a + b * c, {"a"})

@@ -1,9 +1,10 @@
-"""What is revealed on one graph: only the frequencies that this graph has are excited.
+"""Identifiability on one graph, where only its own frequencies are excited.
 
-For a polynomial p in L plus an entrywise reaction r, a node sees sum_j p(lam_j) x_j + r(sum_j x_j), where lam_j are the
-distinct eigenvalues of L and x_j, free, the parts of H in their eigenspaces. With more distinct eigenvalues than the
-degree of p nothing is lost; a node at distance e from another proves that there are at least e + 1. The letter A of a
-normal form stands for I - L; where L = D - A, an equation in A alone has A itself, one in L alone has I - D + A.
+For a polynomial p in L plus an entrywise reaction r, f at a node is sum_j p(lam_j) x_j + r(sum_j x_j), where lam_j are
+the distinct eigenvalues of L and x_j, which are free, the components of H in their eigenspaces. With more distinct
+eigenvalues than the degree of p nothing is lost; a node at distance e from another proves that there are at least
+e + 1. A in a normal form is I - L; where L = D - A, it is A in an equation in A alone, and I - D + A in an equation in
+L alone.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from rdgraph.systems.system import System
 from rdgraph.theory.equality import dense_oracle as dense
 from rdgraph.vocabulary.normalisations import Normalisation, find_normalisation
 
-#: Eigenvalues that differ by less count as one; those this near to a fraction are taken as the fraction.
+#: Eigenvalues that differ by less count as one; those this close to a short fraction are replaced by it.
 EIGENVALUE_TOLERANCE = 1e-9
 MAX_DENOMINATOR = 1000
-#: Singular values below this part of the largest count as zero in a measured rank.
+#: Singular values below this fraction of the largest count as zero in a measured rank.
 RANK_TOLERANCE = 1e-7
 MAX_NODES = 2000
 MAX_EXACT_NODES = 40
@@ -37,7 +38,7 @@ MAX_UNKNOWNS = 400
 
 @dataclass(frozen=True)
 class Place:
-    """A graph under a normalisation: its adjacency, and the operator that A stands for in a normal form, both (n, n).
+    """A graph under a normalisation: its adjacency, and the operator A of normal forms, both (n, n).
 
     `in_degrees` says that this is I - D + A, for an equation in L = D - A.
     """
@@ -49,14 +50,14 @@ class Place:
 
     @classmethod
     def of(cls, graph: Any, normalisation: str, letters: Collection[str] = ()) -> Place:
-        """The place of an equation with these letters; raises NotApplicable for both A and L where L = D - A."""
+        """The graph for an equation with these letters; raises NotApplicable for both A and L where L = D - A."""
         weights, record = dense_adjacency(graph), find_normalisation(normalisation)
         operator = dense_operator(weights, normalisation)
         in_degrees = record.has_degrees and "L" in letters
         if in_degrees and "A" in letters:
             raise NotApplicable(
-                f"expected an equation in A alone or in L alone for the normalisation {normalisation}, where "
-                "L = D - A, got one in both; write it in one letter, or choose another normalisation"
+                f"the equation has both A and L, but with the normalisation {normalisation} L = D - A; write it in A "
+                "alone or in L alone, or choose another normalisation"
             )
         if in_degrees:
             operator = np.eye(len(weights)) - np.diag(weights.sum(axis=1)) + operator
@@ -126,7 +127,7 @@ def degree(structure: Structure) -> int:
 
 
 def modal_form(structure: Structure, eigenvalues: tuple[sp.Rational, ...]) -> sp.Expr:
-    """f at a node, in the parts x_j of H and y_j of H0 that belong to the eigenvalues."""
+    """f at a node, in the components x_j of H and y_j of H0 in the eigenspaces."""
     parts = [[sp.Symbol(f"{name}[mode {j}]", real=True) for name in ("H", "H0")] for j in range(len(eigenvalues))]
     total = structure.constant + structure.reaction.xreplace({H: sp.Add(*(x for x, _ in parts))})
     for lam, (x, y) in zip(eigenvalues, parts, strict=True):
@@ -141,7 +142,7 @@ def _value(coefficients: Mapping[int, sp.Expr], lam: sp.Rational) -> sp.Expr:
 # ---------------------------------------------------------------------- any other system, measured
 @dataclass(frozen=True)
 class Measurement:
-    """The Jacobian df/dtheta on a graph at random states, and where each unknown lies in it."""
+    """The Jacobian df/dtheta on a graph at random states, with the columns of each unknown."""
 
     jacobian: np.ndarray
     values: Mapping[str, np.ndarray]
@@ -152,7 +153,7 @@ class Measurement:
         return _rank(self.jacobian)
 
     def reveals_formula(self, formula: sp.Expr) -> bool:
-        """Whether the gradient of a formula in the letters lies in the row space, entry by entry."""
+        """Whether the gradient of a formula in the coefficients lies in the row space, entry by entry."""
         gradients = self._gradients(formula)
         scale = np.linalg.norm(self.jacobian, axis=1).max() / np.abs(gradients).max()
         return _rank(np.concatenate([self.jacobian, gradients * scale])) == self.rank
@@ -165,11 +166,12 @@ class Measurement:
         for index in np.ndindex(*shape):
             row = np.zeros(self.jacobian.shape[1])
             for name in names:
-                own = self.values[name]
-                place = tuple(
-                    k if size > 1 else 0 for k, size in zip(index[len(index) - own.ndim :], own.shape, strict=True)
+                values = self.values[name]
+                position = tuple(
+                    k if size > 1 else 0
+                    for k, size in zip(index[len(index) - values.ndim :], values.shape, strict=True)
                 )
-                offset = int(np.ravel_multi_index(place, own.shape)) if own.ndim else 0
+                offset = int(np.ravel_multi_index(position, values.shape)) if values.ndim else 0
                 row[self.columns[name].start + offset] += self._slope(formula, name, index)
             rows.append(row)
         return np.array(rows)
@@ -177,9 +179,11 @@ class Measurement:
     def _slope(self, formula: sp.Expr, name: str, index: tuple[int, ...]) -> float:
         point = {}
         for x in formula.free_symbols:
-            own = self.values.get(x.name, np.asarray(float(len(set(index)) < 2)))
+            values = self.values.get(x.name, np.asarray(float(len(set(index)) < 2)))
             point[x] = float(
-                np.broadcast_to(own, np.broadcast_shapes(own.shape, (1,) * len(index)))[index] if own.ndim else own
+                np.broadcast_to(values, np.broadcast_shapes(values.shape, (1,) * len(index)))[index]
+                if values.ndim
+                else values
             )
         return float(sp.diff(formula, sp.Symbol(name)).subs(point))
 
@@ -189,10 +193,10 @@ def _rank(matrix: np.ndarray) -> int:
     return int((sizes > RANK_TOLERANCE * max(sizes[0], 1e-300)).sum()) if sizes[0] > 0 else 0
 
 
-def measure(system: System, place: Place, values: Mapping[str, np.ndarray], samples: int = 4) -> Measurement:
+def measure(system: System, graph: Place, values: Mapping[str, np.ndarray], samples: int = 4) -> Measurement:
     """Central differences of f in every unknown, at random states."""
     generator = np.random.default_rng(0)
-    nodes, channels = len(place.operator), 2
+    nodes, channels = len(graph.operator), 2
     columns, start = {}, 0
     for name, value in values.items():
         columns[name] = slice(start, start + value.size)
@@ -201,7 +205,7 @@ def measure(system: System, place: Place, values: Mapping[str, np.ndarray], samp
         raise Undecided(f"{start} unknowns on {nodes} nodes are too many to measure their rank")
     rows = []
     for _ in range(samples):
-        given = {"A": place.operator, **{n: generator.normal(size=(nodes, channels)) for n in ("H", "H0")}}
+        given = {"A": graph.operator, **{n: generator.normal(size=(nodes, channels)) for n in ("H", "H0")}}
         given["M"] = generator.integers(0, 2, size=(nodes, 1)).astype(float)
         rows.append(np.stack([_difference(system, given, values, name, k) for name in values
                               for k in range(values[name].size)], axis=1))  # fmt: skip
@@ -224,13 +228,13 @@ def _difference(
 
 
 def unknown_values(system: System, point: Mapping[str, float], nodes: int, channels: int = 2) -> dict[str, np.ndarray]:
-    """Values of the letters near a point: one number, or one per channel, node or pair of channels."""
+    """Values of the coefficients near a point: one number, or one per channel, node or pair of channels."""
     generator = np.random.default_rng(1)
     shapes = {Kind.SCALAR: (), Kind.CHANNEL: (channels,), Kind.NODE: (nodes, 1), Kind.MATRIX: (channels, channels)}
-    found = {}
+    values = {}
     for name, value in point.items():
         kind = system.letters[name]
         spread = 0.0 if kind is Kind.SCALAR else 0.01 * generator.random(size=shapes[kind])
-        own = generator.normal(size=shapes[kind]) if kind is Kind.MATRIX else value * (1 + spread)
-        found[name] = np.asarray(own, dtype=float)
-    return found
+        drawn = generator.normal(size=shapes[kind]) if kind is Kind.MATRIX else value * (1 + spread)
+        values[name] = np.asarray(drawn, dtype=float)
+    return values

@@ -1,10 +1,10 @@
-"""Identifiability: what the right-hand side, and with it the flow, reveals of its coefficients.
+"""Identifiability: which coefficients the right-hand side, and with it the flow, determines.
 
-A flow reveals exactly the function f(.; theta). The number of combinations it determines is the generic rank of
-df/dtheta over all states and graphs. From below the rank is certified by a minor that ball arithmetic tells from zero,
-from above by gauges: directions in which theta moves and f does not, proved symbolically. Where both bounds meet the
-answer is proved, else measured. A coefficient can be determined locally but not globally, as alpha by alpha**2; the
-values in `single` and `combinations` are determined globally.
+A flow determines exactly the function f(.; theta). The number of identifiable combinations is the generic rank of
+df/dtheta over all states and graphs. A minor that is nonzero in ball arithmetic bounds the rank from below; gauges,
+directions in which theta can change without any change of f, bound it from above, proved symbolically. Where both
+bounds agree the answer is proved, else measured. A coefficient can be determined locally but not globally, as alpha by
+alpha**2; the values in `single` and `combinations` are determined globally.
 """
 
 from __future__ import annotations
@@ -37,33 +37,34 @@ def _undecided(problem: Undecided) -> Identifiability:
 @reads_system
 @within_budget(_undecided)
 def identify(system: System, graph: Any = None, normalisation: str = "symmetric") -> Identifiability:
-    """Which combinations of the coefficients the flow of a system reveals: on all graphs, or on one.
+    """Which combinations of the coefficients the flow of a system determines: on all graphs, or on one.
 
     Args:
-        system: whose coefficients are asked for.
+        system: the system with the coefficients.
         graph: a Graph, a networkx graph, a scipy sparse matrix or a dense adjacency; without one, all graphs.
         normalisation: of the graph.
 
     Returns:
-        Combinations that are determined, what is proved and what is measured; the note says what is lost on the graph.
+        The combinations that are determined, and whether that is proved or measured; the reason says what is lost on
+        the graph.
 
     Raises:
-        NotApplicable: a graph that the normalisation does not apply to, or A beside L where L = D - A.
-        UnknownName: a normalisation of another name.
+        NotApplicable: the normalisation does not apply to the graph, or the equation has both A and L where L = D - A.
+        UnknownName: no normalisation has that name.
 
-    >>> from rdgraph.systems.parser import parse
-    >>> identify(parse("-alpha*L@H + beta*L@H")).combinations
+    >>> import rdgraph as rd
+    >>> rd.theory.identify(rd.parse("-alpha*L@H + beta*L@H")).combinations
     (alpha - beta,)
-    >>> answer = identify(parse("alpha**2*H where alpha real"))
+    >>> answer = rd.theory.identify(rd.parse("alpha**2*H where alpha real"))
     >>> answer.combinations, answer.single, answer.local
     ((alpha**2,), (), ('alpha',))
-    >>> identify(parse("BS"), graph=[[0, 1, 1], [1, 0, 1], [1, 1, 0]]).combinations
+    >>> rd.theory.identify(rd.parse("BS"), graph=[[0, 1, 1], [1, 0, 1], [1, 1, 0]]).combinations
     (2*alpha + beta,)
     """
     from rdgraph.theory.identifiability.examination import examined
 
     if system.learned:
-        raise Undecided(f"what {', '.join(system.learned)} can take over is not examined: a learned function is free")
+        raise Undecided(f"not supported with learned functions such as {next(iter(system.learned))}, which are free")
     if not system.is_single:
         return _of_fields(system, graph)
     everywhere = examined(system, where_defined(system.normal))
@@ -71,28 +72,28 @@ def identify(system: System, graph: Any = None, normalisation: str = "symmetric"
         return everywhere
     from rdgraph.theory.identifiability.on_graph import Place, degree
 
-    place = Place.of(graph, normalisation, system.letters)
-    if not (system.structure.is_pointwise and place.has_modes):
-        return _measured(system, everywhere, place)
+    placed = Place.of(graph, normalisation, system.letters)
+    if not (system.structure.is_pointwise and placed.has_modes):
+        return _measured(system, everywhere, placed)
     needed = degree(system.structure) + 1
-    distance = place.eccentricity()
+    distance = placed.eccentricity()
     if distance + 1 >= needed:
-        reason = f"two nodes are {distance} steps apart, so L has at least {distance + 1} eigenvalues, {needed} suffice"
+        reason = f"two nodes are {distance} steps apart, so L has at least {distance + 1} eigenvalues; {needed} suffice"
         return _noted(everywhere, f"on this graph nothing is lost: {reason}")
-    return _on_spectrum(system, everywhere, place, needed)
+    return _on_spectrum(system, everywhere, placed, needed)
 
 
 def _of_fields(system: System, graph: Any) -> Identifiability:
-    """The answer for several fields on all graphs: all f_i are seen in one sum of e_i f_i, the e_i being given."""
+    """The answer for several fields on all graphs, from the sum of e_i f_i with given e_i."""
     from rdgraph.theory.identifiability.examination import examined
 
     further = [name for name in system.operators.names if name in system.letters]
     if further:
-        raise Undecided(f"what operators beside A reveal is not examined: {', '.join(further)}")
+        raise Undecided(f"not supported with operators in addition to A: {', '.join(further)}")
     if system.is_noisy:
-        raise Undecided("what the law of the noise reveals is not examined")
+        raise Undecided("not supported with noise")
     if graph is not None:
-        raise Undecided("several fields are examined on all graphs together, not on one")
+        raise Undecided("several fields are supported on all graphs together, not on one graph")
     marks = {name: State(f"mark of {name}") for name in system.fields}
     return examined(
         system, sp.expand(sp.Add(*(mark * where_defined(system.normals[name]) for name, mark in marks.items())))
@@ -103,16 +104,16 @@ def _noted(answer: Identifiability, note: str) -> Identifiability:
     return replace(answer, reason="; ".join(text for text in (note, answer.reason) if text))
 
 
-def _on_spectrum(system: System, everywhere: Identifiability, place: Place, needed: int) -> Identifiability:
+def _on_spectrum(system: System, everywhere: Identifiability, graph: Place, needed: int) -> Identifiability:
     """The answer on a graph with few distinct eigenvalues; proved where these are known exactly."""
     from rdgraph.theory.identifiability.examination import examined
     from rdgraph.theory.identifiability.on_graph import EIGENVALUE_TOLERANCE, modal_form
 
-    eigenvalues = place.eigenvalues()
-    exact = place.is_spectrum(eigenvalues)
-    told = "exactly" if exact else f"told apart by {EIGENVALUE_TOLERANCE:g}"
+    eigenvalues = graph.eigenvalues()
+    exact = graph.is_spectrum(eigenvalues)
+    precision = "exactly" if exact else f"up to {EIGENVALUE_TOLERANCE:g}"
     shown = ", ".join(str(lam) if exact else f"{float(lam):.4g}" for lam in eigenvalues)
-    reason = f"L has the eigenvalues {shown} ({told})"
+    reason = f"L has the eigenvalues {shown} ({precision})"
     if len(eigenvalues) >= needed:
         return _noted(everywhere, f"on this graph nothing is lost: {reason}, {needed} suffice")
     answer = examined(system, modal_form(system.structure, eigenvalues))
@@ -122,20 +123,19 @@ def _on_spectrum(system: System, everywhere: Identifiability, place: Place, need
 
 
 def _losses(everywhere: Identifiability, here: Identifiability) -> str:
-    """What one graph hides, in words."""
+    """The combinations that one graph does not determine, as text."""
     lost = [str(c) for c in everywhere.combinations if c not in here.combinations]
     if everywhere.rank == here.rank and not lost:
         return "on this graph nothing is lost"
     if everywhere.rank is None or here.rank is None:
-        return f"on this graph f does not determine {', '.join(lost)} any more"
-    own = f": {', '.join(lost)} are not determined any more" if lost else ""
-    return f"on this graph {everywhere.rank - here.rank} of {everywhere.rank} combinations are lost{own}"
+        return f"on this graph f no longer determines {', '.join(lost)}"
+    names = f": {', '.join(lost)} are no longer determined" if lost else ""
+    return f"on this graph {everywhere.rank - here.rank} of {everywhere.rank} combinations are lost{names}"
 
 
-def _measured(system: System, everywhere: Identifiability, place: Place) -> Identifiability:
-    """The answer on a graph for any system: which combinations survive, measured at random states."""
-    from rdgraph.theory.identifiability.entries import FieldEntries, admissible_points
-    from rdgraph.theory.identifiability.form import ExaminedForm, is_unknown
+def _measured(system: System, everywhere: Identifiability, graph: Place) -> Identifiability:
+    """The answer on a graph for any system: which combinations stay determined, measured at random states."""
+    from rdgraph.theory.identifiability.entries import ExaminedForm, FieldEntries, admissible_points, is_unknown
     from rdgraph.theory.identifiability.on_graph import measure, unknown_values
 
     letters = {n: kind for n, kind in system.letters.items() if is_unknown(n, kind) and n not in everywhere.hidden}
@@ -143,16 +143,16 @@ def _measured(system: System, everywhere: Identifiability, place: Place) -> Iden
     form = ExaminedForm(system, where_defined(system.normal), system.letters)
     point = next(admissible_points(form, symbols, 1), None)
     if point is None:
-        raise Undecided("no coefficients were found that meet the assumptions; tried 200 random ones")
+        raise Undecided("none of 200 random choices of the coefficients satisfies the assumptions")
     start = {x.name: float(value) for x, value in point.items()}
-    found = measure(system, place, unknown_values(system, start, len(place.operator)))
-    kept = tuple(c for c in everywhere.combinations if found.reveals_formula(c))
-    near = [name for name in (*everywhere.single, *everywhere.local) if found.reveals_formula(sp.Symbol(name))]
+    measurement = measure(system, graph, unknown_values(system, start, len(graph.operator)))
+    combinations = tuple(c for c in everywhere.combinations if measurement.reveals_formula(c))
+    near = [name for name in (*everywhere.single, *everywhere.local) if measurement.reveals_formula(sp.Symbol(name))]
     scalars = all(kind is Kind.SCALAR for kind in letters.values())
-    rank = everywhere.rank if len(kept) == everywhere.rank else found.rank if scalars else None
+    rank = everywhere.rank if len(combinations) == everywhere.rank else measurement.rank if scalars else None
     single = near if FieldEntries(form).is_affine else []
     here = Identifiability(
-        kept, tuple(single), everywhere.hidden, tuple(name for name in near if name not in single), rank,
+        combinations, tuple(single), everywhere.hidden, tuple(name for name in near if name not in single), rank,
         Status.MEASURED,
         "measured by differences of f, at random states and nearby coefficients",
     )  # fmt: skip

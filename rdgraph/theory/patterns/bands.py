@@ -1,7 +1,7 @@
-"""Bands: the intervals of lam on which a matrix polynomial P(lam) with rational coefficients has growing modes, exact.
+"""Bands: the exact intervals of lam on which a matrix polynomial P(lam) with rational coefficients has growing modes.
 
 The growth of P(lam), the largest real part of its eigenvalues, can change its sign only where an eigenvalue is zero or
-two add up to zero. These lam are roots of one polynomial; between two of them one sample decides.
+two add up to zero. These lam are roots of one polynomial; between two neighbouring roots one sample decides.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from rdgraph.errors import Undecided
 from rdgraph.reals.enclosure import NotEnclosed, bounds, enclose_at, precision
 
 # ---------------------------------------------------------------------- half planes
-# Where the roots of a polynomial lie: characteristic polynomials, Hurwitz determinants, exact signs of growth.
+# The half-plane of the roots of a polynomial: characteristic polynomials, Hurwitz determinants, exact signs of growth.
 #
 # The growth of a matrix is the largest real part of its eigenvalues. Its sign is decided from the characteristic
 # polynomial alone: all Hurwitz determinants are positive exactly where it is negative, and one that is negative proves
 # that it is positive.
 
-#: Bits tried one after the other until no root of a polynomial touches the imaginary axis.
+#: Bits of precision, tried in turn until no root of a polynomial touches the imaginary axis.
 PRECISIONS = (64, 128, 256, 512, 1024, 4096)
 
 s = sp.Dummy("s")
@@ -60,7 +60,7 @@ def hurwitz_rows(coefficients: Sequence[Any], zero: Any) -> list[list[Any]]:
 
 
 def hurwitz_determinants(coefficients: Sequence[sp.Expr]) -> tuple[sp.Expr, ...]:
-    """The leading minors of Hurwitz' matrix, the last without its factor c_n, which follows as the last entry.
+    """The leading minors of Hurwitz' matrix, the last one without its factor c_n, and c_n as last entry.
 
     All of them are positive where all roots have negative real parts. The product of the last two vanishes exactly
     where two roots add up to zero, or one is zero (Orlando's formula).
@@ -79,7 +79,7 @@ def growth_sign(coefficients: Sequence[sp.Rational]) -> int:
     """The sign of the largest real part of the roots of s^n + c_1 s^(n-1) + ...: 1, 0 or -1, exact.
 
     Roots that come in pairs s, -s are split off: they lie on the imaginary axis exactly where their squares are real
-    and not positive. No other root touches that axis, so enclosures of them end.
+    and not positive. No other root touches that axis, so that the search with more and more bits ends.
 
     >>> growth_sign([1, 0, 4]), growth_sign([1, 2, 4]), growth_sign([1, -1, 4]), growth_sign([1, 0, 0])
     (0, -1, 1, 0)
@@ -107,7 +107,7 @@ def _has_root_on_the_right(polynomial: Any) -> bool:
                 return True
             if all(part < 0 for part in parts):
                 return False
-    raise AssertionError("a root that is not imaginary was not told from the imaginary axis")
+    raise AssertionError("no precision separated a root from the imaginary axis")
 
 
 def _pairs_grow(paired: Any) -> bool:
@@ -128,7 +128,7 @@ def _pairs_grow(paired: Any) -> bool:
 # ---------------------------------------------------------------------- bands
 @dataclass(frozen=True)
 class Band:
-    """An interval of lam on which the growth is positive; its ends are zeros of the growth unless they belong to it.
+    """An interval of lam on which the growth is positive; ends that do not belong to it are zeros of the growth.
 
     `slack` is zero where the ends are exact; otherwise the growth is positive between them, and the true ends lie at
     most that far outside.
@@ -192,10 +192,10 @@ def values_at(coefficients: Sequence[sp.Expr], letter: sp.Symbol, value: sp.Expr
 
 
 def critical_polynomial(coefficients: Sequence[sp.Expr], letter: sp.Symbol) -> sp.Expr:
-    """A polynomial in `letter`, not zero, whose roots hold every place where the sign of the growth can change.
+    """A nonzero polynomial in `letter` whose roots include every point where the sign of the growth can change.
 
-    Eigenvalues that come in pairs s, -s for every `letter` are split off: for them these are the places where two of
-    their squares meet, or one is zero.
+    Eigenvalues that come in pairs s, -s for every value of `letter` are split off: for them these are the points where
+    two of their squares are equal, or one is zero.
 
     >>> x = sp.Symbol("x")
     >>> sp.factor(critical_polynomial((sp.S(1), x - 1, x), x)), critical_polynomial((sp.S(1), sp.S(0), x), x)
@@ -208,8 +208,8 @@ def critical_polynomial(coefficients: Sequence[sp.Expr], letter: sp.Symbol) -> s
     mirrored = sp.Poly(whole.as_expr().subs(s, -s), s, letter)
     paired = sp.gcd(whole, mirrored)
     rest = sp.Poly(sp.quo(whole, paired).as_expr(), s).monic().all_coeffs()
-    own = sp.Poly(sp.Poly(paired.as_expr(), s).monic().as_expr(), s)
-    return sp.expand(_product(rest) * _paired_critical(own))
+    pairs = sp.Poly(sp.Poly(paired.as_expr(), s).monic().as_expr(), s)
+    return sp.expand(_product(rest) * _paired_critical(pairs))
 
 
 def _product(coefficients: Sequence[sp.Expr]) -> sp.Expr:
@@ -220,7 +220,7 @@ def _product(coefficients: Sequence[sp.Expr]) -> sp.Expr:
 
 
 def _paired_critical(paired: sp.Poly) -> sp.Expr:
-    """The critical polynomial of roots in pairs: with w = s^2, where two w meet or one is zero."""
+    """The critical polynomial of roots in pairs: it vanishes where two w = s^2 are equal or one is zero."""
     descending = paired.all_coeffs()
     while len(descending) > 1 and descending[-1] == 0:
         descending.pop()
@@ -262,7 +262,7 @@ def _roots_of(factor: sp.Poly) -> list[sp.Expr]:
 
 
 class _Ordered:
-    """A real algebraic number as a key: equal numbers are equal expressions here."""
+    """A sort key for real algebraic numbers, of which equal ones are equal expressions."""
 
     def __init__(self, number: sp.Expr) -> None:
         self.number = number
@@ -272,7 +272,7 @@ class _Ordered:
 
 
 def _is_less(left: sp.Expr, right: sp.Expr) -> bool:
-    """Whether left < right, for numbers of which equal ones are equal expressions or rational."""
+    """Whether left < right, for numbers that are equal expressions or rational where they are equal."""
     if left == right:
         return False
     if left in (sp.oo, -sp.oo) or right in (sp.oo, -sp.oo):
@@ -283,11 +283,11 @@ def _is_less(left: sp.Expr, right: sp.Expr) -> bool:
             return True
         if other_high < low:
             return False
-    raise Undecided(f"{left} and {right} were not told apart")
+    raise Undecided(f"no precision separates {left} and {right}")
 
 
 def between(left: sp.Expr, right: sp.Expr) -> sp.Rational:
-    """A rational number strictly between two numbers, with a short denominator where there is room."""
+    """A rational number strictly between two numbers, with a short denominator if possible."""
     for bits in PRECISIONS:
         low = bounds(left, bits)[1] if left.is_finite else None
         high = bounds(right, bits)[0] if right.is_finite else None
@@ -299,16 +299,16 @@ def between(left: sp.Expr, right: sp.Expr) -> sp.Rational:
             middle = (low + high) / 2
             rough = sp.Rational(round(middle * 1024), 1024)
             return rough if low < rough < high else middle
-    raise Undecided(f"{left} and {right} were not told apart")
+    raise Undecided(f"no precision separates {left} and {right}")
 
 
-def grows_at(coefficients: Sequence[sp.Expr], letter: sp.Symbol, place: sp.Expr) -> bool:
-    """Whether the growth is proved to be positive at an algebraic place; where it is zero nothing is proved."""
+def grows_at(coefficients: Sequence[sp.Expr], letter: sp.Symbol, point: sp.Expr) -> bool:
+    """Whether the growth is proved to be positive at an algebraic number; where it is zero nothing is proved."""
     tests = [*coefficients[1:], *hurwitz_determinants(coefficients)]
     for bits in PRECISIONS[:4]:
         with precision(bits):
             try:
-                given = {letter: enclose_at(place, {})}
+                given = {letter: enclose_at(point, {})}
                 if any(enclose_at(test, given) < 0 for test in tests):
                     return True
                 if _enclosed_root_grows([enclose_at(c, given) for c in coefficients]):
@@ -319,7 +319,7 @@ def grows_at(coefficients: Sequence[sp.Expr], letter: sp.Symbol, place: sp.Expr)
 
 
 def _enclosed_root_grows(balls: Sequence[object]) -> bool:
-    """Whether some root of a polynomial with balls as coefficients is proved to have a positive real part."""
+    """Whether some root of a polynomial with enclosed coefficients is proved to have a positive real part."""
     from flint import acb_poly
 
     try:

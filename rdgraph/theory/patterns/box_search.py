@@ -2,7 +2,7 @@
 
 A box on which an equation differs from zero holds no zero. With an approximate inverse Y of the Jacobian at the middle
 m, every zero in the box X lies in K(X) = m - Y f(m) + (I - Y J(X)) (X - m), and where K(X) lies inside X there is
-exactly one. Boxes that neither settles are halved; those that stay are reported, not forgotten.
+exactly one. Boxes that neither test decides are halved; boxes that remain undecided are reported.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import sympy as sp
 from rdgraph.reals.budget import remaining
 from rdgraph.reals.enclosure import NotEnclosed, enclose_at, precision
 
-#: Bits, the number of boxes, the width below which a box is given up, seconds kept for the rest of an answer, and the
-#: part by which a box is widened before a zero in it is proved (zeros on the border of two boxes are then seen).
+#: Bits, most boxes, the width below which a box stays undecided, seconds reserved for the rest of an answer, and the
+#: fraction by which a box is widened before a zero in it is proved, so that zeros on the border of two boxes are found.
 BITS = 160
 MAX_BOXES = 4_000
 SHORTEST = sp.Rational(1, 10**7)
@@ -29,7 +29,7 @@ Balls = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class SearchResult:
-    """Enclosures of zeros, each of exactly one, and boxes (centre and radius of every coordinate) that stay open."""
+    """Enclosures of exactly one zero each, and undecided boxes (centre and radius of every coordinate)."""
 
     zeros: tuple[Balls, ...]
     open_boxes: tuple[tuple[tuple[float, float], ...], ...]
@@ -78,10 +78,10 @@ class _Search:
             else:
                 waiting += _halves(smaller)
         zeros.sort(key=lambda zero: [float(x.mid()) for x in zero])
-        kept = [
+        unsettled = [
             box for box in open_boxes if not any(all(a.contains(b) for a, b in zip(z, box, strict=True)) for z in zeros)
         ]
-        return SearchResult(tuple(zeros), tuple(tuple((float(x.mid()), float(x.rad())) for x in b) for b in kept))
+        return SearchResult(tuple(zeros), tuple(tuple((float(x.mid()), float(x.rad())) for x in b) for b in unsettled))
 
     def _may_vanish(self, box: Balls) -> bool:
         given = dict(zip(self.letters, box, strict=True))
@@ -91,11 +91,11 @@ class _Search:
             return True
 
     def _krawczyk(self, box: Balls) -> Balls | None:
-        """K(box), or None where the Jacobian is singular or something has no enclosure."""
+        """K(box); None where the Jacobian is singular or an expression has no enclosure."""
         from flint import arb_mat
 
         middle = [x.mid() for x in box]
-        here, there = (dict(zip(self.letters, place, strict=True)) for place in (middle, box))
+        here, there = (dict(zip(self.letters, point, strict=True)) for point in (middle, box))
         try:
             slope = arb_mat([[enclose_at(d, here) for d in row] for row in self.slopes])
             inverse = slope.inv().mid()
@@ -111,7 +111,7 @@ class _Search:
         return image if all(x.is_finite() for x in image) else None
 
     def _proved_zero(self, box: Balls) -> Balls | None:
-        """A small enclosure of the only zero in a slightly widened box."""
+        """A small enclosure of the only zero in a slightly widened box; None if none is proved."""
         wide = tuple(_span_of(x.mid(), x.rad() * (1 + WIDENED) + _tiny()) for x in box)
         image = self._krawczyk(wide)
         if image is None or not all(x.contains_interior(k) for x, k in zip(wide, image, strict=True)):
@@ -124,7 +124,7 @@ class _Search:
         return image
 
     def _contracted(self, box: Balls) -> Balls | None:
-        """The part of a box that may hold zeros; None where there is none."""
+        """The part of a box that may contain zeros; None where there is none."""
         image = self._krawczyk(box)
         if image is None:
             return box
@@ -148,7 +148,7 @@ def _tiny() -> Any:
 
 
 def _differs(ball: Any) -> bool:
-    """Whether a ball is proved not to hold zero; one without finite bounds proves nothing."""
+    """Whether a ball is proved not to contain zero; a ball without finite bounds proves nothing."""
     return bool(ball > 0 or ball < 0)
 
 
@@ -157,7 +157,7 @@ def _width(ball: Any) -> sp.Rational:
 
 
 def _halves(box: Balls) -> list[Balls]:
-    """Cut across the widest coordinate, a little beside the middle, where symmetric equations like to vanish."""
+    """Both halves along the widest coordinate, cut slightly off centre, where symmetric equations often vanish."""
     i = max(range(len(box)), key=lambda k: float(box[k].rad()))
     low, high = box[i].lower(), box[i].upper()
     cut = (low * 15 + high * 17) / 32

@@ -6,7 +6,7 @@ largest real part of the eigenvalues of P(lam), its frequency the imaginary part
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,8 +21,7 @@ from rdgraph.reals.budget import within_budget
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
 from rdgraph.theory.patterns.bands import Band
-from rdgraph.theory.patterns.dispersion_figure import dispersion_figure
-from rdgraph.theory.patterns.joint_dispersion import JointDispersion, joint_dispersion
+from rdgraph.theory.patterns.joint_dispersion import JointDispersion, joint_dispersion, plain
 from rdgraph.theory.patterns.kinetics import Kinetics, system_kinetics
 from rdgraph.theory.patterns.linearisation import Bands, Linearisation
 from rdgraph.theory.patterns.mode_spectra import (
@@ -35,13 +34,15 @@ from rdgraph.theory.patterns.mode_spectra import (
     mode_spectrum,
     range_box,
 )
-from rdgraph.theory.patterns.state_choice import state_at
 from rdgraph.theory.patterns.states import SteadyState
+from rdgraph.theory.patterns.steady_states import state_at
 from rdgraph.vocabulary.exact_numbers import exact_number
 from rdgraph.wording import html_table
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
 
 #: The end of the spectrum of normalised operators.
 END = sp.Integer(2)
@@ -53,21 +54,21 @@ DIRECTED = "directed"
 MEANINGS = {
     STABLE: "every mode decays",
     MARGINAL: "no mode grows, and one decays by less than 1e-6 or not at all",
-    DIRECTED: "no mode of a real lam grows; modes of this directed graph, whose lam are complex, do",
+    DIRECTED: "no mode with a real lam grows, but modes of this directed graph with complex lam do",
     TURING: "decays without transport and where all nodes agree; a stationary band grows",
     WAVE: "decays without transport and where all nodes agree; an oscillating band grows",
     TURING_WAVE: "decays where all nodes agree; a stationary and an oscillating band grow",
     HOPF: "an even number of eigenvalues grows where all nodes agree: oscillations at onset",
-    TURING_HOPF: "oscillates with growing amplitude where all nodes agree, and a stationary mode grows beside it",
+    TURING_HOPF: "oscillates with growing amplitude where all nodes agree; a stationary mode grows as well",
     UNSTABLE: "an odd number of eigenvalues grows where all nodes agree",
     LONG_WAVE: "the constant mode neither grows nor decays, and a band next to lam = 0 grows",
-    Status.UNDECIDED: "enclosures do not tell the growth from zero",
+    Status.UNDECIDED: "enclosures of the growth contain zero",
     ANTI: "decays where all nodes agree; transport alone makes modes grow",
 }
 
-#: An imaginary part below this part of an eigenvalue is rounding.
+#: Imaginary parts below this fraction of the eigenvalue count as rounding.
 TOLERANCE = 1e-9
-#: What decays faster than this decays.
+#: Modes that decay at least this fast count as decaying.
 MARGIN = sp.Rational(1, 10**6)
 
 
@@ -83,8 +84,8 @@ class Modes(NamedTuple):
 class Dispersion(Answer):
     """The dispersion relation at one steady state, with numbers as coefficients.
 
-    `unstable` are the intervals of lam in [0, to] where a mode grows. With the spectrum of a graph, `modes` are its
-    own. `state` is None where the system is linear: all states have the same relation.
+    `unstable` are the intervals of lam in [0, to] where a mode grows. With the spectrum of a graph, `modes` are the
+    modes of that graph. `state` is None where the system is linear: all states have the same relation.
     """
 
     fields: tuple[str, ...]
@@ -92,7 +93,7 @@ class Dispersion(Answer):
     transport: Linearisation
     state: SteadyState | None
     to: sp.Expr
-    found: Bands
+    growing: Bands
     assumes: str
     spectrum: ModeSpectrum | None = None
 
@@ -103,7 +104,7 @@ class Dispersion(Answer):
 
     @property
     def status(self) -> Status:
-        """proved, bounded where growing bands are enclosed, measured where modes of a directed graph decide."""
+        """proved; bounded where growing bands are enclosed; measured where modes of a directed graph decide."""
         if self.kind == Status.UNDECIDED:
             return Status.UNDECIDED
         if self.kind == DIRECTED:
@@ -112,31 +113,31 @@ class Dispersion(Answer):
 
     @property
     def reason(self) -> str:
-        """The meaning of the kind of instability in words."""
+        """The meaning of the kind of instability."""
         return MEANINGS[self.kind]
 
     @property
     def unstable(self) -> tuple[Band, ...]:
         """The intervals of lam in [0, to] on which a mode grows."""
-        return self.found.bands
+        return self.growing.bands
 
     @property
     def how(self) -> str:
         """How these are known: exact, or enclosed by interval arithmetic."""
-        return self.found.how
+        return self.growing.how
 
     @property
     def symbol(self) -> sp.ImmutableMatrix:
         """P(lam), in plain symbols."""
         return public(self.linearisation.exact_matrix)
 
-    def growth(self, place: Any) -> Any:
+    def growth(self, eigenvalue: Any) -> Any:
         """The largest real part of the eigenvalues of P at lam, a number or an array, real or complex."""
-        return _plain(self.linearisation.eigenvalues(place)[..., 0].real)
+        return plain(self.linearisation.eigenvalues(eigenvalue)[..., 0].real)
 
-    def frequency(self, place: Any) -> Any:
+    def frequency(self, eigenvalue: Any) -> Any:
         """The imaginary part of the eigenvalue that grows fastest, as a frequency >= 0 in radians per time."""
-        return _plain(np.abs(self.linearisation.eigenvalues(place)[..., 0].imag))
+        return plain(np.abs(self.linearisation.eigenvalues(eigenvalue)[..., 0].imag))
 
     @cached_property
     def fastest(self) -> Fastest | None:
@@ -147,8 +148,8 @@ class Dispersion(Answer):
     def bound(self) -> RangeBound | None:
         """The largest growth for complex lam in a box around the numerical range of a directed L.
 
-        None where no directed matrix was given, and where time ran out. It bounds the growth of the graph from above,
-        and unlike eigenvalues it changes little where L is changed a little.
+        None without a directed matrix, and where time ran out. It bounds the growth on the graph from above, and unlike
+        eigenvalues it is robust to small changes of L.
         """
         if self.spectrum is None or self.spectrum.matrix is None or self.spectrum.is_symmetric:
             return None
@@ -162,21 +163,21 @@ class Dispersion(Answer):
 
     @cached_property
     def kind(self) -> str:
-        """What becomes of the steady state, in one of the words of `MEANINGS`.
+        """The kind of instability of the steady state, in one of the words of `MEANINGS`.
 
-        It is about all real lam of the range; of a directed graph that was given, its own modes count too.
+        It is for all real lam of the range; for a given directed graph the complex modes count too.
         """
-        found = self._kind_of_decay() if self.outcome == STABLE else self.outcome
+        kind = self._kind_of_decay() if self.outcome == STABLE else self.outcome
         is_complex = self.spectrum is not None and not self.spectrum.is_real
-        return DIRECTED if found in (STABLE, MARGINAL) and is_complex and self.modes.unstable else found
+        return DIRECTED if kind in (STABLE, MARGINAL) and is_complex and self.modes.unstable else kind
 
     @cached_property
     def outcome(self) -> str:
-        """What becomes of real modes, where those that do not grow count as decaying: the sides of a threshold."""
+        """The kind of instability for real modes, where modes that do not grow count as decaying."""
         at_zero = self.sign_at_zero
         if at_zero == 1:
             return self._kind_beyond_zero()
-        if at_zero is None or (not self.unstable and not self.found.is_sure):
+        if at_zero is None or (not self.unstable and not self.growing.is_sure):
             return Status.UNDECIDED
         if not self.unstable:
             return STABLE if at_zero == -1 else MARGINAL
@@ -189,12 +190,12 @@ class Dispersion(Answer):
         return TURING_WAVE if len(oscillates) == 2 else WAVE if True in oscillates else TURING
 
     def _kind_of_decay(self) -> str:
-        """Whether all that does not grow decays, by some margin."""
-        left = self.linearisation.shifted(-MARGIN).bands(self.to)
-        return MARGINAL if left.bands else STABLE if left.is_sure else Status.UNDECIDED
+        """stable if all modes decay by some margin, else marginal."""
+        slow = self.linearisation.shifted(-MARGIN).bands(self.to)
+        return MARGINAL if slow.bands else STABLE if slow.is_sure else Status.UNDECIDED
 
     def _kind_beyond_zero(self) -> str:
-        """Whether an even or an odd number of eigenvalues grows at lam = 0, and an odd one elsewhere."""
+        """The kind if the constant mode grows: by the parity of its growing eigenvalues, and by stationary bands."""
         parity = self.linearisation.parity_at(sp.S.Zero)
         leading = self.linearisation.eigenvalues(0.0)[0]
         turns = abs(leading.imag) > TOLERANCE * abs(leading)
@@ -208,9 +209,9 @@ class Dispersion(Answer):
 
     @cached_property
     def modes(self) -> Modes:
-        """The modes of the operator that was given.
+        """The modes of the given operator.
 
-        Raises InvalidArgument where none was.
+        Raises InvalidArgument where there is none.
         """
         if self.spectrum is None:
             raise InvalidArgument("expected a dispersion relation of a graph, got none; give operator=...")
@@ -220,7 +221,7 @@ class Dispersion(Answer):
     def plot(self, *others: Dispersion) -> Figure:
         """A matplotlib figure: growth and frequency over lam, growing bands shaded, the modes of a graph as rings.
 
-        Other relations, such as those at the other steady states, are drawn beside it. `figure.savefig` writes it.
+        Other relations, such as those at the other steady states, are drawn next to it. `figure.savefig` writes it.
         """
         return dispersion_figure([self, *others])
 
@@ -267,10 +268,6 @@ class Dispersion(Answer):
 _or_none = within_budget(lambda problem: None)
 
 
-def _plain(values: np.ndarray) -> Any:
-    return values if np.ndim(values) else float(values)
-
-
 def _union(bands: tuple[Band, ...]) -> str:
     return " and ".join(map(str, bands)) or "none"
 
@@ -287,26 +284,26 @@ def dispersion(
     operators: Mapping[str, Any] | None = None,
     norms: Mapping[str, Any] | None = None,
 ) -> Dispersion | JointDispersion:
-    """The dispersion relation of a system at a steady state that is the same in all nodes.
+    """The dispersion relation of a system at a steady state that is equal in all nodes.
 
-    Operators beside A have a relation of their own: the matrix P(lam, B) is exact at joint eigenvalues where they
-    commute, a bound of the growth holds where they do not, and on a graph the generator itself is asked.
+    With operators in addition to A the matrix P(lam, B) is exact at joint eigenvalues where they commute; where they do
+    not, the growth is bounded, and on a graph it is that of the generator.
 
     Args:
         system: one or several fields; white noise is left out.
-        values: a number for every coefficient; decimals are taken as written.
-        state: which of `steady_states(system, values)`, or the values of the fields. Of no meaning if it is linear.
+        values: a number for every coefficient; decimals are taken as exact.
+        state: which of `steady_states(system, values)`, or the values of the fields. Ignored for linear systems.
         operator: an `Operator`, a matrix L or its eigenvalues, for the modes of one graph.
         to: the end of the range of lam, 2 for normalised operators; with L = D - A twice the largest degree holds all.
-        operators: matrices of the operators beside A, by letter, on the graph of `operator`.
+        operators: matrices of the further operators, by letter, on the graph of `operator`.
         norms: bounds of their norms, by letter, for a bound of the growth without a graph.
 
     Returns:
-        The matrix P(lam), its growth and frequency, the lam that grow, and what kind of instability that is; a
-        `JointDispersion` where there are operators beside A.
+        The matrix P(lam), its growth and frequency, the growing lam, and the kind of instability; a `JointDispersion`
+        for systems with operators in addition to A.
 
     Raises:
-        InvalidArgument: values are missing or no numbers, or there is no such state.
+        InvalidArgument: values are missing or not numbers, or there is no such state.
         NotApplicable: there is no constant steady state, or no linearisation at it.
         Undecided: time ran out.
 
@@ -322,7 +319,7 @@ def dispersion(
         return joint_dispersion(system, values, state, operator, operators, norms, _end(to))
     if operators or norms:
         raise InvalidArgument(
-            f"expected no operators beside A, got {', '.join({**(operators or {}), **(norms or {})})}"
+            f"{system.text} has no operators but A; drop {', '.join({**(operators or {}), **(norms or {})})}"
         )
     kinetics = system_kinetics(system).at(values)
     check_degrees(kinetics, operator)
@@ -336,21 +333,19 @@ def dispersion_of(
     spectrum: ModeSpectrum | None = None,
     to: Any = END,
 ) -> Dispersion:
-    """The dispersion relation of a kinetics with numbers as coefficients."""
+    """The dispersion relation of kinetics with numbers as coefficients."""
     end = _end(to)
     steady = _steady(kinetics, state)
     assumes = kinetics.modes_assume if steady is None else steady.assumes
     needs_constants = assumes == kinetics.assumes and assumes != kinetics.modes_assume
     if spectrum is not None and spectrum.keeps_constants is False and needs_constants:
-        raise NotApplicable(
-            f"constant states are not kept by this operator, whose L@1 differs from 0; expected {assumes}"
-        )
+        raise NotApplicable(f"this operator does not keep states constant, since L@1 is not 0; expected {assumes}")
     whole = Linearisation.at(kinetics, steady)
     moved = sp.ImmutableMatrix((whole.matrix - whole.matrix.subs(lam, 0)).applyfunc(lambda x: sp.cancel(x / lam)))
     transport = Linearisation(moved, steady)
     is_complex = spectrum is not None and not spectrum.is_real
-    told = assumes if is_complex else kinetics.on_real_modes(assumes)
-    return Dispersion(kinetics.fields, whole, transport, steady, end, whole.bands(end), told, spectrum)
+    graphs = assumes if is_complex else kinetics.on_real_modes(assumes)
+    return Dispersion(kinetics.fields, whole, transport, steady, end, whole.bands(end), graphs, spectrum)
 
 
 def _end(to: Any) -> sp.Expr:
@@ -364,3 +359,108 @@ def _steady(kinetics: Kinetics, state: int | Mapping[str, Any] | SteadyState) ->
     if isinstance(state, SteadyState):
         return state
     return None if kinetics.is_linear else state_at(kinetics, state)
+
+
+# ---------------------------------------------------------------------- figure
+
+POINTS = 401
+#: Blue, vermilion, green and grey of Okabe and Ito's palette.
+CURVE, BAND, MODE, OTHER = "#0072B2", "#D55E00", "#009E73", "0.6"
+#: How far an unbounded range is drawn, as a multiple of the last band, and how far without bands.
+BEYOND, WITHOUT_BANDS = 1.5, 2.0
+#: The margin around what is drawn, as a part of its size.
+EDGE = 0.02
+#: The longest text of a steady state in a title.
+WIDTH = 44
+
+
+def dispersion_figure(relations: Sequence[Dispersion]) -> Figure:
+    """A column for each relation: the growth above, the frequency below; other eigenvalues of P(lam) are thin lines.
+
+    Raises InvalidArgument where there is nothing to draw.
+    """
+    from matplotlib.figure import Figure
+
+    if not relations:
+        raise InvalidArgument("expected at least one dispersion relation to draw, got none")
+    count = len(relations)
+    figure = Figure(figsize=(4.2 * count + 0.8, 5.4), layout="constrained")
+    panels = figure.subplots(2, count, squeeze=False, sharex="col", sharey="row", height_ratios=[3, 2])
+    for (above, below), relation in zip(panels.T, relations, strict=True):
+        _draw(above, below, relation)
+    panels[0, 0].set_ylabel("growth rate")
+    panels[1, 0].set_ylabel("frequency")
+    panels[1, 0].set_ylim(*_frequency_range(relations))
+    listed = [zip(*panel.get_legend_handles_labels(), strict=True) for panel in panels.flat]
+    entries = {label: handle for pairs in listed for handle, label in pairs}
+    figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=len(entries), frameon=False)
+    names = dict.fromkeys(", ".join(relation.fields) for relation in relations)
+    figure.suptitle(f"Dispersion relation of {' and of '.join(names)}", fontsize=11)
+    return figure
+
+
+def _draw(above: Axes, below: Axes, relation: Dispersion) -> None:
+    end = drawn_end(relation)
+    grid = np.linspace(0.0, end, POINTS)
+    values = relation.linearisation.eigenvalues(grid)
+    if values.shape[1] > 1:
+        above.plot(grid, values[:, 1:].real, color=OTHER, lw=0.8, label="_others")
+    above.plot(grid, values[:, 0].real, color=CURVE, lw=2, label="fastest growing eigenvalue of P(λ)")
+    below.plot(grid, np.abs(values[:, 0].imag), color=CURVE, lw=2)
+    above.axhline(0, color="0.3", lw=0.8)
+    for band in relation.unstable:
+        low, high = float(band.lower), end if band.upper == sp.oo else float(band.upper)
+        for panel in (above, below):
+            panel.axvspan(low, high, color=BAND, alpha=0.15, lw=0, label="growing λ" if panel is above else None)
+    if relation.fastest is not None:
+        above.plot([relation.fastest.lam], [relation.fastest.growth], "v", color=BAND, ms=7, label="fastest λ")
+    if relation.spectrum is not None:
+        places = relation.spectrum.eigenvalues
+        modes = relation.linearisation.eigenvalues(places)[:, 0]
+        label = "modes of the graph" if relation.spectrum.is_real else "modes of the graph, at the real part of λ"
+        above.plot(places.real, modes.real, "o", color=MODE, ms=4, mfc="none", label=label)
+        below.plot(places.real, np.abs(modes.imag), "o", color=MODE, ms=4, mfc="none")
+    above.set_title(f"{_title(relation)}\n{relation.kind}", fontsize=9)
+    below.set_xlabel("λ, eigenvalue of L")
+    below.set_xlim(-EDGE * end, (1 + EDGE) * end)
+
+
+def _frequency_range(relations: Sequence[Dispersion]) -> tuple[float, float]:
+    """The range from just below zero to just above the largest frequency, or to 1 where nothing oscillates."""
+    largest = max(float(row["frequency"]) for row in dispersion_curves(relations))
+    top = largest if largest > TOLERANCE else 1.0
+    return -2 * EDGE * top, (1 + 4 * EDGE) * top
+
+
+def drawn_end(relation: Dispersion) -> float:
+    """The largest lam that is drawn, which includes all modes of a graph and a bounded range."""
+    largest = 0.0 if relation.spectrum is None else relation.spectrum.largest
+    if relation.to.is_finite:
+        return max(float(relation.to), largest)
+    ends = [float(x) for band in relation.unstable for x in (band.lower, band.upper) if x.is_finite]
+    return max([largest, *(BEYOND * x for x in ends)]) or WITHOUT_BANDS
+
+
+def _title(relation: Dispersion) -> str:
+    if relation.state is None:
+        return "any state: the system is linear"
+    text = ", ".join(f"{name} = {float(value):.4g}" for name, value in relation.state.values.items())
+    return text if len(text) <= WIDTH else f"{text[: WIDTH - 3]}..."
+
+
+def dispersion_curves(relations: Sequence[Dispersion]) -> list[dict[str, Any]]:
+    """The numbers of the figure: one row for each lam of the curves and for each mode of a graph."""
+    rows = []
+    for index, relation in enumerate(relations):
+        curve = np.linspace(0.0, drawn_end(relation), POINTS)
+        places = [("curve", curve)]
+        if relation.spectrum is not None:
+            places.append(("mode", relation.spectrum.eigenvalues))
+        for part, lams in places:
+            leading = relation.linearisation.eigenvalues(lams)[:, 0]
+            rows += [
+                {"state": index, "part": part, "lam": float(x.real), "lam_imaginary": float(np.imag(x)),
+                 "growth": float(value.real), "frequency": float(abs(value.imag))}
+                for x, value in zip(lams, leading, strict=True)
+            ]  # fmt: skip
+    return rows

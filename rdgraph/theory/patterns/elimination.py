@@ -1,9 +1,9 @@
-"""All real solutions of algebraic equations with letters as coefficients, in closed form, case by case.
+"""All real solutions of algebraic equations with symbolic coefficients, in closed form, case by case.
 
-Every equation is factored and each choice of factors solved for itself: a letter that an equation is linear in is put
-into the others, and the last letter solves a linear or quadratic equation. Where a leading coefficient can vanish, that
-is a case of its own with fewer solutions, or with a letter that is free. A solution holds where its conditions do, and
-the solutions of all cases together are all there are, unless a case was given up.
+Every equation is factored and each choice of factors solved separately: an unknown in which an equation is linear is
+substituted in the others, and the last unknown solves a linear or quadratic equation. Where a leading coefficient can
+vanish, that is a separate case with fewer solutions, or with a free unknown. A solution is valid where its conditions
+hold, and the solutions of all cases together are complete, unless a case was given up.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rdgraph.theory.patterns.bands import PRECISIONS, real_roots
 from rdgraph.vocabulary.functions import record_of
 
 # ---------------------------------------------------------------------- elimination
-#: Cases that are looked at, and calls of abs, relu and roots that are taken apart.
+#: Most cases, and most calls of abs, relu and roots that are resolved.
 MAX_CASES = 200
 MAX_CALLS = 4
 
@@ -37,7 +37,7 @@ Facts = tuple[sp.Basic, ...]
 
 @dataclass(frozen=True)
 class Solution:
-    """Values of the letters where `conditions` hold; letters without a value are free.
+    """Values of the unknowns where `conditions` hold; unknowns without a value are free.
 
     Every condition is defined where those before it hold.
     """
@@ -48,12 +48,12 @@ class Solution:
 
 @dataclass
 class Solutions:
-    """The solutions found; with `is_complete` there are no other real ones, for any coefficients.
+    """The solutions so far; with `is_complete` there are no other real ones, for any coefficients.
 
-    Equations that are not `algebraic` are not solved.
+    If the equations are not `algebraic`, they are not solved.
     """
 
-    found: list[Solution] = field(default_factory=list)
+    solutions: list[Solution] = field(default_factory=list)
     is_complete: bool = True
     algebraic: bool = True
 
@@ -61,11 +61,11 @@ class Solutions:
 def solve(
     equations: Sequence[sp.Expr], letters: Sequence[sp.Symbol], domain: Domain, into: Solutions | None = None
 ) -> Solutions:
-    """The real solutions of equations = 0, as far as they are defined; those found so far are in `into`.
+    """The real solutions of equations = 0 where these are defined; solutions are added to `into` as they are found.
 
     >>> u, v, a, b = sp.symbols("u v a b", real=True)
     >>> answer = solve([a - u + u**2 * v, b - u**2 * v], [u, v], Domain())
-    >>> for solution in answer.found:
+    >>> for solution in answer.solutions:
     ...     print(solution.values, solution.conditions)
     {v: b/(a + b)**2, u: a + b} (Ne(a + b, 0),)
     {u: 0} (Eq(b, 0), Eq(a, 0))
@@ -85,7 +85,7 @@ def solve(
 
 
 def _constants(equations: Sequence[sp.Expr], letters: Sequence[sp.Symbol]) -> dict[sp.Expr, sp.Symbol]:
-    """Letters for roots and functions of coefficients alone, the outermost."""
+    """Symbols for the outermost roots and functions of coefficients alone."""
 
     def outermost(expression: sp.Expr) -> Iterator[sp.Expr]:
         is_root = isinstance(expression, sp.Pow) and not expression.exp.is_Integer
@@ -95,14 +95,14 @@ def _constants(equations: Sequence[sp.Expr], letters: Sequence[sp.Symbol]) -> di
             for part in expression.args:
                 yield from outermost(part)
 
-    found = dict.fromkeys(x for equation in equations for x in outermost(equation))
-    return {x: sp.Dummy("k", real=True, positive=x.is_positive, nonnegative=x.is_nonnegative) for x in found}
+    constants = dict.fromkeys(x for equation in equations for x in outermost(equation))
+    return {x: sp.Dummy("k", real=True, positive=x.is_positive, nonnegative=x.is_nonnegative) for x in constants}
 
 
 def _taken_apart(
     equations: list[sp.Expr], letters: list[sp.Symbol], facts: Facts = (), roots: Values | None = None, calls: int = 0
 ) -> Iterator[tuple[list[sp.Expr], list[sp.Symbol], Facts, Values]]:
-    """Equations without abs and relu, each on one side of its kink, and with letters for roots; facts about them."""
+    """Equations with a branch for every abs and relu and a symbol for every root, and the conditions of each case."""
     known = roots or {}
     kinked = {c for e in equations for c in e.atoms(sp.Function) if c.has(*letters) and _pieces(c) is not None}
     powers = {p for e in equations for p in e.atoms(sp.Pow) if p.exp.is_Rational and not p.exp.is_Integer}
@@ -132,7 +132,7 @@ def _pieces(call: sp.Expr) -> tuple[int, int] | None:
 
 
 class _Search:
-    """The tree of cases: equations that are left, facts about coefficients and letters, values so far."""
+    """The tree of cases: remaining equations, conditions on coefficients and unknowns, and values so far."""
 
     def __init__(
         self, letters: list[sp.Symbol], domain: Domain, constants: Values, roots: Values, result: Solutions
@@ -141,7 +141,7 @@ class _Search:
         self.cases = 0
 
     def split(self, equations: Sequence[sp.Expr], facts: Facts, values: Values) -> None:
-        """Choose a factor of every equation; one without the letters is a condition on the coefficients."""
+        """Try all choices of one factor per equation; a factor without unknowns is a condition on the coefficients."""
         self.cases += 1
         if self.cases > MAX_CASES:
             self.result.is_complete = False
@@ -167,7 +167,7 @@ class _Search:
         return self.domain.where(*(c.xreplace(self.constants) for c in facts)).is_empty()
 
     def step(self, equations: Sequence[sp.Expr], facts: Facts, values: Values) -> None:
-        """Solve one equation for one letter, and put it into the others."""
+        """Solve one equation for one unknown, and substitute it in the others."""
         if not equations:
             self.leaf(facts, values)
             return
@@ -187,32 +187,32 @@ class _Search:
             self.split([*others, lead, tail], facts, values)
 
     def put(self, letter: sp.Symbol, value: sp.Expr, others: list[sp.Expr], facts: Facts, values: Values) -> None:
-        """Go on with the value of a letter put into everything."""
+        """Continue with the value of an unknown substituted everywhere."""
         put_in = {letter: value}
-        kept: Facts = ()
+        conditions: Facts = ()
         for fact in facts:
             if not fact.has(letter):
-                kept = (*kept, fact)
+                conditions = (*conditions, fact)
             elif not isinstance(fact, sp.Ne):
-                kept = (*kept, fact.xreplace(put_in))
+                conditions = (*conditions, fact.xreplace(put_in))
             else:
                 top = sp.expand(sp.fraction(sp.together(fact.lhs.xreplace(put_in)))[0])
                 if top == 0:
                     return
-                kept = (*kept, *_nonzero(top, kept))
+                conditions = (*conditions, *_nonzero(top, conditions))
         known = {x: _tidy(v.xreplace(put_in)) for x, v in values.items()}
-        self.split([e.xreplace(put_in) for e in others], kept, {**known, letter: value})
+        self.split([e.xreplace(put_in) for e in others], conditions, {**known, letter: value})
 
     def leaf(self, facts: Facts, values: Values) -> None:
-        """Keep a solution; where the letter of a root is free, so is what the root is of."""
+        """Record a solution; where the symbol of a root is free, so is its radicand."""
         free = {root: value for root, value in self.roots.items() if root not in values}
         named = {x: sp.expand(v.xreplace(free)) if v.has(*free) else v for x, v in values.items()}
-        kept = {x: v.xreplace(self.constants) for x, v in named.items() if x not in self.roots and v != x}
+        solved = {x: v.xreplace(self.constants) for x, v in named.items() if x not in self.roots and v != x}
         conditions = [c.xreplace(free).xreplace(self.constants) for c in facts]
-        if any(v.has(x) or v.has(*self.roots) for x, v in kept.items()):
+        if any(v.has(x) or v.has(*self.roots) for x, v in solved.items()):
             self.result.is_complete = False
             return
-        self.result.found.append(Solution(kept, tuple(dict.fromkeys(c for c in conditions if c != sp.true))))
+        self.result.solutions.append(Solution(solved, tuple(dict.fromkeys(c for c in conditions if c != sp.true))))
 
 
 def _is_nonzero(base: sp.Expr, facts: Facts) -> bool:
@@ -220,7 +220,7 @@ def _is_nonzero(base: sp.Expr, facts: Facts) -> bool:
 
 
 def _nonzero(expression: sp.Expr, facts: Facts) -> Facts:
-    """That an expression is not zero: a condition for each of its factors, less what is known."""
+    """The conditions that an expression is not zero, one for each factor that is not known to be nonzero."""
     bases = [expression]
     if expression.is_polynomial(*expression.free_symbols):
         bases = [base for base, _ in polynomials.factors(expression)]
@@ -232,7 +232,7 @@ def _tidy(value: sp.Expr) -> sp.Expr:
 
 
 def _simplest(equations: Sequence[sp.Expr], letters: Sequence[sp.Symbol]) -> tuple[sp.Expr, sp.Symbol, sp.Poly] | None:
-    """The simplest equation to solve for a letter, as polynomial in that letter."""
+    """The simplest equation with an unknown to solve for, as polynomial in that unknown; None where there is none."""
     best = None
     for equation in equations:
         present = [x for x in letters if equation.has(x)]
@@ -254,9 +254,9 @@ def _simplest(equations: Sequence[sp.Expr], letters: Sequence[sp.Symbol]) -> tup
 
 
 def _roots(polynomial: sp.Poly) -> Iterator[tuple[sp.Expr, Facts]]:
-    """The real roots where the leading coefficient is not zero, and what they ask for.
+    """The real roots where the leading coefficient is not zero, each with its conditions.
 
-    The discriminant is s**2*d: the roots are real where d >= 0, and where s = 0, whatever d is.
+    The discriminant is s**2*d: the roots are real where d >= 0, and where s = 0 for any d.
     """
     if polynomial.degree() > 2:
         yield from _further_roots(polynomial)
@@ -285,7 +285,7 @@ def _roots(polynomial: sp.Poly) -> Iterator[tuple[sp.Expr, Facts]]:
 
 
 def _real_where(root: sp.Expr) -> tuple[sp.Expr, list[sp.Expr]]:
-    """What must be >= 0 for a root to be real, and factors that sympy took out of it; it is zero where they are."""
+    """The expression that must be >= 0 for a root to be real, and factors outside of it at whose zeros it vanishes."""
     under = [p.base for p in root.atoms(sp.Pow) if not p.exp.is_Integer and p.free_symbols]
     outermost = [x for x in under if not any(y != x and y.has(x) for y in under)]
     taken = [x for x in outermost if x.is_nonnegative]
@@ -296,18 +296,18 @@ def _real_where(root: sp.Expr) -> tuple[sp.Expr, list[sp.Expr]]:
 
 
 def _further_roots(polynomial: sp.Poly) -> Iterator[tuple[sp.Expr, Facts]]:
-    """Roots of polynomials with numbers, of two terms, and of those in the square of the letter."""
+    """The roots of polynomials with numbers, with two terms, or in the square of the unknown."""
     if not polynomial.free_symbols_in_domain:
         yield from ((root, ()) for root in dict.fromkeys(sp.real_roots(polynomial)))
         return
     degree = polynomial.degree()
     if len(polynomial.terms()) == 2:
         ratio = sp.factor(-polynomial.nth(0) / polynomial.LC())
-        found = [(ratio ** sp.Rational(1, degree), ())]
+        roots = [(ratio ** sp.Rational(1, degree), ())]
     else:
         square = sp.Poly({(k // 2,): c for (k,), c in polynomial.terms()}, sp.Dummy("square", real=True))
-        found = [(sp.sqrt(value), facts) for value, facts in _roots(square)]
-    for root, facts in found:
+        roots = [(sp.sqrt(value), facts) for value, facts in _roots(square)]
+    for root, facts in roots:
         open_part, zeros = _real_where(root)
         if not open_part.is_negative:
             real = () if open_part.is_nonnegative else (sp.Ge(open_part, 0, evaluate=False),)
@@ -329,23 +329,23 @@ def _square_part(expression: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
 # All real solutions of polynomial equations with rational coefficients, exact and complete.
 #
 # The coordinates of the solutions are eigenvalues of multiplication matrices modulo a Groebner basis (Stickelberger),
-# so every solution is a tuple of real roots of their characteristic polynomials. Tuples at which an equation differs
-# from zero are excluded by enclosures. The signature of the trace form counts the distinct real solutions (Hermite):
-# where as many tuples are left, each of them is one.
+# so every solution is a tuple of real roots of their characteristic polynomials. Tuples at which an equation is nonzero
+# are excluded by enclosures. The signature of the trace form counts the distinct real solutions (Hermite): once exactly
+# as many tuples remain, each of them is a solution.
 
-#: Solutions, complex ones and multiplicities included, and tuples that are looked at.
+#: Most solutions, with complex ones and multiplicities, and most tuples.
 MAX_DIMENSION = 60
 MAX_TUPLES = 20_000
 
 
 class Continuum(Exception):
-    """Equations whose complex solutions are not finitely many."""
+    """Raised for equations with infinitely many complex solutions."""
 
 
 def real_solutions(equations: Sequence[sp.Expr], letters: Sequence[sp.Symbol]) -> list[tuple[sp.Expr, ...]]:
-    """Every real solution of equations = 0, as exact numbers in the order of the letters.
+    """Every real solution of equations = 0, as exact numbers in the order of the unknowns.
 
-    Raises `Continuum` where there are infinitely many complex ones, `Undecided` beyond the limits.
+    Raises `Continuum` where there are infinitely many complex solutions, `Undecided` beyond the limits.
 
     >>> x, y = sp.symbols("x y")
     >>> real_solutions([x**2 + y**2 - 2, x - y], [x, y])
@@ -362,12 +362,12 @@ def real_solutions(equations: Sequence[sp.Expr], letters: Sequence[sp.Symbol]) -
     if tuples > MAX_TUPLES:
         raise Undecided(f"{tuples} tuples of coordinates are more than {MAX_TUPLES}")
     count = algebra.real_count()
-    left = list(itertools.product(*roots))
+    candidates = list(itertools.product(*roots))
     for bits in PRECISIONS:
-        left = [values for values in left if _may_vanish(equations, letters, values, bits)]
-        if len(left) == count:
-            return left
-    raise Undecided(f"{len(left)} tuples of coordinates remain for {count} real solutions")
+        candidates = [values for values in candidates if _may_vanish(equations, letters, values, bits)]
+        if len(candidates) == count:
+            return candidates
+    raise Undecided(f"{len(candidates)} tuples of coordinates remain for {count} real solutions")
 
 
 class _Quotient:
@@ -377,19 +377,19 @@ class _Quotient:
         self.basis, self.letters = basis, tuple(letters)
         leading = [sp.Poly(g, *letters).monoms(order=grevlex)[0] for g in basis.exprs]
         self.monomials = _standard_monomials(leading, len(letters))
-        self.place = {m: k for k, m in enumerate(self.monomials)}
+        self.index = {m: k for k, m in enumerate(self.monomials)}
         self.multiplications = [self._multiplication(i) for i in range(len(letters))]
 
     def _column(self, monomial: tuple[int, ...]) -> list[sp.Rational]:
         column = [sp.QQ(0)] * len(self.monomials)
-        if monomial in self.place:
-            column[self.place[monomial]] = sp.QQ(1)
+        if monomial in self.index:
+            column[self.index[monomial]] = sp.QQ(1)
             return column
         product = sp.Mul(*(x**k for x, k in zip(self.letters, monomial, strict=True)))
         rest = sp.Poly(self.basis.reduce(product)[1], *self.letters, domain=sp.QQ)
         for powers, c in rest.terms():
             if c != 0:
-                column[self.place[powers]] = sp.QQ.from_sympy(c)
+                column[self.index[powers]] = sp.QQ.from_sympy(c)
         return column
 
     def _multiplication(self, i: int) -> DomainMatrix:
@@ -423,17 +423,17 @@ def _standard_monomials(leading: Sequence[tuple[int, ...]], count: int) -> list[
     bounds = [min(m[i] for m in leading if sum(m) == m[i]) for i in range(count)]
     if math.prod(bounds) > 50 * MAX_DIMENSION:
         raise Undecided(f"the equations have up to {math.prod(bounds)} solutions")
-    kept = [
+    monomials = [
         m for m in itertools.product(*map(range, bounds))
         if not any(all(a >= b for a, b in zip(m, lead, strict=True)) for lead in leading)
     ]  # fmt: skip
-    if len(kept) > MAX_DIMENSION:
-        raise Undecided(f"the equations have {len(kept)} complex solutions, more than {MAX_DIMENSION}")
-    return kept
+    if len(monomials) > MAX_DIMENSION:
+        raise Undecided(f"the equations have {len(monomials)} complex solutions, more than {MAX_DIMENSION}")
+    return monomials
 
 
 def _sign_changes(coefficients: Sequence[Any]) -> int:
-    """Changes of sign in the coefficients: for a polynomial whose roots are all real, how many are positive."""
+    """The sign changes of the coefficients: for a polynomial with only real roots, the number of positive ones."""
     signs = [c > 0 for c in coefficients if c != 0]
     return sum(a != b for a, b in itertools.pairwise(signs))
 

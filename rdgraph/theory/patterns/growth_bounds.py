@@ -13,16 +13,17 @@ and |S| <= h,
 
     Hermitian part of C (x) X  <=  (c sym(C) + r Z + h Z') (x) I,     Z >= +-sym(C), Z' >= +-i skew(C).
 
-Where sym(C) >= 0 the upper end of R alone counts, where sym(C) <= 0 the lower one, be the other infinite or not.
+Where sym(C) >= 0 only the upper end of R counts, where sym(C) <= 0 only the lower end; the other may be infinite.
 
-A polynomial in one symmetric operator L is diagonal in the eigenvectors of L, and need not be bounded like this:
+A polynomial in one symmetric operator L is diagonal in the eigenvectors of L, and needs no such bound:
 
     growth(G) <= max over lam of the largest eigenvalue of  sym(P(lam)) + sum of (c sym(C) + r Z + h Z').
 
 With one field all matrices are numbers, and this is the largest real part over the box of numerical ranges. With
-several fields that is no bound: P(x, y) = x [[0, 1], [1, 0]] + y [[1, 0], [0, -1]] grows by at most sqrt(2) for x and y
-in [-1, 1], and by 2 where X and Y are these two matrices themselves; Z makes up for that. W is searched for, and any W
-serves; the inequalities are decided exactly, or by ball arithmetic where a steady state is irrational.
+several fields that is not a bound: P(x, y) = x [[0, 1], [1, 0]] + y [[1, 0], [0, -1]] grows by at most sqrt(2) for x
+and y in [-1, 1], and by 2 where X and Y are these two matrices themselves; Z accounts for that. W is found by a
+numerical search, and any W is valid; the inequalities are decided exactly, or by ball arithmetic where a steady state
+is irrational.
 """
 
 from __future__ import annotations
@@ -43,21 +44,21 @@ from rdgraph.theory.patterns.linearisation import Linearisation
 from rdgraph.theory.patterns.mode_spectra import RangeBox
 from rdgraph.theory.patterns.states import BITS, SteadyState
 
-#: Points of the range of lam that are looked at, and steps of the search for W.
+#: Points of the range of lam that are evaluated, and steps of the search for W.
 POINTS = 65
 ROUNDS = 80
 #: The largest logarithm of an entry of a diagonal W.
 LARGEST = 7.0
-#: Denominators with which W is rounded, of a number that is taken as it looks, and of all others.
+#: Denominators with which W is rounded, of a fraction that replaces a rounded number, and of all others.
 DENOMINATORS = (12, 1000)
 SHORT, LONG = 1000, 2**40
-#: What is added to a bound, as a part of its terms, until it is proved.
+#: Relative margins that are added to a bound, in turn, until it is proved.
 SLACKS = (0.0, 1e-9, 1e-6, 1e-3)
 
 
 @dataclass(frozen=True)
 class OperatorTerm:
-    """C (x) X: a matrix of the fields, and a box that holds the numerical range of X."""
+    """C (x) X: a matrix of the fields, and a box around the numerical range of X."""
 
     matrix: sp.ImmutableMatrix
     box: RangeBox
@@ -65,9 +66,9 @@ class OperatorTerm:
 
 @dataclass(frozen=True)
 class GrowthBound:
-    """Proved: no mode grows faster than `value`, and every deviation by at most `condition`*exp(value*t) in t.
+    """Proved: no mode grows faster than `value`, and in time t no deviation by more than `condition`*exp(value*t).
 
-    `assumes` says of which operators.
+    `assumes` describes the operators for which it holds.
     """
 
     value: float
@@ -100,15 +101,15 @@ class BoundProblem:
         self._values = self._main.matrices(np.linspace(float(ends[0]), float(ends[1]), 2 if is_affine else POINTS))
 
     def bound(self, assumes: str) -> GrowthBound | None:
-        """The bound that is proved; None where none is."""
-        found = []
+        """The smallest proved bound; None where none is proved."""
+        bounds = []
         for weights in self._rounded_weights():
             value = self._proved(weights)
             if value is not None:
-                found.append((value, float(np.linalg.cond(np.array(weights, dtype=float)))))
-        return GrowthBound(*min(found), assumes) if found else None
+                bounds.append((value, float(np.linalg.cond(np.array(weights, dtype=float)))))
+        return GrowthBound(*min(bounds), assumes) if bounds else None
 
-    # ------------------------------------------------------------------ numbers: which W, and about how much?
+    # ------------------------------------------------------------------ numbers: an estimate for a given W
     def _estimate(self, weights: np.ndarray) -> float:
         inverse = np.linalg.inv(weights)
         extra = np.zeros((self.size, self.size))
@@ -133,7 +134,7 @@ class BoundProblem:
         return total
 
     def _rounded_weights(self) -> list[sp.Matrix]:
-        """The identity, and the W that was found with short and with long fractions."""
+        """The identity, and the W of the search in short and in long fractions."""
         weights = self._weights()
         rounded = [
             sp.ImmutableMatrix(self.size, self.size, lambda i, j, d=d: sp.Rational(weights[i, j]).limit_denominator(d))
@@ -142,27 +143,29 @@ class BoundProblem:
         return [w for w in dict.fromkeys([sp.ImmutableMatrix(sp.eye(self.size)), *rounded]) if w.det() != 0]
 
     def _weights(self) -> np.ndarray:
-        """A W that makes the bound small: the best diagonal one, then the best triangular one near it."""
+        """A W with a small bound: the best diagonal one, then the best triangular one near it."""
         places = np.triu_indices(self.size, 1)
         count = self.size - 1
 
-        def made(parameters: np.ndarray) -> np.ndarray:
+        def weights_of(parameters: np.ndarray) -> np.ndarray:
             weights = np.diag(np.exp(np.clip([0.0, *parameters[:count]], -LARGEST, LARGEST)))
             weights[places] = parameters[count:] if len(parameters) > count else 0.0
             return weights
 
-        best = self._improved(made, np.zeros(count)) if count else np.zeros(0)
-        return made(self._improved(made, np.concatenate([best, np.zeros(len(places[0]))])) if count else best)
+        best = self._improved(weights_of, np.zeros(count)) if count else np.zeros(0)
+        return weights_of(
+            self._improved(weights_of, np.concatenate([best, np.zeros(len(places[0]))])) if count else best
+        )
 
-    def _improved(self, made: Callable[[np.ndarray], np.ndarray], start: np.ndarray) -> np.ndarray:
-        """Parameters of W with a smaller bound than those at the start, if some were found."""
-        found = minimize(lambda x: self._estimate(made(x)), start, method="Nelder-Mead",
+    def _improved(self, weights_of: Callable[[np.ndarray], np.ndarray], start: np.ndarray) -> np.ndarray:
+        """Parameters of W with a smaller bound than at the start, if the search finds any."""
+        optimum = minimize(lambda x: self._estimate(weights_of(x)), start, method="Nelder-Mead",
                          options={"maxiter": ROUNDS * self.size, "xatol": 1e-4, "fatol": 1e-7})  # fmt: skip
-        return np.asarray(found.x) if found.fun < self._estimate(made(start)) else start
+        return np.asarray(optimum.x) if optimum.fun < self._estimate(weights_of(start)) else start
 
     # ------------------------------------------------------------------ proof
     def _proved(self, weights: sp.Matrix) -> float | None:
-        """The bound with this W: the smallest of some candidates that are proved."""
+        """The smallest of some candidates that is proved to be a bound with this W."""
         inverse = weights.inv()
         total = _symmetric_part(weights * self.matrix * inverse)
         for term in self.terms:
@@ -182,19 +185,19 @@ class BoundProblem:
         return None
 
     def _is_above(self, total: sp.Matrix, value: sp.Rational) -> bool:
-        """Proved: no lam in the range has an eigenvalue above the value."""
+        """Proved: for no lam in the range an eigenvalue exceeds the value."""
         moved = sp.ImmutableMatrix((total - value * sp.eye(self.size)).applyfunc(sp.expand))
         places = {self.ends[0], self.ends[1]}
         if moved.applyfunc(lambda x: sp.diff(x, lam, 2)).is_zero_matrix:  # convex in lam: largest at an end
-            return all(self._is_nonpositive(moved.subs(lam, place)) for place in places)
+            return all(self._is_nonpositive(moved.subs(lam, end)) for end in places)
         relation = Linearisation(moved.applyfunc(lambda x: sp.expand(x.subs(lam, lam + self.ends[0]))), self.state)
         if relation.is_rational:
             return _are_nonnegative(characteristic(moved), self.ends)
-        found = relation.bands(self.ends[1] - self.ends[0])
-        return found.is_sure and not found.bands
+        bands = relation.bands(self.ends[1] - self.ends[0])
+        return bands.is_sure and not bands.bands
 
     def _is_nonpositive(self, matrix: sp.Matrix) -> bool:
-        """Proved of a symmetric matrix: its characteristic polynomial, whose roots are real, has no negative number."""
+        """Proved: a symmetric matrix is <= 0, since its characteristic polynomial has no negative coefficient."""
         with precision(BITS):
             balls = {} if self.state is None else self.state.balls
             if all(entry.is_Rational for entry in matrix):
@@ -202,7 +205,7 @@ class BoundProblem:
             return all(enclose_at(c, balls) > 0 for c in characteristic(matrix))
 
     def _dominating(self, matrix: sp.Matrix, box: RangeBox) -> sp.Matrix | None:
-        """c sym(C) + r Z + h Z' with Z and Z' that are proved to dominate."""
+        """c sym(C) + r Z + h Z' with Z and Z' that are proved to dominate; None where none are."""
         even, odd = _symmetric_part(matrix), _skew_part(matrix)
         total = box.centre * even
         if not box.radius.is_finite and any(even):
@@ -238,13 +241,13 @@ class BoundProblem:
 
 
 def _are_nonnegative(polynomials: Sequence[sp.Expr], ends: tuple[sp.Rational, sp.Rational]) -> bool:
-    """Whether polynomials in lam with rational coefficients are >= 0 on an interval: between any two roots one is."""
+    """Whether polynomials in lam with rational coefficients are >= 0 on an interval, tested between all their roots."""
     rational = [rational_polynomial(sp.Poly(p, lam).all_coeffs()[::-1]) for p in polynomials]
     return all(p(point) >= 0 for point in cell_points(rational, *ends) for p in rational)
 
 
 def _near(number: float) -> sp.Rational:
-    """A short fraction that differs by rounding, if there is one."""
+    """A short fraction within rounding of a number, if there is one; else a long one."""
     exact = sp.Rational(float(number))
     short = exact.limit_denominator(SHORT)
     return short if abs(short - exact) <= 1e-12 * max(1.0, abs(number)) else exact.limit_denominator(LONG)

@@ -1,9 +1,8 @@
-"""Dispersion relations of systems with operators beside A: exact where the operators commute, else bounded.
+"""Dispersion relations of systems with operators in addition to A: exact where they commute, else bounded.
 
 A deviation from a steady state evolves by the generator G, the sum of C (x) w over words w of operators, with matrices
 C of the fields. Operators that commute have joint eigenvectors: there G is the matrix P(lam, B, ...) at their
-eigenvalues. Others have none, and the growth is bounded (`growth_bounds` has the proof); on a given graph it is that
-of G itself.
+eigenvalues. Otherwise the growth is bounded (see `growth_bounds` for the proof); on a given graph it is that of G.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ from rdgraph.systems.further_operators import FurtherOperators
 from rdgraph.systems.system import System
 from rdgraph.theory.patterns.growth_bounds import BoundProblem, GrowthBound, OperatorTerm
 from rdgraph.theory.patterns.kinetics import Actions, Kinetics, system_kinetics
-from rdgraph.theory.patterns.linearisation import Linearisation
+from rdgraph.theory.patterns.linearisation import Linearisation, fastest_first
 from rdgraph.theory.patterns.mode_spectra import ROUNDING, RangeBox, check_degrees, laplacian_of, matrix_of, range_box
-from rdgraph.theory.patterns.state_choice import state_at
 from rdgraph.theory.patterns.states import SteadyState
+from rdgraph.theory.patterns.steady_states import state_at
 from rdgraph.vocabulary.exact_numbers import exact_number
 from rdgraph.wording import html_table
 
@@ -41,12 +40,12 @@ from rdgraph.wording import html_table
 #: A word of letters of operators, applied from the right.
 Word = tuple[str, ...]
 
-#: Generators with more rows are not made dense: their fastest eigenvalues are searched for.
+#: Generators with more rows stay sparse, and only their fastest eigenvalues are computed.
 MAX_ROWS = 3000
 SEARCHED = 12
-#: What is smaller than this part of the matrices is rounding.
+#: Entries below this fraction of the matrices count as rounding.
 TOLERANCE = 1e-9
-#: Entries below the diagonal of a triangular form, which close eigenvalues make larger.
+#: The same for entries below the diagonal of a triangular form, which close eigenvalues make larger.
 TRIANGULAR = 1e-7
 
 
@@ -65,7 +64,7 @@ class OperatorMatrices:
         return reduce(np.matmul, (self.matrices[x] for x in letters), np.eye(self.nodes))
 
     def box(self, letters: Word) -> RangeBox:
-        """A box around the numerical range of a word; what is symmetric up to rounding is taken as symmetric."""
+        """A box around the numerical range of a word; symmetry up to rounding counts as symmetry."""
         matrix = self.word(letters)
         transposed = matrix.T
         for sign in (1, -1):
@@ -74,7 +73,7 @@ class OperatorMatrices:
         return range_box(matrix)
 
     def row_sum(self, letter: str) -> float | None:
-        """The number that an operator is on states that are the same in all nodes; None where it is none."""
+        """The factor of an operator on states equal in all nodes; None where it does not keep them equal."""
         sums = self.matrices[letter].sum(axis=1)
         return float(sums.mean()) if np.ptp(sums) <= TOLERANCE * max(1.0, np.abs(sums).max()) else None
 
@@ -85,7 +84,7 @@ class OperatorMatrices:
 
     @cached_property
     def commute(self) -> bool:
-        """Whether all of them commute, up to rounding."""
+        """Whether all operators commute, up to rounding."""
         held = list(self.matrices.values())
         return all(
             np.abs(a @ b - b @ a).max() <= TOLERANCE * _size(a) * _size(b) for i, a in enumerate(held) for b in held[:i]
@@ -93,7 +92,7 @@ class OperatorMatrices:
 
     @cached_property
     def joint_eigenvalues(self) -> dict[str, np.ndarray] | None:
-        """Eigenvalues (n,) by letter that belong together, one for each joint mode; None where there are none.
+        """The joint eigenvalues (n,) by letter, one for each joint mode; None where there are no joint modes.
 
         Matrices that commute are triangular in one unitary basis, and a polynomial in them has the same polynomial of
         their diagonals as eigenvalues. The basis is that of Schur's form of a combination of them; whether all are
@@ -139,23 +138,23 @@ def _size(matrix: np.ndarray) -> float:
 
 
 def fastest_rates(generator: Any) -> tuple[np.ndarray, str]:
-    """Eigenvalues of a generator, the fastest growing first, and how they were found."""
+    """Eigenvalues of a generator, the fastest growing first, and how they were computed."""
     if generator.shape[0] <= MAX_ROWS:
         values = np.linalg.eigvals(generator.toarray()).astype(complex)
         source = "all eigenvalues of the generator, in double precision"
     else:
         start = np.random.default_rng(0).standard_normal(generator.shape[0])
         values = scipy.sparse.linalg.eigs(generator, SEARCHED, which="LR", v0=start, return_eigenvectors=False)
-        source = f"{SEARCHED} eigenvalues with the largest real parts that Arnoldi's iteration found"
+        source = f"the {SEARCHED} eigenvalues with the largest real parts found by Arnoldi's iteration"
     return values[np.argsort(-values.real, kind="stable")], source
 
 
 def read_matrices(
     operator: Any, operators: Mapping[str, Any] | None, declared: FurtherOperators, used: Sequence[str]
 ) -> OperatorMatrices | None:
-    """The matrices of the letters that are used: L from `operator`, the others by letter; None where none is given.
+    """The matrices of the operators that occur: L from `operator`, the others by letter; None where none is given.
 
-    Raises InvalidArgument where one is missing, does not fit, or is not what was said of it.
+    Raises InvalidArgument where one is missing, does not fit, or does not have its declared properties.
     """
     given = dict(operators or {})
     for name in given:
@@ -165,23 +164,23 @@ def read_matrices(
         return None
     missing = [name for name in used if name != "L" and name not in given]
     if missing or (operator is None and "L" in used):
-        left = ["operator=..."] if operator is None and "L" in used else []
-        left += [f"operators={{{name!r}: ...}}" for name in missing]
-        raise InvalidArgument(f"expected a matrix for every operator, got none for some; pass {', '.join(left)}")
-    found = {name: matrix_of(given[name], name) for name in used if name != "L"}
+        arguments = ["operator=..."] if operator is None and "L" in used else []
+        arguments += [f"operators={{{name!r}: ...}}" for name in missing]
+        raise InvalidArgument(f"operators without a matrix; pass {', '.join(arguments)}")
+    matrices = {name: matrix_of(given[name], name) for name in used if name != "L"}
     if operator is not None:
-        found = {"L": matrix_of(laplacian_of(operator), "L")} | found
-    sizes = {name: len(matrix) for name, matrix in found.items()}
+        matrices = {"L": matrix_of(laplacian_of(operator), "L")} | matrices
+    sizes = {name: len(matrix) for name, matrix in matrices.items()}
     if len(set(sizes.values())) > 1:
-        raise InvalidArgument(f"expected operators on the same nodes, got {sizes}")
-    for name in found:
+        raise InvalidArgument(f"expected operators with the same number of nodes, got {sizes}")
+    for name in matrices:
         if name != "L":
-            _check_facts(name, found[name], declared.facts(name))
-    return OperatorMatrices(found)
+            _check_facts(name, matrices[name], declared.facts(name))
+    return OperatorMatrices(matrices)
 
 
 def _check_facts(name: str, matrix: np.ndarray, facts: Sequence[str]) -> None:
-    """Whether a matrix is what the equation says of it."""
+    """Raise InvalidArgument unless a matrix has its declared properties."""
     slack = TOLERANCE * _size(matrix)
     failed = {
         "symmetric": bool(np.abs(matrix - matrix.T).max() > slack),
@@ -190,15 +189,15 @@ def _check_facts(name: str, matrix: np.ndarray, facts: Sequence[str]) -> None:
     }
     for fact in facts:
         if failed.get(fact):
-            raise InvalidArgument(f"expected {name} to be {fact}, as the equation says, got a matrix that is not")
+            raise InvalidArgument(f"{name} is declared {fact}, but its matrix is not")
 
 
 # ---------------------------------------------------------------------- operator ranges
-# Boxes around the numerical ranges of words of operators, from what an equation says of them and from their norms.
+# Boxes around the numerical ranges of words of operators, from their declared properties and norms.
 
 
 class OperatorRanges:
-    """What is known of operators: L is symmetric with eigenvalues in [0, to], norms of others may be given.
+    """Known properties of operators: L is symmetric with eigenvalues in [0, to], norms of others may be given.
 
     >>> ranges = OperatorRanges(FurtherOperators.of({"B": "antisymmetric"}), {"B": 3}, sp.Integer(2))
     >>> print(ranges.box(("B",)), ranges.box(("B", "B")), ranges.box(("L", "B")))
@@ -225,28 +224,28 @@ class OperatorRanges:
         return (letter == "L" and word == "symmetric") or (letter != "L" and word in self.declared.facts(letter))
 
     def box(self, word: Word) -> RangeBox:
-        """The box of a word; one that reads the same backwards is symmetric or antisymmetric if its letters are."""
+        """The box of a word; a palindrome of symmetric and antisymmetric operators is one or the other."""
         if word == ("L",):
             return RangeBox(sp.S.Zero, self.to, sp.S.Zero)
         size = sp.Mul(*(self.to if x == "L" else self.norms[x] for x in word)) if word else sp.S.One
         size = sp.oo if size is sp.nan else size
-        told = all(self._is(x, "symmetric") or self._is(x, "antisymmetric") for x in word)
-        if not told or word != word[::-1]:
+        has_symmetry = all(self._is(x, "symmetric") or self._is(x, "antisymmetric") for x in word)
+        if not has_symmetry or word != word[::-1]:
             return RangeBox(-size, size, size)
         odd = [x for x in word if self._is(x, "antisymmetric")]
         if len(odd) % 2:
             return RangeBox(sp.S.Zero, sp.S.Zero, size)
         if len(word) % 2:
             return RangeBox(-size, size, sp.S.Zero)
-        # a word times its mirror image: V V^T, with a sign for every antisymmetric letter of the half
+        # a word times its mirror image: V V^T, with a sign for every antisymmetric operator of the half
         return RangeBox(sp.S.Zero, size, sp.S.Zero) if len(odd) % 4 == 0 else RangeBox(-size, sp.S.Zero, sp.S.Zero)
 
 
 # ---------------------------------------------------------------------- joint dispersion
 class GraphRates(NamedTuple):
-    """Eigenvalues of the generator on a graph, the fastest growing first, those that grow, and how they were found.
+    """Eigenvalues of the generator on a graph, the fastest growing first, those that grow, and how they were computed.
 
-    `joint` are the eigenvalues of the operators that belong together, by letter, where the operators commute.
+    `joint` are the joint eigenvalues of the operators by letter, where they commute.
     """
 
     eigenvalues: np.ndarray
@@ -264,8 +263,8 @@ class GraphRates(NamedTuple):
 class JointDispersion(Answer):
     """The dispersion relation of several operators at one steady state, with numbers as coefficients.
 
-    `growth` and `frequency` are exact at joint eigenvalues of operators that commute; `bound` holds for all. With the
-    matrices of a graph, `modes` and `unstable` are the graph's own. `state` is None where the system is linear.
+    `growth` and `frequency` are exact at joint eigenvalues of operators that commute; `bound` holds for all operators.
+    With the matrices of a graph, `modes` and `unstable` are those of the graph. `state` is None for linear systems.
     """
 
     fields: tuple[str, ...]
@@ -277,7 +276,7 @@ class JointDispersion(Answer):
 
     @property
     def value(self) -> float | None:
-        """The growth of the fastest mode of the graph that was given, else a bound of it; None where there is none."""
+        """The growth of the fastest mode of the given graph, else a bound of it; None where there is none."""
         return self.modes.growth if self.matrices is not None else None if self.bound is None else self.bound.value
 
     @property
@@ -301,7 +300,7 @@ class JointDispersion(Answer):
 
     @property
     def symbol(self) -> sp.ImmutableMatrix:
-        """P(lam, B, ...) in plain symbols, where every operator is one of its eigenvalues."""
+        """P(lam, B, ...) in plain symbols, with an eigenvalue for every operator."""
         total = sp.zeros(len(self.fields), len(self.fields))
         for word, matrix in self.words.items():
             total += matrix * sp.Mul(*(lam if x == "L" else sp.Symbol(x) for x in word))
@@ -317,7 +316,7 @@ class JointDispersion(Answer):
 
     @cached_property
     def boxes(self) -> dict[Word, RangeBox]:
-        """Boxes that hold the numerical ranges of the operators and of their words: the graph's, or what is known."""
+        """Boxes around the numerical ranges of the operators and their words, of the graph or from known properties."""
         words = dict.fromkeys([*((x,) for x in self.letters), *(word for word in self.words if word)])
         source = self.ranges if self.matrices is None else self.matrices
         return {word: source.box(word) for word in words}
@@ -340,38 +339,37 @@ class JointDispersion(Answer):
             for letter in word:
                 factor = factor * places[letter]
             total += factor[..., None, None] * matrix
-        values = np.linalg.eigvals(total)
-        return np.take_along_axis(values, np.argsort(-values.real, axis=-1, kind="stable"), axis=-1)
+        return fastest_first(total)
 
     def growth(self, **places: Any) -> Any:
-        """The largest real part of the eigenvalues of P at joint eigenvalues, numbers or arrays, as in L=1, B=0.5j.
+        """The largest real part of the eigenvalues of P at joint eigenvalues, numbers or arrays, such as L=1, B=0.5j.
 
-        Exact for a mode of operators that commute; operators that do not have no such modes, see `bound`.
+        Exact for operators that commute; other operators have no joint modes, see `bound`.
         """
-        return _plain(self._eigenvalues(places)[..., 0].real)
+        return plain(self._eigenvalues(places)[..., 0].real)
 
     def frequency(self, **places: Any) -> Any:
         """The imaginary part of the eigenvalue that grows fastest, as a frequency >= 0 in radians per time."""
-        return _plain(np.abs(self._eigenvalues(places)[..., 0].imag))
+        return plain(np.abs(self._eigenvalues(places)[..., 0].imag))
 
     @cached_property
     def bound(self) -> GrowthBound | None:
         """A proved bound of the growth of all operators with the same numerical ranges, in double precision on a graph.
 
-        None where an operator of unknown norm leaves none, or time ran out.
+        None where the norm of an operator is unknown, or time ran out.
         """
         return within_budget(lambda problem: None)(self._bound)()
 
     def _bound(self) -> GrowthBound | None:
-        """The better one of two inner products, where that of the nodes' degrees makes L symmetric."""
-        found = self._bound_with(self.boxes)
+        """The better bound of two inner products, where the one of the nodes' degrees makes L symmetric."""
+        bound = self._bound_with(self.boxes)
         balanced = None if self.matrices is None else self.matrices.balanced
         if balanced is None:
-            return found
+            return bound
         moved, condition = balanced
         other = self._bound_with({word: moved.box(word) for word in self.boxes})
-        if other is None or (found is not None and found.value <= other.value):
-            return found
+        if other is None or (bound is not None and bound.value <= other.value):
+            return bound
         return replace(other, condition=other.condition * condition, assumes=f"{other.assumes}, scaled")
 
     def _bound_with(self, boxes: Mapping[Word, RangeBox]) -> GrowthBound | None:
@@ -390,9 +388,9 @@ class JointDispersion(Answer):
 
     @cached_property
     def modes(self) -> GraphRates:
-        """The eigenvalues of the generator on the graph that was given.
+        """The eigenvalues of the generator on the given graph.
 
-        Raises InvalidArgument where none was.
+        Raises InvalidArgument without one.
         """
         if self.matrices is None:
             raise InvalidArgument("expected the operators of a graph, got none; give operator=... and operators={...}")
@@ -428,8 +426,8 @@ class JointDispersion(Answer):
         rows += [(f"P({', '.join(names)})", f"{self.symbol.tolist()}, exact where the operators commute")]
         rows += [("bound", str(self.bound) if self.bound else "none; give norms={...}, or a graph")]
         if self.matrices is not None:
-            told = f"{len(self.modes.unstable)} grow, growth {self.modes.growth:.6g}; {self.modes.source}"
-            rows += [("modes", told)]
+            summary = f"{len(self.modes.unstable)} grow, growth {self.modes.growth:.6g}; {self.modes.source}"
+            rows += [("modes", summary)]
         return [*rows, ("assumes", self.assumes)]
 
     def to_dict(self) -> dict[str, Any]:
@@ -448,7 +446,8 @@ class JointDispersion(Answer):
         }
 
 
-def _plain(values: np.ndarray) -> Any:
+def plain(values: np.ndarray) -> Any:
+    """An array, or a number for an array without axes."""
     return values if np.ndim(values) else float(values)
 
 
@@ -483,21 +482,21 @@ def joint_dispersion(
 
 
 def words_of(matrix: sp.ImmutableMatrix) -> dict[Word, sp.ImmutableMatrix]:
-    """A matrix of polynomials in letters that do not commute, as matrices of numbers by word.
+    """A matrix of polynomials in symbols that do not commute, as matrices of numbers by word.
 
     >>> L, B = sp.symbols("L B", commutative=False)
     >>> words_of(sp.ImmutableMatrix([[2 * L * B - B * L**2 + 3]]))
     {(): Matrix([[3]]), ('L', 'B'): Matrix([[2]]), ('B', 'L', 'L'): Matrix([[-1]])}
     """
     size = int(matrix.shape[0])
-    found: dict[Word, sp.MutableDenseMatrix] = {(): sp.zeros(size, size)}
+    matrices: dict[Word, sp.MutableDenseMatrix] = {(): sp.zeros(size, size)}
     for i in range(size):
         for j in range(size):
             for term in sp.Add.make_args(sp.expand(matrix[i, j])):
                 numbers, factors = term.args_cnc()
                 word = tuple(x for factor in factors for x in _repeated(factor))
-                found.setdefault(word, sp.zeros(size, size))[i, j] += sp.Mul(*numbers)
-    return {w: sp.ImmutableMatrix(found[w]) for w in sorted(found, key=_order) if not w or any(found[w])}
+                matrices.setdefault(word, sp.zeros(size, size))[i, j] += sp.Mul(*numbers)
+    return {w: sp.ImmutableMatrix(matrices[w]) for w in sorted(matrices, key=_order) if not w or any(matrices[w])}
 
 
 def _repeated(factor: sp.Expr) -> tuple[str, ...]:
@@ -506,7 +505,7 @@ def _repeated(factor: sp.Expr) -> tuple[str, ...]:
 
 
 def _row_sum(name: str, declared: FurtherOperators, matrices: OperatorMatrices | None) -> sp.Expr:
-    """What an operator is on constant states: a number where that is known, else a letter."""
+    """The factor of an operator on constant states: a number where that is known, else a symbol."""
     if "stochastic" in declared.facts(name):
         return sp.S.One
     value = None if matrices is None else matrices.row_sum(name)
@@ -529,18 +528,18 @@ def _steady(
     zero = dict.fromkeys(kinetics.letters, sp.S.Zero)
     unknown = sorted(name for name, value in sums.items() if value.free_symbols)
     if unknown and any(rate.has(*(sums[name] for name in unknown)) for rate in kinetics.rates):
-        rests = kinetics.zero_is_kept and all(sp.simplify(rate.xreplace(zero)) == 0 for rate in kinetics.rates)
+        rests = kinetics.keeps_zero and all(sp.simplify(rate.xreplace(zero)) == 0 for rate in kinetics.rates)
         asked = not isinstance(state, Mapping) or all(exact_number(x, "state") == 0 for x in state.values())
         if not (rests and asked):
             raise NotApplicable(
-                f"constant states are not known to be kept by {', '.join(unknown)}; give operator=... and "
-                f"operators={{{unknown[0]!r}: ...}} whose rows have one sum, or take the state 0 where it is steady"
+                f"{', '.join(unknown)} need not keep states constant; give operator=... and "
+                f"operators={{{unknown[0]!r}: ...}} with equal row sums, or take the state 0 where it is steady"
             )
         return SteadyState(zero, assumes=kinetics.modes_assume), kinetics.modes_assume
-    found = state_at(kinetics, state)
-    if found.assumes != kinetics.assumes or found.assumes == kinetics.modes_assume:
-        return found, found.assumes
+    steady = state_at(kinetics, state)
+    if steady.assumes != kinetics.assumes or steady.assumes == kinetics.modes_assume:
+        return steady, steady.assumes
     if matrices is not None and "L" in matrices.matrices and matrices.row_sum("L") is None:
-        raise NotApplicable(f"constant states are not kept by this operator; expected {found.assumes}")
+        raise NotApplicable(f"this operator does not keep states constant; expected {steady.assumes}")
     known = [f"{name}@1 = {value}" for name, value in sums.items() if not value.free_symbols]
-    return found, "; ".join([found.assumes, *known])
+    return steady, "; ".join([steady.assumes, *known])

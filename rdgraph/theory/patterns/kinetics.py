@@ -1,7 +1,7 @@
-"""`Kinetics`: a system on states that are the same in all nodes, and its linearisation there.
+"""`Kinetics`: a system on states that are equal in all nodes, and its linearisation there.
 
-On a state u that is constant over the nodes every operator word acts as a number (A as 1, L as 0), where the graph
-keeps constants. A small deviation that is an eigenvector of L with eigenvalue lam evolves by the matrix P(lam), in
+On a state u that is constant over the nodes every operator word acts as a number (A as 1, L as 0), if the graph keeps
+states constant. A small deviation that is an eigenvector of L with eigenvalue lam evolves by the matrix P(lam), in
 which A is 1 - lam; terms such as L@(u*v) or tanh(A@u) are linearised with the rest.
 """
 
@@ -37,13 +37,13 @@ KEEPS_CONSTANTS = {
 }
 
 
-#: What is said of lam in a range of real numbers holds for the modes of such graphs; a directed one has complex lam.
+#: Assumption under which statements about real lam hold for the modes of a graph; directed graphs have complex lam.
 REAL_MODES = "L has real eigenvalues, as on undirected graphs"
 
 
 @dataclass(frozen=True)
 class Actions:
-    """What operators are: numbers on constant states (`sums`), letters on deviations from them (`modes`)."""
+    """The action of operators: numbers on constant states (`sums`), symbols on deviations from them (`modes`)."""
 
     sums: Mapping[str, sp.Expr]
     modes: Mapping[str, sp.Expr]
@@ -55,10 +55,10 @@ ON_EIGENVECTORS = Actions({"A": sp.S.One, "L": sp.S.Zero}, {"A": 1 - lam, "L": l
 
 @dataclass(frozen=True)
 class Kinetics:
-    """Rates f(u) of the fields at a constant state u, and the linearisation P(lam) there, in the same letters.
+    """Rates f(u) of the fields at a constant state u, and the linearisation P(lam) there, in the same symbols.
 
-    `assumes` says which graphs keep constant states; with `zero_is_kept` no graph is needed to keep the state 0. The
-    equation has a value at a constant state where all of `defined` hold: conditions on the state and the coefficients.
+    `assumes` says which graphs keep states constant; with `keeps_zero` every graph keeps the state 0. The equation
+    has a value at a constant state where all conditions in `defined` on the state and the coefficients hold.
     """
 
     fields: tuple[str, ...]
@@ -67,12 +67,12 @@ class Kinetics:
     matrix: sp.ImmutableMatrix
     domain: Domain = field(default_factory=Domain)
     assumes: str = EVERY_GRAPH
-    zero_is_kept: bool = True
-    #: what the linearisation at zero, or of a linear system, assumes of a graph
+    keeps_zero: bool = True
+    #: what the linearisation at zero, or of a linear system, assumes of the graph
     modes_assume: str = EVERY_GRAPH
-    #: coefficients that may be given values although they do not occur, such as those of white noise
+    #: coefficients that may have values although they do not occur, such as those of white noise
     unused: frozenset[str] = frozenset()
-    #: letters of the matrix that stand for operators or their eigenvalues
+    #: symbols in the matrix for operators or their eigenvalues
     mode_letters: tuple[sp.Symbol, ...] = (lam,)
     defined: tuple[sp.Basic, ...] = ()
 
@@ -80,13 +80,13 @@ class Kinetics:
         size = len(self.fields)
         if not size or len(self.letters) != size or len(self.rates) != size or self.matrix.shape != (size, size):
             raise InvalidArgument(
-                f"expected one letter, one rate and one row of the matrix for each of {size} fields, got "
-                f"{len(self.letters)} letters, {len(self.rates)} rates and a matrix {self.matrix.shape}"
+                f"expected one symbol, one rate and one row of the matrix for each of {size} fields, got "
+                f"{len(self.letters)} symbols, {len(self.rates)} rates and a matrix {self.matrix.shape}"
             )
 
     @property
     def coefficients(self) -> dict[str, sp.Symbol]:
-        """The letters that are neither states nor modes, by name."""
+        """The symbols that are neither states nor modes, by name."""
         used = set().union(*(rate.free_symbols for rate in self.rates), self.matrix.free_symbols)
         return {x.name: x for x in sorted(used - {*self.letters, *self.mode_letters}, key=str)}
 
@@ -96,7 +96,7 @@ class Kinetics:
         return not self.matrix.has(sp.nan) and not self.matrix.free_symbols & set(self.letters)
 
     def on_real_modes(self, assumes: str) -> str:
-        """What an answer about real lam assumes of a graph, in addition to what a state assumes."""
+        """The assumptions of an answer about real lam: those of a state, and real eigenvalues."""
         return f"{assumes}; {REAL_MODES}" if self.matrix.has(lam) else assumes
 
     @property
@@ -106,11 +106,11 @@ class Kinetics:
 
     @property
     def transport(self) -> sp.ImmutableMatrix:
-        """What the graph adds to the linearisation: P(lam) - P(0)."""
+        """The contribution of the graph to the linearisation, P(lam) - P(0)."""
         return (self.matrix - self.jacobian).applyfunc(sp.expand)
 
     def at(self, values: Mapping[str, Any] | None) -> Kinetics:
-        """The kinetics with coefficients set to numbers; decimals are taken as written."""
+        """The kinetics with numbers for coefficients; decimals are taken as exact."""
         if not values:
             return self
         known = self.coefficients
@@ -119,15 +119,15 @@ class Kinetics:
         if unknown:
             raise InvalidArgument(f"expected coefficients among {sorted(known)}, got {sorted(unknown)}")
         numbers = {known[name]: _checked(known[name], value) for name, value in values.items() if name in known}
-        kept = [c.xreplace(numbers) for c in self.domain.conditions]
-        for before, after in zip(self.domain.conditions, kept, strict=True):
+        conditions = [c.xreplace(numbers) for c in self.domain.conditions]
+        for before, after in zip(self.domain.conditions, conditions, strict=True):
             if not after.free_symbols and holds(after) is False:
-                raise InvalidArgument(f"expected values with {before}, as assumed, got {_text(numbers)}")
+                raise InvalidArgument(f"the values violate the assumption {before}: {_text(numbers)}")
         return replace(
             self,
             rates=tuple(sp.sympify(rate.xreplace(numbers)) for rate in self.rates),
             matrix=self.matrix.xreplace(numbers),
-            domain=Domain(tuple(c for c in kept if c.free_symbols)),
+            domain=Domain(tuple(c for c in conditions if c.free_symbols)),
             defined=tuple(c.xreplace(numbers) for c in self.defined),
         )
 
@@ -140,7 +140,7 @@ def _checked(letter: sp.Symbol, value: Any) -> sp.Expr:
     for word, relation in signs.items():
         if getattr(letter, f"is_{word}") and holds(relation(number, 0, evaluate=False)) is False:
             raise InvalidArgument(
-                f"expected a {word} {letter.name}, as assumed, got {value}; declare another sign, as in "
+                f"{letter.name} is assumed to be {word}, got {value}; declare another sign, as in "
                 f"'where {letter.name} real'"
             )
     return number
@@ -152,11 +152,11 @@ def _text(numbers: Mapping[sp.Symbol, sp.Expr]) -> str:
 
 # ---------------------------------------------------------------------- from systems and normal forms
 def system_kinetics(system: System, actions: Actions = ON_EIGENVECTORS) -> Kinetics:
-    """The kinetics of a system; white noise is left out, and starts are letters like coefficients.
+    """The kinetics of a system without its white noise; starts are treated like coefficients.
 
-    `actions` say what the operators of the system are on constant states and on deviations.
+    `actions` describes the operators of the system on constant states and on deviations.
 
-    Raises NotApplicable where no state is the same in all nodes, or time occurs.
+    Raises NotApplicable where no state stays equal in all nodes, or time occurs.
     """
     system.require_autonomous("steady states")
     written = {n.name for tree in system.flow.values() for n in names_in(tree)}
@@ -182,13 +182,13 @@ def kinetics_of(
     Args:
         normals: right-hand sides by field.
         letters: the symbols of the fields.
-        kinds: of the other letters.
-        domain: of the coefficients.
-        operators: the letters among L and A in which the equations are written.
-        actions: what operators are on constant states and on deviations from them.
+        kinds: the kinds of all other symbols.
+        domain: the admissible coefficients.
+        operators: which of L and A occur in the equations.
+        actions: the operators on constant states and on deviations from them.
 
     Raises:
-        NotApplicable: no constant states, since coefficients differ between nodes or matrices mix channels.
+        NotApplicable: no state stays constant, since coefficients differ between nodes or matrices mix channels.
     """
     for normal in normals.values():
         _check(normal, kinds, actions)
@@ -200,12 +200,12 @@ def kinetics_of(
     assumes = KEEPS_CONSTANTS[frozenset("A") if "A" in operators else operators & frozenset("L")]
     zero = dict.fromkeys(symbols, sp.S.Zero)
     inner = {act.inner for normal in normals.values() for act in normal.atoms(Act)}
-    zero_is_kept = all(constant_value(part, actions).xreplace(zero) == 0 for part in inner)
+    keeps_zero = all(constant_value(part, actions).xreplace(zero) == 0 for part in inner)
     modes_assume = WITH_IDENTITY if "A" in operators else EVERY_GRAPH
     matrix = sp.ImmutableMatrix(rows)
     modes = tuple(sorted(set().union(*(action.free_symbols for action in actions.modes.values())), key=str))
     return Kinetics(
-        tuple(normals), symbols, rates, matrix, domain, assumes, zero_is_kept, modes_assume, mode_letters=modes,
+        tuple(normals), symbols, rates, matrix, domain, assumes, keeps_zero, modes_assume, mode_letters=modes,
         defined=defined,
     )  # fmt: skip
 
@@ -213,37 +213,39 @@ def kinetics_of(
 def _defined(normals: Iterable[sp.Expr], actions: Actions) -> tuple[sp.Basic, ...]:
     """The conditions under which right-hand sides have a value at a constant state."""
     parts = [part for n in normals for part in (where_defined(n), *(x.args[0] for x in n.atoms(Nought)))]
-    found = [c for part in parts for c in defining_conditions(part)]
-    return tuple(dict.fromkeys(c.func(*(constant_value(x, actions) for x in c.args), evaluate=False) for c in found))
+    conditions = [c for part in parts for c in defining_conditions(part)]
+    return tuple(
+        dict.fromkeys(c.func(*(constant_value(x, actions) for x in c.args), evaluate=False) for c in conditions)
+    )
 
 
 def _check(normal: sp.Expr, kinds: Mapping[str, Kind], actions: Actions) -> None:
     if normal.has(Mix):
-        raise NotApplicable("states that are the same in all nodes are not enough: a matrix mixes channels")
+        raise NotApplicable("a matrix mixes channels, so that states equal in all nodes do not have one rate per field")
     other = {w.name for act in normal.atoms(Act) for w in act.word} - set(actions.modes)
     if other:
-        raise NotApplicable(f"constant states are not known to be kept by {', '.join(sorted(other))}")
+        raise NotApplicable(f"{', '.join(sorted(other))} need not keep states constant")
     nodewise = sorted(x.name for x in normal.free_symbols if kinds.get(x.name) is Kind.NODE or x.name == "M")
     if nodewise:
-        raise NotApplicable(f"no state is the same in all nodes: {', '.join(nodewise)} differs between them")
+        raise NotApplicable(f"no state stays equal in all nodes: {', '.join(nodewise)} differs between them")
 
 
 def constant_value(normal: sp.Expr, actions: Actions = ON_EIGENVECTORS) -> sp.Expr:
-    """A normal form on a state that is the same in all nodes, where operators are numbers.
+    """A normal form on a state that is equal in all nodes, where operators are numbers.
 
     >>> A, u = sp.Symbol("A"), sp.Symbol("u", real=True)
     >>> constant_value(Act((A,), u**2) - u)
     u**2 - u
     """
-    flat = {act: _kept(act, actions) * constant_value(act.inner, actions) for act in _outermost(normal)}
+    flat = {act: _on_constants(act, actions) * constant_value(act.inner, actions) for act in _outermost(normal)}
     return normal.xreplace(flat)
 
 
 def slope(normal: sp.Expr, state: sp.Symbol, actions: Actions = ON_EIGENVECTORS) -> sp.Expr:
     """The derivative of a normal form at a constant state in the direction of an eigenvector of L in one field.
 
-    Where letters of operators do not commute it is the derivative in every direction, as a polynomial in them. It is
-    nan where there is none at any constant state: at all of them abs(L@H) has its kink.
+    For operators that do not commute it is the derivative in every direction, as a polynomial in the operators. It is
+    nan where no constant state has one, as for abs(L@H), which has its kink at all of them.
 
     >>> A, u = sp.Symbol("A"), sp.Symbol("u", real=True)
     >>> slope(Act((A,), u**2) - u, u)
@@ -253,9 +255,11 @@ def slope(normal: sp.Expr, state: sp.Symbol, actions: Actions = ON_EIGENVECTORS)
     places = {act: sp.Dummy(f"act{i}", real=True) for i, act in enumerate(acts)}
     flat = normal.xreplace(places)
     total = sp.diff(flat, state)
-    for act, place in places.items():
-        total += sp.diff(flat, place) * _factor(act, actions) * slope(act.inner, state, actions)
-    values = {place: _kept(act, actions) * constant_value(act.inner, actions) for act, place in places.items()}
+    for act, symbol in places.items():
+        total += sp.diff(flat, symbol) * _factor(act, actions) * slope(act.inner, state, actions)
+    values = {
+        symbol: _on_constants(act, actions) * constant_value(act.inner, actions) for act, symbol in places.items()
+    }
     return sp.nan if _jumps(total, values) else sp.sympify(total.xreplace(values))
 
 
@@ -271,13 +275,13 @@ def _jumps(slope: sp.Expr, values: Mapping[sp.Symbol, sp.Expr]) -> bool:
 
 
 def _outermost(normal: sp.Expr) -> list[Act]:
-    """The operator words that stand in no other."""
+    """The operator words that are not inside others."""
     if isinstance(normal, Act):
         return [normal]
     return list(dict.fromkeys(act for part in normal.args for act in _outermost(part)))
 
 
-def _kept(act: Act, actions: Actions) -> sp.Expr:
+def _on_constants(act: Act, actions: Actions) -> sp.Expr:
     return sp.Mul(*(actions.sums[w.name] for w in act.word))
 
 
@@ -286,7 +290,7 @@ def _factor(act: Act, actions: Actions) -> sp.Expr:
 
 
 def tidy_in_lam(entry: sp.Expr) -> sp.Expr:
-    """A polynomial in lam, collected; what does not depend on it as short as it comes."""
+    """A polynomial in lam, collected by powers of lam."""
     expanded = sp.expand(entry)
     return sp.collect(expanded, lam) if expanded.has(lam) else expanded
 

@@ -1,6 +1,6 @@
 """`Linearisation`: P(lam) at one steady state with numbers as coefficients, its bands and its growth.
 
-Where all numbers are rational the bands are exact; where a steady state is irrational they are enclosed.
+If all numbers are rational, the bands are exact; if the steady state is irrational, they are enclosed.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ from rdgraph.theory.patterns.kinetics import Kinetics
 from rdgraph.theory.patterns.states import BITS, SteadyState
 
 # ---------------------------------------------------------------------- conditions
-# `ConditionSet`: named inequalities between coefficients, whether they can hold at all, and whether they do.
+# `ConditionSet`: named inequalities between coefficients, whether they are satisfiable, and whether they hold.
 
 POSSIBLE, IMPOSSIBLE = "possible", "impossible"
 
-#: For which lam in (0, to] a relation is meant: it has none, one is enough, or all of them.
+#: For which lam in (0, to] a relation must hold: it does not depend on lam, for one lam, or for all.
 NO_LAM, SOME_LAM, EVERY_LAM = "", "for some lam", "for every lam"
 
-#: Points of the range of lam that are tried where a polynomial's coefficients are not rational.
+#: Points of the range of lam that are tried where the coefficients of a polynomial are not rational.
 CONDITION_SAMPLES = 400
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A relation between coefficients with a name; `scope` says for which lam in (0, to] it is meant, if it has some.
+    """A named relation between coefficients; `scope` says for which lam in (0, to] it must hold.
 
-    One that is not `is_sufficient` is necessary only.
+    Without `is_sufficient` it is only necessary.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Condition:
         return f"{self.name}: {condition_in_words(self.relation)}{scope}{necessary}"
 
     def holds_at(self, numbers: Mapping[sp.Basic, sp.Expr], to: sp.Expr) -> bool:
-        """Whether the condition holds, exactly, at numbers for all letters; raises Undecided if that is not known."""
+        """Whether the condition holds exactly at numbers for all symbols; raises Undecided if that is not decided."""
         put_in = self.inner.xreplace(dict(numbers))
         if not put_in.has(lam):
             answer = holds(put_in)
@@ -77,13 +77,13 @@ class Condition:
         else:
             answer = holds_somewhere(put_in, to)
         if answer is None:
-            raise Undecided(f"whether {self} could not be told: the two sides agree as far as enclosures tell")
+            raise Undecided(f"{self} is not decided: the two sides agree to the precision of the enclosures")
         return answer
 
 
 @dataclass(frozen=True)
 class ConditionSet:
-    """Conditions that together are necessary and sufficient for what `name` says.
+    """Conditions that together are necessary and sufficient for the property `name`.
 
     `outcome` is "possible" (with an example in `point`), "impossible" (proved under the assumptions) or "undecided";
     `reason` says why.
@@ -116,9 +116,9 @@ class ConditionSet:
 
 
 def holds_somewhere(relation: sp.Basic, to: sp.Expr) -> bool | None:
-    """Whether relations between polynomials of lam, joined by And and Or, hold for some lam in (0, to].
+    """Whether relations between polynomials in lam, joined by And and Or, hold for some lam in (0, to].
 
-    Exact where all numbers are rational; otherwise None is possible.
+    Exact if all numbers are rational; otherwise the answer may be None.
 
     >>> holds_somewhere(sp.And(lam**2 - 3 * lam + 2 < 0, lam > sp.Rational(19, 10)), sp.Integer(2))
     True
@@ -140,7 +140,7 @@ def _is_refuted(relation: sp.Rel, polynomial: sp.Poly) -> bool:
 
 
 def _samples(gaps: list[sp.Expr], to: sp.Expr) -> list[sp.Expr]:
-    """One lam from every interval between roots, and the end of the range."""
+    """One lam in every interval between roots, and the end of the range."""
     product = sp.Mul(*(gap for gap in gaps if gap.has(lam)))
     roots = real_roots(product, lam, sp.S.Zero, to) if product.has(lam) else []
     edges = [sp.S.Zero, *roots, to]
@@ -149,21 +149,21 @@ def _samples(gaps: list[sp.Expr], to: sp.Expr) -> list[sp.Expr]:
 
 
 # ---------------------------------------------------------------------- enclosed bands
-# Bands of a matrix polynomial whose coefficients are known as balls: proved between enclosed ends.
+# Bands of a matrix polynomial with enclosed coefficients, proved between enclosed ends.
 #
 # Where a steady state has no rational coordinates, Hurwitz determinants are enclosed over intervals of lam. Positive
 # ones prove decay, a negative one proves growth, on the whole interval; the rest is halved until it is short.
 
-#: Bits of the enclosures, how often an interval is halved, and how many intervals are looked at.
+#: Bits of the enclosures, most halvings of an interval, and most intervals.
 BAND_BITS = 192
 HALVINGS = 46
-#: The end of a band is known if it lies in an interval no longer than this part of the range.
+#: The end of a band counts as known if it lies in an interval no longer than this fraction of the range.
 LONGEST_END = sp.Rational(1, 10**9)
 MAX_CELLS = 5_000
 
 
 class EnclosedGrowth:
-    """The sign of the growth of a matrix in `letter` and other letters, which are given as balls."""
+    """The sign of the growth of a matrix in `letter` and in other symbols, whose enclosures are given."""
 
     def __init__(self, matrix: sp.Matrix, letter: sp.Symbol, balls: Mapping[sp.Basic, Any]) -> None:
         from flint import arb_poly
@@ -177,9 +177,9 @@ class EnclosedGrowth:
         self._first_determinant = len(coefficients) - 1
 
     def sign(self, lower: Any, upper: Any) -> int | None:
-        """1 or -1 where the growth is proved to be positive or negative on a whole interval, else None.
+        """1 or -1 if the growth is proved to be positive or negative on a whole interval, else None.
 
-        Its ends are rational numbers of FLINT or integers.
+        The ends are rational numbers of FLINT or integers.
 
         >>> x, u = sp.symbols("x u")
         >>> from flint import arb
@@ -190,21 +190,21 @@ class EnclosedGrowth:
         from flint import arb
 
         with precision(BAND_BITS):
-            place = arb(lower).union(arb(upper))
-            values = [_value_over(p, slope, place) for p, slope in self._polynomials]
+            interval = arb(lower).union(arb(upper))
+            values = [_value_over(p, slope, interval) for p, slope in self._polynomials]
             if all(value > 0 for value in values[self._first_determinant :]):
                 return -1
             return 1 if any(value < 0 for value in values) else None
 
 
-def _value_over(polynomial: Any, slope: Any, place: Any) -> Any:
-    """The values of a polynomial over a ball, by the mean value theorem: tighter than powers of the ball."""
-    middle = place.mid()
-    return polynomial(middle) + slope(place) * (place - middle)
+def _value_over(polynomial: Any, slope: Any, interval: Any) -> Any:
+    """An enclosure of a polynomial over a ball by the mean value theorem, tighter than by powers of the ball."""
+    middle = interval.mid()
+    return polynomial(middle) + slope(interval) * (interval - middle)
 
 
 def enclosed_bands(growth: EnclosedGrowth, to: sp.Expr) -> tuple[tuple[Band, ...], tuple[tuple[float, float], ...]]:
-    """The bands in [0, to], and the intervals on which nothing is proved, short ends of bands left out."""
+    """The bands in [0, to], and the intervals on which nothing is proved, without the short ends of bands."""
     if not to.is_finite:
         raise Undecided("bands on an unbounded range need rational coefficients; give a number as the range's end")
     cells = _cells(growth, sp.Rational(to))
@@ -225,7 +225,7 @@ def enclosed_bands(growth: EnclosedGrowth, to: sp.Expr) -> tuple[tuple[Band, ...
 
 
 def _cells(growth: EnclosedGrowth, to: sp.Rational) -> list[tuple[sp.Rational, sp.Rational, int | None]]:
-    """[0, to] cut into intervals of one proved sign, or None; neighbours of one sign are joined."""
+    """[0, to] divided into maximal intervals with one proved sign, or None."""
     from flint import fmpq
 
     end = fmpq(int(to.p), int(to.q))
@@ -252,14 +252,14 @@ def _rational(number: Any) -> sp.Rational:
 
 
 # ---------------------------------------------------------------------- linearisation
-#: Values of lam that are tried where a question about all of them is not decided.
+#: Values of lam that are tried where a question for all lam is not decided.
 SAMPLES = 200
-#: Digits with which numbers are evaluated before they become floating-point numbers.
+#: Digits with which exact numbers are evaluated before they are rounded to doubles.
 DIGITS = 40
 
 
 class Bands(NamedTuple):
-    """Bands that grow, how they are known, and whether everything outside them is proved not to grow."""
+    """Growing bands, how they are known, and whether it is proved that nothing grows outside them."""
 
     bands: tuple[Band, ...]
     how: str
@@ -268,7 +268,7 @@ class Bands(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Linearisation:
-    """A square matrix of polynomials in lam; letters of a steady state that are not rational are left in it."""
+    """A square matrix of polynomials in lam; fields whose steady value is irrational stay in it as symbols."""
 
     matrix: sp.ImmutableMatrix
     state: SteadyState | None = None
@@ -276,11 +276,11 @@ class Linearisation:
     @classmethod
     def at(cls, kinetics: Kinetics, state: SteadyState | None) -> Linearisation:
         """The linearisation of a kinetics, whose coefficients are numbers, at a steady state."""
-        left = set(kinetics.matrix.free_symbols) - {*kinetics.mode_letters, *kinetics.letters}
-        if left:
-            raise InvalidArgument(f"expected values for all coefficients, got none for {sorted(map(str, left))}")
+        unset = set(kinetics.matrix.free_symbols) - {*kinetics.mode_letters, *kinetics.letters}
+        if unset:
+            raise InvalidArgument(f"expected values for all coefficients, got none for {sorted(map(str, unset))}")
         if kinetics.matrix.has(sp.nan):
-            raise NotApplicable("no linearisation: a rate has a kink at every state that is the same in all nodes")
+            raise NotApplicable("no linearisation: a rate has a kink at every state equal in all nodes")
         if state is None:
             return cls(kinetics.matrix)
         if not state.is_number:
@@ -311,27 +311,27 @@ class Linearisation:
 
     @property
     def balls(self) -> dict[sp.Basic, Any]:
-        """Enclosures of the letters that are left."""
+        """Enclosures of the fields that stay in the matrix as symbols."""
         return {} if self.state is None else self.state.balls
 
-    def sign_at(self, place: sp.Rational) -> int | None:
+    def sign_at(self, point: sp.Rational) -> int | None:
         """The sign of the growth at a rational lam: 1, 0 or -1; None where the enclosure contains 0."""
         from flint import fmpq
 
         if self.is_rational:
-            return growth_sign(characteristic(self.matrix.subs(lam, place)))
-        number = fmpq(int(place.p), int(place.q))
+            return growth_sign(characteristic(self.matrix.subs(lam, point)))
+        number = fmpq(int(point.p), int(point.q))
         return self._enclosed.sign(number, number)
 
-    def parity_at(self, place: sp.Rational) -> int | None:
-        """1 or -1 where an even or an odd number of eigenvalues is positive or grows at lam; None where one is zero."""
-        last = characteristic(self.matrix)[-1].subs(lam, place)
+    def parity_at(self, point: sp.Rational) -> int | None:
+        """1 or -1 if the number of eigenvalues that grow at lam is even or odd; None where one is zero."""
+        last = characteristic(self.matrix)[-1].subs(lam, point)
         with precision(BITS):
             ball = enclose_at(sp.sympify(last), self.balls)
             return 1 if ball > 0 else -1 if ball < 0 else None
 
     def has_odd_growth(self, to: sp.Expr) -> bool:
-        """Whether an odd number of eigenvalues grows for some lam in (0, to]; irrational numbers are sampled."""
+        """Whether an odd number of eigenvalues grows for some lam in (0, to]; with irrational numbers by sampling."""
         last = sp.Lt(characteristic(self.matrix)[-1], 0, evaluate=False)
         if self.is_rational:
             return bool(holds_somewhere(last, to))
@@ -368,23 +368,27 @@ class Linearisation:
                     powers[k, i, j] = float(sp.N(c.xreplace(numbers), DIGITS))
         return powers
 
-    def matrices(self, place: Any) -> np.ndarray:
+    def matrices(self, eigenvalue: Any) -> np.ndarray:
         """P at numbers or complex numbers of any shape, in double precision: (*shape, n, n)."""
-        places = np.asarray(place)[..., None, None]
-        total = np.zeros((*np.shape(place), self.size, self.size), dtype=np.result_type(places, float))
+        places = np.asarray(eigenvalue)[..., None, None]
+        total = np.zeros((*np.shape(eigenvalue), self.size, self.size), dtype=np.result_type(places, float))
         for power in self._powers[::-1]:
             total = total * places + power
         return total
 
-    def eigenvalues(self, place: Any) -> np.ndarray:
+    def eigenvalues(self, eigenvalue: Any) -> np.ndarray:
         """The eigenvalues of P, the one with the largest real part first: (*shape, n)."""
-        values = np.linalg.eigvals(self.matrices(place)).astype(complex)
-        order = np.argsort(-values.real, axis=-1, kind="stable")
-        return np.take_along_axis(values, order, axis=-1)
+        return fastest_first(self.matrices(eigenvalue))
+
+
+def fastest_first(matrices: np.ndarray) -> np.ndarray:
+    """The eigenvalues (*shape, n) of matrices (*shape, n, n), the one with the largest real part first."""
+    values = np.linalg.eigvals(matrices).astype(complex)
+    return np.take_along_axis(values, np.argsort(-values.real, axis=-1, kind="stable"), axis=-1)
 
 
 def _check_smooth(kinetics: Kinetics, state: SteadyState) -> None:
-    """Refuse a state at a kink of a rate, where there is no linearisation."""
+    """Raise NotApplicable for a state at a kink of a rate, where there is no linearisation."""
     kinks = kinetics.matrix.atoms(*STEPS)
     if not kinks:
         return
@@ -395,7 +399,7 @@ def _check_smooth(kinetics: Kinetics, state: SteadyState) -> None:
             side = sp.Dummy("side", real=True)
             weight = kinetics.matrix.xreplace({kink: side}).diff(side).xreplace(point)
             if all(sp.expand(entry) == 0 for entry in weight):
-                continue  # as in h*abs(h) at 0: what jumps is multiplied by zero
+                continue  # as in h*abs(h) at 0, where the jump is multiplied by zero
             try:
                 ball = enclose_at(kink.args[0].xreplace(point), given)
             except NotEnclosed:

@@ -1,4 +1,4 @@
-"""The eigenvalues of a graph's L: the lam at which a dispersion relation is read."""
+"""The eigenvalues of a graph's L: the lam at which a dispersion relation is evaluated."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from rdgraph.theory.patterns.kinetics import WITH_IDENTITY, Kinetics
 from rdgraph.theory.patterns.linearisation import Linearisation
 
 # ---------------------------------------------------------------------- mode spectra
-#: Matrices with more rows are not made dense.
+#: Most rows of a dense matrix.
 MAX_NODES = 5000
-#: Imaginary parts and sums of rows below this part of the largest entry are rounding.
+#: Imaginary parts and row sums below this fraction of the largest entry count as rounding.
 TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class ModeSpectrum:
-    """Eigenvalues of L in the order of their real parts, and whether L@1 = 0, up to rounding.
+    """Eigenvalues of L, sorted by real part, and whether L@1 = 0 up to rounding.
 
-    `matrix` is L where it was given.
+    `matrix` is L, if it was given.
     """
 
     eigenvalues: np.ndarray
@@ -46,7 +46,7 @@ class ModeSpectrum:
         return self.matrix is not None and _is_symmetric(self.matrix)
 
     def growing(self, growth: np.ndarray) -> tuple[int, ...]:
-        """Which of the modes grow, by more than rounding."""
+        """The indices of the modes that grow by more than rounding."""
         size = max(1.0, float(np.abs(growth).max()))
         return tuple(int(i) for i in np.flatnonzero(growth > TOLERANCE * size))
 
@@ -57,10 +57,10 @@ class ModeSpectrum:
 
 
 def check_degrees(kinetics: Kinetics, operator: Any) -> None:
-    """Refuse L = D - A where the equations have A, which is then not I - L."""
+    """Raise NotApplicable for L = D - A where the equations contain A, which is then not I - L."""
     if kinetics.modes_assume == WITH_IDENTITY and getattr(operator, "degree", None) is not None:
         raise NotApplicable(
-            "the equations have A, which has eigenvectors of its own where L = D - A; expected "
+            "the equations contain A, whose eigenvectors differ from those of L = D - A; expected "
             f"{kinetics.modes_assume}, or equations in L alone"
         )
 
@@ -88,7 +88,7 @@ def _is_symmetric(matrix: np.ndarray) -> bool:
 
 
 def laplacian_of(operator: Any) -> np.ndarray:
-    """L of an `Operator`, or the matrix or the eigenvalues that were given."""
+    """L of an `Operator`, or the given matrix or eigenvalues."""
     if _is_operator(operator):
         matrix, degree = _dense(operator)
         return np.diag(np.ones(len(matrix)) if degree is None else degree) - matrix
@@ -107,7 +107,7 @@ def laplacian_of(operator: Any) -> np.ndarray:
 
 
 def matrix_of(operator: Any, name: str) -> np.ndarray:
-    """The real matrix (n, n) of an operator itself, which may be an `Operator`, sparse or dense."""
+    """The real matrix (n, n) of an operator, which may be an `Operator`, sparse or dense."""
     values = _dense(operator)[0] if _is_operator(operator) else laplacian_of(operator)
     if values.ndim != 2 or np.iscomplexobj(values):
         raise InvalidArgument(f"expected a real matrix (n, n) for {name}, got shape {values.shape} of {values.dtype}")
@@ -148,13 +148,13 @@ def _ordered(values: np.ndarray) -> np.ndarray:
 # ---------------------------------------------------------------------- fastest modes
 # The lam that grows fastest: searched numerically, and proved to be the largest up to a small tolerance.
 
-#: Points of a band that are looked at, and how far the proved bound lies above what was found.
+#: Points of a band that are evaluated, and most rounds of the proof.
 POINTS = 201
 ROUNDS = 4
 
 
 class Fastest(NamedTuple):
-    """The fastest lam, its growth and frequency; with `is_proved` no lam grows faster by a part of more than 1e-9."""
+    """The fastest lam, its growth and frequency; with `is_proved` no lam grows faster, up to a factor 1 + 1e-9."""
 
     lam: float
     growth: float
@@ -171,7 +171,7 @@ class Fastest(NamedTuple):
 
 
 def fastest_mode(linearisation: Linearisation, bands: Sequence[Band], to: sp.Expr) -> Fastest | None:
-    """The largest growth in the bands; None where there are none, or it has no largest value on an unbounded range.
+    """The lam with the largest growth in the bands; None without bands, or where an unbounded range has no maximum.
 
     >>> from rdgraph.language.answer_symbols import lam
     >>> swift = Linearisation(sp.ImmutableMatrix([[lam - lam**2]]))
@@ -180,20 +180,20 @@ def fastest_mode(linearisation: Linearisation, bands: Sequence[Band], to: sp.Exp
     """
     if not bands or any(not band.upper.is_finite for band in bands):
         return None
-    place, growth = max((_best_in(linearisation, *band.ends) for band in bands), key=lambda pair: pair[1])
+    best, growth = max((_best_in(linearisation, *band.ends) for band in bands), key=lambda pair: pair[1])
     is_proved = False
     for _ in range(ROUNDS):
         bound = sp.Rational(growth * (1 + TOLERANCE)) + sp.Rational(TOLERANCE) * sp.Rational(1, 1000)
         higher = linearisation.shifted(bound).bands(to)
-        inside = [band for band in higher.bands if any(_overlap(band, own) for own in bands)]
+        inside = [band for band in higher.bands if any(_overlap(band, growing) for growing in bands)]
         if not inside:
             is_proved = higher.is_sure
             break
         again, value = max((_best_in(linearisation, *band.ends) for band in inside), key=lambda pair: pair[1])
         if value <= growth:
             break
-        place, growth = again, value
-    return Fastest(place, growth, float(abs(linearisation.eigenvalues(place)[0].imag)), is_proved)
+        best, growth = again, value
+    return Fastest(best, growth, float(abs(linearisation.eigenvalues(best)[0].imag)), is_proved)
 
 
 def _overlap(one: Band, other: Band) -> bool:
@@ -202,17 +202,17 @@ def _overlap(one: Band, other: Band) -> bool:
 
 def _best_in(linearisation: Linearisation, lower: float, upper: float) -> tuple[float, float]:
     """The best of a grid, refined between its neighbours."""
-    from scipy.optimize import minimize_scalar  # slow to load, and needed for nothing else here
+    from scipy.optimize import minimize_scalar  # slow to import
 
     grid = np.linspace(lower, upper, POINTS)
     values = linearisation.eigenvalues(grid)[:, 0].real
     k = int(values.argmax())
     left, right = grid[max(k - 1, 0)], grid[min(k + 1, POINTS - 1)]
-    found = minimize_scalar(
+    optimum = minimize_scalar(
         lambda x: -float(linearisation.eigenvalues(x)[0].real), bounds=(left, right), method="bounded",
         options={"xatol": 1e-12 * max(1.0, upper)},
     )  # fmt: skip
-    return (float(found.x), -float(found.fun)) if -found.fun > values[k] else (float(grid[k]), float(values[k]))
+    return (float(optimum.x), -float(optimum.fun)) if -optimum.fun > values[k] else (float(grid[k]), float(values[k]))
 
 
 # ---------------------------------------------------------------------- numerical ranges
@@ -222,19 +222,19 @@ def _best_in(linearisation: Linearisation, lower: float, upper: float) -> tuple[
 # lies in the box of complex numbers whose real part is an eigenvalue's of (X + X*)/2 or between two of them, and whose
 # imaginary part is so for (X - X*)/(2i).
 
-#: Points of an edge that are looked at before the largest growth is proved.
+#: Points of an edge that are evaluated before the largest growth is proved.
 RANGE_POINTS = 65
-#: Eigenvalues of symmetric matrices are widened by this part of the largest entry for every row: rounding.
+#: For rounding, eigenvalues of symmetric matrices are widened by this fraction of the largest entry for every row.
 ROUNDING = 4 * float(np.finfo(float).eps)
-#: The largest denominator of an end that is taken as it looks, and that of all others.
+#: The largest denominator of a fraction that replaces a rounded end, and the denominator of all others.
 SHORT, STEPS = 1000, 2**20
 
 
 @dataclass(frozen=True)
 class RangeBox:
-    """Real parts in [lower, upper] and imaginary parts in [-height, height]: a box that holds a numerical range.
+    """A box around a numerical range: real parts in [lower, upper] and imaginary parts in [-height, height].
 
-    Numbers are rational or infinite.
+    The numbers are rational or infinite.
     """
 
     lower: sp.Expr
@@ -251,7 +251,7 @@ class RangeBox:
 
     @property
     def radius(self) -> sp.Expr:
-        """Half its width along the real axis."""
+        """Half the width along the real axis."""
         return (self.upper - self.lower) / 2
 
     @property
@@ -269,7 +269,7 @@ def _shown(number: sp.Expr) -> str:
 
 
 def range_box(matrix: np.ndarray) -> RangeBox:
-    """A box that holds the numerical range of a real matrix (n, n), rounding included.
+    """A box around the numerical range of a real matrix (n, n), with a margin for rounding.
 
     >>> shift = np.roll(np.eye(4), 1, axis=1)
     >>> print(range_box((shift - shift.T) / 2), range_box(shift + shift.T))
@@ -281,7 +281,7 @@ def range_box(matrix: np.ndarray) -> RangeBox:
 
 
 def _interval(matrix: np.ndarray) -> tuple[sp.Rational, sp.Rational]:
-    """Short fractions between which the eigenvalues of a Hermitian matrix lie."""
+    """An interval with short fractions as ends that contains the eigenvalues of a Hermitian matrix."""
     if not matrix.any():
         return sp.S.Zero, sp.S.Zero
     values = np.linalg.eigvalsh(matrix)
@@ -290,7 +290,7 @@ def _interval(matrix: np.ndarray) -> tuple[sp.Rational, sp.Rational]:
 
 
 def _outward(end: float, slack: float, sign: int) -> sp.Rational:
-    """A short fraction that differs by rounding, if there is one; else the next multiple of 2^-20 outside."""
+    """A short fraction within rounding of the end, if there is one; else the next multiple of 2^-20 outside."""
     exact = sp.Rational(end)
     short = exact.limit_denominator(SHORT)
     if abs(short - exact) <= slack:
@@ -300,9 +300,9 @@ def _outward(end: float, slack: float, sign: int) -> sp.Rational:
 
 @dataclass(frozen=True)
 class RangeBound:
-    """No mode grows faster than `value`, wherever in the `box` its lam lies; near `place` one grows as fast.
+    """No mode with lam in the `box` grows faster than `value`; near `place` some mode grows as fast.
 
-    Without `is_proved` the value is only the largest that was found on the edges of the box.
+    Without `is_proved` the value is only the largest on a grid on the edges of the box.
     """
 
     value: float
@@ -334,17 +334,17 @@ def growth_over(linearisation: Linearisation, box: RangeBox) -> RangeBound:
     """
     best: RangeBound | None = None
     for start, end in _edges(box):
-        found = _along(linearisation, start, end, box)
-        if best is None or found.value > best.value:
-            best = RangeBound(found.value, found.place, box, found.is_proved and (best is None or best.is_proved))
-        elif not found.is_proved:
+        bound = _along(linearisation, start, end, box)
+        if best is None or bound.value > best.value:
+            best = RangeBound(bound.value, bound.place, box, bound.is_proved and (best is None or best.is_proved))
+        elif not bound.is_proved:
             best = RangeBound(best.value, best.place, box, False)
     assert best is not None
     return best
 
 
 def _edges(box: RangeBox) -> list[tuple[sp.Expr, sp.Expr]]:
-    """The edges of the upper half; the interval alone where the box is one."""
+    """The edges of the upper half of the box; only the interval if the box is one."""
     if box.is_real:
         return [(box.lower, box.upper)] if box.lower < box.upper else [(box.lower, box.lower)]
     top = sp.I * box.height
@@ -373,5 +373,5 @@ def _along(linearisation: Linearisation, start: sp.Expr, end: sp.Expr, box: Rang
 
 
 def _part(entry: sp.Expr, power: int) -> sp.Expr:
-    """The real (0) or imaginary (1) part of an expanded polynomial in real letters."""
+    """The real (0) or imaginary (1) part of an expanded polynomial in real symbols."""
     return entry.coeff(sp.I, power)

@@ -1,9 +1,9 @@
-"""What becomes of small deviations from a constant state of one field: the largest of P(lam) over lam in [0, 2].
+"""The fate of small deviations from a constant state of one field: the largest P(lam) over lam in [0, 2].
 
-At a kink there is no linearisation, but a slope on either side. Constant states follow one of the two, so that a state
-is left where either is positive. Where the kink is in a function of single entries, f = p(L) H + r(H), every node has
-one of the two slopes: on undirected graphs, where L is self-adjoint in a weighted product, deviations decay if the
-largest of p plus the larger slope is negative.
+At a kink there is no linearisation, but a slope on either side. Constant deviations follow one of the two, so that a
+state is unstable where either is positive. Where the kink is in a function of single entries, f = p(L) H + r(H), every
+node has one of the two slopes: on undirected graphs, where L is self-adjoint in a weighted product, deviations decay if
+the largest of p plus the larger slope is negative.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rdgraph.theory.patterns.states import CERTIFIED, SteadyState
 STABLE, UNSTABLE, MARGINAL, UNDECIDED = "stable", "unstable", "marginal", "stability undecided"
 SOME_MODES = "unstable for some lam"
 
-#: The end of the spectrum of normalised operators, and seconds of one state.
+#: The end of the spectrum of normalised operators, and seconds for one state.
 END = sp.Integer(2)
 SECONDS = 1.0
 
@@ -37,28 +37,28 @@ def stability(kinetics: Kinetics, state: SteadyState, attracts: bool | None = No
     Args:
         kinetics: of one field.
         state: at which its rate vanishes.
-        attracts: whether constant states beside it move towards it, where that is known.
+        attracts: whether neighbouring constant states move towards it, if known.
 
     Returns:
         stable (every mode with lam in [0, 2] decays), unstable (the constant mode grows, or moves away), unstable for
         some lam, marginal (none grows, one does not decay at first order), or a condition on the coefficients. At a
-        kink of the rate stable and marginal are said of undirected graphs.
+        kink of the rate, stable and marginal hold on undirected graphs.
     """
     if len(kinetics.fields) != 1 or state.free or len(kinetics.mode_letters) != 1:
         return ""
     try:
-        found = limited(SECONDS, _fate, kinetics, state)
+        fate = limited(SECONDS, _fate, kinetics, state)
     except (Undecided, NotApplicable, InvalidArgument, NotEnclosed, sp.PolynomialError):
-        found = UNDECIDED
-    return UNSTABLE if attracts is False and found in (UNDECIDED, MARGINAL) else found
+        fate = UNDECIDED
+    return UNSTABLE if attracts is False and fate in (UNDECIDED, MARGINAL) else fate
 
 
 def _fate(kinetics: Kinetics, state: SteadyState) -> str:
     linear = _numeric if _is_numeric(kinetics, state) else _symbolic
     if state.how == CERTIFIED or not kinetics.matrix.has(*STEPS):
         return linear(kinetics, state)
-    ((letter, place),) = state.point.items()
-    both = sided_slope(kinetics.matrix[0, 0], letter, place, kinetics.domain.where(*state.conditions))
+    ((letter, value),) = state.point.items()
+    both = sided_slope(kinetics.matrix[0, 0], letter, value, kinetics.domain.where(*state.conditions))
     sides = [replace(kinetics, matrix=sp.ImmutableMatrix([[rate]])) for rate in (both.below, both.above)]
     if both.agree:
         return linear(sides[0], state)
@@ -73,13 +73,13 @@ def _fate(kinetics: Kinetics, state: SteadyState) -> str:
     worst = [_worst(rate, domain) for rate in (both.below, both.above)]
     at_zero = [rate.subs(lam, 0) for rate in (both.below, both.above)]
     if any(sp.expand(a - b) != 0 for a, b in zip(worst, at_zero, strict=True)):
-        return UNDECIDED  # a mode that is not constant has both slopes at once
+        return UNDECIDED  # other modes have both slopes at once
     return _in_words(sp.Max(*worst), domain)
 
 
 def _is_numeric(kinetics: Kinetics, state: SteadyState) -> bool:
-    left = kinetics.matrix.free_symbols - {lam, *kinetics.letters}
-    return state.is_number and not left
+    symbols = kinetics.matrix.free_symbols - {lam, *kinetics.letters}
+    return state.is_number and not symbols
 
 
 def _numeric(kinetics: Kinetics, state: SteadyState) -> str:
@@ -112,7 +112,7 @@ def _worst(rate: sp.Expr, domain: Domain) -> sp.Expr:
 
 
 def _in_words(worst: sp.Expr, domain: Domain) -> str:
-    """What the largest growth over lam says."""
+    """The stability that follows from the largest growth over lam, as text."""
     if is_above(sp.S.Zero, worst, domain):
         return STABLE
     if is_above(worst, sp.S.Zero, domain):
@@ -127,12 +127,12 @@ def _in_words(worst: sp.Expr, domain: Domain) -> str:
 
 
 def _strictly(worst: sp.Expr, relation: str, domain: Domain) -> str:
-    """worst < 0 or worst > 0 in words; a root in front of it is positive where what it is taken of is."""
+    """worst < 0 or worst > 0 as text, where a root as factor becomes the condition that its radicand is positive."""
     factors = sp.Mul.make_args(worst)
     roots = [f.base for f in factors if f.is_Pow and f.exp.is_Rational and f.exp.q == 2 and f.exp.is_positive]
     if not roots:
         return f"{public(worst)} {relation} 0"
     number, rest = sp.Mul(*(f for f in factors if not (f.is_Pow and f.base in roots))).as_coeff_Mul()
     words = [f"{public(root)} > 0" for root in roots if not domain.proves(sp.Gt(root, 0, evaluate=False))]
-    own = [] if rest == 1 else [f"{public(sp.sign(number) * rest)} {relation} 0"]
-    return " and ".join([*own, *words])
+    words_of_rest = [] if rest == 1 else [f"{public(sp.sign(number) * rest)} {relation} 0"]
+    return " and ".join([*words_of_rest, *words])

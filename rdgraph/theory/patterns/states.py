@@ -1,4 +1,4 @@
-"""`SteadyState` and `SteadyStates`: states that are the same in all nodes and do not move, and how they are known."""
+"""`SteadyState` and `SteadyStates`: constant states that do not change in time, and how they are known."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ BITS = 256
 class SteadyState:
     """One steady state: `point` has a value for the symbol of every field.
 
-    `how` is "exact" (a closed form or an algebraic number) or "certified" (a number that lies, and is the only steady
-    state, between the two of `enclosures`). It exists where `conditions` hold: there it is real and the equation is
-    defined at it. Each has a value where those before it hold. Fields in `free` may have any value that they allow.
-    `stability` says of one field what becomes of small deviations (`rdgraph.theory.patterns.state_stability`).
+    `how` is "exact" (a closed form or an algebraic number) or "certified" (the only steady state between the numbers of
+    `enclosures`). The state exists where `conditions` hold: there it is real and the equation is defined at it. Each
+    condition is defined where those before it hold. Fields in `free` may have any value that the conditions allow. For
+    one field, `stability` is the fate of small deviations (`rdgraph.theory.patterns.state_stability`).
     """
 
     point: Mapping[sp.Symbol, sp.Expr]
@@ -59,7 +59,7 @@ class SteadyState:
 
     @cached_property
     def balls(self) -> dict[sp.Basic, Any]:
-        """Enclosures of the values by ball arithmetic, for every field whose value is not rational."""
+        """Enclosures in ball arithmetic of the values that are not rational."""
         if self.how == EXACT:
             irrational = {x: value for x, value in self.point.items() if not value.is_Rational}
             return {x: enclose(value, BITS) for x, value in irrational.items()}
@@ -74,7 +74,7 @@ class SteadyState:
         return f"{text}{f' where {where}' if where else ''} ({self.how}{fate})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Values, how they are known, conditions and what is assumed of the graph, as texts; `words` is one line."""
+        """Values, how they are known, conditions and assumptions about the graph, as texts; `words` is one line."""
         return {
             "values": {name: str(value) for name, value in self.values.items()},
             "how": self.how,
@@ -88,7 +88,7 @@ class SteadyState:
 
 @dataclass(frozen=True, repr=False)
 class SteadyStates(Answer):
-    """The steady states that were found; with `is_complete` it is proved that there are no others (see `reason`)."""
+    """The steady states that were found; with `is_complete` there are provably no others (see `reason`)."""
 
     fields: tuple[str, ...]
     states: tuple[SteadyState, ...]
@@ -103,7 +103,7 @@ class SteadyStates(Answer):
 
     @property
     def status(self) -> Status:
-        """proved if these are all and exact, bounded if some are enclosed or others not excluded, else undecided."""
+        """proved if these are all and exact; bounded if some are enclosed or others are possible; else undecided."""
         if not self.is_complete and not self.states:
             return Status.UNDECIDED
         is_exact = self.is_complete and all(state.how == EXACT for state in self.states)
@@ -147,23 +147,23 @@ class SteadyStates(Answer):
 
 
 def shown(value: sp.Expr) -> str:
-    """A number or formula as a person reads it: long numbers with six digits."""
+    """A number or formula as text, long numbers with six digits."""
     text = str(value)
     return f"{float(value):.6g}" if value.is_number and len(text) > 24 else text
 
 
 # ---------------------------------------------------------------------- line states
-# Steady states of one field, numbers as coefficients: all zeros of its rate on the real line, and which attract.
+# Steady states of one field with numbers as coefficients: all zeros of its rate on the real line, and which attract.
 
-#: The part of the line that is searched where nothing is proved far out.
+#: The interval that is searched where nothing is proved for large states.
 REACH = (sp.Integer(-100), sp.Integer(100))
 
 
 @dataclass(frozen=True)
 class LineStates:
-    """States in order, whether each attracts the constant states next to it (None if unknown), and what is proved.
+    """States in ascending order, whether each attracts its neighbouring constant states (None if unknown), and a note.
 
-    `is_complete` is about the whole line, or about the box that was asked for.
+    `is_complete` refers to the whole line, or to the given box.
     """
 
     states: tuple[SteadyState, ...]
@@ -173,7 +173,7 @@ class LineStates:
 
 
 def line_states(rate: sp.Expr, letter: sp.Symbol, box: tuple[sp.Rational, sp.Rational] | None = None) -> LineStates:
-    """The zeros of a rate without other letters, on the line or in a box.
+    """The zeros of a rate in one symbol, on the line or in a box.
 
     >>> x = sp.Symbol("x", real=True)
     >>> found = line_states(sp.tanh(x) - x / 2, x)
@@ -182,33 +182,33 @@ def line_states(rate: sp.Expr, letter: sp.Symbol, box: tuple[sp.Rational, sp.Rat
     >>> found.note
     'all real ones, by interval arithmetic'
     """
-    found = line_zeros(in_trigonometric_factors(rate), letter, box or REACH)
-    flows = zip(found.signs, found.signs[1:], strict=False)
-    both = [(zero, _attracts(*signs)) for zero, signs in zip(found.zeros, flows, strict=True)]
+    zeros = line_zeros(in_trigonometric_factors(rate), letter, box or REACH)
+    flows = zip(zeros.signs, zeros.signs[1:], strict=False)
+    both = [(zero, _attracts(*signs)) for zero, signs in zip(zeros.zeros, flows, strict=True)]
     if box is not None:
         both = [(z, attracts) for z, attracts in both if box[0] <= z.upper and z.lower <= box[1]]
     states = tuple(_state(letter, zero) for zero, _ in both)
-    complete, note = _told(rate, letter, found, box)
+    complete, note = _completeness(rate, letter, zeros, box)
     return LineStates(states, tuple(attracts for _, attracts in both), complete, note)
 
 
-def attracts(rate: sp.Expr, letter: sp.Symbol, place: sp.Expr, zeros: Sequence[sp.Expr]) -> bool | None:
+def attracts(rate: sp.Expr, letter: sp.Symbol, zero: sp.Expr, zeros: Sequence[sp.Expr]) -> bool | None:
     """Whether constant states next to a zero move towards it, given all zeros of a continuous rate.
 
     >>> x = sp.Symbol("x", real=True)
     >>> [attracts(x**2 * (1 - x), x, sp.Integer(k), [sp.S.Zero, sp.S.One]) for k in (0, 1)]
     [False, True]
     """
-    below = [z for z in zeros if is_before(z, place)]
-    above = [z for z in zeros if is_before(place, z)]
+    below = [z for z in zeros if is_before(z, zero)]
+    above = [z for z in zeros if is_before(zero, z)]
     lower = next((z for z in below if not any(is_before(z, other) for other in below)), -sp.oo)
     upper = next((z for z in above if not any(is_before(other, z) for other in above)), sp.oo)
-    sides = (between(lower, place), between(place, upper))
+    sides = (between(lower, zero), between(zero, upper))
     return _attracts(*(sign_of(rate, {letter: side}) for side in sides))
 
 
 def _attracts(before: int | None, after: int | None) -> bool | None:
-    """Whether constant states on both sides move towards a zero; one side that moves away is enough to say no."""
+    """Whether constant states on both sides move towards a zero; False if those on one side move away."""
     if before == -1 or after == 1:
         return False
     return True if before == 1 and after == -1 else None
@@ -221,19 +221,19 @@ def _state(letter: sp.Symbol, zero: LineZero) -> SteadyState:
     return SteadyState({letter: middle}, CERTIFIED, enclosures={letter: (zero.lower, zero.upper)})
 
 
-def _told(
-    rate: sp.Expr, letter: sp.Symbol, found: LineZeros, box: tuple[sp.Rational, sp.Rational] | None
+def _completeness(
+    rate: sp.Expr, letter: sp.Symbol, zeros: LineZeros, box: tuple[sp.Rational, sp.Rational] | None
 ) -> tuple[bool, str]:
-    """Whether the states are all, and why."""
-    lower, upper = found.reach
-    if found.gaps:
-        middle = sum(found.gaps[0]) / 2
-        where = f"nothing is proved in {len(found.gaps)} short intervals, one of them around {middle:.6g}"
+    """Whether the states are complete, and why."""
+    lower, upper = zeros.reach
+    if zeros.gaps:
+        middle = sum(zeros.gaps[0]) / 2
+        where = f"nothing is proved in {len(zeros.gaps)} short intervals, one of them around {middle:.6g}"
         return False, f"interval arithmetic over [{lower}, {upper}]; {where}"
     within = f"all in the box [{lower}, {upper}] of every field, by interval arithmetic"
     if box is not None:
         return True, within
-    if found.beyond:
+    if zeros.beyond:
         return True, "all real ones, by interval arithmetic"
     turn = period(rate, letter)
     return True, within + (f"; the others repeat these with the period {turn}" if turn is not None else "")

@@ -1,9 +1,9 @@
 """Steady states: all constant states at which every rate vanishes, exact where there is a closed form.
 
-Rational rates with numbers as coefficients are solved completely and exactly. With letters, elimination solves
-algebraic rates case by case; inverse functions propose closed forms of others, which are put in, and the judge decides
-whether there can be more. A state has the conditions under which it is real and the equation is defined there. Other
-rates of one field are searched over the whole line by interval arithmetic, those of several fields over a box.
+Rational rates with numbers as coefficients are solved completely and exactly. With symbolic coefficients, elimination
+solves algebraic rates case by case; for others inverse functions propose closed forms, which are checked, and it is
+decided whether there can be more. A state has the conditions under which it is real and the equation is defined there.
+Other rates of one field are searched over the whole line by interval arithmetic, those of several fields over a box.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import sympy as sp
 
-from rdgraph.errors import InvalidArgument, Undecided
+from rdgraph.errors import InvalidArgument, NotApplicable, Undecided
 from rdgraph.reals import polynomials
 from rdgraph.reals.budget import limited, remaining, within_budget
 from rdgraph.reals.domain import NEGATIVE, POSITIVE, ZERO, Domain
@@ -32,14 +32,14 @@ from rdgraph.theory.patterns.states import BITS, CERTIFIED, SteadyState, SteadyS
 from rdgraph.vocabulary.exact_numbers import exact_number
 
 # ---------------------------------------------------------------------- state conditions
-# Conditions under which a steady state exists, as short as they come; every one is defined where those before hold.
+# Short conditions under which a steady state exists; each is defined where those before it hold.
 
-#: Where several conditions are about the same letters, in which order they are read.
+#: The order of conditions of equal complexity: equations first.
 _ORDER: dict[type, int] = {sp.Eq: 0, sp.Ne: 1}
 
 
 def shortened(conditions: Iterable[sp.Basic], domain: Domain) -> tuple[sp.Basic, ...] | None:
-    """Conditions that hold together where the given ones do, on a domain; None where they never do.
+    """Short conditions that are equivalent to the given ones on a domain; None where these are contradictory.
 
     >>> a, b = sp.symbols("a b", real=True)
     >>> shortened([sp.Ne(a * b, 0), sp.Ge(a, 0), sp.Ne(a + sp.sqrt(a**2 + b), 0)], Domain())
@@ -48,21 +48,21 @@ def shortened(conditions: Iterable[sp.Basic], domain: Domain) -> tuple[sp.Basic,
     plain = _put_in(list(dict.fromkeys(part for c in conditions for part in _parts(c))))
     if sp.false in plain:
         return None
-    kept: list[sp.Basic] = []
+    shorter: list[sp.Basic] = []
     for condition in sorted(plain, key=_condition_rank):
-        for part in _without_root(condition, domain.where(*kept)):
-            if domain.where(*kept).proves(part) is not True:
-                kept.append(part)
-    kept = _joined_conditions(sorted(kept, key=_condition_rank), domain)
-    return None if kept and domain.where(*kept).is_empty() else tuple(map(_solved_relation, kept))
+        for part in _without_root(condition, domain.where(*shorter)):
+            if domain.where(*shorter).proves(part) is not True:
+                shorter.append(part)
+    shorter = _joined_conditions(sorted(shorter, key=_condition_rank), domain)
+    return None if shorter and domain.where(*shorter).is_empty() else tuple(map(_solved_relation, shorter))
 
 
 def _put_in(conditions: list[sp.Basic]) -> list[sp.Basic]:
-    """The conditions with those put in that give a letter in terms of others."""
+    """The conditions with all equations substituted that give a symbol in terms of others."""
     equal: list[sp.Basic] = []
     for condition in (c for c in conditions if isinstance(c, sp.Eq)):
         equal += _zero(reduced(Domain(tuple(equal)), condition.lhs))
-    for k in reversed(range(len(equal))):  # what comes later is put into what came before as well
+    for k in reversed(range(len(equal))):  # later equations are substituted in earlier ones too
         equal[k : k + 1] = _zero(reduced(Domain(tuple(equal[k + 1 :])), equal[k].lhs))
     if sp.false in equal:
         return [sp.false]
@@ -73,13 +73,13 @@ def _put_in(conditions: list[sp.Basic]) -> list[sp.Basic]:
 
 
 def _condition_rank(condition: sp.Basic) -> tuple[int, bool, int, int, str]:
-    """Fewer roots inside of roots first, then without denominators: what later conditions need to have a value."""
+    """A sort key: fewer nested roots first, then without denominators, since later conditions may need earlier ones."""
     total = condition.lhs.is_polynomial(*condition.free_symbols)
     return (_nesting(condition), not total, _ORDER.get(type(condition), 2), condition.count_ops(), str(condition))
 
 
 def _nesting(expression: sp.Basic) -> int:
-    """How many roots stand inside of each other: 2 for sqrt(a + sqrt(b))."""
+    """The depth of nested roots, 2 for sqrt(a + sqrt(b))."""
     return max((1 + _nesting(root.base) for root in _roots(expression)), default=0)
 
 
@@ -92,7 +92,7 @@ def _is_root(expression: sp.Expr) -> bool:
 
 
 def _parts(condition: sp.Basic) -> Iterator[sp.Basic]:
-    """A condition with zero on its right and all that it needs; of a product that is not zero one for every factor."""
+    """A condition with zero on its right, and the conditions for it to be defined; one for each factor of a product."""
     if condition in (sp.true, sp.false):
         yield from (condition,) if condition == sp.false else ()
         return
@@ -116,7 +116,7 @@ def _parts(condition: sp.Basic) -> Iterator[sp.Basic]:
 
 
 def _zero(expression: sp.Expr) -> list[sp.Basic]:
-    """That an expression is zero, powers and factors that are not zero left out."""
+    """The condition that an expression is zero, without powers and without factors that are not zero."""
     if expression == 0:
         return []
     bases = [base for base in _bases(expression) if not base.is_nonzero]
@@ -124,7 +124,7 @@ def _zero(expression: sp.Expr) -> list[sp.Basic]:
 
 
 def _bases(expression: sp.Expr) -> list[sp.Expr]:
-    """The different factors of a polynomial, and what a root is of; anything else as it is."""
+    """The distinct factors of a polynomial or of the radicand of a root; any other expression itself."""
     if isinstance(expression, sp.Pow) and expression.exp.is_positive:
         return _bases(expression.base)
     is_plain = expression.is_polynomial(*expression.free_symbols)
@@ -143,7 +143,7 @@ def _signed(base: sp.Expr) -> sp.Expr:
 
 
 def _without_root(condition: sp.Basic, domain: Domain) -> list[sp.Basic]:
-    """p + q*sqrt(d) != 0 in terms of the factors of p**2 - d*q**2, where each of them decides."""
+    """The condition p + q*sqrt(d) != 0 in terms of the factors of p**2 - d*q**2, if each of them decides."""
     roots = list(dict.fromkeys(p.base for p in _roots(condition)))
     if not isinstance(condition, sp.Ne) or len(roots) != 1:
         return [condition]
@@ -157,37 +157,37 @@ def _without_root(condition: sp.Basic, domain: Domain) -> list[sp.Basic]:
         return [condition]
     rest = sp.rem(polynomial, mark**2 - roots[0], mark)
     p, q = (sp.expand(rest).coeff(mark, k) for k in (0, 1))
-    found = []
+    conditions = []
     for factor, _ in polynomials.factors(sp.expand(p**2 - roots[0] * q**2)):
         part = domain.where(sp.Eq(factor, 0, evaluate=False))
         if part.is_empty() or part.proves(condition) is True:
             continue
         if part.proves(sp.Eq(condition.lhs, 0, evaluate=False)) is not True:
             return [condition]
-        found.append(sp.Ne(_signed(factor), 0, evaluate=False))
-    return found
+        conditions.append(sp.Ne(_signed(factor), 0, evaluate=False))
+    return conditions
 
 
 def _joined_conditions(conditions: list[sp.Basic], domain: Domain) -> list[sp.Basic]:
-    """d >= 0 as d > 0 where d = 0 is excluded, and no condition that follows from the others."""
+    """The conditions with d > 0 for d >= 0 where d = 0 is excluded, and without those that follow from others."""
     if len(conditions) < 2 or any(_roots(c) or not c.lhs.is_polynomial(*c.free_symbols) for c in conditions):
         return conditions
-    kept = list(conditions)
+    joined = list(conditions)
     for condition in conditions:
-        others = [c for c in kept if c is not condition]
+        others = [c for c in joined if c is not condition]
         if isinstance(condition, sp.Ge) and any(isinstance(c, sp.Ne) for c in others):
             strict = sp.Gt(condition.lhs, 0, evaluate=False)
             if domain.where(*others, sp.Eq(condition.lhs, 0, evaluate=False)).is_empty():
-                kept = [*others, strict]
-    for condition in list(kept):
-        others = [c for c in kept if c is not condition]
+                joined = [*others, strict]
+    for condition in list(joined):
+        others = [c for c in joined if c is not condition]
         if others and domain.where(*others).proves(condition) is True:
-            kept = others
-    return sorted(kept, key=_condition_rank)
+            joined = others
+    return sorted(joined, key=_condition_rank)
 
 
 def _solved_relation(condition: sp.Basic) -> sp.Basic:
-    """a - 1 = 0 as a = 1 where there is one letter, and the same of other relations."""
+    """A linear relation in one symbol solved for it: a - 1 = 0 as a = 1."""
     if len(condition.free_symbols) != 1:
         return condition
     (letter,) = condition.free_symbols
@@ -199,10 +199,10 @@ def _solved_relation(condition: sp.Basic) -> sp.Basic:
 
 
 # ---------------------------------------------------------------------- steady states
-#: The box that is searched where rates are not rational, and how many conditions of closed forms are combined.
+#: The box that is searched where rates are not rational, and most conditions of closed forms that are combined.
 BOX = (-100, 100)
 MAX_CONDITIONS = 4
-#: Seconds for closed forms, and what must be left for a proof that there are no others.
+#: Seconds for closed forms, and the least time for a proof that there are no others.
 SOLVING_SECONDS = 4.0
 PROVING_SECONDS = 1.0
 
@@ -211,19 +211,19 @@ PROVING_SECONDS = 1.0
 def steady_states(
     system: System, values: Mapping[str, Any] | None = None, *, box: tuple[Any, Any] = BOX
 ) -> SteadyStates:
-    """All steady states that are the same in all nodes: on them A acts as 1 and L as 0.
+    """All steady states that are equal in all nodes: on them A acts as 1 and L as 0.
 
     Args:
-        system: one or several fields; white noise is left out.
-        values: numbers for the coefficients, or for some of them; decimals are taken as written.
-        box: the range of every field that is searched where the rates are not rational, for numbers.
+        system: one or several fields; white noise is ignored.
+        values: numbers for all or some of the coefficients; decimals are taken as exact.
+        box: the range of every field that is searched if the rates are not rational and all coefficients numbers.
 
     Returns:
-        The states, how each is known, whether they are all, and which graphs keep constant states.
+        The states, how each is known, whether they are complete, and which graphs keep states constant.
 
     Raises:
-        NotApplicable: no state is the same in all nodes, or time occurs.
-        InvalidArgument: values are no numbers, or contradict the assumptions.
+        NotApplicable: no state stays equal in all nodes, or time occurs.
+        InvalidArgument: values are not numbers, or contradict the assumptions.
 
     >>> import rdgraph as rd
     >>> s = rd.parse("u' = a - u + u**2*v - Du*L@u; v' = b - u**2*v - Dv*L@v")
@@ -236,7 +236,7 @@ def steady_states(
 
 
 def solve_states(kinetics: Kinetics, box: tuple[Any, Any] = BOX) -> SteadyStates:
-    """The constant steady states of a kinetics, with symbols or numbers as coefficients; none where time runs out."""
+    """The constant steady states of kinetics with symbols or numbers as coefficients; none where time runs out."""
 
     def undecided(problem: Undecided) -> SteadyStates:
         return SteadyStates(kinetics.fields, (), False, str(problem), kinetics.assumes)
@@ -259,7 +259,7 @@ def _solved_states(kinetics: Kinetics, box: tuple[Any, Any]) -> SteadyStates:
 
 
 def _without_common_factor(kinetics: Kinetics) -> Kinetics:
-    """The rate of one field without factors that no state occurs in and that are proved not to vanish."""
+    """The kinetics of one field without nonzero factors of the rate that are independent of the state."""
     if len(kinetics.letters) != 1 or kinetics.rates[0] == 0:
         return kinetics
     factors = sp.Mul.make_args(sp.factor_terms(kinetics.rates[0]))
@@ -288,7 +288,7 @@ def _exact(kinetics: Kinetics, rates: Sequence[sp.Expr]) -> SteadyStates:
         equations.append(sp.expand(unit * divisor - 1))
         letters.append(unit)
     solutions = real_solutions(equations, letters)
-    points = [dict(zip(kinetics.letters, found, strict=False)) for found in solutions]
+    points = [dict(zip(kinetics.letters, solution, strict=False)) for solution in solutions]
     return _answer(
         kinetics,
         [SteadyState(point) for point in points],
@@ -297,32 +297,34 @@ def _exact(kinetics: Kinetics, rates: Sequence[sp.Expr]) -> SteadyStates:
     )
 
 
-# ---------------------------------------------------------------------- letters as coefficients
+# ---------------------------------------------------------------------- symbolic coefficients
 def _closed_forms(kinetics: Kinetics, lead: str = "") -> SteadyStates:
-    """Closed forms: all cases by elimination where the rates are algebraic, else proposals that are put in."""
-    found = Solutions()
+    """Closed forms: all cases by elimination where the rates are algebraic, else proposals that are checked."""
+    solutions = Solutions()
     try:
-        limited(min(SOLVING_SECONDS, remaining()), solve, kinetics.rates, kinetics.letters, kinetics.domain, found)
+        limited(min(SOLVING_SECONDS, remaining()), solve, kinetics.rates, kinetics.letters, kinetics.domain, solutions)
     except Undecided:
-        found.is_complete = False
-    points = [({x: solution.values.get(x, x) for x in kinetics.letters}, solution) for solution in found.found]
+        solutions.is_complete = False
+    points = [({x: solution.values.get(x, x) for x in kinetics.letters}, solution) for solution in solutions.solutions]
     states = _distinct([_state(kinetics, point, s.conditions) for point, s in points], kinetics.domain)
-    if found.algebraic:
+    if solutions.algebraic:
         note = "closed forms, case by case in the coefficients" + (
-            "" if found.is_complete else "; others are not excluded"
+            "" if solutions.is_complete else "; others are not excluded"
         )
-        return _answer(kinetics, states, found.is_complete, lead + note)
+        return _answer(kinetics, states, solutions.is_complete, lead + note)
     proposed = [{x: zero} for x in kinetics.letters[:1] for zero in _proposals(kinetics)]
     for point in [*proposed, dict.fromkeys(kinetics.letters, sp.S.Zero)]:
         if not any(value.has(sp.zoo, sp.nan, sp.oo, sp.I) for value in point.values()) and _vanish(kinetics, point):
             states = _distinct([*states, _state(kinetics, point, ())], kinetics.domain)
     complete = remaining() > PROVING_SECONDS and _are_all(kinetics, states)
-    note = "closed forms, put in; " + ("the judge excludes others" if complete else "others are not excluded")
+    note = "closed forms, checked in the equation; " + (
+        "others are excluded" if complete else "others are not excluded"
+    )
     return _answer(kinetics, states, complete, lead + note)
 
 
 def _proposals(kinetics: Kinetics) -> list[sp.Expr]:
-    """Closed forms of zeros of one rate by inverse functions; those found in time."""
+    """Closed forms of the zeros of one rate by inverse functions, if found in time."""
     if len(kinetics.letters) != 1:
         return []
     try:
@@ -336,7 +338,7 @@ def _vanish(kinetics: Kinetics, point: Mapping[sp.Symbol, sp.Expr]) -> bool:
 
 
 def _state(kinetics: Kinetics, point: dict[sp.Symbol, sp.Expr], known: Sequence[sp.Basic]) -> SteadyState | None:
-    """A point at which the rates vanish where `known` holds, as state where it is real and they are defined."""
+    """The state at a point where the rates vanish if `known` holds, with all conditions; None if these never hold."""
     needs = [*known, *(c for value in point.values() for c in defining_conditions(value))]
     needs += [c.func(*(e.xreplace(point) for e in c.args), evaluate=False) for c in kinetics.defined]
     conditions = shortened(needs, kinetics.domain)
@@ -350,20 +352,20 @@ def _state(kinetics: Kinetics, point: dict[sp.Symbol, sp.Expr], known: Sequence[
 
 
 def _distinct(states: Sequence[SteadyState | None], domain: Domain) -> list[SteadyState]:
-    """The states without those that are others wherever they exist; cases with one formula are joined."""
-    kept: list[SteadyState] = []
+    """The states without special cases of others; cases with the same formula are joined."""
+    distinct: list[SteadyState] = []
     for state in states:
-        if state is None or any(_holds(other, state, domain) for other in kept):
+        if state is None or any(_holds(other, state, domain) for other in distinct):
             continue
         other, joined = next(
-            ((o, j) for o in kept if (j := _joined_states(o, state) or _joined_states(state, o))), (None, state)
+            ((o, j) for o in distinct if (j := _joined_states(o, state) or _joined_states(state, o))), (None, state)
         )
-        kept = [o for o in kept if o is not other and not _holds(joined, o, domain)] + [joined]
-    return kept
+        distinct = [o for o in distinct if o is not other and not _holds(joined, o, domain)] + [joined]
+    return distinct
 
 
 def _joined_states(general: SteadyState, special: SteadyState) -> SteadyState | None:
-    """One state of two whose conditions are the same but for e != 0 and e = 0, where the first formula gives both."""
+    """One state for two that differ in the conditions e != 0 and e = 0, if the first formula gives both; else None."""
     for zero in (c for c in special.conditions if isinstance(c, sp.Eq)):
         apart = sp.Ne(*zero.args, evaluate=False)
         rest = tuple(c for c in general.conditions if c != apart)
@@ -376,7 +378,7 @@ def _joined_states(general: SteadyState, special: SteadyState) -> SteadyState | 
 
 
 def _holds(family: SteadyState, state: SteadyState, domain: Domain) -> bool:
-    """Whether a state is one of a family wherever it exists: it agrees with all that is not free there."""
+    """Whether a state belongs to a family wherever it exists: it agrees in all fields that are not free."""
     fixed = [x for x, value in family.point.items() if value != x]
     if any(sp.expand(family.point[x] - state.point[x]) != 0 for x in fixed):
         return False
@@ -385,7 +387,7 @@ def _holds(family: SteadyState, state: SteadyState, domain: Domain) -> bool:
 
 
 def _are_all(kinetics: Kinetics, states: Sequence[SteadyState]) -> bool:
-    """Proved by the judge: where some of the states exist, and others do not, there is no further one."""
+    """Proved: for every choice of which states exist there is no further one."""
     if len({c for state in states for c in state.conditions}) > MAX_CONDITIONS:
         return False
     still = [sp.Eq(sp.fraction(sp.together(rate))[0], 0, evaluate=False) for rate in kinetics.rates]
@@ -401,15 +403,15 @@ def _off_values(state: SteadyState) -> sp.Basic:
 
 
 def _failing(conditions: Sequence[sp.Basic]) -> Iterator[tuple[sp.Basic, ...]]:
-    """The ways in which one of the conditions is the first that fails: those after it need not have a value there."""
+    """The cases in which a given condition is the first to fail, since later ones need not be defined there."""
     for k, condition in enumerate(conditions):
         yield (*conditions[:k], sp.Not(condition))
 
 
 # ---------------------------------------------------------------------- numbers by interval arithmetic
 def _on_line(kinetics: Kinetics, box: tuple[Any, Any]) -> SteadyStates:
-    found = line_states(kinetics.rates[0], kinetics.letters[0], None if box == BOX else _ends_of(box))
-    return _answer(kinetics, found.states, found.is_complete, found.note, found.attracting)
+    on_line = line_states(kinetics.rates[0], kinetics.letters[0], None if box == BOX else _ends_of(box))
+    return _answer(kinetics, on_line.states, on_line.is_complete, on_line.note, on_line.attracting)
 
 
 def _ends_of(box: tuple[Any, Any]) -> tuple[sp.Rational, sp.Rational]:
@@ -421,19 +423,19 @@ def _ends_of(box: tuple[Any, Any]) -> tuple[sp.Rational, sp.Rational]:
 
 def _searched(kinetics: Kinetics, box: tuple[Any, Any]) -> SteadyStates:
     lower, upper = _ends_of(box)
-    found = search_box(kinetics.rates, kinetics.letters, lower, upper)
+    search = search_box(kinetics.rates, kinetics.letters, lower, upper)
     origin = dict.fromkeys(kinetics.letters, sp.S.Zero)
     origin_is_steady = all(sp.simplify(rate.xreplace(origin)) == 0 for rate in kinetics.rates)
     states = [] if not origin_is_steady else [SteadyState(origin)]
-    others = [z for z in found.zeros if not (origin_is_steady and all(x.contains(0) for x in z))]
+    others = [z for z in search.zeros if not (origin_is_steady and all(x.contains(0) for x in z))]
     states += [_certified(kinetics.letters, zero) for zero in others]
     note = f"interval arithmetic over the box [{lower}, {upper}] of every field"
-    if found.open_boxes:
-        middle = ", ".join(f"{m:.6g}" for m, _ in found.open_boxes[0])
-        note += f"; nothing is proved in {len(found.open_boxes)} small boxes, one of them around ({middle})"
+    if search.open_boxes:
+        middle = ", ".join(f"{m:.6g}" for m, _ in search.open_boxes[0])
+        note += f"; nothing is proved in {len(search.open_boxes)} small boxes, one of them around ({middle})"
     else:
         note = f"all in the box [{lower}, {upper}] of every field, by interval arithmetic"
-    return _answer(kinetics, states, not found.open_boxes, note)
+    return _answer(kinetics, states, not search.open_boxes, note)
 
 
 def _certified(letters: Sequence[sp.Symbol], zero: Sequence[Any]) -> SteadyState:
@@ -455,7 +457,7 @@ def _ends(ball: Any) -> tuple[sp.Rational, sp.Rational]:
 
 # ---------------------------------------------------------------------- order and answer
 def _has_value(kinetics: Kinetics, state: SteadyState) -> bool:
-    """Whether the equation as written may have a value at a state; False where it is proved to have none."""
+    """Whether the equation as written may have a value at a state; False if it is proved to have none."""
     needed = (c.xreplace(dict(state.point)) for c in kinetics.defined)
     return all(holds(c) is not False for c in needed if not c.free_symbols)
 
@@ -467,7 +469,7 @@ def _answer(
     note: str,
     attracting: Sequence[bool | None] | None = None,
 ) -> SteadyStates:
-    """The states in their order, with what they assume and what becomes of deviations."""
+    """The answer: the states in order, with their assumptions and their stability."""
     known = attracting or (_flows(kinetics, states) if complete else [None] * len(states))
     named = [
         replace(with_assumption(state, kinetics), stability=stability(kinetics, state, attracts))
@@ -479,23 +481,23 @@ def _answer(
 
 
 def _flows(kinetics: Kinetics, states: Sequence[SteadyState]) -> list[bool | None]:
-    """Whether the constant states of one field beside each of all its states move towards it: polynomials alone."""
+    """Whether neighbouring constant states move towards each state, for one field with a polynomial rate; else None."""
     rate, letters = kinetics.rates[0], kinetics.letters
     if len(letters) != 1 or not rate.is_polynomial(letters[0]) or rate.free_symbols != set(letters):
         return [None] * len(states)
-    places = [sp.sympify(state.point[letters[0]]) for state in states]
-    return [attracts(rate, letters[0], place, places) for place in places]
+    zeros_of_rate = [sp.sympify(state.point[letters[0]]) for state in states]
+    return [attracts(rate, letters[0], zero, zeros_of_rate) for zero in zeros_of_rate]
 
 
 def with_assumption(state: SteadyState, kinetics: Kinetics) -> SteadyState:
-    """The state with what it assumes of a graph; zero assumes less than others."""
+    """The state with its assumptions about the graph, which are weaker for zero."""
     is_zero = all(value == 0 for value in state.point.values())
-    assumes = kinetics.modes_assume if is_zero and kinetics.zero_is_kept else kinetics.assumes
+    assumes = kinetics.modes_assume if is_zero and kinetics.keeps_zero else kinetics.assumes
     return replace(state, assumes=assumes)
 
 
 def _state_rank(state: SteadyState, domain: Domain) -> tuple[Any, ...]:
-    """States with positive fields first, then those with zeros, then the rest; last those at special coefficients."""
+    """A sort key: states with positive fields first, then with zeros, then others; at special coefficients last."""
     values = [sp.sympify(value) for value in state.point.values()]
     special = any(isinstance(c, sp.Eq) for c in state.conditions)
     if state.is_number:
@@ -504,3 +506,47 @@ def _state_rank(state: SteadyState, domain: Domain) -> tuple[Any, ...]:
     signs = [domain.where(*state.conditions).sign(value) for value in values]
     doubtful = sum(sign not in (POSITIVE, ZERO) for sign in signs)
     return (special, doubtful > 0, sum(sign is ZERO for sign in signs) + doubtful, [], str(values))
+
+
+# ---------------------------------------------------------------------- one state
+
+
+def state_at(kinetics: Kinetics, state: int | Mapping[str, Any]) -> SteadyState:
+    """The steady state with a number, or with given values, which are checked.
+
+    Raises:
+        InvalidArgument: there is no such state, or the rates do not vanish at the values.
+        NotApplicable: no steady state was found.
+    """
+    if isinstance(state, Mapping):
+        return _given(kinetics, state)
+    return numbered(solve_states(kinetics), state)
+
+
+def numbered(steady: SteadyStates, state: int) -> SteadyState:
+    """The steady state with a number among those that were found; raises as `state_at` does."""
+    if isinstance(state, bool) or not isinstance(state, int):
+        raise InvalidArgument(f"expected the number of a steady state or values of the fields, got {state!r}")
+    if not steady.states:
+        raise NotApplicable(f"no steady state that is equal in all nodes was found; {steady.reason}")
+    if not 0 <= state < len(steady):
+        raise InvalidArgument(f"expected a state among 0..{len(steady) - 1}, got {state}; the states are\n{steady}")
+    return steady[state]
+
+
+def _given(kinetics: Kinetics, values: Mapping[str, Any]) -> SteadyState:
+    if set(values) != set(kinetics.fields):
+        raise InvalidArgument(f"expected a value for each of {list(kinetics.fields)}, got {sorted(values)}")
+    point = {
+        x: exact_number(values[name], f"value of {name}")
+        for name, x in zip(kinetics.fields, kinetics.letters, strict=True)
+    }  # fmt: skip
+    rates = [sp.simplify(rate.xreplace(point)) for rate in kinetics.rates]
+    if any(rate != 0 for rate in rates):
+        raise InvalidArgument(
+            f"{dict(values)} is not a steady state: the rates there are {', '.join(map(str, rates))}; give the number "
+            "of a state of steady_states(...)"
+        )
+    if any(holds(c.xreplace(point)) is False for c in kinetics.defined):
+        raise InvalidArgument(f"the equation is not defined at {dict(values)}; take one of steady_states(...)")
+    return with_assumption(SteadyState(point), kinetics)

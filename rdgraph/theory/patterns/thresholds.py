@@ -1,8 +1,8 @@
-"""Thresholds: the values of one coefficient at which patterns begin or end, the other coefficients held.
+"""Thresholds: the values of one coefficient at which patterns begin or end, all other coefficients fixed.
 
-What kind of instability a steady state has can change only where a root lam of the determinant of P(lam) or of the last
+The kind of instability of a steady state can change only where a root lam of the determinant of P(lam) or of the last
 but one Hurwitz determinant appears, disappears, or passes an end of the range. These values of the coefficient are
-roots of polynomials; between two of them one value decides, exactly.
+roots of polynomials; between two neighbouring roots one sample decides exactly.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from rdgraph.reals.budget import within_budget
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
 from rdgraph.theory.patterns.bands import between, characteristic, hurwitz_determinants, real_roots
-from rdgraph.theory.patterns.critical_ratios import check_slopes
 from rdgraph.theory.patterns.dispersion import (
     ANTI,
     END,
@@ -37,18 +36,19 @@ from rdgraph.theory.patterns.dispersion import (
     dispersion_of,
 )
 from rdgraph.theory.patterns.kinetics import Kinetics, system_kinetics
+from rdgraph.theory.patterns.linearisation import fastest_first
 from rdgraph.theory.patterns.mode_spectra import ModeSpectrum, check_degrees, mode_spectrum
-from rdgraph.theory.patterns.state_choice import state_at
 from rdgraph.theory.patterns.states import EXACT, SteadyState, shown
-from rdgraph.theory.patterns.steady_states import solve_states
+from rdgraph.theory.patterns.steady_states import solve_states, state_at
+from rdgraph.theory.patterns.turing_analysis import check_slopes
 from rdgraph.vocabulary.exact_numbers import exact_number
 from rdgraph.wording import html_table
 
 # ---------------------------------------------------------------------- state branches
-# `StateBranch`: a steady state that is followed while one coefficient varies.
+# `StateBranch`: a steady state as one coefficient varies.
 
-#: Digits of numbers that are not rational, the values at which a branch without closed form is looked at (times its
-#: sign), and how often an interval between two of them is halved.
+#: Digits of irrational numbers, the sizes of values at which a branch without closed form is evaluated, and how often
+#: an interval between two of them is halved.
 DIGITS = 50
 SCANNED = tuple(sp.Rational(10) ** sp.Rational(k) for k in range(-3, 4))
 STEPS = (1, 3)
@@ -59,8 +59,8 @@ HALVINGS = 33
 class StateBranch:
     """A steady state as function of one coefficient.
 
-    Without a `state` the linearisation is the same at all (a linear system), or, where `index` is given, the state has
-    no rational closed form and is solved for anew at every value.
+    Without a `state` the linearisation is the same at all states (a linear system), or, if `index` is given, the state
+    has no rational closed form and is computed again at every value.
     """
 
     state: SteadyState | None
@@ -81,14 +81,14 @@ class StateBranch:
         return [b for b in bottoms if b.free_symbols] + [c.lhs - c.rhs for c in self.state.conditions]
 
     def matrix(self, kinetics: Kinetics) -> sp.ImmutableMatrix:
-        """P(lam) with what is rational of the state put in."""
+        """P(lam) with the rational values of the state substituted."""
         if self.state is None:
             return kinetics.matrix
         plain = {x: value for x, value in self.state.point.items() if _is_plain(value)}
         return kinetics.matrix.xreplace(plain)
 
     def at(self, fixed: Kinetics, value: sp.Expr) -> SteadyState | None:
-        """The state at one value, which `fixed` has put in; raises NotApplicable where there is none."""
+        """The state at one value, which `fixed` contains; raises NotApplicable where there is none."""
         if self.index is not None:
             return state_at(fixed, self.index)
         if self.state is None or self.state.is_number:
@@ -103,16 +103,16 @@ class StateBranch:
     # ------------------------------------------------------------------ numbers
     def numbers(self, kinetics: Kinetics, letter: sp.Symbol, value: sp.Expr) -> dict[sp.Basic, sp.Expr]:
         """The coefficient and the state at one value, with many digits."""
-        found: dict[sp.Basic, sp.Expr] = {letter: sp.N(value, DIGITS)}
+        numbers: dict[sp.Basic, sp.Expr] = {letter: sp.N(value, DIGITS)}
         if self.index is not None:
             state = state_at(kinetics.at({letter.name: sp.Rational(str(sp.N(value, DIGITS)))}), self.index)
-            return found | {x: sp.N(v, DIGITS) for x, v in state.point.items()}
+            return numbers | {x: sp.N(v, DIGITS) for x, v in state.point.items()}
         if self.state is not None:
-            found |= {x: sp.N(v.xreplace({letter: found[letter]}), DIGITS) for x, v in self.state.point.items()}
-        return found
+            numbers |= {x: sp.N(v.xreplace({letter: numbers[letter]}), DIGITS) for x, v in self.state.point.items()}
+        return numbers
 
     def roots(self, polynomials: Sequence[sp.Expr], letter: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> list[sp.Expr]:
-        """Roots of polynomials in the coefficient whose other letters are the state's, as rational numbers."""
+        """The roots in the coefficient of polynomials that also contain the state, as rational numbers."""
         assert self.state is not None
         numbers = {x: sp.N(v, DIGITS) for x, v in self.state.point.items()}
         roots: list[sp.Expr] = []
@@ -126,7 +126,7 @@ class StateBranch:
         return [r for k, r in enumerate(inside) if k == 0 or r - inside[k - 1] > sp.Rational(1, 10**12) * abs(r)]
 
     def scanned(self, kinetics: Kinetics, letter: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> list[sp.Expr]:
-        """Where the kind changes between the values of a table, by halving."""
+        """The values where the kind changes between the values of a table, by bisection."""
 
         def kind(value: sp.Expr) -> str:
             try:
@@ -164,33 +164,33 @@ class StateBranch:
 
 
 def _is_plain(value: sp.Expr) -> bool:
-    """A rational number, or a rational function of letters with rational numbers."""
+    """Whether a value is a rational number or a rational function with rational numbers."""
     numbers = value.atoms(sp.Number, sp.NumberSymbol)
     whole = all(power.exp.is_Integer for power in value.atoms(sp.Pow))
     return whole and not value.has(sp.CRootOf, sp.Function) and all(number.is_Rational for number in numbers)
 
 
 def follow(kinetics: Kinetics, letter: sp.Symbol, state: int) -> StateBranch:
-    """The branch of the steady state with a number, the coefficient `letter` being free."""
+    """The branch of the steady state with a number, along which the coefficient `letter` varies."""
     if kinetics.is_linear:
         return StateBranch(None, None, kinetics.modes_assume)
-    found = solve_states(kinetics)
-    chosen = found[state] if state < len(found) else None
+    states = solve_states(kinetics)
+    chosen = states[state] if state < len(states) else None
     varies = any(rate.has(letter) for rate in kinetics.rates)
     if chosen is not None and not chosen.free:
         closed = chosen.how == EXACT and all(_is_plain(v) for v in chosen.point.values())
         if closed or not varies:
             return StateBranch(chosen, None, chosen.assumes)
     if not varies:
-        raise NotApplicable(f"no steady state with the number {state} was found; {found.reason}")
+        raise NotApplicable(f"no steady state with the number {state} was found; {states.reason}")
     return StateBranch(None, state, kinetics.assumes)
 
 
 # ---------------------------------------------------------------------- threshold values
-# `Thresholds`: the values of one coefficient at which patterns begin or end, and what happens between them.
+# `Thresholds`: the values of one coefficient at which patterns begin or end, and the kinds between them.
 
 NO_STATE, OUTSIDE = "no steady state", "outside the assumptions"
-#: The kinds of instability that make patterns of a state that is stable where all nodes agree.
+#: The kinds of instability that are patterns: the state is stable where all nodes agree.
 PATTERNS = (TURING, WAVE, TURING_WAVE)
 
 CALM = (STABLE, MARGINAL, Status.UNDECIDED, NO_STATE, OUTSIDE)
@@ -198,10 +198,10 @@ CALM = (STABLE, MARGINAL, Status.UNDECIDED, NO_STATE, OUTSIDE)
 
 @dataclass(frozen=True)
 class Threshold:
-    """A value of a coefficient with patterns on one side of it.
+    """A value of a coefficient with patterns on one side.
 
-    `below` and `above` are the kinds of instability on its two sides; `lam` is the mode whose growth is zero, 0 where
-    the constant mode begins to grow. An exact value is an algebraic number; others lie within a part of 1e-9.
+    `below` and `above` are the kinds of instability on the two sides; `lam` is the mode whose growth is zero, 0 where
+    the constant mode begins to grow. An exact value is an algebraic number; others have a relative error below 1e-9.
     """
 
     value: sp.Expr
@@ -232,7 +232,7 @@ class Threshold:
 
 @dataclass(frozen=True, repr=False)
 class Thresholds(Answer):
-    """All thresholds of one coefficient in ascending order, and what happens between them.
+    """All thresholds of one coefficient in ascending order, and the kinds between them.
 
     `regions` are triples (lower, upper, kind at a value inside); with three or more fields patterns may be stationary
     in one part of a region and oscillate in another. With `is_complete` there are no others; `reason` says why.
@@ -247,7 +247,7 @@ class Thresholds(Answer):
 
     @property
     def status(self) -> Status:
-        """proved if these are all and exact, bounded if some are enclosed or others not excluded, else undecided."""
+        """proved if these are all and exact; bounded if some are enclosed or others are possible; else undecided."""
         if not self.is_complete and not self.thresholds:
             return Status.UNDECIDED
         is_exact = self.is_complete and all(threshold.is_exact for threshold in self.thresholds)
@@ -267,12 +267,10 @@ class Thresholds(Answer):
 
     @property
     def value(self) -> sp.Expr:
-        """The critical value, at which the state loses its stability to patterns, where there is one alone."""
+        """The only critical value, at which the state becomes unstable to patterns; raises where there are others."""
         critical = [threshold.value for threshold in self.thresholds if threshold.unstable_side != "both"]
         if len(critical) != 1:
-            raise NotApplicable(
-                f"expected one critical value of {self.coefficient}, got {len(critical)}; look at the thresholds"
-            )
+            raise NotApplicable(f"{self.coefficient} has {len(critical)} critical values; use the list of thresholds")
         return critical[0]
 
     def __float__(self) -> float:
@@ -288,9 +286,7 @@ class Thresholds(Answer):
         kinds = list(dict.fromkeys(kind for _, _, kind in self.regions))
         if len(kinds) == 1:
             return f"no threshold of {self.coefficient}: {kinds[0]} throughout"
-        return (
-            f"no threshold of {self.coefficient}: no value makes patterns of a state that is stable without transport"
-        )
+        return f"no threshold of {self.coefficient}: for no value a state that is stable without transport has patterns"
 
     def __repr__(self) -> str:
         return f"Thresholds of {self.coefficient}\n{self}"
@@ -312,10 +308,9 @@ class Thresholds(Answer):
 # ---------------------------------------------------------------------- mode thresholds
 # Thresholds on the modes of one graph, in double precision.
 #
-# Every mode grows on some intervals of the coefficient; their union, where the constant mode decays, is where patterns
-# form.
+# Every mode grows on some intervals of the coefficient; patterns form on their union, where the constant mode decays.
 
-#: What counts as zero: eigenvalues of the constant mode, growth, relative distances of two values.
+#: Eigenvalues of the constant mode, growth, and relative distances of two values below this count as zero.
 TOLERANCE = 1e-9
 #: Values that are tried where the eigenvalues of L are complex.
 GRID = np.logspace(-4, 4, 401)
@@ -350,14 +345,13 @@ class _Family:
 
     def eigenvalues(self, modes: Any, values: Any) -> np.ndarray:
         """(*shape, size), the one with the largest real part first."""
-        found = np.linalg.eigvals(self.matrices(modes, values)).astype(complex)
-        return np.take_along_axis(found, np.argsort(-found.real, axis=-1, kind="stable"), axis=-1)
+        return fastest_first(self.matrices(modes, values))
 
     def growth(self, modes: Any, values: Any) -> np.ndarray:
         return self.eigenvalues(modes, values)[..., 0].real
 
     def changes(self, mode: Any, limits: Interval) -> list[float]:
-        """The values at which the growth of one mode may change its sign, ascending."""
+        """The values at which the growth of one mode may change its sign, in ascending order."""
         places: list[float] = []
         if np.iscomplexobj(mode):
             signs = self.growth(mode, GRID) > 0
@@ -412,8 +406,8 @@ def _kind(family: _Family, modes: np.ndarray, value: float) -> str:
     growing = int((at_zero.real > TOLERANCE).sum())
     if growing:
         return HOPF if growing % 2 == 0 else UNSTABLE
-    found = family.eigenvalues(modes, value)
-    best = found[int(found[:, 0].real.argmax()), 0]
+    eigenvalues = family.eigenvalues(modes, value)
+    best = eigenvalues[int(eigenvalues[:, 0].real.argmax()), 0]
     if best.real <= 0:
         return STABLE if at_zero[0].real < -TOLERANCE else MARGINAL
     alone = family.matrices(modes, value) - family.matrices(0.0, value)
@@ -464,7 +458,7 @@ def _number(value: float) -> sp.Expr:
 
 
 # ---------------------------------------------------------------------- thresholds
-#: Half the width of an interval that is proved to hold a threshold, as a part of the value.
+#: Half the width of an interval that is proved to contain a threshold, relative to the value.
 BRACKET = sp.Rational(1, 10**9)
 
 
@@ -479,14 +473,14 @@ def turing_threshold(
     state: int = 0,
     to: Any = END,
 ) -> Thresholds:
-    """The values of one coefficient at which patterns begin or end, the others held.
+    """The values of one coefficient at which patterns begin or end, all others fixed.
 
     Args:
-        system: of several fields.
+        system: several fields.
         coefficient: the name of the coefficient that varies, over all values of its sign.
         values: numbers for all others.
-        operator: an `Operator`, a matrix L or its eigenvalues: then only these lam count, in double precision.
-        state: which of `steady_states`; it is followed while the coefficient varies.
+        operator: an `Operator`, a matrix L or its eigenvalues, to which lam is then restricted, in double precision.
+        state: which of `steady_states`, followed as the coefficient varies.
         to: the end of the range of lam; `sympy.oo` for no end.
 
     Returns:
@@ -494,7 +488,7 @@ def turing_threshold(
 
     Raises:
         InvalidArgument: there is no such coefficient, or values are missing.
-        NotApplicable: no steady state that is the same in all nodes.
+        NotApplicable: no steady state is equal in all nodes.
         Undecided: time ran out.
 
     >>> import sympy as sp, rdgraph as rd
@@ -518,7 +512,7 @@ def thresholds_of(
     spectrum: ModeSpectrum | None = None,
     to: sp.Expr = END,
 ) -> Thresholds:
-    """The thresholds of a kinetics; see `turing_threshold`."""
+    """The thresholds of kinetics; see `turing_threshold`."""
     if coefficient not in kinetics.coefficients:
         raise InvalidArgument(f"expected a coefficient among {sorted(kinetics.coefficients)}, got {coefficient!r}")
     held = kinetics.at({name: value for name, value in values.items() if name != coefficient})
@@ -541,23 +535,23 @@ def _on_range(kinetics: Kinetics, letter: sp.Symbol, branch: StateBranch, to: sp
     answers = [_at(kinetics, letter, branch, between(a, b), to) for a, b in itertools.pairwise(edges)]
     regions: list[tuple[sp.Expr, sp.Expr, str]] = []
     thresholds: list[Threshold] = []
-    for (low, high), found in zip(itertools.pairwise(edges), answers, strict=True):
-        if regions and regions[-1][2] == found:
-            regions[-1] = (regions[-1][0], high, found)
+    for (low, high), kind in zip(itertools.pairwise(edges), answers, strict=True):
+        if regions and regions[-1][2] == kind:
+            regions[-1] = (regions[-1][0], high, kind)
             continue
-        if regions and (regions[-1][2] in PATTERNS) != (found in PATTERNS):
-            at_rest = {regions[-1][2], found} & {*CALM, ANTI}
+        if regions and (regions[-1][2] in PATTERNS) != (kind in PATTERNS):
+            at_rest = {regions[-1][2], kind} & {*CALM, ANTI}
             mode = branch.critical_mode(kinetics, letter, low, to) if at_rest else 0.0
-            thresholds.append(Threshold(low, mode, regions[-1][2], found, is_exact))
-        regions.append((low, high, found))
+            thresholds.append(Threshold(low, mode, regions[-1][2], kind, is_exact))
+        regions.append((low, high, kind))
     if not is_exact:
         _confirm(thresholds, lambda value: _at(kinetics, letter, branch, value, to))
     if not is_exact:
-        note = "changes were located numerically; each is proved to lie within a part of 1e-9"
+        note = "changes were located numerically; each is proved with a relative error below 1e-9"
     elif is_complete:
-        note = "all changes are roots of polynomials, and one value between any two decides"
+        note = "all changes are roots of polynomials, and a sample between neighbouring roots decides"
     else:
-        note = "some eigenvalues come in pairs s, -s for all values, whose changes were not looked for"
+        note = "some eigenvalues come in pairs s, -s for all values; their changes were not examined"
     within = f"for lam in (0, {to}]: " if to.is_finite else "for all lam > 0: "
     assumes = kinetics.on_real_modes(branch.assumes)
     return Thresholds(letter.name, tuple(thresholds), tuple(regions), is_complete, within + note, assumes)
@@ -570,8 +564,8 @@ def _admissible(letter: sp.Symbol) -> tuple[sp.Expr, sp.Expr]:
 
 def _at(kinetics: Kinetics, letter: sp.Symbol, branch: StateBranch, value: sp.Rational, to: sp.Expr) -> str:
     """The kind of instability at one value of the coefficient."""
-    found = _relation_at(kinetics, letter, branch, value, to)
-    return found if isinstance(found, str) else found.outcome
+    relation = _relation_at(kinetics, letter, branch, value, to)
+    return relation if isinstance(relation, str) else relation.outcome
 
 
 def _relation_at(
@@ -591,7 +585,7 @@ def _relation_at(
 def _candidates(
     kinetics: Kinetics, letter: sp.Symbol, branch: StateBranch, to: sp.Expr, lower: sp.Expr, upper: sp.Expr
 ) -> tuple[list[sp.Expr], bool]:
-    """The values at which the kind may change, ascending, and whether they are exact and all of them."""
+    """The values at which the kind may change, in ascending order, and whether they are exact and complete."""
     if branch.index is not None:
         return branch.scanned(kinetics, letter, lower, upper), False
     matrix = branch.matrix(kinetics)
@@ -609,7 +603,7 @@ def _candidates(
 
 
 def _tests(matrix: sp.Matrix) -> list[sp.Expr]:
-    """What vanishes where an eigenvalue that is not zero throughout is zero, or two add up to zero."""
+    """Expressions that vanish where two eigenvalues add up to zero, or one is zero that is not always zero."""
     coefficients = [sp.cancel(c) for c in characteristic(matrix)]
     while len(coefficients) > 1 and coefficients[-1] == 0:
         coefficients.pop()
@@ -617,44 +611,44 @@ def _tests(matrix: sp.Matrix) -> list[sp.Expr]:
 
 
 def _meeting_eigenvalues(matrix: sp.Matrix) -> sp.Expr:
-    """What vanishes where two eigenvalues are equal: there a pair begins or ceases to oscillate."""
+    """An expression that vanishes where two eigenvalues are equal: there a pair begins or ceases to oscillate."""
     x = sp.Dummy("x")
     polynomial = sp.Poly(list(characteristic(matrix)), x)
     return sp.discriminant(polynomial) if polynomial.degree() > 1 else sp.S.One
 
 
 def _projections(test: sp.Expr, letter: sp.Symbol, to: sp.Expr) -> Iterator[sp.Expr]:
-    """Polynomials in the coefficient, with roots wherever roots lam of a test come, go or pass an end."""
+    """Polynomials in the coefficient that vanish wherever roots lam of a test appear, disappear or pass an end."""
     for part in sp.fraction(sp.cancel(sp.together(test))):
         if not part.has(lam):
-            yield from _kept(part, letter)
+            yield from _with(part, letter)
             continue
         others = sorted(part.free_symbols - {lam}, key=str)
         for factor, _ in sp.factor_list(sp.Poly(part, lam, *others))[1]:
             polynomial = sp.Poly(factor.as_expr(), lam)
-            yield from _kept(polynomial.LC(), letter)
-            yield from _kept(polynomial.eval(0), letter)
+            yield from _with(polynomial.LC(), letter)
+            yield from _with(polynomial.eval(0), letter)
             if to.is_finite:
-                yield from _kept(polynomial.eval(to), letter)
+                yield from _with(polynomial.eval(to), letter)
             if polynomial.degree() > 1:
-                yield from _kept(polynomial.discriminant(), letter)
+                yield from _with(polynomial.discriminant(), letter)
 
 
-def _kept(expression: sp.Expr, letter: sp.Symbol) -> Iterator[sp.Expr]:
+def _with(expression: sp.Expr, letter: sp.Symbol) -> Iterator[sp.Expr]:
     expanded = sp.expand(expression)
     if expanded.has(letter):
         yield expanded
 
 
 def _confirm(thresholds: Sequence[Threshold], kind_at: Callable[[sp.Rational], str]) -> None:
-    """Prove the kinds right and left of thresholds that were located numerically."""
+    """Raise Undecided unless the kinds on both sides of numerical thresholds are proved."""
     for threshold in thresholds:
         value = sp.Rational(threshold.value)
         width = abs(value) * BRACKET
         sides = kind_at(value - width), kind_at(value + width)
         if sides != (threshold.below, threshold.above):
             raise Undecided(
-                f"a threshold near {float(value):.9g} was located numerically, and its sides were not confirmed: "
+                f"the sides of the numerical threshold near {float(value):.9g} were not confirmed: "
                 f"expected {threshold.below} and {threshold.above}, got {sides[0]} and {sides[1]}"
             )
 
@@ -663,6 +657,6 @@ def _confirm(thresholds: Sequence[Threshold], kind_at: Callable[[sp.Rational], s
 def _on_modes(kinetics: Kinetics, letter: sp.Symbol, branch: StateBranch, spectrum: ModeSpectrum) -> Thresholds:
     lower, upper = _admissible(letter)
     changes, regions = mode_changes(kinetics, letter, branch, spectrum, (lower, upper))
-    found = tuple(Threshold(sp.Float(c, 17), mode, below, above, False) for c, mode, below, above in changes)
+    thresholds = tuple(Threshold(sp.Float(c, 17), mode, below, above, False) for c, mode, below, above in changes)
     note = f"{spectrum.source}; thresholds in double precision"
-    return Thresholds(letter.name, found, regions, False, note, branch.assumes)
+    return Thresholds(letter.name, thresholds, regions, False, note, branch.assumes)

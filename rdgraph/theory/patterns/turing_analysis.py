@@ -1,4 +1,4 @@
-"""The public question `turing`: conditions for pattern formation as inequalities in the coefficients."""
+"""Turing's conditions for pattern formation as inequalities in the coefficients, and critical ratios."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ import sympy as sp
 from rdgraph.answers import Answer, Status, certainty
 from rdgraph.errors import InvalidArgument, NotApplicable, Undecided
 from rdgraph.language.answer_symbols import lam, public
+from rdgraph.reals.branches import STEPS
 from rdgraph.reals.budget import within_budget
 from rdgraph.reals.domain import NEGATIVE, POSITIVE, ZERO, Domain
 from rdgraph.reals.enclosure import holds as holds_at
+from rdgraph.reals.enclosure import sign_of
 from rdgraph.reals.judge import Possibility, possible
 from rdgraph.reals.maxima import tidy
 from rdgraph.systems.parser import reads_system
 from rdgraph.systems.system import System
 from rdgraph.theory.patterns.bands import characteristic, hurwitz_determinants
-from rdgraph.theory.patterns.critical_ratios import check_slopes
 from rdgraph.theory.patterns.dispersion import END
 from rdgraph.theory.patterns.kinetics import Kinetics, system_kinetics
 from rdgraph.theory.patterns.linearisation import (
@@ -32,26 +33,155 @@ from rdgraph.theory.patterns.linearisation import (
     ConditionSet,
     Linearisation,
 )
-from rdgraph.theory.patterns.state_choice import numbered, state_at
-from rdgraph.theory.patterns.states import EXACT, SteadyState
-from rdgraph.theory.patterns.steady_states import solve_states
+from rdgraph.theory.patterns.states import EXACT, SteadyState, shown
+from rdgraph.theory.patterns.steady_states import numbered, solve_states, state_at
 from rdgraph.vocabulary.exact_numbers import exact_number
 from rdgraph.wording import html_table
+
+# ---------------------------------------------------------------------- rate kinks
+# Kinks of rates at constant states, such as those of relu and abs at zero, where there is no linearisation.
+
+
+def check_slopes(kinetics: Kinetics, state: SteadyState | None, matrix: sp.Matrix) -> None:
+    """Raise NotApplicable unless every rate has a slope for all coefficients, at a state or without one at all."""
+    if matrix.has(sp.zoo, sp.nan, sp.oo):
+        raise NotApplicable(f"no linearisation: a rate has no slope at {state or 'states equal in all nodes'}")
+    for kink in sorted(kinetics.matrix.atoms(*STEPS), key=str):
+        if state is None:
+            at_it = [sp.Eq(e, 0, evaluate=False) for e in (*kinetics.rates, kink.args[0]) if e != 0]
+            is_apart = kinetics.domain.where(*at_it).is_empty()
+        else:
+            is_apart = sp.simplify(kink.args[0].xreplace(dict(state.point))).is_nonzero is True
+        if not is_apart:
+            where = state or "all steady states"
+            raise NotApplicable(f"no linearisation at {where} for all coefficients: the slope {kink} may jump there")
+
+
+# ---------------------------------------------------------------------- critical ratio
+@dataclass(frozen=True, repr=False)
+class CriticalRatio(Answer):
+    """Patterns form for lam in (0, oo) exactly where diffusivity(inhibitor)/diffusivity(activator) > value."""
+
+    value: sp.Expr
+    activator: str
+    inhibitor: str
+    state: SteadyState | None
+
+    @property
+    def status(self) -> Status:
+        """proved where the steady state is exact, bounded where it is enclosed."""
+        return Status.PROVED if self.state is None or self.state.how == EXACT else Status.BOUNDED
+
+    @property
+    def reason(self) -> str:
+        """The formula of the ratio."""
+        return "the larger root d of (d J_ii + J_kk)^2 = 4 d det J, with the Jacobian J at the steady state"
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.inhibitor} must spread more than {shown(self.value)} times as fast as {self.activator}"
+            f" ({float(self.value):.6g}), for lam in (0, oo)"
+        )
+
+    def _repr_html_(self) -> str:
+        return html_table("critical ratio of diffusivities", [(f"{self.inhibitor}/{self.activator}", str(self))])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The ratio as text and number."""
+        return {
+            "value": str(self.value), "status": str(self.status), "number": float(self.value),
+            "activator": self.activator, "inhibitor": self.inhibitor,
+            "state": None if self.state is None else self.state.to_dict(),
+        }  # fmt: skip
+
+
+@reads_system
+@within_budget()
+def critical_ratio(
+    system: System, values: Mapping[str, Any] | None = None, state: int | Mapping[str, Any] = 0
+) -> CriticalRatio:
+    """The ratio of the diffusivities of two fields beyond which patterns form, for lam of any size.
+
+    With the Jacobian J at the steady state, activator i and inhibitor k, it is the larger root d of
+    (d J_ii + J_kk)^2 = 4 d det J. The diffusivities themselves need no values.
+
+    Args:
+        system: two fields u and v that diffuse by multiples of L@u and L@v.
+        values: numbers for the coefficients of the reaction.
+        state: which of `steady_states(system, values)`, or the values of the fields.
+
+    Returns:
+        The ratio, exact where the steady state is.
+
+    Raises:
+        NotApplicable: not two diffusing fields, or no ratio makes patterns.
+        InvalidArgument: values are missing, or there is no such state.
+
+    >>> import rdgraph as rd
+    >>> s = rd.parse("u' = a - (b + 1)*u + u**2*v - Du*L@u; v' = b*u - u**2*v - Dv*L@v")
+    >>> rd.patterns.critical_ratio(s, {"a": 2, "b": 2.25}).value
+    16
+    """
+    return ratio_of(system_kinetics(system).at(values), state)
+
+
+def ratio_of(kinetics: Kinetics, state: int | Mapping[str, Any] = 0) -> CriticalRatio:
+    """The critical ratio of kinetics."""
+    if kinetics.matrix.has(sp.nan):
+        raise NotApplicable("no linearisation: a rate has a kink at every state equal in all nodes")
+    moved = -kinetics.transport / lam
+    if len(kinetics.fields) != 2 or not moved.is_diagonal() or moved.applyfunc(sp.cancel).has(lam, *kinetics.letters):
+        raise NotApplicable("expected two fields that each diffuse separately, as in -Du*L@u and -Dv*L@v")
+    for name, entry in zip(kinetics.fields, moved.diagonal(), strict=True):
+        if kinetics.domain.sign(entry) is not POSITIVE:
+            raise NotApplicable(
+                f"the diffusivity {public(entry)} of {name} is not proved to be positive; assume it or give it a number"
+            )
+    steady = None if kinetics.is_linear else state_at(kinetics, state)
+    jacobian = kinetics.jacobian if steady is None else kinetics.jacobian.xreplace(dict(steady.point))
+    check_slopes(kinetics, steady, jacobian)
+    unset = jacobian.free_symbols
+    if unset:
+        raise InvalidArgument(
+            f"expected values for the coefficients of the reaction, got none for {sorted(map(str, unset))}"
+        )
+    trace, determinant = jacobian.trace(), jacobian.det()
+    if sign_of(sp.sympify(trace)) != -1 or sign_of(sp.sympify(determinant)) != 1:
+        raise NotApplicable(
+            "the steady state is not proved to be stable without transport, so that no ratio is critical"
+        )
+    signs = [sign_of(sp.sympify(jacobian[i, i])) for i in range(2)]
+    if None in signs:
+        raise Undecided("it is not decided whether a field activates itself")
+    if 1 not in signs:
+        raise NotApplicable("no ratio of diffusivities makes patterns: no field activates itself")
+    active = signs.index(1)
+    a, cross = jacobian[active, active], jacobian[0, 1] * jacobian[1, 0]
+    value = (determinant - cross + 2 * sp.sqrt(-determinant * cross)) / a**2
+    return CriticalRatio(_tidy(value), kinetics.fields[active], kinetics.fields[1 - active], steady)
+
+
+def _tidy(value: sp.Expr) -> sp.Expr:
+    return sp.radsimp(sp.sqrtdenest(value)) if not value.has(sp.CRootOf) else value
+
 
 # ---------------------------------------------------------------------- turing conditions
 # Turing's conditions: when a steady state that is stable where all nodes agree is unstable on a graph.
 #
-# The steady state decays without transport, transport alone lets nothing grow, and together some mode of the graph
-# grows. For two fields these are the classical inequalities between the Jacobian and the diffusivities; for more, those
-# of Hurwitz. One field never has such an instability: there the growth is that of the constant mode plus that of
-# transport.
+# Deviations from the steady state decay without transport, transport alone makes nothing grow, and together some mode
+# of the graph grows. For two fields these are the classical inequalities between the Jacobian and the diffusivities;
+# for more, those of Hurwitz. One field never has such an instability: its growth is that of the constant mode plus that
+# of transport.
 
 TURING, WAVE, HOPF, TURING_HOPF, ANTI = "turing", "wave", "hopf", "turing-hopf", "anti-diffusion"
 
 
 @dataclass(frozen=True)
 class SymbolicGrowth:
-    """P(lam) with letters as coefficients, and where these letters live; `to` is the end of the range of lam."""
+    """P(lam) with symbolic coefficients and their domain; `to` is the end of the range of lam."""
 
     matrix: sp.ImmutableMatrix
     domain: Domain
@@ -77,43 +207,43 @@ class SymbolicGrowth:
         upper = (sp.Le(lam, self.to, evaluate=False),) if self.to.is_finite else ()
         return (sp.Gt(lam, 0, evaluate=False), *upper)
 
-    # ------------------------------------------------------------------ the sets
+    # ------------------------------------------------------------------ sets of conditions
     def sets(self) -> dict[str, ConditionSet]:
-        """All sets of conditions, judged."""
+        """All sets of conditions, each with its outcome."""
         if self.size == 1:
             return self._of_one_field()
         stable, damped, band = self.stable_at_zero(), self.damped_transport(), self.stationary_band()
-        found = {TURING: self.judged(ConditionSet(TURING, (*stable, *damped, *band)))}
+        sets = {TURING: self.judged(ConditionSet(TURING, (*stable, *damped, *band)))}
         if self.size > 2:
             wave = self.judged(ConditionSet(WAVE, (*stable, *damped, *self.oscillating_band())))
-            found[WAVE] = self._doubted(wave, self.matrix, (*stable, *damped))
-        found[HOPF] = self._doubted(self.judged(ConditionSet(HOPF, self.hopf())), self.constant)
+            sets[WAVE] = self._doubted(wave, self.matrix, (*stable, *damped))
+        sets[HOPF] = self._doubted(self.judged(ConditionSet(HOPF, self.hopf())), self.constant)
         others = (*self.oscillates_at_zero(), *damped, *band)
         both = self.judged(ConditionSet(TURING_HOPF, (*self.hopf(), *others)))
-        found[TURING_HOPF] = self._doubted(both, self.constant, others)
-        return found
+        sets[TURING_HOPF] = self._doubted(both, self.constant, others)
+        return sets
 
-    def _doubted(self, found: ConditionSet, matrix: sp.Matrix, others: tuple[Condition, ...] = ()) -> ConditionSet:
-        """A set that is impossible only where no Hurwitz determinant can vanish while none is negative.
+    def _doubted(self, conditions: ConditionSet, matrix: sp.Matrix, others: tuple[Condition, ...] = ()) -> ConditionSet:
+        """The set, which stays impossible only if no Hurwitz determinant can vanish while none is negative.
 
-        From four fields on a pair of eigenvalues can grow with all determinants zero, as those of s^4 + 1; with fewer,
-        one that vanishes leaves nothing that grows, or comes with a negative one.
+        With four fields or more a pair of eigenvalues can grow while all determinants are zero, as for s^4 + 1; with
+        fewer, a determinant that vanishes excludes growth, or another one is negative.
         """
-        if found.outcome != IMPOSSIBLE or self.size < 4:
-            return found
+        if conditions.outcome != IMPOSSIBLE or self.size < 4:
+            return conditions
         *minors, last = (sp.expand(x) for x in hurwitz_determinants(characteristic(matrix)))
         vanishing = sp.Or(*(sp.Eq(minor, 0, evaluate=False) for minor in minors))
         signs = [sp.Ge(minor, 0, evaluate=False) for minor in minors if minor != 0]
         asked = [vanishing, *signs, sp.Gt(last, 0, evaluate=False), *(c.inner for c in others)]
         in_range = self.in_range if any(sp.sympify(c).has(lam) for c in asked) else ()
         if possible(*self.domain.conditions, *in_range, *asked).outcome is Possibility.IMPOSSIBLE:
-            return found
-        reason = "no Hurwitz determinant is negative, but one may vanish, which tells nothing of four fields or more"
-        return replace(found, outcome=Status.UNDECIDED, reason=reason)
+            return conditions
+        reason = "no Hurwitz determinant is negative, but one may vanish, which is inconclusive for four fields or more"
+        return replace(conditions, outcome=Status.UNDECIDED, reason=reason)
 
     def _of_one_field(self) -> dict[str, ConditionSet]:
         growing = self.judged(ConditionSet(ANTI, self.amplifying_transport()))
-        reason = "with one field the growth is P(0) plus that of transport, and neither may be positive"
+        reason = "with one field the growth is P(0) plus that of transport, and neither can be positive"
         if growing.outcome == IMPOSSIBLE:
             reason = "the growth is largest at lam = 0, since transport only damps"
         never = ConditionSet(TURING, (*self.stable_at_zero(), *self.damped_transport()), IMPOSSIBLE, reason)
@@ -153,7 +283,7 @@ class SymbolicGrowth:
         return (Condition("oscillates at lam = 0", self.below(sp.discriminant(polynomial, x))),)
 
     def damped_transport(self) -> tuple[Condition, ...]:
-        """Transport alone lets nothing grow; what the assumptions grant is left out."""
+        """Transport alone makes nothing grow; conditions that the assumptions imply are dropped."""
         moved = -self.transport
         exact = self.size <= 2 or moved.is_diagonal()
         inside = self.domain.where(*self.in_range) if moved.has(lam) else self.domain
@@ -169,7 +299,7 @@ class SymbolicGrowth:
         )
 
     def _damping(self, moved: sp.ImmutableMatrix) -> list[sp.Expr]:
-        """What must not be negative for all eigenvalues of a matrix to have real parts >= 0."""
+        """Expressions that must be >= 0 for all eigenvalues of a matrix to have real parts >= 0."""
         if moved.is_diagonal():
             return list(moved.diagonal())
         coefficients = characteristic(-moved)
@@ -209,15 +339,15 @@ class SymbolicGrowth:
 
     def _parabola(self, a: sp.Expr, b: sp.Expr, c: sp.Expr) -> tuple[Condition, ...]:
         """a lam^2 - b lam + c < 0 for some lam in (0, to], with a > 0 and, where all nodes agree, c > 0."""
-        found = [
+        conditions = [
             Condition("activation", self.above(b)),
             Condition("discriminant", self.above(b**2 - 4 * a * c)),
         ]
         if self.to.is_finite:
             at_end = self.below(a * self.to**2 - b * self.to + c)
             before = self.below(b - 2 * a * self.to)
-            found.append(Condition(f"band meets (0, {self.to}]", sp.Or(at_end, before)))
-        return tuple(found)
+            conditions.append(Condition(f"band meets (0, {self.to}]", sp.Or(at_end, before)))
+        return tuple(conditions)
 
     def oscillating_band(self) -> tuple[Condition, ...]:
         """An even number of eigenvalues of P(lam) grows for some lam."""
@@ -226,19 +356,19 @@ class SymbolicGrowth:
         both = sp.And(unstable, sp.Gt(last, 0, evaluate=False), evaluate=False)
         return (Condition("a Hurwitz determinant < 0 < determinant for lam > 0", both, SOME_LAM),)
 
-    # ------------------------------------------------------------------ short forms, and the judge
+    # ------------------------------------------------------------------ short forms, and outcomes
     def plain(self, expression: sp.Expr) -> sp.Expr:
-        """A short expression with the same sign: positive factors left out, denominators cleared."""
+        """A short expression with the same sign: without positive factors and denominators."""
         if not expression.free_symbols or not expression.is_rational_function():
             return expression
         top, bottom = sp.fraction(sp.cancel(sp.together(expression)))
-        kept = sp.S.One
+        product = sp.S.One
         for part in (top, bottom):
             content, factors = sp.factor_list(part)
-            kept *= sp.sign(content) * sp.Mul(*(self._sign_of_power(base, times) for base, times in factors))
-        if sp.expand(kept) == 0:
+            product *= sp.sign(content) * sp.Mul(*(self._sign_of_power(base, times) for base, times in factors))
+        if sp.expand(product) == 0:
             return sp.S.Zero
-        return min((tidy(sp.expand(kept)), self._unexpanded(expression)), key=lambda e: (e.count_ops(), str(e)))
+        return min((tidy(sp.expand(product)), self._unexpanded(expression)), key=lambda e: (e.count_ops(), str(e)))
 
     def _sign_of_power(self, base: sp.Expr, times: int) -> sp.Expr:
         """A short expression with the sign of base**times."""
@@ -248,7 +378,7 @@ class SymbolicGrowth:
         return base if times % 2 else base**2
 
     def _unexpanded(self, expression: sp.Expr) -> sp.Expr:
-        """The numerator as it comes, where the denominator is positive; positive factors are left out."""
+        """The numerator in its original form without positive factors, if the denominator is positive."""
         top, bottom = sp.fraction(sp.together(expression))
         if self.domain.sign(bottom) is not POSITIVE:
             return expression
@@ -264,18 +394,18 @@ class SymbolicGrowth:
         return sp.Lt(self.plain(sp.sympify(expression)), 0)
 
     def judged(self, conditions: ConditionSet) -> ConditionSet:
-        """The set with the judge's ruling on whether it can hold at all."""
+        """The set with its outcome: whether it is satisfiable."""
         asked = [c.inner for c in conditions.conditions]
         with_lam = self.in_range if any(c.scope for c in conditions.conditions) else ()
-        # What is asked for every lam holds at the one that is looked for too: without it there is none either.
+        # A condition for every lam also holds at the lam of the search: without such a lam the set is impossible.
         ruling = possible(*self.domain.conditions, *with_lam, *asked)
         if ruling.outcome is Possibility.IMPOSSIBLE:
-            return replace(conditions, outcome=IMPOSSIBLE, reason="the judge proves that no values satisfy them")
+            return replace(conditions, outcome=IMPOSSIBLE, reason="proved: no coefficients satisfy the conditions")
         weak = [c for c in conditions.conditions if c.scope == EVERY_LAM or not c.is_sufficient]
         if ruling.outcome is Possibility.POSSIBLE and not weak:
             example = {str(x): value for x, value in (ruling.point or {}).items()}
             return replace(conditions, outcome=POSSIBLE, point=dict(sorted(example.items())))
-        reason = ruling.reason or f"not excluded by what is necessary: {weak[0]}"
+        reason = ruling.reason or f"the necessary conditions do not exclude it: {weak[0]}"
         return replace(conditions, outcome=Status.UNDECIDED, reason=reason)
 
 
@@ -284,8 +414,8 @@ class SymbolicGrowth:
 class Turing(Answer):
     """Conditions for Turing, Hopf and mixed instabilities at a steady state.
 
-    `state` is None where the system is linear, or where the steady state has no closed form: the conditions are then in
-    the letters of the fields, at which the rates vanish (`at_every_state`).
+    `state` is None where the system is linear, or where the steady state has no closed form: the conditions then
+    contain the fields at a state where the rates vanish (`at_every_state`).
     """
 
     fields: tuple[str, ...]
@@ -319,17 +449,17 @@ class Turing(Answer):
 
     @property
     def reason(self) -> str:
-        """Why a Turing instability is possible or impossible, where that was decided."""
+        """Why a Turing instability is possible or impossible, if that is decided."""
         return self.sets[TURING].reason
 
     @property
     def turing(self) -> ConditionSet:
-        """Stable where all nodes agree, unstable on graphs without oscillation."""
+        """The conditions for a state that is stable where all nodes agree, and unstable on graphs, not oscillating."""
         return self.sets[TURING]
 
     @property
     def hopf(self) -> ConditionSet:
-        """Oscillations that grow where all nodes agree."""
+        """The conditions for growing oscillations where all nodes agree."""
         return self._set(HOPF)
 
     @property
@@ -339,9 +469,7 @@ class Turing(Answer):
 
     def _set(self, name: str) -> ConditionSet:
         if name not in self.sets:
-            raise NotApplicable(
-                f"one field does not oscillate: expected several fields for {name}, got {self.fields[0]}"
-            )
+            raise NotApplicable(f"{name} needs several fields: one field such as {self.fields[0]} does not oscillate")
         return self.sets[name]
 
     def holds(self, values: Mapping[str, Any], name: str = TURING, state: int = 0) -> bool:
@@ -350,12 +478,12 @@ class Turing(Answer):
         Args:
             values: a number for every coefficient.
             name: of the set.
-            state: which steady state at these numbers, where the conditions are in the letters of the fields.
+            state: which steady state at these numbers, if the conditions contain the fields.
 
         Raises:
             InvalidArgument: values are missing, or no such set.
-            Undecided: both sides of a condition agree as far as enclosures tell, or, of four fields or more, a Hurwitz
-                determinant vanishes.
+            Undecided: both sides of a condition agree to the precision of the enclosures, or with four fields or more
+                a Hurwitz determinant vanishes.
         """
         if name not in self.sets:
             raise InvalidArgument(f"expected one of {sorted(self.sets)}, got {name!r}")
@@ -367,25 +495,25 @@ class Turing(Answer):
         numbers = {known[key]: exact_number(value, key) for key, value in values.items() if key in known}
         if self.at_every_state:
             numbers |= dict(state_at(kinetics, state).point)
-        left = {x for c in chosen.conditions for x in c.inner.free_symbols} - set(numbers) - {lam}
-        if left:
-            raise InvalidArgument(f"expected values for all coefficients, got none for {sorted(map(str, left))}")
+        unset = {x for c in chosen.conditions for x in c.inner.free_symbols} - set(numbers) - {lam}
+        if unset:
+            raise InvalidArgument(f"expected values for all coefficients, got none for {sorted(map(str, unset))}")
         if self.state is not None and not all(holds_at(c.xreplace(numbers)) for c in self.state.conditions):
             return False
         if not all(condition.holds_at(numbers, self.to) for condition in chosen.conditions):
             if len(self.fields) > 3 and name != TURING and self._vanishes(name, numbers):
-                raise Undecided(f"whether {name} holds could not be told: a Hurwitz determinant vanishes")
+                raise Undecided(f"{name} is not decided: a Hurwitz determinant vanishes")
             return False
         return all(c.is_sufficient for c in chosen.conditions) or not self._transport_grows(numbers)
 
     def _vanishes(self, name: str, numbers: Mapping[sp.Basic, sp.Expr]) -> bool:
-        """Whether a Hurwitz determinant that a set asks about is zero, for every lam where it has one."""
+        """Whether a Hurwitz determinant of a set is zero, for every lam if it depends on lam."""
         matrix = self.symbol.xreplace({public(x): value for x, value in numbers.items()})
         matrix = matrix if name == WAVE else matrix.subs(public(lam), 0)
         return any(sp.expand(minor) == 0 for minor in hurwitz_determinants(characteristic(matrix))[:-1])
 
     def _transport_grows(self, numbers: Mapping[sp.Basic, sp.Expr]) -> bool:
-        """Whether transport alone lets a mode grow; for conditions that are necessary only."""
+        """Whether transport alone makes a mode grow; for conditions that are only necessary."""
         moved = (self.kinetics.transport.xreplace(dict(numbers)) / lam).applyfunc(sp.expand)
         return bool(Linearisation(sp.ImmutableMatrix(moved)).bands(self.to).bands)
 
@@ -401,8 +529,8 @@ class Turing(Answer):
     def _rows(self) -> list[tuple[str, str]]:
         where = str(self.state) if self.state else "every one" if self.at_every_state else "any: the system is linear"
         rows = [("steady state", where), ("range of lam", f"(0, {self.to}{']' if self.to.is_finite else ')'}")]
-        for name, found in self.sets.items():
-            text = str(found)
+        for name, conditions in self.sets.items():
+            text = str(conditions)
             rows.append((name, text.removeprefix(f"{name} ")))
         return [*rows, ("assumes", self.assumes)]
 
@@ -413,7 +541,7 @@ class Turing(Answer):
             "status": str(self.status),
             "state": None if self.state is None else self.state.to_dict(),
             "symbol": [[str(entry) for entry in row] for row in self.symbol.tolist()],
-            "sets": {name: found.to_dict() for name, found in self.sets.items()},
+            "sets": {name: conditions.to_dict() for name, conditions in self.sets.items()},
             "range": [0, str(self.to)],
             "assumes": self.assumes,
         }
@@ -422,7 +550,7 @@ class Turing(Answer):
 @reads_system
 @within_budget()
 def turing(system: System, state: int | Mapping[str, Any] = 0, *, to: Any = END) -> Turing:
-    """Conditions for patterns: a steady state that is stable where all nodes agree, and unstable on a graph.
+    """Conditions for patterns: a steady state that is stable where all nodes agree and unstable on a graph.
 
     Args:
         system: one or several fields.
@@ -430,11 +558,11 @@ def turing(system: System, state: int | Mapping[str, Any] = 0, *, to: Any = END)
         to: the end of the range of lam; `sympy.oo` gives the classical conditions.
 
     Returns:
-        Named inequalities in the coefficients, and whether they can hold at all under the assumptions. One field has no
-        Turing instability; the answer then says whether transport itself makes modes grow.
+        Named inequalities in the coefficients, and whether they are satisfiable under the assumptions. One field has no
+        Turing instability; the answer then says whether transport alone makes modes grow.
 
     Raises:
-        NotApplicable: no state is the same in all nodes.
+        NotApplicable: no state stays equal in all nodes.
         InvalidArgument: there is no such state.
         Undecided: time ran out.
 
@@ -442,7 +570,7 @@ def turing(system: System, state: int | Mapping[str, Any] = 0, *, to: Any = END)
     >>> s = rd.parse("u' = a - u + u**2*v - Du*L@u; v' = b - u**2*v - Dv*L@v")
     >>> answer = rd.turing(s, to=sp.oo)
     >>> answer.outcome, answer.conditions["activation"]
-    ('possible', ...)
+    ('possible', -Du*(a + b)**3 - Dv*(a - b) > 0)
     >>> rd.turing("F").outcome
     'impossible'
     """
@@ -451,7 +579,7 @@ def turing(system: System, state: int | Mapping[str, Any] = 0, *, to: Any = END)
 
 
 def turing_of(kinetics: Kinetics, state: int | Mapping[str, Any] = 0, to: sp.Expr = END) -> Turing:
-    """The conditions of a kinetics."""
+    """Turing's conditions for kinetics."""
     if not (to == sp.oo or to.is_Rational) or to <= 0:
         raise InvalidArgument(f"expected a positive number as end of the range of lam, got {to}")
     chosen = _closed_state(kinetics, state)
@@ -471,15 +599,15 @@ def turing_of(kinetics: Kinetics, state: int | Mapping[str, Any] = 0, to: sp.Exp
 
 
 def _closed_state(kinetics: Kinetics, state: int | Mapping[str, Any]) -> SteadyState | None:
-    """The steady state in closed form; None where the letters of the fields are kept."""
+    """The steady state in closed form; None where the conditions contain the fields."""
     if kinetics.is_linear or (len(kinetics.fields) == 1 and state == 0):
         return None
     if isinstance(state, Mapping):
         return state_at(kinetics, state)
-    found = solve_states(kinetics)
-    if not found.states and state == 0:
+    states = solve_states(kinetics)
+    if not states.states and state == 0:
         return None
-    chosen = numbered(found, state)
+    chosen = numbered(states, state)
     return chosen if chosen.how == EXACT and not chosen.free else None
 
 

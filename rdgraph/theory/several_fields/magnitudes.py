@@ -25,11 +25,11 @@ from rdgraph.vocabulary.normalisations import Normalisation
 
 @dataclass(frozen=True)
 class Magnitudes:
-    """Bounds on states with entries |u| <= R if `is_local`, else on all states, starts too; at times 0 <= t <= T.
+    """Bounds for states and starts with entries |u| <= R if `is_local`, else for all, at times 0 <= t <= T.
 
-    A letter of `spread` stands for the largest modulus that it has anywhere, and no bound falls with it. Slopes are
-    those of the `norm`: of another one than inf, |A| <= 1 in it, and nothing bounds single entries of what a matrix
-    mixes.
+    A coefficient of `spread` stands for its largest modulus over nodes and channels, and no bound decreases in it.
+    Slopes are measured in the `norm`; in a norm other than inf, |A| <= 1, and single entries of a mixture of channels
+    have no bound.
     """
 
     system: System
@@ -43,24 +43,24 @@ class Magnitudes:
 
     @cached_property
     def states(self) -> frozenset[State]:
-        """The states; that of a single field is called H in its structure."""
+        """The symbols of the states; the structure of a single field calls it H."""
         return frozenset({*states_of(self.system).values(), H})
 
     @cached_property
     def spread(self) -> frozenset[str]:
-        """Letters with several values in one bound: those of nodes, and those of channels that a matrix mixes."""
+        """Coefficients with several values in one bound: of nodes, and of channels that a matrix mixes."""
         mixtures = {mix for normal in self.system.normals.values() for mix in normal.atoms(Mix)}
         mixed = {x.name for mix in mixtures for x in mix.inner.free_symbols}
         kinds = self.system.coefficients
-        found = {n for n, kind in kinds.items() if kind is Kind.NODE or (kind is Kind.CHANNEL and n in mixed)}
-        return frozenset({*found, *MASKS})
+        names = {n for n, kind in kinds.items() if kind is Kind.NODE or (kind is Kind.CHANNEL and n in mixed)}
+        return frozenset({*names, *MASKS})
 
     def is_spread(self, expression: sp.Expr) -> bool:
-        """Whether letters of `spread` occur in the expression."""
+        """Whether coefficients of `spread` occur in the expression."""
         return any(x.name in self.spread for x in expression.free_symbols)
 
     def size(self, expression: sp.Expr) -> sp.Expr:
-        """A bound of |expression|, infinite where none is known."""
+        """A bound of |expression|; infinite where none is known."""
         if isinstance(expression, State):
             return R if self.is_local else sp.oo
         if isinstance(expression, sp.Symbol):
@@ -75,9 +75,9 @@ class Magnitudes:
             case sp.Add():
                 return _sum(self.size(part) for part in expression.args)
             case sp.Mul():
-                found = _product(self.size(part) for part in expression.args)
-                is_entry = found.has(sp.oo) and not expression.has(Act, Mix, TIME) and not self.is_spread(expression)
-                return sup_magnitude(expression, self.is_local) if is_entry else found
+                product = _product(self.size(part) for part in expression.args)
+                is_entry = product.has(sp.oo) and not expression.has(Act, Mix, TIME) and not self.is_spread(expression)
+                return sup_magnitude(expression, self.is_local) if is_entry else product
             case sp.Pow(exp=sp.Rational()):
                 return self._power(expression)
         return self._function(expression)
@@ -95,10 +95,10 @@ class Magnitudes:
         return sp.oo if floor is None else floor**power.exp
 
     def floor(self, base: sp.Expr, *, by_node: bool = False) -> sp.Expr | None:
-        """A positive number that an expression keeps above in modulus: one part of it, the rest being never negative.
+        """A positive lower bound of |base|: a positive part of it, where the rest is never negative; else None.
 
-        An expression without states, times and spread letters is its own: where it is 0, f has no value. With `by_node`
-        every node may have a floor of its own, in its own coefficients.
+        An expression without states, times and spread coefficients is its own bound: where it is 0, f has no value.
+        With `by_node` the bound may differ between nodes.
         """
         spread = frozenset(MASKS) if by_node else self.spread
         if not base.has(State, TIME) and not any(x.name in spread for x in base.free_symbols):
@@ -116,9 +116,9 @@ class Magnitudes:
             return sp.oo
         if isinstance(call, sp.exp):
             return self._exponential(call.args[0])
-        slope = largest_slope(call)
-        if slope.is_finite and not has_gap(call):
-            at_zero = self.size(call.func(sp.S.Zero))
+        slope, at_zero = largest_slope(call), call.func(sp.S.Zero)
+        if slope.is_finite and not has_gap(call) and at_zero != call:  # nothing is known of a learned function at zero
+            at_zero = self.size(at_zero)
             return _sum((at_zero, _product((slope, self.size(call.args[0])))))
         return sp.oo
 
@@ -131,9 +131,9 @@ class Magnitudes:
 
     # ------------------------------------------------------------------ slopes
     def slope(self, expression: sp.Expr) -> sp.Expr:
-        """A bound of |f(X) - f(Y)|/|X - Y|; in the inf-norm of the sum of |derivatives| in all entries of all states.
+        """A bound of |f(X) - f(Y)|/|X - Y|; in the inf-norm the sum of |derivatives| in all entries of all states.
 
-        Functions of one operand alone, such as tanh((A@H)**2), are taken as a whole where that says more.
+        A function of one operand, such as tanh((A@H)**2), is bounded as a whole where that is tighter.
         """
         if not expression.has(*self.states):
             return sp.S.Zero
@@ -155,9 +155,9 @@ class Magnitudes:
         return self._by_chain(expression) if whole is None else _product((whole, self.slope(atoms[0])))
 
     def _is_taken_whole(self, expression: sp.Expr) -> bool:
-        """Whether a function of one operand is not left to the chain rule: of an entry, or where that has no bound.
+        """Whether a function of one operand is bounded as a whole: of an entry, or where the chain rule gives no bound.
 
-        On |u| <= R nothing is known of the values of other operands.
+        On |u| <= R the values of operands other than entries are unknown.
         """
         if not expression.has(Act, Mix):
             return True
@@ -178,14 +178,14 @@ class Magnitudes:
         return sp.oo
 
     def _of_factor(self, product: sp.Mul, k: int) -> sp.Expr:
-        """What one factor adds to the slope of a product."""
-        own = self.slope(product.args[k])
-        if own == 0:
+        """The contribution of one factor to the slope of a product."""
+        slope = self.slope(product.args[k])
+        if slope == 0:
             return sp.S.Zero
-        return _product((own, *(self.size(a) for j, a in enumerate(product.args) if j != k)))
+        return _product((slope, *(self.size(a) for j, a in enumerate(product.args) if j != k)))
 
     def _of_one(self, expression: sp.Expr, atom: sp.Expr) -> sp.Expr | None:
-        """The largest slope of a quotient, or of another nonlinear function, in one operand; None for others."""
+        """The largest slope of a nonlinear function, such as a quotient, in one operand; None for other expressions."""
         function = expression.xreplace({atom: H})
         if function.has(Act, Mix, TIME) or function.atoms(State) != {H} or self.is_spread(function):
             return None
@@ -231,13 +231,13 @@ class Magnitudes:
         return sp.oo
 
     def _atoms(self, expression: sp.Expr) -> list[sp.Expr]:
-        """The largest parts through which an expression sees the states: u itself, A@(...), (...)@W."""
+        """The largest parts through which an expression depends on the states: u itself, A@(...), (...)@W."""
         if expression in self.states or (isinstance(expression, Act | Mix) and expression.has(*self.states)):
             return [expression]
         return list(dict.fromkeys(atom for part in expression.args for atom in self._atoms(part)))
 
     def _settled(self, expression: sp.Expr) -> sp.Expr:
-        """Starts, and what operators make of what holds no state, as fixed numbers."""
+        """The expression with fixed numbers for starts and for operators applied to expressions without states."""
         fixed = {a: sp.Dummy("fixed", real=True) for a in expression.atoms(State, Act, Mix) if not self._atoms(a)}
         return expression.xreplace(fixed)
 
@@ -252,7 +252,7 @@ class Magnitudes:
         return sp.Max(*powers) * self.order(atom)
 
     def _by_atoms(self, product: sp.Mul) -> list[sp.Expr]:
-        """Factors that see the states through the same parts, multiplied."""
+        """The factors of a product, those that depend on the states through the same parts multiplied."""
         groups: dict[tuple[frozenset[sp.Expr], bool], sp.Expr] = {}
         for factor in product.args:
             key = (frozenset(self._atoms(factor)), factor.has(TIME))

@@ -1,6 +1,6 @@
-"""The right-hand sides at one node: what it sees of other nodes through operators stands as letters.
+"""The right-hand sides at one node, where symbols stand for what the node collects through operators.
 
-`Act(word, g)` becomes a letter with the word and g beside it. Sums of |entries| over a row bound an operator: 1 for the
+`Act(word, g)` becomes a symbol that remembers the word and g. Sums of |entries| over a row bound an operator: 1 for the
 row normalisation and for a stochastic operator, s for any other A, s_B for an operator B, and 2 s for L = D - A.
 """
 
@@ -14,7 +14,7 @@ import sympy as sp
 
 from rdgraph.errors import NotApplicable
 from rdgraph.language.answer_symbols import s
-from rdgraph.language.normal_form import TIME, Act, Mix, State
+from rdgraph.language.normal_form import H0, TIME, Act, H, Mix, State
 from rdgraph.language.reader import start_of
 from rdgraph.language.tree import Kind
 from rdgraph.reals.domain import Domain
@@ -36,7 +36,7 @@ class Call:
 
 @dataclass(frozen=True)
 class NodeSpeeds:
-    """f at one node by field, in the states, the starts, the coefficients and the letters of the calls."""
+    """f at one node by field, in the states, the starts, the coefficients and the symbols of the calls."""
 
     system: System
     record: Normalisation
@@ -45,18 +45,41 @@ class NodeSpeeds:
 
     @classmethod
     def of(cls, system: System, normalisation: str, *, is_open: bool = False) -> NodeSpeeds:
-        """The speeds of a system; NotApplicable where matrices mix channels or an operator acts on what another made.
+        """The speeds of a system; NotApplicable where matrices mix channels or operators act on what operators collect.
 
-        With `is_open` these stand as calls of a nameless operator too: letters of which nothing is known.
+        With `is_open` these become calls of a nameless operator instead: symbols without any known bound.
 
         >>> from rdgraph.systems.parser import parse
-        >>> found = NodeSpeeds.of(parse("u' = -beta*u*(A@v); v' = beta*u*(A@v) - v"), "row")
-        >>> [(call.word, call.inner) for call in found.calls]
+        >>> speeds = NodeSpeeds.of(parse("u' = -beta*u*(A@v); v' = beta*u*(A@v) - v"), "row")
+        >>> [(call.word, call.inner) for call in speeds.calls]
         [(('A',), v)]
         """
         normals = normal_forms(system, normalisation)
         if is_open:
             return _opened(system, normalisation, normals)
+        return cls._read(system, normalisation, normals)
+
+    @classmethod
+    def of_one(cls, system: System, *, scaled: bool = False) -> NodeSpeeds:
+        """The speed of a single field, called H, on which A alone acts; NotApplicable for all other systems.
+
+        With `scaled`, mixing matrices are multiples of the identity, each with the symbol of its matrix as factor.
+
+        >>> from rdgraph.systems.parser import parse
+        >>> one = NodeSpeeds.of_one(parse("-alpha*L@H"))
+        >>> one.speed.subs({call.letter: 0 for call in one.calls}), [call.inner for call in one.calls]
+        (-H*alpha, [H])
+        """
+        normal = system.normal.replace(Mix, _scaled) if scaled else system.normal
+        for cancelled in sorted(normal.atoms(Nought), key=str):
+            raise NotApplicable(cancelled.reason)
+        for atom in sorted(normal.atoms(Act), key=str):
+            if any(w.name != "A" for w in atom.word):
+                raise NotApplicable(f"{atom} is an average of averages, or of another operator")
+        return cls._read(system, "row", {H.name: normal})
+
+    @classmethod
+    def _read(cls, system: System, normalisation: str, normals: Mapping[str, sp.Expr]) -> NodeSpeeds:
         if any(normal.has(Mix) for normal in normals.values()):
             raise NotApplicable("a matrix mixes the channels")
         atoms = sorted({atom for normal in normals.values() for atom in normal.atoms(Act)}, key=str)
@@ -69,11 +92,46 @@ class NodeSpeeds:
         return cls(system, find_normalisation(normalisation), speeds, calls)
 
     @property
+    def speed(self) -> sp.Expr:
+        """The speed of a single field."""
+        return self.speeds[H.name]
+
+    @property
     def varying(self) -> frozenset[sp.Symbol]:
-        """Letters other than the states that differ from node to node: node coefficients and masks."""
+        """Node coefficients and masks: symbols other than the states that differ from node to node."""
         kinds = self.system.algebra.kinds
-        present = {x for part in (*self.speeds.values(), *(c.inner for c in self.calls)) for x in part.free_symbols}
+        present = {x for part in self._parts for x in part.free_symbols}
         return frozenset(x for x in present if kinds.get(x.name) is Kind.NODE or x.name == "M")
+
+    @property
+    def has_source(self) -> bool:
+        """Whether the start of some field occurs."""
+        starts = {start_of(name) for name in self.speeds}
+        return any(x.name in starts for part in self._parts for x in part.free_symbols)
+
+    @property
+    def _parts(self) -> tuple[sp.Expr, ...]:
+        return (*self.speeds.values(), *(call.inner for call in self.calls))
+
+    def uniform(self, name: str, values: Mapping[sp.Symbol, sp.Expr], weight: sp.Expr = sp.S.One) -> sp.Expr:
+        """The speed of a field in states equal in all nodes, where every row of an operator sums to `weight`.
+
+        >>> from rdgraph.systems.parser import parse
+        >>> NodeSpeeds.of_one(parse("-alpha*L@H - H**3")).uniform("H", {H: sp.Integer(2)})
+        -8
+        """
+        seen = {c.letter: weight ** len(c.word) * c.inner if "L" not in c.word else sp.S.Zero for c in self.calls}
+        return sp.expand(self.speeds[name].xreplace(seen).xreplace(dict(values)))
+
+    def uniform_one(self, value: sp.Expr, start: sp.Expr, weight: sp.Expr = sp.S.One) -> sp.Expr:
+        """`uniform` of a single field with the given value, whose start has the value `start` in all nodes."""
+        return self.uniform(H.name, {H: value, H0: start}, weight)
+
+
+def _scaled(*arguments: sp.Basic) -> sp.Expr:
+    """H @ (w I) as w H."""
+    mixed = Mix(*arguments)
+    return sp.Mul(*(sp.Symbol(w.name, real=True) for w in mixed.word), mixed.inner)
 
 
 def _opened(system: System, normalisation: str, normals: Mapping[str, sp.Expr]) -> NodeSpeeds:

@@ -25,30 +25,30 @@ from rdgraph.theory.several_fields.magnitudes import Magnitudes
 from rdgraph.theory.several_fields.node_speeds import normal_forms, row_size, starts_of, states_of
 from rdgraph.vocabulary.normalisations import find_normalisation
 
-# ---------------------------------------------------------------------- own terms
-# What every field does with itself linearly: scalars or channels times A^k or L^k of it, and the rest.
+# ---------------------------------------------------------------------- linear terms
+# The linear terms of every field in itself, which are scalars or channels times A^k or L^k of it, and the rest.
 
 Word = tuple[str, ...]
 
 
-def own_terms(system: System, normalisation: str, name: str) -> tuple[list[tuple[sp.Expr, Word]], sp.Expr]:
-    """The coefficients and words of the linear terms of a field in itself, and all other terms.
+def linear_terms(system: System, normalisation: str, name: str) -> tuple[list[tuple[sp.Expr, Word]], sp.Expr]:
+    """The coefficients and words of the linear terms of a field in itself, and the sum of all other terms.
 
     >>> from rdgraph.systems.parser import parse
-    >>> own_terms(parse("u' = u*v - 3*u + 2*A@u; v' = -v"), "row", "u")[0]
+    >>> linear_terms(parse("u' = u*v - 3*u + 2*A@u; v' = -v"), "row", "u")[0]
     [(-3, ()), (2, ('A',))]
     """
-    own, rest = [], []
+    linear, rest = [], []
     for term in sp.Add.make_args(normal_forms(system, normalisation)[name]):
-        found = _own(term, State(name), system)
-        if found is None:
+        factor_and_word = _linear_term(term, State(name), system)
+        if factor_and_word is None:
             rest.append(term)
         else:
-            own.append(found)
-    return sorted(own, key=lambda pair: (len(pair[1]), pair[1], str(pair[0]))), sp.Add(*rest)
+            linear.append(factor_and_word)
+    return sorted(linear, key=lambda pair: (len(pair[1]), pair[1], str(pair[0]))), sp.Add(*rest)
 
 
-def _own(term: sp.Expr, state: State, system: System) -> tuple[sp.Expr, Word] | None:
+def _linear_term(term: sp.Expr, state: State, system: System) -> tuple[sp.Expr, Word] | None:
     pieces = sp.Mul.make_args(term)
     cores = [x for x in pieces if x.has(State, Act, Mix)]
     if len(cores) != 1 or any(x.has(TIME) for x in pieces):
@@ -66,18 +66,20 @@ def _own(term: sp.Expr, state: State, system: System) -> tuple[sp.Expr, Word] | 
     return None
 
 
-def own_rate(system: System, normalisation: str) -> sp.Expr:
-    """A bound of the rates of the linear parts: the largest sum of |coefficient| times the row sum of its word."""
+def linear_rate(system: System, normalisation: str) -> sp.Expr:
+    """A bound of the linear rates: the largest sum of |coefficient| times the row sum of its word."""
     record = find_normalisation(normalisation)
     totals = [
-        sp.Add(*(sp.Abs(c) * row_size(word, system, record) for c, word in own_terms(system, normalisation, name)[0]))
+        sp.Add(
+            *(sp.Abs(c) * row_size(word, system, record) for c, word in linear_terms(system, normalisation, name)[0])
+        )
         for name in system.fields
     ]
     return sp.Max(*totals)
 
 
 # ---------------------------------------------------------------------- slope sums
-#: More variables have too many corners, more candidates take too long to compare.
+#: Most variables whose corners are tried, and most candidates that are compared.
 MAX_VARIABLES = 8
 MAX_CANDIDATES = 64
 
@@ -99,9 +101,9 @@ def slope_sum(
     is_sharp: bool = True,
     is_rest: bool = False,
 ) -> SlopeSum:
-    """The constant of a system over all its rows; without `is_sharp` bounds suffice, and are found at once.
+    """The constant of a system over all its rows; without `is_sharp` an upper bound, which is found at once.
 
-    With `is_rest` what every field does with itself linearly is left out.
+    With `is_rest` the linear terms of every field in itself are left out.
 
     >>> from rdgraph.systems.parser import parse
     >>> slope_sum(parse("u' = a - u + u**2*v; v' = b - u**2*v"), "row", is_local=True)
@@ -123,16 +125,16 @@ def slope_sum(
 
 @dataclass(frozen=True)
 class _Row:
-    """The slopes of one field: polynomials with weights, and a bound of what is no polynomial.
+    """The slopes of one field: polynomials with weights, and a bound of the terms that are not polynomials.
 
-    `variables` are the letters that slopes depend on with the largest modulus each can have. The slope in the node's
-    own entry of the field is `own` where it counts with its sign. Letters that are no constants, as they change with
-    time or differ between the entries of a row, enter by their largest modulus.
+    `variables` maps the symbols in the slopes to their largest modulus. `signed_slope` is the slope in the node's entry
+    of the field, where it counts with its sign. Coefficients that change with time or differ between the entries of a
+    row enter with their largest modulus.
     """
 
     domain: Domain
     polynomials: tuple[tuple[sp.Expr, sp.Expr], ...]
-    own: sp.Expr | None
+    signed_slope: sp.Expr | None
     variables: Mapping[sp.Symbol, sp.Expr]
     rest: sp.Expr
     measure: Magnitudes
@@ -144,7 +146,7 @@ class _Row:
     ) -> _Row:
         record = find_normalisation(normalisation)
         measure = Magnitudes(system, record, is_local)
-        whole, rest = normal_forms(system, normalisation)[name], own_terms(system, normalisation, name)[1]
+        whole, rest = normal_forms(system, normalisation)[name], linear_terms(system, normalisation, name)[1]
         normal, states = rest if is_rest else whole, list(states_of(system).values())
         calls = {
             atom: sp.Dummy(f"x{i}", real=True)
@@ -180,7 +182,7 @@ class _Row:
         """The supremum of the row, or a bound of it."""
         crude = self._crude()
         if crude.has(sp.oo):
-            return SlopeSum(sp.oo, self.own is None and self._is_unbounded())
+            return SlopeSum(sp.oo, self.signed_slope is None and self._is_unbounded())
         if not is_sharp:
             return SlopeSum(crude, False)
         if self._is_unsteady(self._all()):
@@ -194,16 +196,16 @@ class _Row:
             return SlopeSum(self._resolved(crude), False)
 
     def _all(self) -> sp.Expr:
-        return sp.Tuple(*(slope for _, slope in self.polynomials), self.own or sp.S.Zero)
+        return sp.Tuple(*(slope for _, slope in self.polynomials), self.signed_slope or sp.S.Zero)
 
     def _signed(self) -> list[tuple[sp.Expr, sp.Expr, tuple[int, ...]]]:
-        """Weights and slopes with the signs that they may count with."""
-        found: list[tuple[sp.Expr, sp.Expr, tuple[int, ...]]] = [(w, g, (1, -1)) for w, g in self.polynomials]
-        return found if self.own is None else [*found, (sp.S.One, self.own, (1,))]
+        """Weights and slopes, with the signs with which each may count."""
+        signed: list[tuple[sp.Expr, sp.Expr, tuple[int, ...]]] = [(w, g, (1, -1)) for w, g in self.polynomials]
+        return signed if self.signed_slope is None else [*signed, (sp.S.One, self.signed_slope, (1,))]
 
     # ------------------------------------------------------------------ term by term
     def _crude(self) -> sp.Expr:
-        """Every term by its largest modulus; the constant part of a slope that counts with its sign keeps it."""
+        """The sum of the largest moduli of all terms; the constant part of a slope with a sign keeps the sign."""
         total = self.rest
         for weight, slope, signs in self._signed():
             for coefficient, monomial in self._monomials(slope):
@@ -218,9 +220,9 @@ class _Row:
         return expression.has(TIME) or self.measure.is_spread(expression)
 
     def _signed_size(self, coefficient: sp.Expr) -> sp.Expr:
-        """A bound of a coefficient that counts with its sign: constants as they are, of the rest what may be positive.
+        """A bound of a coefficient that counts with its sign: constants unchanged, of the rest what may be positive.
 
-        An entry -b loses at least nothing, since b may be small where it counts.
+        A part -b is dropped, since b may be small where it counts.
         """
         parts = []
         for part in sp.Add.make_args(sp.expand(coefficient)):
@@ -231,7 +233,7 @@ class _Row:
         return sp.oo if any(x.has(sp.oo) for x in parts) else sp.Add(*parts)
 
     def _resolved(self, value: sp.Expr) -> sp.Expr:
-        """Moduli of what has a sign without their bars."""
+        """The value with x or -x for |x| wherever the sign of x is known."""
         signs = {e: self.domain.sign(e.args[0]) for e in value.atoms(sp.Abs)}
         known = {e: e.args[0] for e, sign in signs.items() if sign.is_nonnegative}
         known |= {e: -e.args[0] for e, sign in signs.items() if sign.is_nonpositive and not sign.is_nonnegative}
@@ -253,7 +255,7 @@ class _Row:
         return any(size.has(sp.oo) for size in self.variables.values())
 
     def _is_unbounded(self) -> bool:
-        """Proved: a slope is a polynomial that is not constant, whatever the coefficients are."""
+        """Proved: for all coefficients, some slope is a polynomial that is not constant."""
         if self.rest.has(sp.oo) or not self.is_attained or not self._is_global():
             return False
         return any(
@@ -281,14 +283,14 @@ class _Row:
     ) -> bool:
         if len(row) == 1 and len(signs) == 2:
             return True
-        found = set()
+        present = set()
         for sign, monomial in row:
             if sign is ZERO or (monomial == 1 and signs == (1,)):
                 continue
             if sign not in (POSITIVE, NEGATIVE):
                 return False
-            found.add((1 if sign is POSITIVE else -1) * int(monomial.xreplace(dict(at))))
-        return found <= {1} if signs == (1,) else len(found) <= 1
+            present.add((1 if sign is POSITIVE else -1) * int(monomial.xreplace(dict(at))))
+        return present <= {1} if signs == (1,) else len(present) <= 1
 
     # ------------------------------------------------------------------ corners and critical points
     def _searched(self) -> sp.Expr:
@@ -301,44 +303,44 @@ class _Row:
                 constant += weight * slope
             else:
                 constant += weight * self._resolved(sp.Abs(slope))
-        found: list[Candidate] = []
+        candidates: list[Candidate] = []
         for choice in itertools.product(*(signs for _, _, signs in moving)):
             total = sp.expand(sp.Add(*(k * w * g for k, (w, g, _) in zip(choice, moving, strict=True))))
-            found += self._candidates(total)
-            if len(found) > MAX_CANDIDATES:
+            candidates += self._candidates(total)
+            if len(candidates) > MAX_CANDIDATES:
                 raise Undecided("too many candidates for the largest slope")
-        return sp.expand(maximum(found, self.domain) + constant) if found else constant
+        return sp.expand(maximum(candidates, self.domain) + constant) if candidates else constant
 
     def _candidates(self, total: sp.Expr) -> list[Candidate]:
-        """Where a polynomial can be largest on the box: corners in the letters it is affine in, then one by one."""
+        """Where a polynomial can be largest on the box: corners in its affine variables, then one variable by one."""
         letters = [x for x in sorted(self.variables, key=str) if total.has(x)]
         affine = [x for x in letters if sp.degree(total, x) == 1]
         others = [x for x in letters if x not in affine]
         if len(affine) > MAX_VARIABLES - 2:
             raise Undecided("too many corners")
-        found: list[Candidate] = []
+        candidates: list[Candidate] = []
         for corner in itertools.product((1, -1), repeat=len(affine)):
             ends = {x: k * self.variables[x] for x, k in zip(affine, corner, strict=True)}
-            found += self._one_by_one(sp.expand(total.xreplace(ends)), others)
-        return found
+            candidates += self._one_by_one(sp.expand(total.xreplace(ends)), others)
+        return candidates
 
     def _one_by_one(self, total: sp.Expr, letters: Iterable[sp.Symbol]) -> list[Candidate]:
-        """Sums of extremes of polynomials in one letter each; Undecided where two letters stand in one term."""
-        found = [Candidate(total.xreplace(dict.fromkeys(letters, sp.S.Zero)))]
+        """Sums of extremes of polynomials in one variable each; Undecided where two variables share a term."""
+        candidates = [Candidate(total.xreplace(dict.fromkeys(letters, sp.S.Zero)))]
         for x in letters:
             rest = {y: sp.S.Zero for y in letters if y != x}
             single = sp.expand(total.xreplace(rest) - total.xreplace({**rest, x: sp.S.Zero}))
             end = self.variables[x]
-            found = [
+            candidates = [
                 Candidate(a.value + b.value, a.valid + b.valid)
-                for a in found
+                for a in candidates
                 for b in interval_candidates(single, x, -end, end, self.domain)
             ]
         parts = [total.xreplace({y: sp.S.Zero for y in letters if y != x}) for x in letters]
         constant = total.xreplace(dict.fromkeys(letters, sp.S.Zero))
         if letters and sp.expand(sp.Add(*parts) - (len(parts) - 1) * constant - total) != 0:
-            raise Undecided(f"several letters of {total} are of higher degree")
-        return found
+            raise Undecided(f"several variables of {total} have a degree above 1")
+        return candidates
 
 
 def _plus(total: sp.Expr, size: sp.Expr, largest: sp.Expr) -> sp.Expr:

@@ -3,8 +3,10 @@
 const view = {entry: null, model: null, settings: null, isPlaying: false, runs: {}, drawn: {}, setters: {}};
 
 // ------------------------------------------------------------------ reading an equation
+// Shows an equation, or why it cannot be read; returns whether it could be read.
 async function choose(text, wanted = null) {
   const error = byId("equation-error");
+  if (view.isPlaying) play(false);
   try {
     const entry = entryOf(text);
     const model = entry ? modelOfBundle(entry.bundle) : await modelFor(text);
@@ -13,21 +15,22 @@ async function choose(text, wanted = null) {
     if (!(problem instanceof LanguageError)) throw problem;
     if (!view.model) await choose(START.equation);
     showError(text, problem);
-    return;
+    return false;
   }
   error.hidden = true;
   document.querySelector("main").classList.remove("stale");
   byId("equation").removeAttribute("aria-invalid");
   build();
+  return true;
 }
 
 // Free text: by the real parser where a server answers, else by the page.
 async function modelFor(text) {
   if (!SERVED) return START.bundle && START.equation === text ? modelOfBundle(START.bundle) : modelOfText(text);
   const answer = await fetch(`/api/bundle?${new URLSearchParams({equation: text})}`);
-  const told = await answer.json();
-  if (told.error) throw new LanguageError(told.error.at, told.error.expected, told.error.got, told.error.remedy);
-  return modelOfBundle(told.bundle);
+  const {error, bundle} = await answer.json();
+  if (error) throw new LanguageError(error.at, error.expected, error.got, error.remedy);
+  return modelOfBundle(bundle);
 }
 
 function showError(text, problem) {
@@ -68,7 +71,7 @@ function build() {
       },
     });
   }
-  if (!Object.keys(model.coefficients).length) byId("coefficients").textContent = "This equation has none.";
+  if (!Object.keys(model.coefficients).length) byId("coefficients").textContent = "This equation has no coefficients.";
   byId("times").replaceChildren();
   const around = (x) => [x / 50, x * 20];
   for (const name of ["T", "step"]) {
@@ -106,9 +109,9 @@ function sayOrigin() {
   const outside = violated(known, settings.coefficients);
   byId("about").textContent = [
     entry ? `${entry.title}. ${entry.source}. ${entry.note}` : "",
-    known.bundle ? "" : "Read in the page: numbers are computed here, nothing is proved.",
-    known.isNoisy ? "Noise is left out: the page shows the drift." : "",
-    outside.length ? `Answers are proved for ${outside.join(", ")}; here they are computed in the page.` : "",
+    known.bundle ? "" : "Numbers are computed in the page; nothing is proved.",
+    known.isNoisy ? "The page leaves out the noise and shows the drift." : "",
+    outside.length ? `Answers are proved for ${outside.join(", ")}; these are computed in the page.` : "",
   ]
     .filter(Boolean)
     .join(" ");

@@ -1,5 +1,5 @@
 // From trees to numbers: plans of products and formulas, functions made of formulas, and modes by dual numbers.
-// Formulas are JavaScript that Python printed or that is printed here from a tree; letters have a $ in front.
+// Formulas are JavaScript, printed by Python or here from a tree; names in them start with $.
 
 const letterOf = (name) => `$${name.replace(/'/g, "$")}`;
 const FUNCTIONS = Object.fromEntries(
@@ -8,16 +8,16 @@ const FUNCTIONS = Object.fromEntries(
 const FUNCTION_NAMES = Object.keys(FUNCTIONS);
 const FUNCTION_VALUES = Object.values(FUNCTIONS);
 
-// A function of an object of letters, {alpha: 1, lam: 0.5}, for a list of formulas; the same list is made once.
-const made = new Map();
+// The function that evaluates formulas at an object of values, {alpha: 1, lam: 0.5}; compiled once for each list.
+const compiled = new Map();
 function evaluator(formulas, names) {
   const key = `${formulas.join("\n")}\n${names.join()}`;
-  if (!made.has(key)) {
+  if (!compiled.has(key)) {
     const body = `const [${names.map(letterOf).join(", ")}] = values; return [${formulas.join(", ")}];`;
     const inner = new Function(...FUNCTION_NAMES, "values", body).bind(null, ...FUNCTION_VALUES);
-    made.set(key, (letters) => inner(names.map((name) => letters[name])));
+    compiled.set(key, (values) => inner(names.map((name) => values[name])));
   }
-  return made.get(key);
+  return compiled.get(key);
 }
 
 const SLOPES = Object.fromEntries(
@@ -34,7 +34,7 @@ function slopeOf(name, x) {
 }
 
 // ------------------------------------------------------------------ plans
-// {steps: [{into, of, product}], rates}: `of` is a formula in states, coefficients and letters of earlier steps.
+// {steps: [{into, of, product}], rates}: `of` is a formula in states, coefficients and results of earlier steps.
 class Planner {
   constructor() {
     Object.assign(this, {steps: [], known: new Map()});
@@ -83,7 +83,7 @@ class Planner {
         if (op.name === "I") return x;
         if (op.name === "A") return this.letter(x, true);
         if (op.name === "L") return `(${x} - ${this.letter(x, true)})`;
-        throw new LanguageError(0, "an equation in A alone", `the operator ${op.name} beside it`, "see it in Python");
+        throw new LanguageError(0, "an equation in A alone", `the operator ${op.name} as well`, "see it in Python");
       case "plus":
         return `(${this.applied(op.left, x)} + ${this.applied(op.right, x)})`;
       case "minus":
@@ -114,7 +114,7 @@ function planOf(system) {
     throw new LanguageError(
       0,
       "an equation in A alone",
-      `the operator ${system.further[0]} beside it`,
+      `the operator ${system.further[0]} as well`,
       "see it in Python",
     );
   const planner = new Planner();
@@ -191,22 +191,22 @@ function actionOf(op, values, lam) {
 
 // Why there is no P(lam), or nothing: the reasons that the symbolic core gives, as far as they are seen in the tree.
 function whyNoModes(system) {
-  if (system.further.length) return `the operator ${system.further[0]} has eigenvectors of its own`;
-  if (system.letters.has("t")) return "it depends on the time t";
-  for (const [name, kind] of system.letters) {
+  if (system.further.length) return `the operator ${system.further[0]} has other eigenvectors`;
+  if (system.kinds.has("t")) return "it depends on the time t";
+  for (const [name, kind] of system.kinds) {
     if (kind === "node") return `${name} differs between the nodes`;
     if (kind === "matrix") return `the matrix ${name} mixes channels`;
   }
   return "";
 }
 
-// {rates(letters), matrix(letters, lam)}: letters have values of coefficients, states and starts.
+// {rates(values), matrix(values, lam)}, where values are those of coefficients, states and starts.
 function kineticsOf(system) {
   const trees = system.fields.map((state) => system.flow.get(state));
   return {
-    rates: (letters) => trees.map((tree) => dual(tree, letters, {}, 0)[0]),
-    matrix: (letters, lam) =>
-      trees.map((tree) => system.fields.map((state) => dual(tree, letters, {[state]: 1}, lam)[1])),
+    rates: (values) => trees.map((tree) => dual(tree, values, {}, 0)[0]),
+    matrix: (values, lam) =>
+      trees.map((tree) => system.fields.map((state) => dual(tree, values, {[state]: 1}, lam)[1])),
   };
 }
 
@@ -216,8 +216,8 @@ function kineticsOfBundle(bundle, names) {
   const n = bundle.fields.length;
   return {
     rates,
-    matrix: (letters, lam) => {
-      const flat = matrix({...letters, lam});
+    matrix: (values, lam) => {
+      const flat = matrix({...values, lam});
       return bundle.fields.map((_, i) => flat.slice(i * n, (i + 1) * n));
     },
   };

@@ -1,4 +1,4 @@
-// The lines of a text and what follows `where`: fields, what letters mean, functions that are declared.
+// Reads the lines of a text and the declarations after `where`: fields, kinds of names, functions.
 
 const LEFT = /^\s*(?:([A-Za-z_]\w*)\s*('+)|d([A-Za-z_]\w*)\s*\/\s*dt)\s*=(?!=)/;
 const BREAK = /;|\n(?=[^\S\n]*(?:[A-Za-z_]\w*[^\S\n]*'+|d[A-Za-z_]\w*[^\S\n]*\/[^\S\n]*dt)[^\S\n]*=(?!=))/g;
@@ -75,7 +75,7 @@ function readLines(text) {
 }
 
 // ------------------------------------------------------------------ declarations
-function readClause(text, [start, stop], said) {
+function readClause(text, [start, stop], declared) {
   if (stop - start > LANGUAGE.limits.length)
     throw new LanguageError(
       start,
@@ -88,17 +88,17 @@ function readClause(text, [start, stop], said) {
     const words = item.trim().split(/\s+/).filter(Boolean);
     const definition = /^\s*([A-Za-z_]\w*)\s*=(?!=)/.exec(item);
     if (definition)
-      said.functions.push({
+      declared.functions.push({
         name: definition[1],
         at,
         body: item.slice(definition[0].length),
         place: at + definition[0].length,
       });
-    else if (words.length === 2 && LANGUAGE.kinds.includes(words[1])) declareKind(words, at, said);
+    else if (words.length === 2 && LANGUAGE.kinds.includes(words[1])) declareKind(words, at, declared);
     else if (words.length >= 2 && words.slice(1).every((word) => LANGUAGE.operator_words.includes(word)))
-      declareOperator(words, at, said);
+      declareOperator(words, at, declared);
     else if ((words.length === 2 && LANGUAGE.sign_words.includes(words[1])) || /[<>]/.test(item))
-      said.assumed.push({text: item.trim(), at});
+      declared.assumed.push({text: item.trim(), at});
     else
       throw new LanguageError(
         at,
@@ -110,39 +110,39 @@ function readClause(text, [start, stop], said) {
   }
 }
 
-function declareKind([name, kind], at, said) {
+function declareKind([name, kind], at, declared) {
   checkNewName(name, at);
-  if ((said.kinds.get(name) ?? kind) !== kind)
+  if ((declared.kinds.get(name) ?? kind) !== kind)
     throw new LanguageError(at, `one kind for ${name}`, "two", "drop one of them");
-  said.kinds.set(name, kind);
+  declared.kinds.set(name, kind);
 }
 
-function declareOperator([name, ...words], at, said) {
+function declareOperator([name, ...words], at, declared) {
   if (LANGUAGE.structural[name] !== "matrix") checkNewName(name, at);
-  const all = new Set([...(said.operators.get(name) ?? []), ...words]);
+  const all = new Set([...(declared.operators.get(name) ?? []), ...words]);
   for (const [one, other] of LANGUAGE.exclusive) {
     if (all.has(one) && all.has(other))
       throw new LanguageError(at, `${name} to be ${one} or ${other}`, "both", "drop one of them");
   }
-  said.operators.set(name, all);
+  declared.operators.set(name, all);
 }
 
 // `W symmetric` is about a matrix; the runs of the page need nothing of it.
-function dropSymmetricMatrices(said) {
-  for (const [name, words] of said.operators) {
-    if ((said.kinds.get(name) ?? LANGUAGE.structural[name]) !== "matrix") continue;
+function dropSymmetricMatrices(declared) {
+  for (const [name, words] of declared.operators) {
+    if ((declared.kinds.get(name) ?? LANGUAGE.structural[name]) !== "matrix") continue;
     if ([...words].join() !== "symmetric")
-      throw new LanguageError(0, "symmetric, all that can be said of a matrix", [...words].join(" "), "drop it");
-    said.operators.delete(name);
+      throw new LanguageError(0, "symmetric, all that can be declared of a matrix", [...words].join(" "), "drop it");
+    declared.operators.delete(name);
   }
 }
 
-function readFunctions(said, letters, states) {
-  const names = said.functions.map((f) => f.name);
-  const taken = new Set([...vocabulary(letters, names).kinds.keys(), ...states]);
+function readFunctions(declared, kinds, states) {
+  const names = declared.functions.map((f) => f.name);
+  const taken = new Set([...vocabulary(kinds, names).kinds.keys(), ...states]);
   const fields = states.flatMap((state) => [state, startOf(state)]).filter((name) => name !== "H" && name !== "H0");
   const functions = new Map();
-  said.functions.forEach(({name, at, body, place}, index) => {
+  declared.functions.forEach(({name, at, body, place}, index) => {
     checkNewName(name, at);
     if (taken.has(name) || functions.has(name))
       throw new LanguageError(at, "a free name", `'${name}'`, `call it ${name}_1`);
@@ -159,9 +159,9 @@ function readFunctions(said, letters, states) {
       if (fields.includes(word))
         throw new LanguageError(place, "a function of H alone", `the field ${word}`, "write H for the argument");
     }
-    const words = vocabulary(letters, [...functions.keys()]);
+    const words = vocabulary(kinds, [...functions.keys()]);
     for (const letter of LANGUAGE.giving_way)
-      if (names.includes(letter) && !letters.has(letter)) words.kinds.delete(letter);
+      if (names.includes(letter) && !kinds.has(letter)) words.kinds.delete(letter);
     const tree = readExpression(body, words, place);
     const others = [...namesIn(tree).keys()].filter((letter) => isStructural(letter) && letter !== "H");
     if (hasApply(tree) || others.length || tree.kind !== "field")
@@ -230,8 +230,8 @@ const ALLOWED = {real: "+0-", positive: "+", negative: "-", nonnegative: "+0", n
 const SIGN_OF = {"<": "negative", "<=": "nonpositive", ">": "positive", ">=": "nonnegative"};
 const FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="};
 
-function readAssumptions(said, letters) {
-  const words = vocabulary(letters);
+function readAssumptions(declared, kinds) {
+  const words = vocabulary(kinds);
   const signs = new Map();
   const add = (name, sign, at) => {
     const common = [...ALLOWED[sign]].filter((c) => ALLOWED[signs.get(name) ?? "real"].includes(c)).join("");
@@ -241,7 +241,7 @@ function readAssumptions(said, letters) {
     signs.set(name, word);
   };
   const isZero = (tree) => tree.type === "number" && tree.value === 0;
-  for (const {text, at} of said.assumed) {
+  for (const {text, at} of declared.assumed) {
     const [name, word, more] = text.split(/\s+/);
     if (!more && LANGUAGE.sign_words.includes(word)) {
       if (!["scalar", "channel", "node"].includes(words.kinds.get(name)) || Object.hasOwn(LANGUAGE.drivers, name))
@@ -267,22 +267,22 @@ function readAssumptions(said, letters) {
 }
 
 // ------------------------------------------------------------------ the whole text
-// A system is {fields, flow: trees by state, coefficients: {name: {kind, sign}}, letters, lines: [{left, tree}]}.
+// A system is {fields, flow: trees by state, coefficients: {name: {kind, sign}}, kinds, lines: [{left, tree}]}.
 function readSystem(text) {
   const lines = readLines(text);
-  const said = {kinds: new Map(), operators: new Map(), assumed: [], functions: []};
-  for (const line of lines) if (line.clause) readClause(text, line.clause, said);
-  dropSymmetricMatrices(said);
+  const declared = {kinds: new Map(), operators: new Map(), assumed: [], functions: []};
+  for (const line of lines) if (line.clause) readClause(text, line.clause, declared);
+  dropSymmetricMatrices(declared);
   const states = lines.flatMap((line) => (line.order === 2 ? [line.field, `${line.field}'`] : [line.field]));
   const isPlain = lines.length === 1 && states.length === 1 && states[0] === "H";
   const taken = new Set(states.flatMap((state) => [state, startOf(state)]));
-  for (const name of [...said.kinds.keys(), ...said.operators.keys()]) {
-    const both = said.kinds.has(name) && said.operators.has(name);
+  for (const name of [...declared.kinds.keys(), ...declared.operators.keys()]) {
+    const both = declared.kinds.has(name) && declared.operators.has(name);
     if (taken.has(name) || both) throw new LanguageError(0, `'${name}' as one thing`, "two", "give it another name");
   }
-  const letters = new Map([...said.kinds, ...[...said.operators.keys()].map((name) => [name, "operator"])]);
-  const functions = readFunctions(said, letters, states);
-  const words = vocabulary(letters, [...functions.keys()], isPlain ? null : states);
+  const kinds = new Map([...declared.kinds, ...[...declared.operators.keys()].map((name) => [name, "operator"])]);
+  const functions = readFunctions(declared, kinds, states);
+  const words = vocabulary(kinds, [...functions.keys()], isPlain ? null : states);
   const read = lines.map((line) => readEquation(text, line, words, functions));
   if (read.every(({tree}) => tree.kind !== "field"))
     throw new LanguageError(
@@ -299,11 +299,11 @@ function readSystem(text) {
           ...LANGUAGE.usual_of_fields.map((name) => [name, "scalar"]),
           ...states.filter((s) => !s.endsWith("'")).flatMap((s) => [`D${s}`, `D_${s}`].map((name) => [name, "scalar"])),
         ]),
-    ...letters,
+    ...kinds,
     ...states.map((state) => [state, "field"]),
   ]);
-  const signs = readAssumptions(said, known);
-  return assembled(text, read, states, signs, said.operators);
+  const signs = readAssumptions(declared, known);
+  return assembled(text, read, states, signs, declared.operators);
 }
 
 function readEquation(text, line, words, functions) {
@@ -326,14 +326,14 @@ function assembled(text, read, states, signs, operators) {
     if (order === 2) flow.set(field, {type: "name", name: `${field}'`, kind: "field"});
     flow.set(order === 2 ? `${field}'` : field, tree);
   }
-  const letters = new Map();
-  read.forEach(({tree}) => namesIn(tree, letters));
+  const kinds = new Map();
+  read.forEach(({tree}) => namesIn(tree, kinds));
   const coefficients = {};
-  for (const name of [...letters.keys()].sort()) {
-    const kind = letters.get(name);
+  for (const name of [...kinds.keys()].sort()) {
+    const kind = kinds.get(name);
     if (LANGUAGE.kinds.includes(kind) && !isStructural(name))
       coefficients[name] = {kind, sign: signs.get(name) ?? "positive"};
   }
-  const further = [...operators.keys()].filter((name) => letters.has(name));
-  return {text, fields: states, flow, coefficients, letters, lines: read, further};
+  const further = [...operators.keys()].filter((name) => kinds.has(name));
+  return {text, fields: states, flow, coefficients, kinds, lines: read, further};
 }

@@ -4,7 +4,7 @@ function save(name, blob) {
   const link = Object.assign(document.createElement("a"), {href: URL.createObjectURL(blob), download: name});
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-  byId("export-said").textContent = `saved ${name}`;
+  byId("export-status").textContent = `saved ${name}`;
 }
 
 const wanted = () => byId("export-what").value;
@@ -108,13 +108,13 @@ function pythonOf() {
     checker: "shape = np.where(np.arange(nodes) % 2, -1.0, 1.0) * np.ones((len(fields), 1))",
     spots: "shape = (np.arange(nodes) % 7 == 0) * np.ones((len(fields), 1))",
   }[settings.start];
-  const mask = model.system.letters.has("M")
+  const mask = model.system.kinds.has("M")
     ? '\nvalues["M"] = torch.as_tensor(np.arange(nodes) < nodes / 2, dtype=torch.float64)'
     : "";
-  const matrix = model.system.letters.has("W")
+  const matrix = model.system.kinds.has("W")
     ? '\nvalues["W"] = torch.full((1, 1), values["W"], dtype=torch.float64)'
     : "";
-  return `"""The view of the explorer once more, on the graph ${GRAPH.name}."""
+  return `"""A view of the rdgraph explorer on the graph ${GRAPH.name}."""
 
 import numpy as np
 import torch
@@ -149,14 +149,14 @@ for name in fields:
 
 run = {"T": ${settings.T}, "method": "${settings.method}", "step": ${settings.step}}
 numbers = {${scalars}}
-report = rd.preflight(system, coefficients=numbers, normalisation="${settings.normalisation}", **run)
+report = rd.preflight(system, values=numbers, normalisation="${settings.normalisation}", **run)
 print(report.verdict)
 `;
 }
 
 function listenToExports() {
   const none = () => {
-    byId("export-said").textContent = "There is no such picture for this equation.";
+    byId("export-status").textContent = "There is no such picture for this equation.";
   };
   byId("export-svg").addEventListener("click", () => {
     const text = svgText(wanted());
@@ -179,9 +179,9 @@ function listenToExports() {
     history.replaceState(null, "", (view.ownHash = toHash(view)));
     try {
       await navigator.clipboard.writeText(location.href);
-      byId("export-said").textContent = "copied the address";
+      byId("export-status").textContent = "copied the address";
     } catch {
-      byId("export-said").textContent = "the address in the bar is this view";
+      byId("export-status").textContent = "the address in the bar is this view";
     }
   });
 }

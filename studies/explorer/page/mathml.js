@@ -74,7 +74,7 @@ function math(tree) {
   }
 }
 
-// All equations, with their LaTeX beside them where Python has given it.
+// All equations, with their LaTeX if Python has provided it.
 function systemMath(system, latex) {
   const rows = system.lines.map(({field, order, written}) => {
     const left = `<mover>${nameMath(field, "field")}<mo>${order === 2 ? "¨" : "˙"}</mo></mover>`;

@@ -8,7 +8,7 @@ const hasAnswer = (part) => part !== undefined && part !== null && part.reason =
 
 // A mixing matrix of one channel is a number, and has a slider as the coefficients have.
 const withMatrix = (coefficients, system) =>
-  system.letters.has("W") ? {...coefficients, W: {kind: "matrix", sign: "real"}} : coefficients;
+  system.kinds.has("W") ? {...coefficients, W: {kind: "matrix", sign: "real"}} : coefficients;
 
 function modelOfText(text) {
   const system = readSystem(text);
@@ -23,8 +23,8 @@ function modelOfText(text) {
     plan: planOf(system),
     kinetics,
     noModes: reason,
-    hasStart: system.fields.some((f) => system.letters.has(startOf(f))),
-    isNoisy: system.letters.has("xi"),
+    hasStart: system.fields.some((f) => system.kinds.has(startOf(f))),
+    isNoisy: system.kinds.has("xi"),
   };
 }
 
@@ -41,7 +41,7 @@ function modelOfBundle(bundle) {
     kinetics: hasAnswer(bundle.kinetics) ? kineticsOfBundle(bundle, names) : null,
     names,
     noModes: bundle.kinetics.reason ?? "",
-    hasStart: bundle.fields.some((f) => system.letters.has(startOf(f))),
+    hasStart: bundle.fields.some((f) => system.kinds.has(startOf(f))),
     isNoisy: bundle.noisy,
   };
 }
@@ -116,10 +116,10 @@ function newtonStates(model, coefficients) {
 function newton(model, coefficients, guess) {
   let x = [...guess];
   for (let round = 0; round < 60; round++) {
-    const letters = lettersAt(model, coefficients, x);
-    const rates = model.kinetics.rates(letters);
+    const values = valuesAt(model, coefficients, x);
+    const rates = model.kinetics.rates(values);
     if (!rates.every(Number.isFinite)) return null;
-    const move = solved(model.kinetics.matrix(letters, 0), rates);
+    const move = solved(model.kinetics.matrix(values, 0), rates);
     if (!move) return rates.every((r) => Math.abs(r) < 1e-12) ? x : null;
     x = x.map((value, k) => value - move[k]);
     if (move.every((d, k) => Math.abs(d) < 1e-13 * (1 + Math.abs(x[k])))) return x.every(Number.isFinite) ? x : null;
@@ -146,22 +146,22 @@ function solved(matrix, right) {
   return rows.map((row, i) => row[n] / row[i]);
 }
 
-// Numbers for all letters: coefficients, states at a point, and starts, which are 0 for what is asked of modes.
-function lettersAt(model, coefficients, point) {
-  const letters = {...coefficients};
+// Values of coefficients, of states at a point, and of starts, which are 0 because modes do not depend on them.
+function valuesAt(model, coefficients, point) {
+  const values = {...coefficients};
   model.fields.forEach((f, k) => {
-    letters[f] = point[k];
-    letters[startOf(f)] = 0;
+    values[f] = point[k];
+    values[startOf(f)] = 0;
   });
-  return letters;
+  return values;
 }
 
 // ------------------------------------------------------------------ modes, responses and classes
 // {matrixAt(lam), growth, frequency, at}: curves over FREQUENCIES at a state; null where there is no P(lam).
 function modesOf(model, coefficients, state) {
   if (!model.kinetics) return null;
-  const letters = lettersAt(model, coefficients, state ? state.values : model.fields.map(() => 0));
-  const matrixAt = (lam) => model.kinetics.matrix(letters, lam);
+  const values = valuesAt(model, coefficients, state ? state.values : model.fields.map(() => 0));
+  const matrixAt = (lam) => model.kinetics.matrix(values, lam);
   const leading = Array.from(FREQUENCIES, (lam) => eigenvalues(matrixAt(lam))[0]);
   return {matrixAt, growth: leading.map(([x]) => x), frequency: leading.map(([, y]) => Math.abs(y)), state};
 }
@@ -245,7 +245,10 @@ function filterClass(model, coefficients, modes) {
   if (hasAnswer(model.bundle?.classes)) {
     const names = Object.keys(coefficients);
     for (const one of model.bundle.classes) {
-      if (evaluator([one.condition], names)(coefficients)[0]) return {kind: one.kind, words: one.words, proved: true};
+      if (evaluator([one.condition], names)(coefficients)[0]) {
+        const at = one.at === null ? "" : `λ = ${shown(evaluator([one.at], names)(coefficients)[0])}`;
+        return {kind: one.kind, words: at ? one.words.replace(/λ = .*$/, at) : one.words, proved: true};
+      }
     }
   }
   if (!modes || model.fields.length > 1) return null;

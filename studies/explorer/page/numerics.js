@@ -256,8 +256,8 @@ function makeField(plan, fields, graph, coefficients, fixed) {
     else passes.push(loop([["scratch", of]]), `act(scratch, work[${k}]);`);
   });
   passes.push(loop(plan.rates.map((formula, k) => [`rates[${k}]`, formula])));
-  const letters = names.map((name) => `const ${letterOf(name)} = ${Number(coefficients[name])};`).join(" ");
-  const body = `${letters} return (t, states, rates) => { const $t = t; ${passes.join("\n")} };`;
+  const constants = names.map((name) => `const ${letterOf(name)} = ${Number(coefficients[name])};`).join(" ");
+  const body = `${constants} return (t, states, rates) => { const $t = t; ${passes.join("\n")} };`;
   const make = new Function(...FUNCTION_NAMES, "act", "work", "scratch", "fixed", "nodes", body);
   return make(...FUNCTION_VALUES, graph.act, work, new Float64Array(graph.nodes), fixed, graph.nodes);
 }

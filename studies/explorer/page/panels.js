@@ -5,7 +5,7 @@ const mark = (proved) => (proved ? "proved" : IN_PAGE);
 const evidence = (finding) =>
   finding.status === "unknown" || (finding.proved && /proved/.test(finding.text)) ? "" : mark(finding.proved);
 
-function said(id, words, proved) {
+function say(id, words, proved) {
   const note = Object.assign(document.createElement("span"), {className: "mark", textContent: ` (${mark(proved)})`});
   byId(id).replaceChildren(words, ...(proved === undefined ? [] : [note]));
 }
@@ -24,12 +24,12 @@ function drawResponse(responses) {
   const {model, settings} = view;
   if (!responses) {
     nothing("response", `No response: ${model.noModes || "no steady state was found"}.`);
-    said("response-words", "");
+    say("response-words", "");
     return;
   }
   const around = isLinear(model)
     ? ""
-    : ` of a small deviation from the steady state after t = ${shown(responses.horizon)}`;
+    : ` of a small perturbation of the steady state by t = ${shown(responses.horizon)}`;
   const highest = Math.max(1e-300, ...clipped(responses.exact).map(Math.abs));
   const isLog = highest > 100;
   const ylabel = `${responses.isNorm ? "norm of the gain" : isLog ? "size of the gain" : "gain"}`;
@@ -58,8 +58,12 @@ function drawResponse(responses) {
     }),
   );
   const filter = filterClass(model, settings.coefficients, isLinear(model) ? view.modes : null);
-  if (filter) said("response-words", `The flow is ${filter.words}`, filter.proved);
-  else said("response-words", `Gain${around}; the dashed curve is what ${settings.method} makes of it`);
+  if (filter) say("response-words", `The flow is ${filter.words}`, filter.proved);
+  else
+    say(
+      "response-words",
+      `Gain${around}: exact flow (solid), ${settings.method} with step ${shown(settings.step)} (dashed)`,
+    );
 }
 
 function bandsOf(growth) {
@@ -76,7 +80,7 @@ function drawDispersion(modes) {
   const {model} = view;
   if (!modes) {
     nothing("dispersion", `No dispersion relation: ${model.noModes || "no steady state was found"}.`);
-    said("dispersion-words", "");
+    say("dispersion-words", "");
     return;
   }
   const series = [{name: "growth", xs: FREQUENCIES, ys: modes.growth}];
@@ -105,7 +109,7 @@ function drawDispersion(modes) {
   );
   const kind = stabilityKind(modes);
   const state = modes.state && !isLinear(model) ? ` at ${modes.state.words}` : "";
-  said("dispersion-words", `${kind}: ${KINDS[kind]}${state}`, false);
+  say("dispersion-words", `${kind}: ${KINDS[kind]}${state}`, false);
 }
 
 function showVerdict({status, words, findings}, decided = "") {
@@ -156,7 +160,7 @@ function askServer() {
       normalisation: settings.normalisation,
       coefficients: JSON.stringify(settings.coefficients),
     });
-    const told = await (await fetch(`/api/preflight?${words}`)).json();
+    const {report} = await (await fetch(`/api/preflight?${words}`)).json();
     const now = JSON.stringify([
       view.model.text,
       view.settings.coefficients,
@@ -165,12 +169,12 @@ function askServer() {
       view.settings.method,
       view.settings.normalisation,
     ]);
-    if (told.report && asked === now)
+    if (report && asked === now)
       showVerdict(
         {
-          status: told.report.outcome,
-          words: told.report.verdict,
-          findings: told.report.findings.map((f) => ({...f, status: f.outcome})),
+          status: report.outcome,
+          words: report.verdict,
+          findings: report.findings.map((f) => ({...f, status: f.outcome})),
         },
         "decided by rdgraph for these numbers",
       );
@@ -183,12 +187,12 @@ function drawPhase() {
   const [x, y] = settings.axes;
   if (!y) {
     nothing("phase", "A phase diagram needs two coefficients.");
-    said("phase-words", "");
+    say("phase-words", "");
     return;
   }
   if (!model.kinetics) {
     nothing("phase", `No phase diagram: ${model.noModes}.`);
-    said("phase-words", "");
+    say("phase-words", "");
     return;
   }
   const axes = [
@@ -201,11 +205,11 @@ function drawPhase() {
   if (key !== view.phaseKey) {
     view.phaseKey = key;
     view.cells = null;
-    if (!view.drawn.phase) nothing("phase", "Working it out …");
+    if (!view.drawn.phase) nothing("phase", "Computing …");
     fillPhase(key, phaseCells(view.known, {...settings.coefficients}, ...axes), axes);
   } else view.drawn.phase?.moveTo(point);
   const proved = hasAnswer(model.bundle?.classes) && hasAnswer(model.bundle?.growth);
-  said(
+  say(
     "phase-words",
     `${x} = ${shown(point[0])}, ${y} = ${shown(point[1])}: ${phaseLabel(view.known, settings.coefficients)}`,
     proved,

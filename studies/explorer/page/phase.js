@@ -4,12 +4,12 @@ const COLUMNS = 80;
 const ROWS = 56;
 const PHASE_SAMPLES = 33;
 
-// The label of a point in words; `near` is a steady state of a point beside it.
+// The label of a point in words; `near` is a steady state of a neighbouring point.
 function phaseLabel(known, coefficients, near = {}) {
   const model = trusted(known, coefficients);
   const filter = hasAnswer(model.bundle?.classes) ? filterClass(model, coefficients, null) : null;
   if (filter && hasAnswer(model.bundle?.growth)) {
-    const grows = atLetters(model.bundle.growth.rate, coefficients) > 0;
+    const grows = valueAt(model.bundle.growth.rate, coefficients) > 0;
     return `${filter.kind}, ${grows ? "grows" : "no growth"}`;
   }
   const followed = near.state && !near.state.proved ? newton(model, coefficients, near.state.values) : null;
@@ -20,8 +20,8 @@ function phaseLabel(known, coefficients, near = {}) {
       : steadyStates(model, coefficients)[0];
   near.state = state;
   if (!isLinear(model) && !state) return "no steady state found";
-  const letters = lettersAt(model, coefficients, state ? state.values : model.fields.map(() => 0));
-  const matrixAt = (lam) => model.kinetics.matrix(letters, lam);
+  const values = valuesAt(model, coefficients, state ? state.values : model.fields.map(() => 0));
+  const matrixAt = (lam) => model.kinetics.matrix(values, lam);
   const leading = Array.from(
     {length: PHASE_SAMPLES},
     (_, k) => eigenvalues(matrixAt((LIMIT * k) / (PHASE_SAMPLES - 1)))[0],
@@ -133,9 +133,10 @@ function phasePicture(cells, [xname, xrange], [yname, yrange], point) {
       );
       from = i + 1;
     }
-  for (const value of ticks(...xrange, 5))
+  const fromZero = ([low, high]) => [low > 0 && low < high / 100 ? 0 : low, high];
+  for (const value of ticks(...fromZero(xrange), 5))
     root.append(svg("text", {...text, x: x.at(value), y: height - bottom + 16, "text-anchor": "middle"}, shown(value)));
-  for (const value of ticks(...yrange, 5))
+  for (const value of ticks(...fromZero(yrange), 5))
     root.append(svg("text", {...text, x: left - 6, y: y.at(value) + 4, "text-anchor": "end"}, shown(value)));
   root.append(
     svg(

@@ -56,24 +56,27 @@ function drawEnergy() {
     .filter(([, run]) => run.failed !== null)
     .map(([where, run]) => `diverged on the ${where} at t = ${shown(run.failed)}`);
   const ends = runs.graph.energies.at(-1);
-  said(
+  say(
     "energy-words",
     failed.length
       ? `The run ${failed.join(" and ")}.`
       : ends
-        ? `At t = ${shown(runs.graph.time)} the energy on the graph is ${ends.map(shown).join(", ")}.`
+        ? `At t = ${shown(runs.graph.time)} the energy on the graph is ${ends
+            .map((e, k) => (model.fields.length > 1 ? `${shown(e)} (${model.fields[k]})` : shown(e)))
+            .join(", ")}.`
         : "",
   );
 }
 
 function drawStates() {
-  const {settings, runs} = view;
+  const {model, settings, runs} = view;
   const [onGrid, onGraph] = [runs.grid.at(settings.t), runs.graph.at(settings.t)];
   if (!onGrid || !onGraph) return;
   for (const [id, range] of [
     ["grid", drawGrid(byId("grid"), onGrid.states[settings.field], SIDE)],
     ["graph", view.drawn.graph.paint(onGraph.states[settings.field])],
   ]) {
+    byId(id).parentElement.querySelector(".field-name").textContent = model.fields[settings.field];
     byId(`${id}-low`).textContent = shown(range[0]);
     byId(`${id}-high`).textContent = shown(range[1]);
   }
@@ -133,7 +136,7 @@ function frame(now) {
   requestAnimationFrame(frame);
 }
 
-// Dragging the time: back it is remembered, forward it is computed, in pieces until the time is reached.
+// Moves to a time: a past one is looked up among the stored states, a future one is computed piece by piece.
 function scrub(time) {
   const {settings, runs} = view;
   play(false);

@@ -14,7 +14,7 @@ const ELEMENTWISE = new Set(["scalar", "channel", "node", "field"]);
 const isStructural = (name) => Object.hasOwn(LANGUAGE.structural, name) || Object.hasOwn(LANGUAGE.drivers, name);
 const startOf = (name) => (name.endsWith("'") ? `${name.slice(0, -1)}0'` : `${name}0`);
 
-// ------------------------------------------------------------------ letters
+// ------------------------------------------------------------------ names
 function vocabulary(declared, functions = [], fields = null) {
   const giving = new Set(LANGUAGE.giving_way.filter((name) => functions.includes(name)));
   const kinds = new Map([...Object.entries(LANGUAGE.structural), ...Object.entries(LANGUAGE.drivers)]);
@@ -76,7 +76,7 @@ const REMEDIES = {
 };
 REMEDIES.minus = REMEDIES.plus;
 
-// The value of a tree of plain numbers; NaN where it has letters or functions.
+// The value of a tree of plain numbers; NaN where it has names or functions.
 function numberValue(tree) {
   if (tree.type === "number") return tree.value;
   if (tree.type === "negative") return -numberValue(tree.inner);
@@ -116,8 +116,9 @@ class ExpressionReader {
     this.tokenise();
     const whole = this.sum();
     const rest = this.tokens[this.place];
-    if (rest)
-      throw this.error(rest.at, "an expression", `'${rest.text}'`, "check brackets and operators near the mark");
+    if (rest?.type === "name" || rest?.type === "number" || rest?.type === "(")
+      throw this.error(rest.at, "an operator between factors", `'${rest.text}'`, LANGUAGE.remedies.factors);
+    if (rest) throw this.error(rest.at, "an expression", `'${rest.text}'`, LANGUAGE.remedies.syntax);
     if (whole.depth > LANGUAGE.limits.depth)
       throw this.error(0, `a tree at most ${LANGUAGE.limits.depth} deep`, "a deeper one", "group terms with brackets");
     return whole.make();
@@ -130,13 +131,11 @@ class ExpressionReader {
     for (let at = 0; at < Math.min(text.length, LANGUAGE.limits.length + 1); at++) {
       const c = text[at];
       if (!/[A-Za-z0-9_+\-*/@(). \t\n']/.test(c)) {
-        const remedy = {"^": "write a power as **", "=": "write u' = ... once for every field, with ; between them"}[c];
-        throw this.error(
-          at,
-          "a character of the language",
-          `'${c}'`,
-          remedy ?? "use names, numbers, + - * / ** @ and round brackets",
-        );
+        const character = String.fromCodePoint(text.codePointAt(at));
+        const plain = LANGUAGE.spellings[character];
+        const remedy = plain ? `write ${plain}` : LANGUAGE.character_remedies[character];
+        const expected = character < "\u0080" ? "a character of the language" : "plain ASCII text";
+        throw this.error(at, expected, `'${character}'`, remedy ?? LANGUAGE.remedies.character);
       }
       depth += (c === "(") - (c === ")");
       if (depth > LANGUAGE.limits.nesting)
@@ -165,7 +164,7 @@ class ExpressionReader {
       const [text, , name, number] = found;
       const next = this.text[pattern.lastIndex] ?? "";
       if ((number && /[\w.']/.test(next)) || (name?.endsWith("'") && /\w/.test(next))) {
-        throw this.error(pattern.lastIndex, "an operator", `'${next}' right after ${text}`, "write * between factors");
+        throw this.error(pattern.lastIndex, "an operator", `'${next}' right after ${text}`, LANGUAGE.remedies.factors);
       }
       if (text.trim())
         this.tokens.push({text, at, end: pattern.lastIndex, type: name ? "name" : number ? "number" : text});
@@ -267,12 +266,7 @@ class ExpressionReader {
 
   call(outer, inner, at) {
     if (!this.words.functions.has(outer.name ?? ""))
-      throw this.error(
-        at,
-        "a known function before the bracket",
-        outer.name ?? "an expression",
-        "write * or @ between factors",
-      );
+      throw this.error(at, "a known function", `'${outer.name ?? "an expression"}'`, this.functionRemedy(outer.name));
     if (!inner) throw this.error(at, `${outer.name}(expression)`, "0 arguments", "give exactly one expression");
     const argument = inner.make();
     if (!ELEMENTWISE.has(argument.kind))
@@ -283,6 +277,12 @@ class ExpressionReader {
         `functions act elementwise: write ${outer.name}(A@H)`,
       );
     return {type: "call", name: outer.name, argument, kind: argument.kind};
+  }
+
+  functionRemedy(name) {
+    if (!name) return LANGUAGE.remedies.factors;
+    if (this.words.kinds.has(name)) return `${name} is not a function; write ${name}*( ... ) or ${name}@( ... )`;
+    return `known functions: ${[...this.words.functions].join(", ")}`;
   }
 
   atom() {
@@ -330,6 +330,10 @@ class ExpressionReader {
   letter(token) {
     const kind = this.words.kinds.get(token.text);
     if (kind) return {type: "name", name: token.text, kind};
+    if (KEYWORDS.has(token.text)) {
+      const remedy = LANGUAGE.remedies.keyword.replaceAll("{name}", token.text);
+      throw this.error(token.at, "an expression", `'${token.text}'`, remedy);
+    }
     const known = this.words.functions.has(token.text);
     const remedy = known ? `write ${token.text}(H)` : `declare it: ... where ${token.text.replace(/'/g, "")} scalar`;
     throw this.error(token.at, known ? `${token.text}(...)` : "a known name", `'${token.text}'`, remedy);

@@ -1,4 +1,4 @@
-// Runs: a start, a graph and a method; states are kept at regular times, so that one can go back.
+// Runs: a start, a graph and a method; states are stored at regular times, so that the player can go back.
 
 const FRAMES = {small: 240, large: 100};
 const DIVERGED = 1e12;
@@ -64,7 +64,7 @@ class Run {
     return this.taken >= this.count || this.failed !== null;
   }
 
-  // Steps until a time, for at most so many milliseconds.
+  // Steps until a time is reached or the milliseconds are spent.
   advanceTo(time, milliseconds) {
     const began = performance.now();
     while (!this.isDone && this.time < time - 1e-12 && performance.now() - began < milliseconds) {
@@ -91,7 +91,7 @@ class Run {
     this.energies.push(this.states.map((one) => dirichlet(this.graph, one, this.work)));
   }
 
-  // The kept states nearest to a time; at the front, the newest ones.
+  // The stored states nearest to a time; at the front, the newest ones.
   at(time) {
     if (this.failed === null && time >= this.time - 1e-12) return {t: this.time, states: this.states};
     const near = this.frames.findLastIndex((frame) => frame.t <= time + 1e-12);

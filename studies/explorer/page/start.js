@@ -3,14 +3,10 @@
 function listen() {
   byId("equation-form").addEventListener("submit", (event) => {
     event.preventDefault();
-    play(false);
-    choose(byId("equation").value);
+    choose(byId("equation").value).then(begin);
   });
   byId("catalogue").addEventListener("change", (event) => {
-    if (event.target.value) {
-      play(false);
-      choose(event.target.value);
-    }
+    if (event.target.value) choose(event.target.value).then(begin);
   });
   byId("play").addEventListener("click", () => play());
   byId("restart").addEventListener("click", () => {
@@ -55,8 +51,9 @@ function listen() {
     view.phaseKey = "";
     refresh();
   });
-  addEventListener("hashchange", () => {
-    if (location.hash !== view.ownHash) openView(location.hash);
+  addEventListener("hashchange", (event) => {
+    const {hash} = new URL(event.newURL);
+    if (hash !== view.ownHash) openView(hash);
   });
 }
 
@@ -96,14 +93,26 @@ function listenToPhase() {
   });
 }
 
-function openView(hash) {
+// The view of an address; one without a time plays from the start.
+async function openView(hash) {
   const {equation, settings} = fromHash(hash);
-  return choose(equation ?? START.equation, equation ? settings : null);
+  const isRead = await choose(equation ?? START.equation, equation ? settings : null);
+  if (settings.t === undefined) begin(isRead);
 }
 
-options(byId("catalogue"), ["", ...CATALOGUE.map((entry) => entry.name)], "", (name) =>
-  name ? `${name}: ${NAMED.get(name.toLowerCase()).title}` : "pick one …",
-);
+// Play an equation that could be read, once it is drawn; show the end of its run where motion is not wanted.
+function begin(isRead) {
+  if (!isRead) return;
+  requestAnimationFrame(() => {
+    if (matchMedia("(prefers-reduced-motion: reduce)").matches) scrub(view.settings.T);
+    else play(true);
+  });
+}
+
+options(byId("catalogue"), ["", ...CATALOGUE.map((entry) => entry.name)], "", (name) => {
+  const title = name && NAMED.get(name.toLowerCase()).title;
+  return !name ? "pick one …" : title.toLowerCase().startsWith(name.toLowerCase()) ? title : `${name}: ${title}`;
+});
 options(byId("method"), Object.keys(METHODS), "euler");
 byId("grid").width = byId("grid").height = SIDE;
 byId("grid-size").textContent = `${SIDE} × ${SIDE}, joined at the edges`;

@@ -6,7 +6,7 @@ const IN_PAGE = "computed in the page, not proved";
 
 function verdictOf(model, settings, modes, responses, rowSum) {
   const findings = [
-    ...existenceFindings(model, settings),
+    ...existenceFindings(model, settings, rowSum),
     ...stepFindings(model, settings, modes, rowSum),
     ...growthFindings(model, settings, modes),
     ...fidelityFindings(model, settings, responses),
@@ -26,13 +26,28 @@ function verdictOf(model, settings, modes, responses, rowSum) {
   return {status, words: lead + reasons, findings};
 }
 
-function existenceFindings(model, settings) {
+// Intervals in a sentence, such as [0, beta/alpha], with the numbers of their ends; one that cannot be read stays.
+function withNumbers(text, values) {
+  const words = vocabulary(Object.keys(values).map((name) => [name, "scalar"]));
+  const numberOf = (formula) => shown(dual(readExpression(formula, words), values, {}, 0)[0]);
+  return text.replace(/\[([^[\],]+), ([^[\],]+)\]/g, (interval, low, high) => {
+    try {
+      return `[${numberOf(low)}, ${numberOf(high)}]`;
+    } catch (problem) {
+      if (problem instanceof LanguageError) return interval;
+      throw problem;
+    }
+  });
+}
+
+function existenceFindings(model, settings, rowSum) {
   const known = model.bundle?.existence[settings.normalisation];
-  if (Array.isArray(known)) return known.map((f) => ({...f, proved: true}));
+  const values = {...settings.coefficients, s: rowSum, T: settings.T};
+  if (Array.isArray(known)) return known.map((f) => ({...f, text: withNumbers(f.text, values), proved: true}));
   const reason =
-    known?.reason ?? "the page does not decide it; start rdgraph explore with --serve, or ask rdgraph preflight";
+    known?.reason ?? "the page cannot decide it; rdgraph explore --serve and rdgraph preflight can";
   return [
-    {topic: "existence", status: "unknown", text: "existence for all time is not settled", reason, proved: false},
+    {topic: "existence", status: "unknown", text: "existence for all time is undecided", reason, proved: false},
   ];
 }
 
@@ -54,9 +69,9 @@ function stepFindings(model, settings, modes, rowSum) {
   const norms = Object.entries(model.coefficients)
     .filter(([, {kind}]) => kind === "matrix")
     .map(([name]) => [`norm_${name}`, Math.abs(settings.coefficients[name])]);
-  const letters = {...settings.coefficients, ...Object.fromEntries(norms), s: rowSum, T: settings.T};
-  if (steps.rate) return [fieldsStep(steps, settings, letters), ...linearisedFindings(model, settings, modes)];
-  const limit = chosenLimit(steps.limits[settings.method], settings, letters);
+  const values = {...settings.coefficients, ...Object.fromEntries(norms), s: rowSum, T: settings.T};
+  if (steps.rate) return [fieldsStep(steps, settings, values), ...linearisedFindings(model, settings, modes)];
+  const limit = chosenLimit(steps.limits[settings.method], settings, values);
   if (limit.value === null)
     return [
       {
@@ -67,25 +82,25 @@ function stepFindings(model, settings, modes, rowSum) {
         proved: false,
       },
     ];
-  if (limit.keeps === "equal slopes") return [equalStep(limit, settings, letters)];
-  if (limit.keeps === "slopes" || limit.keeps === "distances") return [slopeStep(limit, settings, letters)];
-  return [boundedStep(limit, settings, letters, model)];
+  if (limit.keeps === "equal slopes") return [equalStep(limit, settings, values)];
+  if (limit.keeps === "slopes" || limit.keeps === "distances") return [slopeStep(limit, settings, values)];
+  return [boundedStep(limit, settings, values, model)];
 }
 
 // The first limit holds near equal states. One for all states, the second, replaces it where the step is within it
 // (equal slopes), or where the first allows the step (linearised).
-function chosenLimit([first, wider], settings, letters) {
+function chosenLimit([first, wider], settings, values) {
   if (!wider) return first;
-  const exceeds = (limit) => settings.step > limitAt(limit, letters);
+  const exceeds = (limit) => settings.step > limitAt(limit, values);
   if (first.keeps === "linearised") return exceeds(first) ? first : wider;
-  const holds = wider.keeps === "slopes" && limitAt(wider, letters) !== null && !exceeds(wider);
+  const holds = wider.keeps === "slopes" && limitAt(wider, values) !== null && !exceeds(wider);
   return holds ? wider : first;
 }
 
 const usesRadius = (formula) => /\$R\b(?!\$)/.test(formula);
-const atLetters = (formula, letters) => evaluator([formula], Object.keys(letters))(letters)[0];
-const limitAt = (limit, letters) =>
-  limit.value === null || usesRadius(limit.value) ? null : atLetters(limit.value, letters);
+const valueAt = (formula, values) => evaluator([formula], Object.keys(values))(values)[0];
+const limitAt = (limit, values) =>
+  limit.value === null || usesRadius(limit.value) ? null : valueAt(limit.value, values);
 const limitWords = (value, limit) =>
   value === null
     ? limit.words
@@ -95,8 +110,8 @@ const limitWords = (value, limit) =>
         ? limit.words
         : `${shown(value)} = ${limit.words}`;
 
-function boundedStep(limit, settings, letters, model) {
-  const value = limitAt(limit, letters);
+function boundedStep(limit, settings, values, model) {
+  const value = limitAt(limit, values);
   const bound = `${shown(settings.step)} <= ${limitWords(value, limit)}`;
   const base = {topic: "step", reason: limit.means, proved: true};
   if (value !== null && settings.step > value)
@@ -106,15 +121,14 @@ function boundedStep(limit, settings, letters, model) {
       text: `the step ${shown(settings.step)} exceeds the limit ${limitWords(value, limit)} of ${settings.method}`,
     };
   if (limit.keeps !== "box") return {...base, status: value === null ? "if" : "ok", text: `step ${bound}`};
-  const inside =
-    model.bundle.existence[settings.normalisation].find?.((f) => f.topic === "existence" && f.status === "if")?.text ??
-    "H0 lies in the box";
-  return {...base, status: "if", text: `${inside} and step ${bound}`};
+  const isStated = model.bundle.existence[settings.normalisation].find?.((f) => f.status === "if") !== undefined;
+  const box = withNumbers(/\[.*\]/.exec(limit.means)?.[0] ?? "the box", values);
+  return {...base, status: "if", text: isStated ? `step ${bound}` : `H0 lies in ${box} and step ${bound}`};
 }
 
 // A limit for states that are the same in all nodes: a condition on the run, and on the graph.
-function equalStep(limit, settings, letters) {
-  const value = limitAt(limit, letters);
+function equalStep(limit, settings, values) {
+  const value = limitAt(limit, values);
   const base = {topic: "step", reason: limit.means, proved: true};
   const step = shown(settings.step);
   if (value !== null && settings.step > value)
@@ -142,8 +156,8 @@ function largestRadius(holds) {
   return high >= 1e9 ? Infinity : low;
 }
 
-function slopeStep(limit, settings, letters) {
-  const value = limitAt(limit, letters);
+function slopeStep(limit, settings, values) {
+  const value = limitAt(limit, values);
   const base = {topic: "step", reason: limit.means, proved: true};
   if (value !== null && settings.step > value)
     return {
@@ -151,14 +165,14 @@ function slopeStep(limit, settings, letters) {
       status: limit.sharp ? "problem" : "unknown",
       text: `the step ${shown(settings.step)} exceeds the limit ${limitWords(value, limit)} of ${settings.method}`,
     };
-  if (limit.rate !== null && !(!usesRadius(limit.rate) && atLetters(limit.rate, letters) <= 0))
+  if (limit.rate !== null && !(!usesRadius(limit.rate) && valueAt(limit.rate, values) <= 0))
     return {
       ...base,
       status: "unknown",
-      text: `the step bounds how fast errors grow, not that ${settings.method} damps what the flow damps`,
+      text: `the step limit bounds how fast errors grow; ${settings.method} may still amplify what the flow damps`,
     };
   if (value === null) {
-    const radius = largestRadius((R) => settings.step <= atLetters(limit.value, {...letters, R}));
+    const radius = largestRadius((R) => settings.step <= valueAt(limit.value, {...values, R}));
     if (radius === 0)
       return {
         ...base,
@@ -180,23 +194,25 @@ function slopeStep(limit, settings, letters) {
 }
 
 // Several fields: a step that resolves the fastest rate K.
-function fieldsStep(steps, settings, letters) {
+function fieldsStep(steps, settings, values) {
   const base = {
     topic: "step",
     reason: `K = ${steps.words} bounds the rates of the field; a step that resolves them need not damp`,
     proved: true,
   };
   if (usesRadius(steps.rate)) {
-    const radius = largestRadius((R) => settings.step * atLetters(steps.rate, {...letters, R}) <= 1);
+    const radius = largestRadius((R) => settings.step * valueAt(steps.rate, {...values, R}) <= 1);
     if (radius === 0)
       return {
         ...base,
         status: "unknown",
-        text: `the step ${shown(settings.step)} exceeds 1/K, with K the bound of all rates, for states of every size`,
+        text:
+          `the step ${shown(settings.step)} is larger than any step that can be proved safe: ` +
+          "the bound K of the rates grows with the state",
       };
     return {...base, status: "if", text: `step ${shown(settings.step)} <= 1/K as long as |u| <= ${shown(radius)}`};
   }
-  const rate = atLetters(steps.rate, letters);
+  const rate = valueAt(steps.rate, values);
   if (settings.step * rate <= 1)
     return {...base, status: "ok", text: `step ${shown(settings.step)} <= 1/K = ${shown(1 / rate)}`};
   return {...base, status: "unknown", text: `step ${shown(settings.step)} exceeds 1/K = ${shown(1 / rate)}`};
@@ -256,7 +272,7 @@ function stabilityAt(coefficients, [x, y]) {
 function growthFindings(model, settings, modes) {
   const proved = hasAnswer(model.bundle?.growth);
   if (!proved && !(modes && isLinear(model))) return [];
-  const rate = proved ? atLetters(model.bundle.growth.rate, settings.coefficients) : Math.max(...modes.growth);
+  const rate = proved ? valueAt(model.bundle.growth.rate, settings.coefficients) : Math.max(...modes.growth);
   const base = {topic: "growth", reason: proved ? `at the rate ${model.bundle.growth.words}` : IN_PAGE, proved};
   if (rate <= (proved ? 0 : 1e-9))
     return [{...base, status: model.fields.length > 1 ? "info" : "ok", text: "no frequency grows"}];

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array, eye_array
 
 from gread.classifier.estimators import GREADClassifier
 from gread.classifier.inputs import read_graph
-from gread.classifier.node_classifier import OWN
+from gread.classifier.node_classifier import ARGUMENTS
 from gread.classifier.sample import read_parts
 from gread.datasets.node_data import NodeData
 from gread.datasets.splits import Masks
@@ -34,7 +34,7 @@ def test_arguments_are_the_settings_with_their_defaults() -> None:
            "verbose": 0, "graph": None, "features": None}  # fmt: skip
     settings = {f.name: f.default for part in (GreadSettings, Training) for f in dataclasses.fields(part)}
     assert GREADClassifier().get_params() == settings | FOR_OWN_DATA | own
-    assert tuple(own) == OWN
+    assert tuple(own) == ARGUMENTS
     assert GREADClassifier().config == Config().updated(FOR_OWN_DATA)
     kinds = [p.kind for p in inspect.signature(GREADClassifier).parameters.values()]
     assert kinds == [inspect.Parameter.POSITIONAL_OR_KEYWORD] + [inspect.Parameter.KEYWORD_ONLY] * (len(kinds) - 1)

@@ -128,9 +128,9 @@ def test_columns_are_chosen_by_name(tmp_path: Path) -> None:
         ({"wrong": EDGES}, {"y": Y}, "expected an array edge_index"),
         ({"edge_index": EDGES}, {"x": X}, "expected an array y"),
         ({"edge_index": EDGES}, {"y": Y, "train": Y == 0}, "or none of them"),
-        ({"edge_index": EDGES}, {"y": Y, "x": X[:2]}, r"expected features \(4, f\)"),
-        ({"edge_index": EDGES}, {"y": Y, "x": X * 1j}, r"expected features \(4, f\), numbers .* got complex64"),
-        ({"edge_index": EDGES}, {"y": Y, "x": X.astype(str)}, r"expected features \(4, f\), numbers .* got <U"),
+        ({"edge_index": EDGES}, {"y": Y, "x": X[:2]}, r"features \(4, f\)"),
+        ({"edge_index": EDGES}, {"y": Y, "x": X * 1j}, r"features \(4, f\).* got complex64"),
+        ({"edge_index": EDGES}, {"y": Y, "x": X.astype(str)}, r"features \(4, f\).* got <U"),
         ({"edge_index": EDGES}, {"y": np.int64(3)}, r"expected labels \(n,\), one per node, .* got shape \(\)"),
         ({"edge_index": EDGES[:, :0]}, {"y": Y[:0]}, "expected a row for every node"),
         ({"edge_index": EDGES}, {"y": Y, "train": Y == 9, "val": Y == 0, "test": Y == 1}, "expected training nodes"),
@@ -206,7 +206,7 @@ def test_errors_of_other_files_name_them_too(tmp_path: Path) -> None:
         NodeData.from_files(edges, tmp_path / "odd.parquet", features=[])
     twice = pa.table({"id": [1, 1, 2, 3], "label": Y})
     parquet.write_table(twice, tmp_path / "twice.parquet")
-    with pytest.raises(FileError, match="expected an id of its own"):
+    with pytest.raises(FileError, match="unique id"):
         NodeData.from_files(edges, tmp_path / "twice.parquet")
 
 

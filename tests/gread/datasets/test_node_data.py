@@ -274,7 +274,7 @@ def test_streams_have_names() -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ({"y": [0, 1, -1]}, r"three known ones at least, got shape \(3,\) with 2"),
+        ({"y": [0, 1, -1]}, r"three known ones, got shape \(3,\) with 2"),
         ({"y": np.zeros((3, 2))}, r"got shape \(3, 2\)"),
         ({"train": 0.7, "val": 0.3}, r"train \+ val < 1, got 0.7 and 0.3"),
         ({"val": 0.0}, "val > 0"),

@@ -12,7 +12,7 @@ import pytest
 
 from gread import load_dataset
 from gread.datasets import ogb_sets
-from gread.datasets.ogb_sets import KEPT, load_ogb
+from gread.datasets.ogb_sets import CACHE, load_ogb
 from gread.datasets.variants import Variant
 from rdgraph.errors import FileError, MissingDependency, NotApplicable, UnknownName
 
@@ -79,14 +79,14 @@ def test_arrays_are_kept_and_read_again_unless_the_raw_files_are_newer(
 ) -> None:
     folder = lay_out(tmp_path, "ogbn-arxiv", "time")
     first = load_ogb("ogbn-arxiv", root=tmp_path)
-    assert (folder / "processed" / KEPT).exists()
+    assert (folder / "processed" / CACHE).exists()
     with monkeypatch.context() as patch:
         patch.setattr(ogb_sets, "_read_raw", lambda *_: pytest.fail("read again"))
         again = load_ogb("ogbn-arxiv", root=tmp_path)
     np.testing.assert_array_equal(first.x, again.x)
     np.testing.assert_array_equal(first.graph.edge_index, again.graph.edge_index)
     write_csv(folder / "raw" / "node-label.csv.gz", LABELS[::-1])
-    later = (folder / "processed" / KEPT).stat().st_mtime + 5
+    later = (folder / "processed" / CACHE).stat().st_mtime + 5
     os.utime(folder / "raw" / "node-label.csv.gz", (later, later))
     np.testing.assert_array_equal(load_ogb("ogbn-arxiv", root=tmp_path).y, LABELS[::-1])
 
@@ -149,7 +149,7 @@ def test_files_that_were_cut_off_are_told_in_a_line(tmp_path: Path, name: str) -
     ("name", "rows", "words"),
     [
         ("split/time/valid.csv.gz", [-1], r"valid\.csv\.gz, got node -1; fetch"),
-        ("split/time/valid.csv.gz", [2], "split/time: expected every node in one part"),
+        ("split/time/valid.csv.gz", [2], "split/time: expected every node in at most one part"),
         ("raw/edge.csv.gz", [[0, 1], [2, 1], [3, 9], [3, 4]], "raw: .* node 9 is out of range"),
     ],
 )
@@ -163,7 +163,7 @@ def test_nodes_that_there_are_not_are_told_with_their_file(
 
 def test_a_torn_copy_of_the_arrays_is_made_again(tmp_path: Path) -> None:
     folder = lay_out(tmp_path, "ogbn-arxiv", "time")
-    first, kept = load_ogb("ogbn-arxiv", root=tmp_path), folder / "processed" / KEPT
+    first, kept = load_ogb("ogbn-arxiv", root=tmp_path), folder / "processed" / CACHE
     whole = kept.read_bytes()
     for size in (0, 200):
         kept.write_bytes(whole[:size])

@@ -424,7 +424,7 @@ def test_nodes_of_a_table_join_edges_of_any_file(write: Any, tmp_path: Path) -> 
         assert found.graph.names == expected.names
     with pytest.raises(FileError, match=r"e.graphml holds a graph with its nodes; pass it as edges= alone"):
         NodeData.from_files(edges, tmp_path / "e.graphml")
-    with pytest.raises(InvalidArgument, match=r"file of nodes beside edges.csv"):
+    with pytest.raises(InvalidArgument, match="file of nodes"):
         NodeData.from_files(edges)
     with pytest.raises(FileError, match=r"cannot tell what .*e.xlsx holds.*.graphml or .gexf.*.csv"):
         NodeData.from_files(tmp_path / "e.xlsx", nodes)

@@ -89,7 +89,7 @@ def test_all_behaviours_of_a_size_come_before_larger_ones() -> None:
     assert sizes == sorted(sizes[:40]) + sizes[40:]
     assert [t.draw for t in found.tried[:40]] == [-1] * 40
     assert all(size >= 3 for size in sizes[40:])
-    known = [found.behaviours.standing_for(t.safety.line).text for t in found.trained.values()]
+    known = [found.behaviours.representative(t.safety.line).text for t in found.trained.values()]
     assert len(set(known)) == len(known)
 
 
@@ -153,7 +153,7 @@ def test_a_finished_search_is_only_read(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.usefixtures("pretend")
 def test_another_search_in_the_folder_is_refused(tmp_path: Path) -> None:
     searched(tmp_path)
-    with pytest.raises(FileError, match="same search"):
+    with pytest.raises(FileError, match="another search"):
         searched(tmp_path, budget=31)
     (tmp_path / ROUNDS / "0000.json").write_text("{}")
     with pytest.raises(FileError, match="a round of equations"):

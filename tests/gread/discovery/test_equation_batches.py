@@ -83,7 +83,7 @@ def check_alone(
     for group in grouped(trials):
         model = trials[group[0]].config.model
         assert isinstance(model, EquationSettings)
-        manners.add(model.manner)
+        manners.add(model.integration)
         batch = together([trials[k] for k in group], dtype)
         batch.advance(EPOCHS)
         history = batch.outcome().history
@@ -96,7 +96,7 @@ def check_alone(
             for name in ("encoder_weight", "decoder_weight"):
                 found, expected = batch.parts[name][member], single.parts[name][0]
                 torch.testing.assert_close(found, expected, rtol=20 * tolerance, atol=20 * tolerance, msg=texts[k])
-            means = batch.model.letter_means()[member]  # type: ignore[operator]
+            means = batch.model.coefficient_means()[member]  # type: ignore[operator]
             assert set(means) == set(single.model.coefficients())  # type: ignore[operator]
             for name, value in single.model.coefficients().items():  # type: ignore[operator]
                 assert means[name] == pytest.approx(
@@ -273,12 +273,12 @@ def test_several_rounds_are_like_one(monkeypatch: pytest.MonkeyPatch) -> None:
     config = Config(GreadSettings(**SMALL, adjacency="original"))
     options: dict[str, Any] = {"splits": [0, 1], "epochs": 6, "device": "cpu"}
     whole = train_equations(lines, karate(), config, **options)
-    monkeypatch.setattr(equation_batches, "_rounds", lambda *given: 3)
+    monkeypatch.setattr(equation_batches, "_round_count", lambda *given: 3)
     parts = train_equations(lines, karate(), config, on_progress=heard.append, **options)
     assert [(one.equation, one.val, one.test) for one in parts] == [(one.equation, one.val, one.test) for one in whole]
     assert heard[-1].share == pytest.approx(1.0)
     monkeypatch.undo()
-    assert equation_batches._rounds(10**9, karate(), config.gread, "cpu") > 1
+    assert equation_batches._round_count(10**9, karate(), config.gread, "cpu") > 1
 
 
 def test_after_the_time_nothing_further_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -310,7 +310,7 @@ def test_an_epoch_of_different_equations_can_be_recorded(lines: tuple[str, ...],
 
 
 def test_a_network_of_another_kind_is_left_as_it_is() -> None:
-    from gread.zoo.grand import GrandSettings
+    from gread.zoo.equation_networks import GrandSettings
 
     config = Config(GrandSettings(**SMALL, method="euler", step=1.0))
     assert not shares_batches(replace(config.gread, reaction="BS"))

@@ -13,9 +13,9 @@ import torch
 
 import rdgraph as rd
 from rdgraph.run.solvers import flow_coefficients as responses
-from rdgraph.run.solvers.flow_coefficients import Schedule, _basis, _by_autograd, transform_table
-from rdgraph.run.solvers.member_schedules import Schedules
+from rdgraph.run.solvers.flow_coefficients import _basis, _by_autograd, transform_table
 from rdgraph.run.solvers.polynomial_products import _moments, _sampled
+from rdgraph.run.solvers.schedules import Schedule, Schedules
 from tests.gread.kernels.random_tensors import random
 
 triton = pytest.importorskip("triton", reason="Triton is not installed")
@@ -100,7 +100,9 @@ def test_gains_and_their_gradients(kind, manners, terms):
     generator = (0.5 * random(terms, rows)).requires_grad_(True)
     times = torch.tensor([time - 0.05 * k for k, (_, time, _) in enumerate(manners * 2)][:2], dtype=torch.float64)
     schedule, cpu = Schedules.of([Schedule.make(*manner) for manner in manners]), torch.device("cpu")
-    expected, _, gain = _by_autograd(generator, None, times.repeat_interleave(3), schedule, kind, count, degree)
+    numbers, elapsed = generator[:, None, None], times.repeat_interleave(3)
+    series, _, gain = _by_autograd(numbers, numbers[:0], elapsed, schedule, kind, count, degree)
+    expected = series[:, 0, 0]
     basis, transform = _basis(kind, count, terms, cpu), transform_table(kind, count, degree, cpu)
     values, slopes = stacks.gains(generator.detach(), times, basis, schedule.plan(cpu), schedule.has_exact)
     torch.testing.assert_close((values.flatten(1) @ transform).T, expected.detach(), rtol=1e-11, atol=1e-12)
@@ -120,7 +122,9 @@ def test_the_function_of_the_gpu_route_gives_the_gradients_of_the_plain_one():
         if route == "kernels":
             series, gain = responses._Coefficients.apply(generator, times, schedule, "taylor", 32, 20)
         else:
-            series, _, gain = _by_autograd(generator, None, times.repeat_interleave(2), schedule, "taylor", 32, 20)
+            numbers, elapsed = generator[:, None, None], times.repeat_interleave(2)
+            series, _, gain = _by_autograd(numbers, numbers[:0], elapsed, schedule, "taylor", 32, 20)
+            series = series[:, 0, 0]
         (slope,) = torch.autograd.grad(series.square().sum(), generator)
         found.append((series.detach(), gain.detach(), slope))
     for one, two in zip(*found, strict=True):

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from gread.layers.conv import REMEMBERED, GREADConv
+from gread.layers.conv import CACHED, GREADConv
 from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
 from tests.gread.layers.small_layers import CHANNELS, DIRECTED, NODES, PATH, make_layer, make_state
 
@@ -37,9 +37,9 @@ def test_edges_are_remembered_by_their_content(monkeypatch: pytest.MonkeyPatch) 
     assert len(layer._layouts) == 2
     longer = torch.cat([x, x[:1]])
     assert layer(longer, DIRECTED).shape == (NODES + 1, CHANNELS)
-    for k in range(2 * REMEMBERED):
+    for k in range(2 * CACHED):
         layer(x, DIRECTED[:, : k + 1])
-    assert len(layer._layouts) == REMEMBERED
+    assert len(layer._layouts) == CACHED
     assert not any("layout" in name for name in layer.state_dict())
 
 

@@ -99,7 +99,7 @@ def test_attention_is_that_of_the_classifiers_network(adjacency: str) -> None:
         for name in ("query", "key"):
             net.get_parameter(f"{name}_weight").copy_(getattr(layer, name).weight.T[None])
             net.get_parameter(f"{name}_bias").copy_(getattr(layer, name).bias[None])
-        for name in layer.letters:
+        for name in layer.coefficient_kinds:
             net.get_parameter(f"coefficient_{name}").copy_(layer.get_parameter(f"coefficient_{name}")[None])
     x = make_state(6)
     start = net.encode(Features.make(x.numpy(), dtype=torch.float64))

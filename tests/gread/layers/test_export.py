@@ -102,8 +102,8 @@ def test_the_layer_itself_names_the_way_to_export_it() -> None:
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({"reaction": "F", "method": "strang", "step": 0.25}, "take euler or rk4"),
-        ({"reaction": "F", "method": "dopri5"}, "take euler or rk4"),
+        ({"reaction": "F", "method": "strang", "step": 0.25}, "use euler or rk4"),
+        ({"reaction": "F", "method": "dopri5"}, "use euler or rk4"),
         ({"reaction": "u' = -L@u + v - u; v' = -L@v - v"}, "one field"),
     ],
 )

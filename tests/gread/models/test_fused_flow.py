@@ -30,7 +30,7 @@ NODES = 5
 
 @pytest.fixture
 def patch(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    monkeypatch.setattr(Pattern, "own", property(lambda p: Rows(p.indptr, p.indices).arrange(3, 4).tensors))
+    monkeypatch.setattr(Pattern, "row_tensors", property(lambda p: Rows(p.indptr, p.indices).arrange(3, 4).tensors))
     return monkeypatch
 
 

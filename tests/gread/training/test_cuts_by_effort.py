@@ -10,10 +10,10 @@ from gread.training.planner import cut_by_effort
 
 def test_groups_are_cut_where_that_is_cheaper() -> None:
     efforts = [2, 30, 2, 30, 4]
-    assert cut_by_effort(efforts, 9, batch=5.0, beside=0.0, product=1.0) == [[0, 2, 4], [1, 3]]
-    assert cut_by_effort(efforts, 9, batch=0.1, beside=0.0, product=1.0) == [[0, 2], [4], [1, 3]]
-    assert cut_by_effort(efforts, 9, batch=1e3, beside=5.0, product=1.0) == [[0, 1, 2, 3, 4]]
-    assert cut_by_effort([7] * 3, 1, batch=1e3, beside=5.0, product=1.0) == [[0, 1, 2]]
+    assert cut_by_effort(efforts, 9, batch=5.0, fixed=0.0, product=1.0) == [[0, 2, 4], [1, 3]]
+    assert cut_by_effort(efforts, 9, batch=0.1, fixed=0.0, product=1.0) == [[0, 2], [4], [1, 3]]
+    assert cut_by_effort(efforts, 9, batch=1e3, fixed=5.0, product=1.0) == [[0, 1, 2, 3, 4]]
+    assert cut_by_effort([7] * 3, 1, batch=1e3, fixed=5.0, product=1.0) == [[0, 1, 2]]
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -74,7 +74,7 @@ def test_batches_do_not_change_what_a_network_answers() -> None:
     """A step of the loss over two halves, weighted by their sizes, is that over all nodes: dropout goes by node."""
     data, config = karate(), make_config(dropout=0.5)
     training = self_made(data, config)
-    nodes = training.learned
+    nodes = training.training_nodes
     random = Randomness(training.model.seeds, torch.tensor(3), torch.from_numpy(nodes))
     weights = training.network.weights(random)
     whole = training.network.logits(training.rows.take(nodes), weights, random)
@@ -103,9 +103,9 @@ def test_mini_batches_learn_and_visit_every_training_node() -> None:
     step = training._step
     training._step = lambda nodes: (seen.append(nodes), step(nodes))[1]  # type: ignore[method-assign, func-returns-value]
     training.epoch()
-    assert sorted(np.concatenate(seen)) == sorted(training.learned)
-    assert [len(part) for part in seen] == [4] * (len(training.learned) // 4) + (
-        [len(training.learned) % 4] if len(training.learned) % 4 else []
+    assert sorted(np.concatenate(seen)) == sorted(training.training_nodes)
+    assert [len(part) for part in seen] == [4] * (len(training.training_nodes) // 4) + (
+        [len(training.training_nodes) % 4] if len(training.training_nodes) % 4 else []
     )
     done = train_decoupled(data, [Trial(config)], batch=4, device="cpu")
     assert done.history[0, -1, 0] < 0.5 * done.history[0, 0, 0]
@@ -119,7 +119,7 @@ def test_rows_come_from_the_disk_where_memory_is_short() -> None:
     short = train_decoupled(data, [Trial(config)], batch=5, device="cpu", memory=0)
     np.testing.assert_array_equal(plenty.history, short.history)
     store = RowStore(self_made(data, config).powers, np.arange(10), 3, "cpu", torch.float32, memory=0)
-    assert not store.is_held
+    assert not store.is_cached
     assert store.take(np.array([3, 1])).shape == (2, 4 * (data.num_features + 1))
 
 
@@ -155,7 +155,7 @@ def test_the_degree_grows_with_the_coefficients(tmp_path: Path) -> None:
     assert training.network.needed() > start
     training.epoch()
     assert training.network.degree > start
-    assert training.network.left_out() < 1e-6
+    assert training.network.truncation() < 1e-6
     with torch.no_grad():
         training.parameters["coefficient_beta"].fill_(20.0)
     with pytest.raises(NotApplicable, match="propagate further with degree="):

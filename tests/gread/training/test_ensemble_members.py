@@ -293,7 +293,7 @@ def test_states_of_several_ensembles_are_joined() -> None:
     for half in halves:
         half.advance(20)
     joined = Ensemble(karate(), [trials[3], trials[0]])
-    joined.take_up(MemberState.joined([half.member_state(range(2)) for half in halves]).chosen([3, 0]))
+    joined.resume(MemberState.joined([half.member_state(range(2)) for half in halves]).chosen([3, 0]))
     joined.advance(20)
     whole = run(karate(), trials)
     same(whole, 3, joined, 0)
@@ -302,7 +302,7 @@ def test_states_of_several_ensembles_are_joined() -> None:
     with pytest.raises(InvalidArgument, match="one number of epochs, got \\[20, 21\\]"):
         MemberState.joined([half.member_state([0]) for half in halves])
     with pytest.raises(InvalidArgument, match="take the same trials"):
-        joined.take_up(halves[1].member_state([0]))
+        joined.resume(halves[1].member_state([0]))
 
 
 def test_a_state_in_a_chunk_that_may_be_done_again_is_refused() -> None:

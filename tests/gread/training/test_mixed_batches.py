@@ -26,8 +26,7 @@ from gread.tuning.candidates import Candidate
 from gread.tuning.successive_halving import HalvedRound, Rungs, halving_options
 from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.language.tree import Kind
-from rdgraph.run.solvers.flow_coefficients import Schedule
-from rdgraph.run.solvers.member_schedules import Schedules
+from rdgraph.run.solvers.schedules import Schedule, Schedules
 from rdgraph.systems.catalogue import catalogue
 
 #: A member in a batch and alone: the same to the rounding of single precision, through all epochs.
@@ -72,7 +71,7 @@ def check_alone(trials: list[Trial], tolerance: float = TOLERANCE, dtype: torch.
         torch.testing.assert_close(history[:, k], alone.outcome().history[:, 0], rtol=tolerance, atol=tolerance)
         assert int(together.outcome().best_epoch[k]) == int(alone.outcome().best_epoch[0])
         for name, part in alone.parts.items():
-            own = together.model.own_part(name, together.parts[name].detach(), k)
+            own = together.model.member_part(name, together.parts[name].detach(), k)
             assert own.shape == part.shape, name
             torch.testing.assert_close(own, part.detach(), rtol=20 * tolerance, atol=20 * tolerance)
     return together

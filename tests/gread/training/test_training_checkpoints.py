@@ -322,9 +322,7 @@ def test_a_full_disk_costs_the_checkpoint_and_not_the_training(tmp_path, monkeyp
     done = train(karate(), trials, device="cpu", checkpoint=tmp_path, every=0, progress=hear, tell=told.append)
     assert len(told) == 3
     assert told[0].startswith("the training cannot be resumed: expected a place that can be written")
-    assert re.match(
-        r"no checkpoint was written, and the training goes on: .*batch-0.*No space left.*make room", told[1]
-    )
+    assert re.match(r"no checkpoint was written.*batch-0.*No space left.*make room", told[1])
     assert told[2] == "checkpoints are written again"
     assert saved_epoch(tmp_path / "batch-0.json") == 60
     equal(done, train(karate(), trials, device="cpu"))

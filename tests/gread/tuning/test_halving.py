@@ -41,7 +41,7 @@ def test_halving_over_several_shapes_compares_all_of_them() -> None:
     long = [c.number for c in halved.candidates if c.values["epochs"] == 60]
     assert 0 < len(long) < 12
     going = [r for r in halved.results if r.number in long]
-    assert sum(r.state == "complete" for r in going) == Rungs().kept(len(long), 40, 60)
+    assert sum(r.state == "complete" for r in going) == Rungs().survivors(len(long), 40, 60)
     for one, other in zip(halved.results, whole.results, strict=True):
         if one.state == "complete":
             assert one.val == pytest.approx(other.val)
@@ -61,9 +61,9 @@ def test_rungs_are_at_whole_chunks_and_leave_what_they_say() -> None:
     assert rungs.ends(200) == (20, 60, 200)
     assert rungs.ends(210) == (40, 80, 210)
     assert rungs.ends(50) == (20, 50)  # both stages meet, the last one counts
-    assert rungs.kept(11, 20, 50) == 2
+    assert rungs.survivors(11, 20, 50) == 2
     assert rungs.ends(10) == (10,)
-    assert [rungs.kept(20, end, 200) for end in (20, 60)] == [10, 2]
+    assert [rungs.survivors(20, end, 200) for end in (20, 60)] == [10, 2]
     assert rungs.work([200] * 20) == 20 * 20 + 10 * 40 + 2 * 140
     for count in (27, 50, 60, 200):
         assert Rungs().work([200] * count) / (200 * count) < 1 / 3

@@ -133,7 +133,7 @@ def test_a_batch_of_one_needs_no_more_than_is_free(monkeypatch: pytest.MonkeyPat
 
 def test_what_did_not_fit_is_gone_before_trials_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A trial is not to blame for what the batches of the attempt before it hold."""
-    real, held, said = rounds._halved, list[Any](), list[str]()
+    real, held, said = rounds._Round._halved, list[Any](), list[str]()
 
     def tight(*args: Any) -> Any:
         if held:
@@ -146,7 +146,7 @@ def test_what_did_not_fit_is_gone_before_trials_are_refused(monkeypatch: pytest.
         assert held[0]() is None
         return {}
 
-    monkeypatch.setattr(rounds, "_halved", tight)
+    monkeypatch.setattr(rounds._Round, "_halved", tight)
     monkeypatch.setattr(rounds, "refused", asked)
     found = train_round(karate(), planned_round(halving=True), device="cpu", tell=said.append)
     assert [r.state for r in found] == ["complete", "complete"]
@@ -161,14 +161,14 @@ def test_a_round_without_some_trials_goes_on_where_it_was_cut_off(
     """The first attempt and the one without the failed trials may both have begun; neither takes up the other's."""
     space = read_space("[settings]\nhidden = [8, 20000]\n", "large")
     planned = planned_round(4, space=space, fixed={"epochs": 40}, halving=halving)
-    is_late, name = [True], "_halved" if halving else "_whole"
-    real = getattr(rounds, name)
+    is_late, name = [True], "_halved" if halving else "_to_the_end"
+    real = getattr(rounds._Round, name)
 
-    def begun(data: Any, plan: Any, candidates: Any, *rest: Any) -> Any:
+    def begun(attempt: Any, candidates: Any, folder: Any) -> Any:
         if len(candidates) == 4:  # as where the lack of memory turns out in the midst of a training
-            real(data, plan, [c for c in candidates if c.values["hidden"] == 8][:1], *rest)
+            real(attempt, [c for c in candidates if c.values["hidden"] == 8][:1], folder)
             raise torch.OutOfMemoryError("too large")
-        return real(data, plan, candidates, *rest)
+        return real(attempt, candidates, folder)
 
     def cut(now: float) -> None:
         if is_late[0] and now > 0.5 and len(list(tmp_path.glob("attempt-*"))) == 1:
@@ -176,7 +176,7 @@ def test_a_round_without_some_trials_goes_on_where_it_was_cut_off(
 
     monkeypatch.setattr(planner, "free_memory", lambda device: 10_000_000)
     plain = train_round(karate(), planned, device="cpu", tell=lambda text: None)
-    monkeypatch.setattr(rounds, name, begun)
+    monkeypatch.setattr(rounds._Round, name, begun)
     options: dict[str, Any] = {"device": "cpu", "checkpoint": tmp_path, "every": 0.0, "tell": lambda text: None}
     with pytest.raises(Cut):
         train_round(karate(), planned, progress=cut, **options)

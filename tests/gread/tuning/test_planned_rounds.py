@@ -29,7 +29,7 @@ def test_rounds_are_planned_trained_and_told_in_three_places(tmp_path: Path) -> 
         done = train_round(karate(), load_plan(tmp_path / "plan.json"), device="cpu")
         save_results(tmp_path / "results.json", planned, done)
         for _ in range(2):  # told twice, once
-            left = Search(plan(4, round_size=2), folder).hear_results(tmp_path / "results.json")
+            left = Search(plan(4, round_size=2), folder).take_results(tmp_path / "results.json")
         count += 1
         assert left == 4 - 2 * count
     assert Search(plan(4, round_size=2), folder).found().results == expected.results
@@ -71,7 +71,7 @@ def test_results_and_plans_of_something_else_are_refused(tmp_path: Path) -> None
     assert other is not None
     save_results(tmp_path / "other.json", other, [TrialResult(0, "complete", 20, (0.5, 0.5), (0.5, 0.5))])
     with pytest.raises(FileError, match="those of others"):
-        first.hear_results(tmp_path / "other.json")
+        first.take_results(tmp_path / "other.json")
     with pytest.raises(FileError, match="planned trials"):
         load_plan(tmp_path / "other.json")
     (tmp_path / "broken.json").write_text(json.dumps({"format": "rdgraph search plan 1"}))
@@ -82,7 +82,7 @@ def test_results_and_plans_of_something_else_are_refused(tmp_path: Path) -> None
         train_round(NodeData(data.graph, data.x, 1 - data.y, data.masks, meta=data.meta), planned, device="cpu")
     body = json.loads(planned.text())
     (tmp_path / "bare.json").write_text(json.dumps(body | {"splits": []}))
-    with pytest.raises(FileError, match="splits that the trials are trained on, got none"):
+    with pytest.raises(FileError, match="splits for the trials"):
         load_plan(tmp_path / "bare.json")
     (tmp_path / "far.json").write_text(json.dumps(body | {"splits": [77]}))
     with pytest.raises(InvalidArgument, match=r"a split among 0..9 of karate, got 77"):
@@ -106,7 +106,7 @@ def test_results_that_are_not_one_of_every_trial_and_split_are_refused(
     made = [TrialResult(number, "complete", 20, (0.5,) * splits, (0.5,) * splits) for number, splits in results]
     save_results(tmp_path / "told.json", planned, made)
     with pytest.raises(FileError, match=message):
-        here.hear_results(tmp_path / "told.json")
+        here.take_results(tmp_path / "told.json")
     assert here.plan_round() == planned
 
 

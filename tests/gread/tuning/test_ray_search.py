@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gread.tuning.searching import JOURNAL, UNTOLD
+from gread.tuning.searching import JOURNAL, UNRECORDED
 from tests.paths import ROOT
 
 pytest.importorskip("ray")
@@ -125,4 +125,4 @@ def test_a_driver_that_is_stopped_goes_on_with_what_was_told(tmp_path: Path, who
     lines = searched_here(tmp_path)
     assert float(lines[0]) >= 4
     assert lines[-1] == whole
-    assert not (tmp_path / UNTOLD).exists()
+    assert not (tmp_path / UNRECORDED).exists()

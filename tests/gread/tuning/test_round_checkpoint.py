@@ -178,7 +178,7 @@ def test_a_disk_that_is_full_costs_the_checkpoint_alone(tmp_path: Path, monkeypa
     for module in (checkpoint, successive_halving):
         monkeypatch.setattr(module, "save_bundle", full)
     assert trained(tmp_path, tell=said.append) == trained(None)
-    assert any("no checkpoint was written, and the training goes on: no space left" in text for text in said)
+    assert any("no checkpoint was written" in text and "no space left" in text for text in said)
     assert saved
     assert not list(tmp_path.rglob("*.safetensors"))  # half of a state is none
 

@@ -11,7 +11,7 @@ import pytest
 from gread.datasets.embedded import karate
 from gread.settings.config import Config
 from gread.tuning import ask_tell, rounds
-from gread.tuning.ask_tell import Ledger, held, let_go, open_storage, recorded_candidate, told_url
+from gread.tuning.ask_tell import Ledger, close_storage, exclusive, open_storage, public_url, recorded_candidate
 from gread.tuning.searching import JOURNAL, Found, Search, SearchPlan, search
 from gread.tuning.space import find_space
 from rdgraph.errors import FileError, InvalidArgument, MissingDependency
@@ -94,7 +94,7 @@ def test_searches_of_one_database_are_kept_apart(url: str, tmp_path: Path) -> No
 
 def test_two_processes_do_not_search_the_same(url: str, tmp_path: Path) -> None:
     made = plan(seed=7)
-    with held(url, made.study_name), pytest.raises(FileError, match="another process is searching"):
+    with exclusive(url, made.study_name), pytest.raises(FileError, match="another process is searching"):
         Search(made, tmp_path, storage=url).plan_round()
     assert Search(made, tmp_path, storage=url).plan_round() is not None
 
@@ -107,12 +107,12 @@ def test_optuna_reads_what_is_stored(url: str, tmp_path: Path, expected: Found) 
     study = optuna.load_study(study_name=plan().study_name, storage=storage)
     assert study.best_value == expected.chosen.val_accuracy
     assert len(study.trials) == 5
-    let_go(storage)
+    close_storage(storage)
 
 
 def test_passwords_are_not_written_down() -> None:
-    assert told_url("postgresql://ada:secret@host:5/trials") == "postgresql://ada@host:5/trials"
-    assert told_url("sqlite:///a/b.db") == "sqlite:///a/b.db"
+    assert public_url("postgresql://ada:secret@host:5/trials") == "postgresql://ada@host:5/trials"
+    assert public_url("sqlite:///a/b.db") == "sqlite:///a/b.db"
 
 
 def test_what_is_no_storage_is_refused(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_what_is_no_storage_is_refused(tmp_path: Path) -> None:
         Search(plan(), tmp_path, storage="nonsense")
     with pytest.raises(MissingDependency, match="driver of nosuch://"):
         Search(plan(), tmp_path, storage="nosuch://host/x")
-    with pytest.raises(InvalidArgument, match="expected a folder"):
+    with pytest.raises(InvalidArgument, match="folder"):
         Search(plan(), None, storage="sqlite:///x.db")
     with pytest.raises(FileError, match="expected the study"):
         recorded_candidate(f"sqlite:///{tmp_path}/empty.db", 0, "nothing")

@@ -7,10 +7,9 @@ import pytest
 import torch
 
 from gread.models.features import Features
-from gread.zoo.geom_gcn import LANDMARKS, landmarks, near_pairs, plane_positions
-from gread.zoo.geom_gcn import relations as geometric
-from gread.zoo.wrgat import degree_profiles, role_graph
-from gread.zoo.wrgat import relations as structural
+from gread.zoo.neighbour_networks import LANDMARKS, degree_profiles, landmarks, near_pairs, plane_positions, role_graph
+from gread.zoo.neighbour_networks import geometric_relations as geometric
+from gread.zoo.neighbour_networks import role_relations as structural
 from rdgraph import Graph, generators
 from tests.gread.zoo.test_classical import GRAPH, N, X, make, own, relu, same
 

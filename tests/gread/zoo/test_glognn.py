@@ -9,7 +9,7 @@ import torch
 from gread.models.features import Features
 from gread.models.randomness import Dropper
 from gread.settings.config import Config
-from gread.zoo.glognn import definite_inverse
+from gread.zoo.channel_networks import definite_inverse
 from rdgraph.errors import InvalidArgument
 from tests.dense_case import CLASSES, NODES, SEEDS, DenseCase, averaging, make_case
 

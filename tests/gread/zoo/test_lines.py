@@ -16,8 +16,8 @@ from gread.models.randomness import Randomness, make_rates
 from gread.settings.config import Config
 from gread.settings.model_records import models
 from gread.settings.presets import find_preset
-from gread.zoo.graphcon import FIRST, SECOND
-from gread.zoo.line_model import LineModel
+from gread.zoo.deep_networks import FIRST, SECOND
+from gread.zoo.equation_networks import LineModel
 from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
 
 DATA = csbm(5, n=14, features=5)

@@ -13,8 +13,8 @@ import rdgraph as rd
 from rdgraph.graphs import eigenbasis
 from rdgraph.graphs.eigenbasis import Eigenbasis
 from rdgraph.graphs.operator import Operator
-from rdgraph.run.solvers.flow_coefficients import Schedule
 from rdgraph.run.solvers.polynomial_flow import LinearFlow, apply_polynomial
+from rdgraph.run.solvers.schedules import Schedule
 
 
 def graph_of(number: int, nodes: int = 12) -> rd.Graph:

@@ -13,8 +13,8 @@ from torch import Tensor
 import rdgraph as rd
 from rdgraph.graphs.operator import Operator
 from rdgraph.graphs.twin_quotient import Quotient
-from rdgraph.run.solvers.flow_coefficients import Schedule
 from rdgraph.run.solvers.polynomial_flow import LinearFlow, apply_on_quotient, apply_polynomial
+from rdgraph.run.solvers.schedules import Schedule
 from rdgraph.testing import adjacency
 from tests.property_examples import examples
 
@@ -119,7 +119,7 @@ def test_twins_need_equal_weights_and_loops():
 
 
 def test_directed_twins_agree_in_rows_and_columns():
-    """1 and 2 hear the same node but are heard by different ones: no twins; 3 to 8 are."""
+    """1 and 2 collect from the same node but send to different ones: no twins; 3 to 8 are."""
     edges = [(0, k) for k in range(1, 9)] + [(1, 9), (2, 10)]
     graph = rd.Graph.from_edges(np.array(edges).T, num_nodes=11)
     quotient = Quotient.of(graph.operator("row", self_loops=1.0, dtype=torch.float64))

@@ -1,4 +1,4 @@
-"""What is said of weights is true: verified where they come from outside, forgotten where they are changed in place."""
+"""Declared properties of weights hold: verified for given weights, dropped when weights change in place."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_the_radius_of_a_weighted_graph():
 
 def test_a_degree_and_a_normalisation_exclude_each_other():
     op = operator("row")
-    with pytest.raises(InvalidArgument, match="no degree beside the normalisation row"):
+    with pytest.raises(InvalidArgument, match="no degree with the normalisation row"):
         op.with_weights(op.weights, "row", torch.ones(9, 1, dtype=F64))
     with pytest.raises(InvalidArgument, match="expected degrees"):
         Operator(op.pattern, op.weights, "none")

@@ -14,14 +14,14 @@ import rdgraph.language.printer as printer
 import rdgraph.language.size_limits as size_limits
 import rdgraph.language.sympy_form as sympy_form
 import rdgraph.language.tree as tree
-import rdgraph.theory.equality.definedness as definedness
+import rdgraph.theory.equality.equality_proof as equality_proof
 import rdgraph.theory.equality.exact_values as exact_values
 from rdgraph.errors import RdgraphError
 from rdgraph.language.printer import to_latex, to_text
 from rdgraph.language.reader import read_expression
 from rdgraph.language.tree import RULES, Fold, Node, TypeMismatch, kind_of
 
-MODULES = (factored_form, normal_form, definedness, exact_values, printer, size_limits, sympy_form, tree)
+MODULES = (factored_form, normal_form, equality_proof, exact_values, printer, size_limits, sympy_form, tree)
 FOLDS = sorted(
     {c for module in MODULES for c in vars(module).values() if inspect.isclass(c) and issubclass(c, Fold)} - {Fold},
     key=lambda c: c.__name__,

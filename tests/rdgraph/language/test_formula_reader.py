@@ -39,7 +39,7 @@ def texts(value: Any) -> Iterator[str]:
 
 
 def by_sympy(text: str) -> sp.Basic:
-    """The meaning sympy gives a text when it is told that every name in it is a symbol."""
+    """The expression sympy reads from a text with every name declared as a symbol."""
     names = set(text.replace("@", "_at_").translate(str.maketrans("()+-*/,<>=&|~", " " * 13)).split())
     own = {name: function.sympy for name, function in FUNCTIONS.items()}
     known = {**FURTHER, **own, **CONSTANTS, "Piecewise": sp.Piecewise, "True": sp.true, "False": sp.false}
@@ -76,7 +76,7 @@ def test_every_answer_about_random_systems(system: rd.System) -> None:
             check(text)
 
 
-#: The letters of answers are real numbers; of complex ones sympy also writes re(alpha).
+#: The symbols of answers are real numbers; of complex ones sympy also writes re(alpha).
 REAL = {letter: sp.Symbol(letter.name, real=True) for letter in (a, b, x)}
 EXPRESSIONS = st.recursive(
     st.sampled_from([*REAL.values(), sp.Integer(3), sp.Rational(-2, 7), sp.pi, sp.E, sp.oo]),
@@ -98,7 +98,7 @@ EXPRESSIONS = st.recursive(
 def test_what_sympy_prints_is_read_back(expression: sp.Expr) -> None:
     if expression.has(sp.nan, sp.zoo, sp.I, sp.AccumBounds) or expression.is_infinite:
         return
-    # sympy leaves Abs(Abs(2*alpha)) as 2*Abs(Abs(alpha)), and evaluates the rest when it is built anew
+    # sympy leaves Abs(Abs(2*alpha)) as 2*Abs(Abs(alpha)), and evaluates the rest when it is rebuilt
     rebuilt = expression.xreplace({real: plain for plain, real in REAL.items()}).xreplace(REAL)
     read = rd.theory.read_expression(str(expression)).xreplace(REAL)
     assert read == rebuilt or sp.expand(read - rebuilt) == 0

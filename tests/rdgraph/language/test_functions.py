@@ -191,9 +191,9 @@ def test_the_registry_knows_names_and_classes() -> None:
     assert record_of(sp.erf(x)) is None
     with pytest.raises(UnknownName, match="did you mean 'tanh'"):
         FUNCTIONS["tan"]
-    with pytest.raises(InvalidArgument, match="which the language needs"):
+    with pytest.raises(InvalidArgument, match="built in"):
         FUNCTIONS.remove("tanh")
-    with pytest.raises(InvalidArgument, match="a function already"):
+    with pytest.raises(InvalidArgument, match="taken by another function"):
         FUNCTIONS.add(FUNCTIONS["tanh"], None)
 
 

@@ -56,7 +56,7 @@ def _hooked() -> None:
 
 
 class Canary(types.ModuleType):
-    """An object in everybody's reach: whatever is done to it is noted."""
+    """An object reachable from builtins that records every use."""
 
     def __getattribute__(self, name: str) -> Any:
         RECORDER.note(f"canary.{name}")

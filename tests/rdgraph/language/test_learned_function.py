@@ -38,7 +38,7 @@ def test_a_declaration_reads_back(declared: LearnedFunction) -> None:
         ({"knots": 1}, "2 to 512 knots"),
         ({"knots": 3, "bound": 1}, "4 to 512 knots"),
         ({"knots": True}, "knots"),
-        ({"range": (1, -1)}, "exchange"),
+        ({"range": (1, -1)}, "smaller number first"),
         ({"range": 3}, "lower, upper"),
         ({"range": (-1, 2), "odd": True}, "symmetric about zero"),
         ({"monotone": "increasing"}, "nondecreasing"),

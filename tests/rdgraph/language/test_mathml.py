@@ -1,4 +1,4 @@
-"""MathML of equations: it is well formed, and a reader that shares no code with the printer finds the same value."""
+"""MathML of equations: well formed, and of the same value for a reader that shares no code with the printer."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def letter(element: ElementTree.Element) -> str:
 
 
 def parts_of(element: ElementTree.Element) -> list[str]:
-    """The tokens of an element, with a product wherever two values stand beside each other."""
+    """The tokens of an element, with a product between adjacent values."""
     tag, children = element.tag.removeprefix(NAMESPACE), list(element)
     match tag:
         case "mi":

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from rdgraph.errors import AssumptionError, LanguageError, NotApplicable, RdgraphError
 from rdgraph.language.printer import to_text
-from rdgraph.language.reader import STRUCTURAL, USUAL_COEFFICIENTS, read_expression
+from rdgraph.language.reader import CHARACTER_REMEDIES, REMEDIES, STRUCTURAL, USUAL_COEFFICIENTS, read_expression
 from rdgraph.language.tree import (
     Apply,
     Call,
@@ -388,3 +388,36 @@ def test_division_by_a_plain_zero_is_refused_where_it_stands(line: str, column: 
 def test_divisors_that_are_not_plain_zeros_are_read() -> None:
     for line in ("H/1e-30", "0/2*H", "H/(alpha - alpha)", "2**-2*H", "H/((((9**32)**32)**32) - 1)"):
         read_expression(line)
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "remedy"),
+    [
+        ("2 H", 2, "factors"),
+        ("2H", 1, "factors"),
+        ("-alpha H", 7, "factors"),
+        ("(H) H", 4, "factors"),
+        ("u'v", 2, "factors"),
+        ("H +", 3, "syntax"),
+        ("%H", 0, "character"),
+    ],
+)
+def test_frequent_mistakes_have_their_remedy(text: str, at: int, remedy: str) -> None:
+    with pytest.raises(LanguageError) as problem:
+        read_expression(text)
+    assert (problem.value.offset, problem.value.remedy) == (at, REMEDIES[remedy])
+
+
+@pytest.mark.parametrize("word", ["lambda", "def", "if"])
+def test_keywords_of_python_are_named(word: str) -> None:
+    with pytest.raises(LanguageError) as problem:
+        read_expression(f"{word}*H")
+    assert word in problem.value.got
+    assert problem.value.remedy == REMEDIES["keyword"].format(name=word)
+
+
+@pytest.mark.parametrize("character", sorted(CHARACTER_REMEDIES))
+def test_characters_have_their_remedy(character: str) -> None:
+    with pytest.raises(LanguageError) as problem:
+        read_expression(f"H{character}H")
+    assert problem.value.remedy == CHARACTER_REMEDIES[character]

@@ -86,7 +86,7 @@ REFUSALS = [
     ("H +", 4, "an expression", "invalid syntax", "near the mark"),
     ("H @ ", 4, "an expression", "invalid syntax", "near the mark"),
     ("H */ H", 4, "an expression", "invalid syntax", "near the mark"),
-    ("H H", 3, "an expression", "invalid syntax", "near the mark"),
+    ("H H", 3, "an operator", "H", "between factors"),
     ("  (H + H0", 3, "an expression", "never closed", "near the mark"),
     ("H + H0)", 7, "an expression", "unmatched", "near the mark"),
     ("H.T", 1, "names, numbers", "Attribute", "plain maths"),

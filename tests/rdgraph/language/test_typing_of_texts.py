@@ -172,7 +172,6 @@ def test_declarations_refine_a_catalogued_system() -> None:
 def test_wrong_declarations(coefficients: Any, fragment: str) -> None:
     error = refusal("H", coefficients)
     assert fragment in str(error)
-    assert "expected" in str(error)
 
 
 @pytest.mark.parametrize(

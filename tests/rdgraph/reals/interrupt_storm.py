@@ -18,7 +18,7 @@ from contextlib import suppress
 from types import FrameType
 
 from rdgraph.errors import Undecided
-from rdgraph.reals.budget import AGAIN_SECONDS, limited, remaining
+from rdgraph.reals.budget import AGAIN_SECONDS, attempt, remaining_time
 
 
 class Storm:
@@ -33,7 +33,7 @@ class Storm:
         while time.monotonic() < end:
             gust = self.random.choice(gusts)
             self.ended[f"{gust.__name__}: {gust()}"] += 1
-            assert remaining() == float("inf"), f"{gust.__name__} left a limit in force"
+            assert remaining_time() == float("inf"), f"{gust.__name__} left a limit in force"
         compute(2 * AGAIN_SECONDS)  # an interrupt that is repeated would arrive here
 
     def seconds(self) -> float:
@@ -45,7 +45,7 @@ class Storm:
     def single(self) -> str:
         seconds = self.seconds()
         try:
-            return limited(seconds, compute, self.near(seconds))
+            return attempt(seconds, compute, self.near(seconds))
         except Undecided as problem:
             check(problem, seconds)
             return "undecided"
@@ -57,7 +57,7 @@ class Storm:
 
         seconds = self.seconds()
         try:
-            return limited(seconds, fail, self.near(seconds))
+            return attempt(seconds, fail, self.near(seconds))
         except Undecided:
             return "undecided"
         except ValueError:
@@ -71,16 +71,16 @@ class Storm:
             for _ in range(parts):
                 inner = outer / parts * self.random.uniform(0.5, 1.5)
                 try:
-                    limited(inner, compute, self.near(inner))
+                    attempt(inner, compute, self.near(inner))
                 except Undecided as problem:
                     check(problem, inner)
-            if remaining() == 0:
+            if remaining_time() == 0:
                 compute(2 * AGAIN_SECONDS)
                 raise AssertionError("an outer limit was lost")
             return "done"
 
         try:
-            return limited(outer, work)
+            return attempt(outer, work)
         except Undecided as problem:
             check(problem, outer)
             return "undecided"
@@ -103,7 +103,7 @@ class Storm:
         try:
             signal.setitimer(signal.ITIMER_REAL, self.near(seconds))
             with suppress(Undecided):
-                limited(seconds, compute, 2 * seconds)
+                attempt(seconds, compute, 2 * seconds)
             compute(1.0)
         except KeyboardInterrupt:
             heard = True

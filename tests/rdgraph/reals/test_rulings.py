@@ -11,9 +11,10 @@ import sympy as sp
 
 from rdgraph.errors import AssumptionError, Undecided
 from rdgraph.reals import judge
+from rdgraph.reals.basis import watched
 from rdgraph.reals.budget import limited
 from rdgraph.reals.domain import Domain, Sign
-from rdgraph.reals.judge import Possibility, always, possible, recorded, remembered, statistics, watched
+from rdgraph.reals.judge import Possibility, always, possible, recorded, remembered, statistics
 from tests.naming import shown
 
 A, B = sp.symbols("a b", positive=True)
@@ -128,7 +129,7 @@ def test_time_that_ran_out_is_said_and_not_remembered(monkeypatch: pytest.Monkey
     question = X**4 + Y**4 + X * Y < -106
     with monkeypatch.context() as patched:
         patched.setattr(judge, "EFFORTS", (1, 1))
-        patched.setattr(judge, "remaining", lambda: 0.0)
+        patched.setattr(judge, "remaining_time", lambda: 0.0)
         with pytest.raises(Undecided, match="time ran out"):
             possible(question)
     assert possible(question).outcome is Possibility.IMPOSSIBLE
@@ -235,10 +236,8 @@ def test_contradictions_are_named_without_the_rest() -> None:
     conditions = (Y > 5, sp.Gt(X, 3), sp.Lt(X, 2), A > B)
     with pytest.raises(AssumptionError) as problem:
         Domain(conditions).check()
-    assert str(problem.value) == (
-        "the assumptions contradict each other: no values satisfy x > 3 and x < 2 with the signs of the letters; "
-        "drop one of them"
-    )
+    assert "x > 3 and x < 2" in str(problem.value)
+    assert not any(name in str(problem.value) for name in ("y > 5", "a > b"))
     Domain().check()
     Domain((X > 3, Y > 5)).check()
     Domain((sp.gamma(X) > 3,)).check()

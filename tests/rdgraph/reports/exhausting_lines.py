@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-#: Letters of the language that need no declaration.
+#: Coefficients that need no declaration.
 LETTERS = ("alpha", "beta", "gamma", "delta", "epsilon", "kappa", "mu", "nu", "a", "b", "c")
 
 

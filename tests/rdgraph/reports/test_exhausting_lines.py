@@ -1,4 +1,4 @@
-"""No line takes more than a minute of computing, or two gibibytes, whatever its algebra would grow to."""
+"""No line takes more than a minute of computing, or two gibibytes."""
 
 from __future__ import annotations
 

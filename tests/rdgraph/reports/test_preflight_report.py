@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import time
 from typing import Any
 
@@ -48,11 +49,11 @@ def test_nonlinear_runs_are_not_called_safe_for_all_states() -> None:
             state = state + 0.25 * evaluate(rd.catalogue["AC"].expression, values | {"H": state})
     assert not np.isfinite(state).all()
     stepped = rd.preflight("AC", normalisation="row", T=1, method="rk4", step=0.1, values={"alpha": 1, "beta": 1})
-    assert stepped.verdict.startswith("safe if step 1/10 <= 2.7852/(3*R**2 + 1) as long as |h| <= R")
+    assert stepped.verdict.startswith("safe if step 1/10 <= 2.785/(3*R**2 + 1) as long as |h| <= R")
 
 
 def test_functions_of_neighbours_are_judged_without_their_operators() -> None:
-    """phi(A@H - H) is a question about numbers to the judge: it puts none in the place of A."""
+    """phi(A@H - H) becomes a question about numbers, without a number for A."""
     text = "-alpha*L@H + phi(A@H - H) where phi learned lipschitz=1 odd"
     report = rd.preflight(text, T=2, method="euler", step=0.25)
     assert report.outcome == "safe if"
@@ -83,6 +84,46 @@ def test_bounds_on_the_growth_of_errors_are_no_stability() -> None:
     assert "errors grow" in finding(report, "step").text
     damped = rd.preflight("-2*H + sin(A@H)", normalisation="row", T=1, method="euler", step=0.1)
     assert damped.outcome.startswith("safe")
+
+
+def test_a_step_beyond_its_limit_is_not_called_safe_by_its_reason() -> None:
+    """Below the verdict "exceeds the limit" the reason says that it holds up to the limit only."""
+    one = {"alpha": 1, "beta": 1}
+    step = finding(rd.preflight("BS", T=40, method="euler", step=1, values=one), "step")
+    assert step.outcome == "problem"
+    assert step.reason.startswith("only up to the limit")
+    below = finding(rd.preflight("BS", T=40, method="euler", step=0.25, values=one), "step")
+    assert below.outcome == "ok"
+    assert "only" not in below.reason
+
+
+def printed(report: rd.reports.Report, everything: bool = False) -> list[str]:
+    from rich.console import Console
+
+    from studies.cli.printed_pages import report_page
+
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(report_page(report, everything=everything))
+    return [line.rstrip() for line in console.export_text().splitlines()]
+
+
+def test_the_page_of_several_fields_begins_with_their_equations() -> None:
+    lines = printed(rd.preflight("u' = 1 - u; v' = u - v", T=4))
+    assert lines[1].strip("│ ") == "u' = 1 - u"
+    assert not any("dH/dt" in line for line in lines)
+
+
+@pytest.mark.parametrize("name", ["BS", "F", "Brusselator"])
+def test_a_preflight_fits_one_screen_and_names_what_it_leaves_out(name: str) -> None:
+    report = rd.preflight(name, T=4, method="rk4", step=0.25)
+    lines = printed(report)
+    topics = [line[2:].split("  ")[0] for line in lines if line.startswith("  ") and line[2:3].strip()]
+    assert len(lines) <= 40
+    assert {f.topic for f in report.findings if f.outcome != INFO} <= set(topics)
+    others = len(report.findings) - len(topics)
+    assert any(f"{others} further" in line for line in lines)
+    everything = printed(report, everything=True)
+    assert all(any(line.startswith(f"  {f.topic} ") for line in everything) for f in report.findings)
 
 
 def test_graph_refines_the_bounds() -> None:
@@ -208,7 +249,7 @@ DIRECTED = nx.DiGraph([(0, 1), (1, 2), (2, 0), (2, 3), (3, 0)])
     ],
 )
 def test_steps_on_a_directed_graph_need_no_real_spectrum(line: str, method: str, status: str, text: str) -> None:
-    """What is said of undirected graphs makes no run on a directed one safe."""
+    """Limits for undirected graphs make no run on a directed one safe."""
     found = rd.preflight(line, T=5, method=method, step=0.4, normalisation="row", graph=DIRECTED, values={"alpha": 1})
     step = finding(found, "step")
     assert (step.outcome, text in step.text) == (status, True)
@@ -237,12 +278,12 @@ def test_a_part_has_the_time_that_those_before_it_leave(monkeypatch: pytest.Monk
         end = time.thread_time() + 0.3
         while time.thread_time() < end:
             pass
-        return [Finding("Lipschitz", INFO, "told")]
+        return [Finding("Lipschitz", INFO, "in time")]
 
     monkeypatch.setitem(preflight_report.PARTS, "Lipschitz", busy)
     monkeypatch.setitem(preflight_report.SHARES, "Lipschitz", 0.05)
     found = rd.preflight("BS", T=1.0, method="euler", step=0.5)
-    assert [f.text for f in found.findings if f.topic == "Lipschitz"] == ["told"]
+    assert [f.text for f in found.findings if f.topic == "Lipschitz"] == ["in time"]
     monkeypatch.setitem(preflight_report.SHARES, "graph", 0.0)
     monkeypatch.setitem(preflight_report.SHARES, "symbol", 0.1)
     found = rd.preflight("BS", T=1.0, method="euler", step=0.5)
@@ -250,14 +291,14 @@ def test_a_part_has_the_time_that_those_before_it_leave(monkeypatch: pytest.Monk
 
 
 def test_a_box_that_takes_too_long_leaves_the_run_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fisher's equation blows up from below 0 and is kept in [0, 1]: without the box nobody knows which it is."""
+    """Fisher's equation blows up from below 0 and is kept in [0, 1]: without the box both are possible."""
     settings: dict[str, Any] = {"T": 5, "method": "euler", "step": 0.1, "normalisation": "row"}
     assert rd.preflight("F", **settings).outcome == "safe if"
 
     def late(run: object) -> None:
         raise Undecided("time ran out after 1.5 s")
 
-    monkeypatch.setattr(safety_checks, "kept_box", late)
+    monkeypatch.setattr(safety_checks, "invariant_box_of", late)
     (found,) = safety_checks.safety(read_run("F", "row", 5, "euler", 0.1, None, None))
     assert found.outcome == UNKNOWN
     assert "whether a box keeps others is undecided: time ran out after 1.5 s" in found.text

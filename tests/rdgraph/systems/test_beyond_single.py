@@ -52,7 +52,17 @@ def test_no_step_is_known_where_the_modes_are_not(reason: str) -> None:
 
 
 #: Answers that name the fields.
-NAMING = {"analyse", "critical_ratio", "dispersion", "lower", "parse", "preflight", "steady_states", "turing"}
+NAMING = {
+    "analyse",
+    "critical_ratio",
+    "dispersion",
+    "existence",
+    "lower",
+    "parse",
+    "preflight",
+    "steady_states",
+    "turing",
+}
 
 
 @pytest.mark.parametrize("name", sorted(set(CALLS) - NAMING - {"turing_threshold"}))
@@ -73,6 +83,16 @@ def test_one_equation_is_answered_whatever_its_field_is_called(name: str, text: 
             return type(problem), str(problem)
 
     assert answer(text) == answer(plain)
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"), [("u' = -L@u + u - u**3", "-L@H + H - H**3"), ("a' = a**2 - L@a", "H**2 - L@H")]
+)
+def test_existence_does_not_depend_on_the_name_of_the_field(text: str, plain: str) -> None:
+    """Its reason names the field."""
+    named, single = rd.existence(text), rd.existence(plain)
+    assert (named.outcome, named.status, named.starts) == (single.outcome, single.status, single.starts)
+    assert len(named.blow_ups) == len(single.blow_ups)
 
 
 def test_patterns_do_not_depend_on_the_name_of_the_field() -> None:

@@ -128,7 +128,7 @@ def test_numbers_are_coefficients_with_a_source() -> None:
             assert set(entry.parameters) == set(entry.system.coefficients)
         assert bool(entry.parameters) == bool(entry.parameters_source)
         assert all(value > 0 for value in entry.parameters.values())
-    with pytest.raises(InvalidArgument, match="parameters of x with their source"):
+    with pytest.raises(InvalidArgument, match="parameters_source"):
         CatalogueEntry("x", "x", "-alpha*L@H", "x", parameters={"alpha": 1.0})
 
 

@@ -30,7 +30,7 @@ ANY = st.sampled_from([None, True, False]).flatmap(lambda linear: field_systems(
 
 
 def values_of(system: System, operator: np.ndarray, seed: int) -> dict[str, Any]:
-    """Every letter with a value that respects the assumed signs; M is a mask, B an operator of its own."""
+    """A value for every name with the assumed sign; M is a mask, B a further operator."""
     generator, nodes = np.random.default_rng(seed), len(operator)
     values: dict[str, Any] = {"A": operator, "t": 0.7, "W": generator.uniform(-1, 1, (CHANNELS, CHANNELS))}
     values["M"] = generator.integers(0, 2, (nodes, 1)).astype(float)
@@ -147,7 +147,7 @@ def test_linear_systems_are_their_differences(system: System, graph: np.ndarray,
 @settings(max_examples=examples(60), deadline=None)
 @given(field_systems(linear=False))
 def test_reactions_make_a_system_nonlinear(system: System) -> None:
-    """Independent: linear is what has no second derivatives, where images under operators are taken as letters."""
+    """Independent: linear is what has no second derivatives, where images under operators count as variables."""
     try:
         normals, coupling = system.normals, system.coupling
     except NotApplicable:
@@ -216,7 +216,7 @@ def test_symbols_by_hand() -> None:
         ("u' = u@W; v' = u", "mixes channels"),
         ("u' = u*(A@v); v' = u", "is nonlinear and couples nodes"),
         ("u' = A@(u*v); v' = u", "is nonlinear and couples nodes"),
-        ("u' = -u; v' = B@u where B signed", "the operator B has eigenvectors of its own"),
+        ("u' = -u; v' = B@u where B signed", "the operator B"),
     ],
 )
 def test_what_has_no_symbol_says_why(text: str, reason: str) -> None:

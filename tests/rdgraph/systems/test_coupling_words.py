@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 import rdgraph as rd
 from rdgraph.errors import NotApplicable
 from rdgraph.language.reader import start_of
-from rdgraph.reports.plain_words import coupling_words
+from rdgraph.reports.coupling_words import coupling_words
 from rdgraph.systems.system import System
 from rdgraph.testing import field_systems
 from tests.property_examples import examples
@@ -33,7 +33,7 @@ def test_words_by_hand(text: str, words: dict[str, str]) -> None:
 @settings(max_examples=examples(40), deadline=None)
 @given(field_systems(linear=False))
 def test_every_letter_that_acts_is_named(system: System) -> None:
-    """Independent: the letters of a normal form are those that its words name."""
+    """Independent: the words name exactly the states in the normal form."""
     try:
         words = coupling_words(system)
     except NotApplicable:

@@ -1,4 +1,4 @@
-"""Letters for coefficients: all but those of answers, d where it is unambiguous; symmetric matrices."""
+"""Names for coefficients: all but those of answers, d where it is unambiguous; symmetric matrices."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_symmetric_matrices_are_read_and_printed_back(text: str) -> None:
 def test_what_is_no_matrix_is_not_symmetric() -> None:
     with pytest.raises(AssumptionError, match="matrix"):
         rd.parse("-alpha*L@H", assume="alpha symmetric")
-    with pytest.raises(LanguageError, match="all that can be said of a matrix"):
+    with pytest.raises(LanguageError, match="symmetric"):
         rd.parse("H@W where W antisymmetric")
 
 

@@ -1,4 +1,4 @@
-"""Learned functions in equations: declarations travel with the text, names give way, mistakes are told."""
+"""Learned functions in equations: declarations travel with the text, names give way, mistakes raise errors."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_registered_declarations_hold_for_what_is_read_after_them() -> None:
         ("phi(H) where phi learned increasing", "nondecreasing"),
         ("phi(H) where phi learned, phi channel", "declare it once"),
         ("phi(H) where phi learned, phi = H**2", "declare it once"),
-        ("phi(H) where phi learned odd, phi learned", "one declaration of phi"),
+        ("phi(H) where phi learned odd, phi learned", "phi has two declarations"),
         ("phi(H) where psi learned", "since psi is declared"),
         ("BS where phi learned", "since phi is declared"),
         ("tanh(H) where tanh learned", "reserved"),
@@ -89,7 +89,7 @@ def test_phi_and_psi_give_way_to_other_declarations(text: str) -> None:
 
 def test_one_name_is_one_function() -> None:
     one, other = (rd.parse(f"phi(H) where phi learned knots={k}").expression for k in (5, 6))
-    with pytest.raises(InvalidArgument, match="one declaration of phi"):
+    with pytest.raises(InvalidArgument, match="phi has two declarations"):
         rd.System((Equation("u", 1, one), Equation("v", 1, other)))
 
 

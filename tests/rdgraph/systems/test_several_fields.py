@@ -243,7 +243,7 @@ def test_further_operators() -> None:
     assert system.operators.facts("C") == ("operator",)
     assert system.coefficients == {}
     assert system.coupling.linear["u", "u"] == {("A", "B"): -1, ("B", "A"): 1}
-    with pytest.raises(NotApplicable, match="no symbol in lam because the operator B has eigenvectors of its own"):
+    with pytest.raises(NotApplicable, match="no symbol in lam because the operator B"):
         system.symbol()
     told = rd.parse(system, operators={"C": "symmetric signed"})
     assert told.operators.facts("C") == ("symmetric", "signed")

@@ -1,4 +1,4 @@
-"""Answers about existence, for the tests of what is said and of what happens."""
+"""Answers about existence, for tests of the answers and of simulations."""
 
 from __future__ import annotations
 

@@ -42,14 +42,14 @@ def operator(graph: str) -> np.ndarray:
 def dense_generators(system: System, A: np.ndarray, values: dict[str, Any]) -> list[tuple[np.ndarray, np.ndarray]]:
     """(G, S) of H' = G H + S H0 per channel, column by column from the dense interpreter on unit vectors."""
     n = len(A)
-    found = np.zeros((2, CHANNELS, n, n))
+    answer = np.zeros((2, CHANNELS, n, n))
     for j in range(n):
         unit, zero = np.zeros((n, CHANNELS)), np.zeros((n, CHANNELS))
         unit[j] = 1.0
         for which, state in enumerate([(unit, zero), (zero, unit)]):
             out = dense.evaluate(system.expression, {"A": A, "H": state[0], "H0": state[1], **values})
-            found[which, :, :, j] = np.broadcast_to(out, (n, CHANNELS)).T
-    return [(found[0, c], found[1, c]) for c in range(CHANNELS)]
+            answer[which, :, :, j] = np.broadcast_to(out, (n, CHANNELS)).T
+    return [(answer[0, c], answer[1, c]) for c in range(CHANNELS)]
 
 
 def per_channel(system: System, values: dict[str, Any], channel: int) -> dict[str, float]:
@@ -58,7 +58,7 @@ def per_channel(system: System, values: dict[str, Any], channel: int) -> dict[st
 
 
 def gains(expression: sp.Expr, eigenvalues: np.ndarray, values: dict[str, float], **more: float) -> np.ndarray:
-    """A symbolic response at the eigenvalues, in 150 digits and 1e-60 beside them: p close to 0 costs nothing."""
+    """A symbolic response at the eigenvalues, with 150 digits and at a distance of 1e-60."""
     names = sorted({x.name for x in expression.free_symbols} - {"lam"})
     known = {**values, **more}
     function = sp.lambdify([LAM, *(sp.Symbol(n) for n in names)], expression, modules="mpmath")

@@ -74,13 +74,13 @@ def lives(name: str) -> Any:
 @pytest.mark.parametrize("name", BLOW_UP)
 def test_blow_up_times_against_an_ode_solver(name: str) -> None:
     text, assume, values, starts = BLOW_UP[name]
-    found = lives(name)
-    assert found.outcome == "local"
+    answer = lives(name)
+    assert answer.outcome == "local"
     rate = scalar_rate(rd.parse(text, assume=assume), {"alpha": 1.0, **values})
     for start in starts:
         exact = {**values, "h0": start}
-        fitting = [b for b in found.blow_ups if b.condition is not None and bool(b.condition.subs(exact))]
-        assert len(fitting) == 1, (start, [str(b) for b in found.blow_ups])
+        fitting = [b for b in answer.blow_ups if b.condition is not None and bool(b.condition.subs(exact))]
+        assert len(fitting) == 1, (start, [str(b) for b in answer.blow_ups])
         assert fitting[0].time is not None
         claimed = at(fitting[0].time, exact)
         assert claimed > 0
@@ -163,11 +163,11 @@ def test_what_must_be_proved_global(text: str) -> None:
 
 
 def test_exponential_reactions() -> None:
-    found = rd.existence(rd.parse("-alpha*L@H + beta*exp(H)"))
-    assert found.outcome == "local"
+    answer = rd.existence(rd.parse("-alpha*L@H + beta*exp(H)"))
+    assert answer.outcome == "local"
     path = solve_ivp(lambda _, y: 0.5 * np.exp(y), (0, 2 - 1e-3), [0.0], rtol=1e-10, atol=1e-12).y[0]
     assert path[-1] == pytest.approx(np.log(2000), rel=1e-6)
-    assert found.blow_ups[0].way == 1
+    assert answer.blow_ups[0].way == 1
 
 
 @pytest.mark.parametrize("text", ["-L@H + sqrt(H)", "-L@H + 1/H", "-L@H + H/(1 - H)"])

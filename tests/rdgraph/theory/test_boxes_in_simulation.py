@@ -37,7 +37,7 @@ def leaves(
 
 @pytest.mark.parametrize("normalisation", ["row", "symmetric"])
 @pytest.mark.parametrize("name", BOXES)
-def test_boxes_are_kept(name: str, normalisation: str) -> None:
+def test_boxes_are_invariant(name: str, normalisation: str) -> None:
     box = box_of(name, normalisation)
     if not box.exists:
         assert box.reason
@@ -96,7 +96,7 @@ def test_known_symmetric_boxes(name: str, upper: Callable[[float], float], lower
 
 
 @pytest.mark.parametrize("name", ["F", "AC", "Z"])
-def test_the_row_box_is_left_on_the_star(name: str) -> None:
+def test_the_star_leaves_the_row_box(name: str) -> None:
     """Symmetric A on a star: from the upper face of the row box the hub moves out."""
     system, star = catalogue[name], np.zeros((6, 6))
     star[0, 1:] = star[1:, 0] = 1

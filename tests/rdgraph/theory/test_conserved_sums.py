@@ -42,11 +42,26 @@ def test_weights_follow_the_normalisation_and_nodes_may_conserve_by_themselves()
 
 
 def test_exchange_along_edges_is_conserved_on_undirected_graphs() -> None:
-    found = rd.theory.conserved("u' = u*(A@v); v' = -v*(A@u)")
-    assert [one.text for one in found.sums] == ["u + v"]
-    assert dict(found.sums[0].weights) == {"row": "d", "none": "1", "symmetric": "1"}
+    answer = rd.theory.conserved("u' = u*(A@v); v' = -v*(A@u)")
+    assert [one.text for one in answer.sums] == ["u + v"]
+    assert dict(answer.sums[0].weights) == {"row": "d", "none": "1", "symmetric": "1"}
     drawn = DrawnFields((("u", "u*(A@v)"), ("v", "-v*(A@u)")))
-    assert field_attacks.conserved(drawn, found, np.random.default_rng(5)) is None
+    assert field_attacks.conserved(drawn, answer, np.random.default_rng(5)) is None
+
+
+def test_exchange_within_one_field_is_conserved_on_undirected_graphs() -> None:
+    """Sums over undirected graphs with the weights d of the nodes; on a directed graph w = w A is not conserved."""
+    answer = rd.theory.conserved("H**2*(A@H) - H*(A@(H**2))")
+    assert (answer.weights, answer.is_undirected) == ({"row": "d", "none": "1", "symmetric": "1"}, True)
+    rng = np.random.default_rng(3)
+    weights, h = rng.uniform(0.5, 2.0, (5, 5)), rng.normal(size=5)
+    undirected = weights + weights.T
+    for matrix, is_conserved in ((undirected, True), (weights, False)):
+        A = matrix / matrix.sum(1, keepdims=True)
+        values, vectors = np.linalg.eig(A.T)
+        w = vectors[:, np.argmin(abs(values - 1))].real
+        drift = w @ (h**2 * (A @ h) - h * (A @ h**2))
+        assert bool(abs(drift) < 1e-12) is is_conserved
 
 
 def test_products_of_two_operators_are_not_claimed_to_be_complete() -> None:

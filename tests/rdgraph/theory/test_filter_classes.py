@@ -86,8 +86,8 @@ def brute_force_class(p: sp.Expr) -> str:
     ends = [int(sp.sign(slope.eval(x))) for x in (0, 2)]
     signs = [x for x in (ends[0], *map(int, np.sign(total)), ends[1]) if x]
     changes = tuple(x for i, x in enumerate(signs) if i == 0 or signs[i - 1] != x)
-    found = {(): "all-pass", (1,): "high-pass", (-1,): "low-pass", (1, -1): "band-pass", (-1, 1): "band-stop"}
-    return found.get(changes, "multi-band")
+    answer = {(): "all-pass", (1,): "high-pass", (-1,): "low-pass", (1, -1): "band-pass", (-1, 1): "band-stop"}
+    return answer.get(changes, "multi-band")
 
 
 def holds(condition: sp.Basic, values: dict[str, sp.Rational]) -> bool:
@@ -111,9 +111,9 @@ def test_filter_classes_against_brute_force(name: str) -> None:
         numeric = p.subs(values)
         assert true[0].kind == brute_force_class(numeric), (values, str(true[0]))
         if true[0].at is not None:
-            place = true[0].at.subs(values)
-            assert sp.diff(numeric, LAM).subs(LAM, place) == 0
-            assert 0 < place < 2
+            point = true[0].at.subs(values)
+            assert sp.diff(numeric, LAM).subs(LAM, point) == 0
+            assert 0 < point < 2
         elif true[0].kind in ("band-pass", "band-stop"):
             assert sp.degree(p, LAM) > 2
 
@@ -123,8 +123,8 @@ def test_every_class_occurs(name: str) -> None:
     """No class with a condition that nothing meets."""
     system, generator = CLASSIFIED[name], np.random.default_rng(6)
     points = [v for _ in range(400) if (v := exact_values(system, generator, 6)) is not None]
-    for found in classes(name):
-        assert any(holds(found.condition, v) for v in points), str(found)
+    for answer in classes(name):
+        assert any(holds(answer.condition, v) for v in points), str(answer)
 
 
 @pytest.mark.parametrize(
@@ -175,8 +175,8 @@ def test_class_of_a_source_system_is_that_of_its_response(beta: float) -> None:
 )  # fmt: skip
 @pytest.mark.parametrize("end", [0.05, 1.0, 6.0])
 def test_the_class_is_that_of_the_source_where_the_rest_is_alike(text: str, kind: str, end: float) -> None:
-    (found,) = rd.classify(text)
-    assert (found.kind, found.condition) == (kind, sp.true)
+    (answer,) = rd.classify(text)
+    assert (answer.kind, answer.condition) == (kind, sp.true)
     names = {(): "all-pass", (1,): "high-pass", (-1,): "low-pass", (1, -1): "band-pass", (-1, 1): "band-stop"}
     for alpha, beta in ((0.1, 2.0), (1.5, 0.3)):
         gain = np.abs(gains(rd.theory.response(text, T=end), np.linspace(0, 2, 401), {"alpha": alpha, "beta": beta}))
@@ -192,7 +192,7 @@ def test_a_source_of_both_signs_has_no_class_for_all_times() -> None:
     assert (slopes[0] < 0).all()
     assert (slopes[1][200:] > 0).all()
     for text in ("-L@L@H0", "alpha*L@L@H0 where alpha real", "H + alpha*A@H0", "-alpha*L@H + beta*L@H0"):
-        with pytest.raises(Undecided, match="tried: q >= 0"):
+        with pytest.raises(Undecided, match="q >= 0"):
             rd.classify(text)
 
 
@@ -211,7 +211,7 @@ def growth(name: str) -> tuple[sp.Expr, sp.Expr]:
 @pytest.mark.parametrize("name", GROWING)
 def test_growth_and_fastest_frequency_against_a_grid(name: str) -> None:
     system, generator = CLASSIFIED[name], np.random.default_rng(7)
-    rate, place = growth(name)
+    rate, point = growth(name)
     grid = np.linspace(0, 2, 20_001)
     for _ in range(60):
         values = exact_values(system, generator, 5)
@@ -220,7 +220,7 @@ def test_growth_and_fastest_frequency_against_a_grid(name: str) -> None:
         numeric = sp.lambdify(LAM, system.symbol().subs(values))
         best = np.max(numeric(grid) * np.ones_like(grid))
         assert float(rate.subs(values)) == pytest.approx(best, rel=1e-6, abs=1e-6), values
-        where = float(place.subs(values))
+        where = float(point.subs(values))
         assert 0 <= where <= 2
         assert float(numeric(where)) == pytest.approx(best, rel=1e-6, abs=1e-6), values
 
@@ -239,12 +239,12 @@ def test_growth_rate_without_one_ratio(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["three", "real base"])
-def test_the_fastest_of_several_ratios_is_left_open(name: str) -> None:
+def test_the_fastest_of_several_ratios_is_undecided(name: str) -> None:
     with pytest.raises(Undecided, match="several ratios"):
         rd.theory.fastest_frequency(CLASSIFIED[name])
 
 
-def test_roots_without_closed_form_are_left_open() -> None:
+def test_roots_without_closed_form_are_undecided() -> None:
     with pytest.raises(Undecided, match="no closed form"):
         rd.theory.growth_rate(CLASSIFIED["quartic real"])
 
@@ -273,12 +273,12 @@ def test_growth_rate_of_random_systems(system: System, seed: int) -> None:
 @given(systems(linear=True, kinds=("scalar",)), st.integers(0, 2**20))
 def test_classes_of_random_systems(system: System, seed: int) -> None:
     try:
-        found = rd.classify(system)
+        answer = rd.classify(system)
     except Undecided:
         assume(False)
     values = exact_values(system, np.random.default_rng(seed), 5)
     assume(values is not None)
-    true = [c.kind for c in found if holds(c.condition, values)]
+    true = [c.kind for c in answer if holds(c.condition, values)]
     p, q = (x.subs(values) for x in (system.symbol(), public(system.source_symbol)))
     assert true == [brute_force_class(p if p.has(LAM) else q)], values
 
@@ -288,8 +288,8 @@ def test_generator_symbol_keeps_the_signs() -> None:
 
 
 def test_classes_leave_out_where_a_coefficient_is_divided_by_zero() -> None:
-    found = rd.classify("H - 1/epsilon*L@H where epsilon real")
-    assert [str(c) for c in found] == ["high-pass if epsilon < 0", "low-pass if epsilon > 0"]
+    answer = rd.classify("H - 1/epsilon*L@H where epsilon real")
+    assert [str(c) for c in answer] == ["high-pass if epsilon < 0", "low-pass if epsilon > 0"]
     (only,) = rd.classify("c*H - c/epsilon*L@H where epsilon nonpositive, c < 3")
     assert str(only) == "high-pass if epsilon < 0"
 
@@ -304,9 +304,9 @@ def test_classes_leave_out_where_a_coefficient_is_divided_by_zero() -> None:
     ],
 )
 def test_coefficients_of_different_degrees_have_no_common_factor(text: str) -> None:
-    """The class depends on more than the ratio of the letters: against the sampled slope of the symbol."""
+    """The class depends on more than the ratio of the coefficients: against the sampled slope of the symbol."""
     system = rd.parse(text)
-    lam, found = sp.Symbol("lam"), rd.classify(text)
+    lam, answer = sp.Symbol("lam"), rd.classify(text)
     letters = sorted(rd.theory.symbol(system).free_symbols - {lam}, key=str)
     assert len(letters) == 2
     rng, places = np.random.default_rng(0), np.linspace(0, 2, 4001)
@@ -317,7 +317,9 @@ def test_coefficients_of_different_degrees_have_no_common_factor(text: str) -> N
         values = [float(s * np.exp(rng.uniform(-3, 3))) for s in signs]
         here = np.sign(slope(places, *values))
         runs = tuple(int(x) for k, x in enumerate(here) if x and (k == 0 or x != here[k - 1]))
-        told = [
-            c.kind for c in found if c.condition == sp.true or c.condition.subs(dict(zip(letters, values, strict=True)))
+        reason = [
+            c.kind
+            for c in answer
+            if c.condition == sp.true or c.condition.subs(dict(zip(letters, values, strict=True)))
         ]
-        assert told == [names[runs]], values
+        assert reason == [names[runs]], values

@@ -1,4 +1,4 @@
-"""Existence: conditions and times of blow-up, what is proved global, what is undecided, and what is said of it."""
+"""Existence: conditions and times of blow-up, what is proved global, what is undecided, and the reasons."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from tests.rdgraph.theory.existence_answers import applies, existence, texts
 # ---------------------------------------------------------------------- answers that were wrong or missing
 @pytest.mark.slow
 def test_zeros_that_are_real_for_some_coefficients_only() -> None:
-    found = existence("H**3 - gamma*H**2 + delta*H")
+    answer = existence("H**3 - gamma*H**2 + delta*H")
     inside = {"gamma": 3.0, "delta": 2.0}
-    assert [any(applies(u, {**inside, "h0": x}) for u in found.blow_ups) for x in (0.5, 1.5, 2.5, -0.5)] == [
+    assert [any(applies(u, {**inside, "h0": x}) for u in answer.blow_ups) for x in (0.5, 1.5, 2.5, -0.5)] == [
         False, False, True, True,
     ]  # fmt: skip
-    assert any(applies(u, {"gamma": 1.0, "delta": 1.0, "h0": 0.5}) for u in found.blow_ups)
+    assert any(applies(u, {"gamma": 1.0, "delta": 1.0, "h0": 0.5}) for u in answer.blow_ups)
 
 
 def test_signs_of_coefficients_enter_the_condition() -> None:
     assert texts(existence("beta*H**2 where beta nonnegative")) == [
         "from beta > 0 and h0 > 0: blows up at t = 1/(beta*h0)"
     ]
-    found = existence("beta*H**3 - gamma*H where beta real")
-    assert [u.condition for u in found.blow_ups] == [
+    answer = existence("beta*H**3 - gamma*H where beta real")
+    assert [u.condition for u in answer.blow_ups] == [
         sp.And(sp.Symbol("beta") > 0, sp.Symbol("h0") > sp.sqrt(sp.Symbol("gamma") / sp.Symbol("beta"))),
         sp.And(sp.Symbol("beta") > 0, sp.Symbol("h0") < -sp.sqrt(sp.Symbol("gamma") / sp.Symbol("beta"))),
     ]
@@ -41,16 +41,16 @@ def test_signs_of_coefficients_enter_the_condition() -> None:
 
 def test_masks_are_zero_or_one() -> None:
     assert existence("-alpha*L@H + M*H**3 - H**3").outcome == "global"
-    found = existence("-alpha*L@H + M*H**2 - beta*H")
-    assert texts(found) == ["from M = 1 and h0 > beta: blows up at t = log(h0/(-beta + h0))/beta"]
-    assert "M equal in all nodes" in found.reason
+    answer = existence("-alpha*L@H + M*H**2 - beta*H")
+    assert texts(answer) == ["from M = 1 and h0 > beta: blows up at t = log(h0/(-beta + h0))/beta"]
+    assert "M equal in all nodes" in answer.reason
 
 
-def test_what_a_blow_up_assumes_is_said() -> None:
-    found = existence("-alpha*L@H + k*H**2 - H where k node")
-    assert found.outcome == "local"
-    assert "k equal in all nodes" in found.reason
-    assert "no node is isolated" in found.reason
+def test_a_blow_up_has_its_assumptions() -> None:
+    answer = existence("-alpha*L@H + k*H**2 - H where k node")
+    assert answer.outcome == "local"
+    assert "k equal in all nodes" in answer.reason
+    assert "no node is isolated" in answer.reason
     assert "W the identity" in existence("-L@H + H@W + H**2").reason
     assert "isolated node" in existence("L@(H**2)").reason
     assert existence("H**2").reason.startswith("in every entry")
@@ -72,9 +72,9 @@ STATUS = {
 
 @pytest.mark.parametrize("text", STATUS)
 def test_status(text: str) -> None:
-    found = existence(text)
-    assert found.outcome == STATUS[text], found.reason
-    assert bool(found.blow_ups) == (found.outcome == "local")
+    answer = existence(text)
+    assert answer.outcome == STATUS[text], answer.reason
+    assert bool(answer.blow_ups) == (answer.outcome == "local")
 
 
 def test_a_field_without_lipschitz_constant_says_so() -> None:
@@ -95,38 +95,38 @@ def test_an_answer_that_takes_too_long_is_undecided(monkeypatch: pytest.MonkeyPa
 
 # ---------------------------------------------------------------------- examples, reasons, bounds of growth
 def test_an_equation_that_depends_on_its_start_shows_an_example() -> None:
-    found = fate(h**5 - h * sp.Symbol("h0", real=True) ** 2 - 1, Domain())
-    assert {u.way for u in found.blow_ups} == {1, -1}
+    answer = fate(h**5 - h * sp.Symbol("h0", real=True) ** 2 - 1, Domain())
+    assert {u.way for u in answer.blow_ups} == {1, -1}
 
 
 def test_what_rests_on_interval_arithmetic_says_so() -> None:
-    said = "bounded by interval arithmetic"
-    assert said in rd.existence(rd.parse("exp(0.3)*H**2 - H")).reason
-    assert said not in rd.existence(rd.parse("2*H**2 - H")).reason
+    reason = "bounded by interval arithmetic"
+    assert reason in rd.existence(rd.parse("exp(0.3)*H**2 - H")).reason
+    assert reason not in rd.existence(rd.parse("2*H**2 - H")).reason
 
 
 def test_an_example_is_called_one() -> None:
-    (found,) = rd.existence(rd.parse("-1.5*L@H - alpha*(H0 - H) + c*(1 - H)**2*H where c <= alpha")).blow_ups[:1]
-    assert found.example
-    assert str(found).startswith("for example from alpha = 1")
+    (answer,) = rd.existence(rd.parse("-1.5*L@H - alpha*(H0 - H) + c*(1 - H)**2*H where c <= alpha")).blow_ups[:1]
+    assert answer.example
+    assert str(answer).startswith("for example from alpha = 1")
     assert not any(b.example for b in rd.existence(rd.parse("F")).blow_ups)
 
 
 @pytest.mark.parametrize("gate", ["sigmoid(L@H)", "softplus(L@H)"])
 def test_functions_of_numbers_alone_do_not_hide_a_blow_up(gate: str) -> None:
     """On constant states L@H = 0, and the rate has sigmoid(0), which is no number to floating-point code."""
-    found = rd.existence(rd.parse(f"alpha*{gate}*H + beta*H**2"))
-    assert found.outcome == "local"
-    assert found.blow_ups[0].time is not None
+    answer = rd.existence(rd.parse(f"alpha*{gate}*H + beta*H**2"))
+    assert answer.outcome == "local"
+    assert answer.blow_ups[0].time is not None
 
 
 @pytest.mark.parametrize(
     ("text", "expected"), [("AC", "global"), ("-alpha*L@H + beta*tanh(H)", "global"), ("BS", "global")]
 )
 def test_bounds_of_growth_alone_prove_what_existence_does(text: str, expected: str) -> None:
-    found = existence_by_growth(rd.parse(text))
-    assert found is not None
-    assert (found.outcome, found.reason) == (expected, rd.existence(rd.parse(text)).reason)
+    answer = existence_by_growth(rd.parse(text))
+    assert answer is not None
+    assert (answer.outcome, answer.reason) == (expected, rd.existence(rd.parse(text)).reason)
 
 
 @pytest.mark.parametrize("text", ["F", "beta*H**2", "exp(H)", "sqrt(H)"])

@@ -40,7 +40,7 @@ OTHERS = {
 
 
 def numbers(system: rd.System, generator: np.random.Generator) -> dict[str, Any]:
-    """Values for all letters but H: matrices that are symmetric where the system says so."""
+    """Random values for everything but H, with symmetric matrices where they are declared."""
     shapes = {"channel": (2,), "node": (7, 1), "matrix": (2, 2)}
     values = {n: generator.uniform(0.3, 1.2, shapes.get(k, ())) for n, k in system.letters.items() if n not in "HAL"}
     values = {n: v for n, v in values.items() if n not in ("H0", "I")}
@@ -58,10 +58,10 @@ def evaluated(expression: sp.Expr, H: np.ndarray, values: dict[str, Any]) -> np.
                 [*[values[w.name] for w in expression.word], evaluated(expression.inner, H, values)]
             )
         case Mix():
-            found = evaluated(expression.inner, H, values)
+            answer = evaluated(expression.inner, H, values)
             for w in expression.word:
-                found = found @ values[w.name]
-            return found
+                answer = answer @ values[w.name]
+            return answer
         case sp.Symbol():
             return H if expression.name == "H" else values[expression.name]
         case sp.Add():

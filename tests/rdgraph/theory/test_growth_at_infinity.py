@@ -72,8 +72,8 @@ GROWTH = {
 @pytest.mark.parametrize("rate", GROWTH, ids=str)
 def test_growth(rate: sp.Expr) -> None:
     for way, (trend, power) in zip((1, -1), GROWTH[rate], strict=True):
-        found = growth(rate, h, way, Domain())
-        assert (found.trend, found.order) == (trend, power)
+        answer = growth(rate, h, way, Domain())
+        assert (answer.trend, answer.order) == (trend, power)
 
 
 def test_growth_that_depends_on_coefficients() -> None:
@@ -88,7 +88,7 @@ def test_growth_that_depends_on_coefficients() -> None:
 
 
 @pytest.mark.parametrize("rate", [h**2 * sp.sin(h), sp.exp(sp.exp(h))], ids=str)
-def test_growth_that_is_not_found_is_undecided(rate: sp.Expr) -> None:
+def test_unknown_growth_is_undecided(rate: sp.Expr) -> None:
     with pytest.raises(Undecided):
         growth(rate, h, 1, Domain())
 
@@ -110,8 +110,8 @@ def test_candidates_are_zeros() -> None:
         h * sp.Abs(h) - p,
         relu(h) ** 2,
     ):
-        found = candidates(rate, h, Domain((a < 0,)))
-        real = [z.value.subs(values) for z in found if all(need.subs(values) >= 0 for need in z.needs)]
+        answer = candidates(rate, h, Domain((a < 0,)))
+        real = [z.value.subs(values) for z in answer if all(need.subs(values) >= 0 for need in z.needs)]
         residuals = [bool(abs(sp.N(rate.subs(values).subs(h, z), 30)) < 1e-25) for z in real]
         assert sum(residuals) >= 1, rate
 

@@ -20,10 +20,11 @@ from rdgraph.reals.domain import Domain
 from rdgraph.reals.line_pieces import all_zeros, zeros
 from rdgraph.systems.system import System
 from rdgraph.theory import invariant_boxes
-from rdgraph.theory.box_faces import STOCHASTIC, SUBSTOCHASTIC, Box, Faces, LocalField, no_box
 from rdgraph.theory.equality import dense_oracle as dense
 from rdgraph.theory.escapes import Escapes
-from rdgraph.theory.face_search import FaceSearch
+from rdgraph.theory.face_search import Box, FaceSearch, no_box
+from rdgraph.theory.several_fields.node_speeds import NodeSpeeds
+from rdgraph.theory.several_fields.rectangle_faces import AVERAGING, AVERAGING_OR_ALONE, RectangleFaces
 
 ISOLATED = "no node is without incoming edges"
 
@@ -88,10 +89,10 @@ def test_sources_are_balanced(text: str, start: tuple[str, str], upper: str) -> 
         ("-alpha*L@H + beta*exp(H)", "leaves every box:"),
         ("-alpha*L@H + beta*tanh(H)", "leaves every box but the point 0"),
         ("-L@H + M*H0", "leaves every box: on states equal in all nodes (A@1 = 1) and H0 = R in every node h' = R"),
-        ("-alpha*L@H + beta*(A@H - A@A@H)", "no maximum principle, no box is kept on every graph"),
+        ("-alpha*L@H + beta*(A@H - A@A@H)", "no maximum principle"),
         ("-L@H - sqrt(abs(H))", "no box was found"),
         ("-alpha*H@W@W", "no box was derived: a matrix mixes the channels"),
-        ("-L@H + H@W", "no box is kept for all coefficients: with W = 1"),
+        ("-L@H + H@W", "no box is invariant for all coefficients: with W = 1"),
         ("L@H - H0", "leaves every box: on states equal in all nodes (A@1 = 1) and H0 = R in every node h' = -R"),
         ("L@H - H0 + H", "leaves every box: on states h and -h at the two ends of one edge, H0 likewise,"),
     ],
@@ -127,11 +128,11 @@ def test_symmetric_boxes_grow_with_the_row_sums() -> None:
     ],
 )
 def test_boxes_of_some_coefficients(text: str, normalisation: str, where: str, elsewhere: bool) -> None:
-    """The region that is told is the one that was worked out by hand."""
+    """The region is the one that was derived by hand."""
     box = box_of(text, normalisation)
     assert not box.exists
     assert box.is_decided
-    assert ("elsewhere no box is kept" in box.reason) is elsewhere
+    assert ("elsewhere" in box.reason) is elsewhere
     rng = np.random.default_rng(3)
     names = {n: sp.Symbol(n) for n in ("alpha", "beta", "s")}
     expected, seen = sp.sympify(where, locals=names), set()
@@ -167,8 +168,8 @@ def test_damping_that_outgrows_the_rest(text: str, normalisation: str, size: str
     assert box.exists
 
 
-def test_a_slightly_smaller_box_is_left() -> None:
-    """The cubic balance is sharp: at the told size the speed on the face is zero, below it points outwards."""
+def test_a_slightly_smaller_box_is_not_invariant() -> None:
+    """The cubic balance is sharp: at the size of the answer the speed on the face is zero, below it points outwards."""
     system, box = rd.parse("alpha*L@H + beta*H*(1 - H**2)"), box_of("alpha*L@H + beta*H*(1 - H**2)")
     upper = float(box.upper.subs({"alpha": 0.7, "beta": 1.3}))
     for size, leaves in ((upper, False), (0.99 * upper, True)):
@@ -186,7 +187,7 @@ def test_a_slightly_smaller_box_is_left() -> None:
     ],
 )
 def test_coefficients_without_a_box(text: str, normalisation: str) -> None:
-    """Where coefficients are told, no box of many is kept with them on a directed chain or a star."""
+    """With the coefficients of the answer none of many boxes is invariant on a directed chain or a star."""
     box = box_of(text, normalisation)
     if box.where != sp.true:
         assert box.lower is not None
@@ -233,11 +234,11 @@ def test_what_remains_with_isolated_nodes() -> None:
 
 
 def test_faces_tell_isolated_nodes_apart() -> None:
-    field, domain = LocalField.of(rd.parse("-L@H + (H - 1)*(3 - H)")), Domain()
-    one, three = sp.Integer(1), sp.Integer(3)
-    assert Faces(field, domain, STOCHASTIC).keep(one, three)
-    assert not Faces(field, domain, SUBSTOCHASTIC).keep(one, three)
-    assert Faces(field, domain, SUBSTOCHASTIC).hold(three, -1, one, three)
+    field = NodeSpeeds.of_one(rd.parse("-L@H + (H - 1)*(3 - H)"))
+    bounds = {"H": (sp.Integer(1), sp.Integer(3))}
+    assert RectangleFaces(field, AVERAGING).keep(bounds)
+    assert not RectangleFaces(field, AVERAGING_OR_ALONE).keep(bounds)
+    assert RectangleFaces(field, AVERAGING_OR_ALONE).hold(bounds, "H", 1)
 
 
 # ---------------------------------------------------------------------- random systems on random graphs
@@ -290,10 +291,10 @@ def run_out(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("reaction", REACTIONS)
-def test_boxes_are_kept_on_every_graph(reaction: str) -> None:
+def test_boxes_are_invariant_on_every_graph(reaction: str) -> None:
     text = f"-alpha*L@H + {reaction}"
     system, rng = rd.parse(text), np.random.default_rng(len(reaction))
-    found = 0
+    answer = 0
     for kind in ("undirected", "directed", "undirected, isolated", "directed, isolated"):
         weights = random_graph(rng, kind)
         for normalisation in ("row", "symmetric") if "undirected" in kind else ("row",):
@@ -312,16 +313,16 @@ def test_boxes_are_kept_on_every_graph(reaction: str) -> None:
                 start = rng.uniform(*begin, (len(A), 1))
                 start[rng.random(len(A)) < 0.5] = begin[rng.integers(2)]
                 assert run_out(system, A, values, start, (lower, upper)) < 1e-5
-                found += 1
-    assert found
+                answer += 1
+    assert answer
 
 
 # ---------------------------------------------------------------------- zeros and branches
 def test_zeros_keep_their_conditions() -> None:
     x, a = sp.Symbol("x", real=True), sp.Symbol("a", positive=True)
-    found = all_zeros(x * (x**2 - x + a), x, Domain())
-    assert (sp.S.Zero, ()) in found
-    assert {c for _, conditions in found for c in conditions} == {1 - 4 * a}
+    answer = all_zeros(x * (x**2 - x + a), x, Domain())
+    assert (sp.S.Zero, ()) in answer
+    assert {c for _, conditions in answer for c in conditions} == {1 - 4 * a}
     assert all_zeros(x**2 + a, x, Domain()) == []
     assert all_zeros(sp.tanh(x) * a, x, Domain()) == [(sp.S.Zero, ())]
     with pytest.raises(rd.errors.Undecided, match="which are all zeros"):
@@ -366,13 +367,11 @@ def test_a_box_whose_lower_face_attracts_for_some_coefficients_only() -> None:
     assert lower * (lower - (3 - 4 / 3)) >= 0
 
 
-def test_which_box_is_told_does_not_depend_on_what_was_asked_before() -> None:
-    system = rd.parse("-alpha*H + beta*A@H - H0")
-    field = LocalField.of(system)
-    search = FaceSearch(field, system.domain, STOCHASTIC)
-    told = [search.conditional(Escapes(field, system.domain)) for _ in range(2)]
-    assert told[0] == told[1]
-    assert str(told[0].where) == "alpha - beta > 0"
+def test_the_box_does_not_depend_on_earlier_questions() -> None:
+    field = NodeSpeeds.of_one(rd.parse("-alpha*H + beta*A@H - H0"))
+    first, second = (FaceSearch(field, AVERAGING).conditional(Escapes(field)) for _ in range(2))
+    assert first == second
+    assert str(first.where) == "alpha - beta > 0"
 
 
 def test_an_escape_under_a_mask_names_the_mask_that_it_is_for() -> None:
@@ -386,7 +385,7 @@ def test_an_escape_under_a_mask_names_the_mask_that_it_is_for() -> None:
 def test_the_box_of_regular_graphs_tells_the_range_of_its_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     """From H0 = R this solution runs away, so that a box of regular graphs is one for H0 <= 0 alone."""
     row = Box(-R, sp.S.Zero, start=(-R, sp.S.Zero))
-    monkeypatch.setattr(invariant_boxes, "kept_box", lambda _, kind: row if kind == "row" else no_box("none"))
+    monkeypatch.setattr(invariant_boxes, "proved_box", lambda _, kind: row if kind == "row" else no_box("none"))
     box = invariant_boxes.raw_box.__wrapped__(rd.parse("-alpha*L@H + c*A@H0 + alpha*H**2"), "symmetric")
     assert not box.is_left  # [-R, 0] may be kept on irregular graphs, too, for large R
     assert str(box.regular) == str(box.regular_start) == "(-R, 0)"

@@ -68,15 +68,15 @@ def test_everything_is_asked_at_once() -> None:
     assert answers.answers["existence"] == "global"
     assert answers.answers["conserved"] is None
     assert "undecided: it is not known whether phi(H) vanishes" in answers.notes["conserved"]
-    assert "depends on phi, of which lipschitz= can be declared" in answers.notes["lipschitz_global"]
+    assert "phi: declare lipschitz=" in answers.notes["lipschitz_global"]
     report = rd.preflight(f"{PLAIN} where phi learned lipschitz=2", T=2, method="euler", step=0.2)
     assert "safe if" in str(report)
 
 
 def test_a_state_that_is_known_by_bounds_alone_is_a_gap() -> None:
-    found = rd.steady_states("-L@H - 2*H + phi(H)/4 where phi learned nondecreasing bound=1 lipschitz=1")
-    assert not list(found)
-    assert not found.is_complete
+    answer = rd.steady_states("-L@H - 2*H + phi(H)/4 where phi learned nondecreasing bound=1 lipschitz=1")
+    assert not list(answer)
+    assert not answer.is_complete
 
 
 @pytest.mark.parametrize("declared", DECLARATIONS, ids=str)

@@ -27,10 +27,10 @@ def test_constants_bound_sampled_slopes_closely(reaction: str) -> None:
     values = CASES[reaction](GRID)
     slopes = np.diff(values) / np.diff(GRID)
     one_sided, both = rd.theory.one_sided(f"-L@H + {reaction}"), rd.lipschitz_global(f"-L@H + {reaction}")
-    for found, sampled in ((one_sided, slopes.max()), (both, max(slopes.max(), 2 - slopes.min()))):
-        assert found.reason.endswith("bounded by interval arithmetic")
-        assert sampled <= float(found.value) + 1e-9
-        assert sampled >= float(found.value) - 1e-3
+    for answer, sampled in ((one_sided, slopes.max()), (both, max(slopes.max(), 2 - slopes.min()))):
+        assert answer.reason.endswith("bounded by interval arithmetic")
+        assert sampled <= float(answer.value) + 1e-9
+        assert sampled >= float(answer.value) - 1e-3
 
 
 def test_letters_stay_letters() -> None:
@@ -43,8 +43,8 @@ def test_letters_stay_letters() -> None:
     [("H*(1 - abs(H))", "1"), ("exp(-H) - exp(H)", "-2"), ("relu(H) - H**3", "1"), ("-delta*H**2*tanh(H)", "0")],
 )
 def test_slopes_that_are_bounded_on_one_side_alone(text: str, one_sided: str) -> None:
-    found = rd.theory.one_sided(f"-alpha*L@H + {text}")
-    assert (str(found.value), found.is_sharp) == (one_sided, True)
+    answer = rd.theory.one_sided(f"-alpha*L@H + {text}")
+    assert (str(answer.value), answer.is_sharp) == (one_sided, True)
     unbounded = rd.lipschitz_global(f"-alpha*L@H + {text}")
     assert unbounded.value is None
     assert unbounded.reason.startswith("no finite")

@@ -154,8 +154,8 @@ def test_constants_are_held(name: str, question: str) -> None:
     @given(graph_families(max_nodes=8), st.integers(0, 2**20))
     def check(graph: np.ndarray, seed: int) -> None:
         generator = np.random.default_rng(seed)
-        for normalisation, found in constants.items():
-            if found.value is None:
+        for normalisation, answer in constants.items():
+            if answer.value is None:
                 continue
             A = dense_operator(graph, normalisation)
             n, channels, R = (
@@ -167,7 +167,7 @@ def test_constants_are_held(name: str, question: str) -> None:
             values = draw_values(system, n, channels, generator)
             X, Y = generator.uniform(-reach, reach, (2, n, channels)) * (1 - 1e-4)
             order = ORDER[normalisation]
-            bound = number(found, values, A, R, order)
+            bound = number(answer, values, A, R, order)
             J = jacobian(system, A, values, X)
             if question == "one-sided":
                 assert logarithmic_norm(J, order) <= bound + 1e-6 * (1 + abs(bound))
@@ -234,13 +234,13 @@ def test_exact_constants_are_reached(name: str) -> None:
 
 
 def check_reached(name: str, question: str, normalisation: str) -> None:
-    found, system = constant(name, question, normalisation), system_of(name)
+    answer, system = constant(name, question, normalisation), system_of(name)
     generator = np.random.default_rng(3)
     for _ in range(3):
         values = draw_values(system, NODES, 1, generator)
         R = float(generator.choice([0.25, 0.5, 1.0, 2.0]))
         heights = np.linspace(-R, R, 1001) if question == "local" else np.linspace(-20, 20, 4001)
-        bound = number(found, values, np.eye(2), R, ORDER[normalisation])
+        bound = number(answer, values, np.eye(2), R, ORDER[normalisation])
         best = reached(system, values, normalisation, question, heights)
         assert best >= 0.999 * bound - 1e-6 if bound > 0 else best >= bound * 1.001 - 1e-6, (values, R)
 
@@ -275,10 +275,10 @@ def test_absent_constants_are_unbounded(name: str) -> None:
     ],
 )
 def test_known_linear_constants(name: str, values: dict[str, Any], expected: int) -> None:
-    found = constant(name, "global", "symmetric")
-    assert found.is_sharp
-    assert found.value is not None
-    assert found.value.subs(values) == expected
+    answer = constant(name, "global", "symmetric")
+    assert answer.is_sharp
+    assert answer.value is not None
+    assert answer.value.subs(values) == expected
 
 
 def test_known_one_sided_constants() -> None:
@@ -294,10 +294,10 @@ def test_known_one_sided_constants() -> None:
 )
 def test_known_slopes_on_a_box(name: str, slope: Callable[[float], float]) -> None:
     """With a diffusion that is tiny the constant tends to beta sup |r'|."""
-    found = constant(name, "local", "row").value
-    assert found is not None
+    answer = constant(name, "local", "row").value
+    assert answer is not None
     for R in (0.25, 0.6, 1.0, 1.7):
-        got = found.subs({"alpha": sp.Rational(1, 10**9), "beta": 2, "R": sp.Rational(repr(R))})
+        got = answer.subs({"alpha": sp.Rational(1, 10**9), "beta": 2, "R": sp.Rational(repr(R))})
         assert float(got) == pytest.approx(2 * slope(R), abs=1e-6)
 
 
@@ -319,17 +319,17 @@ def reactions(draw: Any) -> System:
 @given(reactions(), st.sampled_from(NORMALISATIONS), st.sampled_from(sorted(QUESTIONS)), st.integers(0, 2**20))
 def test_random_polynomial_reactions(system: System, normalisation: str, question: str, seed: int) -> None:
     """One test for both: the constant is the largest Jacobian over uniform states, no more and no less."""
-    found = QUESTIONS[question](system, normalisation)
+    answer = QUESTIONS[question](system, normalisation)
     generator = np.random.default_rng(seed)
     values, R = draw_values(system, NODES, 1, generator), float(generator.choice([0.5, 1.0, 2.0]))
     heights = np.linspace(-R, R, 1001) if question == "local" else np.linspace(-5, 5, 2001)
     best = reached(system, values, normalisation, question, heights)
-    if found.value is None:
-        assert not found.reason.startswith("undecided")
+    if answer.value is None:
+        assert not answer.reason.startswith("undecided")
         assert reached(system, values, normalisation, question, np.array([-50.0, 50.0])) > 5 * best
         return
-    assert found.is_sharp
-    bound = number(found, values, np.eye(2), R, ORDER[normalisation])
+    assert answer.is_sharp
+    bound = number(answer, values, np.eye(2), R, ORDER[normalisation])
     assert best <= bound + 1e-5 * (1 + abs(bound))
     assert best >= bound - 2e-3 * (1 + abs(bound))
 
@@ -338,9 +338,9 @@ def test_random_polynomial_reactions(system: System, normalisation: str, questio
 def test_bounds_that_may_be_infinite_are_no_bounds(sign: str) -> None:
     """-oo*delta is nan where delta can vanish."""
     for question in (rd.theory.one_sided, rd.lipschitz_global):
-        found = question(rd.parse(f"-delta*H*tanh(gamma*H)*sin(H) where {sign}"), "row")
-        assert found.value is None
-        assert found.reason.startswith("undecided")
+        answer = question(rd.parse(f"-delta*H*tanh(gamma*H)*sin(H) where {sign}"), "row")
+        assert answer.value is None
+        assert answer.reason.startswith("undecided")
 
 
 # ---------------------------------------------------------------------- coefficients that decide
@@ -354,10 +354,10 @@ def test_bounds_that_may_be_infinite_are_no_bounds(sign: str) -> None:
     ],
 )
 def test_constants_are_infinite_where_slopes_are(text: str, question: str, finite: Callable[[float], bool]) -> None:
-    found = QUESTIONS[question](rd.parse(text), "symmetric")
-    assert found.is_sharp
+    answer = QUESTIONS[question](rd.parse(text), "symmetric")
+    assert answer.is_sharp
     for beta in (-1.5, -0.25, 0, 1, 2):
-        value = found.value.subs(sp.Symbol("beta"), beta)
+        value = answer.value.subs(sp.Symbol("beta"), beta)
         assert (value != sp.oo) is finite(beta), (beta, value)
 
 
@@ -374,10 +374,10 @@ def test_constants_are_infinite_where_slopes_are(text: str, question: str, finit
         ("-L@H + tanh(A@H)", "global", False),
     ],
 )
-def test_growing_slopes_are_told_from_bounded_ones(text: str, question: str, grows: bool) -> None:
-    found = QUESTIONS[question](rd.parse(text), "row")
-    assert (found.value is None) is grows
-    assert found.reason.startswith("no finite") is grows
+def test_growing_slopes_differ_from_bounded_ones(text: str, question: str, grows: bool) -> None:
+    answer = QUESTIONS[question](rd.parse(text), "row")
+    assert (answer.value is None) is grows
+    assert answer.reason.startswith("no finite") is grows
 
 
 @pytest.mark.parametrize(("text", "bound"), [("H/sqrt(1 + H**2)", 1), ("sqrt(4 + H**2)", 1), ("1/(1 + H**2)", 0.65)])

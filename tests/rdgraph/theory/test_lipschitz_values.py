@@ -11,7 +11,6 @@ import sympy as sp
 import rdgraph as rd
 from rdgraph.errors import NotApplicable
 from rdgraph.reals.judge import BOUNDED
-from rdgraph.reports.plain_words import plain_words
 from rdgraph.theory.lipschitz import MAX_SIGN_CHOICES
 
 QUESTIONS = {"global": rd.lipschitz_global, "local": rd.theory.lipschitz_local, "one-sided": rd.theory.one_sided}
@@ -57,13 +56,13 @@ alpha, beta, R, s, norm_W, k = sp.symbols("alpha beta R s norm_W k")
     ],
 )  # fmt: skip
 def test_constants_by_hand(text: str, question: str, normalisation: str, value: sp.Expr, note: str) -> None:
-    found = QUESTIONS[question](rd.parse(text), normalisation)
-    assert found.value is not None
-    letters = {x: sp.Symbol(x.name, positive=True) for x in found.value.free_symbols | sp.sympify(value).free_symbols}
-    assert sp.simplify(found.value.subs(letters) - sp.sympify(value).subs(letters)) == 0
-    assert found.reason == note
-    assert found.is_sharp is (UPPER not in note)
-    assert found.norm == {"symmetric": "2-norm", "row": "inf-norm", "column": "1-norm"}[normalisation]
+    answer = QUESTIONS[question](rd.parse(text), normalisation)
+    assert answer.value is not None
+    letters = {x: sp.Symbol(x.name, positive=True) for x in answer.value.free_symbols | sp.sympify(value).free_symbols}
+    assert sp.simplify(answer.value.subs(letters) - sp.sympify(value).subs(letters)) == 0
+    assert answer.reason == note
+    assert answer.is_sharp is (UPPER not in note)
+    assert answer.norm == {"symmetric": "2-norm", "row": "inf-norm", "column": "1-norm"}[normalisation]
 
 
 @pytest.mark.parametrize(
@@ -88,17 +87,17 @@ def test_constants_by_hand(text: str, question: str, normalisation: str, value: 
     ],
 )  # fmt: skip
 def test_constants_that_are_absent(text: str, question: str, normalisation: str, exact: bool, note: str | None) -> None:
-    found = QUESTIONS[question](rd.parse(text), normalisation)
-    assert (found.value, found.is_sharp) == (None, exact)
-    assert found.reason == note if note else found.reason.startswith("undecided: no finite bound")
+    answer = QUESTIONS[question](rd.parse(text), normalisation)
+    assert (answer.value, answer.is_sharp) == (None, exact)
+    assert answer.reason == note if note else answer.reason.startswith("undecided: no finite bound")
 
 
 def test_signs_that_are_open_are_all_tried() -> None:
     """Both signs of a real coefficient, and one sign of the others; |c_1| + |c_2| either way."""
-    found = rd.lipschitz_global(rd.parse("beta*A@H - alpha*A@A@H where beta real"), "row").value
-    assert found is not None
+    answer = rd.lipschitz_global(rd.parse("beta*A@H - alpha*A@A@H where beta real"), "row").value
+    assert answer is not None
     for value in (-3, 0, 5):
-        assert found.subs({"alpha": 2, "beta": value}) == 2 + abs(value)
+        assert answer.subs({"alpha": 2, "beta": value}) == 2 + abs(value)
     down = rd.lipschitz_global(rd.parse("beta*A@H + H where beta <= 0"), "row").value
     assert down is not None
     assert down.subs("beta", -3) == 4
@@ -107,12 +106,12 @@ def test_signs_that_are_open_are_all_tried() -> None:
 def test_many_open_signs_are_absolute_values() -> None:
     names = [f"c{i}" for i in range(MAX_SIGN_CHOICES + 1)]
     text = " + ".join(f"{n}*{'A@' * (i + 1)}H" for i, n in enumerate(names))
-    found = rd.lipschitz_global(
+    answer = rd.lipschitz_global(
         rd.parse(f"{text} where {', '.join(f'{n} scalar, {n} real' for n in names)}"), "row"
     ).value
-    assert found is not None
+    assert answer is not None
     values = {n: (-1) ** i * (i + 1) for i, n in enumerate(names)}
-    assert found.subs(values) == sum(range(1, len(names) + 1))
+    assert answer.subs(values) == sum(range(1, len(names) + 1))
 
 
 def test_bounds_that_rest_on_interval_arithmetic_say_so() -> None:
@@ -134,9 +133,9 @@ def test_other_normalisations_are_refused(question: str) -> None:
 
 def test_formulas_that_are_not_defined_everywhere_are_no_answers() -> None:
     """At alpha = 1 the generator loses its highest power, and the formula for its extremum divides by zero."""
-    found = rd.theory.lipschitz_local(rd.parse("-c*(A - A@A)@H - (1 - alpha)*A@L@A@H where c <= 2, c*alpha <= 1"))
-    assert found.value is None
-    assert found.reason == "undecided: a candidate for the maximum is not defined where 27*(alpha - 1)**2 = 0"
+    answer = rd.theory.lipschitz_local(rd.parse("-c*(A - A@A)@H - (1 - alpha)*A@L@A@H where c <= 2, c*alpha <= 1"))
+    assert answer.value is None
+    assert answer.reason == "undecided: a candidate for the maximum is not defined where 27*(alpha - 1)**2 = 0"
 
 
 @pytest.mark.parametrize("normalisation", ["symmetric", "row", "column"])
@@ -155,22 +154,24 @@ def test_functions_of_one_operand_have_the_constant_of_their_slope(
     x = sp.Symbol("x", real=True)
     places = np.linspace(-6, 6, 240001)
     largest = float(np.abs(sp.lambdify(x, sp.diff(sp.sympify(function, {"x": x}), x))(places)).max())
-    found = rd.lipschitz_global(f"beta*{text}", normalisation)
-    assert found.value is not None
-    value = float(found.value.subs(beta, 1))
+    answer = rd.lipschitz_global(f"beta*{text}", normalisation)
+    assert answer.value is not None
+    value = float(answer.value.subs(beta, 1))
     assert value >= largest
-    if found.value.has(sp.Float):  # five digits, rounded up
+    if answer.value.has(sp.Float):  # five digits, rounded up
         unit = 10.0 ** (math.floor(math.log10(largest)) - 4)
         assert value == pytest.approx(math.ceil(largest / unit) * unit, rel=1e-12)
     else:
         assert value == pytest.approx(largest, rel=1e-8)
 
 
-def test_bounds_far_beyond_everything_seen_are_not_told() -> None:
-    """In intervals the parts of this exponent are far apart: a bound with thousands of digits."""
-    found = rd.lipschitz_global("exp(-((A@H)/4 + (A@H)**2 + (A@H)**3/2)**2)", "row")
-    assert found.value is None
-    assert found.reason.startswith("undecided: no finite bound")
+def test_bounds_with_thousands_of_digits_are_not_shown() -> None:
+    """On wide intervals the parts of this exponent are far apart: where time runs out early, no bound is of any use."""
+    constant = rd.lipschitz_global("exp(-((A@H)/4 + (A@H)**2 + (A@H)**3/2)**2)", "row")
+    x = np.linspace(-4, 4, 100_001)
+    slope = np.abs(np.gradient(np.exp(-((x / 4 + x**2 + x**3 / 2) ** 2)), x)).max()
+    assert constant.status == ("undecided" if constant.value is None else "bounded")
+    assert constant.value is None or slope <= float(constant.value) < 100 * slope
 
 
 @pytest.mark.parametrize("text", ["tanh(H*(A@H))", "tanh((A@H)*(A@A@H))", "tanh(H0*(A@H))", "sin((A@H)**2)", "1/(A@H)"])
@@ -179,15 +180,15 @@ def test_functions_of_two_operands_and_steep_ones_have_no_constant(text: str) ->
     assert rd.lipschitz_global(text, "row").value is None
 
 
-def test_bounds_are_told_as_decimals_wherever_they_stand() -> None:
+def test_bounds_are_decimals_in_every_answer() -> None:
     text = "alpha*tanh((A@H)**2)"
     assert str(rd.lipschitz_global(text).value) == "1.1132*alpha"
     assert str(rd.step_limit(text, "euler", "row").value) == "1.7966/alpha"
-    assert "K = 1.1132*Abs(alpha) = 1.113" in " ".join(plain_words(rd.analyse(text)))
+    assert "K = 1.1132*|alpha| = 1.113" in dict(rd.analyse(text).headlines)["method"]
 
 
 def test_what_an_operator_makes_of_small_states_may_be_large() -> None:
     """On a star with 9 leaves the symmetric A has the row sum 3: |h| <= 0.1 leaves A@H up to 0.3 in the centre."""
-    found = rd.theory.lipschitz_local(rd.parse("(A@H)**2/(1 + (A@H)**2)"), "symmetric").value
-    assert found is not None
-    assert float(found.subs({R: 0.1, s: 3})) >= 2 * 0.3 / (1 + 0.3**2) ** 2
+    answer = rd.theory.lipschitz_local(rd.parse("(A@H)**2/(1 + (A@H)**2)"), "symmetric").value
+    assert answer is not None
+    assert float(answer.subs({R: 0.1, s: 3})) >= 2 * 0.3 / (1 + 0.3**2) ** 2

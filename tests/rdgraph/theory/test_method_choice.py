@@ -52,11 +52,11 @@ def test_where_l_is_d_minus_a_one_letter_is_needed(line: str, method: str) -> No
     assert choose_method(line, normalisation="none").method == method
 
 
-def test_runge_kutta_steps_can_be_asked_for() -> None:
+def test_runge_kutta_steps_on_request() -> None:
     choice = choose_method("BS", stepped=True)
     assert choice.method == "rk4"
     assert choice.step == 0.34  # half of 2.785 over K = 4
-    assert "asked for" in choice.reason
+    assert "requested" in choice.reason
 
 
 # ---------------------------------------------------------------------- the bound
@@ -188,7 +188,7 @@ def test_a_bound_of_the_slope_holds_for_coefficients_of_either_sign(text: str, b
 
 
 def test_a_slope_whose_end_depends_on_signs_has_a_bound_all_the_same() -> None:
-    """tanh(H) - H**3 has the slopes of one sign at infinity, H**3 those of another: the signs of letters are split."""
+    """tanh(H) - H**3 has the slopes of one sign at infinity, H**3 those of another: coefficient signs are split."""
     bound = rate_bound(parse("alpha*tanh(H) - beta*H**3"))
     assert bound.is_local
     assert float(bound.at({"alpha": -0.5, "beta": 0.25}, radius=2.0)) >= 0.5 + 0.25 * 3 * 4

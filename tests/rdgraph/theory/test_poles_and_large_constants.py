@@ -34,16 +34,16 @@ def test_constants_beyond_double_precision_are_refused(line: str) -> None:
     ["-a - H**2 where a nonnegative", "-alpha*L@H - H**2 - a where a nonnegative", "H**4 + a where a nonnegative"],
 )
 def test_states_are_real_at_the_edge_of_what_is_assumed(line: str) -> None:
-    found = rd.steady_states(line)
-    (state,) = found
-    assert found.is_complete
+    answer = rd.steady_states(line)
+    (state,) = answer
+    assert answer.is_complete
     assert list(state.values.values()) == [0]
     assert [str(condition) for condition in state.conditions] == ["Eq(a, 0)"]
 
 
 def test_a_state_at_which_the_equation_as_written_has_no_value_is_none() -> None:
-    found = rd.steady_states("2*relu(H - 3) - 1/(1/H + 1)")
-    assert all(abs(state.numbers()["H"]) > 1e-9 for state in found)
+    answer = rd.steady_states("2*relu(H - 3) - 1/(1/H + 1)")
+    assert all(abs(state.numbers()["H"]) > 1e-9 for state in answer)
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def test_a_bound_of_the_energy_names_its_graphs() -> None:
 
 
 def test_a_potential_is_a_real_number() -> None:
-    found = gradient_flow(rd.parse("-alpha*L@H + beta*H*sigmoid(-H*H)"))
-    assert found.energy is not None
-    assert found.potential is None
+    answer = gradient_flow(rd.parse("-alpha*L@H + beta*H*sigmoid(-H*H)"))
+    assert answer.energy is not None
+    assert answer.potential is None
     cubic = gradient_flow(rd.parse("-alpha*L@H + beta*H - H**3"))
     assert cubic.potential is not None

@@ -1,4 +1,4 @@
-"""Existence of random equations and on graphs: blow-up where it is said and nowhere else, against ODE solvers."""
+"""Existence of random equations and on graphs: blow-up exactly where it is predicted, against ODE solvers."""
 
 from __future__ import annotations
 
@@ -91,13 +91,13 @@ def random_values(system: System, generator: np.random.Generator) -> dict[str, f
 @pytest.mark.parametrize("seed", range(15))
 def test_random_scalar_equations(seed: int) -> None:
     system = random_system(seed)
-    found = rd.existence(system)
+    answer = rd.existence(system)
     generator = np.random.default_rng(1000 + seed)
     for _ in range(2):
         values = random_values(system, generator)
         for start in generator.uniform(-3, 3, 4).round(2):
-            check_start(system, found, values, float(start))
-        for u in found.blow_ups:
+            check_start(system, answer, values, float(start))
+        for u in answer.blow_ups:
             if u.condition is None and applies(u, values):
                 assert escape(scalar_rate(system, values, u.way * FAR), u.way * FAR, 5.0)[0] == u.way, str(system)
 
@@ -107,23 +107,23 @@ def check_start(system: System, found: Existence, values: dict[str, float], star
     named = {**values, "h0": start}
     claims = [u for u in found.blow_ups if u.condition is not None and applies(u, named)]
     open_ways = {u.way for u in found.blow_ups if u.condition is None and applies(u, values)}
-    told = (str(system), values, start, texts(found))
-    assert len(claims) <= 1, told
+    reason = (str(system), values, start, texts(found))
+    assert len(claims) <= 1, reason
     if not claims:
         way, _ = escape(rate, start, 8.0)
         # Large values that grow no faster than exponentially reach the wall too: their integral does not converge.
-        assert way == 0 or way in open_ways or found.outcome != "local" or not diverges(rate, way), told
-        assert found.outcome != "global" or way == 0 or not diverges(rate, way), told
+        assert way == 0 or way in open_ways or found.outcome != "local" or not diverges(rate, way), reason
+        assert found.outcome != "global" or way == 0 or not diverges(rate, way), reason
         return
     (claim,) = claims
     if claim.time is not None:
         expected = float(
             sp.N(claim.time.subs({sp.Symbol(k): sp.nsimplify(v, rational=True) for k, v in named.items()}))
         )
-        assert escape(rate, start, 2 * expected + 1) == (claim.way, pytest.approx(expected, rel=1e-5)), told
+        assert escape(rate, start, 2 * expected + 1) == (claim.way, pytest.approx(expected, rel=1e-5)), reason
     else:
         path = start + claim.way * np.geomspace(1e-9, 30, 400)
-        assert all(claim.way * rate(x) > 0 for x in (start, *path)), told
+        assert all(claim.way * rate(x) > 0 for x in (start, *path)), reason
 
 
 def diverges(rate: Callable[[float], float], way: int) -> bool:
@@ -164,7 +164,7 @@ def test_global_holds_on_graphs(text: str, graph: str) -> None:
         assert np.abs(solved.y[:, -1]).max() < 1e10
 
 
-def test_an_isolated_node_blows_up_when_it_is_said_to() -> None:
+def test_an_isolated_node_blows_up_at_the_predicted_time() -> None:
     found = existence("L@(H**2)")
     operator = dense_operator(GRAPHS["isolated node"], "row")
     start = np.array([[0.1], [0.1], [0.1], [0.5]])
@@ -178,7 +178,7 @@ def test_an_isolated_node_blows_up_when_it_is_said_to() -> None:
     assert path[3, -1] == pytest.approx(1000, rel=1e-5)
 
 
-def test_states_equal_in_all_nodes_blow_up_when_they_are_said_to() -> None:
+def test_states_equal_in_all_nodes_blow_up_as_predicted() -> None:
     found = existence("-alpha*L@H + k*H*(A@H) - H where k node")
     operator = dense_operator(GRAPHS["directed"], "row")
     (claim,) = found.blow_ups

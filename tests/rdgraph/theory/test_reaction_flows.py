@@ -73,13 +73,13 @@ def test_a_flow_says_how_long_it_holds(text: str) -> None:
 @pytest.mark.parametrize("a", [0.0, 1e-300, 1e-14, -1e-14, 1e-6, -1e-6])
 def test_the_flow_is_evaluated_without_loss_near_a_vanishing_linear_part(order: int, a: float) -> None:
     h, linear, power, time = (torch.tensor(v, dtype=torch.float64) for v in ([0.3, 0.9, 0.7], a, -1.3, 0.8))
-    found = bernoulli(h, linear, power, order, time)
+    answer = bernoulli(h, linear, power, order, time)
     n, exact = order - 1, []
     for start in h.tolist():
         x, rate, t = (sp.Float(v, 60) for v in (start, a, 0.8))
         span = n * t if abs(a) < 1e-100 else (sp.exp(n * rate * t) - 1) / rate
         exact.append(float(x * sp.exp(rate * t) / (1 + sp.Float(1.3, 60) * x**n * span) ** sp.Rational(1, n)))
-    assert found.tolist() == pytest.approx(exact, rel=1e-14, abs=0)
+    assert answer.tolist() == pytest.approx(exact, rel=1e-14, abs=0)
 
 
 @pytest.mark.parametrize("text", ["-alpha*L@H + (alpha - beta)*H - H**3", "-alpha*L@H - H**2"])
@@ -87,6 +87,6 @@ def test_splitting_where_the_linear_part_vanishes(text: str) -> None:
     operator = rd.Graph.from_edges([[0, 1, 1, 2], [1, 0, 2, 1]]).operator("row", dtype=torch.float64)
     field = rd.lower(text, operator, dict.fromkeys(rd.parse(text).coefficients, 1.0))
     start = torch.full((3, 1), 0.6, dtype=torch.float64)
-    found = make_strang(field).advance(start, torch.tensor(1.0, dtype=torch.float64))
+    answer = make_strang(field).advance(start, torch.tensor(1.0, dtype=torch.float64))
     expected = 0.6 / np.sqrt(1 + 2 * 0.36) if "H**3" in text else 0.6 / 1.6
-    assert found.ravel().tolist() == pytest.approx([expected] * 3, rel=1e-11, abs=0)
+    assert answer.ravel().tolist() == pytest.approx([expected] * 3, rel=1e-11, abs=0)

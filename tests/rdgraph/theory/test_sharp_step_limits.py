@@ -47,7 +47,7 @@ def test_euler_limits_keep_the_box_and_are_sharp(name: str) -> None:
     text, assume = BOXES[name]
     system, limit, box = rd.parse(text, assume=assume), euler_limit(name, "row"), box_of(name, "row")
     assert limit.value is not None, limit.reason
-    assert limit.reason.startswith("keeps the box")
+    assert limit.keeps == "box"
     generator = np.random.default_rng(8)
     for _ in range(6):
         values = coefficients_of(system, generator)
@@ -125,7 +125,7 @@ def test_linear_limits_are_sharp_on_two_nodes(text: str, method: str) -> None:
 
 
 @pytest.mark.parametrize(("ratio", "stable"), [(0.5, True), (1.0, True), (1.5, False)])
-def test_growth_of_the_flow_is_said(ratio: float, stable: bool) -> None:
+def test_growth_of_the_flow_is_reported(ratio: float, stable: bool) -> None:
     limit = rd.step_limit(rd.parse("BS", assume="beta <= alpha") if stable else rd.parse("BS"))
     assert ("grows" in limit.reason) == (not stable)
     assert at(limit.value, {"alpha": 1.0, "beta": ratio}) == pytest.approx(1 / (1 + ratio))

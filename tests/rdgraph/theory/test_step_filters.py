@@ -125,9 +125,9 @@ def test_runge_kutta_responses_are_those_of_torchdiffeq(name: str, method: str) 
         times = torch.tensor([0.0, end], dtype=torch.float64)
         start = torch.eye(len(A), dtype=torch.float64)
         field = lambda t, H: G @ H + S  # noqa: E731  torchdiffeq wants (t, H)
-        found = torchdiffeq.odeint(field, start, times, method=method, options={"step_size": size})[-1]
+        answer = torchdiffeq.odeint(field, start, times, method=method, options={"step_size": size})[-1]
         got = V @ np.diag(gains(system.response(T=end, method=method, step=size), 1 - mu, values)) @ V.T
-        np.testing.assert_allclose(got, found.numpy(), atol=1e-11)
+        np.testing.assert_allclose(got, answer.numpy(), atol=1e-11)
 
 
 def test_symbolic_step_agrees_with_numbers() -> None:
@@ -186,7 +186,7 @@ def test_observed_order_on_a_nonlinear_equation(method: Tableau) -> None:
     assert abs(observed[-1] - method.order) < 0.35, observed
 
 
-def test_declared_order_is_checked_when_a_tableau_is_made() -> None:
+def test_the_declared_order_of_a_tableau_is_checked() -> None:
     half = sp.Rational(1, 2)
     with pytest.raises(rd.errors.RdgraphError, match="declares order 2"):
         Tableau("wrong", ((), (half,)), (half, half), 2)

@@ -139,7 +139,7 @@ def test_iterated_steps_stay_in_the_box(text: str) -> None:
             assert lower - 1e-9 <= state.min() <= state.max() <= upper + 1e-9
 
 
-def test_isolated_nodes_need_their_own_box() -> None:
+def test_isolated_nodes_need_another_box() -> None:
     loner = rd.step_limit(rd.parse("-L@H + (H - 1)*(3 - H)"), "euler", "row", isolated=True)
     assert loner.keeps == "slopes"
     assert limit_of("-L@H + (H - 1)*(3 - H)").keeps == "box"
@@ -182,7 +182,7 @@ def test_heun_keeps_the_box_of_euler() -> None:
     assert rd.step_limit(rd.catalogue["AC"], "midpoint", "row").keeps == "linearised"
 
 
-def test_distances_grow_as_told() -> None:
+def test_distances_grow_at_the_rate_of_the_answer() -> None:
     """At the limit 1/3 two runs of h' = h W - 3 h separate by at most 1 + step*m; twice the step breaks it."""
     limit = rd.step_limit(rd.parse("H@W - 3*H"), "euler", "row")
     assert str(limit.value) == "1/3"
@@ -220,7 +220,7 @@ def test_response_values_are_the_response(method: str) -> None:
 
 
 def test_response_values_ask_for_numbers() -> None:
-    with pytest.raises(rd.errors.NotApplicable, match="got the letters alpha"):
+    with pytest.raises(rd.errors.NotApplicable, match="alpha"):
         response_values(rd.catalogue["diffusion"], [0.0], 1)
 
 
@@ -340,26 +340,26 @@ def test_kinks_at_equal_states_have_no_linearisation(text: str) -> None:
 def test_a_kink_at_a_constant_state_has_no_linear_limit() -> None:
     """At 0 the slopes are -beta and 0; their mean would allow steps that are too long."""
     for method, limit in (("euler", 2), ("rk4-classical", 2.785293563405282)):
-        found = rd.step_limit("-alpha*L@H - beta*relu(H)", method, "row")
-        assert found.keeps == "slopes"
-        value = found.value.subs({sp.Symbol("alpha"): 0, sp.Symbol("beta"): 1})
+        answer = rd.step_limit("-alpha*L@H - beta*relu(H)", method, "row")
+        assert answer.keeps == "slopes"
+        value = answer.value.subs({sp.Symbol("alpha"): 0, sp.Symbol("beta"): 1})
         assert float(value) == pytest.approx(limit)
     smooth = rd.step_limit("-alpha*L@H + beta*H*(1 - abs(H))", "rk4", "row")
     assert smooth.keeps == "linearised"
 
 
-def test_a_limit_that_depends_on_a_sign_is_found_another_way() -> None:
-    found = rd.step_limit("-b*L@H + mu*softplus(H)*(1 - H**2) where mu >= 0", "euler", "row")
-    assert found.value is not None
-    assert "|h| <= R" in found.reason
+def test_a_limit_that_depends_on_a_sign() -> None:
+    answer = rd.step_limit("-b*L@H + mu*softplus(H)*(1 - H**2) where mu >= 0", "euler", "row")
+    assert answer.value is not None
+    assert "|h| <= R" in answer.reason
 
 
 def test_a_slope_that_is_not_defined_for_all_values_gives_no_limit() -> None:
     line = "-L@H - c*H/(rho**2 + H**2) where rho {}"
     assert rd.step_limit(line.format("real"), "euler", "row").value is None  # at rho = 0 the constant state is a pole
     c, rho = sp.symbols("c rho")
-    found = rd.theory.read_expression(str(rd.step_limit(line.format("> 0"), "euler", "row").value))
-    assert sp.simplify(found - 2 * rho**2 / (c + 2 * rho**2)) == 0
+    answer = rd.theory.read_expression(str(rd.step_limit(line.format("> 0"), "euler", "row").value))
+    assert sp.simplify(answer - 2 * rho**2 / (c + 2 * rho**2)) == 0
 
 
 @pytest.mark.parametrize(
@@ -372,8 +372,8 @@ def test_no_constant_holds_a_state(text: str) -> None:
     system = rd.parse(text)
     for kind in ("row", "symmetric"):
         rate = apart(system, system.domain, kind).rate
-        found = [q(system, kind).value for q in (rd.lipschitz_global, rd.theory.lipschitz_local, rd.theory.one_sided)]
-        for value in (rate, *(x for x in found if x is not None)):
+        answer = [q(system, kind).value for q in (rd.lipschitz_global, rd.theory.lipschitz_local, rd.theory.one_sided)]
+        for value in (rate, *(x for x in answer if x is not None)):
             assert {x.name for x in value.free_symbols} <= {"R", "s", "alpha", "k"}
 
 
@@ -396,7 +396,7 @@ def test_a_limit_takes_coefficients_at_which_a_constant_state_is_not_real(gamma:
     """With c = -3/10 there are two more zeros for gamma <= 169/400; else the slope at 0, -(c + gamma), decides."""
     value = rd.step_limit("-gamma*H + H*(H - 1)*(c - H) where c negative", "euler", "row").value
     assert value is not None
-    found = value.subs({sp.Symbol("c"): sp.Rational(-3, 10), sp.Symbol("gamma"): sp.nsimplify(gamma)})
+    answer = value.subs({sp.Symbol("c"): sp.Rational(-3, 10), sp.Symbol("gamma"): sp.nsimplify(gamma)})
     h = (0.7 - 1.29**0.5) / 2, (0.7 + 1.29**0.5) / 2
     worst = max(0.1 + 3 * x**2 - 1.4 * x - 0.3 for x in (0.0, *h))
-    assert found == limit if limit is not None else float(found) == pytest.approx(2 / worst)
+    assert answer == limit if limit is not None else float(answer) == pytest.approx(2 / worst)

@@ -56,12 +56,12 @@ def test_every_record_says_what_it_applies_to() -> None:
 @pytest.mark.parametrize(
     ("name", "definition", "settings", "text"),
     [
-        ("euler", RALSTON, {}, "a method already"),
-        ("auto", RALSTON, {}, "a method already"),
+        ("euler", RALSTON, {}, "taken by another method"),
+        ("auto", RALSTON, {}, "taken by another method"),
         ("not a name", RALSTON, {}, "letters, digits"),
-        ("mine", RALSTON, {"order": 3}, "the order 2 of the tableau"),
-        ("mine", shu_osher, {}, "the order >= 1"),
-        ("mine", shu_osher, {"order": 4}, "the order 4, got the errors .* fall like order 2.8"),
+        ("mine", RALSTON, {"order": 3}, "the order 2, got order=3"),
+        ("mine", shu_osher, {}, "needs order= >= 1"),
+        ("mine", shu_osher, {"order": 4}, "the order 4: .* fall like order 2.8"),
         ("mine", lambda f, H, dt: H + dt * f(H) / 2, {"order": 1}, "the order 1"),
         ("mine", lambda f, H, dt: H.clone(), {"order": 1}, "plain arithmetic"),
         ("mine", "rk4", {}, "a Tableau or a function"),
@@ -116,7 +116,7 @@ def test_registered_methods_solve_with_their_order(name: str, order: int) -> Non
 
 @pytest.mark.usefixtures("own_methods")
 def test_a_step_function_has_no_gains_and_says_so() -> None:
-    with pytest.raises(NotApplicable, match="a step function without one"):
+    with pytest.raises(NotApplicable, match="a step function without a tableau"):
         rd.theory.response(rd.catalogue["diffusion"], T=1, method="ssp3", step=0.5)
     assert "a step function has no tableau" in str(rd.preflight("BS", method="ssp3", step=0.5))
 

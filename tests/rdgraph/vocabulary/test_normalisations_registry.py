@@ -70,7 +70,7 @@ def test_the_weights_are_the_textbook_matrices(name: str) -> None:
 )
 @pytest.mark.filterwarnings("ignore:(divide|invalid):RuntimeWarning")
 def test_a_false_claim_is_refused_with_a_graph(entry: Any, facts: dict[str, Any], claim: str) -> None:
-    with pytest.raises(InvalidArgument, match=f"{claim}.*false on the graph with the weights \\[\\["):
+    with pytest.raises(InvalidArgument, match=f"{claim}.*On the graph with the weights \\[\\["):
         rd.register_normalisation("wrong", entry, **facts)
     assert "wrong" not in records
 
@@ -78,8 +78,8 @@ def test_a_false_claim_is_refused_with_a_graph(entry: Any, facts: dict[str, Any]
 @pytest.mark.parametrize(
     ("name", "entry", "facts", "text"),
     [
-        ("row", lazy, {}, "a normalisation already"),
-        ("free", lazy, {}, "a normalisation already"),
+        ("row", lazy, {}, "taken by another normalisation"),
+        ("free", lazy, {}, "taken by another normalisation"),
         ("a b", lazy, {}, "letters, digits"),
         ("mine", lazy, {"norm": "3"}, "a norm among"),
         ("mine", lambda w: w, {}, "plain arithmetic"),
@@ -138,7 +138,7 @@ def test_preflight_with_and_without_a_graph() -> None:
     assert "lam in [0, 1]" in next(f.text for f in page.findings if f.topic == "graph")
     stepped = rd.preflight("F", normalisation="lazy", method="euler", step=0.1, values=values)
     assert stepped.status == "undecided"
-    # 1 <= 2/(alpha lam) on [0, 1], but not on [0, 2]: nothing false is said
+    # 1 <= 2/(alpha lam) on [0, 1], but not on [0, 2]
     long = rd.preflight("diffusion", normalisation="lazy", method="euler", step=1.5, values={"alpha": 1})
     assert long.status == "undecided"
 

@@ -214,7 +214,7 @@ def test_a_study_that_lacks_cells_is_not_done(lacks: bool, tmp_path: Path) -> No
     assert queue.state[one.name]["state"] == ("failed" if lacks else "done")
 
 
-@pytest.mark.parametrize("failed", [{}, {"BS/texas": "out of memory on the card"}])
+@pytest.mark.parametrize("failed", [{}, {"BS/texas": "out of memory on the GPU"}])
 def test_a_table_with_cells_that_failed_is_not_done(failed: dict[str, str], tmp_path: Path) -> None:
     (one,) = everything.measurements_by_name(["searched-texas"])
     queue = Queue(tmp_path, "cpu", 1)
@@ -227,7 +227,7 @@ def test_a_table_with_cells_that_failed_is_not_done(failed: dict[str, str], tmp_
 
 
 def test_the_share_of_a_card_is_set_once() -> None:
-    """Programs that run beside each other leave it to `share`."""
+    """Concurrent programs leave it to `share`."""
     folder = Path(everything.__file__).parent
     setting = {
         path.stem for path in folder.glob("*.py") if "set_per_process_memory_fraction" in path.read_text("utf-8")
@@ -237,8 +237,10 @@ def test_the_share_of_a_card_is_set_once() -> None:
 
 @pytest.mark.deep
 @pytest.mark.slow
-def test_a_finished_study_is_told_again_from_the_documentation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The retold folder has the tables of the measured one; a study that was cut off has no page."""
+def test_the_report_of_a_finished_study_is_rebuilt_from_stored_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rebuilt folder has the tables of the measured one; an interrupted study has no page."""
     docs, one, other = tmp_path / "docs", of_study("significance"), of_study("depth")
     monkeypatch.setattr(everything, "RESULTS", docs)
     here = Queue(tmp_path / "here", "cpu", 1)
@@ -248,13 +250,13 @@ def test_a_finished_study_is_told_again_from_the_documentation(tmp_path: Path, m
     here.keep([one])
     (docs / "parts" / "depth.json").write_text(json.dumps({"state": "interrupted"}))
     there = Queue(tmp_path / "there", "cpu", 1)
-    told, page = there.retelling([one, other])
+    rebuild, page = there.rebuilding([one, other])
     assert page == ["studies.runs.kept_page", str(there.folder / one.result)]
-    subprocess.run([sys.executable, "-m", *told], check=True)
+    subprocess.run([sys.executable, "-m", *rebuild], check=True)
     tables = [(queue.folder / one.result / "results.csv").read_bytes() for queue in (here, there)]
     assert tables[0] == tables[1]
     environments = [json.loads((q.folder / one.result / "environment.json").read_text()) for q in (here, there)]
     assert environments[1].pop("retold")
     assert environments[0]["seconds"] == environments[1]["seconds"]
-    with pytest.raises(InvalidArgument, match="got none of depth; measure"):
-        there.retelling([other])
+    with pytest.raises(InvalidArgument, match="depth"):
+        there.rebuilding([other])

@@ -39,7 +39,7 @@ def test_speeds_meet_their_targets_as_their_rows_say() -> None:
 
 def test_the_accuracies_count_cells_as_the_main_tables_do() -> None:
     text = PAGES["accuracy"].path.read_text(encoding="utf-8")
-    agree, above, below = re.search(r"Of 63 cells, (\d+) agree .* (\d+) lie above and (\d+) below", text).groups()  # type: ignore[union-attr]
+    agree, above, below = re.search(r"(\d+) of 63 cells .*\((\d+) higher, (\d+) lower\)", text).groups()  # type: ignore[union-attr]
     main = page_path("classification").read_text(encoding="utf-8")
     counts = re.search(r"(\d+) of 63 cells .* (\d+) above, (\d+) below", main).groups()  # type: ignore[union-attr]
     assert (agree, above, below) == counts
@@ -240,7 +240,7 @@ def test_the_page_proves_the_chosen_equations_and_shows_sizes() -> None:
     ]
     text = PAGES["discovered"].text(found, {"rows": []})
     assert "- symbol: alpha\\*lam" in text
-    assert "- Lipschitz bound: 2\\*Abs(alpha)" in text
+    assert "- Lipschitz bound: 2\\*|alpha|" in text
     assert "- existence: global" in text
     assert (
         "| texas | 1 | `alpha*L@H` | 81.00 | 80.00 [78.63, 81.37] | yes |" in text

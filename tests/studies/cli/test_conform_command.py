@@ -23,7 +23,7 @@ def test_a_layer_that_differs_ends_in_one_and_leaves_a_report(tmp_path: Path) ->
     assert done.exit_code == 1
     assert "the layer computes: -alpha*L@H + beta*(I + A)@H" in done.stdout
     page = visible_text(tmp_path / "report")
-    assert "The layer differs from -alpha*L@H + beta*L@H. First hint: operator: I + A stands where" in page
+    assert "The layer differs from -alpha*L@H + beta*L@H. First hint: operator: I + A in place of L" in page
     assert {"witness.png", "formulas.png"} <= {p.name for p in (tmp_path / "report/figures").iterdir()}
     assert "permutation equivariance" in page
     rows = (tmp_path / "report/probes.csv").read_text(encoding="utf-8")

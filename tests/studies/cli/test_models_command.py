@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gread.settings.model_records import ModelRecord, models, register_model, unregister_model
-from gread.zoo.mlp import MLP, MLPSettings
+from gread.zoo.classical_networks import MLP, MLPSettings
 from studies.cli import app as cli
 from studies.cli import model_commands
 from studies.cli.model_commands import NETWORKS, cells, known_rows, model_row, model_rows, models_page, networks_file
@@ -35,7 +35,7 @@ def test_the_file_of_networks_is_made_from_their_records() -> None:
 
 def test_networks_of_a_module_beyond_the_file_are_read_from_their_records(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = model_rows()
-    known = {place: found for place, found in known_rows().items() if place != "gread.zoo.gcn"}
+    known = {place: found for place, found in known_rows().items() if place != "gread.zoo.classical_networks"}
     monkeypatch.setattr(model_commands, "known_rows", lambda: known)
     assert model_rows() == rows
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,8 +19,7 @@ from gread.settings.presets import preset_names, presets
 from gread.training.trainer import Progress, training_text
 from rdgraph.errors import LanguageError, UnknownName
 from rdgraph.reports.claims.claim_records import Claim, ClaimCheck
-from rdgraph.reports.plain_words import plain_words
-from rdgraph.reports.summary import analyse
+from rdgraph.reports.summary import HEADINGS, analyse
 from rdgraph.systems.catalogue import catalogue
 from rdgraph.systems.parser import parse
 from studies.cli import app as cli
@@ -147,30 +147,69 @@ def test_evidence_has_all_the_rest() -> None:
 
 
 # ---------------------------------------------------------------------- analyses
-def test_an_analysis_begins_with_words_and_ends_with_latex() -> None:
-    found = analyse("-alpha*L@H + beta*H*(1 - H)")
+SCREEN = 36
+LINES = ["BS", "F", "Z", "Brusselator", "GraphCON", "-alpha*L@H + beta*tanh(A@H)"]
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_an_analysis_fits_one_screen(line: str) -> None:
+    found = analyse(line)
     lines = shown(printed_pages.analysis_page(found))
-    assert "Nonlinear in H, without a source." in lines[1]
+    assert len(lines) <= SCREEN
+    assert max(map(len, lines)) <= WIDTH
+    page = "\n".join(lines)
+    for word in ("Piecewise", "has_source", "lipschitz_local", "{", "[["):
+        assert word not in page
+    assert not re.search(r"\d\.\d{6}", page)
+    topics = [topic for topic, _ in found.headlines]
+    assert topics[0] == "system"
+    if not found.system.is_single:
+        assert topics[1] == "patterns"
+    assert all(any(text.startswith(f"│ {topic} ") for text in lines) for topic in topics)
+
+
+def test_all_answers_have_headings_and_the_latex_comes_last() -> None:
+    found = analyse("-alpha*L@H + beta*H*(1 - H)")
+    lines = shown(printed_pages.analysis_page(found, everything=True))
     assert lines[-1] == str(found.answers["latex"])[-len(lines[-1]) :]
     assert "LaTeX" in lines
     assert max(map(len, lines)) <= WIDTH
-    assert not any("latex" in line for line in lines)
+    headings = {line[2:23].strip() for line in lines if line.startswith("  ") and line[2:3].strip()}
+    assert {HEADINGS[key] for key in found.words if key in HEADINGS} <= headings
+    assert not any(key in line for line in lines for key in HEADINGS if "_" in key)
 
 
-def test_words_of_several_fields_name_their_states() -> None:
+def test_a_note_is_printed_once() -> None:
+    """BS has one note for both normalisations, and for Euler and RK4."""
+    rows = {heading: (text, note) for heading, text, note in analyse("BS").rows}
+    assert rows["step limit, Euler"][1].count("grows at rate") == 1
+    assert HEADINGS["step_limit_euler"] in rows["step limit, RK4"][1]
+    assert rows["step limit, RK4"][0] == "2.785/(2*(alpha + beta))"
+
+
+def test_several_fields_are_named() -> None:
     lines = "\n".join(shown(printed_pages.analysis_page(analyse("u' = -L@u + a - u; v' = -L@v + u - v"))))
-    assert "2 fields, u, v; linear" in lines
+    assert "linear in u, v" in lines
     assert "u = a, v = a (exact)" in lines
-    assert "{" not in lines.partition("LaTeX")[0]
 
 
-def test_an_undecided_lifetime_is_not_called_anything_else() -> None:
+def test_an_undecided_existence_is_called_undecided() -> None:
     from dataclasses import replace
 
+    from rdgraph.theory.global_existence import Existence
+
     found = analyse("BS")
-    unknown = replace(found, answers={**found.answers, "existence": "undecided"}, existence_reason="too hard")
-    assert "Whether solutions exist for all time is undecided: too hard." in plain_words(unknown)
-    assert not any("exist for all time:" in sentence for sentence in plain_words(unknown))
+    unknown = replace(found, results={**found.results, "existence": Existence(None, "too hard")})
+    text = dict(unknown.headlines)["existence"]
+    assert text.startswith("undecided")
+    assert text.endswith("too hard")
+
+
+@pytest.mark.parametrize(
+    ("line", "is_proved"), [("BS", True), ("-alpha*L@H + beta*tanh(A@H)", True), ("GraphCON", False)]
+)
+def test_that_no_region_exists_is_said_where_it_is_proved(line: str, is_proved: bool) -> None:
+    assert dict(analyse(line).headlines)["bounds"].startswith("proved") == is_proved
 
 
 # ---------------------------------------------------------------------- names

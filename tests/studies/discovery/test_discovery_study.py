@@ -130,7 +130,7 @@ def test_proofs_say_what_is_known_and_why_the_rest_is_not() -> None:
     found = proofs(line.system, {"alpha": -0.5, "beta": 0.25})
     assert found["existence"].startswith("global")
     assert "nonlinear" in found["symbol"]
-    assert found["Lipschitz_bound"] == "3*R**2*Abs(beta) + 2*Abs(alpha) on |h| <= R"
+    assert found["Lipschitz_bound"] == "3*R**2*|beta| + 2*|alpha| on |h| <= R"
     linear = proofs(rd.parse("-alpha*L@H"))
     assert linear["filter_class"] == "low-pass"
 

@@ -31,6 +31,8 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture
 def opened(chromium: Browser, page: Path) -> Browser:
-    """The browser with the page open at its first view."""
+    """The browser with the page open at its first view, paused at its start."""
     chromium.open(page)
+    frames = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    chromium.evaluate(f"{frames}.then(() => {{ play(false); rewind(); }})")
     return chromium

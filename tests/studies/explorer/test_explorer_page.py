@@ -57,6 +57,30 @@ def test_it_opens_without_an_error_or_a_request(opened: Browser, page: Path) -> 
 
 
 @pytest.mark.slow
+def test_it_opens_playing_or_where_motion_is_not_wanted_at_the_end(chromium: Browser, page: Path) -> None:
+    chromium.open(page)
+    chromium.evaluate(f"(async () => {{ while (!(view.settings.t > 0)) await {FRAMES}; }})()")
+    assert text(chromium, "play") == "Pause"
+    chromium.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-reduced-motion", "value": "reduce"}])
+    chromium.evaluate("play(false); rewind(); begin(true)")
+    chromium.evaluate(f"(async () => {{ while (view.settings.t < view.settings.T) await {FRAMES}; }})()")
+    assert chromium.evaluate("view.isPlaying") is False
+    assert chromium.complaints() == []
+
+
+@pytest.mark.slow
+def test_conditions_have_numbers_where_all_coefficients_are_known(opened: Browser) -> None:
+    look(opened, "F")
+    opened.evaluate("view.settings.normalisation = 'symmetric'; refresh()")
+    settle(opened)
+    shown = opened.evaluate("shown(1 + view.settings.coefficients.alpha*(view.small.rowSum - 1)/"
+                            "view.settings.coefficients.beta)")  # fmt: skip
+    assert f"H0 lies in [0, {shown}]" in text(opened, "verdict-words")
+    look(opened, "BS")
+    assert "peak at λ = 0.2" in text(opened, "response-words")
+
+
+@pytest.mark.slow
 def test_free_text_is_read_and_marked_as_not_proved(opened: Browser) -> None:
     look(opened, "-alpha*L@H + k*H where k scalar")
     assert opened.complaints() == []
@@ -65,7 +89,8 @@ def test_free_text_is_read_and_marked_as_not_proved(opened: Browser) -> None:
     assert text(opened, "verdict-words").endswith("(computed in the page, not proved)")
     opened.evaluate("view.settings.step = 0.01; refresh()")
     settle(opened)
-    assert text(opened, "verdict-words").startswith("undecided existence for all time is not settled")
+    assert opened.evaluate("byId('verdict').dataset.status") == "undecided"
+    assert "existence" in text(opened, "verdict-words")
     assert opened.evaluate("[...document.querySelectorAll('#coefficients label')].map((l) => l.textContent)") == [
         "α",
         "k",

@@ -121,7 +121,8 @@ def test_a_served_page_reads_with_the_real_parser(chromium: Browser, address: st
       while (!isDecided()) await new Promise((done) => setTimeout(done, 50));
     })()""")
     assert chromium.evaluate("view.model.bundle.classes[0].words") == "low-pass"
-    asked = chromium.evaluate("(({coefficients, T, step, method}) => ({coefficients, T, step, method}))(view.settings)")
+    settings = "(({coefficients: values, T, step, method}) => ({values, T, step, method}))(view.settings)"
+    asked = chromium.evaluate(settings)
     ours = preflight("-alpha*L@H + beta*H where beta < 0", **asked)
     assert chromium.evaluate("byId('verdict').dataset.status") == ours.outcome
     assert ours.verdict.removeprefix(ours.status).strip(": ") in chromium.evaluate("byId('verdict-words').textContent")

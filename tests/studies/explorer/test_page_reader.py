@@ -1,4 +1,4 @@
-"""The page's reader beside the real one: the same lines are read, to the same trees, and the same are refused."""
+"""The page's reader compared with the real one: it reads the same lines to the same trees and refuses the same."""
 
 from __future__ import annotations
 
@@ -129,3 +129,13 @@ class TestReader:
 
     def test_corners(self, chromium: Browser) -> None:
         assert compare(chromium, CORNERS) > 20
+
+
+@pytest.mark.usefixtures("opened")
+@pytest.mark.parametrize("line", ["2 H", "tanh*H", "[H]", "α*H", "lambda*H", "H^2", "H, H", "2H", "lambda", "(H) H"])
+def test_remedies_are_those_of_the_real_reader(chromium: Browser, line: str) -> None:
+    with pytest.raises(LanguageError) as problem:
+        read_system(line, {}, [])
+    script = "((line) => { try { readSystem(line); return null } catch (p) { return p.remedy } })"
+    remedy = chromium.evaluate(f"{script}({json.dumps(line)})")
+    assert remedy == problem.value.remedy

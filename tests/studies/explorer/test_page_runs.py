@@ -1,4 +1,4 @@
-"""What the page computes on graphs: right-hand sides, modes and runs, beside Python's."""
+"""Right-hand sides, modes and runs of the page on graphs, compared with Python's."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ EDGES = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0), (0, 3), (1, 4)]
 
 
 def compare_rates(browser: Browser, system: System, seed: int) -> None:
-    """The plan of the core and that of the page, on a state in (0.2, 1), beside the dense oracle."""
+    """The plan of the core and that of the page, on a state in (0.2, 1), compared with the dense oracle."""
     rng = np.random.default_rng(seed)
     A = np.zeros((6, 6))
     for i, j in EDGES:
@@ -92,9 +92,9 @@ class TestRates:
 
 
 MODES = """(() => {
-  const {text, letters, lams} = %s;
+  const {text, values, lams} = %s;
   const kinetics = kineticsOf(readSystem(text));
-  return lams.map((lam) => kinetics.matrix(letters, lam));
+  return lams.map((lam) => kinetics.matrix(values, lam));
 })()"""
 
 
@@ -102,11 +102,11 @@ MODES = """(() => {
 @pytest.mark.parametrize("name", ["BS", "F", "Schnakenberg", "SIR", "GraphCON", "Gierer-Meinhardt", "BS-inhibited"])
 def test_modes_by_dual_numbers_are_those_of_the_core(opened: Browser, name: str) -> None:
     kinetics = system_kinetics(catalogue[name])
-    letters = {x.name: 0.3 + 0.1 * k for k, x in enumerate((*kinetics.letters, *kinetics.coefficients.values()))}
+    numbers = {x.name: 0.3 + 0.1 * k for k, x in enumerate((*kinetics.letters, *kinetics.coefficients.values()))}
     lams = [0.0, 0.4, 2.0]
-    got = opened.evaluate(MODES % json.dumps({"text": str(catalogue[name]), "letters": letters, "lams": lams}))
+    got = opened.evaluate(MODES % json.dumps({"text": str(catalogue[name]), "values": numbers, "lams": lams}))
     for theirs, at in zip(got, lams, strict=True):
-        values = {x: letters.get(x.name, at) for x in public(kinetics.matrix).free_symbols}
+        values = {x: numbers.get(x.name, at) for x in public(kinetics.matrix).free_symbols}
         ours = np.array(public(kinetics.matrix).subs(values).tolist(), dtype=float)
         assert np.array(theirs) == pytest.approx(ours, rel=1e-12, abs=1e-12)
     assert lam in kinetics.mode_letters

@@ -1,4 +1,4 @@
-"""The verdict of the page beside that of rdgraph's own preflight, for the same numbers."""
+"""The verdict of the page compared with that of rdgraph's preflight, for the same numbers."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ ASK = """(() => {
 
 def drawn(name: str, rng: random.Random) -> dict[str, object]:
     """Coefficients, an end, a step and a method."""
-    letters = {n: round(rng.uniform(0.1, 2.0), 2) for n in catalogue[name].coefficients}
+    coefficients = {n: round(rng.uniform(0.1, 2.0), 2) for n in catalogue[name].coefficients}
     step = rng.choice([0.05, 0.25, 0.5, 1.0])
-    return {"coefficients": letters, "T": rng.choice([1.0, 5.0, 20.0]), "step": step,
+    return {"coefficients": coefficients, "T": rng.choice([1.0, 5.0, 20.0]), "step": step,
             "method": rng.choice(["euler", "heun", "rk4"]),
             "normalisation": rng.choice(["symmetric", "row"])}  # fmt: skip
 
@@ -44,10 +44,10 @@ LINEAR = ["BS", "ST", "FB", "FB*-released", "SGC"]
 NONLINEAR = ["F", "AC"]
 
 
-def test_a_safe_and_an_unsafe_run_are_told_apart(opened: Browser) -> None:
-    told = [both(opened, "BS", {"coefficients": {"alpha": 1, "beta": 1}, "T": 5.0, "step": step, "method": "euler"})
+def test_a_safe_and_an_unsafe_run_are_distinguished(opened: Browser) -> None:
+    pairs = [both(opened, "BS", {"coefficients": {"alpha": 1, "beta": 1}, "T": 5.0, "step": step, "method": "euler"})
             for step in (0.25, 1.0)]  # fmt: skip
-    assert told == [("safe", "safe"), ("unsafe", "unsafe")]
+    assert pairs == [("safe", "safe"), ("unsafe", "unsafe")]
 
 
 @pytest.mark.slow
@@ -76,9 +76,9 @@ EQUAL_STATES = ["-alpha*L@H + beta*sigmoid(H)*(A@H - H)", "-alpha*L@H + beta*tan
 @pytest.mark.parametrize("equation", EQUAL_STATES)
 def test_a_limit_at_equal_states_makes_no_run_safe(opened: Browser, equation: str) -> None:
     bundle = make_bundle(parse(equation), seconds=60)
-    letters = {"alpha": 1.0, "beta": 1.0}
+    coefficients = {"alpha": 1.0, "beta": 1.0}
     for step in (0.02, 0.25, 5.0):
-        settings = {"coefficients": letters, "T": 2.0, "step": step, "method": "euler", "normalisation": "row"}
+        settings = {"coefficients": coefficients, "T": 2.0, "step": step, "method": "euler", "normalisation": "row"}
         page, ours = both(opened, equation, settings, bundle)
         assert page == ours, (equation, step)
         assert page != "safe"

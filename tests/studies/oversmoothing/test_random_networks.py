@@ -11,7 +11,7 @@ import torch
 from typer.testing import CliRunner
 
 from gread.models.place import Place
-from gread.zoo.gcn import GCN, GCNSettings
+from gread.zoo.classical_networks import GCN, GCNSettings
 from rdgraph.errors import UnknownName
 from studies.cli.app import app
 from studies.cli.study_commands import read_names

@@ -20,7 +20,7 @@ from gread.models.trained_network import Network
 from gread.settings.model_records import find_model
 from gread.settings.trials import Trial
 from gread.training.trainer import train
-from gread.zoo.h2gcn import H2GCN, H2GCNSettings
+from gread.zoo.neighbour_networks import H2GCN, H2GCNSettings
 from rdgraph.errors import InvalidArgument, RdgraphError
 from rdgraph.graphs.generators import ring
 from studies.oversmoothing.networks_part import dense_features, layer_states

@@ -1,6 +1,6 @@
 """
-Measured gains over the symbolic ones
-=====================================
+Measured gains compared with the symbolic response
+==================================================
 
 Every eigenvector of a random graph is sent through the integrator itself, in one batch; what comes out is divided by
 what went in. The points are measured, the lines are the formula; no eigenvector leaks into another one.

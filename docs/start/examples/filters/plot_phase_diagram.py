@@ -1,6 +1,6 @@
 """
-Which coefficients smooth, sharpen or blow up
-=============================================
+Phase diagram of blurring-sharpening
+====================================
 
 A linear equation smooths a graph where its roughest modes decay fastest, and blows up where one grows. The borders are
 straight lines in the coefficients, known in closed form; the whole plane is simulated as one batch, and the class of

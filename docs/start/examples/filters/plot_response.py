@@ -1,9 +1,9 @@
 """
-What a step makes of a filter
-=============================
+Filter response of exact and stepped flows
+==========================================
 
 On an eigenvector of L with eigenvalue λ a linear equation is one number p(λ), and after the time T its gain is
-exp(T p(λ)). A method of integration has a gain of its own. Here are both for blurring-sharpening (BS) and three
+exp(T p(λ)). A solver has its own gain. Here are both for blurring-sharpening (BS) and three
 relatives: with steps of 1, Euler's method and RK4 amplify the highest frequency of BS, which the flow damps.
 """
 

@@ -1,9 +1,9 @@
 """
-The spectrum of a graph that is too large for eigenvectors
-==========================================================
+Spectral density of a large graph
+=================================
 
 The density of the eigenvalues of L takes a hundred sparse products with sixteen random vectors (the kernel polynomial
-method), whatever the size of the graph. On graphs of 1,000 nodes it is compared with all eigenvalues.
+method), for a graph of any size. On graphs of 1,000 nodes it is compared with all eigenvalues.
 """
 
 import torch

@@ -1,9 +1,10 @@
 """
-The day a solution ends
-=======================
+Blow-up time of Fisher's equation
+=================================
 
-Fisher's equation lives for ever from states between 0 and 1, and blows up from below zero. The time is known in closed
-form; the integrator finds it as a status of the member that failed, while all other members of the batch go on.
+Solutions of Fisher's equation exist for ever from states between 0 and 1, and blow up from below zero. The time is
+known in closed form; the integrator finds it as a status of the member that failed, while all other members of the
+batch go on.
 """
 
 import numpy as np

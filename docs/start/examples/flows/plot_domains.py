@@ -1,6 +1,6 @@
 """
-Domains of Allen and Cahn
-=========================
+Domains of the Allen-Cahn equation
+==================================
 
 From noise every node of a torus decides for -1 or 1, and then the borders between the domains straighten. The steps are
 exact diffusion between two halves of the exact reaction.
@@ -22,7 +22,7 @@ print(f"{solution.stats.products} sparse products")
 
 figure = Figure(figsize=(10, 2.9), layout="constrained")
 for panel, time, state in zip(figure.subplots(1, 4), times, solution.states, strict=True):
-    panel.imshow(state.reshape(size, size).numpy(), cmap="RdBu", vmin=-1, vmax=1)
+    panel.imshow(state.reshape(size, size).numpy(), vmin=-1, vmax=1)
     panel.set(title=f"t = {time:g}", xticks=[], yticks=[])
 
 # %%

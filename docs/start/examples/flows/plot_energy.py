@@ -1,10 +1,10 @@
 """
-The same diffusion, with and without oversmoothing
-==================================================
+Oversmoothing depends on the normalisation
+==========================================
 
 Whether diffusion sends the Dirichlet energy to zero depends on the normalisation: with rows that sum to one the limit
 is the same in all nodes, with the symmetric normalisation it is a multiple of the square root of the degree, and the
-energy of that is not zero. The verdict is proved from the modes that the start excites; curves are measured beside it.
+energy of that is not zero. The verdict is proved from the modes that the start excites; the curves are measured.
 """
 
 import torch

@@ -1,6 +1,6 @@
 """
-Accuracy for sparse products
-============================
+Accuracy per sparse product of exact and stepped solvers
+========================================================
 
 On large graphs the sparse product is what a run costs. A linear flow is a polynomial of the adjacency whose degree is
 chosen from a bound of the error, so that it needs fewer products than any method with steps, at any accuracy.

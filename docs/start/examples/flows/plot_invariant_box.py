@@ -1,6 +1,6 @@
 """
-A box that is kept, and one that is not
-=======================================
+Invariant box of Allen-Cahn
+===========================
 
 Allen-Cahn keeps its entries between -1 and 1 where the rows of A are averages. With the symmetric normalisation they
 are not: at the hub of a star the neighbours add up to more than one, and the box that is kept grows with the largest

@@ -3,7 +3,7 @@ White noise on a graph
 ======================
 
 With noise in every node the equation u' = -u - L u + sigma xi has a Gaussian law in the end, and every mode its own
-variance, sigma² / (2 (1 + λ)). Four hundred paths are followed at once, each by a seed of its own; the bars are two
+variance, sigma² / (2 (1 + λ)). Four hundred paths are followed at once, each with its own seed; the bars are two
 standard errors.
 """
 

@@ -1,6 +1,6 @@
 """
-Orders of methods, observed
-===========================
+Convergence orders of solvers
+=============================
 
 Halving the step divides the error by two, four or sixteen, as the order of a method says. `strang` alternates the exact
 diffusion with the exact reaction, which is known in closed form for Allen-Cahn, and keeps the box for every step.

@@ -1,5 +1,5 @@
 """
-One per cent above the limit
+Step limit of Euler's method
 ============================
 
 How long may a step be? For a linear equation the limit is where the first frequency that the flow damps is no longer

@@ -1,8 +1,8 @@
 """
-A formula from a movie
-======================
+Symbolic regression of a reaction from observed states
+======================================================
 
-A reaction that nobody wrote down drives a diffusion on a small world. Its states are observed with noise of one
+An unknown reaction drives a diffusion on a small world. Its states are observed with noise of one
 percent; the weak form of the equation proposes formulas, the flow decides between them.
 """
 

@@ -1,6 +1,6 @@
 """
-When neighbours differ
-======================
+Accuracy against homophily
+==========================
 
 Accuracy against homophily on block models of 200 nodes: a network that averages neighbours (GCN), one that does not see
 the graph (MLP), blurring-sharpening, and label propagation, which has nothing to learn. All splits of a network are

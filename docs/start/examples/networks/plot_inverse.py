@@ -1,6 +1,6 @@
 """
-Coefficients from a movie
-=========================
+Fit coefficients to observed states
+===================================
 
 Gradients go through the integrator, so that coefficients can be learned from states. A diffusion with an unknown
 reaction is observed at five times; alpha and beta are found by Adam from far away. Before that, the equation says what

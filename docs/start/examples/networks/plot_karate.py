@@ -1,6 +1,6 @@
 """
-How a trained equation parts a club
-===================================
+Zachary's karate club over time
+===============================
 
 The thirty-four members of Zachary's karate club, of whom half have a known side. A network around blurring-sharpening
 is trained, and its state is followed over the time of the equation: the two sides drift apart.

@@ -1,9 +1,9 @@
 """
-The filters that training found
-===============================
+Learned filters of a trained network
+====================================
 
 The same network is trained on graphs whose neighbours mostly agree and on graphs whose neighbours mostly differ. With a
-coefficient for every channel each channel has a filter of its own; where neighbours differ, more of them let the high
+coefficient for every channel each channel has its own filter; where neighbours differ, more of them let the high
 frequencies pass.
 """
 

@@ -1,6 +1,6 @@
 """
-A reaction that nobody wrote
-============================
+A learned reaction function
+===========================
 
 The reaction of an equation is left open, as ``phi(H)``, and learned from states: a natural cubic spline, odd by
 declaration, whose slopes cannot exceed 4. What made the states is Allen and Cahn's reaction. Grey is where the states

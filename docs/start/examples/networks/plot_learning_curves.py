@@ -1,6 +1,6 @@
 """
-Four splits as one program
-==========================
+Learning curves of four splits
+==============================
 
 Handwritten digits, 1,797 nodes of a graph of neighbours. Four networks, one for each split, are trained side by side in
 one batch; every curve is what that network would do alone, to rounding.

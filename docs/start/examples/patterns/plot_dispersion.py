@@ -1,6 +1,6 @@
 """
-Which modes of a graph grow
-===========================
+Dispersion relation of a Turing instability
+===========================================
 
 The dispersion relation says how fast every frequency grows near a steady state. On a graph only its own eigenvalues
 count: a pattern needs one of them inside the band.

@@ -1,6 +1,6 @@
 """
-Waves of Gray and Scott
-=======================
+Gray-Scott pattern
+==================
 
 A square of the second substance eats into the first one, and its border divides again and again. On a torus of 4,096
 nodes a run of 3,000 steps takes seconds: steps are compiled to C where there is a compiler.
@@ -22,7 +22,7 @@ solution = rd.solve(field, start, times, method="heun", step=1.0)
 
 figure = Figure(figsize=(10, 2.9), layout="constrained")
 for panel, time, state in zip(figure.subplots(1, 4), times, solution["v"], strict=True):
-    panel.imshow(state.reshape(size, size).numpy(), cmap="cividis", vmin=0, vmax=0.4)
+    panel.imshow(state.reshape(size, size).numpy(), vmin=0, vmax=0.4)
     panel.set(title=f"v at t = {time:g}", xticks=[], yticks=[])
 
 # %%

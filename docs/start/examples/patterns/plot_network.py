@@ -1,5 +1,5 @@
 """
-Prey and predator on a scale-free network
+Predator and prey on a scale-free network
 =========================================
 
 Mimura's and Murray's model on a network, after Nakao and Mikhailov (Nature Physics, 2010): the same reaction in every

@@ -1,6 +1,6 @@
 """
-A wave of second order
-======================
+Coupled oscillators on a ring (GraphCON)
+========================================
 
 Graph-coupled oscillators, H'' = A H - gamma H - alpha H', after Rusch et al. (ICML 2022). With little damping a push
 travels along a ring; with much damping it only spreads. The two modes of every frequency are the eigenvalues of a 2 x 2
@@ -29,7 +29,7 @@ for panel, damping in zip(figure.subplots(1, 2), (0.02, 2.0), strict=True):
         aspect="auto",
         origin="lower",
         extent=(0, nodes, 0, 60),
-        cmap="RdBu_r",
+        cmap="viridis",
         vmin=-1,
         vmax=1,
     )

@@ -1,6 +1,6 @@
 """
-Spots out of noise
-==================
+Turing spots of the Schnakenberg system
+=======================================
 
 Two substances on a torus: Schnakenberg's activator makes more of itself, and its substrate spreads forty times faster.
 The state that is the same everywhere is stable without transport and unstable with it, as Turing found in 1952.

@@ -1,6 +1,6 @@
 """
-A threshold that is known exactly
-=================================
+Exact Turing threshold
+======================
 
 For the Brusselator the coefficient b at which patterns begin is the root of a polynomial that is derived from its text,
 for every ratio of the diffusivities. On the plane of b and Dv the curve is compared with the growth on a ring.

@@ -107,7 +107,7 @@ def test_processes_may_compile_the_same_at_once(folder: Path) -> None:
     assert sorted(folder.iterdir()) == libraries(folder)
 
 
-def test_source_that_does_not_compile_is_told(folder: Path) -> None:
+def test_source_that_does_not_compile_is_reported(folder: Path) -> None:
     with pytest.raises(InvalidArgument, match=r"(?s)expected C source that .* compiles, got .*error"):
         load_library("int answer(void) { return }\n")
     assert list(folder.iterdir()) == []
@@ -132,7 +132,7 @@ def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     assert cache_folder() == tmp_path / ".cache" / "rdgraph"
 
 
-def test_a_compiler_of_ones_own_with_flags(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+def test_a_named_compiler_with_flags(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     compiler = find_compiler()
     assert compiler is not None
     monkeypatch.setenv("CC", f"{compiler.command[0]} -DANSWER=6")

@@ -14,7 +14,7 @@ from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.kernels.device_names import read_device
 
 RING = rd.generators.ring(5)
-#: Devices that there are not on a machine without a card, with what is said of them.
+#: Devices that do not exist on a machine without a GPU, with the errors.
 WRONG = [
     ("tpu", "expected the device cpu, cuda or cuda:N, got 'tpu'"),
     ("cuda:", "got 'cuda:'"),

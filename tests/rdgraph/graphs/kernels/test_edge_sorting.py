@@ -20,7 +20,7 @@ def edge_lists(draw: st.DrawFn) -> tuple[np.ndarray, int, np.ndarray | None, boo
     count = draw(st.integers(0, 30))
     pairs = np.array(draw(st.lists(st.integers(0, nodes - 1), min_size=2 * count, max_size=2 * count)), dtype=np.int64)
     signed = draw(st.booleans())
-    # Quarters add up without rounding, in whatever order.
+    # Quarters add up without rounding, in any order.
     least = -4 if signed else 0
     weights = draw(st.none() | st.lists(st.integers(least, 4), min_size=count, max_size=count))
     return pairs.reshape(2, count), nodes, None if weights is None else np.array(weights, dtype=float) / 4, signed
@@ -97,7 +97,7 @@ def test_a_registered_normalisation_with_an_identity_is_made_on_the_device_too()
         rd.vocabulary.unregister_normalisation("lazy-on-device")
 
 
-def test_what_is_wrong_is_told_as_by_the_host() -> None:
+def test_errors_are_those_of_the_host() -> None:
     directed = rd.Graph.from_edges([[0, 1], [1, 2]], 3)
     assert directed._operator_on("symmetric", 0.0, None, "cpu") is None
     assert directed._operator_on("unknown", 0.0, None, "cpu") is None

@@ -1,4 +1,4 @@
-"""Damped least squares beside scipy's, problem by problem."""
+"""Damped least squares against scipy's, problem by problem."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ def test_the_search_is_shown(capsys: pytest.CaptureFixture[str], monkeypatch: py
     heard: list[str] = []
     given = {"graph": nx.cycle_graph(5), "initial": np.ones(5), "starts": 1, "level": None}
     rd.fit("-beta*H", seen, TIMES, **given, progress=heard.append)
-    assert heard[:3] == ["the first rates", "which coefficients the flow reveals", "choosing starts"]
+    assert heard[:3] == ["the first rates", "identifiability", "choosing starts"]
     assert len(heard) > 3
     assert capsys.readouterr().err == ""
     rd.fit("-beta*H", seen, TIMES, **given, progress=True)
@@ -221,7 +221,7 @@ def test_a_start_at_rest_is_refused_before_anything_is_integrated(
         rd.fit(line, seen, [0, 1, 2], graph=rd.generators.ring(5), normalisation="row", initial=seen[0])
 
 
-def test_what_the_flow_reveals_is_announced_before_it_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_identifiability_is_announced_before_it_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     """A start that moves is no reason to refuse, though it hides alpha."""
     texts: list[str] = []
     monkeypatch.setattr("rdgraph.infer.fit.fitting.identify", None)
@@ -230,4 +230,4 @@ def test_what_the_flow_reveals_is_announced_before_it_is_asked(monkeypatch: pyte
             "-alpha*L@H + beta*H*sigmoid(H)", np.ones((3, 5)), [0, 1, 2], graph=rd.generators.ring(5),
             normalisation="row", initial=np.ones(5), progress=texts.append,
         )  # fmt: skip
-    assert texts == ["the first rates", "which coefficients the flow reveals"]
+    assert texts == ["the first rates", "identifiability"]

@@ -1,4 +1,4 @@
-"""The walk to the border of an interval, beside profiles whose border is known."""
+"""The walk to the border of an interval, against profiles with a known border."""
 
 from __future__ import annotations
 

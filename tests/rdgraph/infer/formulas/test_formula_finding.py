@@ -1,4 +1,4 @@
-"""Formulas for samples: what made them is found with its constants, or it is said that no formula is near."""
+"""Formulas for samples: the generating formula is found with its constants, or none is reported."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_sets_share_the_formula_and_not_its_constants() -> None:
     np.testing.assert_allclose(formula(X), values, atol=2e-3)
 
 
-def test_that_no_formula_is_near_is_said() -> None:
+def test_the_lack_of_a_formula_is_reported() -> None:
     wild = np.sign(np.sin(9 * X)) * np.abs(X)
     found = rd.infer.find_formula(X, wild, max_size=8, effort=QUICK, functions=())
     assert found.formula is None
@@ -86,7 +86,7 @@ def two_lines() -> np.ndarray:
     return np.stack([X + 0.5, -0.6 * X - 0.2]) + 0.3 * np.sign(np.sin(9 * X))
 
 
-def test_an_error_over_several_sets_is_told_with_letters() -> None:
+def test_an_error_over_several_sets_names_the_constants() -> None:
     values = two_lines()
     found = rd.infer.find_formula(X, values, max_size=7, effort=QUICK, functions=())
     assert found.formula is None
@@ -104,7 +104,7 @@ def test_an_error_over_several_sets_is_told_with_letters() -> None:
         assert not any(f"{abs(mean):.4g}" in text for text in (str(found), found._repr_html_()))
 
 
-def test_an_error_over_one_set_is_told_with_numbers() -> None:
+def test_an_error_over_one_set_shows_the_numbers() -> None:
     values = two_lines()[1]
     found = rd.infer.find_formula(X, values, max_size=7, effort=QUICK, functions=())
     slope, level = np.polyfit(X, values, 1)

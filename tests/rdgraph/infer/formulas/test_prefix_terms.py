@@ -140,9 +140,7 @@ def test_the_archive_keeps_the_best_of_each_size() -> None:
 
 @pytest.mark.parametrize("change", [-1e-9, 0.0, 1e-9])
 @pytest.mark.parametrize("squares", [1.0, np.exp(0.000005), 0.37])
-def test_of_two_spellings_of_a_formula_the_first_one_is_kept_whatever_the_rounding(
-    squares: float, change: float
-) -> None:
+def test_of_two_spellings_of_a_formula_the_first_one_is_kept_despite_rounding(squares: float, change: float) -> None:
     archive = Archive(max_size=8)
     first, second = ("*", "c", "x"), ("*", "x", "c")
     for word, own in ((first, squares), (second, squares * (1 + change))):

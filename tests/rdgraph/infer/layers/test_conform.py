@@ -1,4 +1,4 @@
-"""`rd.conform`: layers that compute their equation, layers that do not, and what is said of both."""
+"""`rd.conform`: layers that compute their equation, layers that do not, and the reports on both."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 import rdgraph as rd
 from rdgraph.errors import InvalidArgument, LanguageError, NotApplicable
 from rdgraph.infer.layers import layer_check
-from rdgraph.infer.layers.letter_fit import LEAST
+from rdgraph.infer.layers.coefficient_fit import LEAST
 from rdgraph.infer.layers.probe_graphs import ProbeGraph, probe_graphs
 from tests.rdgraph.infer.layers.layers import Gated, Mixed, mean, neighbours, released_filter_bank, symmetric_mean
 
@@ -19,7 +19,7 @@ from tests.rdgraph.infer.layers.layers import Gated, Mixed, mean, neighbours, re
 def test_the_filter_bank_as_released_is_found_out() -> None:
     found = rd.conform(released_filter_bank, "-alpha*L@H + beta*L@H", values={"alpha": 0.5, "beta": 0.25})
     assert (found.conforms, found.outcome, found.certificate) == (False, "differs", None)
-    assert found.hints[0].text == "I + A stands where the equation has L"
+    assert found.hints[0].text == "I + A in place of L"
     assert found.equation == "-alpha*L@H + beta*(I + A)@H"
     assert found.term == "beta*L@H"
     witness = found.witness
@@ -39,7 +39,7 @@ def plain_laplacian(H: Tensor, A: Tensor) -> Tensor:
 def test_identity_minus_adjacency_is_no_laplacian_without_a_normalisation(alpha: str, beta: str) -> None:
     found = rd.conform(plain_laplacian, f"-{alpha}*L@H + {beta}*sigmoid(A@H)*(A@H - H)")
     assert not found.conforms
-    assert "I - A stands where the equation has L" in [hint.text for hint in found.hints]
+    assert "I - A in place of L" in [hint.text for hint in found.hints]
     assert found.reading.startswith("no normalisation without self-loops")
     witness = found.witness
     assert witness is not None
@@ -190,7 +190,7 @@ def test_what_is_compared(compared: str, settings: dict[str, float]) -> None:
     assert not rd.conform(layer, "0.5*A@H + 0.25*H", compared=compared, normalisation="none", **settings)
 
 
-def test_a_bound_field_of_our_own() -> None:
+def test_a_bound_field() -> None:
     graph = rd.generators.ring(5)
     field = rd.lower(
         "-alpha*L@H + beta*H*(1 - H)", graph.operator("row", dtype=torch.float64), {"alpha": 0.5, "beta": 2.0}
@@ -277,7 +277,7 @@ def test_attention_that_does_not_sum_to_one() -> None:
 
 # ---------------------------------------------------------------------- dropout, memory, precision
 @pytest.mark.slow
-def test_dropout_that_was_left_on() -> None:
+def test_active_dropout() -> None:
     layer = Mixed(rate=0.5)
     kinds = {"V": "matrix", "b": "channel"}
     found = rd.conform(layer, "tanh(H@V + A@H@W + b)", kinds=kinds)
@@ -291,7 +291,7 @@ def test_dropout_that_was_left_on() -> None:
 def test_caches_changed_inputs_and_several_outputs_are_noted() -> None:
     found = rd.conform(Gated(remembers=True), "alpha*A@H", normalisation="row")
     assert found
-    assert any("remembers" in note for note in found.notes)
+    assert any("caches" in note for note in found.notes)
 
     def in_place(x: Tensor, edge_index: Tensor) -> tuple[Tensor, int]:
         return x.mul_(2.0), 1
@@ -323,7 +323,7 @@ def test_single_precision_is_no_proof() -> None:
 
 
 @pytest.mark.slow
-def test_letters_that_are_not_found_leave_the_question_open() -> None:
+def test_coefficients_that_are_not_found_leave_the_question_open() -> None:
     def layer(x: Tensor, edge_index: Tensor) -> Tensor:
         return torch.sin(7.0 * x[:, :1] * x[:, 1:]).expand(-1, 2)
 
@@ -338,7 +338,7 @@ def test_errors_say_what_is_expected() -> None:
         rd.conform(lambda t, x: x, "H")
     with pytest.raises(InvalidArgument, match="expected a layer that can be called"):
         rd.conform("GCNConv", "H")
-    with pytest.raises(InvalidArgument, match="expected values of letters"):
+    with pytest.raises(InvalidArgument, match="expected values of coefficients"):
         rd.conform(lambda x, edge_index: x, "H", values={"alpha": 1.0})
     with pytest.raises(InvalidArgument, match="expected compared to be one of"):
         rd.conform(lambda x, edge_index: x, "H", compared="flows")
@@ -375,7 +375,7 @@ def test_a_layer_that_depends_on_the_numbers_of_nodes_is_not_equivariant() -> No
 
     found = rd.conform(numbered, "H")
     assert {p.name: p.holds for p in found.properties}["permutation equivariance"] is False
-    assert rd.recover(numbered).reason == "it depends on how the nodes are numbered"
+    assert rd.recover(numbered).reason == "it depends on the numbering of the nodes"
 
 
 @pytest.mark.slow
@@ -421,7 +421,7 @@ def test_gated_lines_are_recovered(gate: str) -> None:
     assert rd.conform(layer, found.equation, normalisation="none", self_loops=False, channels=2)
 
 
-def test_a_gate_with_a_matrix_is_said_not_to_be_tried() -> None:
+def test_a_gate_with_a_matrix_is_reported_as_not_tried() -> None:
     weights = torch.tensor([[0.3, -0.2], [0.5, 0.7]], dtype=torch.float64)
     found = rd.recover(lambda x, edge_index: x * torch.sigmoid(x @ weights.to(x.dtype)), channels=2)
     assert not found

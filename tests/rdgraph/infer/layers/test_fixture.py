@@ -33,7 +33,7 @@ def test_the_example_of_the_page_passes_and_its_fault_fails(tmp_path: Path) -> N
     (tmp_path / "my_layers.py").write_text(faulty, encoding="utf-8")
     second = run_pytest(tmp_path)
     assert second.returncode == 1
-    assert "I + A stands where the equation has L" in second.stdout
+    assert "I + A in place of L" in second.stdout
     assert "witness: 2 nodes" in second.stdout
 
 
@@ -45,7 +45,7 @@ def run_pytest(folder: Path) -> subprocess.CompletedProcess[str]:
 
 def test_an_expectation_fails_with_the_hints() -> None:
     assert expectation("2*H")(lambda x, edge_index: 2 * x).conforms
-    with pytest.raises(pytest.fail.Exception, match=r"everything has another factor: 2\.5"):
+    with pytest.raises(pytest.fail.Exception, match=r"the result has another factor: 2\.5"):
         expectation("2*H")(lambda x, edge_index: 5 * x)
 
 

@@ -1,4 +1,4 @@
-"""Readings against definitions by hand, faults as trees, certificates, shapes of letters."""
+"""Readings against definitions by hand, faults as trees, certificates, shapes of coefficients."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 import rdgraph as rd
 from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.normalisation import dense_operator
+from rdgraph.infer.layers.coefficient_fit import Unknowns, _searched, unknown_coefficients
 from rdgraph.infer.layers.equation_target import Target, degree_of, longest_word, right_hand_side
 from rdgraph.infer.layers.faults import single_faults
 from rdgraph.infer.layers.layer_properties import monomials
-from rdgraph.infer.layers.letter_fit import Unknowns, _searched, unknown_letters
 from rdgraph.infer.layers.probe_graphs import (
     ProbeGraph,
     Reading,
@@ -94,9 +94,9 @@ def test_monomials_are_all_of_a_degree() -> None:
 def test_shapes_of_letters_follow_the_widths() -> None:
     kinds = {"V": "matrix", "U": "matrix", "b": "channel", "d1": "channel"}
     tree = right_hand_side(rd.parse("relu(H@V + d1)@U + b + alpha*H@W", kinds))
-    found = dict(unknown_letters(tree, (), (3, 2), {"V": (3, 5)}).shapes)
+    found = dict(unknown_coefficients(tree, (), (3, 2), {"V": (3, 5)}).shapes)
     assert found == {"V": (3, 5), "U": (5, 2), "W": (3, 2), "alpha": (), "b": (2,), "d1": (5,)}
-    assert unknown_letters(tree, ("V", "U", "W", "b", "d1"), (3, 2), {"V": (3, 5)}).names == ("alpha",)
+    assert unknown_coefficients(tree, ("V", "U", "W", "b", "d1"), (3, 2), {"V": (3, 5)}).names == ("alpha",)
 
 
 def test_a_stack_is_the_sum_of_its_graphs() -> None:

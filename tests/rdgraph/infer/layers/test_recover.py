@@ -59,7 +59,7 @@ def test_why_there_is_none() -> None:
         return x - x.mean(dim=0)
 
     assert "as in attention" in rd.recover(attention).reason
-    assert rd.recover(centred).reason == "a node reaches the whole graph, which no word of A does"
+    assert "whole graph" in rd.recover(centred).reason
     random = rd.recover(Mixed(rate=0.5))
     assert not random
     assert "dropout" in str(random)

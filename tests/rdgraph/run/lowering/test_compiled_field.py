@@ -213,7 +213,7 @@ def test_several_fields_are_one_kernel(text, channels, normalisation):
     torch.testing.assert_close(found, field(0.7, H), rtol=1e-12, atol=1e-12)
 
 
-def test_operators_and_fields_whose_names_run_together_are_told_apart():
+def test_operators_and_fields_whose_names_run_together_are_distinguished():
     system = rd.parse("u_xy' = A@u_xy - xy; xy' = A_u@xy + A@u_xy where A_u operator")
     ring, path = (make(12).operator("row", dtype=F64) for make in (rd.generators.ring, rd.generators.path))
     field, H = rd.lower(system, ring, {}, operators={"A_u": path}), random(12, 2)
@@ -226,7 +226,7 @@ def test_a_number_is_no_state():
         made(0.0, torch.tensor(1.0, dtype=F64))
 
 
-def test_members_may_have_times_of_their_own():
+def test_members_may_have_different_times():
     system = rd.parse("u' = -exp(-t)*L@u + v; v' = sin(t)*u")
     op = rd.generators.ring(6).operator("symmetric", dtype=F64)
     field, H = rd.lower(system, op, {}, batch=(3,)), random(3, 6, 2)
@@ -240,7 +240,7 @@ def test_members_may_have_times_of_their_own():
         made(t[:2], H)
 
 
-def test_a_second_operator_has_rows_of_its_own():
+def test_a_second_operator_has_other_rows():
     system = rd.parse("H' = -alpha*L@H + beta*B@tanh(H) + B@A@H where B operator")
     op = rd.generators.ring(8).operator("row", dtype=F64)
     other = rd.graphs.Operator.from_csr(
@@ -309,7 +309,7 @@ def test_values_are_those_of_the_time_of_compiling():
     torch.testing.assert_close(compile_field(field)(0.0, H), 3 * before)
 
 
-def test_the_result_goes_where_it_is_told():
+def test_the_result_is_written_to_out():
     op = rd.generators.path(4).operator("row", dtype=F64)
     field, H, out = rd.lower("diffusion", op, {"alpha": 1.0}), random(4, 1), torch.empty(4, 1, dtype=F64)
     assert compile_field(field)(0.0, H, out) is out
@@ -325,8 +325,8 @@ def test_what_is_not_compiled_says_why():
     field = rd.lower("diffusion", op, {"alpha": 1.0})
     assert why_not_compiled(field) == ""
     trained = rd.lower("diffusion", op, {"alpha": torch.tensor(1.0, dtype=F64, requires_grad=True)})
-    assert why_not_compiled(trained) == "a gradient is asked for"
-    with pytest.raises(InvalidArgument, match="a gradient is asked for"):
+    assert why_not_compiled(trained) == "a gradient is needed"
+    with pytest.raises(InvalidArgument, match="gradient"):
         compile_field(trained)
     with torch.no_grad():
         assert why_not_compiled(trained) == ""

@@ -49,7 +49,7 @@ def graph() -> rd.Graph:
 @pytest.fixture
 def arranged(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Rows as the kernels walk them, which a CPU does without."""
-    monkeypatch.setattr(Pattern, "own", property(lambda p: Rows(p.indptr, p.indices).arrange(3, 4).tensors))
+    monkeypatch.setattr(Pattern, "row_tensors", property(lambda p: Rows(p.indptr, p.indices).arrange(3, 4).tensors))
     return monkeypatch
 
 
@@ -126,7 +126,7 @@ def test_weights_and_coefficients_that_all_members_share(graph, arranged):
 
 @pytest.mark.parametrize("wanted", [(0,), (1,), (2,), (3,), (4,), (0, 4), (0, 2)])
 def test_only_some_inputs_want_a_gradient(graph, arranged, wanted):
-    """State, start, weights, alpha, beta: whatever the others are, each has its gradient."""
+    """State, start, weights, alpha, beta: each has its gradient for every choice of the others."""
     problem = Problem(graph, "-alpha*L@H + beta*H0*tanh(H)")
     found = []
     for is_fused in (False, True):
@@ -267,7 +267,7 @@ def _grown(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 def test_any_expression_has_the_values_and_gradients_of_torch(values):
     equation = "alpha*A@H + tanh(H) + " + " + ".join(f"beta*{value}" for value in values)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Pattern, "own", property(lambda p: Rows(p.indptr, p.indices).arrange(3, 4).tensors))
+        patch.setattr(Pattern, "row_tensors", property(lambda p: Rows(p.indptr, p.indices).arrange(3, 4).tensors))
         problem = Problem(rd.generators.path(NODES), equation, width=2)
         found = []
         for is_fused in (False, True):
@@ -277,7 +277,7 @@ def test_any_expression_has_the_values_and_gradients_of_torch(values):
         torch.testing.assert_close(one, two, rtol=1e-9, atol=1e-9 * float(1 + two.detach().abs().max()))
 
 
-def test_weights_changed_in_place_are_transposed_anew(graph, arranged):
+def test_weights_changed_in_place_are_transposed_again(graph, arranged):
     """A prepared field shares the transpose between evaluations, as long as it is that of its weights."""
     problem = Problem(graph, "F")
     found = []

@@ -66,7 +66,7 @@ def test_torchdiffeq_accepts_the_field_unchanged(solver):
 
 
 def test_the_jacobian_is_the_symbolic_one():
-    """d/dH of beta*h**2*(1 - h) from sympy, beside autograd through the lowered field."""
+    """d/dH of beta*h**2*(1 - h) from sympy, against autograd through the lowered field."""
     field = rd.lower("Z", operator(), {"alpha": 0.0, "beta": 2.0})
     H = random(NODES, 1)
     found = torch.autograd.functional.jacobian(lambda x: field(0.0, x), H).reshape(NODES, NODES)

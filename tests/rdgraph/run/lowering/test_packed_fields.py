@@ -335,7 +335,7 @@ def test_an_operator_without_entries_is_zero() -> None:
     [("symmetric", antisymmetric()), ("antisymmetric", np.eye(NODES)), ("stochastic", 2 * np.eye(NODES)),
      ("stochastic", np.eye(NODES) + antisymmetric())],
 )  # fmt: skip
-def test_what_is_said_of_an_operator_is_checked(word: str, matrix: np.ndarray) -> None:
+def test_declared_properties_of_an_operator_are_checked(word: str, matrix: np.ndarray) -> None:
     system = rd.parse(f"H' = B@H where B {word}")
     with pytest.raises(InvalidArgument, match=f"expected B to be {word}"):
         rd.lower(system, GRAPH.operator("row", dtype=F64), {}, operators={"B": matrix})

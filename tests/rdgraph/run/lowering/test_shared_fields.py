@@ -24,7 +24,7 @@ def random(*shape: int, seed: int = 0) -> Tensor:
 
 
 def field_of(name: str, normalisation: str = "row") -> VectorField:
-    """The system with coefficients of its own kinds that want gradients."""
+    """The system with coefficients of every kind, with gradients."""
     system = rd.catalogue[name]
     shapes = {Kind.SCALAR: (), Kind.CHANNEL: (CHANNELS,), Kind.NODE: (NODES,), Kind.MATRIX: (CHANNELS, CHANNELS)}
     values = {
@@ -77,7 +77,7 @@ def test_one_evaluation_of_a_shared_field(name: str, normalisation: str) -> None
         torch.testing.assert_close(found[k], field.bind(H[k])(0.0, H[k]), rtol=1e-14, atol=1e-14)
 
 
-def test_members_have_times_and_failures_of_their_own() -> None:
+def test_members_have_different_times_and_failures() -> None:
     field = rd.lower("H*H", GRAPH.operator("row", dtype=torch.float64), {})
     H0 = torch.stack([random(NODES, 1) * 0.1, random(NODES, 1) + 2])
     sol = rd.solve(field, H0, torch.tensor([[0.0, 0.0], [1.0, 2.0]], dtype=torch.float64), "rk4", step=0.1)
@@ -86,7 +86,7 @@ def test_members_have_times_and_failures_of_their_own() -> None:
     torch.testing.assert_close(sol.final[0], alone.final, rtol=1e-14, atol=0)
 
 
-def test_own_numbers_of_members_need_a_declared_batch() -> None:
+def test_different_numbers_of_members_need_a_declared_batch() -> None:
     operator = GRAPH.operator("row", dtype=torch.float64)
     with pytest.raises(InvalidArgument, match=r"pass batch=\(...\)"):
         rd.lower("diffusion", operator, {"alpha": [0.1, 0.2]})
@@ -110,7 +110,7 @@ def test_a_number_for_a_coefficient_of_channels_is_shared_by_the_members() -> No
     torch.testing.assert_close(some(None, H[[2, 0]]), field(None, H)[[2, 0]])
 
 
-def test_members_of_a_batch_have_the_operators_of_their_own() -> None:
+def test_members_of_a_batch_have_different_operators() -> None:
     op = rd.generators.ring(5).operator("row", dtype=torch.float64)
     other = op.with_weights(random(3, op.num_edges, seed=1))
     field = rd.lower("H' = B@H where B operator", op, {}, operators={"B": other}, batch=(3,))

@@ -1,4 +1,4 @@
-"""Splines in torch: values beside numpy's, gradients, batches, and parameters that cannot break a declaration."""
+"""Splines in torch: values against numpy's, gradients, batches, and parameters that cannot break a declaration."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_values_that_are_given_are_put_on_the_grid_of_the_field(declared: Learne
         np.testing.assert_allclose(found, given, atol=2e-3 * np.abs(given).max())
 
 
-def test_large_values_make_no_slope_of_their_own() -> None:
+def test_large_values_make_no_spurious_slope() -> None:
     controls = 1000 + 0.01 * drawn(7, seed=3)
     x = torch.linspace(-3, 2, 400)[:, None].requires_grad_()
     (slope,) = torch.autograd.grad(spline(x, controls.float(), **ENDS).sum(), x)

@@ -1,4 +1,4 @@
-"""The adjoint: the gradient of the equation, the same states, members that fail beside others, times."""
+"""The adjoint: the gradient of the equation, the same states, failing members, times."""
 
 from __future__ import annotations
 

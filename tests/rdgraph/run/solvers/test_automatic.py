@@ -1,4 +1,4 @@
-"""`solve` by default: the method follows from the equation, and every member has a step of its own."""
+"""`solve` by default: the method follows from the equation, and every member has its own step."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_member_does_not_notice_its_batch(line: str) -> None:
         assert float(steps[k]) == float(automatic(field.rebatched(k), H0[k], [0.0, 0.4, 1.0]).step)  # type: ignore[arg-type]
 
 
-def test_times_of_their_own_give_steps_of_their_own() -> None:
+def test_different_times_give_different_steps() -> None:
     field = rd.lower("-alpha*L@H + beta*tanh(H)", GRAPH.operator(dtype=F64), {"alpha": 1.0, "beta": 1.0}, batch=(2,))
     t = torch.tensor([[0.0, 0.0], [0.1, 2.0]], dtype=F64)
     step = automatic(field, state(2), t).step
@@ -114,7 +114,7 @@ def test_with_the_adjoint_the_default_steps() -> None:
     field = rd.lower("BS", GRAPH.operator(dtype=F64), {"alpha": 1.0, "beta": torch.tensor(0.5, dtype=F64)})
     sol = rd.solve(field, state(), [0.0, 1.0], adjoint=True)
     assert sol.method == "rk4"
-    assert "steps were asked for" in sol.reason
+    assert "Runge-Kutta steps" in sol.reason
     truth = rd.solve(field, state(), [0.0, 1.0], "exact")
     torch.testing.assert_close(sol.final, truth.final, rtol=2e-3, atol=2e-3)
 

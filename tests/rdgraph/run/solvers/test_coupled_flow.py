@@ -17,7 +17,7 @@ from rdgraph.errors import NotApplicable
 from rdgraph.graphs.graph import Graph
 from rdgraph.graphs.operator import Operator
 from rdgraph.run.lowering.vector_field import lower
-from rdgraph.run.solvers.matrix_filters import CoupledLinear, coupled_part
+from rdgraph.run.solvers.linear_part import Linear, linear_part
 from rdgraph.run.solvers.operator_filters import operator_base
 from rdgraph.run.solvers.polynomial_flow import is_polynomial
 from rdgraph.run.solvers.propagator import Propagator, exact_states
@@ -73,7 +73,7 @@ def test_the_flow_solves_the_equations() -> None:
     assert np.abs(found.numpy().ravel() - wanted.y[:, -1]).max() < 1e-9
 
 
-def random_linear(generator: np.random.Generator) -> tuple[CoupledLinear, np.ndarray, list[np.ndarray]]:
+def random_linear(generator: np.random.Generator) -> tuple[Linear, np.ndarray, list[np.ndarray]]:
     """A linear part of two or three fields on a random graph, its X, and its matrices by power."""
     directed = bool(generator.random() < 0.5)
     kind = str(generator.choice(NORMALISATIONS[1:] if directed else NORMALISATIONS))
@@ -87,10 +87,10 @@ def random_linear(generator: np.random.Generator) -> tuple[CoupledLinear, np.nda
     dense = operator.dense().numpy()
     if letter == "L":
         dense = np.diag(operator.degree.numpy()[:, 0]) - dense  # type: ignore[union-attr]
-    return CoupledLinear(operator_base(operator, letter), entries), dense, matrices
+    return Linear(operator_base(operator, letter), entries), dense, matrices
 
 
-def largest_gain(linear: CoupledLinear, elapsed: Tensor) -> float:
+def largest_gain(linear: Linear, elapsed: Tensor) -> float:
     """max |exp(t P(x))| over the real interval, densely sampled."""
     values = linear.filters(elapsed)[0](torch.linspace(-1, 1, 201, dtype=DOUBLE)).movedim((2, 3), (0, 1))
     return float(torch.linalg.matrix_norm(values, ord=linear.base.norm).max())
@@ -219,7 +219,7 @@ def test_gradients_of_a_wave_in_all_its_numbers() -> None:
 def test_other_fields_are_refused_with_the_reason(text: str, reason: str) -> None:
     operator = Graph.from_dense(random_matrix(np.random.default_rng(1))).operator("row", dtype=DOUBLE)
     with pytest.raises(NotApplicable, match=reason):
-        coupled_part(made(text, operator))
+        linear_part(made(text, operator))
     assert not is_polynomial(made(text, operator))
 
 

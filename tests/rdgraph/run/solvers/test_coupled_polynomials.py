@@ -12,10 +12,11 @@ from torch import Tensor
 import rdgraph as rd
 from rdgraph.graphs.graph import Graph
 from rdgraph.run.lowering.vector_field import lower
-from rdgraph.run.solvers.coupled_flow import apply_coupled, coupled_coefficients
-from rdgraph.run.solvers.flow_coefficients import Schedule
-from rdgraph.run.solvers.matrix_filters import coupled_part
+from rdgraph.run.solvers.flow_coefficients import coefficients
+from rdgraph.run.solvers.linear_part import linear_part
 from rdgraph.run.solvers.polynomial_flow import LinearFlow, is_polynomial
+from rdgraph.run.solvers.polynomial_products import apply_coupled
+from rdgraph.run.solvers.schedules import Schedule, Schedules
 from tests.rdgraph.run.solvers.coupled_cases import (
     DOUBLE,
     PAIR,
@@ -28,7 +29,16 @@ from tests.rdgraph.run.solvers.coupled_cases import (
 )
 
 
-@pytest.mark.parametrize("text", [WAVE, PAIR, TRIPLE, "u' = -alpha*L@u + beta*v + gamma*A@u0; v' = -u - L@v + v0"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        WAVE,
+        PAIR,
+        TRIPLE,
+        "u' = -alpha*L@u + beta*v + gamma*A@u0; v' = -u - L@v + v0",
+        "H'' = -alpha*L@H + 1",
+    ],
+)
 @pytest.mark.parametrize("kind", ["symmetric", "row"])
 @pytest.mark.parametrize(("method", "step"), [("exact", None), ("rk4", 0.5), ("heun", 2.0)])
 def test_a_polynomial_of_fixed_degree_is_the_run(text: str, kind: str, method: str, step: float | None) -> None:
@@ -60,7 +70,20 @@ def test_the_polynomial_has_gradients_in_everything() -> None:
     assert torch.autograd.gradgradcheck(final, (alpha, gamma, time, H0, weights))
 
 
-def test_members_of_a_batch_have_polynomials_of_their_own() -> None:
+def test_members_of_several_fields_have_different_schedules() -> None:
+    operator = Graph.from_dense(random_matrix(np.random.default_rng(1))).operator("row", dtype=DOUBLE)
+    text = "u' = -alpha*L@u + beta*v + gamma*A@u0; v' = -u - L@v + v0"
+    alpha, time = torch.tensor([0.2, 0.9, 3.0], dtype=DOUBLE), torch.tensor([1.0, 1.3, 0.5], dtype=DOUBLE)
+    H0 = start(7, 4, 2, (3,))
+    each = [Schedule.make("rk4", 1.0, 0.3), Schedule("exact"), Schedule.make("heun", 0.5, 0.2)]
+    field = lower(text, operator, {"alpha": alpha, "beta": 0.5, "gamma": 0.4}, batch=(3,))
+    together = LinearFlow(Schedules(tuple(each)), 20)(field, H0, time)
+    for k, schedule in enumerate(each):
+        alone = lower(text, operator, {"alpha": float(alpha[k]), "beta": 0.5, "gamma": 0.4})
+        assert torch.allclose(together[k], LinearFlow(schedule, 20)(alone, H0[k], time[k]), rtol=1e-11, atol=1e-11)
+
+
+def test_members_of_a_batch_have_different_polynomials() -> None:
     operator = Graph.from_dense(random_matrix(np.random.default_rng(1))).operator("symmetric", dtype=DOUBLE)
     alpha, time = torch.tensor([0.2, 3.0], dtype=DOUBLE), torch.tensor([1.0, 0.5], dtype=DOUBLE)
     field = lower(WAVE, operator, {"alpha": alpha, "gamma": 0.4}, batch=(2,))
@@ -87,12 +110,12 @@ def test_terms_of_a_sum_of_matrices_are_applied_field_by_field() -> None:
 
 def test_coefficients_ask_nothing_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     operator = Graph.from_dense(random_matrix(np.random.default_rng(1))).operator("symmetric", dtype=DOUBLE)
-    linear, time = coupled_part(made(WAVE, operator)), torch.tensor(1.0, dtype=DOUBLE)
-    coupled_coefficients(linear, Schedule("exact"), time, 8)  # tables that are made once
+    linear, time = linear_part(made(WAVE, operator)), torch.tensor(1.0, dtype=DOUBLE)
+    coefficients(linear, Schedule("exact"), time, 8)  # tables that are made once
 
     def refused(self: Tensor) -> Any:
         raise AssertionError("the host was asked for a number")
 
     for name in ("item", "__bool__", "__int__", "__float__", "tolist", "cpu", "numpy"):
         monkeypatch.setattr(Tensor, name, refused)
-    coupled_coefficients(linear, Schedule("exact"), time, 8)
+    coefficients(linear, Schedule("exact"), time, 8)

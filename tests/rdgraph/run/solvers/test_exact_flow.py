@@ -20,9 +20,9 @@ from rdgraph.graphs.graph import Graph
 from rdgraph.graphs.operator import Operator
 from rdgraph.run.lowering.vector_field import VectorField, lower
 from rdgraph.run.solvers.linear_part import linear_part
+from rdgraph.run.solvers.matrix_functions import phi1
 from rdgraph.run.solvers.operator_filters import Filters, coefficients, nodes
 from rdgraph.run.solvers.propagator import Propagator, exact_states, make_series
-from rdgraph.run.solvers.special_functions import phi1
 from rdgraph.systems.parser import parse
 from rdgraph.testing import adjacency, graph_families
 from tests.property_examples import examples
@@ -58,7 +58,9 @@ def filters(generator: list[Any], time: Any, source: list[Any] = (), flow: bool 
     p, s = rows[: len(generator)], rows[len(generator) :]
     time = time.reshape(-1)
     empty = time.new_empty((0, len(time)))
-    return Filters(torch.stack(p), torch.stack(s) if s else empty, time, 0 * time, 0 * time + 1, flow)
+    source = torch.stack(s) if s else empty
+    centre, radius = 0 * time, 0 * time + 1
+    return Filters(torch.stack(p)[:, None, None], source[:, None, None], time, centre, radius, 2.0, flow)
 
 
 def test_chebyshev_coefficients_of_diffusion_are_bessel_functions() -> None:

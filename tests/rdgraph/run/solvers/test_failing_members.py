@@ -73,7 +73,7 @@ def test_a_shared_clock_is_bitwise_independent_too() -> None:
 
 
 @pytest.mark.parametrize("method", ["euler", "heun", "rk4", "dopri5"])
-def test_an_undefined_operation_is_told_from_blow_up(method: str) -> None:
+def test_an_undefined_operation_is_distinguished_from_blow_up(method: str) -> None:
     field = field_of("-sqrt(H) - 1", (2,))
     H0 = torch.ones(2, 4, 2, dtype=F64)
     H0[1] = 0.01
@@ -136,7 +136,7 @@ def test_a_failure_after_the_last_save_is_reported() -> None:
         torch.testing.assert_close(sol.final, torch.full((4, 1), 2.0, dtype=F64), rtol=1e-4, atol=0)
 
 
-# ---------------------------------------------------------------------- gradients beside a failure
+# ---------------------------------------------------------------------- gradients of a batch with a failure
 @pytest.mark.parametrize("text", [SQUARE, SQUARE + " + 0.1*H0"])
 @pytest.mark.parametrize("method", ["euler", "rk4", "dopri5"])
 @pytest.mark.parametrize("broken", [5.0, 1e200, math.nan])
@@ -205,5 +205,5 @@ def test_repeating_the_run_for_gradients_is_counted_and_tells_trackers_once() ->
     again = solve(field, H0.clone().requires_grad_(), [0.0, 0.2, 3.0], "euler", **settings)
     assert plain.status == again.status == "blow-up"
     assert torch.equal(plain.states, again.states)
-    assert again.stats.evaluations == 2 * plain.stats.evaluations - 1  # one step told the cause of the failure
+    assert again.stats.evaluations == 2 * plain.stats.evaluations - 1  # one step to find the cause of the failure
     assert seen == [0, 1, 2] * 2

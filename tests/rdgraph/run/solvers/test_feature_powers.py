@@ -1,4 +1,4 @@
-"""`propagate`: the powers against dense matrices, whatever the memory; it goes on where it was cut off."""
+"""`propagate`: the powers against dense matrices, for every amount of memory; it continues where it was interrupted."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from scipy.sparse import csr_array
 import rdgraph as rd
 from rdgraph.errors import FileError, InvalidArgument, NotApplicable, UnknownName
 from rdgraph.run.solvers import feature_powers
-from rdgraph.run.solvers.flow_coefficients import Schedule
 from rdgraph.run.solvers.polynomial_flow import LinearFlow
+from rdgraph.run.solvers.schedules import Schedule
 
 NODES, FEATURES, DEGREE = 12, 5, 6
 
@@ -188,7 +188,7 @@ def test_files_that_are_not_those_that_were_written_are_noticed(
     assert rd.run.propagate(graph, x, degree=5, out=tmp_path).degree == 5
 
 
-def test_a_full_disk_is_told_before_a_power_is_written(
+def test_a_full_disk_is_reported_before_a_power_is_written(
     graph: rd.Graph, x: np.ndarray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A memory-mapped file without room on the disk would end the program by a signal."""

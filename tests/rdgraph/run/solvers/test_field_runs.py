@@ -122,7 +122,7 @@ def test_the_adjoint_has_the_gradient_of_the_steps(text: str, method: str) -> No
 
 @pytest.mark.parametrize("method", ["euler", "rk4", "dopri5"])
 @pytest.mark.parametrize("text", SYSTEMS)
-def test_members_with_times_of_their_own_are_runs_of_their_own(text: str, method: str) -> None:
+def test_members_with_different_times_are_separate_runs(text: str, method: str) -> None:
     field = made(text)
     H0 = start_for(field, 3)
     t = torch.tensor([[0.1, 0.0, 0.2], [1.0, 0.5, 0.2]], dtype=F64)

@@ -7,8 +7,8 @@ import torch
 
 import rdgraph as rd
 from rdgraph.graphs.twin_quotient import Quotient
-from rdgraph.run.solvers.flow_coefficients import Schedule
 from rdgraph.run.solvers.polynomial_flow import LinearFlow
+from rdgraph.run.solvers.schedules import Schedule
 from tests.equations import random_numbers as random
 
 pytestmark = pytest.mark.gpu

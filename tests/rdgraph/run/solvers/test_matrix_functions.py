@@ -10,8 +10,8 @@ import scipy.integrate
 import scipy.linalg
 import torch
 
-from rdgraph.run.solvers.matrix_filters import MatrixFilters, exponentials, logarithmic_norm, power_sums
-from rdgraph.run.solvers.operator_filters import powers
+from rdgraph.run.solvers.matrix_functions import exponentials, frugal_phi1, logarithmic_norm, phi1, power_sums
+from rdgraph.run.solvers.operator_filters import Filters, powers
 from tests.rdgraph.run.solvers.coupled_cases import DOUBLE, start
 
 
@@ -55,7 +55,7 @@ def test_exponentials_have_two_derivatives() -> None:
 @pytest.mark.parametrize("count", [1, 2, 5, 12])
 def test_power_sums_are_powers_and_their_sums(count: int) -> None:
     factor = start(3, 3, seed=count) / 2
-    power, sums = power_sums(factor, count)
+    power, sums = power_sums(factor, [bit == "1" for bit in f"{count:b}"])
     wanted = [torch.linalg.matrix_power(factor, k) for k in range(count + 1)]
     assert torch.allclose(power, wanted[-1], atol=1e-13)
     assert torch.allclose(sums, torch.stack(wanted[:-1]).sum(0), atol=1e-13)
@@ -80,7 +80,7 @@ def test_the_bound_holds_on_ellipses_and_discs(kind: str, order: float) -> None:
     P[:, 1, 0] *= 50  # fields in very different units
     one = torch.ones(rows, dtype=DOUBLE)
     for source, flow in ((S[:0], True), (S, True), (S, False)):
-        filters = MatrixFilters(P, source, 0.3 * one, 0.2 * one, 0.9 * one, order, flow)
+        filters = Filters(P, source, 0.3 * one, 0.2 * one, 0.9 * one, order, flow)
         for rho in (1.2, 2.0, 4.0):
             angle = torch.linspace(0, 2 * torch.pi, 200, dtype=DOUBLE)
             z = torch.polar(torch.full_like(angle, rho), angle)
@@ -90,3 +90,21 @@ def test_the_bound_holds_on_ellipses_and_discs(kind: str, order: float) -> None:
             bound = filters.log_bound(kind, torch.tensor([rho], dtype=DOUBLE))[:, 0]
             assert (largest.log() <= bound + 1e-9).all()
             assert powers(kind, 2, torch.tensor([rho], dtype=DOUBLE))[1] >= y.abs().max() - 1e-12
+
+
+# ---------------------------------------------------------------------- phi1 of numbers
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+def test_the_frugal_function_has_the_values_and_derivatives_of_the_plain_one(dtype: torch.dtype) -> None:
+    line = torch.cat([torch.linspace(-30, 30, 61), torch.tensor([0.0, 1e-12, 0.4999, 0.5001, -0.5, 1e-5])]).double()
+    z = (line if dtype is torch.float64 else torch.polar(line.abs(), 3 * line)).to(dtype).requires_grad_()
+    torch.testing.assert_close(frugal_phi1(z), phi1(z), rtol=1e-14, atol=1e-15)
+    weights = torch.linspace(1, 2, len(z), dtype=torch.float64).to(dtype)
+    slopes = [torch.autograd.grad(f(z), z, weights)[0] for f in (frugal_phi1, phi1)]
+    torch.testing.assert_close(slopes[0], slopes[1], rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+def test_the_derivatives_are_those_of_differences(dtype: torch.dtype) -> None:
+    z = torch.tensor([0.0, 0.3, -0.4, 1.7, -2.5], dtype=dtype, requires_grad=True)
+    assert torch.autograd.gradcheck(frugal_phi1, (z,))
+    assert torch.autograd.gradgradcheck(frugal_phi1, (z,))

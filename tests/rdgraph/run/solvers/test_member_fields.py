@@ -1,4 +1,4 @@
-"""Members with equations of their own: their fields and linear parts are those of every equation alone."""
+"""Members with different equations: their fields and linear parts are those of every equation alone."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import rdgraph as rd
 from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.graphs.operator import Operator
 from rdgraph.run.lowering.coefficients import valued_letters
-from rdgraph.run.solvers.flow_coefficients import Schedule
 from rdgraph.run.solvers.linear_part import linear_part
 from rdgraph.run.solvers.member_equations import CoefficientTable, MemberEquations, MemberField, Spreading
 from rdgraph.run.solvers.polynomial_flow import LinearFlow
+from rdgraph.run.solvers.schedules import Schedule
 from rdgraph.systems.equation_terms import terms_of_system
 from tests.equations import random_numbers
 
@@ -32,7 +32,7 @@ CURVED = (
 
 
 def operator(weighted: int = 0) -> Operator:
-    """A of a path with loops; with weights of so many members where asked for."""
+    """A of a path with loops; with weights for a number of members on request."""
     plain = rd.generators.path(NODES).operator("row", self_loops=1.0, dtype=torch.float64)
     if not weighted:
         return plain
@@ -46,7 +46,7 @@ def letters_for(texts: Sequence[str]) -> Tensor:
 
 
 def alone(text: str, op: Operator, member: int, letters: Tensor) -> rd.run.VectorField:
-    """The field of one equation, with its letters from their places and kinds that take channels."""
+    """The field of one equation, with its coefficients by slot and kinds that vary along channels."""
     names = list(valued_letters(rd.parse(text)))
     system = rd.parse(text, dict.fromkeys(names, "channel"))
     values = {name: letters[member, place] for place, name in enumerate(names)}

@@ -15,9 +15,10 @@ import rdgraph as rd
 from rdgraph.errors import InvalidArgument, UnknownName
 from rdgraph.graphs.operator import Operator
 from rdgraph.run.solvers.fixed_steps import make_timetable
-from rdgraph.run.solvers.flow_coefficients import Schedule, coefficients, full_degree, stability
+from rdgraph.run.solvers.flow_coefficients import coefficients, full_degree
 from rdgraph.run.solvers.linear_part import linear_part
 from rdgraph.run.solvers.polynomial_flow import LinearFlow, apply_polynomial, is_polynomial
+from rdgraph.run.solvers.schedules import Schedule, stability
 
 SYSTEMS = ("BS", "ST", "FB", "FB*", "diffusion")
 METHODS = (("euler", 0.4), ("rk4", 0.5), ("heun", 0.7), ("exact", None))
@@ -144,7 +145,7 @@ def test_needed_leaves_out_at_most_the_tolerance_and_no_fewer_terms_do(method, s
 
 
 @pytest.mark.parametrize("steps", [1, 3, 20])
-def test_the_whole_polynomial_of_rk4_is_rk4_and_its_degree_is_told(steps):
+def test_the_whole_polynomial_of_rk4_is_rk4_and_its_degree_is_known(steps):
     """BS has a quadratic generator: rk4 in N steps is of degree 8 N, and the next coefficient is zero."""
     p = Problem("BS", "symmetric", per_member=False)
     schedule = Schedule.make("rk4", 0.25 * steps, 0.25)
@@ -229,7 +230,7 @@ def test_a_source_can_take_the_place_of_the_start():
 
 
 @torch.no_grad()
-def test_watching_tells_what_is_left_out_and_changes_nothing():
+def test_watching_measures_the_truncation_and_changes_nothing():
     p = Problem("BS", "row", per_member=False)
     schedule, times = Schedule("exact"), torch.full((3,), 4.0).double()
     out, tail = LinearFlow(schedule, 6).run(p.field, p.H0, times, watch=True)
@@ -315,5 +316,5 @@ def test_what_counts_as_a_polynomial():
     assert not lowered("diffusion", alpha="node")
     assert not lowered("-alpha*L@H + gamma*tanh(H)")
     assert lowered("-alpha*L@H + 1")
-    assert not lowered("H'' = -alpha*L@H + 1")
+    assert lowered("H'' = -alpha*L@H + 1")
     assert not lowered("diffusion", "none")

@@ -12,9 +12,8 @@ from torch import Tensor
 
 import rdgraph as rd
 from rdgraph.run.solvers import polynomial_flow
-from rdgraph.run.solvers.flow_coefficients import Schedule
-from rdgraph.run.solvers.member_schedules import Schedules
 from rdgraph.run.solvers.polynomial_flow import Levels, LinearFlow, apply_polynomial, apply_ragged
+from rdgraph.run.solvers.schedules import Schedule, Schedules
 
 pytest.importorskip("triton", reason="Triton is not installed")
 INTERPRETED = os.environ["TRITON_INTERPRET"] == "1"

@@ -12,8 +12,8 @@ from gread import GREADConv
 from gread.kernels.linear_layers import _Linear, _LinearHeads, _LinearOnto
 from gread.kernels.training_operations import dropout, row_softmax
 from rdgraph.errors import NotApplicable
-from rdgraph.run.solvers.flow_coefficients import Schedule
 from rdgraph.run.solvers.polynomial_flow import LinearFlow, apply_on_quotient, apply_polynomial
+from rdgraph.run.solvers.schedules import Schedule
 
 F64 = torch.float64
 GRAPH = rd.generators.path(4)

@@ -56,7 +56,7 @@ def test_exact_refuses_what_is_not_linear() -> None:
 
 
 # ---------------------------------------------------------------------- strang
-def test_strang_is_second_order_with_steps_of_every_members_own() -> None:
+def test_strang_is_second_order_with_different_steps() -> None:
     field = field_of("AC", (2,), alpha=torch.tensor([1.0, 0.5], dtype=F64), beta=1.0)
     H0 = 0.8 * state(2)
     truth = solve(field, H0, [0.0, 1.0], methods["dopri5"], step=0.02).final

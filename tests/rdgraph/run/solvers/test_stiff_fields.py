@@ -19,7 +19,7 @@ from rdgraph.run.lowering.split_field import SplitField
 from rdgraph.run.lowering.vector_field import VectorField
 from rdgraph.run.solvers.automatic import measured_rates
 from rdgraph.run.solvers.solver import solve
-from rdgraph.run.solvers.splitting import ExactPart, FieldStrang
+from rdgraph.run.solvers.splitting import ExactPart, make_field_strang
 from rdgraph.theory.method_choice import bounded_rates
 from rdgraph.theory.rate_bounds import rates_of_parts
 from tests.property_examples import examples
@@ -145,7 +145,7 @@ def test_stiff_diffusion_is_outlived_where_rk4_breaks(method: str) -> None:
     torch.testing.assert_close(sol.final, finer.final, rtol=0, atol={"imex": 2e-4, "strang": 2e-2}[method])
 
 
-def test_stiff_diffusion_stays_in_one_piece_beside_node_and_time_coefficients() -> None:
+def test_stiff_diffusion_stays_linear_with_node_and_time_coefficients() -> None:
     """L = I - A gives the identity a share of the diffusion, which must not be stepped with what varies."""
     field = made("u' = -alpha*L@u + (m + exp(-t))*u; v' = -L@v - v where m node", alpha=400.0, m=-random(NODES))
     parts, H0 = SplitField(field), start_for(field)
@@ -163,7 +163,7 @@ def test_all_fields_share_the_products_of_a_step() -> None:
 
 
 @pytest.mark.parametrize("method", ["imex", "strang"])
-def test_members_have_coefficients_steps_and_times_of_their_own(method: str) -> None:
+def test_members_have_different_coefficients_steps_and_times(method: str) -> None:
     rates = torch.tensor([0.5, 20.0, 3.0], dtype=F64)
     field = made(SCHNAKENBERG, "row", (3,), Dv=rates)
     H0 = start_for(field, 3)
@@ -214,7 +214,7 @@ def test_narrow_states_stay_near(method: str) -> None:
 def test_fields_that_do_not_know_each_other_are_split_as_each_alone() -> None:
     field = made(ALONE, "row")
     H0 = start_for(field, channels=2)
-    assert FieldStrang(field, H0).is_closed
+    assert make_field_strang(field, H0).is_closed
     sol = solve(field, H0, [0.0, 1.0], "strang", step=0.25)
     for k, text in enumerate(ALONE.split("; ")):
         single = made(text, "row")

@@ -19,7 +19,7 @@ from tests.rdgraph.run.solvers.solver_runs import state
 
 
 class Log:
-    """Remembers what it was told."""
+    """Records its calls."""
 
     def __init__(self, fail_at: int | None = None) -> None:
         self.heard: list[Any] = []

@@ -81,12 +81,12 @@ def test_flows_without_closed_form_are_refused(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["-alpha*L@H + H**2", "-alpha*L@H - H**3", "-alpha*L@H + beta*H - beta*H + H**2"])
 def test_pure_powers_are_solved_or_refused(text: str) -> None:
-    """h' = c h^m has a closed flow; whatever is returned must solve it."""
+    """h' = c h^m has a closed flow; the answer must solve it."""
     try:
-        found = rd.theory.reaction_flow(rd.parse(text))
+        answer = rd.theory.reaction_flow(rd.parse(text))
     except NotApplicable:
         return
     t, h0 = sp.Symbol("t"), sp.Symbol("h0")
-    value = found.expression.subs(h0, sp.Rational(1, 3))
-    rate = found.rate.subs(sp.Symbol("h"), value)
+    value = answer.expression.subs(h0, sp.Rational(1, 3))
+    rate = answer.rate.subs(sp.Symbol("h"), value)
     assert abs(sp.N((sp.diff(value, t) - rate).subs(t, sp.Rational(1, 2)))) < 1e-12

@@ -86,8 +86,8 @@ def test_energy_law_is_the_derivative_of_the_energy(name: str) -> None:
         ("diffusion", (), "never increases, on every graph"),
         ("-alpha*L@L@H", (), "never increases, on every graph"),
         ("BS", ("beta <= alpha",), "never increases, on every graph"),
-        ("alpha*L@H", (), "increases on every graph with an edge, from some state, whatever the coefficients"),
-        ("BS", ("alpha < beta",), "increases on some graph, from some state, whatever the coefficients"),
+        ("alpha*L@H", (), "increases on every graph with an edge, from some state, for all coefficients"),
+        ("BS", ("alpha < beta",), "increases on some graph, from some state, for all coefficients"),
     ],
 )
 def test_energy_verdicts(text: str, assume: tuple[str, ...], decays: str) -> None:

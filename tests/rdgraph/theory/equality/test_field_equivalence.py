@@ -28,9 +28,9 @@ from rdgraph.theory.equality.equality_proof import CONDITIONAL, PROVED, REFUTED,
     ],
 )
 def test_names_order_and_first_order_forms_do_not_matter(first: str, second: str, fields: dict[str, str]) -> None:
-    found = rd.equivalent(first, second)
-    assert found.outcome == PROVED
-    assert dict(found.fields) == fields
+    answer = rd.equivalent(first, second)
+    assert answer.outcome == PROVED
+    assert dict(answer.fields) == fields
     assert rd.equivalent(first, second, fields=fields)
     assert rd.equivalent(second, first, fields={b: a for a, b in fields.items()})
 
@@ -62,12 +62,12 @@ def _nested(node: ast.expr) -> object:
     ],
 )
 def test_a_counterexample_is_one(first: str, second: str) -> None:
-    found = rd.equivalent(first, second)
-    assert found.outcome == REFUTED
-    assert found.witness is not None
+    answer = rd.equivalent(first, second)
+    assert answer.outcome == REFUTED
+    assert answer.witness is not None
     one, other = rd.parse(first), rd.parse(second)
-    values = letters_of(found.witness)
-    pairs = dict(found.fields)
+    values = letters_of(answer.witness)
+    pairs = dict(answer.fields)
     renamed = {field_name(b): field_name(a) for a, b in pairs.items()}
     renamed |= {field_name(start_of(b)): field_name(start_of(a)) for a, b in pairs.items()}
     differences = []
@@ -93,9 +93,9 @@ def test_the_wrong_pairing_is_refuted_where_the_right_one_is_proved() -> None:
 
 
 def test_conditions_hold_for_all_equations_together() -> None:
-    found = rd.equivalent("u' = -alpha*L@u + v; v' = -u", "u' = -beta*L@u + v; v' = -gamma*u")
-    assert found.outcome == CONDITIONAL
-    assert found.conditions == (("alpha = beta", "gamma = 1"),)
+    answer = rd.equivalent("u' = -alpha*L@u + v; v' = -u", "u' = -beta*L@u + v; v' = -gamma*u")
+    assert answer.outcome == CONDITIONAL
+    assert answer.conditions == (("alpha = beta", "gamma = 1"),)
     opposed = rd.equivalent("u' = alpha*u + v; v' = alpha*v", "u' = u + v; v' = 2*v")
     assert opposed.outcome == REFUTED
     assert rd.equivalent("u' = alpha*u + v; v' = u", "u' = u + v; v' = u", given=["alpha = 1"])
@@ -131,14 +131,14 @@ FACTS = {
         ("u' = B@C@u", "u' = C@B@u"),
     ],
 )
-def test_counterexamples_are_what_is_said_of_operators(first: str, second: str, words: str) -> None:
+def test_counterexamples_have_the_declared_properties(first: str, second: str, words: str) -> None:
     """Different systems get a witness whose B has every fact, and on which the oracle sees the difference."""
     names = [name for name in "BC" if f"{name}@" in first]
-    said = " where " + ", ".join(f"{name} {words}" for name in names)
-    one, other = rd.parse(first + said), rd.parse(second + said)
-    found = rd.equivalent(one, other)
-    assert found.outcome == REFUTED
-    values = letters_of(found.witness)
+    reason = " where " + ", ".join(f"{name} {words}" for name in names)
+    one, other = rd.parse(first + reason), rd.parse(second + reason)
+    answer = rd.equivalent(one, other)
+    assert answer.outcome == REFUTED
+    values = letters_of(answer.witness)
     for name in names:
         assert all(FACTS[word](values[name]) for word in words.split())
     left, right = (evaluate(system.flow["u"], values) for system in (one, other))  # type: ignore[arg-type]
@@ -156,17 +156,17 @@ def test_what_holds_of_stochastic_operators_alone_is_not_refuted() -> None:
 
 
 def test_other_numbers_of_states_and_wrong_pairs() -> None:
-    found = rd.equivalent("H'' = -L@H", "-L@H")
-    assert found.outcome == REFUTED
-    assert "2 against 1" in found.reason
-    with pytest.raises(InvalidArgument, match="name all"):
+    answer = rd.equivalent("H'' = -L@H", "-L@H")
+    assert answer.outcome == REFUTED
+    assert "2 against 1" in answer.reason
+    with pytest.raises(InvalidArgument, match="fields must map"):
         rd.equivalent("u' = v; v' = u", "x' = y; y' = x", fields={"u": "x"})
     with pytest.raises(NotApplicable, match="rescale_time"):
         rd.equivalent("u' = v; v' = u", "u' = v; v' = u", rescale_time=True)
 
 
 def test_one_field_is_compared_as_before() -> None:
-    found: Equivalence = rd.equivalent("u' = -L@u", "A@H - H")
-    assert found.outcome == PROVED
-    assert found.fields == ()
+    answer: Equivalence = rd.equivalent("u' = -L@u", "A@H - H")
+    assert answer.outcome == PROVED
+    assert answer.fields == ()
     assert "M8.10" in {claim.id for claim in rd.verify("M8.10") if claim.as_expected}

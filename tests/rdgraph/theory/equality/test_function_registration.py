@@ -68,10 +68,10 @@ def test_abbreviations_may_use_each_other_and_are_limited() -> None:
         _ = rd.parse(nested).normal
 
 
-def test_where_an_abbreviation_is_not_defined_is_told() -> None:
+def test_the_domain_of_an_abbreviation_is_part_of_the_verdict() -> None:
     rd.register_function("inverse", "1/x")
-    found = rd.equivalent("H*inverse(H)", "H**0")
-    assert (found.outcome, found.domain) == ("proved where defined", ("H != 0",))
+    answer = rd.equivalent("H*inverse(H)", "H**0")
+    assert (answer.outcome, answer.domain) == ("proved where defined", ("H != 0",))
     assert rd.existence(rd.parse("inverse(H)")).status == "undecided"
 
 
@@ -144,10 +144,10 @@ def test_lowered_fields_agree_with_the_dense_evaluator_and_have_gradients(torch_
     values = {"alpha": 0.7, "beta": -0.4}
     field = rd.lower(system, graph.operator(dtype=torch.float64), values)
     state = torch.linspace(-2, 2, 10, dtype=torch.float64).reshape(5, 2).requires_grad_()
-    found = field(0.0, state)
+    answer = field(0.0, state)
     dense = graph.operator(dtype=torch.float64).dense().numpy()
     wanted = evaluate(system.expression, {"A": dense, "H": state.detach().numpy(), **values})
-    np.testing.assert_allclose(found.detach().numpy(), wanted, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(answer.detach().numpy(), wanted, rtol=1e-12, atol=1e-12)
     assert torch.autograd.gradcheck(lambda h: field(0.0, h), (state,))
     namespace: dict[str, Any] = {}
     exec(compile(field.source, "generated", "exec"), namespace)
@@ -215,8 +215,8 @@ def test_false_source_is_refused_when_it_is_lowered() -> None:
         ("erf(abs(x))", "smooth functions"),
         ("floor(x)", "smooth functions"),
         ("tan(x)", "smooth functions"),
-        ("erf(x)*y", "the letters x, y"),
-        ("A@x", "the letters A@x"),
+        ("erf(x)*y", "x, y"),
+        ("A@x", "A@x"),
         ("2", "does not depend on it"),
         (sp.Integer(3), "in one symbol"),
         (3, "text or sympy"),
@@ -241,7 +241,7 @@ def test_names_that_the_language_needs(name: str) -> None:
 
 def test_names_that_mean_something_else() -> None:
     for name in ("beta", "sinh"):
-        with pytest.raises(InvalidArgument, match="expected a free name"):
+        with pytest.raises(InvalidArgument, match="_1"):
             rd.register_function(name, "x**2")
 
 
@@ -257,7 +257,7 @@ def test_a_name_keeps_its_meaning() -> None:
     rd.register_function("steady", "x**2")
     with pytest.raises(UnknownName):
         rd.vocabulary.unregister_function("nobody")
-    with pytest.raises(InvalidArgument, match="which the language needs"):
+    with pytest.raises(InvalidArgument, match="built in"):
         rd.vocabulary.unregister_function("exp")
 
 

@@ -44,13 +44,13 @@ def identified(name: str) -> Any:
 @pytest.mark.parametrize("name", IDENTIFIED)
 def test_identifiable_combinations(name: str) -> None:
     _, combinations, single, hidden = IDENTIFIED[name]
-    found = identified(name)
+    answer = identified(name)
     letters = {n: sp.Symbol(n) for n in ("alpha", "beta", "gamma", "delta", "a", "b")}
     expected = {sp.expand(sp.sympify(c, locals=letters)) for c in combinations}
-    got = {sp.expand(c) for c in found.combinations}
+    got = {sp.expand(c) for c in answer.combinations}
     assert {min(c, -c, key=str) for c in got} == {min(c, -c, key=str) for c in expected}
-    assert set(found.single) == single
-    assert set(found.hidden) == hidden
+    assert set(answer.single) == single
+    assert set(answer.hidden) == hidden
 
 
 def flow_end(system: System, values: dict[str, float], start: np.ndarray) -> np.ndarray:

@@ -47,9 +47,9 @@ def test_assumed_relations_are_used(first: str, second: str) -> None:
 
 
 def test_without_the_relation_it_becomes_the_condition() -> None:
-    found = verdict("relu((alpha - beta)*H)", "(alpha - beta)*relu(H)")
-    assert found.conditions == (("beta <= alpha",),)
-    assert found.is_complete
+    answer = verdict("relu((alpha - beta)*H)", "(alpha - beta)*relu(H)")
+    assert answer.conditions == (("beta <= alpha",),)
+    assert answer.is_complete
     assert verdict("abs(alpha - beta)*H", "(alpha - beta)*H").conditions == (("beta <= alpha",),)
     assert verdict("abs(alpha - beta)*H", "(beta - alpha)*H").conditions == (("alpha <= beta",),)
 
@@ -141,10 +141,10 @@ def test_what_no_graph_decides_stays_undecided() -> None:
 
 
 def test_witnesses_meet_operator_equations() -> None:
-    found = verdict("A@H", "H", "A@A = A")
-    assert found.outcome == REFUTED
-    assert found.witness is not None
-    A = read(dict(found.witness.letters)["A"])
+    answer = verdict("A@H", "H", "A@A = A")
+    assert answer.outcome == REFUTED
+    assert answer.witness is not None
+    A = read(dict(answer.witness.letters)["A"])
     np.testing.assert_allclose(A @ A, A)
 
 
@@ -194,12 +194,12 @@ def test_words_rewrite_like_matrices() -> None:
         ("beta**2*H where beta real", "4*H", {("beta = -2",), ("beta = 2",)}),
     ],
 )
-def test_conditions_are_found_and_complete(first: str, second: str, conditions: set[tuple[str, ...]]) -> None:
-    found = verdict(first, second)
-    assert found.outcome == CONDITIONAL
-    assert set(found.conditions) == conditions
-    assert found.is_complete
-    assert found.witness is not None
+def test_conditions_are_complete(first: str, second: str, conditions: set[tuple[str, ...]]) -> None:
+    answer = verdict(first, second)
+    assert answer.outcome == CONDITIONAL
+    assert set(answer.conditions) == conditions
+    assert answer.is_complete
+    assert answer.witness is not None
 
 
 @pytest.mark.parametrize(
@@ -211,10 +211,10 @@ def test_conditions_are_found_and_complete(first: str, second: str, conditions: 
     ],
 )
 def test_lists_that_may_not_be_complete_say_so(first: str, second: str, condition: tuple[str, ...]) -> None:
-    found = verdict(first, second)
-    assert condition in found.conditions
-    assert not found.is_complete
-    assert "there may be other conditions" in str(found)
+    answer = verdict(first, second)
+    assert condition in answer.conditions
+    assert not answer.is_complete
+    assert "there may be other conditions" in str(answer)
 
 
 def test_multiples_of_the_identity_do_not_stand_for_all_matrices() -> None:
@@ -246,11 +246,11 @@ def test_conditions_that_assumptions_exclude_are_dropped() -> None:
     ],
 )
 def test_identities_say_where_they_hold(first: str, second: str, domain: tuple[str, ...], truth: bool) -> None:
-    found = verdict(first, second)
-    assert found.outcome == (PROVED if truth else RESTRICTED)
-    assert found.domain == domain
-    assert bool(found) is truth
-    assert all(part in str(found) for part in domain)
+    answer = verdict(first, second)
+    assert answer.outcome == (PROVED if truth else RESTRICTED)
+    assert answer.domain == domain
+    assert bool(answer) is truth
+    assert all(part in str(answer) for part in domain)
 
 
 # ---------------------------------------------------------------------- speeds
@@ -265,9 +265,9 @@ def test_identities_say_where_they_hold(first: str, second: str, domain: tuple[s
     ],
 )
 def test_the_same_path_at_another_speed(first: str, second: str, factor: str) -> None:
-    found = verdict(first, second, rescale_time=True)
-    assert found
-    assert found.time_factor == factor
+    answer = verdict(first, second, rescale_time=True)
+    assert answer
+    assert answer.time_factor == factor
 
 
 def test_speeds_are_positive_and_the_same_for_all_channels() -> None:
@@ -302,13 +302,13 @@ def read(text: str) -> np.ndarray:
     ],
 )
 def test_witnesses_differ_in_floats_too(first: str, second: str) -> None:
-    found = verdict(first, second)
-    assert found.outcome == REFUTED
-    assert found.witness is not None
-    values = {name: read(text) for name, text in found.witness.letters}
+    answer = verdict(first, second)
+    assert answer.outcome == REFUTED
+    assert answer.witness is not None
+    values = {name: read(text) for name, text in answer.witness.letters}
     sides = [dense.evaluate(rd.parse(text).expression, values) for text in (first, second)]
     assert np.abs(sides[0] - sides[1]).max() > 1e-9
-    for side, text in zip(sides, (found.witness.left, found.witness.right), strict=True):
+    for side, text in zip(sides, (answer.witness.left, answer.witness.right), strict=True):
         np.testing.assert_allclose(
             np.broadcast_to(side, values["H"].shape), np.broadcast_to(read(text), values["H"].shape)
         )

@@ -169,7 +169,7 @@ class Mutator(Rewriter):
 
 # ---------------------------------------------------------------------- numbers
 def sampled(systems: tuple[System, System], seed: int) -> dict[str, Any] | None:
-    """Values of all letters that meet every assumption of both systems; None where drawing fails."""
+    """Random values that satisfy every assumption of both systems; None where drawing fails."""
     generator = np.random.default_rng(seed)
     nodes, channels = 4, 2
     graph = np.array([[0, 1, 0, 1], [1, 0, 1, 0], [0, 1, 0, 0], [1, 0, 0, 0]], dtype=float)
@@ -278,14 +278,14 @@ def test_pairs_built_different_are_never_proved(seed: int) -> None:
     points = [values for attempt in range(6) if (values := sampled(pair, seed + attempt)) is not None]
     sides = [values_of(pair, values) for values in points]
     try:
-        found = rd.equivalent(*pair)
+        answer = rd.equivalent(*pair)
     except NotApplicable:
         assume(False)
     if any(np.isfinite(a - b).all() and np.abs(a - b).max() > 1e-6 * (1 + np.abs(a).max()) for a, b in sides):
-        assert found.outcome not in (PROVED, RESTRICTED)
-    if found.outcome == REFUTED:
-        check_witness(found, pair)
-    for conditions, values in itertools.product(found.conditions, points):
+        assert answer.outcome not in (PROVED, RESTRICTED)
+    if answer.outcome == REFUTED:
+        check_witness(answer, pair)
+    for conditions, values in itertools.product(answer.conditions, points):
         met = under(conditions, values)
         if met is not None:
             one, other = values_of(pair, met)

@@ -24,18 +24,18 @@ import rdgraph as rd
     ],
 )
 def test_combinations(text: str, combinations: set[str]) -> None:
-    found = rd.theory.identify(text)
-    assert found.status == "proved"
-    assert {str(c) for c in found.combinations} == combinations
-    assert found.rank == len(combinations)
-    assert all(isinstance(c, sp.Expr) for c in found.combinations)
+    answer = rd.theory.identify(text)
+    assert answer.status == "proved"
+    assert {str(c) for c in answer.combinations} == combinations
+    assert answer.rank == len(combinations)
+    assert all(isinstance(c, sp.Expr) for c in answer.combinations)
 
 
 @pytest.mark.parametrize("text", ["u' = B@u - a*u where B signed", "u' = -a*u + sigma*xi"])
-def test_what_is_not_examined_is_undecided_with_its_reason(text: str) -> None:
-    found = rd.theory.identify(text)
-    assert found.status == "undecided"
-    assert "not examined" in found.reason
+def test_unsupported_systems_are_undecided(text: str) -> None:
+    answer = rd.theory.identify(text)
+    assert answer.status == "undecided"
+    assert "not supported" in answer.reason
 
 
 def test_one_graph_is_undecided() -> None:

@@ -33,7 +33,7 @@ def disagreements(powers: list[sp.Matrix], bands: Any, to: float) -> int:
     inside, near = np.zeros(len(grid), dtype=bool), np.zeros(len(grid), dtype=bool)
     for band in bands:
         lower, upper = band.ends
-        inside |= np.array([place in band for place in grid])
+        inside |= np.array([point in band for point in grid])
         near |= (abs(grid - lower) < 1e-6) | (abs(grid - upper) < 1e-6)
     return int((((growth > 1e-6) & ~inside & ~near) | ((growth < -1e-6) & inside & ~near)).sum())
 
@@ -41,14 +41,14 @@ def disagreements(powers: list[sp.Matrix], bands: Any, to: float) -> int:
 @pytest.mark.slow
 def test_exact_bands_agree_with_dense_eigenvalues() -> None:
     source = random.Random(11)
-    found = 0
+    answer = 0
     for _ in range(40):
         powers = random_family(source)
         matrix = sum((m * x**k for k, m in enumerate(powers)), sp.zeros(powers[0].rows))
         bands = exact_bands(matrix, x, sp.Integer(2))
-        found += len(bands)
+        answer += len(bands)
         assert disagreements(powers, bands, 2.0) == 0, (powers, bands)
-    assert found > 12
+    assert answer > 12
 
 
 def test_enclosed_bands_agree_with_exact_ones() -> None:
@@ -98,7 +98,7 @@ def test_a_band_is_whole_where_another_eigenvalue_crosses_zero() -> None:
     [
         (sp.Matrix([[0, 1], [-x, 0]]), []),  # waves: growth zero everywhere
         (sp.Matrix([[0, 1], [1 - x, 0]]), [(0, 1)]),  # an unstable oscillator below lam = 1
-        (sp.diag(0, x - 1), [(1, 2)]),  # a conserved quantity beside a field that grows
+        (sp.diag(0, x - 1), [(1, 2)]),  # a conserved quantity next to a field that grows
         (sp.zeros(2), []),
         (sp.Matrix([[0, 1, 0], [-1, 0, 0], [0, 0, 1 - x]]), [(0, 1)]),
     ],

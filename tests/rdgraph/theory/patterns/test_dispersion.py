@@ -32,8 +32,8 @@ def test_modes_are_the_spectrum_of_the_whole_jacobian(directed: bool) -> None:
     local = np.array([[-1 + 2 * u * v, u**2], [-2 * u * v, -(u**2)]])
     whole = np.kron(local, np.eye(9)) - np.kron(np.diag([0.02, 1.0]), laplacian)
     expected = np.sort(np.linalg.eigvals(whole).real)
-    found = np.sort(relation.linearisation.eigenvalues(relation.spectrum.eigenvalues).real.ravel())
-    assert np.allclose(found, expected, atol=1e-10)
+    answer = np.sort(relation.linearisation.eigenvalues(relation.spectrum.eigenvalues).real.ravel())
+    assert np.allclose(answer, expected, atol=1e-10)
     assert relation.modes.growth.max() == pytest.approx(expected[-1], abs=1e-10)
     assert len(relation.modes.unstable) == int((relation.modes.growth > 0).sum()) > 0
 
@@ -69,8 +69,8 @@ def test_second_order_fields() -> None:
 
 def test_complex_eigenvalues_of_directed_graphs() -> None:
     relation = rd.dispersion("u' = -L@L@u; v' = -v - L@v", {})
-    place = 1 - np.exp(1j * np.pi / 3)
-    assert relation.growth(place) == pytest.approx(max((-(place**2)).real, (-1 - place).real))
+    point = 1 - np.exp(1j * np.pi / 3)
+    assert relation.growth(point) == pytest.approx(max((-(point**2)).real, (-1 - point).real))
     assert relation.kind == "marginal"  # on real lam; a directed ring has modes that grow
     assert rd.dispersion("u' = -L@L@u; v' = -v - L@v", {}, operator=ring(12, directed=True)).modes.unstable
 
@@ -147,7 +147,7 @@ def test_kinds_agree_with_dense_sampling() -> None:
 
 
 def test_three_fields_can_have_waves() -> None:
-    """A stable reaction whose complex pair grows at finite lam: two fields that do not spread beside one that does."""
+    """A stable reaction whose complex pair grows at finite lam: two fields that do not spread and one that does."""
     matrix = sp.Matrix([[2, 1, 4], [-1, -3, 2], [-3, -2, -1]])
     letters = sp.symbols("u v w", real=True)
     rates = [sum(matrix[i, j] * letters[j] for j in range(3)) for i in range(3)]
@@ -225,10 +225,10 @@ def test_answers_can_be_read_and_written() -> None:
     assert "of 5 grow" in text
     assert "<table>" in relation._repr_html_()
     assert "Dispersion of u, v" in repr(relation)
-    found = relation.to_dict()
-    assert found["symbol"] == [["4/5 - lam/50", "1"], ["-9/5", "-lam - 1"]]
-    assert found["kind"] == "turing"
-    assert found["modes"] == list(relation.modes.unstable)
+    answer = relation.to_dict()
+    assert answer["symbol"] == [["4/5 - lam/50", "1"], ["-9/5", "-lam - 1"]]
+    assert answer["kind"] == "turing"
+    assert answer["modes"] == list(relation.modes.unstable)
 
 
 # ---------------------------------------------------------------------- what "every mode decays" may be said of
@@ -247,7 +247,7 @@ def test_a_directed_graph_may_grow_where_no_real_lam_does() -> None:
     assert alone.kind == "stable"
     assert "real eigenvalues" in alone.assumes
     cycle = np.eye(6) - np.roll(np.eye(6), 1, axis=0)
-    found = rd.dispersion(text, {}, operator=cycle)
-    assert found.kind == "directed"
-    assert float(found.modes.growth.max()) == pytest.approx(0.29, abs=0.01)
-    assert "real eigenvalues" not in found.assumes
+    answer = rd.dispersion(text, {}, operator=cycle)
+    assert answer.kind == "directed"
+    assert float(answer.modes.growth.max()) == pytest.approx(0.29, abs=0.01)
+    assert "real eigenvalues" not in answer.assumes

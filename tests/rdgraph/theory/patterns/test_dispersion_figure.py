@@ -9,7 +9,7 @@ from matplotlib.patches import Rectangle
 
 import rdgraph as rd
 from rdgraph.errors import InvalidArgument
-from rdgraph.theory.patterns.dispersion_figure import dispersion_curves, dispersion_figure, drawn_end
+from rdgraph.theory.patterns.dispersion import dispersion_curves, dispersion_figure, drawn_end
 
 SCHNAKENBERG = "u' = a - u + u**2*v - Du*L@u; v' = b - u**2*v - Dv*L@v"
 VALUES = {"a": 0.1, "b": 0.9, "Du": 0.02, "Dv": 1}
@@ -20,7 +20,7 @@ def ring(nodes: int, directed: bool = False) -> np.ndarray:
     return np.eye(nodes) - (step if directed else (step + step.T) / 2)
 
 
-def test_curves_bands_and_modes_are_the_relation_s_own() -> None:
+def test_curves_bands_and_modes_are_those_of_the_relation() -> None:
     relation = rd.dispersion(SCHNAKENBERG, VALUES, operator=ring(8))
     above, below = relation.plot().axes
     lines = {line.get_label(): line for line in above.get_lines()}

@@ -46,7 +46,7 @@ def test_conditions_about_real_lam_say_so() -> None:
     flow = np.block([[zero, one], [-one - cycle, -one / 10]])
     assert np.linalg.eigvals(flow).real.max() > 0.29
     answer = rd.turing(waves)
-    assert {found.outcome for found in answer.sets.values()} == {"impossible"}
+    assert {result.outcome for result in answer.sets.values()} == {"impossible"}
     assert "undirected" in answer.assumes
     assert "undirected" in rd.turing_threshold(waves, "c", {}).assumes
     assert "undirected" not in rd.turing("u' = v; v' = -u - v").assumes

@@ -1,4 +1,4 @@
-"""Operators beside A: modes and bounds of the growth against dense generators that share no code with them."""
+"""Operators in addition to A: modes and bounds of the growth against dense generators that share no code with them."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ def dense_generator(system: System, values: dict[str, float], operators: dict[st
     """The matrix of a linear system, column by column, by the interpreter of the language."""
     nodes, fields = len(operators["A"]), system.fields
     columns = []
-    for place in range(nodes * len(fields)):
-        unit = np.eye(nodes * len(fields))[place].reshape(len(fields), nodes, 1)
+    for point in range(nodes * len(fields)):
+        unit = np.eye(nodes * len(fields))[point].reshape(len(fields), nodes, 1)
         given = {**values, **operators, **dict(zip(fields, unit, strict=True))}
         columns.append(np.concatenate([np.ravel(evaluate(system.flow[f], given) + 0 * unit[0]) for f in fields]))
     return np.stack(columns, axis=1)
 
 
 def joint(*args: object, **settings: object) -> JointDispersion:
-    found = rd.dispersion(*args, **settings)
-    assert isinstance(found, JointDispersion)
-    return found
+    answer = rd.dispersion(*args, **settings)
+    assert isinstance(answer, JointDispersion)
+    return answer
 
 
 # ---------------------------------------------------------------------- random systems and graphs
@@ -92,10 +92,10 @@ def test_modes_and_bound_against_the_dense_generator(text: str, graph: tuple[dic
     system = rd.parse(f"{text} where B {shape}")
     expected = np.linalg.eigvals(dense_generator(system, {}, held))
     size = max(1.0, np.abs(expected).max())
-    found = joint(system, {}, operator=np.eye(len(held["A"])) - held["A"], operators={"B": held["B"]})
-    assert np.allclose(found.modes.growth, expected.real.max(), atol=1e-7 * size)
-    assert len(found.modes.eigenvalues) == len(expected)
-    bound = found.bound
+    answer = joint(system, {}, operator=np.eye(len(held["A"])) - held["A"], operators={"B": held["B"]})
+    assert np.allclose(answer.modes.growth, expected.real.max(), atol=1e-7 * size)
+    assert len(answer.modes.eigenvalues) == len(expected)
+    bound = answer.bound
     assert bound is not None
     assert expected.real.max() <= bound.value + ROUNDING * size
     if np.allclose(held["A"], held["A"].T):
@@ -113,11 +113,11 @@ def test_deviations_grow_no_faster_than_the_bound(
     """|exp(t G)| <= condition*exp(bound*t), which says more than eigenvalues do."""
     held, shape = graph
     system = rd.parse(f"{text} where B {shape}")
-    found = joint(system, {}, operator=np.eye(len(held["A"])) - held["A"], operators={"B": held["B"]})
+    answer = joint(system, {}, operator=np.eye(len(held["A"])) - held["A"], operators={"B": held["B"]})
     generator = dense_generator(system, {}, held)
     time = time / max(1.0, np.linalg.norm(generator, 2))
     grown = np.linalg.norm(scipy.linalg.expm(time * generator), 2)
-    assert grown <= found.bound.condition * np.exp(found.bound.value * time) * (1 + 1e-9)
+    assert grown <= answer.bound.condition * np.exp(answer.bound.value * time) * (1 + 1e-9)
 
 
 # ---------------------------------------------------------------------- what commutes is exact
@@ -126,25 +126,25 @@ def test_circulants_have_joint_modes() -> None:
     laplacian, difference = ring(8)
     text = "u' = a - u + u**2*v - Du*L@u + c*B@u; v' = b - u**2*v - Dv*L@v where B antisymmetric"
     values = {"a": 0.1, "b": 0.9, "Du": 0.02, "Dv": 1, "c": 0.5}
-    found = joint(text, values, operator=laplacian, operators={"B": difference})
+    answer = joint(text, values, operator=laplacian, operators={"B": difference})
     local = np.array([[0.8, 1.0], [-1.8, -1.0]])
     whole = (
         np.kron(local, np.eye(8)) - np.kron(np.diag([0.02, 1.0]), laplacian) + np.kron(np.diag([0.5, 0]), difference)
     )
     expected = np.linalg.eigvals(whole)
-    assert found.commutes
-    assert "commute" in found.modes.source
-    assert np.allclose(np.sort(found.modes.eigenvalues.real), np.sort(expected.real), atol=1e-9)
-    assert len(found.unstable) == int((expected.real > 1e-9).sum()) > 0
+    assert answer.commutes
+    assert "commute" in answer.modes.source
+    assert np.allclose(np.sort(answer.modes.eigenvalues.real), np.sort(expected.real), atol=1e-9)
+    assert len(answer.unstable) == int((expected.real > 1e-9).sum()) > 0
     k = 2 * np.pi * np.arange(8) / 8
-    assert found.growth(L=1 - np.cos(k), B=1j * np.sin(k)).max() == pytest.approx(expected.real.max(), abs=1e-9)
+    assert answer.growth(L=1 - np.cos(k), B=1j * np.sin(k)).max() == pytest.approx(expected.real.max(), abs=1e-9)
     fastest = expected[expected.real.argmax()]
-    place = int(np.argmax(found.growth(L=1 - np.cos(k), B=1j * np.sin(k))))
-    assert found.frequency(L=1 - np.cos(k[place]), B=1j * np.sin(k[place])) == pytest.approx(
+    point = int(np.argmax(answer.growth(L=1 - np.cos(k), B=1j * np.sin(k))))
+    assert answer.frequency(L=1 - np.cos(k[point]), B=1j * np.sin(k[point])) == pytest.approx(
         abs(fastest.imag), abs=1e-9
     )
-    assert "B@1 = 0" in found.assumes
-    joint_values = found.modes.joint
+    assert "B@1 = 0" in answer.assumes
+    joint_values = answer.modes.joint
     assert np.allclose(np.sort(joint_values["L"].real), np.sort(1 - np.cos(k)), atol=1e-9)
 
 
@@ -155,11 +155,11 @@ def test_commuting_matrices_that_are_not_normal() -> None:
     average = weights / weights.sum(axis=1, keepdims=True)
     laplacian = np.eye(7) - average
     further = average @ average - 0.5 * average
-    found = joint("u' = -L@u + B@v; v' = 2*u - v where B operator", {}, operator=laplacian, operators={"B": further})
+    answer = joint("u' = -L@u + B@v; v' = 2*u - v where B operator", {}, operator=laplacian, operators={"B": further})
     whole = np.block([[-laplacian, further], [2 * np.eye(7), -np.eye(7)]])
-    assert found.commutes
-    assert found.modes.joint is not None
-    assert found.modes.growth == pytest.approx(np.linalg.eigvals(whole).real.max(), abs=1e-9)
+    assert answer.commutes
+    assert answer.modes.joint is not None
+    assert answer.modes.growth == pytest.approx(np.linalg.eigvals(whole).real.max(), abs=1e-9)
 
 
 def test_large_generators_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,12 +168,14 @@ def test_large_generators_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     laplacian, difference = ring(40)
     uneven = difference * np.linspace(0.5, 1.5, 40)[:, None]
     text = "u' = 0.3*u - L@u + B@u; v' = -v + u where B signed"
-    found = joint(text, {}, operator=scipy.sparse.csr_array(laplacian), operators={"B": scipy.sparse.csr_array(uneven)})
-    assert "Arnoldi" in found.modes.source
-    assert found.commutes is False
+    answer = joint(
+        text, {}, operator=scipy.sparse.csr_array(laplacian), operators={"B": scipy.sparse.csr_array(uneven)}
+    )
+    assert "Arnoldi" in answer.modes.source
+    assert answer.commutes is False
     alone = np.linalg.eigvals(0.3 * np.eye(40) - laplacian + uneven)
-    assert found.modes.growth == pytest.approx(alone.real.max(), abs=1e-8)
-    assert len(found.unstable) > 0
+    assert answer.modes.growth == pytest.approx(alone.real.max(), abs=1e-8)
+    assert len(answer.unstable) > 0
 
 
 # ---------------------------------------------------------------------- what does not is bounded
@@ -181,21 +183,21 @@ def test_the_box_of_numerical_ranges_is_no_bound_for_several_fields() -> None:
     """X and Y two Pauli matrices: P over the box grows by sqrt(2), the generator by 2, which the bound attains."""
     text = "u' = X@v + Y@u; v' = X@u - Y@v where X symmetric, Y symmetric"
     crossed, signs = np.array([[0.0, 1.0], [1.0, 0.0]]), np.diag([1.0, -1.0])
-    found = joint(text, {}, operators={"X": crossed, "Y": signs})
+    answer = joint(text, {}, operators={"X": crossed, "Y": signs})
     grid = np.linspace(-1, 1, 41)
     x, y = np.meshgrid(grid, grid)
-    assert found.growth(X=x, Y=y).max() == pytest.approx(np.sqrt(2))
-    assert found.commutes is False
-    assert found.modes.growth == pytest.approx(2)
-    assert found.bound.value == pytest.approx(2, abs=1e-8)
+    assert answer.growth(X=x, Y=y).max() == pytest.approx(np.sqrt(2))
+    assert answer.commutes is False
+    assert answer.modes.growth == pytest.approx(2)
+    assert answer.bound.value == pytest.approx(2, abs=1e-8)
     assert joint(text, {}, norms={"X": 1, "Y": 1}).bound.value == pytest.approx(2, abs=1e-8)
 
 
 def test_advection_of_one_field_lets_nothing_grow() -> None:
     """However large B is: v* B v is imaginary."""
-    found = joint("u' = -alpha*L@u + c*B@u - beta*u where B antisymmetric", {"alpha": 2, "c": 50, "beta": 0.25})
-    assert found.bound.value == -0.25
-    assert "-oo, oo" in str(found.bound)
+    answer = joint("u' = -alpha*L@u + c*B@u - beta*u where B antisymmetric", {"alpha": 2, "c": 50, "beta": 0.25})
+    assert answer.bound.value == -0.25
+    assert "-oo, oo" in str(answer.bound)
     assert joint("u' = -L@u + c*B@u where B signed", {"c": 1}).bound is None
     assert joint("u' = -L@u + c*B@u where B signed", {"c": 1}, norms={"B": 0.5}).bound.value == 0.5
     assert joint("u' = -L@u - B@u where B symmetric stochastic", {}).bound.value == 1
@@ -215,20 +217,20 @@ def test_row_normalised_graphs_are_weighed_by_degrees() -> None:
     star[0, 1:] = star[1:, 0] = 1
     average = star / star.sum(axis=1, keepdims=True)
     text = "u' = -L@u + 0*B@u - 0.5*u + 0.01*B@u where B signed"
-    found = joint(text, {}, operator=np.eye(6) - average, operators={"B": average @ average})
-    assert found.bound.value <= -0.48
-    assert found.bound.condition > 1
+    answer = joint(text, {}, operator=np.eye(6) - average, operators={"B": average @ average})
+    assert answer.bound.value <= -0.48
+    assert answer.bound.condition > 1
 
 
 def test_irrational_steady_states_are_enclosed() -> None:
     text = "u' = 2 - u**2 - L@u + B@v; v' = -v - L@v - B@u where B antisymmetric"
     laplacian, difference = ring(6)
-    found = joint(text, {}, 0, operator=laplacian, operators={"B": difference})
-    assert found.state.values["u"] == sp.sqrt(2)
+    answer = joint(text, {}, 0, operator=laplacian, operators={"B": difference})
+    assert answer.state.values["u"] == sp.sqrt(2)
     whole = np.block([[-2 * np.sqrt(2) * np.eye(6) - laplacian, difference], [-difference, -np.eye(6) - laplacian]])
     expected = np.linalg.eigvals(whole).real.max()
-    assert found.modes.growth == pytest.approx(expected, abs=1e-9)
-    assert expected <= found.bound.value < 0
+    assert answer.modes.growth == pytest.approx(expected, abs=1e-9)
+    assert expected <= answer.bound.value < 0
 
 
 def test_weaker_inequalities_are_not_proved() -> None:
@@ -276,14 +278,14 @@ def test_operators_of_the_package_and_texts() -> None:
     graph = rd.generators.ring(5)
     operator = graph.operator("row", dtype=torch.float64)
     _, difference = ring(5)
-    found = joint("u' = -L@u + B@u where B antisymmetric", {}, operator=operator, operators={"B": difference})
-    assert found.unstable == ()
-    assert found.modes.growth == pytest.approx(0, abs=1e-12)
+    answer = joint("u' = -L@u + B@u where B antisymmetric", {}, operator=operator, operators={"B": difference})
+    assert answer.unstable == ()
+    assert answer.modes.growth == pytest.approx(0, abs=1e-12)
     again = joint("u' = -L@u + B@u where B operator", {}, operator=operator, operators={"B": operator})
     assert again.modes.growth == pytest.approx(1)
-    assert "P(lam, B)" in str(found)
-    assert "<table" in found._repr_html_()
-    assert found.to_dict()["commutes"] is True
+    assert "P(lam, B)" in str(answer)
+    assert "<table" in answer._repr_html_()
+    assert answer.to_dict()["commutes"] is True
     assert joint("u' = -L@u + B@u where B antisymmetric", {}).to_dict()["growth"] is None
 
 
@@ -318,7 +320,7 @@ def test_what_does_not_fit_is_refused() -> None:
         _ = joint(text, {}).unstable
     with pytest.raises(InvalidArgument, match="eigenvalue of each"):
         joint(text, {}).growth(L=1)
-    with pytest.raises(InvalidArgument, match="no operators beside A"):
+    with pytest.raises(InvalidArgument, match="no operators but A"):
         rd.dispersion("u' = -L@u", {}, operators={"B": difference})
     none = rd.generators.path(4).operator("none", dtype=torch.float64)
     with pytest.raises(NotApplicable, match="L = D - A"):

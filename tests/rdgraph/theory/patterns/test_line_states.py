@@ -32,9 +32,9 @@ def told(text: str, values: dict[str, float] | None = None) -> list[tuple[float,
     ],
 )
 def test_states_and_their_stability(text: str, expected: list[tuple[float, str]]) -> None:
-    found = rd.steady_states(text)
-    assert found.is_complete
-    assert "box" not in found.reason
+    answer = rd.steady_states(text)
+    assert answer.is_complete
+    assert "box" not in answer.reason
     assert told(text) == expected
 
 
@@ -48,17 +48,17 @@ def test_a_threshold_in_the_coefficients() -> None:
 
 
 def test_waves_repeat() -> None:
-    found = rd.steady_states("-alpha*L@H + beta*sin(H)")
-    assert found.reason.endswith("repeat these with the period 2*pi")
-    values = {state.values["H"]: state.stability for state in found}
+    answer = rd.steady_states("-alpha*L@H + beta*sin(H)")
+    assert answer.reason.endswith("repeat these with the period 2*pi")
+    values = {state.values["H"]: state.stability for state in answer}
     assert values[sp.pi] == "stable"
     assert values[2 * sp.pi] == "unstable"
 
 
-def test_a_box_that_is_asked_for_is_kept_to() -> None:
-    found = rd.steady_states("-alpha*L@H + sin(H)", {"alpha": 1}, box=(1, 7))
-    assert sorted(float(s.values["H"]) / np.pi for s in found) == pytest.approx([1, 2])
-    assert "all in the box [1, 7]" in found.reason
+def test_only_the_given_box_is_searched() -> None:
+    answer = rd.steady_states("-alpha*L@H + sin(H)", {"alpha": 1}, box=(1, 7))
+    assert sorted(float(s.values["H"]) / np.pi for s in answer) == pytest.approx([1, 2])
+    assert "all in the box [1, 7]" in answer.reason
 
 
 def test_what_jumps_times_zero_has_a_linearisation() -> None:

@@ -46,16 +46,16 @@ def test_schnakenberg_conditions_are_murrays() -> None:
 # I. Prigogine, R. Lefever, J. Chem. Phys. 48, 1695 (1968): Hopf at B = 1 + A^2, Turing at B = (1 + A sqrt(Du/Dv))^2
 @pytest.mark.parametrize(("a", "ratio"), [(2, 16), (3, 4), (sp.Rational(3, 2), 9), (2, 7)])
 def test_brusselator_thresholds(a: sp.Expr, ratio: int) -> None:
-    found = rd.turing_threshold(BRUSSELATOR, "b", {"a": a, "Du": 1, "Dv": ratio}, to=sp.oo)
+    answer = rd.turing_threshold(BRUSSELATOR, "b", {"a": a, "Du": 1, "Dv": ratio}, to=sp.oo)
     turing, hopf = (1 + a / sp.sqrt(ratio)) ** 2, 1 + a**2
-    assert found.is_complete
+    assert answer.is_complete
     if turing < hopf:
-        assert [sp.simplify(t.value - x) for t, x in zip(found, (turing, hopf), strict=True)] == [0, 0]
-        assert [t.unstable_side for t in found] == ["above", "both"]
+        assert [sp.simplify(t.value - x) for t, x in zip(answer, (turing, hopf), strict=True)] == [0, 0]
+        assert [t.unstable_side for t in answer] == ["above", "both"]
         # the critical wave number is k^2 = A/sqrt(Du Dv)
-        assert found[0].lam == pytest.approx(float(a / sp.sqrt(ratio)), rel=1e-6)
+        assert answer[0].lam == pytest.approx(float(a / sp.sqrt(ratio)), rel=1e-6)
     else:
-        assert len(found) == 0
+        assert len(answer) == 0
 
 
 def test_brusselator_oscillates_beyond_one_plus_a_squared() -> None:
@@ -78,10 +78,10 @@ def test_mimura_murray_on_networks() -> None:
     ratio = rd.patterns.critical_ratio(MIMURA_MURRAY, MIMURA)
     assert (ratio.activator, ratio.inhibitor) == ("u", "v")
     assert float(ratio) == pytest.approx(15.5, abs=0.02)
-    found = rd.turing_threshold(MIMURA_MURRAY, "Dv", {**MIMURA, "Du": sp.Rational(12, 100)}, to=sp.oo)
-    assert len(found) == 1
-    assert found[0].unstable_side == "above"
-    assert sp.simplify(found[0].value - ratio.value * sp.Rational(12, 100)) == 0
+    answer = rd.turing_threshold(MIMURA_MURRAY, "Dv", {**MIMURA, "Du": sp.Rational(12, 100)}, to=sp.oo)
+    assert len(answer) == 1
+    assert answer[0].unstable_side == "above"
+    assert sp.simplify(answer[0].value - ratio.value * sp.Rational(12, 100)) == 0
 
 
 def test_on_a_graph_the_threshold_is_the_best_of_its_modes() -> None:

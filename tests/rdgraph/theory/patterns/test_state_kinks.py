@@ -1,4 +1,4 @@
-"""Steady states at kinks: what is said of deviations, against deviations that are followed on a graph."""
+"""Steady states at kinks: their stability, against deviations that are integrated on a graph."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def growth(body: str, values: dict[str, float], start: np.ndarray, time: float =
         ("-alpha*L@H + H*(1 - abs(H))", "unstable", {"alpha": 1.0}),
     ],
 )
-def test_what_is_said_happens(text: str, fate: str, values: dict[str, float]) -> None:
-    found = next(state for state in rd.steady_states(text) if state.values["H"] == 0)
-    assert found.stability == fate
+def test_the_stability_agrees_with_simulations(text: str, fate: str, values: dict[str, float]) -> None:
+    answer = next(state for state in rd.steady_states(text) if state.values["H"] == 0)
+    assert answer.stability == fate
     numeric = next(state for state in rd.steady_states(text, values) if state.values["H"] == 0)
     assert numeric.stability == fate
     rng = np.random.default_rng(0)
@@ -84,9 +84,9 @@ def test_functions_of_differences_have_no_linearisation_anywhere() -> None:
 
 
 def test_states_are_real_numbers_where_their_conditions_hold() -> None:
-    found = rd.steady_states("-a*L@H + b*cos(H) + 1.5 where a > b")
-    assert [str(c) for state in found for c in state.conditions] == ["4*b**2 - 9 >= 0"] * 2
+    answer = rd.steady_states("-a*L@H + b*cos(H) + 1.5 where a > b")
+    assert [str(c) for state in answer for c in state.conditions] == ["4*b**2 - 9 >= 0"] * 2
     at = dict.fromkeys(("a", "b"), 4.0)
-    for state in found:
+    for state in answer:
         value = float(state.values["H"].subs(at))
         assert 4.0 * np.cos(value) + 1.5 == pytest.approx(0, abs=1e-12)

@@ -30,9 +30,9 @@ def test_real_solutions_with_multiplicity_are_counted_once() -> None:
 
 
 def test_real_solutions_need_not_have_different_coordinates() -> None:
-    found = real_solutions([x**2 - 2, y**2 - 2, z - x * y], [x, y, z])
+    answer = real_solutions([x**2 - 2, y**2 - 2, z - x * y], [x, y, z])
     root = sp.sqrt(2)
-    assert set(found) == {(root, root, 2), (-root, -root, 2), (root, -root, -2), (-root, root, -2)}
+    assert set(answer) == {(root, root, 2), (-root, -root, 2), (root, -root, -2), (-root, root, -2)}
 
 
 def test_infinitely_many_solutions_are_not_listed() -> None:
@@ -43,21 +43,21 @@ def test_infinitely_many_solutions_are_not_listed() -> None:
 def newton(rates: list[sp.Expr], letters: list[sp.Symbol], generator: np.random.Generator, starts: int) -> list:
     value = sp.lambdify(letters, rates, "numpy")
     slope = sp.lambdify(letters, sp.Matrix(rates).jacobian(letters), "numpy")
-    found = []
+    answer = []
     for _ in range(starts):
-        place = generator.normal(size=len(letters)) * generator.choice([0.5, 2, 6])
+        point = generator.normal(size=len(letters)) * generator.choice([0.5, 2, 6])
         for _ in range(50):
             try:
-                step = np.linalg.solve(np.array(slope(*place), dtype=float), np.array(value(*place), dtype=float))
+                step = np.linalg.solve(np.array(slope(*point), dtype=float), np.array(value(*point), dtype=float))
             except np.linalg.LinAlgError:
                 break
-            place = place - step
-            if not np.isfinite(place).all() or abs(place).max() > 1e5:
+            point = point - step
+            if not np.isfinite(point).all() or abs(point).max() > 1e5:
                 break
-            if abs(step).max() < 1e-13 * (1 + abs(place).max()):
-                found.append(place)
+            if abs(step).max() < 1e-13 * (1 + abs(point).max()):
+                answer.append(point)
                 break
-    return found
+    return answer
 
 
 @pytest.mark.slow
@@ -105,19 +105,19 @@ def test_transcendental_rates_are_searched_over_a_box() -> None:
 
 
 def test_a_zero_without_slope_is_not_certified() -> None:
-    found = search_box([x**2], [x], sp.Integer(-1), sp.Integer(1))
-    assert found.zeros == ()
-    assert found.open_boxes
-    assert search_box([sp.exp(x) + 1], [x], sp.Integer(-9), sp.Integer(9)) == type(found)((), ())
+    answer = search_box([x**2], [x], sp.Integer(-1), sp.Integer(1))
+    assert answer.zeros == ()
+    assert answer.open_boxes
+    assert search_box([sp.exp(x) + 1], [x], sp.Integer(-9), sp.Integer(9)) == type(answer)((), ())
 
 
-def test_zeros_on_the_border_of_two_boxes_are_found_once() -> None:
-    found = search_box([sp.sin(x)], [x], sp.Integer(-10), sp.Integer(10))
-    assert np.allclose([float(zero[0].mid()) for zero in found.zeros], np.pi * np.arange(-3, 4), atol=1e-14)
-    assert found.open_boxes == ()
+def test_zeros_on_the_border_of_two_boxes_count_once() -> None:
+    answer = search_box([sp.sin(x)], [x], sp.Integer(-10), sp.Integer(10))
+    assert np.allclose([float(zero[0].mid()) for zero in answer.zeros], np.pi * np.arange(-3, 4), atol=1e-14)
+    assert answer.open_boxes == ()
 
 
-# ---------------------------------------------------------------------- letters as coefficients
+# ---------------------------------------------------------------------- symbolic coefficients
 def test_closed_forms_come_with_their_conditions() -> None:
     states = rd.steady_states("u' = a - b*u + u**2 - L@u; v' = u - v - L@v")
     a, b = sp.symbols("a b")
@@ -209,7 +209,7 @@ def test_equations_are_not_defined_at_their_poles() -> None:
     assert not len(rd.steady_states("-L@H + alpha*H**2/H", {"alpha": 1}))
 
 
-def test_lines_of_steady_states_are_said_to_be_free() -> None:
+def test_lines_of_steady_states_have_a_free_field() -> None:
     states = rd.steady_states("u' = -a*u*v - L@u; v' = a*u*v - b*v - L@v")
     assert states.is_complete
     assert states[0].free == ("u",)
@@ -236,7 +236,7 @@ def test_values_are_read_as_written_and_checked() -> None:
         rd.steady_states(rd.parse(text, assume="a < b"), {"a": 2, "b": 1})
 
 
-def test_coefficients_of_noise_may_be_given_and_are_left_out() -> None:
+def test_coefficients_of_noise_are_accepted_and_ignored() -> None:
     noisy = "u' = a - u - L@u + b*xi; v' = u - v"
     assert rd.steady_states(noisy, {"a": 2, "b": 5})[0].values == {"u": 2, "v": 2}
 

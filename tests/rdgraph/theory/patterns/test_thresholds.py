@@ -11,7 +11,7 @@ import sympy as sp
 
 import rdgraph as rd
 from rdgraph.errors import InvalidArgument, NotApplicable
-from rdgraph.theory.patterns import state_choice, turing_analysis
+from rdgraph.theory.patterns import steady_states, turing_analysis
 from rdgraph.theory.patterns.states import SteadyStates
 from rdgraph.theory.patterns.steady_states import solve_states
 
@@ -45,7 +45,7 @@ def test_steady_states_are_solved_once(monkeypatch: pytest.MonkeyPatch) -> None:
         asked.append(given)
         return solve_states(*given)
 
-    for module in (state_choice, turing_analysis):
+    for module in (steady_states, turing_analysis):
         monkeypatch.setattr(module, "solve_states", counted)
     assert rd.turing(SCHNAKENBERG, to=sp.oo).outcome == "possible"
     assert len(asked) == 1
@@ -118,11 +118,11 @@ def test_every_region_is_what_it_is_called() -> None:
     values = {"a": 0.1, "b": 0.9, "Du": 0.02, "Dv": 1}
     grid = np.linspace(0, 2, 1201)
     for name in values:
-        found = rd.turing_threshold(SCHNAKENBERG, name, values)
-        assert found.is_complete
-        assert found.regions[0][0] == 0
-        assert found.regions[-1][1] == sp.oo
-        for low, high, kind in found.regions:
+        answer = rd.turing_threshold(SCHNAKENBERG, name, values)
+        assert answer.is_complete
+        assert answer.regions[0][0] == 0
+        assert answer.regions[-1][1] == sp.oo
+        for low, high, kind in answer.regions:
             for part in (0.05, 0.5, 0.95):
                 value = float(low) + part * (float(high) - float(low)) if high != sp.oo else float(low) * (1.05 + part)
                 at = {**values, name: value}
@@ -131,20 +131,20 @@ def test_every_region_is_what_it_is_called() -> None:
                 growth = np.linalg.eigvals(local - grid[:, None, None] * np.diag([at["Du"], at["Dv"]])).real.max(axis=1)
                 assert (kind == "turing") is bool(growth[0] < 0 < growth.max()), (name, value, kind)
                 assert (kind == "stable") is bool(growth.max() < 0), (name, value, kind)
-        for threshold in found:
+        for threshold in answer:
             assert threshold.is_exact
             assert (threshold.below == "turing") != (threshold.above == "turing")
             assert threshold.unstable_side in ("above", "below", "both")
 
 
 def test_the_side_is_below_where_growth_of_the_coefficient_calms() -> None:
-    found = rd.turing_threshold(SCHNAKENBERG, "Du", {"a": 0.1, "b": 0.9, "Dv": 1})
-    assert len(found) == 1
-    assert found[0].unstable_side == "below"
-    assert found[0].above == "stable"
+    answer = rd.turing_threshold(SCHNAKENBERG, "Du", {"a": 0.1, "b": 0.9, "Dv": 1})
+    assert len(answer) == 1
+    assert answer[0].unstable_side == "below"
+    assert answer[0].above == "stable"
     # det P(lam) = 1 + lam*(Du - 0.8) + Du*lam^2 has its last zero in (0, 2] at lam = 2: 6 Du = 0.6
-    assert found[0].value == sp.Rational(1, 10)
-    assert found[0].lam == 2
+    assert answer[0].value == sp.Rational(1, 10)
+    assert answer[0].lam == 2
 
 
 def test_thresholds_at_irrational_steady_states_are_proved_to_lie_in_a_narrow_interval() -> None:
@@ -164,11 +164,11 @@ def test_thresholds_at_irrational_steady_states_are_proved_to_lie_in_a_narrow_in
     assert largest(critical * (1 - 1e-5)) < 0 < largest(critical * (1 + 1e-5))
 
 
-def test_no_threshold_is_said_so() -> None:
-    found = rd.turing_threshold("u' = -u + v - Du*L@u; v' = -u - v - Dv*L@v", "Dv", {"Du": 1})
-    assert len(found) == 0
-    assert "stable throughout" in str(found)
-    assert found.regions == ((0, sp.oo, "stable"),)
+def test_the_answer_without_thresholds() -> None:
+    answer = rd.turing_threshold("u' = -u + v - Du*L@u; v' = -u - v - Dv*L@v", "Dv", {"Du": 1})
+    assert len(answer) == 0
+    assert "stable throughout" in str(answer)
+    assert answer.regions == ((0, sp.oo, "stable"),)
 
 
 def test_thresholds_on_a_directed_graph() -> None:
@@ -204,11 +204,11 @@ def test_wrong_arguments_are_refused() -> None:
 
 
 def test_answers_can_be_read_and_written() -> None:
-    found = rd.turing_threshold(SCHNAKENBERG, "Du", {"a": 0.1, "b": 0.9, "Dv": 1})
-    assert "Du = 1/10 (at lam = 2): turing below, stable above" in str(found)
-    assert found.to_dict()["thresholds"][0]["unstable_side"] == "below"
-    assert "<table>" in found._repr_html_()
-    assert "Thresholds of Du" in repr(found)
+    result = rd.turing_threshold(SCHNAKENBERG, "Du", {"a": 0.1, "b": 0.9, "Dv": 1})
+    assert "Du = 1/10 (at lam = 2): turing below, stable above" in str(result)
+    assert result.to_dict()["thresholds"][0]["unstable_side"] == "below"
+    assert "<table>" in result._repr_html_()
+    assert "Thresholds of Du" in repr(result)
     answer = rd.turing(SCHNAKENBERG)
     assert "steady state: u = a + b" in str(answer)
     assert "<table>" in answer._repr_html_()

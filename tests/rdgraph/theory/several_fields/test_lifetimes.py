@@ -23,15 +23,15 @@ import rdgraph as rd
     ],
 )
 def test_solutions_that_live_for_all_time(text: str, starts: str, words: str) -> None:
-    found = rd.existence(text)
-    assert (found.outcome, found.starts) == ("global", starts)
-    assert words in found.reason
+    answer = rd.existence(text)
+    assert (answer.outcome, answer.starts) == ("global", starts)
+    assert words in answer.reason
 
 
 def test_blow_up_is_shown_on_a_field_that_is_alone() -> None:
-    found = rd.existence("u' = u**2 - L@u; v' = v*u - v")
-    assert found.outcome == "local"
-    assert found.blow_ups
+    answer = rd.existence("u' = u**2 - L@u; v' = v*u - v")
+    assert answer.outcome == "local"
+    assert answer.blow_ups
     done = solve_ivp(lambda t, y: [y[0] ** 2, y[1] * y[0] - y[1]], (0, 2), [1.0, 0.0])
     assert not done.success or np.abs(done.y).max() > 1e6
 
@@ -51,7 +51,7 @@ def test_what_is_not_proved_is_not_global(text: str) -> None:
     assert rd.existence(text).outcome != "global"
 
 
-def test_what_one_laplacian_damps_is_said_of_it_alone() -> None:
+def test_damping_by_one_laplacian_holds_for_it_alone() -> None:
     text = "u' = L@(u**3) + A@(u**3) - 2*u**3; v' = -v"  # -u**3 under L = I - A, (d - 2) u**3 under L = D - A
     assert "row normalisation" in rd.existence(text).starts
 

@@ -27,13 +27,13 @@ DENSITIES = {
 @pytest.mark.parametrize("name", DENSITIES)
 @pytest.mark.parametrize("normalisation", ["row", "none"])
 def test_densities_stay_non_negative(name: str, normalisation: str) -> None:
-    found = rd.invariant_box(DENSITIES[name], normalisation).nonnegative
-    assert (found.outcome, found.is_closed) == ("proved", True)
+    answer = rd.invariant_box(DENSITIES[name], normalisation).nonnegative
+    assert (answer.outcome, answer.is_closed) == ("proved", True)
 
 
 def test_an_activator_over_its_inhibitor_stays_positive() -> None:
-    found = rd.invariant_box("u' = u**2/v - b*u + a - Du*L@u; v' = u**2 - v - Dv*L@v", "row").nonnegative
-    assert (found.outcome, found.is_closed) == ("proved", False)
+    answer = rd.invariant_box("u' = u**2/v - b*u + a - Du*L@u; v' = u**2 - v - Dv*L@v", "row").nonnegative
+    assert (answer.outcome, answer.is_closed) == ("proved", False)
 
 
 @pytest.mark.parametrize(
@@ -41,9 +41,9 @@ def test_an_activator_over_its_inhibitor_stays_positive() -> None:
     ["u' = -v; v' = u", "u' = u - L@v; v' = -v", "H' = -L@H + B@H where B antisymmetric", FITZHUGH_NAGUMO],
 )
 def test_densities_that_become_negative_are_refuted_by_a_point(text: str) -> None:
-    found = rd.invariant_box(text, "row").nonnegative
-    assert found.outcome == "refuted"
-    assert "falls below" in found.reason
+    answer = rd.invariant_box(text, "row").nonnegative
+    assert answer.outcome == "refuted"
+    assert "falls below" in answer.reason
 
 
 def test_a_mask_that_differs_between_neighbours_keeps_no_density() -> None:
@@ -94,7 +94,7 @@ def test_bounds_that_differ_between_nodes_or_move_are_refused(end: str) -> None:
 
 @pytest.mark.parametrize("normalisation", ["row", "none", "symmetric"])
 @pytest.mark.parametrize("text", ["u' = u*(k - u) - L@u; v' = -v", "u' = k*v - u - L@u; v' = 1 - v**3"])
-def test_a_rectangle_that_is_found_is_the_same_in_all_nodes(text: str, normalisation: str) -> None:
+def test_a_rectangle_is_the_same_in_all_nodes(text: str, normalisation: str) -> None:
     """With k = 1 and k = 10 at the ends of an edge u = 1, 10 lies on u <= k, and u' = 9 at the first node."""
     system = rd.parse(f"{text} where k node")
     operator = rd.Graph.from_edges([[0, 1], [1, 0]]).operator("row", dtype=torch.float64)
@@ -118,7 +118,7 @@ def test_a_row_without_incoming_edges_leaves_what_others_keep() -> None:
     assert rd.invariant_box(system, "row", {"u": (1, 2)}).assumes == "no node is without incoming edges"
 
 
-def test_a_kept_rectangle_of_moving_coefficients_says_from_which_times() -> None:
+def test_a_rectangle_with_moving_coefficients_has_a_first_time() -> None:
     assert "t >= 0" in rd.invariant_box("u' = -t*L@u; v' = -v", "row", {"u": (0, 1)}).reason
 
 
@@ -136,18 +136,18 @@ def test_the_rectangle_of_competition_is_the_unit_square_and_grows_with_the_row_
 
 
 def test_half_of_a_rectangle_is_infinite_where_nothing_bounds_it() -> None:
-    found = rd.invariant_box(GRAY_SCOTT, "row")
-    assert found.bounds == {"u": (0, 1), "v": (0, sp.oo)}
-    assert found.exists
-    assert not found.is_bounded
+    answer = rd.invariant_box(GRAY_SCOTT, "row")
+    assert answer.bounds == {"u": (0, 1), "v": (0, sp.oo)}
+    assert answer.exists
+    assert not answer.is_bounded
 
 
 def test_damping_gives_a_rectangle_that_no_face_of_which_is_crossed() -> None:
-    found = rd.invariant_box(FITZHUGH_NAGUMO.replace("epsilon", "0.1"), "row")
-    assert found.is_bounded
+    answer = rd.invariant_box(FITZHUGH_NAGUMO.replace("epsilon", "0.1"), "row")
+    assert answer.is_bounded
     right = ("u - u**3/3 - v + c - Du*L@u", "0.1*(u + a - b*v)")
     drawn = DrawnFields((("u", right[0]), ("v", right[1])))
-    assert field_attacks.rectangle(drawn, found.bounds, "row", np.random.default_rng(3), found.assumes) is None
+    assert field_attacks.rectangle(drawn, answer.bounds, "row", np.random.default_rng(3), answer.assumes) is None
 
 
 def test_bounds_that_are_asked_for() -> None:
@@ -160,15 +160,15 @@ def test_bounds_that_are_asked_for() -> None:
 
 
 def test_a_symmetric_operator_keeps_constants_on_regular_graphs_only() -> None:
-    found = rd.invariant_box("u' = -L@u; v' = -L@v", "symmetric", {"u": (0, 1), "v": (0, 1)})
-    assert found.outcome == "undecided"
-    assert found.regular == {"u": (0, 1), "v": (0, 1)}
+    answer = rd.invariant_box("u' = -L@u; v' = -L@v", "symmetric", {"u": (0, 1), "v": (0, 1)})
+    assert answer.outcome == "undecided"
+    assert answer.regular == {"u": (0, 1), "v": (0, 1)}
 
 
 def test_isolated_nodes_are_assumed_away_where_zero_lies_outside() -> None:
-    found = rd.invariant_box("u' = -L@u; v' = -L@v", "row", {"u": (1, 2), "v": (0, 1)})
-    assert found.outcome == "proved"
-    assert found.assumes == "no node is without incoming edges"
+    answer = rd.invariant_box("u' = -L@u; v' = -L@v", "row", {"u": (1, 2), "v": (0, 1)})
+    assert answer.outcome == "proved"
+    assert answer.assumes == "no node is without incoming edges"
 
 
 def test_time_that_only_slows_diffusion_keeps_the_rectangle() -> None:
@@ -176,9 +176,9 @@ def test_time_that_only_slows_diffusion_keeps_the_rectangle() -> None:
 
 
 def test_noise_is_undecided_with_its_reason() -> None:
-    found = rd.invariant_box("u' = -L@u + sigma*xi", "row")
-    assert found.outcome == "undecided"
-    assert "noise" in found.reason
+    answer = rd.invariant_box("u' = -L@u + sigma*xi", "row")
+    assert answer.outcome == "undecided"
+    assert "noise" in answer.reason
 
 
 @pytest.mark.parametrize("bounds", [{"u": (1, 0)}, {"u": 3}, {"u": (0, None)}])

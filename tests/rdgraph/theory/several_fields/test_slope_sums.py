@@ -35,13 +35,13 @@ Du, Dv, alpha, beta, gamma = sp.symbols("Du Dv alpha beta gamma")
     ],
 )
 def test_local_constants(text: str, normalisation: str, expected: sp.Expr, exact: bool) -> None:
-    found = rd.theory.lipschitz_local(text, normalisation)
-    assert found.norm == "inf-norm"
-    assert found.is_sharp is exact
+    answer = rd.theory.lipschitz_local(text, normalisation)
+    assert answer.norm == "inf-norm"
+    assert answer.is_sharp is exact
     for numbers in ((0.5, 1.3, 0.7, 2.0, 1.1, 0.4, 3.0, 1.7), (2.5, 0.2, 1.9, 0.3, 0.6, 2.1, 1.2, 0.8)):
         letters = [R, s, Du, Dv, alpha, beta, gamma, sp.Symbol("T")]
         point = dict(zip(letters, numbers, strict=True)) | {sp.Symbol("s_B"): 1.5}
-        assert float(found.value.subs(point)) == pytest.approx(float(expected.subs(point)), rel=1e-12)
+        assert float(answer.value.subs(point)) == pytest.approx(float(expected.subs(point)), rel=1e-12)
 
 
 def test_a_constant_for_all_states_exists_for_bounded_slopes_and_not_for_products() -> None:
@@ -57,15 +57,15 @@ def test_a_constant_for_all_states_exists_for_bounded_slopes_and_not_for_product
 @pytest.mark.parametrize("normalisation", ["symmetric", "row", "column", "none"])
 def test_sampled_jacobians_respect_the_constant_and_reach_an_exact_one(normalisation: str) -> None:
     drawn = DrawnFields((("u", "a - u + u**2*v - 0.5*L@u"), ("v", "2 - u**2*v - 3*L@v")))
-    found = rd.theory.lipschitz_local(drawn.text, normalisation)
+    answer = rd.theory.lipschitz_local(drawn.text, normalisation)
     rng = np.random.default_rng(7)
     for graph in (graphs.star(5), graphs.cycle(6), graphs.with_isolated(graphs.pair())):
         run = FieldRun(drawn, graph, normalisation, {"a": 1.0})
-        claimed = float(found.value.subs({"R": 1.5, "s": run.row_sum}))
+        claimed = float(answer.value.subs({"R": 1.5, "s": run.row_sum}))
         corners = [1.5 * rng.choice([-1.0, 1.0], (2, graph.nodes)) for _ in range(200)]
         sums = [np.abs(run.jacobian(x)).sum(1).max() for x in corners]
         assert max(sums) <= claimed + 1e-9
-        if found.is_sharp and graph.nodes == 5:
+        if answer.is_sharp and graph.nodes == 5:
             assert max(sums) == pytest.approx(claimed, rel=1e-12)
 
 
@@ -74,13 +74,13 @@ def test_one_sided_constants_keep_the_sign_of_damping() -> None:
 
 
 def _measure(matrix: np.ndarray) -> float:
-    """The logarithmic norm in the max norm: the largest sum of a diagonal entry and the moduli beside it."""
+    """The logarithmic norm in the max norm: the largest sum of a diagonal entry and |other entries|."""
     beside = np.abs(matrix).sum(1) - np.abs(np.diag(matrix))
     return float((np.diag(matrix) + beside).max())
 
 
 @pytest.mark.parametrize("text", ["u' = A@(b*u) - b*u; v' = -v where b node", "A@(b*H) - b*H where b node"])
-def test_a_node_coefficient_of_a_neighbour_may_be_larger_than_the_own_one(text: str) -> None:
+def test_the_node_coefficient_of_a_neighbour_may_be_larger(text: str) -> None:
     """On one edge with b = 1 and b = 10 the first row is -1, 10: two states part like exp(9 t)."""
     b = np.array([1.0, 10.0])
     jacobian = np.array([[0.0, 1.0], [1.0, 0.0]]) * b - np.diag(b)
@@ -92,9 +92,9 @@ def test_a_node_coefficient_of_a_neighbour_may_be_larger_than_the_own_one(text: 
 def test_a_bound_never_falls_with_a_node_coefficient(text: str) -> None:
     b = np.array([10.0, 0.1])
     jacobian = np.diag(b) + np.array([[0.0, 1.0], [1.0, 0.0]]) / (1 + b)
-    found = rd.lipschitz_global(text, "row")
-    assert float(found.value.subs("b", b.max())) >= np.abs(jacobian).sum(1).max()
-    assert "b counts by its largest modulus" in found.reason
+    answer = rd.lipschitz_global(text, "row")
+    assert float(answer.value.subs("b", b.max())) >= np.abs(jacobian).sum(1).max()
+    assert "b counts by its largest modulus" in answer.reason
 
 
 @pytest.mark.parametrize("text", ["u' = (c*u)@W - c*u; v' = -v where c channel", "(c*H)@W - c*H where c channel"])
@@ -119,8 +119,8 @@ def test_rates_put_in_the_largest_values_of_all_nodes(text: str) -> None:
 
 
 def test_masks_of_other_nodes_do_not_enter_a_bound_as_letters() -> None:
-    found = rd.theory.one_sided("u' = M*tanh(u) + A@(u/(1 + M)); v' = -v", "row")
-    assert found.value == 2
+    answer = rd.theory.one_sided("u' = M*tanh(u) + A@(u/(1 + M)); v' = -v", "row")
+    assert answer.value == 2
 
 
 @pytest.mark.parametrize("text", ["-L@H + beta*softplus(H) - H**3", "u' = 2*softplus(u) - u**3 + v; v' = -v"])
@@ -132,8 +132,8 @@ def test_bounds_with_functions_that_numpy_lacks_have_a_number(text: str) -> None
 @pytest.mark.parametrize("text", ["H0*tanh(H) - H", "(A@H0)*tanh(A@H)", "u' = u0*tanh(A@u) - u; v' = -v"])
 def test_a_start_is_bounded_as_the_states_are(text: str) -> None:
     assert rd.lipschitz_global(text, "row").value is None
-    found = rate_bound(rd.parse(text), "row")
-    assert float(found.at(radius=8.0)) - float(found.at(radius=1.0)) == pytest.approx(7)
+    answer = rate_bound(rd.parse(text), "row")
+    assert float(answer.at(radius=8.0)) - float(answer.at(radius=1.0)) == pytest.approx(7)
 
 
 def test_a_mask_in_front_leaves_a_function_whole() -> None:

@@ -1,4 +1,4 @@
-"""Unknown letters fitted to what a layer answered: by linear least squares where they enter linearly, else by steps."""
+"""Unknown coefficients fitted to the outputs of a layer, by linear least squares or iteratively."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from rdgraph.language.tree import (
     names_in,
 )
 
-# ---------------------------------------------------------------------- unknown letters
-# Letters of an equation that nobody gave a value: their shapes, found from the widths of input and output.
+# ---------------------------------------------------------------------- unknown coefficients
+# Coefficients of an equation without a value: their shapes, inferred from the widths of input and output.
 
 Array = np.ndarray
 Shape = tuple[int, ...]
-#: The name of the letter that stands for a number or a coefficient that is fitted again.
+#: The name of the coefficient that replaces a number or coefficient that is fitted again.
 FREED = "fitted"
 #: More unknown numbers than this are not fitted.
 MOST_UNKNOWN = 800
@@ -45,7 +45,7 @@ MOST_UNKNOWN = 800
 
 @dataclass(frozen=True)
 class Unknowns:
-    """Unknown letters with their shapes; numbers in a row are their values.
+    """Unknown coefficients with their shapes; a row of numbers holds their values.
 
     >>> u = Unknowns((("alpha", ()), ("W", (2, 1))))
     >>> u.unpacked(np.array([1.0, 2.0, 3.0]))["W"].ravel()
@@ -67,21 +67,21 @@ class Unknowns:
         return tuple(name for name, _ in self.shapes)
 
     def unpacked(self, numbers: Array) -> dict[str, Array]:
-        found, at = {}, 0
+        values, at = {}, 0
         for (name, shape), size in zip(self.shapes, self._sizes, strict=True):
-            found[name] = numbers[at : at + size].reshape(shape)
+            values[name] = numbers[at : at + size].reshape(shape)
             at += size
-        return found
+        return values
 
     def packed(self, values: Mapping[str, Array]) -> Array:
         parts = [np.broadcast_to(np.asarray(values[name], dtype=float), shape).ravel() for name, shape in self.shapes]
         return np.concatenate(parts) if parts else np.zeros(0)
 
 
-def unknown_letters(
+def unknown_coefficients(
     tree: sp.Basic, known: Iterable[str], widths: tuple[int, int], given: Mapping[str, Shape] | None = None
 ) -> Unknowns:
-    """The letters of a tree without a value, from the width of the state and that of the output.
+    """The coefficients of a tree without a value, shaped by the width of the state and that of the output.
 
     A matrix between two others is as wide as the output, unless its shape is given.
     """
@@ -94,17 +94,17 @@ def unknown_letters(
                 f"expected coefficients that do not depend on the graph, got the node coefficient {name}; declare it "
                 "as an operator with a rule, operators={...}"
             )
-    found = Unknowns(tuple((name, shapes[name]) for name in sorted(unknown) if name not in set(known)))
-    if found.size > MOST_UNKNOWN:
+    unknowns = Unknowns(tuple((name, shapes[name]) for name in sorted(unknown) if name not in set(known)))
+    if unknowns.size > MOST_UNKNOWN:
         raise NotApplicable(
-            f"expected at most {MOST_UNKNOWN} unknown numbers, got {found.size} in {', '.join(found.names)}; give them "
-            "with values={...}, or check a narrower layer"
+            f"expected at most {MOST_UNKNOWN} unknown numbers, got {unknowns.size} in {', '.join(unknowns.names)}; "
+            "give them with values={...}, or check a narrower layer"
         )
-    return found
+    return unknowns
 
 
 class _Widths:
-    """A width flows down from the output; what it meets gets its shape."""
+    """Propagates the width of the output down the tree and records the shapes of the coefficients."""
 
     def __init__(self, state: int, given: dict[str, Shape], shapes: dict[str, Shape]) -> None:
         self.state, self.given, self.shapes = state, given, shapes
@@ -141,11 +141,11 @@ class _Widths:
                 self.shapes[tree.name] = ()
 
     def mixed(self, tree: Apply, width: int) -> None:
-        """field @ matrices: the last matrix ends at `width`, the first begins where the field does."""
+        """field @ matrices: the last matrix ends at `width`, the first begins with the width of the field."""
         letters = _chain(tree.right)
         inner = self._inner_width(tree.left, letters, width)
-        for place, letter in enumerate(letters):
-            default = (inner if place == 0 else width, width)
+        for position, letter in enumerate(letters):
+            default = (inner if position == 0 else width, width)
             self.shapes[letter.name] = self.given.get(letter.name, default)
         self._scalars(tree.right)
         self.visit(tree.left, inner)
@@ -153,10 +153,10 @@ class _Widths:
     def _inner_width(self, left: sp.Basic, letters: list[Name], width: int) -> int:
         if letters and letters[0].name in self.given:
             return self.given[letters[0].name][0]
-        return self._own_width(left) or width
+        return self._fixed_width(left) or width
 
-    def _own_width(self, tree: sp.Basic) -> int | None:
-        """The width of a tree where a field or a matrix of given shape fixes it."""
+    def _fixed_width(self, tree: sp.Basic) -> int | None:
+        """The width of a tree, if a field or a matrix of given shape determines it."""
         match tree:
             case Name():
                 return self.state if tree.kind is Kind.FIELD else None
@@ -165,7 +165,7 @@ class _Widths:
             case Apply() if kind_of(tree.left) in ELEMENTWISE:
                 last = _chain(tree.right)
                 return self.given[last[-1].name][1] if last and last[-1].name in self.given else None
-        return next((w for part in tree.args if names_in(part) and (w := self._own_width(part))), None)
+        return next((w for part in tree.args if names_in(part) and (w := self._fixed_width(part))), None)
 
     def _scalars(self, matrix: sp.Basic) -> None:
         for letter in names_in(matrix):
@@ -183,16 +183,16 @@ def _chain(matrix: sp.Basic) -> list[Name]:
     return [letter for part in matrix.args if names_in(part) for letter in _chain(part)]
 
 
-# ---------------------------------------------------------------------- letter fit
-#: What an evaluation costs at least, in numbers worked out: as much as one of so many, however few it has.
+# ---------------------------------------------------------------------- coefficient fit
+#: The least cost of an evaluation, in output numbers.
 LEAST = 2_000
-#: Starts of the search where letters do not enter linearly.
+#: Starts of the search where coefficients do not enter linearly.
 STARTS = 6
-#: Steps of one search, and how many may bring next to nothing.
+#: Steps of one search, and how many steps without progress end it.
 ITERATIONS, SLOW = 80, 8
-#: Sums of squares up to here are not searched any further.
+#: Sums of squares up to here are exact.
 EXACT = 1e-28
-#: A singular value below this part of the largest one is a direction that the answers do not fix.
+#: Singular values below this share of the largest one belong to undetermined directions.
 RANK = 1e-9
 
 Values = Mapping[str, Array]
@@ -200,9 +200,9 @@ Values = Mapping[str, Array]
 
 @dataclass(frozen=True)
 class Fit:
-    """Values of the unknown letters, the largest error by the size of the answers, and letters that are not fixed.
+    """Values of the unknown coefficients, the largest relative error, and the coefficients that are not determined.
 
-    `is_certain` says whether no other values have a smaller error: they were found by linear least squares.
+    `is_certain` says whether no other values have a smaller error, as after linear least squares.
     """
 
     values: dict[str, Array]
@@ -213,11 +213,10 @@ class Fit:
 
 @dataclass(frozen=True)
 class Search:
-    """How the letters are looked for where they do not enter linearly.
+    """Settings of the search for coefficients that do not enter linearly.
 
-    `starts`: how many, with 0 there is no search; `guesses`: values to begin with, such as the parameters of the layer;
-    `objects`: what speaks against values that fit, in words, so that others are looked for; `effort`: nothing further
-    is begun where it is spent.
+    `starts`: their number, 0 for no search; `guesses`: initial values, such as the parameters of the layer; `objects`:
+    the assumption violated by values that fit, in words, so that the search continues; `effort`: the budget.
     """
 
     starts: int = STARTS
@@ -234,11 +233,11 @@ def fitted(
 
     Args:
         target: what is compared.
-        unknowns: the letters to be fitted.
-        stack: probes with the answers of the layer.
-        reading: what A stands for.
-        known: values of the other letters.
-        search: how letters are looked for that do not enter linearly.
+        unknowns: the coefficients to be fitted.
+        stack: probes with the outputs of the layer.
+        reading: the meaning of A.
+        known: values of the other coefficients.
+        search: settings for coefficients that do not enter linearly.
     """
     letters = {**stack.states, **stack.operators(reading), **known}
     size = stack.tolerance(1.0)
@@ -257,30 +256,30 @@ def fitted(
     if (linear := _linear_fit(residual, unknowns)) is not None:
         return linear
     best, is_mirrored = Fit({}, np.inf), False
-    begun = list(_begun(unknowns, how.guesses, how.starts))
-    if how.starts and (inside := _undone(target, stack, unknowns, residual)) is not None:
-        begun.insert(0, inside)
-    while begun and not how.effort.is_spent:
-        found = _searched(residual, begun.pop(0), unknowns)
-        fits = found.error <= how.enough
-        if fits and not how.objects(found):
-            return found
-        if fits and not is_mirrored and (mirrored := _mirrored(found, unknowns)) is not None:
+    waiting = list(_initial_rows(unknowns, how.guesses, how.starts))
+    if how.starts and (inside := _inner_start(target, stack, unknowns, residual)) is not None:
+        waiting.insert(0, inside)
+    while waiting and not how.effort.is_spent:
+        fit = _searched(residual, waiting.pop(0), unknowns)
+        fits = fit.error <= how.enough
+        if fits and not how.objects(fit):
+            return fit
+        if fits and not is_mirrored and (mirrored := _mirrored(fit, unknowns)) is not None:
             is_mirrored = True
-            begun.insert(0, mirrored)
-        best = found if found.error < best.error else best
+            waiting.insert(0, mirrored)
+        best = fit if fit.error < best.error else best
     return best
 
 
 def _mirrored(fit: Fit, unknowns: Unknowns) -> Array | None:
-    """Numbers of the other sign, and coefficients without theirs: of an odd function, -f(-x) is f(x)."""
+    """Arrays with the opposite sign and scalars without a sign: -f(-x) = f(x) for odd functions."""
     if all(value.ndim or value >= 0 for value in fit.values.values()):
         return None
     return unknowns.packed({name: -value if value.ndim else np.abs(value) for name, value in fit.values.items()})
 
 
-def _undone(target: Target, stack: Stack, unknowns: Unknowns, residual: Callable[..., Array]) -> Array | None:
-    """Numbers that fit the inside of a function around everything, where they enter it linearly."""
+def _inner_start(target: Target, stack: Stack, unknowns: Unknowns, residual: Callable[..., Array]) -> Array | None:
+    """Numbers fitted to the argument of the outermost function, if they enter it linearly."""
     tree = target.tree
     if not isinstance(tree, Call) or tree.function not in inverses() or target.compared != "field":
         return None
@@ -310,7 +309,7 @@ def _linear_fit(residual: Callable[[Array], Array], unknowns: Unknowns) -> Fit |
 
 
 def _searched(residual: Callable[[Array], Array], begun: Array, unknowns: Unknowns) -> Fit:
-    """The nearest minimum; the search gives up where the error is large and hardly falls any more."""
+    """The nearest minimum; gives up where the error is large and hardly falls any more."""
     lowest, slow = inf, 0.0
 
     def after(_: int, squares: Array) -> None:
@@ -331,14 +330,14 @@ def _searched(residual: Callable[[Array], Array], begun: Array, unknowns: Unknow
 
 def _slopes(residual: Callable[[Array], Array], numbers: Array) -> Array:
     rows, columns = residual(numbers), []
-    for place, value in enumerate(numbers):
+    for position, value in enumerate(numbers):
         moved = numbers.copy()
-        moved[place] += (width := 1e-7 * max(1.0, abs(value)))
+        moved[position] += (width := 1e-7 * max(1.0, abs(value)))
         columns.append((residual(moved) - rows) / width)
     return np.nan_to_num(np.stack(columns, axis=1))
 
 
-def _begun(unknowns: Unknowns, guesses: Sequence[Mapping[str, Array]], starts: int) -> Iterator[Array]:
+def _initial_rows(unknowns: Unknowns, guesses: Sequence[Mapping[str, Array]], starts: int) -> Iterator[Array]:
     if not starts:
         return
     for guess in guesses:
@@ -350,7 +349,7 @@ def _begun(unknowns: Unknowns, guesses: Sequence[Mapping[str, Array]], starts: i
 
 
 def _loose(matrix: Array, unknowns: Unknowns, rank: int | None) -> tuple[str, ...]:
-    """Letters with a number that can change while no answer does."""
+    """The coefficients that can change without changing an output."""
     if rank == unknowns.size:
         return ()
     _, sizes, rows = np.linalg.svd(matrix, full_matrices=True)
@@ -367,16 +366,16 @@ def _largest(values: Array) -> float:
 
 
 def parameter_guesses(unknowns: Unknowns, named: Mapping[str, Array]) -> list[dict[str, Array]]:
-    """Values to begin with: parameters of the layer with the shape of a letter, or its transpose."""
-    found: dict[str, Array] = {}
+    """Initial values: parameters of the layer with the shape of a coefficient, or its transpose."""
+    guess: dict[str, Array] = {}
     used: set[str] = set()
     for name, shape in unknowns.shapes:
-        found[name] = np.full(shape, 0.5)
+        guess[name] = np.full(shape, 0.5)
         for key, value in named.items():
             squeezed = value.squeeze() if value.ndim > len(shape) else value
             fits = [a for a in (squeezed, squeezed.T) if a.shape == shape]
             if fits and key not in used:
-                found[name] = fits[-1] if len(shape) == 2 else fits[0]
+                guess[name] = fits[-1] if len(shape) == 2 else fits[0]
                 used.add(key)
                 break
-    return [found] if used else []
+    return [guess] if used else []
