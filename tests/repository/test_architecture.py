@@ -47,7 +47,8 @@ FOLDER_ORDER = {
     "rdgraph": [
         "vocabulary", "language", "reals", "answers", "systems.canonical", "systems", "graphs.kernels", "graphs",
         "theory.equality", "theory", "theory.patterns", "theory.identifiability", "run.engines", "run.lowering",
-        "run.solvers", "infer.fit", "infer.formulas", "infer.layers", "reports", "testing", "reports.claims", "reports.coq",
+        "run.solvers", "infer.fit", "infer.formulas", "infer.layers", "reports", "testing", "reports.claims",
+        "reports.coq",
     ],
     "analysis": ["measures", "spectra", "verdicts", "phases", "plots"],
     "gread": [
