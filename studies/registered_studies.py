@@ -1,9 +1,8 @@
-"""The studies by name: those of this package are found by their records, others are added by `register_study`.
+"""The studies by name: those of this package, found by their records, and those added by `register_study`.
 
-A study of this package is a module with a file of the same name and the ending toml beside it, whose table `study` says
-`title`, `question` and, where it needs one, the `extra` of the package. The module has `run(run)`, and perhaps
-`settings(small)` and `limits(small)`; it is imported when the study is used, so that names and questions are known at
-once.
+A study of this package is a module NAME.py with a file NAME.toml, whose table `study` has `title`, `question` and, if
+needed, the `extra` of the package. The module has `run(run)`, and optionally `settings(small)` and `limits(small)`; it
+is imported when the study is used.
 """
 
 from __future__ import annotations
@@ -24,17 +23,17 @@ from studies.runs.libraries import EXTRAS, require
 if TYPE_CHECKING:
     from studies.runs.study import Study
 
-#: Where studies of this package lie.
+#: Folder of the studies of this package.
 _FOLDER = Path(__file__).resolve().parent
 
 
 @dataclass(frozen=True)
 class StudyRecord:
-    """What is known of a study of this package before its module is imported.
+    """Record of a study of this package, read before its module is imported.
 
     Args:
-        name: the name of its folder, or of its module where that is not `study`, with - for _.
-        module: where `run(run)` is found.
+        name: of its folder, or of its module if that is not `study`, with - for _.
+        module: with `run(run)`.
         title: the title of its report.
         question: what it asks, in a sentence.
         extra: the extra of this package that it needs.
@@ -47,7 +46,7 @@ class StudyRecord:
     extra: str | None = None
 
     def study(self) -> Study:
-        """The study; its module is still not imported."""
+        """The study; its module is imported on first use."""
         from studies.runs.setting_limits import no_limits
         from studies.runs.study import Study, no_settings
 
@@ -66,7 +65,7 @@ class StudyRecord:
 
 @cache
 def study_records(folder: Path = _FOLDER) -> tuple[StudyRecord, ...]:
-    """The studies of this package in the order of their names.
+    """The studies of this package, sorted by name.
 
     >>> [record.title for record in study_records() if record.name == "grid"]
     ['Diffusion and blurring-sharpening on a grid']
@@ -84,16 +83,17 @@ def _records(folder: Path) -> Iterator[StudyRecord]:
                 yield StudyRecord(name, f"{folder.name}.{chapter}.{stem}", **words)
             except TypeError:
                 raise FileError(
-                    f"expected title, question and perhaps extra in the table [study] of {path}, got {', '.join(words)}"
+                    f"the table [study] of {path} has {', '.join(words)}; it needs title and question, and may have "
+                    "extra"
                 ) from None
 
 
-#: The registered studies by name: those of this package, then those that were added, in the order of registration.
+#: The registered studies by name: those of this package, then the added ones in the order of registration.
 STUDIES: Records[Study] = Records("study", lambda: [record.study() for record in study_records()])
 
 
 def register_study(study: Study) -> Study:
-    """Add a study, so that `rdgraph study NAME` and `find_study(NAME)` know it.
+    """Register a study for `rdgraph study NAME` and `find_study(NAME)`.
 
     Args:
         study: the record; its name must be new.
@@ -102,7 +102,7 @@ def register_study(study: Study) -> Study:
         The same record.
 
     Raises:
-        InvalidArgument: for what is no `Study`, a name that is taken, or an extra this package does not have.
+        InvalidArgument: if it is no `Study`, its name is taken, or the package has no such extra.
 
     Example:
         >>> import studies
@@ -122,13 +122,13 @@ def register_study(study: Study) -> Study:
 
 
 def unregister_study(name: str) -> None:
-    """Forget a study that was registered.
+    """Remove a registered study.
 
     Args:
         name: the name of the study.
 
     Raises:
-        UnknownName: where no study has that name.
+        UnknownName: if no study has that name.
 
     Example:
         See `register_study`.
@@ -146,7 +146,7 @@ def find_study(name: str) -> Study:
         Its record; its module is not imported and nothing is computed yet.
 
     Raises:
-        UnknownName: where no study has that name; offers the closest one.
+        UnknownName: if no study has that name; suggests the closest one.
 
     Example:
         >>> import studies
@@ -157,6 +157,6 @@ def find_study(name: str) -> Study:
 
 
 def require_libraries(study: Study) -> None:
-    """Name the first library that a study needs and that is not installed, before anything is computed."""
+    """Raise MissingDependency for the first library that a study needs and that is not installed."""
     if study.extra is not None:
         require(f"the study {study.name}", study.extra)

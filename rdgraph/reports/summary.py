@@ -621,6 +621,7 @@ _DECIDED = {"proved": "yes", "refuted": "no"}
 def rows(analysis: Analysis) -> tuple[tuple[str, str, str], ...]:
     """Every answer of an analysis: its heading, the answer in words and its note; a note that comes again is named."""
     notes = {key: note.removeprefix("undecided: ") for key, note in analysis.notes.items()}
+    notes["existence"] = analysis["existence"].why  # the answer names the blow-ups
     texts = [(HEADINGS[key], _row(analysis, key), notes.get(key, "")) for key in HEADINGS if key in analysis.words]
     results = analysis.results
     if results["filter"].value:

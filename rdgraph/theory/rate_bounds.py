@@ -18,8 +18,8 @@ from rdgraph.language.answer_symbols import R, h, s
 from rdgraph.language.normal_form import H, State
 from rdgraph.language.tree import Kind
 from rdgraph.reals.budget import within_budget
-from rdgraph.reals.judge import remembered
 from rdgraph.reals.domain import Domain
+from rdgraph.reals.judge import remembered
 from rdgraph.reals.regions import cases
 from rdgraph.systems.canonical.cancelled_parts import with_cancelled
 from rdgraph.systems.structure import structure_of

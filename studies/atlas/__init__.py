@@ -1,1 +1,1 @@
-"""The regimes of a system over two coefficients: predicted beside measured, with a picture of each."""
+"""The regimes of a system over two coefficients, predicted and measured, with a picture of each."""

@@ -1,4 +1,4 @@
-"""An atlas: the regimes of a system over two coefficients, predicted and measured, with a picture of each."""
+"""An atlas of the regimes of a system over two coefficients, predicted and measured, with a picture of each."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------------- regimes
-# Regimes: what the linearisation predicts of a member, and what its run is seen to do at the end.
+# Regimes of a member: predicted by the linearisation, and measured at the end of its run.
 
-#: Differences between nodes, over time, and from the steady state, as a share of the state, that count.
+#: Least relative difference that counts: between nodes, over time, and from the steady state.
 SEEN = 0.01
-#: At how many times a run is looked at, and the share of earlier motion that has to be left where it lasts.
+#: Number of times at which a run is measured, and the least share of earlier motion that counts as lasting.
 LOOKS, LASTING = 161, 0.8
-#: A graph on which nodes that agree keep agreeing to the last bit: the system without a graph.
+#: A graph on which equal nodes stay exactly equal: the system without a graph.
 MIXED = "ring:3"
-#: A cycle moves faster than small deviations do: the step of RK4 is divided by the first number, and where a member
-#: blew up by the second, to see whether the step was the reason.
+#: Divisors of the RK4 step: limit cycles are faster than small deviations, and members that blew up are repeated with
+#: a finer step to exclude the step as the cause.
 COARSE, FINE = 1.5, 6.0
 
 PREDICTED = ("stable", "Turing", "wave", "Hopf", "Turing-Hopf", "unstable at 0", NO_STATE)
 MEASURED = (
     "uniform", "pattern", "oscillation", "oscillating pattern", "oscillation death", "moved away", BLOW_UP, NO_STATE,
 )  # fmt: skip
-#: What is measured where the constant state is left, or kept, as predicted.
+#: Measured regimes that agree with each prediction.
 EXPECTED = {
     "stable": ("uniform",),
     "Turing": ("pattern", "oscillating pattern"),
@@ -56,7 +56,7 @@ EXPECTED = {
 
 
 def predicted_regimes(prediction: PlanePrediction) -> list[str]:
-    """By the leading eigenvalues at lam = 0 and at the graph's other eigenvalues; one word a member."""
+    """Regime of every member, from the leading eigenvalues at lam = 0 and at the graph's other eigenvalues."""
     zero, beyond = prediction.at_zero, prediction.beyond_zero
     real, oscillates = prediction.has_real_pattern, prediction.oscillates_at_zero
     words = []
@@ -72,7 +72,7 @@ def predicted_regimes(prediction: PlanePrediction) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class PlaneRun:
-    """States (K, m, n, F) at times (K,) of the members that have a steady state, and who blew up, (m,)."""
+    """States (K, m, n, F) at times (K,) of the members with a steady state, and whether each blew up, (m,)."""
 
     case: PlaneCase
     members: np.ndarray
@@ -82,7 +82,7 @@ class PlaneRun:
 
     @classmethod
     def solved(cls, case: PlaneCase, members: np.ndarray, deviation: np.ndarray, time: float, share: float) -> PlaneRun:
-        """Run from a deviation of the steady state; members that blow up once more, with a finer step."""
+        """Runs from a deviation of the steady state; members that blow up are repeated with a finer step."""
         times = np.linspace(0, time, LOOKS)
         states, blown_up = cls._states(case, members, deviation, times, share, COARSE)
         if blown_up.any():
@@ -103,10 +103,9 @@ class PlaneRun:
         return solution.states.cpu().numpy(), solution.codes.cpu().numpy() != rd.run.RunStatus.OK.code
 
     def seen(self) -> dict[str, np.ndarray]:
-        """What shows at the end, (m,) each: differences between nodes and from the steady state, and lasting motion.
+        """Measurements at the end, (m,) each: differences between nodes and from the steady state, and lasting motion.
 
-        Motion that has fallen in the last quarter of the run, against the quarter before, is that of a state that
-        settles, and is not counted.
+        Motion that decreases from the third to the last quarter belongs to a settling state and does not count.
         """
         quarter = len(self.times) // 4
         before, late = self.states[-2 * quarter : -quarter], self.states[-quarter:]
@@ -123,9 +122,9 @@ class PlaneRun:
 
 
 def measured_regimes(run: PlaneRun, deviation: np.ndarray, share: float) -> list[str]:
-    """What every member of the plane does at the end, with and without the graph; one word each.
+    """Measured regime of every member at the end of its run.
 
-    Oscillation death: without the graph (all nodes agree) the member oscillates, with it it rests in a pattern.
+    Oscillation death: the member oscillates without the graph (all nodes equal) and rests in a pattern with it.
     """
     seen = run.seen()
     patterned, moving = seen["nodes"] > SEEN, seen["motion"] > SEEN
@@ -151,34 +150,34 @@ def measured_regimes(run: PlaneRun, deviation: np.ndarray, share: float) -> list
 
 
 # ---------------------------------------------------------------------- verdicts
-# What the atlas answers: where linear theory tells the end of a run, and where it only tells that it is left.
+# Verdicts: where linear theory predicts the end of a run, and where it only predicts that the state is left.
 
-#: What the linearisation says of the end of a run, by the predicted regime.
+#: What each predicted regime implies for the end of a run.
 STATEMENTS = {
     "stable": "where all modes decay, runs return to the constant state",
     "Turing": "where only modes with λ > 0 grow, runs end in states that differ between nodes",
-    "Hopf": "where constant deviations grow in oscillations, and no pattern grows without, runs do not come to rest in "
-    "a constant state",
+    "Hopf": "where constant deviations oscillate and grow, and every growing pattern oscillates, runs do not come "
+    "to rest in a constant state",
     "Turing-Hopf": "where constant deviations oscillate and grow, and patterns grow too, runs do not come to rest in a "
     "constant state",
     "wave": "where only oscillating modes with λ > 0 grow, runs end in states that differ between nodes",
-    "unstable at 0": "where constant deviations grow without oscillation, runs leave the constant state",
+    "unstable at 0": "where constant deviations grow without oscillating, runs leave the constant state",
 }
 
 
 def judge(run: StudyRun, case: PlaneCase, rows: Sequence[Row]) -> None:
-    """A verdict for every predicted regime that occurs, and one on oscillation death."""
+    """Add a verdict for every predicted regime that occurs, and one on oscillation death."""
     for regime, statement in STATEMENTS.items():
-        own = [row for row in rows if row["predicted"] == regime]
-        if not own:
+        group = [row for row in rows if row["predicted"] == regime]
+        if not group:
             continue
-        away = [row for row in own if row["away"]]
+        away = [row for row in group if row["away"]]
         wrong = [row for row in away if not row["agrees"]]
         seen = Counter(str(row["measured"]) for row in away)
         run.verdict(
             f"{case.label} on {case.graph_text}, {regime}: {statement}.",
             UNDECIDED if not away else FAILS if wrong else HOLDS,
-            f"{len(away)} of {len(own)} members are away from the border (growth over the run above "
+            f"{len(away)} of {len(group)} members are away from the border (growth over the run above "
             f"exp({run.settings['border']:g}) or below its inverse): "
             + ", ".join(f"{count} {name}" for name, count in seen.most_common())
             + f"; {len(wrong)} otherwise.",
@@ -186,15 +185,15 @@ def judge(run: StudyRun, case: PlaneCase, rows: Sequence[Row]) -> None:
     death = [row for row in rows if row["measured"] == "oscillation death"]
     regimes = Counter(str(row["predicted"]) for row in death)
     run.verdict(
-        f"{case.label} on {case.graph_text}: somewhere the graph stops an oscillation (oscillation death).",
+        f"{case.label} on {case.graph_text}: for some coefficients the graph stops an oscillation (oscillation death).",
         HOLDS if death else FAILS,
-        f"{len(death)} of {len(rows)} members oscillate where all nodes agree, and rest in a pattern on the graph"
+        f"{len(death)} of {len(rows)} members oscillate if all nodes are equal, and rest in a pattern on the graph"
         + (f": predicted {', '.join(f'{count} {name}' for name, count in regimes.most_common())}." if death else "."),
     )
 
 
 # ---------------------------------------------------------------------- figures
-# A page of the atlas: the predicted plane beside the measured one, and a picture of every region below.
+# A page of the atlas: the predicted and the measured plane, and below them a picture of every region.
 
 #: Pictures in a line.
 COLUMNS = 4
@@ -203,18 +202,18 @@ Course = tuple[int, np.ndarray, np.ndarray]
 
 
 def read_courses(rows: Sequence[Row]) -> dict[str, Course]:
-    """The courses of one field by letter, from their rows."""
-    found: dict[str, Course] = {}
+    """Courses of one field by letter, from their rows."""
+    result: dict[str, Course] = {}
     for letter in dict.fromkeys(str(row["picture"]) for row in rows):
-        own = [row for row in rows if row["picture"] == letter]
-        times = np.array(list(dict.fromkeys(float(row["t"]) for row in own)))
-        values = np.array([float(row["value"]) for row in own]).reshape(len(times), -1)
-        found[letter] = (int(own[0]["member"]), times, values)
-    return found
+        group = [row for row in rows if row["picture"] == letter]
+        times = np.array(list(dict.fromkeys(float(row["t"]) for row in group)))
+        values = np.array([float(row["value"]) for row in group]).reshape(len(times), -1)
+        result[letter] = (int(group[0]["member"]), times, values)
+    return result
 
 
 def page(case: PlaneCase, rows: Sequence[Row], courses: Mapping[str, Course]) -> Figure:
-    """Two planes above, one space-time picture a region below; courses by letter."""
+    """Figure with both planes above and a space-time picture of every region below."""
     from matplotlib.figure import Figure
 
     lines = -(-len(courses) // COLUMNS)
@@ -226,9 +225,9 @@ def page(case: PlaneCase, rows: Sequence[Row], courses: Mapping[str, Course]) ->
     ):
         _plane(panel, case, [str(row[name]) for row in rows], title)
         for letter, (member, _, _) in courses.items():
-            place = (float(rows[member][case.across.name]), float(rows[member][case.up.name]))
+            position = (float(rows[member][case.across.name]), float(rows[member][case.up.name]))
             mark = {"boxstyle": "circle,pad=0.15", "fc": "white", "lw": 0.6}
-            panel.annotate(letter, place, ha="center", va="center", fontsize=9, bbox=mark)
+            panel.annotate(letter, position, ha="center", va="center", fontsize=9, bbox=mark)
     above.suptitle(plain(f"{case.label} on {case.graph_text} ({case.normalisation})"), fontsize=12)
     places = below.subplots(lines, COLUMNS, squeeze=False)
     for panel, (letter, (member, times, states)) in zip(places.flat, courses.items(), strict=False):
@@ -251,7 +250,7 @@ def _plane(panel: Axes, case: PlaneCase, classes: Sequence[str], title: str) -> 
 
 
 def _course(panel: Axes, row: Row, letter: str, times: np.ndarray, states: np.ndarray) -> None:
-    """The first field over time (across) and nodes (up), on its own scale of colours."""
+    """Draw the first field over time (across) and nodes (up), with its own colour scale."""
     ends = (float(times[0]), float(times[-1]), -0.5, states.shape[1] - 0.5)
     low, high = float(states.min()), float(states.max())
     panel.imshow(states.T, aspect="auto", origin="lower", extent=ends, cmap="viridis", interpolation="nearest")
@@ -261,11 +260,11 @@ def _course(panel: Axes, row: Row, letter: str, times: np.ndarray, states: np.nd
 
 
 # ---------------------------------------------------------------------- rows
-# The atlas as rows: regimes of every member, the middle of every region, and the run drawn there.
+# Rows: the regimes of every member, the middle of every region, and the run drawn there.
 
 
 def regime_rows(run: PlaneRun, measured: Sequence[str], border: float) -> list[MutableRow]:
-    """One row a member; `away` is 1 where both predicted rates times the time exceed `border`."""
+    """A row for every member; `away` is 1 if both predicted rates times the time exceed `border`."""
     case, time = run.case, float(run.times[-1])
     prediction = PlanePrediction(case)
     predicted = predicted_regimes(prediction)
@@ -282,7 +281,7 @@ def regime_rows(run: PlaneRun, measured: Sequence[str], border: float) -> list[M
 
 
 def middles(rows: Sequence[Row], shape: tuple[int, int]) -> dict[tuple[str, str], int]:
-    """The member of every region (predicted and measured regime) that is farthest from other regions.
+    """For every region (predicted and measured regime) the member farthest from other regions.
 
     >>> rows = [{"predicted": "stable", "measured": "uniform"}] * 9
     >>> middles(rows, (3, 3))
@@ -290,39 +289,37 @@ def middles(rows: Sequence[Row], shape: tuple[int, int]) -> dict[tuple[str, str]
     """
     pairs = [(str(row["predicted"]), str(row["measured"])) for row in rows]
     counts = {pair: pairs.count(pair) for pair in dict.fromkeys(pairs)}
-    found = {}
+    result = {}
     for pair in sorted(counts, key=lambda pair: -counts[pair]):
         inside = np.array([other == pair for other in pairs]).reshape(shape)
         depth = distance_transform_edt(np.pad(inside, 1))[1:-1, 1:-1]
-        found[pair] = int(np.argmax(depth))
-    return found
+        result[pair] = int(np.argmax(depth))
+    return result
 
 
 def course_rows(case: PlaneCase, rows: Sequence[Row], run: PlaneRun, count: int) -> list[MutableRow]:
-    """The first field of the member in the middle of each of the largest regions: one row a time and node."""
-    found: list[MutableRow] = []
+    """Rows of the first field of the member in the middle of each of the largest regions, by time and node."""
+    result: list[MutableRow] = []
     regions = [(pair, member) for pair, member in middles(rows, case.shape).items() if member in run.members]
     for letter, (_, member) in zip(ascii_uppercase, regions[:count], strict=False):
         course = run.states[:, int(np.flatnonzero(run.members == member)[0]), :, 0]
-        found += [
+        result += [
             {"picture": letter, "member": member, "t": float(t), "node": i, "value": float(f"{value:.6g}")}
             for t, state in zip(run.times, course, strict=True)
             for i, value in enumerate(state)
         ]
-    return found
+    return result
 
 
 # ---------------------------------------------------------------------- study
 BRUSSELATOR = "u' = a - (b + 1)*u + u**2*v - Du*L@u; v' = b*u - u**2*v - Dv*L@v"
 SCHNAKENBERG = "u' = a - u + u**2*v - Du*L@u; v' = b - u**2*v - Dv*L@v"
-REGIME_CAPTION = "How many members are predicted to be in a regime (rows of the same name) and were measured in one."
-OTHERWISE_CAPTION = (
-    "Every member away from the border that ended otherwise than the linearisation tells; no rows, no such member."
-)
+REGIME_CAPTION = "Number of members by predicted and measured regime."
+OTHERWISE_CAPTION = "Members away from the border whose end differs from the prediction of the linearisation."
 
 
 def settings(small: bool) -> dict[str, Any]:
-    """Cases (lists with one entry a case), the size of the planes, and how long members are run."""
+    """Cases (lists with one entry per case), size of the planes, and duration of the runs."""
     return {
         "labels": ["Brusselator", "Schnakenberg"],
         "systems": [BRUSSELATOR, SCHNAKENBERG],
@@ -340,23 +337,25 @@ def settings(small: bool) -> dict[str, Any]:
 
 
 def run(run: StudyRun) -> None:
-    """One page a case, the counts, verdicts."""
+    """Run the study: a page for every case, counts and verdicts."""
     chosen = run.settings
     for label, system in zip(chosen["labels"], chosen["systems"], strict=True):
         run.equation(system, label)
     run.say("What is drawn", _about(chosen))
     results: list[Row] = []
+    members: list[Row] = []
     cases = read_cases(chosen, run.seed, run.device, ["times"])
     timed = list(zip(cases, map(float, chosen["times"]), strict=True))
     for (case, _), (rows, numbers) in each_cell(run, timed, _measured, "cases"):
         results += _page(run, case, rows, numbers)
-    run.answer(_answer(results))
+        members += rows
+    run.answer(_answer(results, members))
     run.table("regimes", results, REGIME_CAPTION)
     run.results(results)
 
 
 def _measured(run: StudyRun, cell: tuple[PlaneCase, float]) -> tuple[list[MutableRow], list[MutableRow]]:
-    """The regimes of a plane, and the courses that are drawn."""
+    """Regimes of a plane, and the courses drawn."""
     (case, time), chosen = cell, run.settings
     deviation = noise(case, run.generator(f"start {case.key}"))
 
@@ -377,10 +376,10 @@ def _page(run: StudyRun, case: PlaneCase, rows: list[MutableRow], numbers: list[
     caption = (
         f"{case.label}, {case.text}, on {case.graph_text}. Left: predicted from the eigenvalues of P(λ) on the graph; "
         "right: measured over the last quarter of the run. Below: the first field of the member in the middle of each "
-        "region (predicted → measured), nodes against time, on a scale of its own."
+        "region (predicted → measured), nodes against time, each with its own colour scale."
     )
     run.figure(f"atlas-{case.key}", page(case, rows, courses), caption, rows)
-    run.table(f"drawn-{case.key}", _places(rows, courses), "The members that are drawn below the planes.")
+    run.table(f"drawn-{case.key}", _places(rows, courses), "The members drawn below the planes.")
     run.table(f"otherwise-{case.key}", [r for r in rows if r["away"] and not r["agrees"]], OTHERWISE_CAPTION)
     judge(run, case, rows)
     counts = Counter((str(row["predicted"]), str(row["measured"])) for row in rows)
@@ -395,26 +394,31 @@ def _places(rows: list[MutableRow], courses: Mapping[str, Course]) -> list[Row]:
 
 
 # ---------------------------------------------------------------------- words
-def _answer(results: Sequence[Row]) -> str:
+def _answer(results: Sequence[Row], rows: Sequence[Row]) -> str:
     counts = Counter[tuple[str, str]]()
     for row in results:
         counts[str(row["predicted"]), str(row["measured"])] += int(row["members"])
-    told = ", ".join(f"{predicted} → {measured} {count}" for (predicted, measured), count in counts.most_common(4))
-    return f"What linear theory predicts, and where {counts.total()} runs ended, the most frequent pairs: {told}."
+    away = [row for row in rows if row["away"]]
+    agreeing = sum(int(row["agrees"]) for row in away)
+    pairs = ", ".join(f"{predicted} → {measured} {count}" for (predicted, measured), count in counts.most_common(4))
+    return (
+        f"Linear theory predicts the end of {agreeing} of {len(away)} runs away from a border. Most frequent pairs "
+        f"(predicted → measured) among all {counts.total()} runs: {pairs}."
+    )
 
 
 def _about(chosen: Mapping[str, Any]) -> str:
     return f"""
-    Predicted: at the constant steady state every deviation along an eigenvector of L evolves by a matrix P(λ). All
-    modes decay: stable. Constant deviations decay and others grow: Turing (some without oscillation) or wave (all in
-    oscillation). Constant deviations grow in oscillation: Hopf, or Turing-Hopf where some mode with λ > 0 grows without
-    oscillation too. They grow without: unstable at 0.
+    Predicted: at the constant steady state, a deviation along an eigenvector of L evolves by a matrix P(λ). If all
+    modes decay, the state is stable. If constant deviations decay and others grow, it is Turing (some grow without
+    oscillating) or wave (all oscillate). If constant deviations oscillate and grow, it is Hopf, or Turing-Hopf if some
+    mode with λ > 0 also grows without oscillating. If they grow without oscillating, it is unstable at 0.
 
-    Measured: every member is run by RK4 from a deviation of {chosen["start"]:.0%} of its steady state, and looked at in
-    the last quarter of the time: does it differ between nodes, does it move (and not less than in the quarter before,
-    as a state that settles does), is it where it started, by more than 1 % of its size? A pattern at rest, of a member
-    that oscillates where all nodes agree (run as well), is oscillation death. A member that blows up is run again with
-    a quarter of the step before that counts. The linearisation tells where the constant state is left; what a run comes
-    to is measured alone. Members whose predicted growth over the run is less than exp({chosen["border"]:g}) in size,
-    either way, are near a border and not counted.
+    Measured: every member is integrated by RK4 from a deviation of {chosen["start"]:.0%} of its steady state. In the
+    last quarter of the time we measure whether it differs between nodes, whether it moves (and not less than in the
+    quarter before, as a settling state does) and whether it has left the steady state, each by more than 1 % of its
+    size. A pattern at rest is oscillation death if the member oscillates with all nodes equal. A member that blows up
+    is repeated with a quarter of the step. The linearisation predicts whether the constant state is left; where a run
+    ends is only measured. Members whose predicted growth or decay over the run is less than
+    exp({chosen["border"]:g})-fold are near a border and not counted.
     """

@@ -32,7 +32,7 @@ from studies.benchmarks.searched import (
     usual_cells,
 )  # fmt: skip
 from studies.cells.cell import SETS
-from studies.discovery.discovery_rows import METHOD, NORMALISATION, NOT_TOLD, proofs
+from studies.discovery.discovery_rows import METHOD, NORMALISATION, UNKNOWN, proofs
 from studies.results import read_result
 from studies.runs.chart import FieldMap
 from studies.runs.tables import number_text
@@ -464,7 +464,7 @@ def discovered(found: Mapping[str, Any], searched_found: Mapping[str, Any]) -> d
                     _budget(cells_of(found), DISCOVERED, MANY_TRIALS, many_words)],
         "transfer": _transfer(moved), "terms": terms, "normalisation": NORMALISATION, "method": METHOD,
         "proofs": lambda equation: [
-            (topic, text) for topic, text in proofs(parse(equation)).items() if not text.startswith(NOT_TOLD)
+            (topic, text) for topic, text in proofs(parse(equation)).items() if not text.startswith(UNKNOWN)
         ],
         "has_front": any(row["front"] for row in rows.values()),
         "drawn": discovered_field(found, searched_found) is not None,

@@ -1,4 +1,4 @@
-"""`Cell`: configurations on some graphs, on every split with every seed; trained in batches, kept as one part."""
+"""`Cell`: configurations on some graphs, with every split and seed; trained in batches and stored as one part."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------------- nine sets
-# The nine data sets of the paper, whose settings a set without its own takes and how a report says so.
+# The nine data sets of the paper, and which of their settings other data sets borrow.
 
 SETS = ("texas", "wisconsin", "cornell_old", "film", "squirrel", "chameleon", "cora", "citeseer", "pubmed")
 REACTIONS = ("BS", "F", "AC", "Z", "ST", "FB", "FB*")
-#: Whose published settings a set takes that has none.
+#: Data sets without published settings, and the data sets they borrow from.
 BORROWS = {
     "cornell": "cornell_old",
     "chameleon_filtered": "chameleon",
@@ -39,11 +39,11 @@ BORROWS = {
     "karate": "texas",
     "digits": "cora",
 }
-#: What a report says where no graph of its run has printed numbers.
-NOTHING_COMPARED = "None of the graphs of this run is in the paper's table, so that nothing is compared."
-#: Reactions whose flow is linear, so that it can be computed exactly.
+#: The answer of a report without data sets of the paper.
+NOTHING_COMPARED = "No graph of this run is in the paper's table, so nothing is compared."
+#: Reactions with a linear flow, which can be computed exactly.
 LINEAR = ("BS", "ST", "FB", "FB*", "diffusion")
-#: The reactions inside tanh, as the option of the authors' code has them.
+#: The reactions inside tanh, an option of the authors' code.
 BOUNDED = {
     "F": "-alpha*L@H + beta*tanh(H*(1 - H))",
     "AC": "-alpha*L@H + beta*tanh(H*(1 - H**2))",
@@ -52,7 +52,7 @@ BOUNDED = {
 
 
 def settings_set(dataset: str) -> str:
-    """The set whose published settings are taken.
+    """Data set whose published settings are used.
 
     >>> settings_set("karate"), settings_set("cora")
     ('texas', 'cora')
@@ -61,7 +61,7 @@ def settings_set(dataset: str) -> str:
 
 
 def published_config(kind: str, reaction: str, dataset: str) -> Config:
-    """The paper's or the authors' settings of a reaction on a set, or on the one that it borrows from.
+    """The paper's or the authors' settings of a reaction on a data set, or on the one it borrows from.
 
     >>> published_config("paper", "BS", "karate").model.time
     1.46
@@ -70,28 +70,28 @@ def published_config(kind: str, reaction: str, dataset: str) -> Config:
 
 
 def sized_config(kind: str, reaction: str, dataset: str, s: Mapping[str, Any]) -> Config:
-    """`published_config` with the epochs and channels of a study's settings, where these are not 0."""
+    """`published_config` with the epochs and channels of a study's settings, unless these are 0."""
     return shrunk(published_config(kind, reaction, dataset), s["epochs"], s["hidden"])
 
 
 def train_first_splits(kind: str, reaction: str, dataset: str, s: Mapping[str, Any], device: str, seed: int) -> Trained:
-    """A network with published settings for each of the first splits of a set."""
+    """Networks with published settings, trained on the first splits of a data set."""
     data = load_set(dataset)
     splits = range(min(s["splits"], data.num_splits))
     return train(data, make_trials(sized_config(kind, reaction, dataset, s), splits, (seed,)), device=device)
 
 
 def departures(sets: Iterable[str], epochs: int, hidden: int, word: str = "for") -> str:
-    """What a text says behind "the published settings": whose they are where a set has none, and what replaces them.
+    """How the settings of a run differ from "the published settings", for a sentence.
 
     Args:
-        sets: the data sets of a run.
-        epochs: those that replace the published ones; 0 for none.
-        hidden: the channels that do; 0 for none.
-        word: the preposition before a lender.
+        sets: the data sets of the run.
+        epochs: replace the published epochs; 0 for none.
+        hidden: replaces the published channels; 0 for none.
+        word: the preposition before the lender.
 
     Returns:
-        Words that begin with a space or a comma; none where every set has its own settings and all of them are kept.
+        Words that begin with a space or a comma; "" if every data set has its own settings, unchanged.
 
     Example:
         >>> departures(["cora", "film"], 0, 0)
@@ -104,16 +104,16 @@ def departures(sets: Iterable[str], epochs: int, hidden: int, word: str = "for")
     asked = dict.fromkeys(sets)
     lenders = {name: settings_set(name) for name in asked if name in BORROWS}
     if len(lenders) < len(asked):
-        told = [f", on {name}, which has none, those {word} {lender}" for name, lender in lenders.items()]
+        words = [f", on {name}, which has none, those {word} {lender}" for name, lender in lenders.items()]
     else:
-        told = [f"{word} {lender}, since {name} has none" for name, lender in lenders.items()]
-        told = [f" {' and '.join(told)}"] if told else []
+        words = [f"{word} {lender}, since {name} has none" for name, lender in lenders.items()]
+        words = [f" {' and '.join(words)}"] if words else []
     sizes = size_words(epochs, hidden)
-    return "".join(told) + (f", but {sizes}" if sizes else "")
+    return "".join(words) + (f", but {sizes}" if sizes else "")
 
 
 def size_words(epochs: int, hidden: int) -> str:
-    """Epochs and channels that replace the published ones, where these are not 0.
+    """Epochs and channels that replace the published ones, unless 0, in words.
 
     >>> size_words(15, 8), size_words(0, 8), size_words(0, 0)
     ('15 epochs and 8 channels', '8 channels', '')
@@ -122,7 +122,7 @@ def size_words(epochs: int, hidden: int) -> str:
 
 
 def cited(tables: str, *sets: str) -> str:
-    """The tables or figures that a statement is from, in brackets; nothing for a set that the paper does not have.
+    """The tables or figures of a statement in brackets; "" if a data set is not in the paper.
 
     >>> cited("Table 24", "cora"), cited("Table 24", "karate")
     (' (Table 24)', '')
@@ -131,7 +131,7 @@ def cited(tables: str, *sets: str) -> str:
 
 
 def uncompared(sets: Iterable[str]) -> str:
-    """A last sentence for a run without any set of the paper, which has nothing to be compared with; else nothing.
+    """A last sentence for a run without data sets of the paper; else "".
 
     >>> uncompared(["karate", "cora"]), uncompared(["karate"]).startswith(" None of the graphs")
     ('', True)
@@ -140,7 +140,7 @@ def uncompared(sets: Iterable[str]) -> str:
 
 
 def released_reaction(reaction: str, beta: str) -> str:
-    """FB and FB* as the authors' code computes them: with a vector beta both are the same function.
+    """Name of FB or FB* as the authors' code computes them; with a vector beta both are the same function.
 
     >>> released_reaction("FB*", "scalar"), released_reaction("FB*", "channel"), released_reaction("FB", "scalar")
     ('FB*-released', 'FB-released', 'FB-released')
@@ -150,9 +150,9 @@ def released_reaction(reaction: str, beta: str) -> str:
 
 # ---------------------------------------------------------------------- cell
 CHECKPOINTS = "checkpoints"
-#: Most trainings that are begun beside each other; their checkpoints lie on the disk until all of them are done.
+#: Most trainings in one batch; their checkpoints stay on disk until all are done.
 TOGETHER = 700
-#: The verdict that a report has where it fails.
+#: A verdict that is only reported if it fails.
 ALL_TRAINED = "Every cell of this study could be trained."
 #: The columns of a training after the data set and the labels.
 COLUMNS = ("split", "seed", "best_epoch", "val_accuracy", "test_accuracy", "status")
@@ -161,7 +161,7 @@ Load = Callable[[str], NodeData]
 
 @dataclass(frozen=True)
 class Variation:
-    """A configuration, and the columns that tell it from the others of a study."""
+    """A configuration, and the columns that identify it in a study."""
 
     labels: Mapping[str, Value]
     config: Config
@@ -169,14 +169,14 @@ class Variation:
 
 @dataclass(frozen=True)
 class Cell:
-    """What is trained together: every variation on every graph, on its first `splits` splits, with every seed.
+    """Trainings that belong together: every variation on every graph, on its first `splits` splits, with every seed.
 
     Args:
-        name: a name for files.
+        name: for files.
         graphs: names that the study's `load` knows.
         variations: at least one; all with the same labels.
-        splits: how many of the splits; all that a graph has where it has fewer.
-        seeds: how many, from 0.
+        splits: number of splits; all splits of a graph that has fewer.
+        seeds: number of seeds, from 0.
     """
 
     name: str
@@ -191,18 +191,18 @@ class Cell:
 
     @property
     def trainings(self) -> int:
-        """How many there are, where every graph has the splits."""
+        """Number of trainings if every graph has enough splits."""
         return len(self.graphs) * len(self.variations) * self.splits * self.seeds
 
 
-#: Data set and variation of every training; and what makes rows of them and the trainings.
+#: Data set and variation of every training, and functions from these and the results to rows.
 Origins = Sequence[tuple[str, Variation]]
 RowsOf = Callable[[Origins, Trained], list[MutableRow]]
 
 
 @dataclass(frozen=True, eq=False)
 class CellRows:
-    """One row per training of all cells, and why some cells have none, by their names."""
+    """A row for every training, and by cell the reasons for missing rows."""
 
     rows: list[MutableRow]
     failed: dict[str, str] = field(default_factory=dict)
@@ -210,12 +210,12 @@ class CellRows:
 
 @lru_cache(maxsize=2)
 def load_set(name: str) -> NodeData:
-    """A data set by name, kept for the next cells of it."""
+    """A data set by name, cached for the next cells."""
     return load_dataset(name)
 
 
 def file_name(*words: object) -> str:
-    """Words as one name for files.
+    """Words joined to a file name.
 
     >>> file_name("FB*", "cora", 0.5)
     'FBstar-cora-0.5'
@@ -226,55 +226,57 @@ def file_name(*words: object) -> str:
 def train_cells(
     run: StudyRun, cells: Sequence[Cell], load: Load = load_set, rows_of: RowsOf | None = None, *, some: bool = True
 ) -> CellRows:
-    """Train what is not trained yet; each cell is a part of the run, cut off ones go on from a checkpoint.
+    """Rows of all cells; each is a part of the run, trained if missing, and resumed from its checkpoint.
 
-    On a card many cells are trained beside each other, each of which is a part as soon as it is done. A cell that
-    cannot be trained, for its equation or for lack of memory, is told of and tried again by the next run. `rows_of`
-    makes the rows of a cell from its trainings; without it there is one row each. With `some` there has to be a cell.
+    On a GPU, many cells are trained in one batch, and each is stored as soon as it is done. A cell that cannot be
+    trained, because of its equation or for lack of memory, is reported and tried again by the next run. `rows_of` makes
+    the rows of a cell, by default one per training. With `some`, an empty list of cells is an error.
     """
     if some and not cells:
         empty = ", ".join(name for name, value in run.settings.items() if value == [])
-        raise InvalidArgument(f"expected something to train, got nothing, since these settings are empty: {empty}")
-    found: dict[str, list[MutableRow]] = {}
+        raise InvalidArgument(f"there is nothing to train because these settings are empty: {empty}")
+    result: dict[str, list[MutableRow]] = {}
     failed: dict[str, str] = {}
     tried: set[Path] = set()
 
     def keep(cell: Cell, rows: Callable[[], list[MutableRow]]) -> None:
-        if cell.name not in found:
-            found[cell.name] = run.part(cell.name, rows)
+        if cell.name not in result:
+            result[cell.name] = run.part(cell.name, rows)
 
     groups = groups_of(cells, TOGETHER if is_side_by_side(run.device) else 0)
     group_of = {cell.name: group for group in groups for cell in group}
     for cell in run.progress(cells, "cells of trainings"):
-        own, shared = (run.folder / CHECKPOINTS / name for name in (cell.name, f"from-{group_of[cell.name][0].name}"))
+        private, shared = (
+            run.folder / CHECKPOINTS / name for name in (cell.name, f"from-{group_of[cell.name][0].name}")
+        )
         arguments = (load, run.device, run.seed)
         missing = [one for one in group_of[cell.name] if not run.has_part(one.name)]
         if cell in missing and shared not in tried and (len(missing) > 1 or shared.exists()):
             tried.add(shared)
-            with suppress(RdgraphError, RuntimeError):  # then each is tried alone, and says for itself
+            with suppress(RdgraphError, RuntimeError):  # then each cell is tried alone and reports its own error
                 train_group(begun_with(shared, group_of[cell.name], missing), *arguments, shared, rows_of, keep)
             shutil.rmtree(shared, ignore_errors=True)
         try:
-            keep(cell, partial(train_cell, cell, *arguments, own, rows_of))
+            keep(cell, partial(train_cell, cell, *arguments, private, rows_of))
         except (RdgraphError, RuntimeError) as problem:
             failed[cell.name] = str(problem).partition("\n")[0]
             run.give_up(cell.name, failed[cell.name])
-        shutil.rmtree(own, ignore_errors=True)
-    rows = [row for cell in cells for row in found.get(cell.name, [])]
+        shutil.rmtree(private, ignore_errors=True)
+    rows = [row for cell in cells for row in result.get(cell.name, [])]
     shutil.rmtree(run.folder / CHECKPOINTS, ignore_errors=True)
     if failed:
-        told = "; ".join(f"{name}: {why}" for name, why in failed.items())
-        run.verdict(ALL_TRAINED, FAILS, f"{len(failed)} of {len(cells)} cells could not be trained. {told}")
+        reasons = "; ".join(f"{name}: {why}" for name, why in failed.items())
+        run.verdict(ALL_TRAINED, FAILS, f"{len(failed)} of {len(cells)} cells could not be trained. {reasons}")
     return CellRows(rows, failed)
 
 
 def is_side_by_side(device: str) -> bool:
-    """Whether a device trains several cells in the time of one, which leaves most of it idle."""
+    """Whether a device trains several cells in the time of one."""
     return device.startswith("cuda")
 
 
 def groups_of(cells: Sequence[Cell], most: int) -> list[list[Cell]]:
-    """Cells in their order, in groups of at most so many trainings, or of one cell.
+    """Cells in groups of at most `most` trainings, or of one cell.
 
     >>> from gread.settings.config import Config
     >>> cells = [Cell(name, ("cora",), (Variation({}, Config()),)) for name in "abc"]
@@ -293,7 +295,7 @@ def groups_of(cells: Sequence[Cell], most: int) -> list[list[Cell]]:
 
 
 def begun_with(folder: Path, group: Sequence[Cell], missing: Sequence[Cell]) -> list[Cell]:
-    """The cells that a training in this folder began with, so that it goes on; else those that are missing."""
+    """The cells of the interrupted training in this folder, to resume it; else the missing cells."""
     path = folder / "cells.json"
     try:
         names = json.loads(path.read_text(encoding="utf-8"))
@@ -311,10 +313,10 @@ def train_cell(
     checkpoint: Path | None = None,
     rows_of: RowsOf | None = None,
 ) -> list[MutableRow]:
-    """The rows of a cell: data set, labels, split, seed, best epoch, accuracies as shares of 1, status."""
-    found: list[MutableRow] = []
-    train_group([cell], load, device, first_seed, checkpoint, rows_of, lambda _, rows: found.extend(rows()))
-    return found
+    """Rows of a cell: data set, labels, split, seed, best epoch, accuracies as fractions, status."""
+    result: list[MutableRow] = []
+    train_group([cell], load, device, first_seed, checkpoint, rows_of, lambda _, rows: result.extend(rows()))
+    return result
 
 
 def train_group(
@@ -326,7 +328,7 @@ def train_group(
     rows_of: RowsOf | None,
     keep: Callable[[Cell, Callable[[], list[MutableRow]]], None],
 ) -> None:
-    """Train cells beside each other; `keep` hears of each that is done, with what makes its rows."""
+    """Train cells in one batch; `keep` is called with each finished cell and a function that makes its rows."""
     graphs = {name: load(name) for name in dict.fromkeys(name for cell in cells for name in cell.graphs)}
     trials: list[Trial] = []
     origins: list[tuple[str, Variation]] = []
@@ -340,15 +342,15 @@ def train_group(
                         origins.append((name, variation))
                         owners.append(number)
     numbers = [[k for k, owner in enumerate(owners) if owner == number] for number in range(len(cells))]
-    left = [set(own) for own in numbers]
+    remaining = [set(private) for private in numbers]
 
     def rows(number: int, results: Results) -> list[MutableRow]:
         return (rows_of or training_rows)([origins[k] for k in numbers[number]], results(numbers[number]))
 
     def finished(done: Sequence[int], results: Results) -> None:
         for number in sorted({owners[k] for k in done}):
-            left[number] -= set(done)
-            if not left[number]:
+            remaining[number] -= set(done)
+            if not remaining[number]:
                 keep(cells[number], partial(rows, number, results))
 
     each = next(iter(graphs.values())) if len(graphs) == 1 else [graphs[name] for name, _ in origins]
@@ -358,7 +360,7 @@ def train_group(
 
 
 def training_rows(origins: Origins, done: Trained) -> list[MutableRow]:
-    """One row for every training."""
+    """A row for every training."""
     return [
         {"dataset": name, **variation.labels, **{column: _value(row[column]) for column in COLUMNS}}
         for (name, variation), row in zip(origins, done.rows(), strict=True)
@@ -367,29 +369,29 @@ def training_rows(origins: Origins, done: Trained) -> list[MutableRow]:
 
 def _value(value: object) -> Value:
     if not isinstance(value, float | int | str):
-        raise InvalidArgument(f"expected a number or a text in a row, got {value!r}")
+        raise InvalidArgument(f"a row holds numbers and texts, got {value!r}")
     return value
 
 
 def write_trials(run: StudyRun, rows: Sequence[MutableRow], name: str = "trials") -> None:
-    """Every training as NAME.parquet, where pyarrow is installed; the parts have the same rows as csv."""
+    """Write every training to NAME.parquet if pyarrow is installed; the parts have the same rows as csv."""
     if write_parquet(run.folder / f"{name}.parquet", rows):
         run.describe(f"{name}.parquet", "a row per training; parts/ has the same as csv")
 
 
 def shrunk(config: Config, epochs: int, hidden: int) -> Config:
-    """A configuration with other epochs and channels, where these are not 0."""
+    """A configuration with other epochs and channels, unless these are 0."""
     changes = {name: value for name, value in (("epochs", epochs), ("hidden", hidden)) if value}
     return config.updated(changes)
 
 
 def grouped_rows(rows: Iterable[MutableRow], *columns: str) -> dict[tuple[Value, ...], list[MutableRow]]:
-    """The rows by the values of some columns, in the order of first appearance.
+    """Rows grouped by the values of some columns, in the order of first appearance.
 
     >>> list(grouped_rows([{"a": 1, "b": 2}, {"a": 1, "b": 3}], "a"))
     [(1,)]
     """
-    found: dict[tuple[Value, ...], list[MutableRow]] = {}
+    result: dict[tuple[Value, ...], list[MutableRow]] = {}
     for row in rows:
-        found.setdefault(tuple(row[c] for c in columns), []).append(row)
-    return found
+        result.setdefault(tuple(row[c] for c in columns), []).append(row)
+    return result

@@ -1,4 +1,4 @@
-"""`rdgraph compare`: networks and references on the same splits, in one table and one report."""
+"""`rdgraph compare`: networks and baselines on the same splits, in one table and one report."""
 
 from __future__ import annotations
 
@@ -6,27 +6,28 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.console import Console
 
 from rdgraph.status_line import StatusLine
 from rdgraph.wording import counted
 from studies.cli.fitted_table import FittedTable
+from studies.cli.graph_options import GraphFiles, takes_records
 from studies.cli.options import (
+    ADDRESS,
+    DATASET,
+    ENGINE,
+    FIRST_SEED,
     LOADING,
-    Address,
+    RAY_DEFAULT,
+    SEEDS,
+    SMALL,
     DataOptions,
-    Dataset,
-    EngineName,
-    FirstSeed,
-    Seeds,
-    Small,
     chosen_engine,
     given_settings,
+    option,
 )
-from studies.cli.own_files import OwnFiles, takes_records
 from studies.cli.train_display import Display
 from studies.runs.boundary import resumable, say
 from studies.runs.libraries import require
@@ -41,47 +42,38 @@ errors = Console(stderr=True)
 
 @dataclass(frozen=True)
 class CompareOptions(DataOptions):
-    """The options of `rdgraph compare`; those of your own graph are in `OwnFiles`."""
+    """The options of `rdgraph compare`."""
 
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="[MODEL.]NAME=VALUE", help="A setting of one network, or of all that have it."),
-    ] = None
-    dataset: Dataset = None
-    models: Annotated[
-        str,
-        typer.Option(
-            "--models", help="Names of `rdgraph models`, gread-R for a reaction R, labelprop, majority; commas between."
-        ),
-    ] = "gread,gcn,mlp,labelprop"
-    reaction: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--reaction",
-            "--equation",
-            metavar="REACTION",
-            help="A reaction or an equation, for one more GREAD; any number of them.",
-        ),
-    ] = None
-    seeds: Seeds = 1
-    seed: FirstSeed = 0
-    preset: Annotated[str, typer.Option("--preset", help="published (defaults where there are none) or defaults.")] = (
-        "published"
+    settings: list[str] | None = option(
+        None, "Change a setting of one network, or of all that have it; repeatable.", "--set",
+        metavar="[MODEL.]NAME=VALUE",
+    )  # fmt: skip
+    dataset: str | None = option(None, DATASET)
+    models: str = option(
+        "gread,gcn,mlp,labelprop",
+        "Names from `rdgraph models`, gread-R for a reaction R, labelprop and majority, separated by commas.",
     )
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Folder of the run.", show_default="runs/compare/DATASET-MODELS")
-    ] = None
-    small: Small = False
-    engine: EngineName = "local"
-    address: Address = None
+    reaction: list[str] | None = option(
+        None, "Add a GREAD network around this reaction or equation; repeatable.", "--reaction", "--equation",
+        metavar="REACTION",
+    )  # fmt: skip
+    seeds: int = option(1, SEEDS)
+    seed: int = option(0, FIRST_SEED)
+    preset: str = option("published", "published (defaults where nothing is published) or defaults.")
+    out: Path | None = option(None, "Folder of the run.", shown="runs/compare/DATASET-MODELS")
+    small: bool = option(False, SMALL, "--small")
+    engine: str = option("local", ENGINE)
+    address: str | None = option(None, ADDRESS, shown=RAY_DEFAULT)
 
 
 @takes_records
-def compare_command(given: CompareOptions, own: OwnFiles) -> None:
-    """Compare networks and references on the same splits: one table, learning curves side by side, verdicts.
+def compare_command(given: CompareOptions, files: GraphFiles) -> None:
+    """Compare networks and baselines on the same splits: one table, learning curves side by side, verdicts.
 
-    Differences are from the first of them, split by split, with their corrected standard error. The same command
-    resumes a run that was interrupted.
+    Differences are paired by split and taken from the first network, with the corrected standard error of the
+    resampled t-test. The same command resumes an interrupted run.
+
+    Example: rdgraph compare --dataset karate --models gread-bs,gcn,labelprop --small
     """
     require("a comparison", "gread")
     with StatusLine(LOADING, console=errors):
@@ -95,24 +87,24 @@ def compare_command(given: CompareOptions, own: OwnFiles) -> None:
         )
         from studies.training.plan import Request
 
-        request = own.request(Request, given, reaction=None, preset=None, settings=None)
+        request = files.request(Request, given, reaction=None, preset=None, settings=None)
         names = [name.strip() for name in given.models.split(",") if name.strip()]
         changes = tuple(given_settings(given.settings, epochs=given.epochs))
         plan = make_contest(request, names, given.preset, changes, tuple(given.reaction or ()))
     folder = given.out or contest_folder(plan)
     say(errors, _headline(plan))
-    with resumable(errors, folder), chosen_engine(given.engine, given.address) as place, Display(errors) as display:
-        rows = execute_contest(plan, folder, progress=display.hear, tell=display.note, engine=place)
+    with resumable(errors, folder), chosen_engine(given.engine, given.address) as engine, Display(errors) as display:
+        rows = execute_contest(plan, folder, progress=display.update, tell=display.note, engine=engine)
     console.print(contest_table(rows))
     for sentence in contest_words(plan, folder):
         say(console, sentence)
     if (folder / BEST).is_file():
-        say(console, f"to predict with the best network on validation nodes, train it: {train_command(plan, folder)}")
+        say(console, f"train the network with the best validation accuracy: {train_command(plan, folder)}")
     say(console, f"wrote {folder / 'report.html'}")
 
 
 def contest_table(rows: Sequence[Any]) -> FittedTable:
-    """Method, accuracy, difference from the first, parameters and time."""
+    """Table of method, accuracy, difference from the first method, parameters and time."""
     cells = [
         [
             str(row["method"]), number_text(float(row["mean"])) + _spread(float(row["std"]), " ± {:.2f}"),
@@ -123,8 +115,8 @@ def contest_table(rows: Sequence[Any]) -> FittedTable:
         for k, row in enumerate(rows)
     ]  # fmt: skip
     caption = (
-        "percent; ± is the standard deviation over the splits; differences are from the first, split by split, with "
-        "the corrected standard error in brackets"
+        "accuracy in percent ± standard deviation over the splits; difference from the first method, paired by split "
+        "(corrected standard error)"
     )
     headings = ("method", "accuracy", "difference", "parameters", "ms/epoch", "published")
     return FittedTable("", headings, cells, caption=caption)

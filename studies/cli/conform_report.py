@@ -25,71 +25,72 @@ if TYPE_CHECKING:
 _ANSWERS = {True: "holds", False: "fails", None: "undecided"}
 
 
-def write_report(found: Conformity, layer: str, words: Sequence[str], folder: Path) -> Path:
+def write_report(result: Conformity, layer: str, words: Sequence[str], folder: Path) -> Path:
     """Write the folder of a check with its report.html; returns the path of the page."""
     line = f"rdgraph {join(words)}" if words else f"rdgraph conform {layer}"
 
-    def commands(config: RunConfig, place: Path) -> tuple[str, str]:
+    def commands(config: RunConfig, position: Path) -> tuple[str, str]:
         return line, line
 
     study = Study(
-        "conform", f"Does {layer} compute {found.asked}?", f"Does the layer {layer} compute {found.asked}?",
-        lambda run: write_page(run, found), lambda small: {"layer": layer, "equation": found.asked}, "torch", commands,
+        "conform", f"Does {layer} compute {result.asked}?", f"Does the layer {layer} compute {result.asked}?",
+        lambda run: write_page(run, result), lambda small: {"layer": layer, "equation": result.asked}, "torch",
+        commands,
     )  # fmt: skip
     return execute(study, folder)
 
 
-def write_page(run: StudyRun, found: Conformity) -> None:
+def write_page(run: StudyRun, result: Conformity) -> None:
     """Answer, formulas, witness, hints, probes, properties."""
-    if found.conforms:
-        run.answer(f"The layer conforms: {found.reading}.", "formulas")
+    if result.conforms:
+        run.answer(f"The layer conforms: {result.reading}.", "formulas")
     else:
-        why = f" First hint: {found.hints[0]}." if found.hints else ""
-        run.answer(f"The layer differs from {found.asked}.{why}", "witness" if found.witness else "formulas")
-    sides = formula_rows(found)
-    run.figure("formulas", formulas_figure(found), "The equation, and what the layer computes.", sides)
-    run.table("sides", sides, "Both side by side, with how A is read and what the letters are.")
-    if found.witness is not None:
-        run.figure("witness", witness_figure(found.witness), f"The smallest witness found: {found.witness}.",
-                   witness_rows(found.witness))  # fmt: skip
-    if found.hints:
+        why = f" First hint: {result.hints[0]}." if result.hints else ""
+        run.answer(f"The layer differs from {result.asked}.{why}", "witness" if result.witness else "formulas")
+    sides = formula_rows(result)
+    run.figure("formulas", formulas_figure(result), "The equation, and what the layer computes.", sides)
+    run.table("sides", sides, "Both sides, with the reading of A and the values of the coefficients.")
+    if result.witness is not None:
+        run.figure("witness", witness_figure(result.witness), f"The smallest witness found: {result.witness}.",
+                   witness_rows(result.witness))  # fmt: skip
+    if result.hints:
         rows: list[Row] = [{"kind": h.kind, "hint": h.text, "explains": "yes" if h.explains else "maybe"}
-                           for h in found.hints]  # fmt: skip
+                           for h in result.hints]  # fmt: skip
         run.table("hints", rows, "Why it may be so, the likeliest first.")
-    if found.certificate is not None:
-        run.say("What the agreement is worth", f"The layer is {found.certificate}.")
-    if found.notes:
-        run.say("What was noticed", "\n\n".join(f"{note}." for note in found.notes))
-    probes = probe_rows(found)
+    if result.certificate is not None:
+        run.say("What the agreement is worth", f"The layer is {result.certificate}.")
+    if result.notes:
+        run.say("What was noticed", "\n\n".join(f"{note}." for note in result.notes))
+    probes = probe_rows(result)
     run.table("probes", probes, "The graphs that the layer was asked on, and its largest error on each.")
-    for held in found.properties:
+    for held in result.properties:
         run.verdict(f"The layer: {held.name}.", _ANSWERS[held.holds], held.measured)
     run.results(probes)
 
 
-def formula_rows(found: Conformity) -> list[Row]:
+def formula_rows(result: Conformity) -> list[Row]:
     """The two formulas."""
-    computed = found.equation or "no line was found"
+    computed = result.equation or "no line was found"
     return [
-        {"side": "the equation", "formula": found.asked, "reading": found.reading if found.conforms else "as asked"},
-        {"side": "the layer", "formula": computed, "reading": found.reading},
+        {"side": "the equation", "formula": result.asked, "reading": result.reading if result.conforms else "as asked"},
+        {"side": "the layer", "formula": computed, "reading": result.reading},
     ]
 
 
-def probe_rows(found: Conformity) -> list[Row]:
+def probe_rows(result: Conformity) -> list[Row]:
     """One row per graph: what it is like, how many states, the largest error."""
-    check, comparison = found.check, found.comparison
+    check, comparison = result.check, result.comparison
     errors = comparison.errors or check.errors(
         comparison.target, comparison.reading, {**check.known, **comparison.fit.values}
     )
     rows: list[Row] = []
     for graph in check.answers.graphs:
-        own = [e for e, p in zip(errors, check.whole.probes, strict=True) if p.graph is graph]
+        group = [e for e, p in zip(errors, check.whole.probes, strict=True) if p.graph is graph]
         rows.append({
             "graph": graph.name, "nodes": graph.num_nodes, "edges": len(graph.edges),
             "directed": "yes" if graph.is_directed else "no", "weighted": "yes" if graph.is_weighted else "no",
-            "states": len(own), "largest_error": max(own),
-            "answer": "agrees" if max(own) <= check.precision else "differs",
+            "states": len(group), "largest_error": max(group),
+            "answer": "agrees" if max(group) <= check.precision else "differs",
         })  # fmt: skip
     for graph, reason in check.answers.refused:
         rows.append({
@@ -109,20 +110,20 @@ def witness_rows(witness: LayerWitness) -> list[Row]:
     ]  # fmt: skip
 
 
-def formulas_figure(found: Conformity) -> Figure:
+def formulas_figure(result: Conformity) -> Figure:
     """Two panels with formulas, as mathematics where they can be read back."""
     from matplotlib.figure import Figure
 
-    computed = found.equation or "no line was found"
+    computed = result.equation or "no line was found"
     figure = Figure(figsize=(12, 2.4), layout="constrained")
     for panel, title, text in zip(
-        figure.subplots(1, 2), ("the equation", "the layer"), (found.asked, computed), strict=True
+        figure.subplots(1, 2), ("the equation", "the layer"), (result.asked, computed), strict=True
     ):
         panel.set_axis_off()
         panel.set_title(title, fontsize=11, loc="left")
         shown = formula_text(text)  # matplotlib breaks no line of mathematics
         panel.text(0.0, 0.5, shown, fontsize=14 if len(text) < 60 else 9, va="center", wrap="$" not in shown)
-        same = title == "the equation" or found.conforms
+        same = title == "the equation" or result.conforms
         panel.axhline(0.98, color=PALETTE[0] if same else PALETTE[1], lw=3)
     return figure
 

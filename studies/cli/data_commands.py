@@ -1,4 +1,4 @@
-"""`rdgraph data`: which sets there are, fetch them, count them beside the paper's table, check them."""
+"""`rdgraph data`: lists, fetches and checks data sets, and compares their statistics with the paper's table."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from studies.runs.boundary import say
 if TYPE_CHECKING:
     from studies.datasets.local_sets import LocalSets
 
-data = typer.Typer(help="Data sets: list, fetch, count beside the paper's table, check.", no_args_is_help=True)
+data = typer.Typer(
+    help="List, fetch and check data sets, and compare their statistics with the paper's table.", no_args_is_help=True
+)
 
 console = Console()
 errors = Console(stderr=True)
 
-Names = Annotated[
-    list[str] | None, typer.Argument(metavar="NAME", help="Data sets; without any, all that are available.")
-]
+Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Data sets; by default all available ones.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the table.")]
 
 
 @data.command("list")
 def list_command(root: Root = None, as_json: AsJson = False) -> None:
-    """List the data sets: size, where they come from, and whether they are available."""
+    """List the data sets: size, origin, and whether they are available."""
     from studies.datasets.local_sets import LocalSets, all_names
 
     local = LocalSets(root)
@@ -44,18 +44,19 @@ def list_command(root: Root = None, as_json: AsJson = False) -> None:
     ]
     headings = ("name", "nodes", "size", "from", "state", "title")
     console.print(FittedTable("Data sets: gread.load_dataset(NAME)", headings, shown))
-    say(console, "rdgraph data fetch NAME brings a set that is not available")
+    say(console, "rdgraph data fetch NAME downloads a data set")
 
 
 @data.command("fetch")
 def fetch_command(
-    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Data sets, or all.")],
+    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Data sets by name, or all.")],
     root: Root = None,
-    offline: Annotated[
-        bool, typer.Option("--offline", help="Ask no server: fail if a file is not available already.")
-    ] = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Download nothing; fail if a file is missing.")] = False,
 ) -> None:
-    """Bring the files of data sets to this machine; each is kept only if its sha256 is the registered one."""
+    """Download data sets; a file is only stored if its sha256 is the registered one.
+
+    Example: rdgraph data fetch cora citeseer
+    """
     from studies.datasets.local_sets import LocalSets, all_names
 
     local = LocalSets(root)
@@ -71,7 +72,10 @@ def table_command(
     as_json: AsJson = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print markdown tables.")] = False,
 ) -> None:
-    """Count what can be counted, beside the paper's table; every difference with the reason that reproduces it."""
+    """Compute statistics of data sets and compare them with the paper's table, with a reason for every difference.
+
+    Example: rdgraph data table karate digits
+    """
     from gread.datasets.published_comparison import compare
     from studies.cli import data_pages
     from studies.datasets.local_sets import LocalSets
@@ -89,7 +93,7 @@ def table_command(
         ]
         _print_json({"sets": rows, "not_is_available": missing})
         return
-    every = [c for found in compared.values() for c in found]
+    every = [c for rows in compared.values() for c in rows]
     notes = [*([data_pages.summary(every)] if every else []), *_missing_note(missing)]
     parts = data_pages.sections(facts, twins, compared)
     if as_markdown:
@@ -100,20 +104,20 @@ def table_command(
 
 @data.command("check")
 def check_command(names: Names = None, root: Root = None, as_json: AsJson = False) -> None:
-    """Check files against their sha256 and counts against the catalogue, and measure what is odd; exit 1 if bad."""
+    """Check the sha256 of files and the sizes of data sets, and report oddities; exits with 1 if a check fails."""
     from studies.datasets.local_checks import BAD, check
     from studies.datasets.local_sets import LocalSets
 
     local = LocalSets(root)
     chosen, missing = _available(local, names)
     with StatusLine("checking", console=errors) as status:
-        found = [c for name in status.track(chosen, "data set") for c in check(local, name)]
-    bad = [c for c in found if c.status == BAD]
+        checks = [c for name in status.track(chosen, "data set") for c in check(local, name)]
+    bad = [c for c in checks if c.status == BAD]
     if as_json:
-        _print_json({"checks": [c.to_dict() for c in found], "bad": len(bad), "not_is_available": missing})
+        _print_json({"checks": [c.to_dict() for c in checks], "bad": len(bad), "not_is_available": missing})
     else:
-        rows = [[c.name, c.what, c.status, c.text] for c in found]
-        console.print(FittedTable("Checks", ("set", "what", "status", "found"), rows))
+        rows = [[c.name, c.what, c.status, c.text] for c in checks]
+        console.print(FittedTable("Checks", ("set", "check", "status", "result"), rows))
         for note in (f"{len(chosen)} sets checked, {len(bad)} checks failed", *_missing_note(missing)):
             say(console, note)
     if bad:
@@ -121,20 +125,20 @@ def check_command(names: Names = None, root: Root = None, as_json: AsJson = Fals
 
 
 def _available(local: LocalSets, names: list[str] | None) -> tuple[list[str], list[str]]:
-    """The chosen sets that are available, and those that are not; a set asked for by name must be."""
+    """The available and the missing sets among those chosen; a set given by name must be available."""
     from studies.datasets.local_sets import all_names
 
     chosen = list(dict.fromkeys(local.named(name) for name in names)) if names else list(all_names())
     missing = [name for name in chosen if not local.is_available(name)]
     if names and missing:
         raise InvalidArgument(
-            f"expected sets whose files are available, got {', '.join(missing)}; rdgraph data fetch {' '.join(missing)}"
+            f"{', '.join(missing)} has not been downloaded; run rdgraph data fetch {' '.join(missing)}"
         )
     return [name for name in chosen if name not in missing], missing
 
 
 def _missing_note(missing: list[str]) -> list[str]:
-    return [f"not available: {', '.join(missing)}; rdgraph data fetch NAME brings them"] if missing else []
+    return [f"not available: {', '.join(missing)}; rdgraph data fetch NAME downloads them"] if missing else []
 
 
 def _size(count: int) -> str:

@@ -1,4 +1,4 @@
-"""What the data commands print: tables of facts, the paper's table beside them, results of the checks."""
+"""The output of `rdgraph data table`: statistics of data sets and their differences from the paper's table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Cells = Sequence[str]
 SIZES = ("set", "nodes", "edges", "loops", "features", "classes", "edge hom.", "node hom.", "adjusted", "splits")
 SHAPE = ("set", "masks cover", "components", "largest", "isolated", "degree mean/max", "no label", "no feature",
          "density", "twins in training (not leaves)")  # fmt: skip
-PAPER = ("set", "quantity", "paper", "here", "why")
+PAPER = ("set", "quantity", "paper", "here", "reason")
 _QUANTITY_OF = {
     "nodes": "nodes",
     "edges": "edges",
@@ -30,7 +30,7 @@ _QUANTITY_OF = {
 
 
 def size_cells(facts: Facts, compared: Sequence[Comparison]) -> list[str]:
-    """One row of sizes and homophily; a figure that the paper prints otherwise carries a mark."""
+    """A row of sizes and homophily; numbers that differ from the paper's end with *."""
     differs = {c.quantity for c in compared if not c.agrees}
     values = {
         "set": facts.name,
@@ -48,7 +48,7 @@ def size_cells(facts: Facts, compared: Sequence[Comparison]) -> list[str]:
 
 
 def shape_cells(facts: Facts, twins: Twins) -> list[str]:
-    """One row of splits, components, degrees and what is missing."""
+    """A row of splits, components, degrees and missing values."""
     return [
         facts.name,
         facts.coverage,
@@ -63,19 +63,19 @@ def shape_cells(facts: Facts, twins: Twins) -> list[str]:
     ]
 
 
-def paper_cells(found: Comparison) -> list[str]:
-    """One figure of the paper that differs, or agrees with a remark."""
-    ours = f"{found.ours:.2f}" if found.quantity == "homophily" else f"{found.ours:,.0f}"
-    return [found.name, found.quantity, str(found.printed), ours, found.reason]
+def paper_cells(row: Comparison) -> list[str]:
+    """A row for a number of the paper that differs, or agrees with a remark."""
+    ours = f"{row.ours:.2f}" if row.quantity == "homophily" else f"{row.ours:,.0f}"
+    return [row.name, row.quantity, str(row.printed), ours, row.reason]
 
 
 def summary(compared: Sequence[Comparison]) -> str:
-    """How many figures agree, differ, and have no reason."""
+    """How many numbers agree and differ, and how many differences are unexplained."""
     wrong = [c for c in compared if not c.agrees]
     open_cases = sum(c.reason == UNEXPLAINED for c in wrong)
     return (
-        f"{len(compared)} figures beside the paper's: {len(compared) - len(wrong)} agree, {len(wrong)} differ (*), "
-        f"{open_cases} of them unexplained"
+        f"of the paper's {len(compared)} numbers {len(compared) - len(wrong)} agree and {len(wrong)} differ (*), "
+        f"{open_cases} without an explanation"
     )
 
 
@@ -85,13 +85,13 @@ Section = tuple[str, Cells, list[list[str]]]
 def sections(
     facts: Sequence[Facts], twins: Mapping[str, Twins], compared: Mapping[str, Sequence[Comparison]]
 ) -> list[Section]:
-    """Title, headings and rows of the tables that `data table` prints."""
+    """Title, headings and rows of the tables of `data table`."""
     noted = [paper_cells(c) for f in facts for c in compared[f.name] if c.reason or not c.agrees]
-    found: list[Section] = [
+    tables: list[Section] = [
         ("Sizes and homophily", SIZES, [size_cells(f, compared[f.name]) for f in facts]),
-        ("Splits, components, what is missing", SHAPE, [shape_cells(f, twins[f.name]) for f in facts]),
+        ("Splits, components, missing values", SHAPE, [shape_cells(f, twins[f.name]) for f in facts]),
     ]
-    return [*found, ("Beside the paper's table", PAPER, noted)] if noted else found
+    return [*tables, ("Comparison with the paper's table", PAPER, noted)] if noted else tables
 
 
 def rich_page(parts: Sequence[Section], notes: Sequence[str]) -> RenderableType:
@@ -103,7 +103,7 @@ def rich_page(parts: Sequence[Section], notes: Sequence[str]) -> RenderableType:
 
 
 def _marked(text: str) -> Text:
-    """A figure that differs from the paper's stands out."""
+    """Yellow text for a number that differs from the paper's."""
     return Text(text, style="yellow" if text.endswith("*") else "")
 
 

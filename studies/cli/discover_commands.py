@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.console import Console
 
 from rdgraph.status_line import StatusLine
 from rdgraph.wording import counted, duration
-from studies.cli.options import LOADING, DataOptions
-from studies.cli.own_files import OwnFiles, takes_records
+from studies.cli.graph_options import GraphFiles, takes_records
+from studies.cli.options import LOADING, DataOptions, option
 from studies.cli.train_display import SearchDisplay
 from studies.runs.boundary import resumable, say
 from studies.runs.libraries import require
@@ -27,53 +26,34 @@ errors = Console(stderr=True)
 
 @dataclass(frozen=True)
 class DiscoverOptions(DataOptions):
-    """The options of `rdgraph discover`; those of your own graph are in `OwnFiles`; several data sets may be named."""
+    """The options of `rdgraph discover`."""
 
-    dataset: Annotated[
-        list[str] | None,
-        typer.Option("--dataset", metavar="NAME", help="A name of `rdgraph data list`; each of several is searched."),
-    ] = None
-    terms: Annotated[str, typer.Option("--terms", help="The grammar: default, small or FILE.toml.")] = "default"
-    size: Annotated[int, typer.Option("--size", help="All equations of up to this many terms are enumerated.")] = 3
-    budget: Annotated[int, typer.Option("--budget", help="How many equations are trained.")] = 2000
-    sampler: Annotated[
-        str,
-        typer.Option(
-            "--sampler", help="How larger equations are drawn, where the budget allows: random, tpe, evolution."
-        ),
-    ] = "tpe"
-    preset: Annotated[
-        str | None,
-        typer.Option(
-            "--preset", help="The settings around the equations: paper, authors or FILE.toml.", show_default="defaults"
-        ),
-    ] = None
-    seed: Annotated[int, typer.Option("--seed", help="Of draws and trainings.")] = 0
-    round_size: Annotated[int, typer.Option("--round", help="Equations that are trained, and compared, together.")] = (
-        250
+    dataset: list[str] | None = option(
+        None, "A name from `rdgraph data list`; repeat it to search several data sets.", metavar="NAME"
     )
-    fresh: Annotated[
-        int,
-        typer.Option("--fresh", help="Seeds that the choice is retrained with; 0 leaves that and fresh splits out."),
-    ] = 3
-    transfer: Annotated[
-        list[str] | None,
-        typer.Option("--transfer", metavar="SET", help="Another data set that the choice is tried on."),
-    ] = None
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Folder of the run.", show_default="runs/discover/DATASET-TERMS-SIZE")
-    ] = None
+    terms: str = option("default", "The grammar: default, small or FILE.toml.")
+    size: int = option(3, "Enumerate all equations of up to this many terms.")
+    budget: int = option(2000, "Number of equations to train.")
+    sampler: str = option("tpe", "How larger equations are drawn if the budget allows: random, tpe or evolution.")
+    preset: str | None = option(
+        None, "Settings of the networks around the equations: paper, authors or FILE.toml.", shown="defaults"
+    )
+    seed: int = option(0, "Seed of the draws and of the trainings.")
+    round_size: int = option(250, "Number of equations trained and compared together.", "--round")
+    fresh: int = option(3, "Retrain the choice with this many fresh seeds; 0 skips this and the fresh splits.")
+    transfer: list[str] | None = option(None, "Also train the choice on this data set; repeatable.", metavar="SET")
+    out: Path | None = option(None, "Folder of the run.", shown="runs/discover/DATASET-TERMS-SIZE")
 
 
 class DiscoverDisplay(SearchDisplay):
-    """How far a search over equations is.
+    """Progress of a search over equations.
 
     >>> from types import SimpleNamespace
     >>> now = SimpleNamespace(trials=12.5, total=50, best=0.8125, best_line="alpha*L@H", seconds=10, seconds_left=30)
     >>> DiscoverDisplay.described(now)
     '12 of 50 equations, best validation 81.25 % (alpha*L@H), 30 s left'
-    >>> from studies.discovery.discovery_words import AnewProgress
-    >>> DiscoverDisplay.described(AnewProgress("the choice and BS on film", 30, 400, 5.0))
+    >>> from studies.discovery.discovery_words import RetrainingProgress
+    >>> DiscoverDisplay.described(RetrainingProgress("the choice and BS on film", 30, 400, 5.0))
     'the choice and BS on film: 30 of 400 epochs'
     """
 
@@ -81,23 +61,25 @@ class DiscoverDisplay(SearchDisplay):
 
     @staticmethod
     def described(p: Any) -> str:
-        from studies.discovery.discovery_words import AnewProgress
+        from studies.discovery.discovery_words import RetrainingProgress
 
-        if isinstance(p, AnewProgress):
+        if isinstance(p, RetrainingProgress):
             return f"{p.what}: {p.trials} of {counted(p.total, 'epoch')}"
         best = "" if math.isnan(p.best) else f", best validation {100 * p.best:.2f} % ({p.best_line})"
-        left = "" if math.isnan(p.seconds_left) else f", {duration(p.seconds_left)} left"
-        return f"{math.floor(p.trials)} of {counted(p.total, 'equation')}{best}{left}"
+        remaining = "" if math.isnan(p.seconds_left) else f", {duration(p.seconds_left)} left"
+        return f"{math.floor(p.trials)} of {counted(p.total, 'equation')}{best}{remaining}"
 
 
 @takes_records
-def discover_command(given: DiscoverOptions, own: OwnFiles) -> None:
-    """Search equations by mean validation accuracy over the splits; test labels choose nothing.
+def discover_command(given: DiscoverOptions, files: GraphFiles) -> None:
+    """Search equations by mean validation accuracy over the splits; test labels are never used for selection.
 
-    Equations of a grammar of terms are enumerated, each behaviour once; those whose solutions may blow up get tanh or
-    are left out; the rest are trained, the worse dropped on the way. The folder holds equations.csv, best.toml (a
-    preset for `rdgraph train --preset`) and a report with proofs, the winner's curse and the transfer to other sets.
-    The same command goes on with a search that was cut off.
+    The equations of a grammar of terms are enumerated, each behaviour once. Those whose solutions may blow up get tanh
+    or are left out; the others are trained, and the worse ones dropped early. The folder holds equations.csv, best.toml
+    (a preset for `rdgraph train --preset`) and a report with proofs, the winner's curse and the transfer to other data
+    sets. The same command resumes an interrupted search.
+
+    Example: rdgraph discover --dataset karate --terms small --budget 50 --epochs 20
     """
     require("a search over equations", "gread")
     names: list[str | None] = list(dict.fromkeys(given.dataset or [])) or [None]
@@ -105,7 +87,7 @@ def discover_command(given: DiscoverOptions, own: OwnFiles) -> None:
         from studies.discovery.discovery_task import DiscoveryRequest, make_discovery_task
 
         transfer = tuple(given.transfer or ())
-        requests = [own.request(DiscoveryRequest, given, dataset=name, transfer=transfer) for name in names]
+        requests = [files.request(DiscoveryRequest, given, dataset=name, transfer=transfer) for name in names]
         tasks = [make_discovery_task(request) for request in requests]
     for task in tasks:
         folder = task.default_folder()
@@ -115,19 +97,18 @@ def discover_command(given: DiscoverOptions, own: OwnFiles) -> None:
 
 
 def search_equations(task: DiscoveryTask, folder: Path) -> None:
-    """Search, show, say where the report lies."""
+    """Search, print the result and the path of the report."""
     from studies.discovery import study as study
     from studies.discovery.discovery_words import Listener
 
     plan = task.plan
     say(
         errors,
-        f"{counted(plan.budget, 'equation')} for {task.dataset}: {counted(len(plan.grammar.terms), 'term')}, up "
-        f"to {plan.size} of "
-        f"them, {counted(len(plan.splits), 'split')} each, on {task.request.device}",
+        f"{counted(plan.budget, 'equation')} on {task.dataset} from {counted(len(plan.grammar.terms), 'term')}, up to "
+        f"{plan.size} each; {counted(len(plan.splits), 'split')}, on {task.request.device}",
     )
     with resumable(errors, folder), DiscoverDisplay(errors) as display:
-        rows = study.execute(task, folder, Listener(display.hear, display.note))
+        rows = study.execute(task, folder, Listener(display.update, display.note))
     trained = sum(row["state"] in ("finished", "dropped", "diverged") for row in rows)
-    say(console, f"{counted(trained, 'equation')} trained; {study.told_best(folder)}")
+    say(console, f"{counted(trained, 'equation')} trained; {study.best_text(folder)}")
     say(console, f"wrote {folder / 'report.html'}")

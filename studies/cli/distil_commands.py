@@ -1,72 +1,58 @@
-"""`rdgraph distil`: a formula for a learned function of a training, or for the function of a layer."""
+"""`rdgraph distil`: a formula for a learned function of a training, or for a layer."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from rdgraph.errors import InvalidArgument
-from studies.cli.options import LOADING, Device, Root, choose_device
+from studies.cli.graph_options import takes_records
+from studies.cli.options import DEVICE, LOADING, Root, argument, choose_device, option, say_report
 from studies.cli.train_display import Display
-from studies.runs.boundary import resumable, say
+from studies.runs.boundary import resumable
 from studies.runs.libraries import require
 
-#: The entries of a layer where nothing is said.
+#: The default range of the entries of a layer.
 SPAN = "-3:3"
-
 console = Console()
 errors = Console(stderr=True)
 
-Run = Annotated[
-    Path | None, typer.Argument(metavar="RUN", help="The folder of a training with a learned function, phi(H).")
-]
-Layer = Annotated[
-    str | None,
-    typer.Option(
-        "--layer", metavar="MODULE:OBJECT", help="In place of a run: a part of a layer that acts on one entry."
-    ),
-]
-Function = Annotated[str | None, typer.Option("--function", help="The learned function, where there are several.")]
-Range = Annotated[
-    str | None,
-    typer.Option("--range", metavar="LOWER:UPPER", help="Of the entries, for a layer.", show_default="-3:3"),
-]
-Tolerance = Annotated[
-    float | None,
-    typer.Option(
-        "--tolerance",
-        help="What a formula may miss, as a share of the function's size.",
-        show_default="0.1, or 0.05 of a layer",
-    ),
-]
-MaxSize = Annotated[int, typer.Option("--max-size", help="Of the formula: signs, functions and constants count 2.")]
-Functions = Annotated[str, typer.Option("--functions", help="That may occur in a formula, with commas between.")]
-Seed = Annotated[int, typer.Option("--seed", help="Of the search.")]
-Out = Annotated[Path | None, typer.Option("--out", help="Folder of the run.", show_default="runs/distil/NAME")]
+
+@dataclass(frozen=True)
+class DistilOptions:
+    """The options of `rdgraph distil`."""
+
+    run: Path | None = argument(None, "The folder of a training with a learned function such as phi(H).", "RUN")
+    layer: str | None = option(
+        None, "Instead of a run: a part of a layer that acts on one entry.", metavar="MODULE:OBJECT"
+    )
+    function: str | None = option(None, "The learned function, if there are several.")
+    span: str | None = option(None, "Range of the entries of a layer.", "--range", metavar="LOWER:UPPER", shown=SPAN)
+    tolerance: float | None = option(
+        None, "Largest error of the formula, relative to the size of the function.", shown="0.1, or 0.05 for a layer"
+    )
+    max_size: int = option(20, "Largest size of the formula; signs, functions and constants count 2.")
+    functions: str = option("tanh,sigmoid,exp,sin,cos,relu,abs", "Functions allowed in the formula, comma-separated.")
+    seed: int = option(0, "Seed of the search.")
+    device: str = option("auto", DEVICE)
+    root: Root = None
+    out: Path | None = option(None, "Folder of the run.", shown="runs/distil/NAME")
 
 
-def distil_command(
-    run: Run = None,
-    layer: Layer = None,
-    function: Function = None,
-    span: Range = None,
-    tolerance: Tolerance = None,
-    max_size: MaxSize = 20,
-    functions: Functions = "tanh,sigmoid,exp,sin,cos,relu,abs",
-    seed: Seed = 0,
-    device: Device = "auto",
-    root: Root = None,
-    out: Out = None,
-) -> None:
-    """Put a learned function into a short formula, train the formula in its place, and prove what can be proved.
+@takes_records
+def distil_command(given: DistilOptions) -> None:
+    """Fit a short formula to a learned function, retrain the network with it, and analyse the resulting equation.
 
-    The page has the answer first: the formula with the accuracy that it costs and its interval, or that no formula of
-    the size is near enough. The same command resumes a run that was interrupted. Exit 1 if there is no formula.
+    The answer is the formula with its cost in accuracy and the confidence interval, or that no formula of the allowed
+    size is close enough. The same command resumes an interrupted run. Exits with 1 if there is no formula.
+
+    Example: rdgraph distil runs/train/karate-equation-1 --max-size 12
     """
+    run, layer = given.run, given.layer
     require("a distillation", "gread")
     from gread.formulas.distilled_network import TOLERANCE
     from studies.distilling.study import (
@@ -79,38 +65,27 @@ def distil_command(
     )
 
     if (run is None) == (layer is None):
-        raise InvalidArgument("expected a run folder or --layer, got both or none; name one of them")
-    if run is not None and span is not None:
-        raise InvalidArgument(
-            f"expected --range with --layer, got {span!r} for a training, whose states say where; leave it out"
-        )
-    if layer is not None and function is not None:
-        raise InvalidArgument(f"expected --function with a run folder, got {function!r} for a layer; leave it out")
-    words = tuple(word.strip() for word in functions.split(",") if word.strip())
-    usual = TOLERANCE if layer is None else LAYER_TOLERANCE
-    choices = FormulaChoices(usual if tolerance is None else tolerance, max_size, words, seed)
+        raise InvalidArgument("give either a run folder or --layer")
+    if run is not None and given.span is not None:
+        raise InvalidArgument("--range goes with --layer: the states of a training determine its range; leave it out")
+    if layer is not None and given.function is not None:
+        raise InvalidArgument("--function goes with a run folder: a layer is one function; leave it out")
+    functions = tuple(word.strip() for word in given.functions.split(",") if word.strip())
+    default = TOLERANCE if layer is None else LAYER_TOLERANCE
+    tolerance = default if given.tolerance is None else given.tolerance
+    choices = FormulaChoices(tolerance, given.max_size, functions, given.seed)
     name = run.resolve().name if run is not None else re.sub(r"[^A-Za-z0-9_.-]+", "-", Path(layer or "").name)
-    folder = out or Path("runs/distil") / name
+    folder = given.out or Path("runs/distil") / name
     with resumable(errors, folder), Display(errors) as display:
         if layer is not None:
             from studies.cli.conform_commands import load_layer
 
-            display.say("looking for a formula of the layer")
-            report = execute_layer(layer, layer_curves(load_layer(layer), span or SPAN), choices, folder)
+            display.say("searching for a formula of the layer")
+            report = execute_layer(layer, layer_curves(load_layer(layer), given.span or SPAN), choices, folder)
         elif run is not None:
             display.say(LOADING)
-            plan = read_run(run, function, choices, choose_device(device), root)
-            report = execute_distillation(plan, folder, display.hear)
-    _tell(report)
-
-
-def _tell(report: Path) -> None:
-    import json
-
-    told = json.loads((report.parent / "report.json").read_text(encoding="utf-8"))
-    say(console, told["answer"])
-    for verdict in told["verdicts"]:
-        say(console, f"{verdict['answer']}: {verdict['statement']} {verdict['evidence']}")
-    say(console, f"wrote {report}")
-    if "no formula of size" in told["answer"]:
+            plan = read_run(run, given.function, choices, choose_device(given.device), given.root)
+            report = execute_distillation(plan, folder, display.update)
+    answer = say_report(console, report, all_verdicts=True)
+    if "no formula of size" in answer:
         raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""`rdgraph explore`: one page on which an equation is turned, watched and judged."""
+"""`rdgraph explore`: an interactive page for an equation."""
 
 from __future__ import annotations
 
@@ -18,16 +18,19 @@ console = Console()
 
 def explore_command(
     equation: Annotated[
-        str | None, typer.Argument(help="What it opens with: an equation or a name of the catalogue.")
+        str | None, typer.Argument(help="The equation, or name of the catalogue, that the page opens with.")
     ] = None,
     graph: GraphName = "karate",
-    out: Annotated[Path, typer.Option("--out", help="The page.")] = Path("runs/explorer.html"),
+    out: Annotated[Path, typer.Option("--out", help="The file to write.")] = Path("runs/explorer.html"),
     serve: Annotated[
-        bool, typer.Option("--serve", help="Answer to the page: equations that are typed are read and judged in full.")
+        bool, typer.Option("--serve", help="Serve the page; equations typed into it get the full analysis.")
     ] = False,
-    port: Annotated[int, typer.Option("--port", help="Of the server; 0 takes a free one.")] = 0,
+    port: Annotated[int, typer.Option("--port", help="Port of the server; 0 takes a free one.")] = 0,
 ) -> None:
-    """Write a page that needs no server and no network: responses, energies, patterns, the verdict, by sliders."""
+    """Write an interactive page of an equation: responses, energies, patterns and verdict, with sliders.
+
+    The page needs no server and no network. Example: rdgraph explore BS --out bs.html
+    """
     with StatusLine("computing the page", shown=True):
         from rdgraph.files import write_text
         from studies.explorer.page_text import page_text
@@ -36,10 +39,10 @@ def explore_command(
         if not serve:
             write_text(out, page_text(equation, graph))
         else:
-            made = make_server(equation, graph, port)
+            server_context = make_server(equation, graph, port)
     if not serve:
         say(console, f"wrote {out}")
         return
-    with made as server, suppress(KeyboardInterrupt):
+    with server_context as server, suppress(KeyboardInterrupt):
         say(console, f"http://{server.server_address[0]!s}:{server.server_address[1]}/ (end with Ctrl-C)")
         server.serve_forever()

@@ -1,4 +1,4 @@
-"""Tables that lose nothing on a narrow terminal: `FittedTable` of figures, `RecordList` of texts."""
+"""Tables that also fit narrow terminals: `FittedTable` of numbers, `RecordList` of texts."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from rich.text import Text
 
 #: A cell may carry its own style.
 Cell = str | Text
-#: Texts are a table on terminals of so many columns or more.
+#: Least width of a terminal, in columns, for texts as a table.
 WIDE = 110
-#: A column of texts gets at least so many letters in a line.
+#: Least width of a column of texts, in characters.
 NARROWEST_TEXT = 24
 
 
 @dataclass(frozen=True)
 class FittedTable:
-    """A table that loses nothing on a narrow terminal: columns that do not fit follow below, the first one repeated.
+    """A table for any terminal: columns that do not fit follow below, with the first column repeated.
 
-    Columns that hold nothing but figures are set right, and never broken while there is room for one of them; texts
-    are folded. `styles` are those of the columns, from the first one on.
+    Columns of numbers are right-aligned and not broken while one of them fits; texts are folded. `styles` are the
+    styles of the columns.
 
     >>> import io
     >>> console = Console(file=io.StringIO(), width=20)
@@ -47,7 +47,7 @@ class FittedTable:
             yield Text(self.caption, style="dim")
 
     def cut(self, width: int) -> list[list[int]]:
-        """The numbers of the columns, in groups that fit; each begins with the first column."""
+        """Indices of the columns in groups that fit; each begins with the first column."""
         groups: list[list[int]] = [[0]]
         for k in range(1, len(self.headings)):
             if len(groups[-1]) > 1 and self._width([*groups[-1], k]) > width:
@@ -56,17 +56,17 @@ class FittedTable:
         return groups
 
     def _width(self, columns: Sequence[int]) -> int:
-        """What some columns need: their cells, with a space on each side and between them, and one at each edge."""
+        """Width of some columns, with padding and edges."""
         return sum(self._least(k) + 3 for k in columns) + 1
 
     def _least(self, k: int) -> int:
-        """The width of the longest line of a column, or of as much of it as is kept together."""
+        """Least width of a column: its longest line, or `NARROWEST_TEXT` if it may be folded."""
         lines = [line for cell in (self.headings[k], *(row[k] for row in self.rows)) for line in str(cell).split("\n")]
         longest = max(map(cell_len, lines))
         return longest if self._is_whole(k) else min(longest, NARROWEST_TEXT)
 
     def _is_whole(self, k: int) -> bool:
-        """Whether a column is not to be folded."""
+        """Whether a column must not be folded."""
         return k == 0 or self._holds_figures(k)
 
     def _holds_figures(self, k: int) -> bool:
@@ -87,7 +87,7 @@ class FittedTable:
 
 @dataclass(frozen=True)
 class RecordList:
-    """Texts by name: a table on a wide terminal, elsewhere one record below the other, their fields by heading.
+    """Texts by name: a table on a wide terminal, on others a list of records with their fields by heading.
 
     >>> import io
     >>> console = Console(file=io.StringIO(), width=40)
@@ -127,7 +127,7 @@ class RecordList:
 
 
 def is_figure(text: str) -> bool:
-    """Whether a cell holds figures and signs alone.
+    """Whether a cell contains only digits and signs.
 
     >>> is_figure("2,708 ± 3"), is_figure("3 MB")
     (True, False)

@@ -1,4 +1,4 @@
-"""`rdgraph ledger`: every published number and claim with a status, as a tally, a table, csv, json or one page."""
+"""`rdgraph ledger`: every published number and claim with a status, as a tally, table, csv, json or page."""
 
 from __future__ import annotations
 
@@ -25,14 +25,13 @@ if TYPE_CHECKING:
 
 console = Console()
 ledger_app = typer.Typer(
-    help="Every published number and claim beside ours, with a status.", invoke_without_command=True
+    help="Compare every published number and claim with ours; every row has a status.", invoke_without_command=True
 )
 
 
 @dataclass(frozen=True)
 class LedgerFiles:
-    """Where the ledger is read from: the folder of results files, and files that other people measured; the options
-    that choose and form rows."""
+    """The sources of the ledger (a folder of results files, files of other people) and its options for rows."""
 
     folder: Path | None
     added: tuple[Path, ...]
@@ -42,7 +41,7 @@ class LedgerFiles:
     def entries(self) -> list[LedgerEntry]:
         require("the ledger", "gread")
         if self.folder is not None and not self.folder.is_dir():
-            raise InvalidArgument(f"expected a folder of results files, got {self.folder}; check its name")
+            raise InvalidArgument(f"there is no folder {self.folder}; name the folder of the results files")
         with StatusLine("reading the ledger", shown=True):
             from studies.ledger.assessment import make_ledger
             from studies.ledger.other_people import read_added
@@ -53,31 +52,40 @@ class LedgerFiles:
 @ledger_app.callback()
 def ledger_command(
     context: typer.Context,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object: tally and rows.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with the tally and the rows.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the rows as csv.")] = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the page of the documentation.")] = False,
     status: Annotated[
-        str | None, typer.Option("--status", help='Rows of this status, such as "not reproduced".')
+        str | None, typer.Option("--status", help='Only rows of this status, such as "not reproduced".')
     ] = None,
-    table: Annotated[str | None, typer.Option("--table", help="Rows of this table: 8, 20 ... or claims.")] = None,
-    page: Annotated[Path | None, typer.Option("--page", metavar="FILE", help="Write one page of html.")] = None,
+    table: Annotated[str | None, typer.Option("--table", help="Only rows of this table: 8, 20, ... or claims.")] = None,
+    page: Annotated[Path | None, typer.Option("--page", metavar="FILE", help="Write an HTML page.")] = None,
     add: Annotated[
         list[Path] | None,
-        typer.Option("--add", metavar="FILE", help="csv or json of others: cell, value, who, command[, std, splits]."),
+        typer.Option(
+            "--add",
+            metavar="FILE",
+            help="Add measurements of others: csv or json with cell, value, who, command[, std, splits].",
+        ),
     ] = None,
     results: Annotated[
         Path | None,
-        typer.Option("--results", metavar="FOLDER", help="The results files.", show_default="those of the package"),
+        typer.Option(
+            "--results", metavar="FOLDER", help="Folder of the results files.", show_default="that of the package"
+        ),
     ] = None,
 ) -> None:
-    """The tally of all published numbers and claims; `rdgraph ledger show CELL` tells all that is known of one."""
+    """Show how many published numbers and claims are reproduced.
+
+    Examples: rdgraph ledger --table 8 --status "not reproduced"; rdgraph ledger show T8/GREAD-BS/cora
+    """
     given = {"--csv": as_csv, "--markdown": as_markdown, "--status": status, "--table": table, "--page": page}
     files = LedgerFiles(results, tuple(add or ()), as_json, tuple(name for name, value in given.items() if value))
     context.obj = files
     if context.invoked_subcommand is not None:
         return
     if as_json + as_csv + as_markdown > 1:
-        raise InvalidArgument("expected one of --json, --csv and --markdown, got several; choose one")
+        raise InvalidArgument("--json, --csv and --markdown exclude each other; give one of them")
     every = files.entries()
     from studies.ledger import ledger_forms
 
@@ -99,14 +107,14 @@ def ledger_command(
 def show_command(
     context: typer.Context,
     cell: Annotated[str, typer.Argument(help="A cell such as T8/GREAD-BS/cora, T7/MLP/rank or M1.4.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object: the row.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the row as one JSON object.")] = False,
 ) -> None:
-    """All that is known of one cell: published, ours, settings, what others measured, command, hash."""
+    """Show everything about one cell: published and our numbers, settings, measurements of others, command, hash."""
     files = context.obj
     if not isinstance(files, LedgerFiles):
-        raise InvalidArgument("expected the options of `rdgraph ledger`, got none; run it as `rdgraph ledger show`")
+        raise InvalidArgument("run this command as `rdgraph ledger show`")
     if files.others:
-        raise InvalidArgument(f"expected a cell alone, got {files.others[0]} beside `show`; leave one of them out")
+        raise InvalidArgument(f"`show` takes one cell, so {files.others[0]} has no effect; leave it out")
     entries = {entry.printed.cell: entry for entry in files.entries()}
     from studies.ledger.ledger_forms import known_of
     from studies.ledger.other_people import find_cell
@@ -120,21 +128,21 @@ def show_command(
 
 
 def tally_table(entries: Sequence[LedgerEntry]) -> FittedTable:
-    """How many rows of every table have each status."""
+    """Table of the number of rows by table and status."""
     from studies.ledger.entry import status_tally
 
     total = status_tally(entries)
     rows: list[list[str | Text]] = []
     for name in dict.fromkeys(entry.printed.table for entry in entries):
-        found = status_tally(entry for entry in entries if entry.printed.table == name)
-        rows.append([name, *(str(found.get(status, "")) for status in total)])
+        tally = status_tally(entry for entry in entries if entry.printed.table == name)
+        rows.append([name, *(str(tally.get(status, "")) for status in total)])
     rows.append([Text(cell, style="bold") for cell in ("all", *map(str, total.values()))])
     headings = ["table", *(status.replace(" ", "\n") for status in total)]
     return FittedTable("rdgraph ledger --table T --status S lists rows", headings, rows)
 
 
 def rows_table(entries: Sequence[LedgerEntry]) -> FittedTable:
-    """Rows with their numbers."""
+    """Table of rows with their numbers."""
     from studies.ledger.ledger_forms import shown_number
 
     cells = []

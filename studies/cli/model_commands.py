@@ -1,4 +1,4 @@
-"""`rdgraph models`: the networks that can be trained by name, as a table, as JSON, or as a page."""
+"""`rdgraph models`: the networks that can be trained by name, as a table, JSON or a page."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from studies.runs.libraries import require
 if TYPE_CHECKING:
     from gread.settings.model_records import ModelRecord
 
-#: The size of Cora, its largest component, which the splits of the papers are of.
+#: The size of the largest component of Cora, which the published splits use.
 CORA = {"nodes": 2485, "features": 1433, "classes": 7}
-#: Nodes of the rings that parameters are counted on.
+#: Nodes of the ring graphs on which parameters are counted.
 RINGS = (8, 10)
-#: What `rdgraph models` shows of the networks of this package, so that none of them is built for a listing.
+#: The rows of the networks of this package, so that a listing builds none of them.
 NETWORKS = files("gread") / "data" / "networks.csv"
 HEADINGS = ("name", "network", "family", "update rule", "source", "parameters on Cora", "row in the GREAD paper")
 
@@ -37,7 +37,7 @@ def models_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list instead of the table.")] = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the page docs/reference/models.md.")] = False,
 ) -> None:
-    """List the networks that can be trained by name: rule, source, number of parameters, published row."""
+    """List the networks that can be trained by name: rule, source, number of parameters, row in the paper."""
     require("a network", "gread")
     with StatusLine("reading the networks", console=errors):
         rows = model_rows()
@@ -48,26 +48,29 @@ def models_command(
         sys.stdout.write(models_page(rows))
         return
     console.print(RecordList(f"{len(rows)} networks", HEADINGS, [cells(row) for row in rows], ("bold",)))
-    say(console, "rdgraph train --dataset NAME --model M trains one, rdgraph compare --models M,N compares several")
+    say(
+        console,
+        "train one: rdgraph train --dataset NAME --model M; compare: rdgraph compare --dataset NAME --models M,N",
+    )
 
 
 def model_rows() -> list[dict[str, Any]]:
-    """Every network as a row, family by family; modules are loaded only for networks that the file does not have."""
+    """Rows of all networks, sorted by family; only modules of networks that the file lacks are loaded."""
     from gread.settings.model_records import FAMILIES, PLACES, models
 
     known = known_rows()
-    rows = [row for place in PLACES for row in known.get(place) or built_rows(place)]
+    rows = [row for module in PLACES for row in known.get(module) or built_rows(module)]
     rows += [model_row(record) for record in models.added.values()]
     return sorted(rows, key=lambda row: FAMILIES.index(row["family"]))
 
 
-def built_rows(place: str) -> list[dict[str, Any]]:
-    """The networks of a module as rows, from their records."""
-    return [model_row(record) for record in import_module(place).RECORDS]
+def built_rows(module: str) -> list[dict[str, Any]]:
+    """Rows of the networks of a module, from their records."""
+    return [model_row(record) for record in import_module(module).RECORDS]
 
 
 def model_row(record: ModelRecord) -> dict[str, Any]:
-    """A network as one row, with the parameters of its defaults on a graph of Cora's size."""
+    """A network as a row, with the number of parameters of its defaults on a graph of Cora's size."""
     return {
         "name": record.name, "title": record.title, "family": record.family, "rule": record.rule,
         "source": record.source, "parameters": cora_parameters(record),
@@ -76,22 +79,22 @@ def model_row(record: ModelRecord) -> dict[str, Any]:
 
 
 def known_rows() -> dict[str, list[dict[str, Any]]]:
-    """The networks of this package as rows by module, from a file that `python -m studies.cli.model_commands` writes.
+    """Rows of the networks of this package by module, from the file that `python -m studies.cli.model_commands` writes.
 
     >>> known_rows()["gread.zoo.classical_networks"][0]["parameters"] == 1433 * 64 + 64 + 64 * 7 + 7
     True
     """
-    found: dict[str, list[dict[str, Any]]] = {}
+    rows: dict[str, list[dict[str, Any]]] = {}
     for row in csv.DictReader(io.StringIO(NETWORKS.read_text(encoding="utf-8"))):
-        found.setdefault(row.pop("place"), []).append({**row, "parameters": int(row["parameters"])})
-    return found
+        rows.setdefault(row.pop("place"), []).append({**row, "parameters": int(row["parameters"])})
+    return rows
 
 
 def networks_file() -> str:
-    """The file with a row for every network of this package, from the records."""
+    """Text of the file with a row for every network of this package, built from the records."""
     from gread.settings.model_records import PLACES
 
-    rows = [{"place": place, **row} for place in PLACES for row in built_rows(place)]
+    rows = [{"place": module, **row} for module in PLACES for row in built_rows(module)]
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()
@@ -100,7 +103,7 @@ def networks_file() -> str:
 
 
 def cora_parameters(record: ModelRecord) -> int:
-    """Parameters of a network's defaults on Cora, from two small rings: what belongs to nodes grows with their number.
+    """Number of parameters of a network's defaults on Cora, extrapolated from two small rings.
 
     >>> from gread.settings.model_records import find_model
     >>> cora_parameters(find_model("gcn")) == 1433 * 64 + 64 + 64 * 7 + 7
@@ -116,12 +119,12 @@ def cora_parameters(record: ModelRecord) -> int:
 
 
 def cells(row: dict[str, Any]) -> list[str]:
-    """A row as texts, in the order of the headings."""
+    """The texts of a row, in the order of the headings."""
     return [f"{value:,}" if isinstance(value, int) else str(value) for value in row.values()]
 
 
 def models_page(rows: list[dict[str, Any]]) -> str:
-    """docs/reference/models.md."""
+    """Text of docs/reference/models.md."""
     lines = [
         "# Networks by name", "",
         "`rdgraph train --model NAME`, `rdgraph compare --models NAME,NAME`, `GNNClassifier(model=NAME)` and "

@@ -1,4 +1,4 @@
-"""Proof obligations as files: what the judge was asked, as SMT-LIB that any solver can check again."""
+"""Proof obligations as SMT-LIB files that any solver can check again."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ COLUMNS = ("file", "expected", "statement")
 
 
 def write_obligations(obligations: Iterable[Obligation], folder: Path) -> str:
-    """One file per distinct question, numbered in the order of asking, and index.csv; returns a summary in words.
+    """Write a file for every distinct obligation, in order, and index.csv; returns a summary in words.
 
-    A name ends with a digest of the question, so that the same question has the same digest in every run. Files that an
-    earlier run has left in the folder are replaced; a folder with other files in it is refused.
+    Names end with a digest of the obligation. Files of an earlier run are replaced; a folder with other files is
+    refused.
     """
     for path in obligation_files(folder):
         path.unlink()
@@ -38,7 +38,7 @@ def write_obligations(obligations: Iterable[Obligation], folder: Path) -> str:
 
 
 def _header(obligation: Obligation) -> str:
-    """Comment lines: the question in words, and what a solver should answer."""
+    """Comment lines with the obligation in words and the expected answer."""
     lines = ["Is there a real point with", *obligation.statement.splitlines()]
     return "".join(f"; {line}\n" for line in [*lines, f"expected: {obligation.outcome.value}"])
 
@@ -50,18 +50,16 @@ def _summary(counts: Counter[str], folder: Path) -> str:
 
 
 def obligation_files(folder: Path) -> list[Path]:
-    """The files that an earlier run has left in a folder; raises FileError where anything else is there."""
+    """Files of an earlier run in a folder; raises FileError if it holds anything else."""
     if not folder.exists():
         return []
     if not folder.is_dir():
-        raise FileError(f"expected a folder for proof obligations, got the file {folder}; name a new folder")
+        raise FileError(f"{folder} is a file; name a folder for the proof obligations")
     listed = {INDEX}
     if (folder / INDEX).is_file():
         with (folder / INDEX).open(encoding="utf-8", newline="") as file:
             listed |= {str(row.get("file")) for row in csv.DictReader(file)}
     strangers = sorted(path.name for path in folder.iterdir() if path.name not in listed)
     if strangers:
-        raise FileError(
-            f"expected an empty folder or one of proof obligations, got {folder} with {strangers[0]}; name a new folder"
-        )
+        raise FileError(f"{folder} holds {strangers[0]}, which is no proof obligation; name a new folder")
     return list(folder.iterdir())

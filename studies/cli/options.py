@@ -1,65 +1,86 @@
-"""Arguments that several commands share, how their words are read, and how errors name them."""
+"""Options that several commands share, how they are read, and how errors name them."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 from typer.core import TyperCommand
 
 from rdgraph.errors import InvalidArgument, RdgraphError
 from rdgraph.run.engines.engine import Engine
 from rdgraph.run.engines.engine_choice import opened
 from rdgraph.status_line import StatusLine
+from studies.runs.boundary import say
 from studies.runs.libraries import require
 from studies.stability.named_graph import WORDS
 
 #: Equations may begin with a minus sign, so no command has one-letter options.
 EQUATION_SETTINGS = {"ignore_unknown_options": True}
-Equation = Annotated[
-    str, typer.Argument(help="An equation in the language, or a name of the catalogue.", metavar="EQUATION")
-]
+Equation = Annotated[str, typer.Argument(help="An equation, or a name of the catalogue.", metavar="EQUATION")]
 Values = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Set a coefficient to a number.")]
 GraphName = Annotated[str, typer.Option("--graph", help=f"{WORDS}.")]
-EngineName = Annotated[
-    str, typer.Option("--engine", help="local, or ray: on the machines of a Ray cluster, with the same results.")
-]
-Address = Annotated[
-    str | None,
-    typer.Option("--address", help="Of the Ray cluster, such as auto.", show_default="RAY_ADDRESS, else this machine"),
-]
-Dataset = Annotated[
-    str | None, typer.Option("--dataset", help="A name of `rdgraph data list`; digits and karate need no files.")
-]
-Seeds = Annotated[int, typer.Option("--seeds", help="How many seeds every split is trained with.")]
-FirstSeed = Annotated[int, typer.Option("--seed", help="The first of them.")]
-Small = Annotated[
-    bool, typer.Option("--small", help="Seconds: three splits, 20 epochs, and karate if no data set is named.")
-]
-Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")]
 Root = Annotated[
     Path | None,
     typer.Option("--root", help="Folder of the data files.", show_default="RDGRAPH_DATA, else the user's cache"),
 ]
-#: Arguments of functions, by which errors name them, with the parameters of commands that stand for them.
+
+
+def option(default: Any, text: str, *names: str, shown: str | None = None, metavar: str | None = None) -> Any:
+    """Field of a record of options; its name on the command line is that of the field unless `names` are given.
+
+    Args:
+        default: its value if the option is not given.
+        text: its help text.
+        names: on the command line, such as `--reaction`, `--equation`.
+        shown: the default in the help text, if it differs from `default`.
+        metavar: the placeholder of its value in the help text.
+    """
+    built = typer.Option(*names, help=text, metavar=metavar, show_default=shown or True)
+    return field(default=default, metadata={"typer": built})
+
+
+def argument(default: Any, text: str, metavar: str) -> Any:
+    """Field of a record of options that is a positional argument; required if `default` is MISSING."""
+    metadata = {"typer": typer.Argument(help=text, metavar=metavar)}
+    return field(metadata=metadata) if default is MISSING else field(default=default, metadata=metadata)
+
+
+#: Help texts of options that several commands have.
+DATASET = "A name from `rdgraph data list`; digits and karate need no files."
+SEEDS = "Train every split with this many seeds."
+FIRST_SEED = "The first seed."
+SMALL = "Run in seconds: three splits, 20 epochs, and karate if no data set is given."
+DEVICE = "auto, cpu, cuda or cuda:N."
+ENGINE = "local, or ray for the machines of a Ray cluster; the results are the same."
+ADDRESS = "Address of the Ray cluster, such as auto."
+RAY_DEFAULT = "RAY_ADDRESS, else this machine"
+COEFFICIENT = "Declare a coefficient: scalar (default), channel, node or matrix."
+#: From arguments of functions, as errors name them, to the parameters of commands.
 PYTHON_NAMES = {
     "id": "id_column", "label": "label_column", "weight": "weight_column", "features": "features",
     "categories": "categories", "missing": "missing", "standardise": "standardise", "directed": "directed",
     "duplicates": "duplicates", "edges": "edges", "nodes": "nodes", "values": "values", "kinds": "coefficient",
     "engine": "engine",
 }  # fmt: skip
-#: What commands that train or predict begin with.
+#: The first stage of commands that train or predict.
 LOADING = "loading the libraries and the data"
 _ARGUMENT = re.compile(rf"\b({'|'.join(PYTHON_NAMES)})(?:=('[^']*'|\{{[^}}]*\}}|[\w.]*\w)?|d\(\))")
 
 
 class Command(TyperCommand):
-    """A command whose errors name its own options where the functions below it name their arguments."""
+    """A command whose errors name its options where the functions it calls name their arguments."""
+
+    def __init__(self, *args: Any, **values: Any) -> None:
+        super().__init__(*args, **values)
+        self.help = re.sub(r"(?<!\n)\n(?!\n)", " ", self.help or "")  # rich would keep the line breaks of docstrings
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -71,7 +92,7 @@ class Command(TyperCommand):
 
 
 def with_options(text: str, options: Mapping[str, str]) -> str:
-    """A text with the options of a command, by parameter, for the arguments of functions that it names.
+    """A text with the arguments of functions replaced by the options of a command, given by parameter.
 
     >>> with_options("write one, or pass missing='mean'", {"missing": "--missing"})
     'write one, or pass --missing mean'
@@ -83,20 +104,20 @@ def with_options(text: str, options: Mapping[str, str]) -> str:
     'take --standardise'
     """
 
-    def option(found: re.Match[str]) -> str:
-        name, value = options.get(PYTHON_NAMES[found[1]]), found[2] or ""
+    def named(match: re.Match[str]) -> str:
+        name, value = options.get(PYTHON_NAMES[match[1]]), match[2] or ""
         if name is None:
-            return found[0]
+            return match[0]
         pair = re.fullmatch(r"\{'(\w+)': '?([\w.]+)'?\}", value)
         value = f"{pair[1]}={pair[2]}" if pair else value.strip("'")
         return name if value in ("", "True") else f"{name} {value}"
 
-    return _ARGUMENT.sub(option, text)
+    return _ARGUMENT.sub(named, text)
 
 
 @contextmanager
 def chosen_engine(name: str, address: str | None) -> Iterator[Engine]:
-    """The engine of that name, for the length of a command."""
+    """The engine of that name, closed when the command ends."""
     if name == "ray":
         require("the engine ray", "ray")
     with opened(name, address) as engine:
@@ -107,70 +128,83 @@ def chosen_engine(name: str, address: str | None) -> Iterator[Engine]:
 
 
 def follow_alone(context: typer.Context, option: str, *others: str) -> None:
-    """Refuse options of the command line that do not go with `option`: all but itself and the named parameters."""
+    """Raise InvalidArgument for options given together with `option`, except the parameters in `others`."""
     for parameter in context.command.params:
         name = str(parameter.name)
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE" and f"--{name}" != option and name not in others:
-            raise InvalidArgument(f"expected options that {option} follows, got {parameter.opts[0]}; leave it out")
+            raise InvalidArgument(f"{parameter.opts[0]} has no effect with {option}; leave it out")
 
 
 def read_numbers(texts: list[str] | None) -> dict[str, float]:
-    """NAME=VALUE, as given on the command line, by name.
+    """Numbers by name, from NAME=VALUE as given on the command line.
 
     >>> read_numbers(["alpha=0.5", "beta = -1"])
     {'alpha': 0.5, 'beta': -1.0}
     """
-    found = {}
+    numbers = {}
     for text in texts or []:
         name, sign, value = text.partition("=")
         try:
-            found[name.strip()] = float(value)
+            numbers[name.strip()] = float(value)
         except ValueError:
             raise InvalidArgument(f"expected NAME=VALUE with a number, got {text!r}; write --set alpha=0.5") from None
         if not sign:
             raise InvalidArgument(f"expected NAME=VALUE, got {text!r}; write --set alpha=0.5")
-    return found
+    return numbers
 
 
 # ---------------------------------------------------------------------- trainings
 @dataclass(frozen=True)
 class DataOptions:
-    """What commands that train on a data set share."""
+    """Options of every command that trains on a data set."""
 
-    splits: Annotated[str | None, typer.Option("--splits", help="all, 0,1,2 or 0-4.", show_default="all")] = None
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="NAME=VALUE", help="One setting of the network or the training; any number of them."
-        ),
-    ] = None
-    epochs: Annotated[int | None, typer.Option("--epochs", help="As --set epochs=...")] = None
-    device: Device = "auto"
+    splits: str | None = option(None, "Which splits to use: all, 0,1,2 or 0-4.", shown="all")
+    settings: list[str] | None = option(
+        None, "Change a setting of the network or the training; repeatable.", "--set", metavar="NAME=VALUE"
+    )
+    epochs: int | None = option(None, "Short for --set epochs=N.")
+    device: str = option("auto", DEVICE)
     root: Root = None
 
     def pairs(self, **options: object) -> dict[str, str]:
-        """The settings by name: those of --set, --epochs, and of other options that say the same."""
+        """The settings by name, from --set, --epochs and other options that stand for a setting."""
         from studies.training.choices import read_pairs
 
         return read_pairs(given_settings(self.settings, epochs=self.epochs, **options))
 
 
+def say_report(console: Console, report: Path, *, all_verdicts: bool = False) -> str:
+    """Answer of a finished report, printed with its verdicts (or their number) and its path."""
+    from studies.runs.report import verdict_counts
+
+    outline = json.loads((report.parent / "report.json").read_text(encoding="utf-8"))
+    if outline["answer"]:
+        say(console, outline["answer"])
+    if all_verdicts:
+        for verdict in outline["verdicts"]:
+            say(console, f"{verdict['answer']}: {verdict['statement']} {verdict['evidence']}")
+    elif outline["verdicts"]:
+        say(console, verdict_counts([verdict["answer"] for verdict in outline["verdicts"]]))
+    say(console, f"wrote {report}")
+    return str(outline["answer"])
+
+
 def choose_device(device: str) -> str:
-    """cpu, or the device named; auto is the first CUDA device where there is one."""
+    """The device by name; "auto" is the first CUDA device if there is one, else the CPU."""
     from gread.training.trainer import choose_device as choose
 
     return choose(device)
 
 
 def given_settings(settings: list[str] | None, **options: object) -> list[str]:
-    """The texts NAME=VALUE of --set, with those of options that say the same.
+    """The texts NAME=VALUE of --set and of options that stand for a setting.
 
     >>> given_settings(["hidden=8"], epochs=20, method=None)
     ['hidden=8', 'epochs=20']
     """
-    found = [*(settings or []), *(f"{name}={value}" for name, value in options.items() if value is not None)]
-    reaction = next((text.partition("=")[2] for text in found if text.partition("=")[0].strip() == "reaction"), None)
+    given = [*(settings or []), *(f"{name}={value}" for name, value in options.items() if value is not None)]
+    reaction = next((text.partition("=")[2] for text in given if text.partition("=")[0].strip() == "reaction"), None)
     if reaction is not None:
-        raise InvalidArgument(f"expected the reaction as --reaction {reaction}, got it with --set")
-    return found
+        raise InvalidArgument(f"give the reaction as --reaction {reaction}, not with --set")
+    return given

@@ -33,14 +33,17 @@ errors = Console(stderr=True)
 def plot_response(
     equations: Annotated[
         list[str] | None,
-        typer.Argument(metavar="EQUATION", help="Equations or names; by default the linear catalogue."),
+        typer.Argument(metavar="EQUATION", help="Equations or names of the catalogue; default: its linear ones."),
     ] = None,
     time: Annotated[float, typer.Option("--time", help="End time T.")] = 3.5,
-    step: Annotated[float, typer.Option("--step", help="Step of the discretised curves.")] = 0.75,
+    step: Annotated[float, typer.Option("--step", help="Step of Euler's method and RK4.")] = 0.75,
     values: Values = None,
     out: Annotated[Path, typer.Option("--out", help="Folder for response.png, .pdf and .csv.")] = Path("runs/response"),
 ) -> None:
-    """Filter responses on lam in [0, 2]: the exact flow and what Euler and RK4 make of it."""
+    """Draw filter responses for λ in [0, 2]: the exact flow, Euler's method and RK4.
+
+    Example: rdgraph plot response BS --time 3 --step 0.5
+    """
     with StatusLine("drawing responses", console=errors):
         from analysis.figure_files import save_figure
         from analysis.gain_curves import curve_rows, response_figure
@@ -63,21 +66,24 @@ def plot_phase(
     graph: GraphName = "ring:9",
     axes: Annotated[
         str | None,
-        typer.Option("--axes", help="The two coefficients, as in alpha,beta.", show_default="the first two"),
+        typer.Option("--axes", help="The two coefficients to sweep, as in alpha,beta.", show_default="the first two"),
     ] = None,
     values: Values = None,
-    end: Annotated[float, typer.Option("--end", help="First axis (0, END], second axis [-END, END].")] = 2.0,
-    points: Annotated[int, typer.Option("--points", help="Members along each axis, all run as one batch.")] = 100,
-    step: Annotated[float, typer.Option("--step", help="Step of RK4, by which the members are run.")] = 0.25,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the random graph and of the start.")] = 0,
+    end: Annotated[
+        float, typer.Option("--end", help="Sweep the first coefficient over (0, END], the second over [-END, END].")
+    ] = 2.0,
+    points: Annotated[int, typer.Option("--points", help="Values along each axis; all runs are one batch.")] = 100,
+    step: Annotated[float, typer.Option("--step", help="Step of RK4.")] = 0.25,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of a random graph and of the initial state.")] = 0,
     start: Annotated[
-        str, typer.Option("--start", help="LOW:HIGH, the entries of the start of a nonlinear reaction.")
+        str, typer.Option("--start", help="LOW:HIGH, range of the initial state of a nonlinear reaction.")
     ] = "0.1:0.9",
     out: Annotated[Path, typer.Option("--out", help="Folder for phase.png, .pdf and .csv.")] = Path("runs/phase"),
 ) -> None:
-    """Which coefficients smooth, sharpen or grow (linear), settle or blow up (reactions): predicted and simulated.
+    """Draw a phase diagram over two coefficients, predicted and simulated.
 
-    Two coefficients are swept; others get their numbers by --set.
+    Linear equations smooth, sharpen or grow; reactions settle or blow up. --set gives values to other coefficients.
+    Example: rdgraph plot phase BS --points 60
     """
     require("a phase diagram", "torch")
     with StatusLine("reading the equation", console=errors):
@@ -92,8 +98,8 @@ def plot_phase(
         numbers, system = read_numbers(values), parse(equation)
         if not system.is_single:
             raise NotApplicable(
-                f"plot phase draws one field, and this equation has {len(system.fields)}; rdgraph study atlas draws "
-                "the regimes of several over two coefficients (its settings labels, systems, values, across, up)"
+                f"plot phase draws equations of one field, and this one has {len(system.fields)}; rdgraph study atlas "
+                "draws the regimes of several fields (set its labels, systems, values, across and up)"
             )
         names = _two_names(axes) if axes else swept_names(equation, numbers)
     say(errors, f"{points} x {points} values of {names[0]} and {names[1]}")
@@ -106,27 +112,27 @@ def plot_phase(
         values=numbers, method="rk4", step=step, seed=seed,
         trackers=[ProgressBar("simulating", console=errors)],
     )  # fmt: skip
-    share = f"{diagram.agreement:.2%} of the members away from a border"
-    say(console, f"{points} x {points} members: {share} were simulated as predicted")
+    share = f"{diagram.agreement:.2%} of those away from a border"
+    say(console, f"{points} x {points} runs: {share} behaved as predicted")
     for path in save_figure(phase_figure(diagram), out, "phase", diagram.rows()):
         say(console, f"wrote {path}")
 
 
 def _two_names(text: str) -> tuple[str, str]:
-    """NAME,NAME.
+    """Two names, from NAME,NAME.
 
     >>> _two_names("a, b")
     ('a', 'b')
     """
     first, sign, second = (part.strip() for part in text.partition(","))
     if not (first and sign and second):
-        raise InvalidArgument(f"expected two coefficients with a comma between them, got {text!r}; as in alpha,beta")
+        raise InvalidArgument(f"expected two coefficients separated by a comma, as in alpha,beta, got {text!r}")
     return first, second
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """Two coefficients of an equation over a plane, the others as numbers, on a graph."""
+    """A sweep over two coefficients of an equation on a graph, with numbers for the others."""
 
     equation: str
     names: tuple[str, str]
@@ -138,14 +144,14 @@ class Sweep:
     seed: int
 
     def values(self) -> tuple[np.ndarray, np.ndarray]:
-        """The numbers along the axes."""
+        """The values along both axes."""
         import numpy as np
 
         return np.linspace(0, self.end, self.points + 1)[1:], np.linspace(-self.end, self.end, self.points)
 
 
 def _plot_reaction(sweep: Sweep, start: tuple[float, float], out: Path) -> None:
-    """The diagram of a nonlinear reaction on the row normalisation of a graph."""
+    """Write the phase diagram of a nonlinear reaction on the row-normalised graph."""
     import torch
 
     from analysis.figure_files import save_figure
@@ -156,15 +162,15 @@ def _plot_reaction(sweep: Sweep, start: tuple[float, float], out: Path) -> None:
         sweep.equation, op, *sweep.values(), names=sweep.names, values=sweep.numbers, start=start,
         step=sweep.step, seed=sweep.seed,
     )  # fmt: skip
-    share = f"{diagram.is_predicted.mean():.2%} of the members have one fate for every start in {list(start)}"
-    agreeing = f"{diagram.agreement:.2%} of these were simulated as predicted"
-    say(console, f"{sweep.points} x {sweep.points} members: {share}; {agreeing}")
+    share = f"{diagram.is_predicted.mean():.2%} have a predicted outcome for every start in {list(start)}"
+    agreeing = f"{diagram.agreement:.2%} of these behaved as predicted"
+    say(console, f"{sweep.points} x {sweep.points} runs: {share}; {agreeing}")
     for path in save_figure(reaction_figure(diagram), out, "phase", diagram.rows()):
         say(console, f"wrote {path}")
 
 
 def read_interval(text: str) -> tuple[float, float]:
-    """LOW:HIGH as two numbers.
+    """Two numbers, from LOW:HIGH.
 
     >>> read_interval("-0.5:1.5")
     (-0.5, 1.5)
@@ -180,15 +186,18 @@ def read_interval(text: str) -> tuple[float, float]:
 def plot_dispersion(
     equation: Equation,
     values: Values = None,
-    graph: Annotated[str | None, typer.Option("--graph", help=f"Draw the modes of a graph, too: {WORDS}.")] = None,
-    normalisation: Annotated[str, typer.Option("--normalisation", help="Of the graph.")] = "row",
-    end: Annotated[float, typer.Option("--end", help="lam in [0, END].")] = 2.0,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the random graph.")] = 0,
+    graph: Annotated[str | None, typer.Option("--graph", help=f"Also mark the modes of a graph: {WORDS}.")] = None,
+    normalisation: Annotated[str, typer.Option("--normalisation", help="Normalisation of the graph.")] = "row",
+    end: Annotated[float, typer.Option("--end", help="Largest λ.")] = 2.0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of a random graph.")] = 0,
     out: Annotated[Path, typer.Option("--out", help="Folder for dispersion.png, .pdf and .csv.")] = Path(
         "runs/dispersion"
     ),
 ) -> None:
-    """Growth and frequency of the modes of several fields over lam, at every constant steady state."""
+    """Draw growth rates and frequencies of the modes of several fields over λ, at every constant steady state.
+
+    Example: rdgraph plot dispersion Schnakenberg --graph torus:16:16
+    """
     with StatusLine("finding steady states and growth rates", console=errors):
         from analysis.figure_files import save_figure
         from rdgraph.theory.patterns.dispersion import dispersion_curves, dispersion_figure
@@ -203,15 +212,15 @@ def plot_dispersion(
 def _relations(
     equation: str, given: dict[str, float], graph: str | None, normalisation: str, end: float, seed: int
 ) -> list[Dispersion]:
-    """The relations at all steady states; a system of the catalogue has its usual numbers where none are given."""
+    """Dispersion relations at all steady states; systems of the catalogue have default coefficients."""
     from rdgraph.systems.catalogue import catalogue
     from rdgraph.systems.parser import parse
     from rdgraph.theory.patterns.dispersion import Dispersion, dispersion
     from rdgraph.theory.patterns.steady_states import steady_states
 
     system = parse(equation)
-    usual = catalogue.entry(equation).parameters if equation in catalogue else {}
-    numbers = {**usual, **given}
+    defaults = catalogue.entry(equation).parameters if equation in catalogue else {}
+    numbers = {**defaults, **given}
     operator = None
     if graph is not None:
         require("the modes of a graph", "torch")
@@ -220,8 +229,8 @@ def _relations(
         operator = named_graph(graph, seed).operator(normalisation, dtype=torch.float64)
     first = dispersion(system, numbers, operator=operator, to=end)
     if not isinstance(first, Dispersion):
-        raise NotApplicable("expected a relation in lam alone, got operators beside A; use rd.dispersion(...)")
+        raise NotApplicable("the growth rates depend on further operators, not on λ alone; use rd.dispersion(...)")
     if first.state is None:
         return [first]
-    found = [dispersion(system, numbers, k, operator, to=end) for k in range(len(steady_states(system, numbers)))]
-    return [relation for relation in found if isinstance(relation, Dispersion)]
+    relations = [dispersion(system, numbers, k, operator, to=end) for k in range(len(steady_states(system, numbers)))]
+    return [relation for relation in relations if isinstance(relation, Dispersion)]

@@ -1,54 +1,59 @@
-"""`rdgraph predict`: what a trained network says of the nodes of its own graph, or of another one."""
+"""`rdgraph predict`: classes and probabilities of nodes, from a trained network."""
 
 from __future__ import annotations
 
+from dataclasses import MISSING, dataclass
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from rich.console import Console
 
 from rdgraph.status_line import StatusLine
-from studies.cli.options import LOADING, Root
-from studies.cli.own_files import Edges, Nodes
+from studies.cli.graph_options import EDGES, NODES, takes_records
+from studies.cli.options import LOADING, Root, argument, option
 from studies.runs.boundary import say
 from studies.runs.libraries import require
 
 console = Console()
 errors = Console(stderr=True)
 
-Run = Annotated[Path, typer.Argument(help="The folder of a training.", metavar="RUN")]
-Out = Annotated[
-    Path | None,
-    typer.Option(
-        "--out", help="The file that is written.", show_default="RUN/predictions.csv, RUN/predictions-NODES.csv"
-    ),
-]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")]
+
+@dataclass(frozen=True)
+class PredictOptions:
+    """The options of `rdgraph predict`."""
+
+    run: Path = argument(MISSING, "The folder of a training.", "RUN")
+    edges: Path | None = option(None, EDGES, "--edges", "--graph")
+    nodes: Path | None = option(None, NODES)
+    out: Path | None = option(
+        None, "The file to write.", shown="RUN/predictions.csv, or RUN/predictions-NODES.csv for other nodes"
+    )
+    root: Root = None
+    overwrite: bool = option(False, "Replace an existing file.", "--overwrite")
 
 
-def predict_command(
-    run: Run, edges: Edges = None, nodes: Nodes = None, out: Out = None, root: Root = None, overwrite: Overwrite = False
-) -> None:
-    """Class and probabilities of every node, by its id, from a network that `rdgraph train` left.
+@takes_records
+def predict_command(given: PredictOptions) -> None:
+    """Predict the class of every node, with probabilities, by a network that `rdgraph train` has trained.
 
-    Without files, of the graph that it was trained on; with --edges and --nodes of another one, whose features are
-    prepared as those of the training were. A column of labels is not needed; where there is one, the hits are counted.
-    A file with other contents is not overwritten unless --overwrite is given.
+    Without files, predicts the nodes of the graph it was trained on; with --edges and --nodes, those of another graph,
+    whose features are prepared as in the training. Labels are not needed; if there are any, the command reports the
+    accuracy. A file with other contents is only replaced with --overwrite.
+
+    Example: rdgraph predict runs/train/digits-BS-1 --edges new-edges.csv --nodes new-nodes.csv
     """
     require("a prediction", "gread")
     with StatusLine(LOADING, console=errors):
         from studies.training.data_source import check_pair
         from studies.training.predictions import predict_again, predict_files, predictions_file
 
-        check_pair(edges, nodes)
-        target = out or predictions_file(run, nodes or edges)
-        if edges is None:
-            found, cautions = predict_again(run, root), tuple[str, ...]()
+        check_pair(given.edges, given.nodes)
+        target = given.out or predictions_file(given.run, given.nodes or given.edges)
+        if given.edges is None:
+            predictions, cautions = predict_again(given.run, given.root), tuple[str, ...]()
         else:
-            found, data = predict_files(run, edges, nodes)
+            predictions, data = predict_files(given.run, given.edges, given.nodes)
             cautions = data.meta.cautions
-    is_new = found.write_once(target, overwrite=overwrite)
-    for sentence in (*cautions, *found.sentences()):
+    is_new = predictions.write_once(target, overwrite=given.overwrite)
+    for sentence in (*cautions, *predictions.sentences()):
         say(console, sentence)
-    say(console, f"wrote {target}" if is_new else f"{target} has these predictions already")
+    say(console, f"wrote {target}" if is_new else f"{target} already has these predictions")

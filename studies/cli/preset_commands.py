@@ -1,4 +1,4 @@
-"""`rdgraph presets`: the published settings, as a table with their sources, and each as toml."""
+"""`rdgraph presets`: the published settings as a table with their sources, and each as TOML."""
 
 from __future__ import annotations
 
@@ -27,18 +27,23 @@ COLUMNS = {
 
 console = Console()
 errors = Console(stderr=True)
-presets_app = typer.Typer(help="Published settings: list them, show one as toml.", invoke_without_command=True)
+presets_app = typer.Typer(help="List the published settings, or show one as TOML.", invoke_without_command=True)
 
 
 @presets_app.callback()
 def presets_command(
     context: typer.Context,
-    model: Annotated[str | None, typer.Option("--model", help="Of this network only, such as gcn.")] = None,
-    reaction: Annotated[str | None, typer.Option("--reaction", help="Of this reaction only, such as BS.")] = None,
-    dataset: Annotated[str | None, typer.Option("--dataset", help="For this data set only, such as cora.")] = None,
+    model: Annotated[str | None, typer.Option("--model", help="Only those of this network, such as gcn.")] = None,
+    reaction: Annotated[str | None, typer.Option("--reaction", help="Only those of this reaction, such as BS.")] = None,
+    dataset: Annotated[
+        str | None, typer.Option("--dataset", help="Only those for this data set, such as cora.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list instead of the table.")] = False,
 ) -> None:
-    """List the published settings and where they come from; `rdgraph presets show NAME` prints one as toml."""
+    """List the published settings and their sources; `rdgraph presets show NAME` prints one as TOML.
+
+    Example: rdgraph presets --reaction BS
+    """
     if context.invoked_subcommand is not None:
         return
     is_overview = model is None and reaction is None and dataset is None and not as_json
@@ -50,22 +55,22 @@ def presets_command(
         return
     if overview is not None:
         console.print(overview)
-        say(console, "--reaction, --model and --dataset list the settings and where they were published")
+        say(console, "--reaction, --model and --dataset show the settings and their sources")
     else:
         shown = {heading: column for heading, column in COLUMNS.items() if any(column in row for row in rows)}
         cells = [[_shown(row.get(column)) for column in shown.values()] for row in rows]
         console.print(FittedTable(f"{len(rows)} presets", tuple(shown), cells))
         for text in dict.fromkeys(f"{row['name'].rpartition('/')[0]}: {row['source']}" for row in rows):
             say(console, text)
-    say(console, "rdgraph presets show NAME/DATASET prints one as toml")
+    say(console, "rdgraph presets show NAME/DATASET prints one as TOML")
     say(
         console,
-        "rdgraph train --dataset NAME takes one: --reaction R --preset paper|authors, --model M --preset published",
+        "train with one: rdgraph train --dataset NAME --reaction R --preset paper (or --model M --preset published)",
     )
 
 
 def _chosen(model: str | None, reaction: str | None, dataset: str | None) -> list[Preset]:
-    """The presets of a network, of a reaction and for a data set; None is any."""
+    """The presets of a network, of a reaction and for a data set; None stands for all."""
     from gread.datasets.sources import canonical
     from gread.settings.model_records import find_model
     from gread.settings.presets import presets
@@ -78,8 +83,8 @@ def _chosen(model: str | None, reaction: str | None, dataset: str | None) -> lis
     names = {p.dataset for p in every}
     if name is not None and name not in names:
         raise UnknownName("data set with presets", str(dataset), names)
-    if model is not None and (found := find_model(model).name) not in {p.config.model.model for p in every}:
-        raise UnknownName("network with presets", found, {p.config.model.model for p in every})
+    if model is not None and (network := find_model(model).name) not in {p.config.model.model for p in every}:
+        raise UnknownName("network with presets", network, {p.config.model.model for p in every})
     return [
         p
         for p in every
@@ -88,7 +93,7 @@ def _chosen(model: str | None, reaction: str | None, dataset: str | None) -> lis
 
 
 def _overview() -> FittedTable:
-    """The names without their data sets, and the data sets of each."""
+    """Table of the presets by name, with the data sets of each."""
     from gread.settings.presets import preset_names
 
     datasets: dict[str, list[str]] = {}
@@ -100,16 +105,16 @@ def _overview() -> FittedTable:
 
 @presets_app.command("show")
 def show_command(name: Annotated[str, typer.Argument(help="A name such as paper/BS/cora.")]) -> None:
-    """Print one preset as toml, to be edited and given to `rdgraph train --preset FILE.toml`."""
+    """Print a preset as TOML, to edit and pass to `rdgraph train --preset FILE.toml`."""
     with StatusLine(f"reading {name}", console=errors):
         from gread.settings.presets import named_preset
 
-        found = named_preset(name)
-    sys.stdout.write(f"# {found.name}\n# {found.source}\n{found.config.toml()}")
+        preset = named_preset(name)
+    sys.stdout.write(f"# {preset.name}\n# {preset.source}\n{preset.config.toml()}")
 
 
 def preset_row(preset: Preset) -> dict[str, Any]:
-    """A preset as one flat row: name, network, reaction, data set, every setting, source."""
+    """A preset as one row: name, network, reaction, data set, every setting, source."""
     parts = (dataclasses.asdict(part) for part in (preset.config.model, preset.config.training))
     every = {k: v for part in parts for k, v in part.items()}
     head = {"name": preset.name, "model": preset.config.model.model, "reaction": preset.reaction}

@@ -1,145 +1,122 @@
-"""`rdgraph study`: list the studies, or run one in a folder."""
+"""`rdgraph study`: lists the studies, or runs one in a folder."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from rich.console import Console
 
 from rdgraph.errors import InvalidArgument
 from studies.cli.fitted_table import RecordList
-from studies.cli.options import Address, EngineName, chosen_engine
+from studies.cli.graph_options import takes_records
+from studies.cli.options import ADDRESS, ENGINE, RAY_DEFAULT, argument, chosen_engine, option, say_report
 from studies.runs.boundary import interruptible, resumable, say
 
 console = Console()
 errors = Console(stderr=True)
 
 
-def study_command(
-    name: Annotated[str | None, typer.Argument(help="A study; without one, the studies and their questions.")] = None,
-    small: Annotated[
-        bool, typer.Option("--small", help="Seconds instead of minutes: fewer and smaller cases.")
-    ] = False,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Folder of the run.", show_default="runs/NAME, runs/NAME-small")
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="The same seed gives the same tables.", show_default="0")
-    ] = None,
-    device: Annotated[str | None, typer.Option("--device", help="cpu, cuda or cuda:N.", show_default="cpu")] = None,
-    models: Annotated[
-        str | None,
-        typer.Option("--models", help="Networks by name, such as gcn,gcnii, for a study that takes some."),
-    ] = None,
-    equation: Annotated[
-        str | None,
-        typer.Option("--equation", "--reaction", help="An equation, or a name of the catalogue, for oversmoothing."),
-    ] = None,
-    changes: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Change a setting of the study, as its config.toml has it."),
-    ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            "--config", metavar="FILE", help=r"toml as a run's config.toml: study, small, seed, device, \[settings]."
-        ),
-    ] = None,
-    index: Annotated[
-        Path | None, typer.Option("--index", metavar="FOLDER", help="Write FOLDER/index.html over the runs in it.")
-    ] = None,
-    retold: Annotated[
-        bool,
-        typer.Option(
-            "--retell", help="Tell the report of a folder again by this code, on any device; measure nothing."
-        ),
-    ] = False,
-    engine: EngineName = "local",
-    address: Address = None,
-) -> None:
-    """Do a study: numbers, figures and a report page in a folder; run it again to resume. Ctrl-C is safe."""
-    from studies.registered_studies import find_study, require_libraries
+@dataclass(frozen=True)
+class StudyOptions:
+    """The options of `rdgraph study`."""
 
-    if name is None and not (index or retold or config):
+    name: str | None = argument(None, "A study; without one, lists the studies and their questions.", "NAME")
+    small: bool = option(False, "Run fewer and smaller cases, in seconds instead of minutes.", "--small")
+    out: Path | None = option(None, "Folder of the run.", shown="runs/NAME, or runs/NAME-small")
+    seed: int | None = option(None, "Seed of all random numbers; the same seed gives the same tables.", shown="0")
+    device: str | None = option(None, "cpu, cuda or cuda:N.", shown="cpu")
+    models: str | None = option(None, "Networks by name, such as gcn,gcnii, for studies that compare networks.")
+    equation: str | None = option(
+        None, "An equation, or a name of the catalogue, for oversmoothing.", "--equation", "--reaction"
+    )
+    changes: list[str] | None = option(
+        None, "Change a setting of the study, as named in its config.toml; repeatable.", "--set", metavar="NAME=VALUE"
+    )
+    config: Path | None = option(
+        None, r"A TOML file as a run's config.toml: study, small, seed, device, \[settings].", metavar="FILE"
+    )
+    index: Path | None = option(None, "Write FOLDER/index.html, an index of the runs in it.", metavar="FOLDER")
+    report_only: bool = option(False, "Rebuild the report of a finished run; measures nothing.", "--report-only")
+    engine: str = option("local", ENGINE)
+    address: str | None = option(None, ADDRESS, shown=RAY_DEFAULT)
+
+
+@takes_records
+def study_command(given: StudyOptions) -> None:
+    """Run a study; writes tables, figures and a report.
+
+    The same command resumes an interrupted run; Ctrl-C is safe.
+
+    Examples: rdgraph study grid --small; rdgraph study grid --report-only
+    """
+    if given.index is not None:
+        from studies.runs.index import write_index
+
+        say(console, f"wrote {write_index(given.index)}")
+    elif given.report_only:
+        say_report(console, _rebuilt(given))
+    elif given.name is None and given.config is None:
         console.print(_studies_list())
-        return
-    from studies.runs.retelling import StudyFile, read_study_file
+        say(console, "rdgraph study NAME --small takes seconds; --device cuda runs on a GPU")
+    else:
+        say_report(console, _executed(given))
+
+
+def _executed(given: StudyOptions) -> Path:
+    """Path of the report of the study, after a run with the options of the command line and of --config."""
+    from studies.registered_studies import find_study, require_libraries
+    from studies.runs.report_only import StudyFile, read_study_file
     from studies.runs.setting_limits import read_changes
     from studies.runs.study import execute
 
-    if index is not None:
-        from studies.runs.index import write_index
-
-        say(console, f"wrote {write_index(index)}")
-        return
-    if retold:
-        kept = {
-            "--seed": seed,
-            "--device": device,
-            "--models": models,
-            "--equation": equation,
-            "--set": changes,
-            "--config": config,
-        }
-        refuse_beside_retell({**kept, "--engine": None if engine == "local" else engine, "--address": address})
-        say(console, f"wrote {_retell(name, small, out)}")
-        return
-    asked = StudyFile() if config is None else read_study_file(config)
-    name = name or asked.study
+    stored = StudyFile() if given.config is None else read_study_file(given.config)
+    name = given.name or stored.study
     if name is None:
-        console.print(_studies_list())
-        return
-    if asked.study not in (None, name):
-        raise InvalidArgument(f"expected settings of the study {name} in {config}, got those of {asked.study}")
+        raise InvalidArgument(f"{given.config} names no study; write rdgraph study NAME --config {given.config}")
+    if stored.study not in (None, name):
+        raise InvalidArgument(f"{given.config} has settings of the study {stored.study}, not of {name}")
     study = find_study(name)
     require_libraries(study)
-    small = small or bool(asked.small)
-    seed = seed if seed is not None else asked.seed or 0
-    device = device or asked.device or "cpu"
-    folder = out or _usual_folder(name, small)
-    changed = asked.changes(study, small) | read_changes(changes or [])
-    changed |= {} if models is None else {"models": read_names(models)}
-    changed |= {} if equation is None else {"equation": equation}
-    with resumable(errors, folder), chosen_engine(engine, address) as place:
-        report = execute(
-            study, folder, small=small, seed=seed, device=device, changes=changed, console=errors, engine=place
-        )
-    say(console, f"wrote {report}")
+    small = given.small or bool(stored.small)
+    folder = given.out or _usual_folder(name, small)
+    changes = stored.changes(study, small) | read_changes(given.changes or [])
+    changes |= {} if given.models is None else {"models": read_names(given.models)}
+    changes |= {} if given.equation is None else {"equation": given.equation}
+    with resumable(errors, folder), chosen_engine(given.engine, given.address) as engine:
+        return execute(
+            study, folder, small=small, seed=given.seed if given.seed is not None else stored.seed or 0,
+            device=given.device or stored.device or "cpu", changes=changes, console=errors, engine=engine,
+        )  # fmt: skip
 
 
 def _usual_folder(name: str, small: bool) -> Path:
     return Path("runs") / (f"{name}-small" if small else name)
 
 
-def refuse_beside_retell(options: Mapping[str, object]) -> None:
-    """Refuse options that ask for another measurement than the one of the folder.
-
-    >>> refuse_beside_retell({"--seed": None, "--set": []})
-    """
-    given = [name for name, value in options.items() if value not in (None, [])]
-    if given:
-        raise InvalidArgument(f"expected --retell without {', '.join(given)}, which the folder has; leave them out")
-
-
-def _retell(name: str | None, small: bool, out: Path | None) -> Path:
-    """Tell the run of a study again; `small` is that of the usual folder."""
-    if name is None:
-        raise InvalidArgument("expected the name of a study to retell, got none; write rdgraph study NAME --retell")
+def _rebuilt(given: StudyOptions) -> Path:
+    """Path of the rebuilt report of a run; options that ask for another measurement are refused."""
+    refused = {
+        "--seed": given.seed, "--device": given.device, "--models": given.models, "--equation": given.equation,
+        "--set": given.changes, "--config": given.config, "--address": given.address,
+        "--engine": None if given.engine == "local" else given.engine,
+    }  # fmt: skip
+    if names := [name for name, value in refused.items() if value not in (None, [])]:
+        raise InvalidArgument(f"--report-only measures nothing, so {', '.join(names)} has no effect; leave it out")
+    if given.name is None:
+        raise InvalidArgument("--report-only needs the name of a study; write rdgraph study NAME --report-only")
     from studies.registered_studies import find_study, require_libraries
-    from studies.runs.retelling import retell
+    from studies.runs.report_only import rebuild_report
 
-    study = find_study(name)
+    study = find_study(given.name)
     require_libraries(study)
-    folder = out or _usual_folder(name, small)
-    with interruptible(errors, f"{folder} is as it was"):
-        return retell(study, folder, errors)
+    folder = given.out or _usual_folder(given.name, given.small)
+    with interruptible(errors, f"{folder} is unchanged"):
+        return rebuild_report(study, folder, errors)
 
 
 def read_names(text: str) -> list[str]:
-    """Names with commas between them, each of a network that there is.
+    """Names of networks, from a text with commas.
 
     >>> read_names("gcn, gat")
     ['gcn', 'gat']

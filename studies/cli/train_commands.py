@@ -1,27 +1,18 @@
-"""`rdgraph train`: train a network on a data set, with a table on the way and a report at the end."""
+"""`rdgraph train`: trains a network on a data set, shows a live table and writes a report."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
 from rich.console import Console
 
 from rdgraph.errors import InvalidArgument
 from rdgraph.status_line import StatusLine
 from rdgraph.wording import counted
-from studies.cli.options import (
-    LOADING,
-    DataOptions,
-    Dataset,
-    FirstSeed,
-    Seeds,
-    Small,
-    with_options,
-)
-from studies.cli.own_files import OwnFiles, takes_records
+from studies.cli.graph_options import GraphFiles, takes_records
+from studies.cli.options import DATASET, FIRST_SEED, LOADING, SEEDS, SMALL, DataOptions, option, with_options
 from studies.cli.train_display import Display
 from studies.runs.boundary import interruptible, say
 from studies.runs.libraries import require
@@ -31,129 +22,89 @@ if TYPE_CHECKING:
 
 console = Console()
 errors = Console(stderr=True)
+#: Options that the folder of an interrupted training determines.
+FIXED_BY_FOLDER = (
+    "settings", "learned", "method", "epochs", "preset", "model", "reaction", "splits", "decoupled", "batch",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class TrainOptions(DataOptions):
-    """The options of `rdgraph train`; those of your own graph are in `OwnFiles`."""
+    """The options of `rdgraph train`."""
 
-    dataset: Dataset = None
-    model: Annotated[
-        str | None,
-        typer.Option("--model", help="A network of `rdgraph models`.", show_default="of the preset, else gread"),
-    ] = None
-    reaction: Annotated[
-        str | None,
-        typer.Option(
-            "--reaction",
-            "--equation",
-            help="A name of the catalogue, or an equation, of several fields too; for networks around an equation.",
-            show_default="of the preset, else BS",
-        ),
-    ] = None
-    learned: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--learned",
-            metavar="NAME: FACTS",
-            help="What is declared of a learned function of the equation, as in 'phi: knots=12, odd, lipschitz=2'; any "
-            "number of them.",
-        ),
-    ] = None
-    preset: Annotated[
-        str | None,
-        typer.Option(
-            "--preset",
-            help="published, paper, authors, defaults, quick or FILE.toml.",
-            show_default="quick for digits and karate, else defaults",
-        ),
-    ] = None
-    seeds: Seeds = 1
-    seed: FirstSeed = 0
-    method: Annotated[str | None, typer.Option("--method", help="As --set method=...: auto, exact, euler, rk4 ...")] = (
-        None
+    dataset: str | None = option(None, DATASET)
+    model: str | None = option(None, "A network from `rdgraph models`.", shown="that of the preset, else gread")
+    reaction: str | None = option(
+        None, "A name of the catalogue, or an equation of one or several fields, for networks around an equation.",
+        "--reaction", "--equation", shown="that of the preset, else BS",
+    )  # fmt: skip
+    learned: list[str] | None = option(
+        None, "Declare a learned function of the equation, as in 'phi: knots=12, odd, lipschitz=2'; repeatable.",
+        metavar="NAME: FACTS",
+    )  # fmt: skip
+    preset: str | None = option(
+        None, "published, paper, authors, defaults, quick or FILE.toml.",
+        shown="quick for digits and karate, else defaults",
+    )  # fmt: skip
+    seeds: int = option(1, SEEDS)
+    seed: int = option(0, FIRST_SEED)
+    method: str | None = option(None, "Short for --set method=NAME: auto, exact, euler, rk4 ...")
+    out: Path | None = option(
+        None, "Folder of the run.", shown="runs/train/DATASET-REACTION-N or runs/train/DATASET-MODEL-N"
     )
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", help="Folder of the run.", show_default="runs/train/DATASET-REACTION-N or DATASET-MODEL-N"
-        ),
-    ] = None
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the training in that folder.")] = False
-    small: Small = False
-    decoupled: Annotated[
-        bool,
-        typer.Option(
-            "--decoupled",
-            help="Multiply the features with the graph once, then train on rows of the result; for linear equations "
-            "with the original adjacency and a linear encoder.",
-        ),
-    ] = False
-    batch: Annotated[
-        int | None, typer.Option("--batch", help="Training nodes per step, with --decoupled.", show_default="all")
-    ] = None
-    log: Annotated[
-        str | None,
-        typer.Option("--log", help="tensorboard: event files in the folder of the run.", show_default="none"),
-    ] = None
-    references: Annotated[
-        bool,
-        typer.Option(
-            "--references/--no-references",
-            help="Compare with label propagation, the majority class and an MLP on the same splits.",
-        ),
-    ] = True
-    figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw the figures of the report.")] = True
+    resume: bool = option(False, "Resume the training in the folder.", "--resume")
+    small: bool = option(False, SMALL, "--small")
+    decoupled: bool = option(
+        False,
+        "Multiply the features with the graph once and train on rows of the result; for linear equations with the "
+        "original adjacency and a linear encoder.",
+        "--decoupled",
+    )
+    batch: int | None = option(None, "Training nodes per step, with --decoupled.", shown="all")
+    log: str | None = option(None, "tensorboard: write event files to the folder of the run.", shown="none")
+    references: bool = option(
+        True, "Compare with label propagation, the majority class, an MLP and a GCN on the same splits.",
+        "--references/--no-references",
+    )  # fmt: skip
+    figures: bool = option(True, "Draw the figures of the report.", "--figures/--no-figures")
 
 
 @takes_records
-def train_command(given: TrainOptions, own: OwnFiles) -> None:
-    """Train a network on every chosen split with every seed; a table on the way, a report at the end.
+def train_command(given: TrainOptions, files: GraphFiles) -> None:
+    """Train a network on every chosen split with every seed; write its predictions and a report.
 
-    The network is GREAD around a reaction, or any other of `rdgraph models`.
+    The network is GREAD around a reaction, or any other from `rdgraph models`. Settings come from the defaults, then
+    the preset, then the command line; config.toml in the folder of the run stores them, and --preset reads it.
+    `rdgraph presets` lists the published settings.
 
-    Settings are resolved as defaults < preset < command line, and written to config.toml in the folder of the run,
-    which --preset reads again. `rdgraph presets` lists the published ones. What counts is the test accuracy at the
-    first epoch with the best validation accuracy; its mean and population standard deviation are shown beside the
-    published number, where there is one, and beside what label propagation, the majority class, an MLP and a GCN reach
-    on the same splits.
+    The result is the test accuracy at the first epoch with the best validation accuracy: its mean and standard
+    deviation over the splits, the published number if there is one, and baselines on the same splits. predictions.csv
+    holds the class and the probabilities of every node; `rdgraph predict FOLDER` applies the network to other graphs.
 
-    predictions.csv in the folder has the class and the probabilities of every node; `rdgraph predict FOLDER` applies
-    the network to other graphs. An interrupted training goes on with: rdgraph train --resume --out FOLDER
+    Examples: rdgraph train --dataset digits --small; rdgraph train --resume --out FOLDER
     """
     with StatusLine(LOADING, console=errors):
-        plan = _planned(given, own)
+        plan = _planned(given, files)
     run(plan, given)
 
 
-def _planned(given: TrainOptions, own: OwnFiles) -> TrainingPlan:
-    """The plan of the command, or that of the folder to resume."""
+def _planned(given: TrainOptions, files: GraphFiles) -> TrainingPlan:
+    """The plan of the command, or of the folder to resume."""
     require("a training", "gread")
     from studies.training.choices import with_learned
     from studies.training.plan import Request, make_plan, read_plan
 
-    if given.resume and given.out is not None and given.dataset is None and own.edges is None and not given.small:
-        named = [
-            "settings",
-            "learned",
-            "method",
-            "epochs",
-            "preset",
-            "model",
-            "reaction",
-            "splits",
-            "decoupled",
-            "batch",
-        ]
-        if any(getattr(given, name) for name in named):
-            raise InvalidArgument("expected --resume with the folder alone, got other settings too; leave them out")
+    if given.resume and given.out is not None and given.dataset is None and files.edges is None and not given.small:
+        changed = [getattr(given, name) for name in FIXED_BY_FOLDER]
+        if any(changed):
+            raise InvalidArgument("--resume takes the settings of the folder; leave the others out")
         return read_plan(given.out, given.root, resumes=True)
     reaction = with_learned(given.reaction, given.learned or ())
-    return make_plan(own.request(Request, given, reaction=reaction, settings=given.pairs(method=given.method)))
+    return make_plan(files.request(Request, given, reaction=reaction, settings=given.pairs(method=given.method)))
 
 
 def run(plan: TrainingPlan, given: TrainOptions) -> None:
-    """Train, show, say where the report lies."""
+    """Train, print the result and the paths of the files."""
     from gread.models.resolution import pole_warning
     from studies.training import study
     from studies.training.reference_answers import read_references
@@ -166,13 +117,16 @@ def run(plan: TrainingPlan, given: TrainOptions) -> None:
     if warning := pole_warning(plan.method_reason):
         say(errors, f"warning: {warning}")
     elif plan.has_equation and not plan.config.gread.region.is_free:
-        say(errors, f"States {plan.config.gread.region}, so that no run overflows; --set states=free starts anywhere.")
+        say(
+            errors,
+            f"States {plan.config.gread.region}, so no run overflows; --set states=free removes the restriction.",
+        )
     for sentence in plan.data.warnings():
         say(errors, with_options(sentence, {"standardise": "--standardise"}))
-    advice = f"to go on: rdgraph train --resume --out {folder}"
+    advice = f"resume it with rdgraph train --resume --out {folder}"
     with interruptible(errors, advice), Display(errors) as display:
         rows = study.execute(
-            plan, folder, resume=given.resume, progress=display.hear, reference_progress=display.hear,
+            plan, folder, resume=given.resume, progress=display.update, reference_progress=display.update,
             tell=display.note, log=given.log, stage=display.stage, has_references=given.references,
             has_figures=given.figures,
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""How far a training is, while it runs: a live table on a terminal, lines elsewhere."""
+"""Progress of a running training: a live table on a terminal, occasional lines elsewhere."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 
 # ---------------------------------------------------------------------- train display
 class Display(StatusLine):
-    """How far a training is: a live table on a terminal, a line now and then elsewhere.
+    """Progress of a training: a live table on a terminal, occasional lines elsewhere.
 
     >>> import io
     >>> from gread.training.trainer import Progress
     >>> text = io.StringIO()
     >>> with Display(Console(file=text, width=100)) as display:
-    ...     display.hear(Progress(40, 40, 0, 1, 0.5, 0.8125, 1.5))
+    ...     display.update(Progress(40, 40, 0, 1, 0.5, 0.8125, 1.5))
     ...     display.stage("drawing the states")
     >>> print(text.getvalue())
     epoch 40 of 40, loss 0.5000, validation 81.25 % (0 s)
     drawing the states (0 s)
     <BLANKLINE>
 
-    `hear` is given the name of what is trained where it is not the network itself, such as the MLP it is compared with;
-    `stage` shows what is under way before and after the epochs.
+    `update` takes the name of the network if it is a baseline, such as the MLP; `stage` shows the work before and after
+    the epochs.
     """
 
     def __init__(self, console: Console) -> None:
@@ -43,7 +43,8 @@ class Display(StatusLine):
         self.latest: Progress | None = None
         self.what = ""
 
-    def hear(self, progress: Progress, what: str = "") -> None:
+    def update(self, progress: Progress, what: str = "") -> None:
+        """Show the progress of a training, with the name of a baseline in `what`."""
         self.latest, self.what = progress, what
         from gread.training.trainer import training_text
 
@@ -56,7 +57,7 @@ class Display(StatusLine):
         super().stage(text)
 
     def drawn(self) -> RenderableType:
-        """One row: bar, epochs, batch, loss, validation accuracy, time, time left; or the stage and the time."""
+        """Bar, epochs, batch, loss, validation accuracy, time and remaining time; or the stage and the time."""
         p = self.latest
         if p is None:
             return super().drawn()
@@ -80,29 +81,28 @@ def _percent(share: float) -> str:
 
 
 # ---------------------------------------------------------------------- search display
-# How far a search is, while it runs: a bar on a terminal, lines elsewhere; with the best so far and the time left.
 
 
 class SearchDisplay(StatusLine):
-    """How far a search is.
+    """Progress of a search: a bar on a terminal, lines elsewhere, with the best trial and the remaining time.
 
     >>> import io
     >>> from gread.tuning.searching import SearchProgress
     >>> text = io.StringIO()
     >>> with SearchDisplay(Console(file=text, width=100)) as display:
-    ...     display.hear(SearchProgress(50, 50, 0.8125, 3, 40, 0))
+    ...     display.update(SearchProgress(50, 50, 0.8125, 3, 40, 0))
     >>> text.getvalue()
     'searching: 50 of 50 trials, best validation 81.25 % (trial 3), 0 s left (0 s)\\n'
     """
 
-    #: What is under way.
+    #: The text before the first progress.
     doing = "searching"
 
     def __init__(self, console: Console) -> None:
         super().__init__(self.doing, console=console)
 
-    def hear(self, progress: Any) -> None:
-        """Show a progress with the trials that are done and their total, in the words of `described`."""
+    def update(self, progress: Any) -> None:
+        """Show a progress, described by `described`, with its finished trials and their total."""
         self.say(self.described(progress), progress.trials, progress.total)
         if self._ticker is not None and progress.trials >= progress.total:
             self.write()

@@ -1,1 +1,1 @@
-"""Networks and references on the same splits, as a run folder."""
+"""Networks and baselines compared on the same splits, as a run folder."""

@@ -1,4 +1,4 @@
-"""Who is compared: networks by name, reactions as gread-R, and references that need no training."""
+"""The contestants of a comparison: networks by name, reactions as gread-R, and baselines without training."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from rdgraph.systems.parser import parse
 from studies.training.choices import DEFAULTS, GREAD, choose_preset
 from studies.training.reference_answers import MAJORITY, PROPAGATION, cut_off
 
-#: References by the names they have on the command line.
+#: Baselines by their names on the command line.
 REFERENCES = {"labelprop": PROPAGATION, "majority": MAJORITY}
-#: Which settings networks are compared with: the published ones where there are some, or the defaults.
+#: Settings of the networks: published ones if there are any, or the defaults.
 PRESETS = (PUBLISHED, DEFAULTS)
 EQUATION = f"{GREAD}-"
-#: Digits by which the files of one equation differ from those of another.
+#: Digits of the hash of an equation in file names.
 DIGITS = 6
 
 
 @dataclass(frozen=True)
 class Contestant:
-    """A network with its settings and their source, or a reference, which has none.
+    """A network with its settings and their source, or a baseline, which has none.
 
-    `published` is the number that was published for it on the data set, where there is one, `equation` the text of a
-    reaction that has no name, `preset_epochs` what its settings have before any change.
+    `published` is its published accuracy on the data set, if any, `equation` the text of a reaction without a name, and
+    `preset_epochs` the epochs of its settings before any change.
     """
 
     name: str
@@ -46,13 +46,13 @@ class Contestant:
 
     @property
     def is_published(self) -> bool:
-        """Whether its settings are published ones, with epochs that belong to them."""
+        """Whether its settings, including the epochs, are published."""
         return self.source.startswith(("paper/", "authors/", f"{PUBLISHED}/"))
 
     def handicap(self, other: Contestant, rows: Sequence[Mapping[str, Any]]) -> str:
-        """How it was cut off beside another one; "" where both had the same budget, or nothing was published for it.
+        """How its training was shortened compared with another contestant; "" for equal budgets.
 
-        The epochs of the defaults are no more than a choice: fewer of them are a budget as good as any other.
+        Fewer epochs than the defaults count only if the other contestant had more; fewer than published ones always do.
         """
         cut = self.cut_off(rows)
         if not cut or self.config is None or self.is_published or other.config is None:
@@ -61,17 +61,17 @@ class Contestant:
 
     @property
     def key(self) -> str:
-        """A name for files, which tells equations apart."""
+        """Name for files, unique for every equation."""
         digest = f"-{hashlib.sha256(self.equation.encode()).hexdigest()[:DIGITS]}" if self.equation else ""
         return f"{self.name.replace('*', 'star')}{digest}"
 
     def cut_off(self, rows: Sequence[Mapping[str, Any]]) -> str:
-        """How its training ended before its time, from the rows of its results; "" where it did not."""
+        """How its training was shortened, from the rows of its results; "" if it was not."""
         return "" if self.config is None else cut_off(rows, self.config.training, self.preset_epochs)
 
     @property
     def settings(self) -> dict[str, object]:
-        """Its settings by NAME.SETTING, for the config.toml of the run."""
+        """Its settings as NAME.SETTING, for the config.toml of the run."""
         if self.config is None:
             return {}
         return {f"{self.name}.{k}": v for part in self.config.sections().values() for k, v in part.items()}
@@ -87,35 +87,34 @@ def read_contestants(
     is_own: bool = False,
     reactions: Sequence[str] = (),
 ) -> tuple[Contestant, ...]:
-    """The contestants of these names on a data set, with changed settings; `is_own` for a graph of the user's.
+    """Contestants by name on a data set, with changed settings; `is_own` marks the user's own graph.
 
-    `reactions` are names of the catalogue or equations, each for a network of its own after the others.
-
-    A change NAME.SETTING is for one of them, a change SETTING for all that have it. `epochs` holds for all.
+    `reactions` are names of the catalogue or equations, which add one network each. A change NAME.SETTING applies to
+    one contestant, a change SETTING to all that have it, and `epochs` to all.
 
     >>> [c.title for c in read_contestants(["gcn", "gread-fb*", "labelprop"], "cora")]
     ['GCN', 'GREAD-FB*', 'label propagation']
     """
     if preset not in PRESETS:
         raise UnknownName("preset", preset, PRESETS)
-    found = []
+    result = []
     for name in dict.fromkeys(names):
         if name in REFERENCES:
-            found.append(Contestant(name, REFERENCES[name]))
+            result.append(Contestant(name, REFERENCES[name]))
         else:
-            found.append(_network(name, dataset, preset, is_own))
-    found += [_reacting(text, k, dataset, preset, is_own) for k, text in enumerate(dict.fromkeys(reactions))]
-    found = list({one.name: one for one in found}.values())
-    if not found:
-        raise InvalidArgument("expected networks to compare, got none; write --models gcn,gat,gread-bs,labelprop")
+            result.append(_network(name, dataset, preset, is_own))
+    result += [_reacting(text, k, dataset, preset, is_own) for k, text in enumerate(dict.fromkeys(reactions))]
+    result = list({one.name: one for one in result}.values())
+    if not result:
+        raise InvalidArgument("there are no networks to compare; write --models gcn,gat,gread-bs,labelprop")
     given = {"epochs": str(epochs), **(changes or {})} if epochs is not None else dict(changes or {})
-    changed = [_changed(one, given, {c.name for c in found}) for one in found]
-    _check_used(given, found)
+    changed = [_changed(one, given, {c.name for c in result}) for one in result]
+    _check_used(given, result)
     return tuple(changed)
 
 
 def _network(name: str, dataset: str, preset: str, is_own: bool) -> Contestant:
-    """A network with its settings on a data set: published ones, else the defaults."""
+    """A network with its published settings on a data set, else with the defaults."""
     model, reaction = name, None
     if name.lower().startswith(EQUATION):
         model, reaction = GREAD, _reaction(name[len(EQUATION) :])
@@ -132,13 +131,13 @@ def _network(name: str, dataset: str, preset: str, is_own: bool) -> Contestant:
 
 
 def _reacting(text: str, number: int, dataset: str, preset: str, is_own: bool) -> Contestant:
-    """GREAD around a reaction by name, or around an equation; those are called reaction, reaction2, ...
+    """GREAD around a reaction by name, or around an equation; equations are called reaction, reaction2, ...
 
-    An equation has the settings that GREAD itself has here: with others it would win or lose by these.
+    An equation gets the settings of GREAD, so that a difference is due to the equation.
     """
     if text in catalogue and catalogue.entry(text).name in catalogue.single:
         return _network(f"{EQUATION}{catalogue.entry(text).name}", dataset, preset, is_own)
-    parse(text)  # which says what is wrong with it
+    parse(text)  # raises if it is invalid
     chosen = _preset(GREAD, None, dataset, preset, is_own)
     config = chosen.config.updated({"reaction": text})
     title = f"{find_model(GREAD).title} with {text}"
@@ -157,7 +156,7 @@ def _preset(model: str, reaction: str | None, dataset: str, preset: str, is_own:
 
 
 def _reaction(text: str) -> str:
-    """A reaction of the catalogue, whatever its letters' case."""
+    """Name of a reaction of the catalogue, ignoring case."""
     known = {name.lower(): name for name in catalogue.single}
     if text.lower() not in known:
         raise UnknownName("reaction after gread-", text, known.values())
@@ -165,28 +164,28 @@ def _reaction(text: str) -> str:
 
 
 def _changed(one: Contestant, given: Mapping[str, str], names: set[str]) -> Contestant:
-    """A contestant with the changes that are for it, and the method that follows from its equation."""
+    """A contestant with its changes, and the method chosen for its equation."""
     if one.config is None:
         return one
     known = {f.name for part in (one.config.model, one.config.training) for f in fields(part)}
-    own: dict[str, str] = {}
+    updates: dict[str, str] = {}
     for name, value in given.items():
         whose, dot, setting = name.rpartition(".")
         if not dot and setting in known:
-            own.setdefault(setting, value)
+            updates.setdefault(setting, value)
         elif dot and whose not in names:
             raise UnknownName("network of a setting", whose, names)
         elif whose == one.name:
-            own[setting] = value
-    config, _ = resolve_config(one.config.updated(own))
-    source = one.source + (f"; changed: {', '.join(own)}" if own else "")
+            updates[setting] = value
+    config, _ = resolve_config(one.config.updated(updates))
+    source = one.source + (f"; changed: {', '.join(updates)}" if updates else "")
     planned = one.config.training.epochs
     return Contestant(one.name, one.title, config, source, one.published, one.equation, planned)
 
 
-def _check_used(given: Mapping[str, str], found: Sequence[Contestant]) -> None:
-    """Refuse a setting that no network has."""
-    configs = [one.config for one in found if one.config is not None]
+def _check_used(given: Mapping[str, str], result: Sequence[Contestant]) -> None:
+    """Raise UnknownName for a setting that no network has."""
+    configs = [one.config for one in result if one.config is not None]
     known = {f.name for config in configs for part in (config.model, config.training) for f in fields(part)}
     for name in given:
         if "." not in name and name != "epochs" and name not in known:

@@ -1,4 +1,4 @@
-"""A comparison as a study: every contestant on the same splits, resumed where it was left."""
+"""A comparison as a study: every contestant on the same splits, resumable."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from rdgraph.run.engines.engine import Engine
 from rdgraph.wording import counted
 from studies.contest.contestants import REFERENCES, Contestant, read_contestants
 from studies.runs.cell_work import each_cell
-from studies.runs.chart import Chart, Line, Panel
+from studies.runs.chart import Bar, Bars, Chart, Line, Panel
 from studies.runs.run_config import RunConfig, command_line
 from studies.runs.run_folder import prepare
 from studies.runs.study import Study, perform
@@ -45,38 +45,33 @@ from studies.training.reference_answers import article, untrained_rows
 from studies.training.training_summary import result_rows
 
 # ---------------------------------------------------------------------- contest figures
-# Figures of a comparison: accuracies split by split, learning curves side by side.
+# Figures of a comparison: accuracies by split, and learning curves side by side.
 
-#: Panels in a row, and the metrics drawn in each with their words.
+#: Panels in a row, and the metrics drawn in each with their labels.
 COLUMNS, DRAWN = 4, {"train_accuracy": "training", "val_accuracy": "validation", "test_accuracy": "test"}
 
 
-def accuracy_chart(contestants: Sequence[Contestant], results: Mapping[str, Sequence[Mapping[str, Any]]]) -> Chart:
-    """A dot for every split of a contestant, the mean over its seeds; and their mean and deviation."""
-    each = [split_means(results[one.name]) for one in contestants]
-    splits = sorted({split for own in each for split in own})
-    places = np.arange(float(len(contestants)))
-    means = np.array([np.mean(list(own.values())) for own in each])
-    spreads = np.array([np.std(list(own.values())) for own in each])
-    lines = [Line("mean", places, means, spreads, style="dots", error_name="standard deviation")]
-    for k, split in enumerate(splits):
-        shift = 0.5 * (k + 0.5) / len(splits) - 0.25
-        values = np.array([own.get(split, np.nan) for own in each])
-        lines.append(Line(f"split {split}", places + shift, values, style="dots"))
-    return Chart([Panel("every split", lines, names=[one.title for one in contestants])], "network")
+def accuracy_bars(contestants: Sequence[Contestant], results: Mapping[str, Sequence[Mapping[str, Any]]]) -> Bars:
+    """For every contestant its mean accuracy, a line of one standard deviation over the splits, and the splits."""
+    bars = []
+    for one in contestants:
+        values = np.array(list(split_means(results[one.name]).values()))
+        mean, std = float(values.mean()), float(values.std())
+        bars.append(Bar(one.title, mean, mean - std, mean + std, points=tuple(values.tolist())))
+    return Bars(bars, "test accuracy, percent", from_zero=False)
 
 
 def curves_chart(
     contestants: Sequence[Contestant], curves: Mapping[str, Sequence[Row]], table: Sequence[Row]
 ) -> Chart | None:
-    """A panel for every network on one scale, references as levels; None where nothing was trained."""
+    """A panel for every network on one scale, with baselines as levels; None if nothing was trained."""
     flat = {one.title: _mean_of(table, one.name) for one in contestants if not curves[one.name]}
     panels = []
     for one in (one for one in contestants if curves[one.name]):
         lines = []
         for metric, word in DRAWN.items():
-            own = [row for row in curves[one.name] if row["metric"] == metric]
-            lines.append(Line.of(word, own, "epoch", "mean", low="low", high="high"))
+            rows = [row for row in curves[one.name] if row["metric"] == metric]
+            lines.append(Line.of(word, rows, "epoch", "mean", low="low", high="high"))
         panels.append(Panel(one.title, lines, flat))
     return Chart(panels, "epoch", "accuracy, percent", columns=COLUMNS, is_shared=True) if panels else None
 
@@ -86,15 +81,15 @@ def _mean_of(table: Sequence[Row], name: str) -> float:
 
 
 # ---------------------------------------------------------------------- contest plan
-# `ContestPlan`: what `rdgraph compare` is to do, with nothing left open.
+# `ContestPlan`: a fully resolved comparison.
 
-#: The longest stem of a folder's name.
+#: Largest length of the stem of a folder's name.
 LONGEST = 60
 
 
 @dataclass(frozen=True, eq=False)
 class ContestPlan:
-    """Contestants on every split of a data set with every seed from `seed` on."""
+    """Contestants on every split of a data set, with `seeds` seeds from `seed` on."""
 
     data: NodeData
     source: DataSource
@@ -119,7 +114,7 @@ class ContestPlan:
 
     @property
     def run_config(self) -> RunConfig:
-        """What config.toml holds: the choices, then the settings of every network."""
+        """Contents of config.toml: the choices, then the settings of every network."""
         head = {
             "dataset": self.dataset,
             **self.source.head(),
@@ -134,7 +129,7 @@ class ContestPlan:
         return RunConfig("compare", self.small, self.seed, self.device, sections={"settings": settings}, head=head)
 
     def command(self, folder: Path) -> str:
-        """The line that makes the run again, which also resumes it."""
+        """The command that repeats the run, and also resumes it."""
         return command_line(
             "compare", *self.source.words(), models=tuple(one.name for one in self.contestants if not one.equation),
             reaction=[one.equation for one in self.contestants if one.equation], preset=self.preset,
@@ -150,7 +145,7 @@ def make_contest(
     changes: tuple[str, ...] = (),
     reactions: tuple[str, ...] = (),
 ) -> ContestPlan:
-    """Resolve a request; every wrong name, split or setting is an error here, before any training.
+    """Plan of a request; wrong names, splits and settings raise here, before any training.
 
     >>> plan = make_contest(Request(small=True), ["gcn", "labelprop"])
     >>> plan.dataset, plan.splits, plan.contestants[0].config.training.epochs
@@ -172,48 +167,47 @@ def make_contest(
 
 
 def contest_folder(plan: ContestPlan, base: Path = Path("runs/compare")) -> Path:
-    """base/DATASET-NAMES, cut where the names are many; the same contest finds its folder again."""
+    """base/DATASET-NAMES, shortened for many names; the same comparison has the same folder."""
     stem = "-".join([plan.dataset, *(one.key for one in plan.contestants)])[:LONGEST].rstrip("-.")
     return base / (f"{stem}-small" if plan.small else stem)
 
 
 # ---------------------------------------------------------------------- contest rows
-# The numbers of a contest: results, learning curves and costs of every contestant, and one table of all.
+# Rows of a comparison: results, learning curves and costs of every contestant, and one table.
 
-Hears = Callable[[Progress], None]
-#: Epochs that a short training is timed over.
+OnProgress = Callable[[Progress], None]
+#: Number of epochs that time a short training.
 TIMED = 5
 TABLE_CAPTION = (
-    "Test accuracy in percent: mean and standard deviation over the splits, each with the mean of its seeds; the "
-    "difference from the first of them, split by split, with its corrected standard error (gread.comparison); "
-    "parameters of one network; milliseconds of an epoch, training step and evaluation, of all its trainings together; "
-    "where the settings come from; the published accuracy, where there is one."
+    "mean, std: test accuracy in percent, mean and standard deviation over the splits (mean over seeds within a "
+    "split). difference: from the first method, paired by split, with its corrected standard error. parameters: of one "
+    "network. ms per epoch: training step and evaluation of all its trainings together. settings: their source."
 )
 
 
 @dataclass(eq=False)
 class Pace:
-    """Milliseconds of an epoch, from what a training tells of itself; set-up and earlier runs do not count."""
+    """Milliseconds of an epoch, from the progress of a training; set-up and earlier runs do not count."""
 
-    hears: Hears | None = None
+    callback: OnProgress | None = None
     first: Progress | None = None
     last: Progress | None = None
 
-    def __call__(self, told: Progress) -> None:
-        self.first, self.last = self.first or told, told
-        if self.hears is not None:
-            self.hears(told)
+    def __call__(self, progress: Progress) -> None:
+        self.first, self.last = self.first or progress, progress
+        if self.callback is not None:
+            self.callback(progress)
 
     @property
     def milliseconds(self) -> float:
-        """Between the first and the last thing heard; nan where there were not two."""
+        """Mean time of an epoch between the first and the last progress; nan without two."""
         if self.first is None or self.last is None or self.last.epoch == self.first.epoch:
             return math.nan
         return 1e3 * (self.last.seconds - self.first.seconds) / (self.last.epoch - self.first.epoch)
 
 
 def timed(plan: ContestPlan, trials: Sequence[Trial]) -> float:
-    """Milliseconds of an epoch of a few, for trainings that were too short to tell."""
+    """Milliseconds of an epoch, measured separately for very short trainings."""
     ensemble = Ensemble(plan.data, trials, device=plan.device, keep_best=False)
     ensemble.advance(1)
     done, began = ensemble.epoch, time.perf_counter()
@@ -223,7 +217,7 @@ def timed(plan: ContestPlan, trials: Sequence[Trial]) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """What one contestant did: rows of results, of mean learning curves, and one row of costs."""
+    """Rows of one contestant: results, mean learning curves, and one row of costs."""
 
     results: list[MutableRow]
     curves: list[MutableRow]
@@ -234,10 +228,10 @@ def enter(
     plan: ContestPlan,
     one: Contestant,
     checkpoint: Path,
-    hears: Hears | None = None,
+    progress: OnProgress | None = None,
     tell: Callable[[str], object] | None = None,
 ) -> Entry:
-    """Train a network, or let a reference answer, on all splits of the plan."""
+    """Rows of a network or a baseline on all splits of the plan."""
     if one.config is None:
         rows = untrained_rows(plan.data, plan.splits, [one.title])
         results: list[MutableRow] = [
@@ -249,7 +243,7 @@ def enter(
         ]  # fmt: skip
         return Entry(results, [], [{"parameters": 0, "epochs": 0, "ms_per_epoch": math.nan}])
     trials = make_trials(one.config, plan.splits, range(plan.seed, plan.seed + plan.seeds))
-    pace = Pace(hears)
+    pace = Pace(progress)
     done = train(
         plan.data, trials, device=plan.device, checkpoint=checkpoint, progress=pace, tell=tell or warnings.warn,
         keep_best=False,
@@ -267,14 +261,14 @@ def _parameters(plan: ContestPlan, config: Config) -> int:
 
 
 def curve_rows(done: Trained) -> list[MutableRow]:
-    """Mean, least and largest of every metric over the trials that are still numbers, epoch by epoch."""
+    """Mean, least and largest finite value of every metric over the trials, by epoch."""
     rows: list[MutableRow] = []
     for k, metric in enumerate(METRICS):
         values = done.history[:, :, k].astype(float) * (1 if metric == "loss" else 100)
         for epoch, column in enumerate(values.T, start=1):
-            there = column[np.isfinite(column)]
-            if there.size:
-                mean, low, high = float(there.mean()), float(there.min()), float(there.max())
+            finite = column[np.isfinite(column)]
+            if finite.size:
+                mean, low, high = float(finite.mean()), float(finite.min()), float(finite.max())
                 rows.append({"metric": metric, "epoch": epoch, "mean": mean, "low": low, "high": high})
     return rows
 
@@ -282,18 +276,18 @@ def curve_rows(done: Trained) -> list[MutableRow]:
 def table_rows(
     contestants: Sequence[Contestant], results: Mapping[str, Sequence[Row]], costs: Mapping[str, Row], ratio: float
 ) -> list[MutableRow]:
-    """A row for every contestant, in their order; `ratio` is n_test/n_train."""
+    """A row for every contestant; `ratio` is n_test/n_train."""
     first = split_means(results[contestants[0].name])
     rows: list[MutableRow] = []
     for one in contestants:
-        own = results[one.name]
-        score, gap, cost = Estimate.of(own), Comparison.of(split_means(own), first, ratio), costs[one.name]
+        trials = results[one.name]
+        score, gap, cost = Estimate.of(trials), Comparison.of(split_means(trials), first, ratio), costs[one.name]
         rows.append({
             "name": one.name, "method": one.title, "mean": round(score.mean, 4),
             "std": round(score.std, 4) if score.count > 1 else math.nan,
             "difference": 0.0 if one is contestants[0] else gap.difference,
             "difference_error": math.nan if one is contestants[0] else gap.error,
-            "trials": len(own), "diverged": sum(row["status"] != "ok" for row in own),
+            "trials": len(trials), "diverged": sum(row["status"] != "ok" for row in trials),
             "parameters": cost["parameters"], "epochs": cost["epochs"], "ms_per_epoch": cost["ms_per_epoch"],
             "published": math.nan if one.published is None else one.published.mean, "settings": one.source,
         })  # fmt: skip
@@ -308,14 +302,14 @@ def execute_contest(
     plan: ContestPlan,
     folder: Path,
     *,
-    progress: Hears | None = None,
+    progress: OnProgress | None = None,
     tell: Callable[[str], object] | None = None,
     engine: Engine | None = None,
 ) -> list[Row]:
-    """Compare what the plan says in a folder, anew or from where it was left; returns the rows of the table.
+    """Rows of the table of a comparison, run in a new folder or resumed in its own.
 
-    `progress` hears of every training, `tell` who is next; neither of what another `engine` does. Ctrl-C leaves a valid
-    folder.
+    `progress` is called with the progress of every training and `tell` with the next contestant, unless another
+    `engine` computes them. Ctrl-C leaves a valid folder.
     """
     config = plan.run_config
     if prepare(folder, config) != "done":
@@ -325,13 +319,13 @@ def execute_contest(
 
 
 def contest_study(
-    plan: ContestPlan, progress: Hears | None = None, tell: Callable[[str], object] | None = None
+    plan: ContestPlan, progress: OnProgress | None = None, tell: Callable[[str], object] | None = None
 ) -> Study:
     """The study of one plan."""
     names = ", ".join(one.title for one in plan.contestants)
     return Study(
         "compare",
-        f"Compared on {plan.dataset}: {names}",
+        f"{len(plan.contestants)} methods compared on {plan.dataset}",
         f"Which of {names} classifies the nodes of {plan.dataset} best, on the same splits, and at what cost?",
         partial(run, plan=plan, progress=progress, tell=tell),
         extra="gread",
@@ -340,9 +334,9 @@ def contest_study(
 
 
 def run(
-    run: StudyRun, plan: ContestPlan, progress: Hears | None = None, tell: Callable[[str], object] | None = None
+    run: StudyRun, plan: ContestPlan, progress: OnProgress | None = None, tell: Callable[[str], object] | None = None
 ) -> None:
-    """Train every network, ask every reference, and write tables, figures and verdicts."""
+    """Train the networks, evaluate the baselines, and write tables, figures and verdicts."""
     results: dict[str, list[MutableRow]] = {}
     curves: dict[str, list[MutableRow]] = {}
     costs: dict[str, MutableRow] = {}
@@ -354,19 +348,20 @@ def run(
     first, *further = sentences(plan.contestants, results, ratio)
     run.answer(first, "accuracy")
     if further:
-        run.say("Result", "\n\n".join(further))
+        run.say("Baselines and budgets", "\n\n".join(further))
     run.table(TABLE, table, TABLE_CAPTION)
     for one in plan.contestants:
         if one.config is not None and isinstance(one.config.model, GreadSettings):
             run.equation(one.config.model.reaction, one.title)
     caption = (
-        "Test accuracy on every split (dots), the mean over its seeds; and the mean and deviation over the splits."
+        "Test accuracy of every method: mean (dot), one standard deviation over the splits (line), and every split "
+        "with the mean over its seeds (ticks)."
     )
-    run.figure("accuracy", accuracy_chart(plan.contestants, results), caption)
+    run.figure("accuracy", accuracy_bars(plan.contestants, results), caption)
     if (chart := curves_chart(plan.contestants, curves, table)) is not None:
         run.figure(
-            "learning", chart, "Learning curves side by side: mean accuracy over the trials, band from the least to "
-            "the largest; dotted, the references' mean test accuracy.",
+            "learning", chart, "Learning curves: mean accuracy over the trials, with a band from the least to the "
+            "largest; dotted: the mean test accuracy of the baselines.",
         )  # fmt: skip
     for statement, answer, evidence in verdicts(plan.contestants, results, ratio):
         run.verdict(statement, answer, evidence)
@@ -374,9 +369,9 @@ def run(
     if best is not None and best.config is not None:
         write_text(run.folder / BEST, best.config.toml())
         run.describe(
-            BEST, f"the settings of {best.title}, the best on validation nodes; rdgraph train --preset reads it"
+            BEST, f"the settings of {best.title}, the best by validation accuracy; rdgraph train --preset reads it"
         )
-        run.say("To predict with it", f"{train_command(plan, run.folder)} trains {best.title} and keeps its network.")
+        run.say("Train the best network", f"`{train_command(plan, run.folder)}` trains {best.title} and stores it.")
     run.results([
         {"name": one.name, **row} for one in plan.contestants for row in results[one.name]
     ])  # fmt: skip
@@ -385,7 +380,7 @@ def run(
 def best_network(
     contestants: Sequence[Contestant], results: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> Contestant | None:
-    """The network with the highest mean validation accuracy over its trials, None where none has any."""
+    """The network with the highest mean validation accuracy over its trials; None without one."""
     means = {
         one.name: statistics.fmean(float(row["val_accuracy"]) for row in results[one.name])
         for one in contestants
@@ -396,7 +391,7 @@ def best_network(
 
 
 def train_command(plan: ContestPlan, folder: Path) -> str:
-    """The line that trains the best network of a comparison, which leaves it for `rdgraph predict`."""
+    """The command that trains the best network of a comparison, for `rdgraph predict`."""
     words = plan.source.words()
     return command_line("train", *words, preset=folder / BEST, splits=plan.splits, device=plan.device)
 
@@ -406,34 +401,38 @@ def _entered(
     one: Contestant,
     *,
     plan: ContestPlan,
-    progress: Hears | None = None,
+    progress: OnProgress | None = None,
     tell: Callable[[str], object] | None = None,
 ) -> Entry:
-    """What a contestant did, computed once, and only where a part is missing."""
+    """Rows of a contestant, computed once, and only if a part is missing."""
 
     @cache
-    def made() -> Entry:
+    def computed() -> Entry:
         if tell is not None:
             tell(f"{one.title} ({one.source or 'no settings'})")
         return enter(plan, one, run.folder / CHECKPOINTS / one.key, progress, tell)
 
-    results = run.part(f"results-{one.key}", lambda: made().results)
-    curves = run.part(f"curves-{one.key}", lambda: made().curves)
-    return Entry(results, curves, run.part(f"cost-{one.key}", lambda: made().cost))
+    results = run.part(f"results-{one.key}", lambda: computed().results)
+    curves = run.part(f"curves-{one.key}", lambda: computed().curves)
+    return Entry(results, curves, run.part(f"cost-{one.key}", lambda: computed().cost))
 
 
 # ---------------------------------------------------------------------- words
 def sentences(
     contestants: Sequence[Contestant], results: Mapping[str, Sequence[Mapping[str, Any]]], ratio: float
 ) -> list[str]:
-    """Who is ahead, how references and networks are to each other, and who was cut off before its time."""
+    """The best method, how baselines compare with networks, and whose training was shortened."""
     means = {one.name: split_means(results[one.name]) for one in contestants}
     average = {one.name: sum(means[one.name].values()) / len(means[one.name]) for one in contestants}
     cut = {one.name: one.cut_off(results[one.name]) for one in contestants}
     best = max(contestants, key=lambda one: average[one.name])
     alike = [one.title for one in contestants if one is not best and _is_open(means[best.name], means[one.name], ratio)]
-    apart = f", not significantly different from {', '.join(alike)}" if alike else ""
-    found = [f"The highest mean test accuracy is {best.title}'s, {average[best.name]:.2f} %{apart}."]
+    if alike and len(alike) == len(contestants) - 1:
+        apart = f", but no difference is significant over {counted(len(means[best.name]), 'split')}"
+    else:
+        apart = f", not significantly different from {', '.join(alike)}" if alike else ""
+    first = best.title[:1].upper() + best.title[1:]
+    texts = [f"{first} has the highest mean test accuracy ({average[best.name]:.2f} %){apart}."]
     for reference in (one for one in contestants if one.name in REFERENCES):
         for one in contestants:
             gap = Comparison.of(means[reference.name], means[one.name], ratio)
@@ -442,30 +441,30 @@ def sentences(
             title = reference.title.capitalize()
             if gap.answer == HOLDS:
                 ended = f", {cut[one.name]}" if cut[one.name] else ""
-                found.append(f"{title} beats {one.title}{ended}: {gap.text}.")
+                texts.append(f"{title} beats {one.title}{ended}: {gap.text}.")
             elif gap.answer == UNDECIDED:
-                found.append(f"{title} against {one.title}: {gap.text}{gap.doubt}.")
-    return [*found, *budget_words(contestants, cut)]
+                texts.append(f"{title} against {one.title}: {gap.text}{gap.doubt}.")
+    return [*texts, *budget_words(contestants, cut)]
 
 
 def budget_words(contestants: Sequence[Contestant], cut: Mapping[str, str]) -> list[str]:
-    """Who was trained for fewer epochs than its settings have, and whether that makes the comparison unfair."""
+    """Which networks were trained for fewer epochs than planned, and whether that makes the comparison unfair."""
     short = [one for one in contestants if cut[one.name]]
     epochs = {one.config.training.epochs for one in contestants if one.config is not None}
     if not short:
         return []
     if len(epochs) == 1 and not any(one.is_published for one in short):
-        return [f"All networks were trained for {epochs.pop()} epochs; the answers hold for that budget."]
-    told = ", ".join(f"{one.title} was {cut[one.name]}" for one in short)
-    return [f"{told}: that alone may put {'it' if len(short) == 1 else 'them'} below others."]
+        return [f"All networks were trained for {epochs.pop()} epochs; the verdicts hold for that budget."]
+    listed = ", ".join(f"{one.title} was {cut[one.name]}" for one in short)
+    return [f"{listed}: that alone may explain a lower accuracy."]
 
 
 def contest_words(plan: ContestPlan, folder: Path) -> list[str]:
-    """What a contest that is done says, for the terminal: who is ahead, then an answer for each of the others."""
+    """Results of a finished comparison for the terminal: the best method, then a verdict for each of the others."""
     rows = read_rows(folder / "results.csv")
     results = {one.name: [row for row in rows if row["name"] == one.name] for one in plan.contestants}
     ratio = share_ratio(plan.data)
-    answers = [f"{answer}: {said} {evidence}" for said, answer, evidence in verdicts(plan.contestants, results, ratio)]
+    answers = [f"{answer}: {text} {evidence}" for text, answer, evidence in verdicts(plan.contestants, results, ratio)]
     return [*sentences(plan.contestants, results, ratio), *answers]
 
 
@@ -477,21 +476,20 @@ def _is_open(best: Mapping[int, float], other: Mapping[int, float], ratio: float
 def verdicts(
     contestants: Sequence[Contestant], results: Mapping[str, Sequence[Mapping[str, Any]]], ratio: float
 ) -> list[tuple[str, str, str]]:
-    """Is the first of them significantly better than each of the others? `ratio` is n_test/n_train.
+    """Verdicts: is the first method significantly better than each of the others? `ratio` is n_test/n_train.
 
-    Undecided where the one that is below was cut off before its time: it had fewer epochs than the other one, or than
-    its published settings.
+    Undecided if the worse method was trained for fewer epochs than the other, or than its published settings.
     """
     first, *others = contestants
-    own, found = split_means(results[first.name]), []
+    accuracies, answers = split_means(results[first.name]), []
     several = f" Not corrected for the number of comparisons, {len(others)}." if len(others) > 1 else ""
     for one in others:
-        gap = Comparison.of(own, split_means(results[one.name]), ratio)
+        gap = Comparison.of(accuracies, split_means(results[one.name]), ratio)
         evidence = f"Mean difference {gap.text} over {counted(gap.splits, 'split')}; {gap.test}.{several}"
         below, above = (one, first) if gap.difference > 0 else (first, one)
         answer, cut = gap.answer, below.handicap(above, results[below.name])
         if cut and answer != UNDECIDED:
             answer, evidence = UNDECIDED, f"{evidence} {below.title} was {cut}."
         statement = f"{first.title} is more accurate than {article(one.title)} on the same splits."
-        found.append((statement, answer, evidence))
-    return found
+        answers.append((statement, answer, evidence))
+    return answers

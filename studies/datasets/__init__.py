@@ -1,1 +1,1 @@
-"""The data sets: what they are, and where the published table differs."""
+"""Statistics of the data sets, and differences from the published table."""

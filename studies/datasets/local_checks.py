@@ -1,4 +1,4 @@
-"""Checks of the available data sets: the files' hashes, the counts, and what is known to be odd, measured again."""
+"""Checks of the available data sets: hashes of files, sizes, and known oddities."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from gread.datasets.sources import RemoteFile, entries, entry
 from rdgraph.errors import RdgraphError
 from studies.datasets.local_sets import LocalSets
 
-#: What a check says: as expected, wrong, or worth knowing.
+#: Outcomes of a check.
 GOOD, BAD, NOTE = "ok", "bad", "note"
-#: From this share of test nodes on, twins in the training set are worth a note.
+#: Least share of test nodes with twins in the training set that is noted.
 TWINS_NOTED = 0.05
 
 
 @dataclass(frozen=True)
 class DataCheck:
-    """One thing looked at, and what came out."""
+    """A check and its outcome."""
 
     name: str
     what: str
@@ -34,30 +34,30 @@ class DataCheck:
 
 
 def check(local: LocalSets, name: str) -> Iterator[DataCheck]:
-    """All checks of an available set; one with a bad file is not read."""
+    """All checks of an available data set; a set with a bad file is not read."""
     if name in entries():
         files = list(_files(local, name))
         yield from files
-        if any(found.status == BAD for found in files):
+        if any(result.status == BAD for result in files):
             return
         yield _counts(local, name)
     yield from _oddities(local, name)
 
 
 def _files(local: LocalSets, name: str) -> Iterator[DataCheck]:
-    """One line for all good files together, and one for each bad file."""
+    """One check for all good files, or one for each bad file."""
     files = entry(name).all_files
     wrong = [text for file in files if (text := wrong_with(local, name, file))]
     yield from (DataCheck(name, "file", BAD, text) for text in wrong)
     if not wrong:
         unknown = sum(file.sha256 is None for file in files)
-        told = f", {unknown} of them as first seen here" if unknown else ""
+        first = f", {unknown} of them recorded on this machine" if unknown else ""
         size = sum(path.stat().st_size for file in files if (path := local.path(file)))
-        yield DataCheck(name, "files", GOOD, f"{len(files)} with {size:,} bytes, every sha256 as registered{told}")
+        yield DataCheck(name, "files", GOOD, f"{len(files)} with {size:,} bytes, every sha256 as registered{first}")
 
 
 def wrong_with(local: LocalSets, name: str, file: RemoteFile) -> str:
-    """What is wrong with a local file, "" if nothing is."""
+    """The problem with a local file, or ""."""
     try:
         if download.find(entry(name), file, root=local.root) is not None:
             return ""
@@ -67,7 +67,7 @@ def wrong_with(local: LocalSets, name: str, file: RemoteFile) -> str:
 
 
 def _counts(local: LocalSets, name: str) -> DataCheck:
-    """Nodes, edges, features and classes as the catalogue has them."""
+    """Check of nodes, edges, features and classes against the catalogue."""
     facts, known = local.facts(name), entry(name)
     pairs = {what: (getattr(known, what), getattr(facts, what)) for what in ("nodes", "edges", "features", "classes")}
     wrong = [f"{what}: expected {a:,}, got {b:,}" for what, (a, b) in pairs.items() if a not in (None, b)]
@@ -76,7 +76,7 @@ def _counts(local: LocalSets, name: str) -> DataCheck:
 
 
 def _oddities(local: LocalSets, name: str) -> Iterator[DataCheck]:
-    """What a user of the set should know, each measured on the data."""
+    """Notes on the data set, measured on the data."""
     facts, twins = local.facts(name), local.twins(name)
     if facts.coverage not in (WHOLE, NO_SPLITS):
         text = f"masks cover: {facts.coverage}; largest component {facts.component_nodes:,} of {facts.nodes:,} nodes"
@@ -107,19 +107,19 @@ def _unlabelled(local: LocalSets, name: str) -> str:
 
 
 def _same_nodes(local: LocalSets, name: str, other: str) -> bool:
-    """Whether two sets with the same counts have the same features and labels."""
+    """Whether two sets of the same size have the same features and labels."""
     known, theirs = entries().get(name), entries()[other]
     if known is None or (known.nodes, known.features) != (theirs.nodes, theirs.features):
         return False
     try:
         a, b = local.read(name), local.read(other)
-    except download.DownloadError:  # the other one is damaged, which its own check tells
+    except download.DownloadError:  # the other set is damaged, which its own check reports
         return False
     return bool(np.array_equal(a.y, b.y) and (abs(a.x - b.x)).sum() == 0)
 
 
 def _same_file(name: str, other: str) -> str:
-    """The files of two sets that are equal byte for byte, as their hashes tell."""
+    """The files of two sets that are equal byte for byte, by their hashes."""
     theirs = {file.sha256: file.path for file in entry(other).files if file.sha256}
     equal = [(file.path, theirs[file.sha256]) for file in entry(name).files if file.sha256 in theirs]
     return "".join(f"; {ours} is byte for byte {copy}" for ours, copy in equal)

@@ -1,4 +1,4 @@
-"""The data sets available on this machine: where their files lie, what is read from them, what was counted."""
+"""The data sets available on this machine: their files, contents and statistics."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ if TYPE_CHECKING:  # these load numpy and scipy, which a list of the sets does n
 
 
 def all_names() -> tuple[str, ...]:
-    """Every set by its name: the public ones in the order of the catalogue, those that need no file, and the
-    registered ones.
+    """Names of all data sets: public ones in the order of the catalogue, those without files, and registered ones.
 
     >>> all_names()[0], all_names()[-1]
     ('texas', 'karate')
@@ -27,7 +26,7 @@ def all_names() -> tuple[str, ...]:
 
 
 class LocalSets:
-    """The sets whose files lie below `root`, each read and counted once; nothing is downloaded but by `fetch`.
+    """Data sets with files below `root`, each read and counted once; only `fetch` downloads.
 
     >>> LocalSets().facts("karate").edges
     78
@@ -40,22 +39,22 @@ class LocalSets:
         self._twins: dict[str, Twins] = {}
 
     def named(self, name: str) -> str:
-        """The catalogue's name for what a user writes; an unknown one is an error."""
+        """The name in the catalogue for a name given by a user; raises for unknown names."""
         return canonical(name)
 
     def folders(self) -> list[Path]:
-        """Where files are looked for, in this order."""
+        """The folders searched for files, in order."""
         copy = os.environ.get(download.VARIABLE) if self.root is None else None
         if copy and not Path(copy).is_dir():
-            raise FileError(f"expected a folder in {download.VARIABLE}, got {copy!r}; correct or unset it")
+            raise FileError(f"{download.VARIABLE} is {copy!r}, which is no folder; correct or unset it")
         try:
-            own = [download.folder(self.root)]
-        except MissingDependency:  # without pooch there is no cache, only the copy
-            own = []
-        return [Path(copy), *own] if copy else own
+            cache = [download.folder(self.root)]
+        except MissingDependency:  # without pooch there is only the copy
+            cache = []
+        return [Path(copy), *cache] if copy else cache
 
     def path(self, file: RemoteFile) -> Path | None:
-        """Where a file lies, its content not looked at; None if nowhere."""
+        """Path of a file, not checked; None if it is missing."""
         return next((path for folder in self.folders() if (path := folder / file.key).is_file()), None)
 
     def is_available(self, name: str) -> bool:
@@ -67,12 +66,12 @@ class LocalSets:
             return is_installed(source.library)
         try:
             self.read(name)
-        except MissingDependency:  # the library that holds it is not installed
+        except MissingDependency:  # its library is not installed
             return False
         return True
 
     def describe(self, name: str) -> dict[str, Any]:
-        """Name, nodes, bytes of the files, where they come from, whether they are here, and the title."""
+        """Name, nodes, bytes, origin, availability and title of a data set."""
         source = entry(name)
         if source.loader is not None:
             here = self.is_available(name)
@@ -80,10 +79,10 @@ class LocalSets:
             state = "available" if here else "pip install 'rdgraph[gread]'"
             return {"name": name, "nodes": nodes, "bytes": 0, "from": source.origin, "state": state,
                     "title": source.title}  # fmt: skip
-        places = [self.path(file) for file in source.all_files]
-        size = sum(file.bytes or 0 for file in source.all_files) or sum(p.stat().st_size for p in places if p)
-        found = sum(place is not None for place in places)
-        state = "available" if found == len(places) else f"{found} of {len(places)} files" if found else "to be fetched"
+        paths = [self.path(file) for file in source.all_files]
+        size = sum(file.bytes or 0 for file in source.all_files) or sum(p.stat().st_size for p in paths if p)
+        count = sum(path is not None for path in paths)
+        state = "available" if count == len(paths) else f"{count} of {len(paths)} files" if count else "to be fetched"
         return {
             "name": name,
             "nodes": source.nodes or 0,
@@ -94,16 +93,16 @@ class LocalSets:
         }
 
     def fetch(self, name: str, *, offline: bool = False) -> int:
-        """Bring the files of a set here and say how many there are; 0 for one that needs none."""
+        """Number of files of a data set, after downloading them; 0 for a set without files."""
         return 0 if name in embedded() else len(download.fetch(name, root=self.root, offline=offline))
 
     def read(self, name: str) -> NodeData:
-        """The set as it is counted: undirected, with its self-loops and all nodes, raw features, public splits."""
+        """The set for statistics: undirected, with self-loops, all nodes, raw features and public splits."""
         if name not in self._data:
             from gread.datasets.loading import load_dataset
             from gread.datasets.variants import Variant
 
-            # nothing left out, so that self-loops and small components are seen
+            # keep self-loops and small components
             variant = Variant(undirected=True, self_loops="keep", features="raw", component="all")
             self._data[name] = load_dataset(name, root=self.root, variant=variant, offline=True)
         return self._data[name]
@@ -116,7 +115,7 @@ class LocalSets:
         return self._facts[name]
 
     def facts_or_none(self, name: str) -> Facts | None:
-        """The facts of a set, None where it is not available or not in the catalogue."""
+        """The facts of a set; None if it is not available or not in the catalogue."""
         return self.facts(name) if name in datasets() and self.is_available(name) else None
 
     def twins(self, name: str) -> Twins:

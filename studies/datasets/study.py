@@ -1,7 +1,8 @@
-"""The data sets: what they are, where the paper's table differs, and how far looking up twins would go."""
+"""Statistics of the data sets, differences from the paper's table, and test nodes with twins in the training set."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 
 from gread.datasets.facts import COMPONENT, DIFFERS, Facts, alike_shares, degrees
 from gread.datasets.published_comparison import UNEXPLAINED, Comparison, compare, printed_for
+from rdgraph.wording import counted
 from studies.datasets.local_sets import LocalSets, all_names
 from studies.runs.cell_work import each_cell
 from studies.runs.chart import Chart, Line, Panel
@@ -17,7 +19,7 @@ from studies.runs.study_run import StudyRun
 from studies.runs.tables import Row
 
 # ---------------------------------------------------------------------- figures
-# The gallery of data sets: how degrees are spread, and how many neighbours are of a node's own class.
+# The gallery of data sets: distributions of degrees and of the share of neighbours with a node's own class.
 
 #: Bins of the histograms.
 BINS = 20
@@ -25,7 +27,7 @@ DEGREE, ALIKE = "degree", "alike"
 
 
 def degree_rows(name: str, degrees: np.ndarray) -> list[dict[str, Any]]:
-    """The share of nodes with at least each degree that occurs, from 1 on.
+    """For every degree from 1 on the share of nodes with at least that degree.
 
     >>> [(row["value"], row["share"]) for row in degree_rows("path", np.array([1, 2, 2, 1, 0]))]
     [(1.0, 0.8), (2.0, 0.4)]
@@ -36,7 +38,7 @@ def degree_rows(name: str, degrees: np.ndarray) -> list[dict[str, Any]]:
 
 
 def alike_rows(name: str, shares: np.ndarray) -> list[dict[str, Any]]:
-    """A histogram over [0, 1] in equal bins; the value is a bin's left end, nodes without a share are left out.
+    """Histogram over [0, 1] in equal bins, by their left ends; nodes without neighbours are left out.
 
     >>> [row["share"] for row in alike_rows("pair", np.array([0.0, 1.0, np.nan]))][::BINS - 1]
     [0.5, 0.5]
@@ -51,13 +53,13 @@ def _row(name: str, measure: str, value: float, share: float) -> dict[str, Any]:
 
 
 def gallery(rows: Sequence[Row], facts: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[Chart, str]]:
-    """Degrees on logarithmic axes, and the share of neighbours of the same class: charts with a panel a set."""
+    """Charts with a panel for every set: degrees on logarithmic axes, and shares of neighbours of the same class."""
     panels: dict[str, list[Panel]] = {DEGREE: [], ALIKE: []}
-    for name, own in facts.items():
-        means = {DEGREE: f"mean degree {own['average_degree']:.1f}", ALIKE: f"mean {own['node_homophily']:.2f}"}
+    for name, row in facts.items():
+        means = {DEGREE: f"mean degree {row['average_degree']:.1f}", ALIKE: f"mean {row['node_homophily']:.2f}"}
         for measure, mean in means.items():
-            mine = [row for row in rows if (row["set"], row["measure"]) == (name, measure)]
-            panels[measure].append(Panel(f"{name}, {mean}", [Line.of("share of nodes", mine, "value", "share")]))
+            points = [point for point in rows if (point["set"], point["measure"]) == (name, measure)]
+            panels[measure].append(Panel(f"{name}, {mean}", [Line.of("share of nodes", points, "value", "share")]))
     which = f"{len(facts)} data sets, each as an undirected graph without self-loops"
     degree = Chart(panels[DEGREE], "degree", "share of nodes with at least it", x_scale="log", y_scale="log")
     alike = Chart(panels[ALIKE], "share of neighbours of the same class", "share of nodes")
@@ -72,7 +74,7 @@ def gallery(rows: Sequence[Row], facts: Mapping[str, Mapping[str, Any]]) -> dict
 # ---------------------------------------------------------------------- verdicts
 # Verdicts on the data sets: the paper's table, the splits, and twins in the training set.
 
-#: From this share of test nodes on, a set is one where looking up twins answers the test.
+#: Share of test nodes with a twin in the training set from which on twins leak test labels.
 LEAK = 0.25
 
 
@@ -82,13 +84,14 @@ def judge(
     """The verdicts on the paper's table, on the splits, and on twins in the training set."""
     _judge_table(run, compared)
     _judge_splits(run, [f for f in facts if printed_for(f.name)])
-    ordered = sorted(twins, key=lambda row: -float(row["beyond_leaves"]))
+    known = [row for row in twins if not math.isnan(float(row["beyond_leaves"]))]
+    ordered = sorted(known, key=lambda row: -float(row["beyond_leaves"]))
     leaking = [row for row in ordered if row["beyond_leaves"] >= 100 * LEAK]
-    told = ", ".join(f"{row['set']} {row['beyond_leaves']:g} %" for row in leaking or ordered[:1])
+    listed = ", ".join(f"{row['set']} {row['beyond_leaves']:g} %" for row in leaking or ordered[:1])
     run.verdict(
-        f"On no set do {LEAK:.0%} of the test nodes have a twin in the training set, leaves not counted.",
+        f"On every set fewer than {LEAK:.0%} of the test nodes have a twin in the training set, leaves not counted.",
         "fails" if leaking else "holds",
-        f"Test nodes with a twin in training that is no leaf: {'' if leaking else 'at most '}{told}.",
+        f"Test nodes with a twin in the training set that is no leaf: {'' if leaking else 'at most '}{listed}.",
     )
 
 
@@ -99,7 +102,7 @@ def _judge_table(run: StudyRun, compared: Sequence[Comparison]) -> None:
     run.verdict(
         "The paper's table gives the nodes, edges, features, classes and homophily of the graphs it trains on.",
         "fails" if wrong else "holds",
-        "; ".join(f"{c.name} {c.quantity} {c.printed}: {c.reason}" for c in wrong) or "All figures agree.",
+        "; ".join(f"{c.name} {c.quantity} {c.printed}: {c.reason}" for c in wrong) or "All numbers agree.",
     )
 
 
@@ -111,7 +114,7 @@ def _judge_splits(run: StudyRun, facts: Sequence[Facts]) -> None:
     for f in facts:
         shares.setdefault(f.split_shares, []).append(f.name)
     run.verdict(
-        "The splits hold 60, 20 and 20 percent of the nodes, as the names of the public files say.",
+        "The splits have 60, 20 and 20 percent of the nodes, as the names of the public files say.",
         "holds" if set(shares) == {"60/20/20"} else "fails",
         "; ".join(f"{share}: {', '.join(names)}" for share, names in shares.items()) + ".",
     )
@@ -120,15 +123,15 @@ def _judge_splits(run: StudyRun, facts: Sequence[Facts]) -> None:
     run.verdict(
         "Every split of a set covers all of its labelled nodes.",
         "fails" if moved else "holds",
-        f"Exceptions: {', '.join(moved)}." if moved else "No exception among these sets.",
+        f"Exceptions: {', '.join(moved)}." if moved else "There are no exceptions.",
     )
 
 
 # ---------------------------------------------------------------------- rows
-# The data sets as rows: facts, shapes, twins, and the paper's table.
+# Rows: facts, distributions, twins, and the paper's table.
 
 
-#: What is counted of a set, and what `gread.datasets.facts` calls it where that has another name.
+#: Statistics of a data set, and their names in `gread.datasets.facts` where they differ.
 FACTS = (
     "set", "nodes", "edges", "loops", "features", "classes", "edge_homophily", "node_homophily", "adjusted_homophily",
     "splits", "masks_cover", "components", "largest_component", "isolated", "unlabelled", "empty_rows",
@@ -138,19 +141,19 @@ CALLED = {"set": "name", "splits": "split_shares", "masks_cover": "coverage", "l
 
 
 def facts_rows(local: LocalSets, name: str) -> list[Row]:
-    """What is counted of a set, as one row."""
+    """Statistics of a data set, as one row."""
     facts = local.facts(name)
     return [{column: getattr(facts, CALLED.get(column, column)) for column in FACTS}]
 
 
 def shape_rows(local: LocalSets, name: str) -> list[Row]:
-    """How degrees and like neighbours are spread, as the gallery draws it."""
+    """Distributions of degrees and of neighbours of the same class."""
     data = local.read(name)
     return [*degree_rows(name, degrees(data.graph)), *alike_rows(name, alike_shares(data))]
 
 
 def twins_rows(local: LocalSets, name: str) -> list[Row]:
-    """How many twins a set has, and how far looking them up would go; shares in percent."""
+    """Number of twins of a data set, and shares of test nodes with twins, in percent; nan for undefined shares."""
     twins = local.twins(name)
     shares = {
         "one_label": twins.one_label,
@@ -158,107 +161,119 @@ def twins_rows(local: LocalSets, name: str) -> list[Row]:
         "alike": twins.alike,
         "beyond_leaves": twins.beyond_leaves,
     }
-    percent = {key: round(100 * share, 1) if share == share else -1.0 for key, share in shares.items()}
+    percent = {key: round(100 * share, 1) for key, share in shares.items()}
     return [{"set": twins.name, "nodes": twins.nodes, "twins": twins.twins, "groups": twins.groups, **percent}]
 
 
-def paper_row(found: Comparison) -> Row:
-    """A figure of the paper's table beside what is counted, and the reason where they differ."""
-    answer = "agrees" if found.agrees else "differs"
+def paper_row(compared: Comparison) -> Row:
+    """A number of the paper's table, ours, and the reason if they differ."""
     return {
-        "set": found.name,
-        "quantity": found.quantity,
-        "paper": found.printed.value,
-        "counted": round(found.ours, 4),
-        "answer": answer,
-        "why": found.reason,
+        "set": compared.name,
+        "quantity": compared.quantity,
+        "paper": compared.printed.value,
+        "here": round(compared.ours, 4),
+        "answer": "agrees" if compared.agrees else "differs",
+        "reason": compared.reason,
     }
 
 
 # ---------------------------------------------------------------------- study
-#: Sets that need no file.
+#: Data sets without files.
 SMALL = ("karate", "digits")
 FACTS_CAPTION = (
-    "Counted on the whole graph, made undirected; self-loops are counted apart. Homophily: edge, node (the paper's "
-    "formula) and adjusted for the sizes of the classes, all without self-loops. Splits: training, validation and test "
-    "in percent of the nodes they cover. Empty rows: nodes without any feature."
+    "Statistics of the whole undirected graph; loops are counted separately. Homophily (without self-loops): edge, "
+    "node (the paper's formula) and adjusted for class sizes. Splits: training, validation and test nodes in "
+    "percent. Empty rows: nodes without features."
 )
 PAPER_CAPTION = (
-    "Every figure of the paper's table that differs from what is counted here, or needs a remark, with the first "
-    "reason that reproduces it. Nodes and edges are those of the graph that is trained on, homophily is that of the "
-    "paper's formula."
+    "Numbers of the paper's table that differ from ours or need a remark, with the first computation that reproduces "
+    "them. Nodes and edges are those of the graph used for training; homophily uses the paper's formula."
 )
 TWINS_CAPTION = (
-    "Twins are nodes with exactly the same neighbours. One label: groups of twins whose labels agree. In training: "
-    "test nodes with a twin among the training nodes, mean over the splits; alike: with a twin of their own class; "
-    "beyond leaves: with a twin and more than one neighbour. In percent; -1 where there is nothing to take a share of."
+    "Twins are nodes with the same neighbours. one label: groups of twins with equal labels. in training: test "
+    "nodes with a twin among the training nodes, mean over the splits; alike: with a twin of their own class; "
+    "beyond leaves: with a twin and more than one neighbour. In percent; a dash if the set has no twins or no splits."
 )
 
 
 def settings(small: bool) -> dict[str, Any]:
-    """The sets that are looked for."""
+    """The data sets of a mode."""
     return {"sets": list(SMALL if small else all_names())}
 
 
 def run(run: StudyRun) -> None:
-    """Facts, gallery, the paper's table, twins, verdicts; sets that are not available are named and left out."""
+    """Run the study: facts, gallery, the paper's table, twins and verdicts; missing data sets are listed."""
     local = LocalSets()
     names = [name for name in run.settings["sets"] if local.is_available(name)]
     missing = [name for name in run.settings["sets"] if name not in names]
     drawn: list[dict[str, Any]] = []
-    counted: list[dict[str, Any]] = []
+    statistics: list[dict[str, Any]] = []
     twins: list[dict[str, Any]] = []
-    for _, (facts, shape, same) in each_cell(run, names, partial(_counted, local=local), "counting"):
-        counted += facts
+    for _, (facts, shape, same) in each_cell(run, names, partial(_statistics, local=local), "computing statistics"):
+        statistics += facts
         drawn += shape
         twins += same
     compared = [c for name in names for c in compare(local.facts(name), local.facts_or_none)]
 
-    if compared:
-        run.answer(_paper_text(compared))
+    run.answer(_answer(compared, twins), "alike")
     run.say("Which sets", _about(names, missing))
-    for name, (chart, caption) in gallery(drawn, {row["set"]: row for row in counted}).items():
+    for name, (chart, caption) in gallery(drawn, {row["set"]: row for row in statistics}).items():
         run.figure(name, chart, caption)
-    run.table("facts", counted, FACTS_CAPTION)
+    run.table("facts", statistics, FACTS_CAPTION)
     if shown := [paper_row(c) for c in compared if c.reason or not c.agrees]:
         run.table("paper", shown, PAPER_CAPTION)
     run.say("Twins", _twins_text(twins))
     run.table("twins", twins, TWINS_CAPTION)
     judge(run, [local.facts(name) for name in names], compared, twins)
-    run.results(counted)
+    run.results(statistics)
 
 
-def _counted(run: StudyRun, name: str, *, local: LocalSets) -> tuple[list[dict[str, Any]], ...]:
-    """Facts, shape and twins of one set."""
+def _statistics(run: StudyRun, name: str, *, local: LocalSets) -> tuple[list[dict[str, Any]], ...]:
+    """Facts, distributions and twins of one data set."""
     kinds = (("facts", facts_rows), ("shape", shape_rows), ("twins", twins_rows))
     return tuple(run.part(f"{kind}-{name}", partial(rows, local, name)) for kind, rows in kinds)
 
 
 # ---------------------------------------------------------------------- words
 def _about(names: Sequence[str], missing: Sequence[str]) -> str:
-    left_out = (
-        f"\n\n    Left out, since their files are not available: {', '.join(missing)}. rdgraph data fetch brings them."
-        if missing
-        else ""
-    )
-    return f"{len(names)} sets: {', '.join(names)}.{left_out}"
+    rest = f"\n\n    Not available: {', '.join(missing)}. `rdgraph data fetch NAME` downloads them." if missing else ""
+    return f"{counted(len(names), 'set')}: {', '.join(names)}.{rest}"
 
 
-def _paper_text(compared: Sequence[Comparison]) -> str:
+def _answer(compared: Sequence[Comparison], twins: Sequence[Mapping[str, Any]]) -> str:
+    """How much of the paper's table agrees, and which data set has most twins, in two sentences."""
     wrong = [c for c in compared if not c.agrees]
-    open_cases = [c for c in wrong if c.reason == UNEXPLAINED]
-    rest = f"{len(open_cases)} of these differences have no reason here" if open_cases else "every one has a reason"
+    unexplained = sum(c.reason == UNEXPLAINED for c in wrong)
+    reasons = f"{unexplained} without an explanation" if unexplained else "all explained"
+    text = "None of these data sets is in the paper's table."
+    if compared:
+        text = (
+            f"{len(compared) - len(wrong)} of the paper's {len(compared)} numbers agree with our counts and "
+            f"{len(wrong)} differ ({reasons})."
+        )
+    most = _with_most_twins(twins)
+    if most is None:
+        return f"{text} No test node has a twin in the training set."
     return (
-        f"Of {len(compared)} printed figures {len(compared) - len(wrong)} agree with what is counted, {len(wrong)} "
-        f"differ, and {rest}. A reason is a computation that arrives at the printed figure."
+        f"{text} A twin in the training set that is no leaf reveals the neighbours of {most['beyond_leaves']:g} % "
+        f"of the test nodes of {most['set']}, the most of all."
     )
+
+
+def _with_most_twins(twins: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    known = [row for row in twins if float(row["beyond_leaves"]) > 0]
+    return max(known, key=lambda row: float(row["beyond_leaves"]), default=None)
 
 
 def _twins_text(twins: Sequence[Mapping[str, Any]]) -> str:
-    most = max(twins, key=lambda row: float(row["beyond_leaves"]))
+    text = (
+        "A test node with the same neighbours as a training node can be classified by looking up its twin. Leaves "
+        "of one node are twins too but not copies of each other, so they are counted separately."
+    )
+    if (most := _with_most_twins(twins)) is None:
+        return text
     return (
-        "A test node whose neighbours are exactly those of a training node can be answered by looking that node up. "
-        "Leaves that hang on one common neighbour are twins too, and no copies of each other, so they are told apart. "
-        f"The set with most others is {most['set']}: {most['in_training']:g} % of its test nodes have a twin in "
-        f"training, {most['alike']:g} % one of their own class, {most['beyond_leaves']:g} % one that is no leaf."
+        f"{text} The most twins other than leaves has {most['set']}: {most['in_training']:g} % of its test nodes "
+        f"have a twin in the training set, {most['alike']:g} % one of their own class, {most['beyond_leaves']:g} % one "
+        "that is no leaf."
     )

@@ -1,1 +1,1 @@
-"""A search over equations as a run folder: what was tried, what was chosen, what is proved of it, what it is worth."""
+"""A search over equations as a run folder: trials, the choice, proofs about it, and how much it is worth."""

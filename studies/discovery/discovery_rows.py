@@ -1,4 +1,4 @@
-"""Rows of the report of a search over equations: the front, the best, merges, what was unsafe, retrainings."""
+"""Rows of the report of a search over equations: front, best equations, merges, safety, retrainings."""
 
 from __future__ import annotations
 
@@ -28,24 +28,23 @@ from studies.runs.uncertainty import interval_cells
 from studies.search.study import choice_rows as choices_of
 
 # ---------------------------------------------------------------------- line proofs
-# What is proved of an equation, in a row: symbol, filter class, Lipschitz constant, existence, step limit.
-#
-# And the address under which the explorer opens on it.
+# Proofs about an equation in a row (symbol, filter class, Lipschitz bound, existence, step limit), and its address in
+# the explorer.
 
-#: Seconds of each question, and the file of the explorer.
+#: Time limit of each question in seconds, and the file of the explorer.
 SECONDS = 4.0
 EXPLORER = "explore.html"
-#: The normalisation and the method that bounds are told for.
+#: The normalisation and the method of the bounds.
 NORMALISATION, METHOD = "row", "rk4"
-#: How an answer begins that is none.
-NOT_TOLD = "not told"
+#: How a missing answer begins.
+UNKNOWN = "unknown"
 
 
 def proofs(system: System, coefficients: Mapping[str, float] | None = None) -> dict[str, str]:
-    """The answers of the core about an equation, each in words; what is not known says why.
+    """Proved facts about an equation in words; an unknown one says why.
 
-    Symbol, slope and existence hold for all coefficients that are declared; the filter class and the step limit are
-    those at the given numbers, where there are some.
+    Symbol, slope and existence hold for all declared coefficients; the filter class and the step limit are for the
+    given numbers, if any.
 
     >>> from rdgraph.systems.parser import parse
     >>> found = proofs(parse("-alpha*L@H"), {"alpha": 0.5})
@@ -67,7 +66,7 @@ def _asked(question: Callable[[], str]) -> str:
     try:
         return limited(SECONDS, question)
     except RdgraphError as problem:
-        return f"{NOT_TOLD}: {str(problem).partition(chr(10))[0]}"
+        return f"{UNKNOWN}: {str(problem).partition(chr(10))[0]}"
 
 
 def _slope(system: System) -> str:
@@ -78,8 +77,8 @@ def _slope(system: System) -> str:
 
 
 def _life(system: System) -> str:
-    found = existence(system)
-    return f"{found.outcome}: {found.why}"
+    collected = existence(system)
+    return f"{collected.outcome}: {collected.why}"
 
 
 def _step(system: System) -> str:
@@ -91,7 +90,7 @@ def _step(system: System) -> str:
 
 
 def explorer_address(line: Line, coefficients: Mapping[str, float] | None = None) -> str:
-    """Where the explorer beside the report opens on an equation, at the means of its coefficients.
+    """Address of an equation in the explorer of the run folder, at the means of its coefficients.
 
     >>> from gread.discovery.term_grammar import Term
     >>> explorer_address(Line((Term("L@H", "-"),), ("alpha",), "scalar"), {"alpha": 0.25})
@@ -103,7 +102,7 @@ def explorer_address(line: Line, coefficients: Mapping[str, float] | None = None
 
 
 # ---------------------------------------------------------------------- discovery rows
-#: How many of the best are shown with their proofs.
+#: Number of best equations shown with proofs.
 TOP = 10
 
 
@@ -111,19 +110,19 @@ def percent(value: float) -> float:
     return 100 * value
 
 
-def cloud_rows(found: Discovered) -> list[Row]:
-    """Size and validation accuracy of every equation that was trained to its end."""
+def cloud_rows(collected: Discovered) -> list[Row]:
+    """Size and validation accuracy of every fully trained equation."""
     return [
         {"equation": line.formula, "size": line.size, "validation": percent(r.val_accuracy)}
-        for r, line in found.ranked()
+        for r, line in collected.ranked()
     ]
 
 
-def front_rows(found: Discovered) -> list[Row]:
-    """The best of each size by validation; `on_front` says whether no smaller one is as good."""
+def front_rows(collected: Discovered) -> list[Row]:
+    """The best equation of each size by validation; `on_front` says whether every smaller one is worse."""
     rows: list[Row] = []
-    best, ratio = -1.0, share_ratio(found.plan.data)
-    ranked = found.ranked()
+    best, ratio = -1.0, share_ratio(collected.plan.data)
+    ranked = collected.ranked()
     for size in sorted({line.size for _, line in ranked}):
         result, line = next(pair for pair in ranked if pair[1].size == size)
         rows.append({
@@ -136,69 +135,70 @@ def front_rows(found: Discovered) -> list[Row]:
     return rows
 
 
-def choice_rows(found: Discovered) -> list[Row]:
-    """What the choices give: by validation, with the search resampled, per split, by test."""
-    known = {r.number: line.formula for r, line in found.ranked()}
-    return choices_of(found.results, share_ratio(found.plan.data), known.__getitem__, "equation")
+def choice_rows(collected: Discovered) -> list[Row]:
+    """Accuracy by way of choosing: by validation, with the search resampled, per split, by test."""
+    known = {r.number: line.formula for r, line in collected.ranked()}
+    return choices_of(collected.results, share_ratio(collected.plan.data), known.__getitem__, "equation")
 
 
-def best_rows(found: Discovered) -> list[Row]:
-    """The best by validation, with the address of the explorer."""
+def best_rows(collected: Discovered) -> list[Row]:
+    """The best equations by validation, with their addresses in the explorer."""
     return [
         {
             "equation": line.formula, "size": line.size, "validation": percent(r.val_accuracy),
-            "test": percent(r.test_accuracy), "coefficients": told_coefficients(found, r.number),
-            "explorer": explorer_address(line, found.coefficients.get(r.number)),
+            "test": percent(r.test_accuracy), "coefficients": coefficient_text(collected, r.number),
+            "explorer": explorer_address(line, collected.coefficients.get(r.number)),
         }
-        for r, line in found.ranked()[:TOP]
+        for r, line in collected.ranked()[:TOP]
     ]  # fmt: skip
 
 
-def proof_rows(found: Discovered) -> list[Row]:
-    """What is proved of the best."""
+def proof_rows(collected: Discovered) -> list[Row]:
+    """Proved facts about the best equations."""
     return [
-        {"equation": line.formula, **proofs(line.system, found.coefficients.get(r.number))}
-        for r, line in found.ranked()[:TOP]
+        {"equation": line.formula, **proofs(line.system, collected.coefficients.get(r.number))}
+        for r, line in collected.ranked()[:TOP]
     ]
 
 
-def told_coefficients(found: Discovered, number: int) -> str:
-    return ", ".join(f"{name} = {value:.3g}" for name, value in found.coefficients.get(number, {}).items())
+def coefficient_text(collected: Discovered, number: int) -> str:
+    return ", ".join(f"{name} = {value:.3g}" for name, value in collected.coefficients.get(number, {}).items())
 
 
-def merge_rows(found: Discovered) -> list[Row]:
-    """How many equations were merged by which rule, with an example."""
-    counts = found.behaviours.counts()
-    examples = {merge.rule: merge for merge in reversed(found.behaviours.merges.values())}
+def merge_rows(collected: Discovered) -> list[Row]:
+    """Number of equations merged by each rule, with an example."""
+    counts = collected.behaviours.counts()
+    examples = {merge.rule: merge for merge in reversed(collected.behaviours.merges.values())}
     rows: list[Row] = []
     for rule in RULES:
         if counts[rule]:
             merge = examples.get(rule)
-            told = "" if merge is None else f"{merge.line.formula} into {merge.into.formula}"
+            example = "" if merge is None else f"{merge.line.formula} into {merge.into.formula}"
             rows.append({
-                "rule": rule, "what_it_says": RULE_WORDS[rule], "equations": counts[rule], "example": told,
+                "rule": rule, "meaning": RULE_WORDS[rule], "equations": counts[rule], "example": example,
                 "coefficients": "" if merge is None else merge.coefficients,
             })  # fmt: skip
     return rows
 
 
-def safety_rows(found: Discovered) -> list[Row]:
-    """How many equations had which trouble, what became of them, and an example with its reason."""
+def safety_rows(collected: Discovered) -> list[Row]:
+    """Number of equations by safety finding and treatment, with an example and its reason."""
     rows: list[Row] = []
-    for row in finding_rows(found.safety_counts()):
-        own = next(t for t in found.tried if (t.safety.state, t.safety.finding) == (row["outcome"], row["finding"]))
+    for row in finding_rows(collected.safety_counts()):
+        kind = row["outcome"], row["finding"]
+        group = next(t for t in collected.tried if (t.safety.state, t.safety.finding) == kind)
         rows.append({
-            "what became of them": row["outcome"], "finding": row["finding"] or "none",
-            "equations": row["equations"], "example": own.line.formula, "trained as": own.safety.line.formula,
-            "reason": own.safety.reason,
+            "treatment": row["outcome"], "finding": row["finding"] or "none",
+            "equations": row["equations"], "example": group.line.formula, "trained as": group.safety.line.formula,
+            "reason": group.safety.reason,
         })  # fmt: skip
     return rows
 
 
-def effect_rows(found: Discovered) -> list[Row]:
-    """The effects of terms, in points."""
-    known = found.trained
-    pairs = [(r, known[r.number].safety.line) for r in found.results]
+def effect_rows(collected: Discovered) -> list[Row]:
+    """Effects of terms, in points."""
+    known = collected.trained
+    pairs = [(r, known[r.number].safety.line) for r in collected.results]
     return [
         {
             "term": one.term, "equations": one.equations, "effect": percent(one.effect), "low": percent(one.low),
@@ -208,9 +208,9 @@ def effect_rows(found: Discovered) -> list[Row]:
     ]  # fmt: skip
 
 
-# ---------------------------------------------------------------------- trained anew
+# ---------------------------------------------------------------------- retrainings
 def retrained_rows(results: Sequence[Retrained]) -> list[Row]:
-    """A row for each equation and split, as parts of a run keep them."""
+    """A row for each equation and split, as stored in the parts of a run."""
     return [
         {"name": one.name, "split": split, "val": val, "test": test, "trainings": one.trainings,
          "diverged": one.diverged}
@@ -221,15 +221,15 @@ def retrained_rows(results: Sequence[Retrained]) -> list[Row]:
 
 def read_retrained(rows: Sequence[Row]) -> dict[str, Retrained]:
     """The inverse of `retrained_rows`, by name."""
-    found: dict[str, Retrained] = {}
+    results: dict[str, Retrained] = {}
     for name in dict.fromkeys(str(row["name"]) for row in rows):
-        own = [row for row in rows if row["name"] == name]
-        pairs = {int(row["split"]): (float(row["val"]), float(row["test"])) for row in own}
-        found[name] = Retrained(name, pairs, int(own[0]["trainings"]), int(own[0]["diverged"]))
-    return found
+        group = [row for row in rows if row["name"] == name]
+        pairs = {int(row["split"]): (float(row["val"]), float(row["test"])) for row in group}
+        results[name] = Retrained(name, pairs, int(group[0]["trainings"]), int(group[0]["diverged"]))
+    return results
 
 
-def difference(own: Retrained, other: Retrained, ratio: float) -> Comparison:
-    """Test accuracies of two on the same splits, in points."""
-    first, second = ({k: percent(test) for k, (_, test) in one.accuracies.items()} for one in (own, other))
+def difference(group: Retrained, other: Retrained, ratio: float) -> Comparison:
+    """Comparison of two equations by test accuracy on the same splits, in points."""
+    first, second = ({k: percent(test) for k, (_, test) in one.accuracies.items()} for one in (group, other))
     return Comparison.of(first, second, ratio)

@@ -1,4 +1,4 @@
-"""`DiscoveryTask`: what `rdgraph discover` is to do on one data set, with nothing left open."""
+"""`DiscoveryTask`: a fully resolved search over equations on one data set."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from studies.training.data_source import DataRequest
 
 @dataclass(frozen=True, eq=False)
 class DiscoveryRequest(DataRequest):
-    """What was asked for on the command line; None stands for a choice left open."""
+    """The choices on the command line; None for those left open."""
 
     terms: str = "default"
     size: int = 3
@@ -37,7 +37,7 @@ class DiscoveryRequest(DataRequest):
 
 @dataclass(frozen=True, eq=False)
 class DiscoveryTask:
-    """A search over equations, and where the settings around them come from."""
+    """A search over equations, and the source of the settings around them."""
 
     request: DiscoveryRequest
     plan: DiscoveryPlan
@@ -50,7 +50,7 @@ class DiscoveryTask:
 
     @property
     def run_config(self) -> RunConfig:
-        """What config.toml holds: the choices, then the settings around the equations."""
+        """Contents of config.toml: the choices, then the settings around the equations."""
         plan, request = self.plan, self.request
         head = {
             "dataset": self.dataset, **request.source.head(), "terms": request.terms, "source": plan.grammar.source,
@@ -60,12 +60,12 @@ class DiscoveryTask:
         }  # fmt: skip
         model, training = (dict(part) for part in plan.base.sections().values())
         for name in ("reaction", "alpha", "beta", "alpha_link", "beta_link"):
-            model.pop(name, None)  # those of every equation are its own
+            model.pop(name, None)  # every equation has its own
         sections = {"model": model, "training": training}
         return RunConfig("discover", False, plan.seed, request.device, sections=sections, head=head)
 
     def command(self, folder: Path) -> str:
-        """The line that makes this search, and goes on with it."""
+        """The command that repeats and resumes this search."""
         request, plan = self.request, self.plan
         return command_line(
             "discover", *request.source.words(), terms=request.terms, size=plan.size, budget=plan.budget,
@@ -80,21 +80,19 @@ class DiscoveryTask:
 
 
 def make_discovery_task(request: DiscoveryRequest) -> DiscoveryTask:
-    """Resolve a request; every wrong name, split or setting is an error here, before any training.
-
-    Sets that the choice is to be tried on are read once for that.
+    """Task of a request; wrong names, splits and settings raise here, before any training.
 
     >>> task = make_discovery_task(DiscoveryRequest("karate", "small", settings={"epochs": "20"}))
     >>> task.plan.base.training.epochs, task.default_folder().name
     (20, 'karate-small-3')
     """
     if request.fresh < 0:
-        raise InvalidArgument(f"expected fresh seeds from 0, got {request.fresh}")
+        raise InvalidArgument(f"--fresh must be 0 or more, got {request.fresh}")
     for name in request.transfer:
         load_dataset(name, root=request.root, offline=True)
     data = request.source.read()
     preset = choose_preset(request.preset, None, data.meta.name)
-    start = Config() if request.preset is None else preset.config  # lines of all kinds: a short time, and attention
+    start = Config() if request.preset is None else preset.config  # a short time and attention suit all equations
     base: Config = start.updated(dict(request.settings or {}))
     splits = tuple(parse_splits(request.splits, data.num_splits))
     plan = DiscoveryPlan(

@@ -1,6 +1,6 @@
 """A search over equations as a study: its folder holds all equations, the chosen one as a preset, and the report.
 
-The folder is valid at any moment. The same command goes on with a search that was cut off; a finished one is read.
+The folder is valid at any moment, and the same command resumes an interrupted search.
 """
 
 from __future__ import annotations
@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from analysis.figure_files import PALETTE, plain
 from gread.discovery.discovering import JOURNAL, ROUNDS, Discovery, usual_jobs
 from gread.discovery.discovery_plan import STATE_WORDS, Discovered
 from gread.tuning.candidates import COMPLETE
@@ -29,7 +27,7 @@ from studies.discovery.discovery_words import (
     SAFETY_CAPTION,
     TRANSFER_CAPTION,
     Listener,
-    TrainedAnew,
+    Retraining,
     answer_sentence,
     counted_sentence,
     curse_rows,
@@ -38,31 +36,26 @@ from studies.discovery.discovery_words import (
     verdicts,
 )
 from studies.explorer.page_text import page_text
-from studies.runs.chart import Chart, Line, Panel
+from studies.runs.chart import Bar, Bars, Chart, Line, Panel
 from studies.runs.run_folder import prepare
 from studies.runs.study import Study, perform
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import Row, read_rows, write_rows
 from studies.search.study import GAP_CAPTION, best_in_words, gap_chart, gap_rows, split_rows, write_best
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-
 # ---------------------------------------------------------------------- discovery pictures
-# Figures of a search over equations: accuracy against size, and which terms help.
+# Figures: accuracy against size, and effects of terms.
 
 FRONT_CAPTION = (
-    "Accuracy against size. Every dot is an equation that was trained to its end: its mean validation accuracy over "
-    "the splits. The line is the front: the best equation of each size by validation, with its test accuracy and the "
-    "95 % interval of that by the bootstrap over the splits, if there are several."
+    "Accuracy against size. Dots: mean validation accuracy of every fully trained equation over the splits. Lines: the "
+    "best equation of each size by validation, and its test accuracy with the 95 % bootstrap interval over the splits."
 )
 EFFECTS_CAPTION = (
-    "Which terms help: how many points of validation accuracy a term adds, other terms held, after the first rung, "
-    "with 95 % intervals (least squares over all equations that were trained, dropped ones included). Intervals are "
-    "not corrected for the number of terms."
+    "Effect of each term: points of validation accuracy that it adds with the other terms fixed, after the first rung, "
+    "with 95 % intervals (least squares over all trained equations, including dropped ones; not corrected for the "
+    "number of terms)."
 )
-#: Terms that are drawn, from both ends of the list.
+#: Most terms drawn, from both ends of the list.
 DRAWN = 24
 
 
@@ -77,21 +70,11 @@ def front_chart(cloud: Sequence[Row], front: Sequence[Row]) -> Chart:
     return Chart([Panel("accuracy against size", lines)], "terms", "accuracy, percent", columns=1)
 
 
-def effects_figure(rows: Sequence[Row]) -> Figure:
-    """A bar with its interval for each term, the most helpful on top."""
-    from matplotlib.figure import Figure
-
+def effect_bars(rows: Sequence[Row]) -> Bars:
+    """A mark with its interval for each term, the most helpful on top."""
     drawn = list(rows) if len(rows) <= DRAWN else [*rows[: DRAWN // 2], *rows[-DRAWN // 2 :]]
-    figure = Figure(figsize=(6.4, 0.9 + 0.24 * len(drawn)), layout="constrained")
-    axes = figure.subplots()
-    places = range(len(drawn), 0, -1)
-    effects, low, high = ([float(row[name]) for row in drawn] for name in ("effect", "low", "high"))
-    errors = [[e - a for e, a in zip(effects, low, strict=True)], [b - e for e, b in zip(effects, high, strict=True)]]
-    axes.errorbar(effects, list(places), xerr=errors, fmt="o", color=PALETTE[0], capsize=2)
-    axes.axvline(0.0, color=PALETTE[6], linewidth=0.8)
-    axes.set_yticks(list(places), [plain(str(row["term"])) for row in drawn])
-    axes.set_xlabel("points of validation accuracy")
-    return figure
+    bars = [Bar(str(row["term"]), float(row["effect"]), float(row["low"]), float(row["high"])) for row in drawn]
+    return Bars(bars, "points of validation accuracy", from_zero=False)
 
 
 # ---------------------------------------------------------------------- discovery study
@@ -99,17 +82,17 @@ EQUATIONS, BEST = "equations.csv", "best.toml"
 FILES = {
     EQUATIONS: "a row per equation: text, size, state, accuracies, what it was merged into and why",
     BEST: "the chosen equation with its settings; rdgraph train --preset reads it",
-    f"{ROUNDS}/": "what became of every round, which a search that was cut off goes on from",
-    JOURNAL: "the equations that a sampler of Optuna's drew",
-    EXPLORER: "the explorer, opened on the chosen equation",
+    f"{ROUNDS}/": "the results of every round, from which an interrupted search resumes",
+    JOURNAL: "the equations drawn by an Optuna sampler",
+    EXPLORER: "the explorer with the chosen equation",
     "results.csv": "a row per equation and split",
 }
 
 
 def execute(task: DiscoveryTask, folder: Path, listener: Listener) -> list[Row]:
-    """Search in a folder, anew or from where it was left; returns the rows of equations.csv.
+    """Rows of equations.csv of a search, run in a new folder or resumed in its own.
 
-    Ctrl-C and SIGTERM leave a valid folder and end in a KeyboardInterrupt; `kill -9` costs the round under way.
+    Ctrl-C and SIGTERM leave a valid folder and raise KeyboardInterrupt; `kill -9` loses the current round.
     """
     if prepare(folder, task.run_config) != "done":
 
@@ -123,10 +106,10 @@ def execute(task: DiscoveryTask, folder: Path, listener: Listener) -> list[Row]:
     return list(read_rows(folder / EQUATIONS))
 
 
-def write_equations(folder: Path, found: Discovered) -> None:
-    """Write equations.csv and, where an equation can be chosen, best.toml."""
-    write_rows(folder / EQUATIONS, found.rows())
-    write_best(folder / BEST, found, lambda: found.best_config, "discover", "equation")
+def write_equations(folder: Path, result: Discovered) -> None:
+    """Write equations.csv and, if an equation can be chosen, best.toml."""
+    write_rows(folder / EQUATIONS, result.rows())
+    write_best(folder / BEST, result, lambda: result.best_config, "discover", "equation")
 
 
 def discovery_study(task: DiscoveryTask, make: Callable[[], Discovered], listener: Listener) -> Study:
@@ -135,8 +118,8 @@ def discovery_study(task: DiscoveryTask, make: Callable[[], Discovered], listene
     return Study(
         "discover",
         f"Equations for {where}",
-        f"Which equation of the terms {task.plan.grammar.name} do the validation nodes of {where} choose, what is "
-        "proved of it, and what is the choice worth?",
+        f"Which equation of the grammar {task.plan.grammar.name} has the best validation accuracy on {where}, what is "
+        "proved about it, and does it hold up on fresh splits?",
         partial(run, task=task, make=make, listener=listener),
         extra="gread",
         commands=lambda config, folder: (task.command(folder),) * 2,
@@ -144,49 +127,49 @@ def discovery_study(task: DiscoveryTask, make: Callable[[], Discovered], listene
 
 
 def run(run: StudyRun, task: DiscoveryTask, make: Callable[[], Discovered], listener: Listener) -> None:
-    """Search, then train the choice anew, and write what they say: the answer first."""
-    found = make()
-    write_equations(run.folder, found)
-    run.results(split_rows(found.results, found.plan.splits, "number"))
-    if chosen(found.results) is None:
-        run.answer(f"{counted_sentence(found)} No equation could be trained to its end, so none was chosen.")
-        _counted_parts(run, found)
+    """Search, retrain the choice, and write the report."""
+    result = make()
+    write_equations(run.folder, result)
+    run.results(split_rows(result.results, result.plan.splits, "number"))
+    if chosen(result.results) is None:
+        run.answer(f"{counted_sentence(result)} No equation could be fully trained, so none was chosen.")
+        _counted_parts(run, result)
         return
-    anew = TrainedAnew(run, task, found.best, listener)
-    beside, curse, moved = anew.yardsticks(), anew.curse(), anew.transfers()
-    write_text(run.folder / EXPLORER, page_text(found.best.text))
-    run.answer(answer_sentence(task, found, beside, curse), "front")
-    front = rows_of.front_rows(found)
-    run.figure("front", front_chart(rows_of.cloud_rows(found), front), FRONT_CAPTION, front)
-    run.say("What was tried", counted_sentence(found))
-    run.table("choices", rows_of.choice_rows(found), CHOICES_CAPTION)
-    run.table("reactions", reaction_rows(found, beside), REACTIONS_CAPTION)
-    run.table("best_equations", rows_of.best_rows(found), BEST_CAPTION)
-    run.table("proofs", rows_of.proof_rows(found), PROOFS_CAPTION)
+    retraining = Retraining(run, task, result.best, listener)
+    reactions, curse, moved = retraining.yardsticks(), retraining.curse(), retraining.transfers()
+    write_text(run.folder / EXPLORER, page_text(result.best.text))
+    run.answer(answer_sentence(task, result, reactions, curse), "front")
+    front = rows_of.front_rows(result)
+    run.figure("front", front_chart(rows_of.cloud_rows(result), front), FRONT_CAPTION, front)
+    run.say("What was tried", counted_sentence(result))
+    run.table("choices", rows_of.choice_rows(result), CHOICES_CAPTION)
+    run.table("reactions", reaction_rows(result, reactions), REACTIONS_CAPTION)
+    run.table("best_equations", rows_of.best_rows(result), BEST_CAPTION)
+    run.table("proofs", rows_of.proof_rows(result), PROOFS_CAPTION)
     if curse.parts:
-        run.table("winners_curse", curse_rows(found, curse), CURSE_CAPTION)
+        run.table("winners_curse", curse_rows(result, curse), CURSE_CAPTION)
     if moved:
         run.table("transfer_results", transfer_rows(moved), TRANSFER_CAPTION)
-    if effects := rows_of.effect_rows(found):
-        run.figure("term_effects", effects_figure(effects), EFFECTS_CAPTION, effects)
-    points = gap_rows(gap_curve(found.results))
+    if effects := rows_of.effect_rows(result):
+        run.figure("term_effects", effect_bars(effects), EFFECTS_CAPTION, effects)
+    points = gap_rows(gap_curve(result.results))
     run.figure("selection_gap", gap_chart(points, "equations"), GAP_CAPTION.replace("trials", "equations"), points)
-    _counted_parts(run, found)
+    _counted_parts(run, result)
     for name, text in FILES.items():
         if (run.folder / name).exists():
             run.describe(name, text)
-    for statement, answer, evidence in verdicts(task, found, beside, curse):
+    for statement, answer, evidence in verdicts(task, result, reactions, curse):
         run.verdict(statement, answer, evidence)
 
 
-def _counted_parts(run: StudyRun, found: Discovered) -> None:
-    """Merges by rule, and what was unsafe by reason."""
-    if merges := rows_of.merge_rows(found):
+def _counted_parts(run: StudyRun, result: Discovered) -> None:
+    """Add the tables of merges and of safety findings."""
+    if merges := rows_of.merge_rows(result):
         run.table("merges", merges, MERGES_CAPTION)
-    if unsafe := rows_of.safety_rows(found):
+    if unsafe := rows_of.safety_rows(result):
         run.table("safety", unsafe, SAFETY_CAPTION)
 
 
-def told_best(folder: Path) -> str:
-    """The chosen equation of a finished folder, in words."""
+def best_text(folder: Path) -> str:
+    """The chosen equation of a finished search, in words."""
     return best_in_words(folder, EQUATIONS, "number", STATE_WORDS[COMPLETE], lambda row: str(row["trained"]))

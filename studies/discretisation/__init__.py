@@ -1,1 +1,1 @@
-"""Is the thing computed still the equation?"""
+"""Do the published settings solve their equations?"""

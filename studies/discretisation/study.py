@@ -1,4 +1,4 @@
-"""The paper's best settings: is the thing computed still the equation?"""
+"""Do the paper's best settings solve their equations? Gains of the solver and of the exact flow, mode by mode."""
 
 from __future__ import annotations
 
@@ -17,22 +17,18 @@ from rdgraph.errors import NotApplicable
 from rdgraph.systems.system import System
 from rdgraph.vocabulary.methods import tableau
 from studies.runs.cell_work import each_cell
-from studies.runs.chart import Chart, Line, Panel
+from studies.runs.chart import Chart, FieldMap, Line, Panel
 from studies.runs.published_settings import PublishedSetting, best_settings
 from studies.runs.tables import MutableRow
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
     from studies.runs.study_run import StudyRun
 
 
 # ---------------------------------------------------------------------- rows
-# What a solver does to every mode lam in [0, 2], beside the exact response of the same equation.
+# The response of a solver to every mode lam in [0, 2], and the exact response of the equation.
 #
-# Linear reactions have a response of their own. F, AC and Z have one near each state at rest h*, where they read
-# -alpha*L@H + beta*r'(h*)*H.
+# F, AC and Z are nonlinear; near each state at rest h* they become -alpha*L@H + beta*r'(h*)*H.
 
 LINEAR = ("BS", "ST", "FB", "FB*")
 CLASSICAL = ("F", "AC", "Z")
@@ -43,7 +39,7 @@ NEUTRAL = 1e-9
 
 @dataclass(frozen=True)
 class LinearForm:
-    """A linear equation that stands for a reaction: itself, or its linearisation at a state at rest."""
+    """A linear equation for a reaction: itself, or its linearisation at a state at rest."""
 
     reaction: str
     name: str
@@ -63,7 +59,7 @@ def forms(reaction: str) -> tuple[LinearForm, ...]:
     if system.structure.linear:
         return (LinearForm(reaction, reaction, system),)
     h = sp.Symbol("h", real=True)
-    found: dict[sp.Expr, LinearForm] = {}
+    result: dict[sp.Expr, LinearForm] = {}
     field = system.structure.scalar_field(h, h)
     for rest in sorted(sp.solveset(field, h, sp.S.Reals), key=abs):
         slope = sp.diff(field, h).subs(h, rest)
@@ -72,12 +68,12 @@ def forms(reaction: str) -> tuple[LinearForm, ...]:
         if not factor.is_number:
             raise NotApplicable(f"expected a reaction whose slope at rest is a multiple of beta, got {slope}")
         text = f"-alpha*L@H + {factor}*beta*H" if factor else "-alpha*L@H"
-        found.setdefault(factor, LinearForm(reaction, f"{reaction} near {abs(rest)}", rd.parse(text)))
-    return tuple(found.values())
+        result.setdefault(factor, LinearForm(reaction, f"{reaction} near {abs(rest)}", rd.parse(text)))
+    return tuple(result.values())
 
 
 def steps(setting: PublishedSetting) -> int:
-    """How many steps the solver takes, the last one shortened.
+    """Number of steps of the solver, the last one shortened.
 
     >>> steps(PublishedSetting("BS", "texas", "OA", "SC", "VC", 1.0, 1.46, "euler", ""))
     2
@@ -104,7 +100,7 @@ def _function(names: Sequence[sp.Symbol], expression: sp.Expr) -> Gain:
 
 
 def compare(exact: np.ndarray, computed: np.ndarray) -> dict[str, float]:
-    """Error relative to the largest exact gain, and the share of modes that change their class or their sign.
+    """Error relative to the largest exact gain, and shares of modes that change class or sign.
 
     >>> compare(np.array([1.0, 0.5]), np.array([1.0, -1.5]))
     {'error': 2.0, 'amplified': 0.5, 'damped': 0.0, 'flipped': 0.5}
@@ -120,13 +116,13 @@ def compare(exact: np.ndarray, computed: np.ndarray) -> dict[str, float]:
 
 
 def coefficient_box(setting: PublishedSetting, chosen: Mapping[str, Any]) -> list[tuple[float, float]]:
-    """The coefficients a setting can reach: a scalar beta passes a sigmoid, so it is positive, a vector does not."""
+    """The reachable coefficients of a setting; a scalar beta is positive, since it passes a sigmoid."""
     betas = [b for b in chosen["betas"] if b > 0 or setting.beta == "VC"]
     return [(alpha, beta) for alpha in chosen["alphas"] for beta in betas]
 
 
 def mode_rows(setting: PublishedSetting, chosen: Mapping[str, Any]) -> list[MutableRow]:
-    """One row per linear form: errors at typical and at the worst coefficients, and shares of modes changed."""
+    """Rows of the linear forms: errors at typical and at the worst coefficients, and shares of changed modes."""
     lam = np.linspace(0.0, 2.0, chosen["points"])
     rows: list[MutableRow] = []
     for form in forms(setting.reaction):
@@ -144,16 +140,16 @@ def mode_rows(setting: PublishedSetting, chosen: Mapping[str, Any]) -> list[Muta
             "solver": setting.solver, "steps": steps(setting), "error_typical": _short(typical["error"]),
             "error_worst": _short(box[worst]["error"]), "alpha_worst": worst[0], "beta_worst": worst[1],
             "flipped_typical": _short(typical["flipped"]), "amplified_typical": _short(typical["amplified"]),
-            **{name: _short(max(found[name] for found in box.values())) for name in ("amplified", "damped", "flipped")},
+            **{n: _short(max(errors[n] for errors in box.values())) for n in ("amplified", "damped", "flipped")},
         })  # fmt: skip
     return rows
 
 
 def product_row(setting: PublishedSetting, chosen: Mapping[str, Any]) -> MutableRow:
-    """Sparse products of the published solver and of `exact`, at typical and over all coefficients a setting reaches.
+    """Sparse products of the published solver and of `exact`, at typical and over all reachable coefficients.
 
-    The degree of `exact` depends on the equation, the time and the kind of operator, not on the graph: a ring will do.
-    A symmetric operator gets a Chebyshev series, a row-stochastic one (soft adjacency) a power series.
+    The degree of `exact` depends on the equation, the time and the kind of operator, not on the graph, so a ring is
+    used. A symmetric operator gets a Chebyshev series, a row-stochastic one (soft adjacency) a power series.
     """
     system = rd.parse(rd.catalogue[setting.reaction].text, {"alpha": "channel", "beta": "channel"})
     normalisation = "symmetric" if setting.adjacency == "OA" else "row"
@@ -175,72 +171,58 @@ def product_row(setting: PublishedSetting, chosen: Mapping[str, Any]) -> Mutable
 
 
 def _short(value: float) -> float:
-    """Six digits, so that the last bits of a library do not show."""
+    """A number with six digits, to hide rounding differences of libraries."""
     return float(f"{value:.6g}")
 
 
 # ---------------------------------------------------------------------- figures
 # Figures of discretisation errors: a map of all settings, and the worst responses.
 
-#: Errors that the colours tell apart, as powers of ten.
-COLOURS = (-7.0, 2.0)
+#: Range of errors on the colour scale.
+SHOWN = (1e-7, 1e2)
 WORST_DRAWN, DRAWN_POINTS = 6, 200
 
 
 def map_rows(modes: Sequence[MutableRow]) -> list[MutableRow]:
-    """One row per reaction and data set: the largest error over its forms."""
-    found: dict[tuple[Any, Any], MutableRow] = {}
+    """Rows of every reaction and data set with the largest error over its forms."""
+    largest: dict[tuple[Any, Any], MutableRow] = {}
     for row in modes:
         key = row["reaction"], row["dataset"]
         names = ("reaction", "dataset", "solver", "steps", "error_typical", "error_worst")
         new = {name: row[name] for name in names}
-        old = found.setdefault(key, new)
+        old = largest.setdefault(key, new)
         for name in ("error_typical", "error_worst"):
             old[name] = max(float(old[name]), float(row[name]))
-    return list(found.values())
+    return list(largest.values())
 
 
-def error_map(modes: Sequence[MutableRow]) -> Figure:
-    """Reactions by data sets, coloured by error at typical and at the worst coefficients; E Euler, R RK4."""
-    from matplotlib.figure import Figure
-
-    rows = map_rows(modes)
-    reactions = list(dict.fromkeys(str(r["reaction"]) for r in rows))
-    datasets = list(dict.fromkeys(str(r["dataset"]) for r in rows))
-    figure = Figure(figsize=(13.5, 4.2), layout="constrained")
-    panels = figure.subplots(1, 2, sharey=True)
-    for panel, which in zip(panels, ("typical", "worst"), strict=True):
-        grid = np.full((len(reactions), len(datasets)), np.nan)
-        for row in rows:
-            place = reactions.index(str(row["reaction"])), datasets.index(str(row["dataset"]))
-            grid[place] = np.log10(max(float(row[f"error_{which}"]), 1e-16))
-            _write_cell(panel, place, float(row[f"error_{which}"]), str(row["solver"]))
-        image = panel.imshow(grid, cmap="cividis", vmin=COLOURS[0], vmax=COLOURS[1], aspect="auto")
-        panel.set_xticks(range(len(datasets)), datasets, rotation=35, ha="right", fontsize=8)
-        panel.set_yticks(range(len(reactions)), [f"{r} (linearised)" if r in CLASSICAL else r for r in reactions])
-        panel.set_title(f"{which} coefficients", fontsize=10)
-    bar = figure.colorbar(image, ax=panels, shrink=0.9, pad=0.01)
-    bar.set_label("log10 of the error over the largest gain", fontsize=8)
-    figure.suptitle("Error of the published solver over all modes (E: Euler, R: RK4)", fontsize=11)
-    return figure
-
-
-def _write_cell(panel: Axes, place: tuple[int, int], error: float, solver: str) -> None:
-    share = (np.log10(max(error, 1e-16)) - COLOURS[0]) / (COLOURS[1] - COLOURS[0])
-    text = f"{solver[0].upper()} {error:.0e}".replace("e-0", "e-").replace("e+0", "e+")
-    colour = "black" if share > 0.55 else "white"
-    panel.text(place[1], place[0], text, ha="center", va="center", fontsize=7, color=colour)
+def error_map(modes: Sequence[MutableRow], which: str) -> FieldMap:
+    """Map of the errors at typical or worst coefficients by reaction and data set; E: Euler, R: RK4."""
+    rows = {(str(row["reaction"]), str(row["dataset"])): row for row in map_rows(modes)}
+    reactions, datasets = (list(dict.fromkeys(key[k] for key in rows)) for k in (0, 1))
+    errors = np.full((len(reactions), len(datasets)), np.nan)
+    texts = [[""] * len(datasets) for _ in reactions]
+    for (reaction, dataset), row in rows.items():
+        i, j = reactions.index(reaction), datasets.index(dataset)
+        errors[i, j] = max(float(row[f"error_{which}"]), 1e-16)
+        exponent = f"{errors[i, j]:.0e}".replace("e-0", "e-").replace("e+0", "e+")
+        texts[i][j] = f"{str(row['solver'])[0].upper()} {exponent}"
+    labels = [f"{name} (linearised)" if name in CLASSICAL else name for name in reactions]
+    return FieldMap(
+        labels, datasets, errors, errors <= SOLVED, f"Error at {which} coefficients", SHOWN[1],
+        "error relative to the largest gain", signed=False, lowest=SHOWN[0], texts=texts,
+    )  # fmt: skip
 
 
 WORST_CAPTION = (
-    "The linear settings with the largest errors, one per reaction first, at their worst coefficients (in the titles): "
+    "The linear settings with the largest errors, at their worst coefficients (in the titles), one per reaction first: "
     "exact gain (solid) and what the solver computes (dashed) over λ, on a scale that is linear between -1 and 1 and "
     "logarithmic beyond; below zero a mode changes its sign."
 )
 
 
 def worst_cases(modes: Sequence[MutableRow]) -> list[MutableRow]:
-    """The worst linear setting of every reaction, then the next worst."""
+    """Rows of the worst linear setting of every reaction, then of the next worst ones."""
     ordered = sorted((r for r in modes if r["reaction"] in LINEAR), key=lambda r: -float(r["error_worst"]))
     first = [next(r for r in ordered if r["reaction"] == name) for name in LINEAR]
     return (first + [r for r in ordered if r not in first])[:WORST_DRAWN]
@@ -275,7 +257,7 @@ def _setting(row: MutableRow) -> PublishedSetting:
 
 
 # ---------------------------------------------------------------------- verdicts
-# Verdicts on the published settings: are they solved, do modes change their class, what does it cost?
+# Verdicts on the published settings: accuracy, changed modes, and cost.
 
 #: An error below this share of the largest gain counts as solving the equation.
 SOLVED = 0.01
@@ -284,27 +266,27 @@ Finding = tuple[str, str, str]
 
 
 def solved(modes: Sequence[MutableRow]) -> list[Finding]:
-    """Per solver and kind of coefficients: is every linear setting solved?"""
-    found = []
+    """Verdicts: is every linear setting solved, by solver and kind of coefficients?"""
+    result = []
     for solver, which in (("rk4", "typical"), ("rk4", "worst"), ("euler", "typical"), ("euler", "worst")):
         rows = [r for r in modes if r["solver"] == solver and r["reaction"] in LINEAR]
         bad = [r for r in rows if float(r[f"error_{which}"]) > SOLVED]
         errors = [float(r[f"error_{which}"]) for r in rows]
         named = f"; not: {setting_names(bad)}" if bad else ""
-        found.append((
+        result.append((
             f"the layer is the continuous equation: {solver_title(solver)} settings solve it to 1 % at {which} "
             "coefficients",
             FAILS if bad else HOLDS,
             f"{len(rows) - len(bad)} of {len(rows)} linear settings; errors between {min(errors):.1g} and "
             f"{max(errors):.1g}{named}",
         ))  # fmt: skip
-    return found
+    return result
 
 
-def kept_classes(modes: Sequence[MutableRow]) -> list[Finding]:
-    """Do modes change their class or their sign?"""
+def class_changes(modes: Sequence[MutableRow]) -> list[Finding]:
+    """Verdicts: do modes change their class or their sign?"""
     linear = [r for r in modes if r["reaction"] in LINEAR]
-    found = []
+    result = []
     for name, words in (
         ("amplified", "amplifies a mode that the equation damps"),
         ("flipped", "gives a mode the wrong sign"),
@@ -313,7 +295,7 @@ def kept_classes(modes: Sequence[MutableRow]) -> list[Finding]:
         most = max(bad, key=lambda r: float(r[name]), default=None)
         share = f"; most, {float(most[name]):.0%} of [0, 2], for {setting_names([most])}" if most else ""
         solvers = {s: sum(r["solver"] == s for r in bad) for s in ("euler", "rk4")}
-        found.append((
+        result.append((
             f"no published setting {words}",
             FAILS if bad else HOLDS,
             f"{len(bad)} of {len(linear)} linear settings do for some coefficients they can reach, {solvers['euler']} "
@@ -321,11 +303,11 @@ def kept_classes(modes: Sequence[MutableRow]) -> list[Finding]:
             if bad
             else f"none of {len(linear)} does",
         ))  # fmt: skip
-    return found
+    return result
 
 
 def inert_steps(modes: Sequence[MutableRow]) -> Finding:
-    """Steps longer than the end time."""
+    """Verdict: is every step shorter than the end time?"""
     seen = {(r["reaction"], r["dataset"]): r for r in modes}
     bad = [r for r in seen.values() if float(r["step"]) > float(r["T"])]
     return (
@@ -339,7 +321,7 @@ def inert_steps(modes: Sequence[MutableRow]) -> Finding:
 
 
 def product_counts(products: Sequence[MutableRow], tolerance: float) -> Finding:
-    """Products of RK4 against those of the exact method."""
+    """Verdict: does the exact method need fewer products than RK4?"""
     rows = [r for r in products if r["solver"] == "rk4"]
     total = {
         name: sum(int(r[name]) for r in rows) for name in ("solver_products", "exact_typical", "exact_worst")
@@ -356,12 +338,12 @@ def product_counts(products: Sequence[MutableRow], tolerance: float) -> Finding:
 
 
 def setting_names(rows: Sequence[MutableRow]) -> str:
-    """Reaction and data set of every row, in words."""
+    """Names of reaction and data set of every row."""
     return ", ".join(f"{r['reaction']} {r['dataset']}" for r in rows)
 
 
 def solver_title(solver: str) -> str:
-    """The name of a solver as people write it."""
+    """The usual name of a solver."""
     return {"euler": "Euler", "rk4": "RK4"}[solver]
 
 
@@ -379,7 +361,7 @@ PRODUCTS_CAPTION = (
 
 
 def settings(small: bool) -> dict[str, Any]:
-    """Coefficients: the paper trains them and prints none; alpha is a sigmoid, beta too where it is a scalar."""
+    """Settings of a mode; the paper prints no coefficients: alpha and a scalar beta pass a sigmoid."""
     return {
         "points": 201 if small else 2001,
         "typical_alpha": 0.7,
@@ -391,23 +373,24 @@ def settings(small: bool) -> dict[str, Any]:
 
 
 def run(run: StudyRun) -> None:
-    """Errors of every setting, a map of them, the worst responses, products, verdicts."""
+    """Run the study: errors of every setting as maps, the worst responses, products, verdicts."""
     chosen = run.settings
     modes: list[MutableRow] = []
-    for _, found in each_cell(run, (*LINEAR, *CLASSICAL), _modes, "reactions"):
-        modes += found
+    for _, result in each_cell(run, (*LINEAR, *CLASSICAL), _modes, "reactions"):
+        modes += result
     linear = [s for s in best_settings() if s.reaction in LINEAR]
     products = run.part("products", lambda: [product_row(s, chosen) for s in linear])
-    run.answer(_summary(modes), "errors")
+    run.answer(_summary(modes), "errors_worst")
     for name in (*LINEAR, *CLASSICAL):
         run.equation(name)
     run.say("What is compared", _about(chosen))
-    run.figure("errors", error_map(modes), _map_caption(chosen), map_rows(modes))
+    for which in ("worst", "typical"):
+        run.figure(f"errors_{which}", error_map(modes, which), _map_caption(chosen, which), map_rows(modes))
     chart, drawn = worst_chart(modes, chosen["points"])
     run.figure("worst", chart, WORST_CAPTION, drawn)
     run.table("modes", modes, MODES_CAPTION)
     run.table("products", products, PRODUCTS_CAPTION)
-    answers = [*solved(modes), *kept_classes(modes), inert_steps(modes), product_counts(products, chosen["tolerance"])]
+    answers = [*solved(modes), *class_changes(modes), inert_steps(modes), product_counts(products, chosen["tolerance"])]
     for statement, answer, evidence in answers:
         run.verdict(statement, answer, evidence)
     run.results(modes)
@@ -415,15 +398,15 @@ def run(run: StudyRun) -> None:
 
 def _modes(run: StudyRun, reaction: str) -> list[MutableRow]:
     """The errors of all settings of one reaction."""
-    own = [s for s in best_settings() if s.reaction == reaction]
+    group = [s for s in best_settings() if s.reaction == reaction]
     name = f"modes-{reaction.replace('*', 'star')}"
-    return run.part(name, lambda: [row for s in own for row in mode_rows(s, run.settings)])
+    return run.part(name, lambda: [row for s in group for row in mode_rows(s, run.settings)])
 
 
 def _about(chosen: Any) -> str:
     return (
-        "On an eigenvector of L with eigenvalue λ a linear equation multiplies by its gain, known in closed form for "
-        "the flow and for every Runge-Kutta method; both are compared over λ in [0, 2], which holds for symmetric and "
+        "A linear equation multiplies an eigenvector of L with eigenvalue λ by a gain, known in closed form for "
+        "the flow and for every Runge-Kutta method. Both are compared for λ in [0, 2], the range of symmetric and "
         "row-normalised graphs. F, AC and Z are linearised at their states at rest. The paper prints time, step and "
         f"solver; alpha and beta are trained and not printed. Typical means alpha = {chosen['typical_alpha']:g}, beta "
         f"= {chosen['typical_beta']:g}; worst is taken over alpha in {chosen['alphas']} and beta in {chosen['betas']}, "
@@ -431,11 +414,12 @@ def _about(chosen: Any) -> str:
     )
 
 
-def _map_caption(chosen: Any) -> str:
+def _map_caption(chosen: Any, which: str) -> str:
+    typical = f"alpha = {chosen['typical_alpha']:g}, beta = {chosen['typical_beta']:g}"
+    coefficients = typical if which == "typical" else "the worst coefficients that the setting can reach"
     return (
-        "Largest difference between computed and exact gain over λ in [0, 2], over the largest exact gain. Typical: "
-        f"alpha = {chosen['typical_alpha']:g}, beta = {chosen['typical_beta']:g}; worst: over the coefficients a "
-        "setting can reach. Time, step and solver as published."
+        f"Largest difference of computed and exact gain over λ in [0, 2], relative to the largest exact gain, at "
+        f"{coefficients}. Time, step and solver as published; E: Euler, R: RK4; bold: at most {SOLVED:.0%}."
     )
 
 
@@ -445,7 +429,7 @@ def _summary(modes: Sequence[MutableRow]) -> str:
     worst = max(linear, key=lambda r: float(r["error_worst"]))
     return (
         f"At typical coefficients the median error is {median['rk4']:.1g} with RK4 and {median['euler']:.1g} with "
-        "Euler: the RK4 settings compute the equation, the Euler settings compute a discrete filter of their own. The "
+        "Euler: the RK4 settings solve the equation, the Euler settings compute a different, discrete filter. The "
         f"largest error is {float(worst['error_worst']):.2g}, for {setting_names([worst])} "
         f"({solver_title(str(worst['solver']))}, alpha = {float(worst['alpha_worst']):g}, beta = "
         f"{float(worst['beta_worst']):g})."

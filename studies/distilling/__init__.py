@@ -1,1 +1,1 @@
-"""A learned function or a layer as a formula: a run folder whose page has the answer first."""
+"""A learned function or a layer as a formula, in a run folder."""

@@ -1,4 +1,4 @@
-"""A distillation as a study: the formula, what it costs, what is proved of it, in a run folder."""
+"""A distillation as a study: the formula, its cost in accuracy, and proofs about it."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ from studies.training.plan import TrainingPlan, read_plan
 from studies.training.training_summary import read_results
 
 # ---------------------------------------------------------------------- distil figures
-# Pictures of a formula: the learned function with its spread beside it, and error against size.
+# Figures: the learned function with its spread and its formula, and error against size.
 
 
 def formula_chart(curves: LearnedCurves, search: FormulaSearch) -> tuple[Chart, list[Row]]:
-    """The function with its spread and the formula over it, and the front; and the numbers of the first."""
+    """Chart of the function with its formula and of the best formulas by size, and the numbers of the first panel."""
     x, mean, spread = curves.x, curves.y.mean(0), curves.y.std(0)
     lines = [Line("mean", x, mean, low=mean - spread, high=mean + spread)]
     sizes, errors = np.array([(float(row.size), row.error / search.scale) for row in search.front]).reshape(-1, 2).T
@@ -58,7 +58,7 @@ def formula_chart(curves: LearnedCurves, search: FormulaSearch) -> tuple[Chart, 
         front.append(Line("chosen", np.array([float(formula.size)]), np.array([formula.relative_error]), style="dots"))
     panels = [
         Panel(curves.name, lines, y_label=curves.name),
-        Panel("what formulas miss", front, x_label="size of the formula", y_label="error, relative", y_scale="log"),
+        Panel("error of formulas", front, x_label="size of the formula", y_label="error, relative", y_scale="log"),
     ]
     rows: list[Row] = [
         dict(zip(columns, map(float, point), strict=True)) for point in zip(*columns.values(), strict=True)
@@ -67,15 +67,15 @@ def formula_chart(curves: LearnedCurves, search: FormulaSearch) -> tuple[Chart, 
 
 
 # ---------------------------------------------------------------------- distil plan
-# What `rdgraph distil` is to do: a training with a learned function, or a layer, and how a formula is looked for.
+# What to distil: a training with a learned function, or a layer; and the options of the search.
 
-#: What a formula may miss of a layer, where nothing is said: nothing is trained in its place.
+#: Default tolerance for a layer; it is smaller because nothing is retrained.
 LAYER_TOLERANCE = 0.05
 
 
 @dataclass(frozen=True)
 class FormulaChoices:
-    """How a formula is looked for; what no search can follow is refused, before there is a folder."""
+    """The options of the search for a formula; invalid ones raise before a folder is made."""
 
     tolerance: float
     max_size: int
@@ -86,13 +86,13 @@ class FormulaChoices:
         check_search(self.functions, self.max_size, self.seed, tolerance=self.tolerance)
 
     def section(self) -> dict[str, Any]:
-        """As config.toml holds it."""
+        """The section of config.toml."""
         return {"tolerance": self.tolerance, "max_size": self.max_size, "functions": list(self.functions)}
 
 
 @dataclass(frozen=True, eq=False)
 class DistilPlan:
-    """A training whose learned function becomes a formula: the trials that did not diverge, and their accuracies."""
+    """A training with a learned function: the trials that did not diverge, and their accuracies."""
 
     run: Path
     training: TrainingPlan
@@ -114,27 +114,27 @@ def read_run(run: Path, function: str | None, choices: FormulaChoices, device: s
     training = read_plan(run, root)
     functions = read_functions(run)
     name = chosen_name(list(functions), function)
-    kept, places, density = _told(run, name)
+    trials, places, density = _states(run, name)
     rows = {(int(row["split"]), int(row["seed"])): row for row in read_results(run, training)}
     known = {(trial.split, trial.seed): trial for trial in training.trials}
-    lost = [pair for pair in kept if pair not in rows or pair not in known]
+    lost = [pair for pair in trials if pair not in rows or pair not in known]
     if lost:
-        raise FileError(f"expected results of split {lost[0][0]} in {run}, got none; train anew")
+        raise FileError(f"{run} has no results of split {lost[0][0]}; train again")
     curves = LearnedCurves.of(name, functions[name], places, density)
-    before = np.array([float(rows[pair]["test_accuracy"]) for pair in kept])
+    before = np.array([float(rows[pair]["test_accuracy"]) for pair in trials])
     here = replace(training, device=device)
-    return DistilPlan(run, here, curves, tuple(known[pair] for pair in kept), before, choices, device)
+    return DistilPlan(run, here, curves, tuple(known[pair] for pair in trials), before, choices, device)
 
 
-def _told(run: Path, name: str) -> tuple[list[tuple[int, int]], np.ndarray, np.ndarray]:
-    """Splits and seeds of the trials with a function, and the density of its states at rising places."""
+def _states(run: Path, name: str) -> tuple[list[tuple[int, int]], np.ndarray, np.ndarray]:
+    """Splits and seeds of the trials with a function, and the density of its states."""
     try:
-        told = json.loads(read_text(run / FILE, "the learned functions of a training"))[name]
-        kept = [(int(own["split"]), int(own["seed"])) for own in told["trials"]]
-        places, density = (np.array(told["states"][key], dtype=float) for key in ("x", "density"))
+        function = json.loads(read_text(run / FILE, "the learned functions of a training"))[name]
+        trials = [(int(trial["split"]), int(trial["seed"])) for trial in function["trials"]]
+        places, density = (np.array(function["states"][key], dtype=float) for key in ("x", "density"))
     except (ValueError, KeyError, TypeError) as problem:
-        raise FileError(f"expected trials and states of {name} in {run / FILE}, got {problem!r}; train anew") from None
-    return kept, places, density
+        raise FileError(f"{run / FILE} has no trials and states of {name} ({problem!r}); train again") from None
+    return trials, places, density
 
 
 def layer_curves(layer: Any, span: str, name: str = "phi") -> LearnedCurves:
@@ -147,7 +147,7 @@ def layer_curves(layer: Any, span: str, name: str = "phi") -> LearnedCurves:
     except ValueError:
         raise InvalidArgument(f"expected a range as LOWER:UPPER, got {span!r}; write --range=-3:3") from None
     if not low < high:
-        raise InvalidArgument(f"expected a range as LOWER:UPPER, got {span!r}; exchange the ends")
+        raise InvalidArgument(f"expected a range as LOWER:UPPER, got {span!r}; swap the ends")
     x = np.linspace(low, high, 241)
     return LearnedCurves(name, x, node_function(layer, x)[None], np.ones_like(x))
 
@@ -155,17 +155,17 @@ def layer_curves(layer: Any, span: str, name: str = "phi") -> LearnedCurves:
 # ---------------------------------------------------------------------- distil study
 #: Points of accuracy that a formula may cost.
 MOST_LOST = 0.5
-Hears = Callable[[Progress], None]
+OnProgress = Callable[[Progress], None]
 
 
-def execute_distillation(plan: DistilPlan, folder: Path, progress: Hears | None = None) -> Path:
-    """Distil what the plan says in a folder, anew or from where it was left; returns the path of the report."""
+def execute_distillation(plan: DistilPlan, folder: Path, progress: OnProgress | None = None) -> Path:
+    """Path of the report of a distillation, run in a new folder or resumed in its own."""
     words = ["rdgraph", "distil", str(plan.run), *_words(plan.choices), "--out", str(folder)]
     study = Study(
         "distil",
         f"A formula for {plan.curves.name} on {plan.training.preset.dataset}",
-        f"Which formula stands for the learned function {plan.curves.name} of {plan.training.reaction}, and what does "
-        "it cost?",
+        f"Which formula can replace the learned function {plan.curves.name} of {plan.training.reaction}, and what does "
+        "it cost in accuracy?",
         partial(run_training, plan=plan, progress=progress),
         extra="gread",
         commands=lambda config, where: (shlex.join(words), shlex.join(words)),
@@ -174,13 +174,13 @@ def execute_distillation(plan: DistilPlan, folder: Path, progress: Hears | None 
 
 
 def execute_layer(layer: str, curves: LearnedCurves, choices: FormulaChoices, folder: Path) -> Path:
-    """Distil the function of a layer in a folder; returns the path of the report."""
+    """Path of the report of a distilled layer."""
     span = f"{curves.x[0]:g}:{curves.x[-1]:g}"
     words = ["rdgraph", "distil", "--layer", layer, f"--range={span}", *_words(choices), "--out", str(folder)]
     study = Study(
         "distil",
         f"A formula for {layer}",
-        f"Which formula stands for the function of one entry that {layer} computes on {span}?",
+        f"Which formula describes the function of one entry that {layer} computes on {span}?",
         partial(run_layer, curves=curves, choices=choices),
         extra="torch",
         commands=lambda config, where: (shlex.join(words), shlex.join(words)),
@@ -206,18 +206,18 @@ def searched(curves: LearnedCurves, choices: FormulaChoices) -> FormulaSearch:
 
 
 # ---------------------------------------------------------------------- a training
-def run_training(run: StudyRun, plan: DistilPlan, progress: Hears | None) -> None:
-    """Find the formula, train it on the same splits, prove what can be proved, and write it all down."""
+def run_training(run: StudyRun, plan: DistilPlan, progress: OnProgress | None) -> None:
+    """Find the formula, retrain with it on the same splits, analyse the equation, and write the report."""
     search = searched(plan.curves, plan.choices)
-    made: list[DistilledNetwork] = []
+    networks: list[DistilledNetwork] = []
 
     def trained() -> list[Row]:
-        made.append(
+        networks.append(
             retrained(
                 plan.training.data, plan.trials, plan.curves, search, plan.before, device=plan.device, progress=progress
             )
         )
-        return accuracy_rows(plan, made[0].after, made[0].done.status if made[0].done else ())
+        return accuracy_rows(plan, networks[0].after, networks[0].done.status if networks[0].done else ())
 
     rows = run.part("accuracies", trained) if search.formula is not None else accuracy_rows(plan, None)
     run.results(rows)
@@ -228,7 +228,7 @@ def run_training(run: StudyRun, plan: DistilPlan, progress: Hears | None) -> Non
     _write_search(run, plan.curves, search)
     if search.formula is None:
         return
-    run.show("accuracies", "Test accuracy with the learned function and with the formula, split by split.", rows)
+    run.show("accuracies", "Test accuracy with the learned function and with the formula, by split.", rows)
     _judge(run, cost, len(gaps), diverged)
     settings = plan.training.config.model
     equation = search.formula.lettered.within(plan.training.reaction, plan.curves.name)
@@ -237,33 +237,34 @@ def run_training(run: StudyRun, plan: DistilPlan, progress: Hears | None) -> Non
 
 
 def accuracy_rows(plan: DistilPlan, after: np.ndarray | None, status: Sequence[str] = ()) -> list[Row]:
-    """A row for each trial: split, seed, both accuracies as shares of 1, and how the training of the formula ended."""
-    found = np.full(len(plan.before), np.nan) if after is None else after
+    """A row for each trial: split, seed, both accuracies as fractions, and the status of the training with the "
+    "formula."""
+    retrained_accuracies = np.full(len(plan.before), np.nan) if after is None else after
     ended = status or ["ok"] * len(plan.before)
     return [
-        {"split": trial.split, "seed": trial.seed, "learned": float(a), "formula": float(b), "status": own}
-        for trial, a, b, own in zip(plan.trials, plan.before, found, ended, strict=True)
+        {"split": trial.split, "seed": trial.seed, "learned": float(a), "formula": float(b), "status": group}
+        for trial, a, b, group in zip(plan.trials, plan.before, retrained_accuracies, ended, strict=True)
     ]
 
 
 def answered(curves: LearnedCurves, search: FormulaSearch, cost: Comparison, trials: int, diverged: int = 0) -> str:
-    """The answer in a sentence."""
+    """The answer in one sentence."""
     if search.formula is None:
         return f"{curves.name}: {search.answer_for('trial')}."
     low, high = cost.interval
-    around = "" if np.isnan(low) else f", interval from {low:.2f} to {high:.2f}"
-    own = ""
+    around = "" if np.isnan(low) else f" (95 % interval {low:.2f} to {high:.2f})"
+    constants = ""
     if len(curves.y) > 1 and search.formula.names:
-        own = f" with constants of every trial ({range_words(search.formula.ranges)})"
+        constants = f" with constants fitted to every trial ({range_words(search.formula.ranges)})"
     return (
-        f"{curves.name}(H) = {search.formula.text}, of size {search.formula.size}, misses the learned function by "
-        f"{100 * search.formula.relative_error:.2g} %{own}; trained in its place it costs {cost.difference:.2f} "
+        f"{curves.name}(H) = {search.formula.text}, of size {search.formula.size}, differs from the learned function "
+        f"by {100 * search.formula.relative_error:.2g} %{constants}; retraining with it costs {cost.difference:.2f} "
         f"points{around}{divergence_note(diverged, trials)}."
     )
 
 
 def _judge(run: StudyRun, cost: Comparison, trials: int, diverged: int) -> None:
-    """Whether the formula costs little: trainings that diverged leave it undecided."""
+    """Add the verdict on the cost of the formula; undecided if trainings diverged."""
     low, high = cost.interval
     if diverged:
         answer, evidence = UNDECIDED, f"{cost.difference:.2f} points{divergence_note(diverged, trials)}."
@@ -277,13 +278,13 @@ def _judge(run: StudyRun, cost: Comparison, trials: int, diverged: int) -> None:
 
 # ---------------------------------------------------------------------- a layer
 def run_layer(run: StudyRun, curves: LearnedCurves, choices: FormulaChoices) -> None:
-    """Find the formula of a layer, and prove what can be proved of a diffusion with it."""
+    """Find the formula of a layer, and analyse a diffusion with it."""
     search = searched(curves, choices)
     if search.formula is None:
         run.answer(f"{search.answer}.", "formula")
     else:
-        told = f"The function is {search.formula.with_numbers()}, up to {100 * search.formula.relative_error:.2g} %."
-        run.answer(told, "formula")
+        error = f"{100 * search.formula.relative_error:.2g} %"
+        run.answer(f"The function is {search.formula.with_numbers()}, with an error of {error}.", "formula")
     run.results(front_rows(search))
     _write_search(run, curves, search)
     if search.formula is not None:
@@ -293,14 +294,14 @@ def run_layer(run: StudyRun, curves: LearnedCurves, choices: FormulaChoices) -> 
 
 # ---------------------------------------------------------------------- pieces of the page
 def front_rows(search: FormulaSearch) -> list[Row]:
-    """The front; where several trials were fitted, with the ranges of their constants beside the letters."""
+    """The best formula of every size; with the ranges of its constants if several trials were fitted."""
     rows: list[Row] = [
         {"size": row.size, "relative_error": row.error / search.scale, "fitted": row.parameters, "formula": row.text}
         for row in search.front
     ]
     if any(row.ranges for row in search.front):
         words = [range_words(row.ranges) for row in search.front]
-        rows = [{**row, "constants": own} for row, own in zip(rows, words, strict=True)]
+        rows = [{**row, "constants": text} for row, text in zip(rows, words, strict=True)]
     return rows
 
 
@@ -308,29 +309,29 @@ def _write_search(run: StudyRun, curves: LearnedCurves, search: FormulaSearch) -
     chart, drawn = formula_chart(curves, search)
     trials = f", the mean of {len(curves.y)} trials with one standard deviation," if len(curves.y) > 1 else ""
     caption = (
-        f"The function{trials} where the states lie; dashed, the formula, with the mean of its values. Right: the "
-        "smallest error of a formula of every size, and the formula that was chosen."
+        f"The function{trials} on the range of the states; dashed: the mean of the formula. Right: the smallest "
+        "error of a formula of every size, and the chosen formula."
     )
     run.figure("formula", chart, caption, drawn)
-    own = ", with constants of every trial" if len(curves.y) > 1 else ""
-    run.table("front", front_rows(search), f"The best formula of every size{own}; chosen: {search.rule}.")
+    fitted = ", with constants fitted to every trial" if len(curves.y) > 1 else ""
+    run.table("front", front_rows(search), f"The best formula of every size{fitted}; chosen: {search.rule}.")
     if search.formula is None:
         return
     formula = search.formula
     rows: list[Row] = [
-        {"letter": name, "mean": float(column.mean()) * (sign or 1), "std": float(column.std()),
+        {"constant": name, "mean": float(column.mean()) * (sign or 1), "std": float(column.std()),
          "smallest": formula.ranges[name][0], "largest": formula.ranges[name][1]}
         for name, sign, column in zip(formula.names, formula.lettered.signs, formula.constants.T, strict=True)
     ]  # fmt: skip
     if rows:
-        run.table("constants", rows, f"The letters of {formula.text} over the trials.")
+        run.table("constants", rows, f"The constants of {formula.text} over the trials.")
     for note in formula.rounded:
-        run.say("", f"The number {note.number} in the formula was fitted as {note.was} and rounded.")
+        run.say("", f"The number {note.number} in the formula is rounded from {note.was}.")
 
 
 def _write_proofs(run: StudyRun, equation: str, proofs: tuple[Proof, ...]) -> None:
     rows: list[Row] = [{"topic": p.topic, "status": p.status, "finding": p.text, "reason": p.reason} for p in proofs]
-    run.table("proofs", rows, f"What is known of {equation} before it runs, for all values of its letters.")
+    run.table("proofs", rows, f"Analysis of {equation}, valid for all values of its coefficients.")
     for proof in proofs:
         if proof.topic == "existence":
             answer = HOLDS if proof.status == "ok" else FAILS if proof.status == "problem" else UNDECIDED

@@ -34,7 +34,7 @@ COLOURS = "viridis"
 
 
 def still(rows: Sequence[Mapping[str, Any]], chosen: Mapping[str, Any]) -> Figure:
-    """Two flows at the chosen times, each panel on a colour scale of its own."""
+    """Figure of two flows at the chosen times, each panel with its own colour scale."""
     from matplotlib.figure import Figure
 
     times, shape = chosen["times"], (chosen["rows"], chosen["columns"])
@@ -49,7 +49,7 @@ def still(rows: Sequence[Mapping[str, Any]], chosen: Mapping[str, Any]) -> Figur
 
 
 def label(name: str, chosen: Mapping[str, Any]) -> str:
-    """A flow with its coefficients."""
+    """Label of a flow with its coefficients."""
     beta = f", β = {chosen['beta']:g}" if "beta" in rd.catalogue[name].coefficients else ""
     return f"{name}\nα = {chosen['alpha']:g}{beta}"
 
@@ -71,7 +71,7 @@ def still_caption(chosen: Mapping[str, Any]) -> str:
     return (
         f"Blurring-sharpening (top, α = {chosen['alpha']:g}, β = {chosen['beta']:g}) and diffusion (bottom, α = "
         f"{chosen['alpha']:g}) on a {chosen['rows']} x {chosen['columns']} grid from the same start, exact flows. Each "
-        "panel has its own colour scale, from dark (least) to bright (largest); the range of values stands below it."
+        "panel has its own colour scale, from dark (least) to bright (largest); its range of values is printed below."
     )
 
 
@@ -108,9 +108,9 @@ def energy_chart(rows: Sequence[Mapping[str, Any]], chosen: Mapping[str, Any]) -
     for column, title in (("laplacian_energy", "energy"), ("normalised_energy", "normalised energy")):
         lines = []
         for beta in chosen["beta_sweep"]:
-            own = [row for row in rows if row["beta"] == beta]
+            group = [row for row in rows if row["beta"] == beta]
             name = "β = 0 (diffusion)" if beta == 0 else f"β = {beta:g}"
-            lines.append(Line.of(name, own, "t", column))
+            lines.append(Line.of(name, group, "t", column))
         panels.append(Panel(title, lines, y_label="tr(HᵀLH)" if column == "laplacian_energy" else "tr(HᵀLH)/‖H‖²"))
     return Chart(panels, "t", y_scale="log", columns=2)
 
@@ -119,13 +119,13 @@ def energy_caption(chosen: Mapping[str, Any]) -> str:
     """What the energies over time show."""
     return (
         f"Energy and normalised energy of BS over time for α = {chosen['alpha']:g} and several β, symmetric L, exact "
-        "flow, logarithmic axes. Lines with β ≤ α fall for ever; those with β > α drawn here rise in the end without "
-        "bound, and their normalised energy settles at the frequency that grows fastest."
+        "flow, logarithmic axes. Lines with β ≤ α decay; those with β > α finally grow without bound, and their "
+        "normalised energy tends to the frequency that grows fastest."
     )
 
 
 # ---------------------------------------------------------------------- verdicts
-# What the paper's first figure says, decided by the spectrum of the grid and the measured energies.
+# Statements of the paper's first figure, decided by the spectrum of the grid and the measured energies.
 
 
 def border_row(rates: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -134,7 +134,7 @@ def border_row(rates: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
 
 
 def judge(run: StudyRun, drawn: Sequence[Mapping[str, Any]], rates: Sequence[Mapping[str, Any]]) -> None:
-    """The verdicts on diffusion and on blurring-sharpening."""
+    """Add the verdicts on diffusion and on blurring-sharpening."""
     chosen, edge = run.settings, border_row(rates)
     times = chosen["times"]
     values = {(row["flow"], row["t"]): row for row in drawn}
@@ -155,10 +155,10 @@ def judge(run: StudyRun, drawn: Sequence[Mapping[str, Any]], rates: Sequence[Map
         f"{chosen['beta']:g} tr(HᵀLH) grows {growth:.3g}-fold between t = {times[1]:g} and t = {times[-1]:g}.",
     )
     run.verdict(
-        "With the colours of every panel scaled to its own range, BS keeps showing a pattern.",
+        "With colours scaled to the range of every panel, BS keeps showing a pattern.",
         "holds if β(1 - λ₂) > α",
-        f"The fastest mode wins: the normalised energy is {sharp['normalised_energy']:.3g} at t = {times[-1]:g} and "
-        "tends to the winning λ of the table of rates. The price is growth without bound.",
+        f"The fastest mode dominates: the normalised energy is {sharp['normalised_energy']:.3g} at t = "
+        f"{times[-1]:g} and tends to the winning λ of the table of rates. The price is growth without bound.",
     )
     run.verdict(
         "The reaction of BS sharpens, that is, it raises the highest frequencies.",
@@ -210,7 +210,7 @@ def energy_rows(run: StudyRun, graph: rd.Graph, op: rd.graphs.Operator, H0: Tens
     measures = make_measures(plain=plain, op=op, names=MEASURED)
     rows: list[Row] = []
     for t, state in zip(times, run.progress(states, "measuring", len(times)), strict=True):
-        found = {
+        result = {
             "energy": measures["dirichlet_energy"](state),
             "laplacian_energy": measures["laplacian_energy"](state),
             "normalised_energy": measures["rayleigh"](state),  # tr(H'LH)/|H|^2, since L is symmetric here
@@ -220,7 +220,7 @@ def energy_rows(run: StudyRun, graph: rd.Graph, op: rd.graphs.Operator, H0: Tens
             "largest": state.amax((-2, -1)),
         }
         rows += [
-            {"beta": beta, "t": t, **{name: float(value[k]) for name, value in found.items()}}
+            {"beta": beta, "t": t, **{name: float(value[k]) for name, value in result.items()}}
             for k, beta in enumerate(chosen["beta_sweep"])
         ]
     return rows
@@ -262,14 +262,14 @@ MEASURES_CAPTION = (
     "same divided by ‖H‖². kernel distance: the part of H outside the kernel of L, relative to H."
 )
 RATES_CAPTION = (
-    "Where each β leads for t → ∞, from the spectrum of this grid: the mode that wins among those outside the kernel, "
-    "its rate p(λ), the limits of tr(HᵀLH) and of the normalised energy, and the gain of the highest frequency at the "
+    "Limits for t → ∞ for each β, from the spectrum of this grid: the dominant mode outside the kernel and its "
+    "rate p(λ), the limits of tr(HᵀLH) and of the normalised energy, and the gain of the highest frequency at the "
     "last time of the figure. β = 0 is diffusion."
 )
 
 
 def settings(small: bool) -> dict[str, Any]:
-    """The paper prints the times alone; grid, start and coefficients are our choice."""
+    """Settings of a mode; the paper prints only the times, the rest is our choice."""
     side = 16 if small else 40
     return {
         "rows": side,
@@ -352,8 +352,8 @@ def _answer(chosen: Mapping[str, Any], drawn: Sequence[Mapping[str, Any]], rates
     smooth = [float(row["normalised_energy"]) for row in drawn if row["flow"] == "diffusion"]
     return (
         f"Diffusion oversmooths: its normalised energy falls from {smooth[0]:.3g} to {smooth[-1]:.3g} by t = "
-        f"{chosen['times'][-1]:g}. BS balances at β = {border_row(rates)['beta']:.5f} alone; below it decays, above it "
-        "grows without bound."
+        f"{chosen['times'][-1]:g}. BS balances only at β = {border_row(rates)['beta']:.5f}; below, it decays, "
+        "above, it grows without bound."
     )
 
 
@@ -361,9 +361,9 @@ def _border_text(chosen: Mapping[str, Any], rates: Sequence[Mapping[str, Any]]) 
     edge = border_row(rates)
     return f"""
     Whether BS balances depends on one number. Let λ₂ be the smallest eigenvalue of L above zero, here
-    {edge["winning_lam"]:.5f}. If β(1 - λ₂) < α, every frequency but the kernel decays and BS oversmooths as diffusion
+    {edge["winning_lam"]:.5f}. If β(1 - λ₂) < α, every mode outside the kernel decays and BS oversmooths as diffusion
     does, only more slowly. If β(1 - λ₂) > α, some frequency grows and the energy rises without bound. The energy stays
-    bounded and above zero on the border β = α/(1 - λ₂) = {edge["beta"]:.5f} (for α = {chosen["alpha"]:g}) alone, where
-    the mode λ₂ is kept. At finite times the difference is one of speed: the slowest modes of a grid change over times
+    bounded and above zero only on the border β = α/(1 - λ₂) = {edge["beta"]:.5f} (for α = {chosen["alpha"]:g}), where
+    the mode λ₂ persists. At finite times the difference is one of speed: the slowest modes of a grid change over times
     of the order 1/(αλ₂) = {1 / (chosen["alpha"] * edge["winning_lam"]):.0f}.
     """

@@ -1,1 +1,1 @@
-"""Every published number and claim as a row: ours beside it, a test, a status, a cause, a command, a hash."""
+"""Every published number and claim as a row with our number, a test, a status, a cause, a command and a hash."""

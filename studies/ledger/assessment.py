@@ -1,4 +1,4 @@
-"""The ledger: printed numbers and measurements put together, each with a status and what is known of its cause."""
+"""The ledger: printed numbers with our measurements, a status and the known cause of a difference."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from studies.ledger.entry import (
     Measurement,
     PrintedNumber,
 )
-from studies.ledger.kept_results import kept_measurements
+from studies.ledger.kept_results import stored_measurements
 from studies.ledger.other_people import authors_measurements, find_cell
 from studies.ledger.printed_numbers import STANDINGS, cell_name, printed_numbers, table_of
 from studies.paper.ablation import best_options
@@ -36,11 +36,11 @@ from studies.paper.significance import PRINTED_RUNS, ROUNDED, recomputed
 from studies.results import results_folder
 
 # ---------------------------------------------------------------------- averages
-# Table 7 from what was measured here: averages with their errors, ranks and medals where every method is measured.
+# Table 7 from our measurements: averages with their errors; ranks and medals if every method is measured.
 
 
 def average_measurements(measured: Iterable[Measurement]) -> list[Measurement]:
-    """The average accuracy of every method that is measured on all nine sets; ranks and medals if all of them are.
+    """Average accuracies of methods measured on all nine sets; with ranks and medals if all methods are.
 
     The error of an average is that of its nine means, which are over other graphs and so independent; the paper's is
     not printed, and ours stands for it.
@@ -52,39 +52,39 @@ def average_measurements(measured: Iterable[Measurement]) -> list[Measurement]:
             cells.setdefault((words[0], words[1]), one)
     names = [row.method for row in published_ranking()]
     whole = [name for name in names if all((name, s) in cells for s in SETS)]
-    found = []
+    result = []
     table = table_of(published_ranking()[0].source)
     for method in whole:
-        own = [cells[method, s] for s in SETS]
-        errors = [standard_error(math.nan if one.std is None else one.std, one.count) for one in own]
-        error = math.hypot(*errors, *errors) / len(own)
-        value = sum(one.value for one in own) / len(own)
-        found.append(_made(cell_name(table, method, "accuracy"), value, own, error=error))
+        group = [cells[method, s] for s in SETS]
+        errors = [standard_error(math.nan if one.std is None else one.std, one.count) for one in group]
+        error = math.hypot(*errors, *errors) / len(group)
+        value = sum(one.value for one in group) / len(group)
+        result.append(_made(cell_name(table, method, "accuracy"), value, group, error=error))
     if len(whole) == len(names):
-        found += _standings(cells, whole, table)
-    return found
+        result += _standings(cells, whole, table)
+    return result
 
 
 def _standings(cells: dict[tuple[str, str], Measurement], methods: Sequence[str], table: str) -> list[Measurement]:
-    """Ranks and medals; nothing tells how much they vary, so that one that differs is undecided."""
+    """Ranks and medals; their variation is unknown, so a different one is undecided."""
     means = {(m, s): cells[m, s].value for m in methods for s in SETS}
     printed = {row.method: row for row in published_ranking()}
-    found = []
+    result = []
     for standing in standings(means, SETS):
-        own = [cells[standing.method, s] for s in SETS]
+        group = [cells[standing.method, s] for s in SETS]
         for quantity in STANDINGS:
             if quantity != "accuracy":
                 value = float(getattr(standing, quantity))
                 same = abs(value - float(getattr(printed[standing.method], quantity))) <= 0.005
                 name = cell_name(table, standing.method, quantity)
-                found.append(_made(name, value, own, word=REPRODUCED if same else UNDECIDED))
-    return found
+                result.append(_made(name, value, group, word=REPRODUCED if same else UNDECIDED))
+    return result
 
 
 def _made(
     cell: str, value: float, parts: Sequence[Measurement], *, error: float = math.nan, word: str = ""
 ) -> Measurement:
-    """A number made from measured ones: their commands, files and hashes."""
+    """A measurement derived from others, with their commands, files and hashes."""
     return Measurement(
         cell, value, reading="from our means on the nine sets", error=error, word=word,
         test="equal in the digits printed" if word else "two standard errors of the difference of the averages",
@@ -95,7 +95,7 @@ def _made(
 
 
 # ---------------------------------------------------------------------- contradictions
-# Where the paper contradicts itself, computed from its own tables: other numbers for the same thing, wrong sums.
+# Contradictions within the paper, computed from its tables: different numbers for one quantity, wrong sums.
 
 #: Half of the last digit that Table 7 prints, and a little for sums of binary numbers.
 HALF_DIGIT = 0.005 + 1e-9
@@ -103,9 +103,9 @@ HALF_DIGIT = 0.005 + 1e-9
 
 @dataclass(frozen=True)
 class Contradiction:
-    """What else the paper says about a number.
+    """A contradiction to a printed number.
 
-    `values` are the other numbers with their deviations, none where only the deviation is printed otherwise.
+    `values` are the other numbers with their deviations; empty if only the deviation differs.
     """
 
     text: str
@@ -114,24 +114,24 @@ class Contradiction:
 
 @cache
 def contradictions() -> Mapping[str, Contradiction]:
-    """What contradicts a printed number, by its cell.
+    """Contradictions to printed numbers, by cell.
 
     >>> contradictions()["T8/GREAD-BS/squirrel"].text
     "Table 13 has OA as the best setting, for which Table 20 prints 47.03, and Table 8's number for SA"
     """
-    found: dict[str, list[Contradiction]] = {}
+    result: dict[str, list[Contradiction]] = {}
     for cell, one in (*_other_numbers(), *_wrong_tests(), *_wrong_standings()):
-        found.setdefault(cell, []).append(one)
+        result.setdefault(cell, []).append(one)
     return {
         cell: Contradiction(
             "; ".join(dict.fromkeys(one.text for one in all_)), tuple(v for o in all_ for v in o.values)
         )
-        for cell, all_ in found.items()
+        for cell, all_ in result.items()
     }
 
 
 def is_arithmetic(printed: PrintedNumber) -> bool:
-    """Whether a number is made from other printed ones, so that a contradiction is the answer, whatever we measure."""
+    """Whether a number is derived from printed ones, so that a contradiction decides it without a measurement."""
     return printed.quantity in ("t", *STANDINGS) and (printed.quantity != "accuracy" or printed.dataset == "")
 
 
@@ -143,7 +143,7 @@ def _other_numbers() -> Iterator[tuple[str, Contradiction]]:
         preset = find_preset("paper", reaction, dataset)
         if main is None or option not in best_options(preset.config):
             continue
-        own, there = (cell_name(table_of(main.source), main.method, dataset), table_of(main.source))
+        group, there = (cell_name(table_of(main.source), main.method, dataset), table_of(main.source))
         cell = cell_name(table_of(row.source), main.method, dataset, option)
         settings, here = table_of(preset.source), table_of(row.source)
         if row.mean != main.mean:
@@ -151,12 +151,12 @@ def _other_numbers() -> Iterator[tuple[str, Contradiction]]:
             swapped = by_option[reaction, dataset, other].mean == main.mean
             more = f", and {there}'s number for {other}" if swapped else ""
             text = f"{settings} has {option} as the best setting, for which {here} prints {row.mean}{more}"
-            yield own, Contradiction(text, ((row.mean, row.std),))
+            yield group, Contradiction(text, ((row.mean, row.std),))
             text = f"{there} prints {main.mean} for the best setting, which has {option} by {settings}"
             text = f"{text}; here that is the number of {other}" if swapped else text
             yield cell, Contradiction(text, ((main.mean, main.std),))
         elif row.std is not None and main.std is not None and row.std != main.std:
-            yield own, Contradiction(f"{here} prints the same mean ± {row.std}")
+            yield group, Contradiction(f"{here} prints the same mean ± {row.std}")
             yield cell, Contradiction(f"{there} prints the same mean ± {main.std}")
 
 
@@ -166,7 +166,7 @@ def _pair(one: str, other: str) -> bool:
 
 
 def _wrong_tests() -> Iterator[tuple[str, Contradiction]]:
-    """Does t follow from the means and deviations beside it, and are the means those of Table 8 within two errors?"""
+    """Does t follow from its means and deviations, and do the means agree with Table 8 within two standard errors?"""
     for row in published_tests():
         table = table_of(row.source)
         t = recomputed(row, PRINTED_RUNS)
@@ -189,11 +189,11 @@ def printed_standings() -> Mapping[str, Standing]:
 
 
 def _wrong_standings() -> Iterator[tuple[str, Contradiction]]:
-    found = printed_standings()
+    result = printed_standings()
     for row in published_ranking():
-        anew = found.get(row.method)
-        for quantity in STANDINGS if anew is not None else ():
-            value = float(getattr(anew, quantity))
+        recomputed_row = result.get(row.method)
+        for quantity in STANDINGS if recomputed_row is not None else ():
+            value = float(getattr(recomputed_row, quantity))
             if abs(value - float(getattr(row, quantity))) > HALF_DIGIT:
                 shown = f"{value:.2f}" if quantity in ("rank", "accuracy") else f"{value:g}"
                 cell = cell_name(table_of(row.source), row.method, quantity)
@@ -201,12 +201,12 @@ def _wrong_standings() -> Iterator[tuple[str, Contradiction]]:
 
 
 # ---------------------------------------------------------------------- assessment
-#: Two numbers of a row count as exchanged where each is so many points from ours as printed, beyond two standard
-#: errors, and exchanging them leaves at most this share of either difference.
+#: Two numbers of a row count as swapped if each is more than `FAR` points and two standard errors from ours, and
+#: swapping them leaves at most the share `LEFT` of both differences.
 FAR, LEFT = 5.0, 0.2
-#: Causes of single cells that were looked into by hand, beside the results files.
+#: Causes of single cells, found by hand.
 NOTES = "compared_notes.csv"
-#: The kept page of the study that looks for causes of whole rows.
+#: The results of the study of causes of whole rows.
 FORENSICS = "forensics.json"
 
 
@@ -214,16 +214,16 @@ def make_ledger(folder: Path | None = None, added: Iterable[Measurement] = ()) -
     """Every printed number and claim, in the order of the tables.
 
     Args:
-        folder: with results files in place of those of the package; what is not there is "not measured".
-        added: what other people measured, beside what the authors' code gave.
+        folder: with results files instead of those of the package; missing numbers are "not measured".
+        added: measurements of other people, in addition to those with the authors' code.
     """
     printed = {p.cell: p for p in printed_numbers()}
-    own = kept_measurements(folder)
-    own += average_measurements(own)
+    group = stored_measurements(folder)
+    group += average_measurements(group)
     others = [*authors_measurements(), *added]
     for one in others:
         find_cell(one.cell, printed)
-    ours, theirs = _by_cell(own), _by_cell(others)
+    ours, theirs = _by_cell(group), _by_cell(others)
     against = contradictions()
     entries = [_entry(p, ours.get(p.cell, []), theirs.get(p.cell, []), against.get(p.cell)) for p in printed.values()]
     where = folder or results_folder()
@@ -235,36 +235,37 @@ def make_ledger(folder: Path | None = None, added: Iterable[Measurement] = ()) -
 
 
 def _by_cell(measured: Iterable[Measurement]) -> dict[str, list[Measurement]]:
-    found: dict[str, list[Measurement]] = {}
+    result: dict[str, list[Measurement]] = {}
     for one in measured:
-        found.setdefault(one.cell, []).append(one)
-    return found
+        result.setdefault(one.cell, []).append(one)
+    return result
 
 
 def _entry(
     printed: PrintedNumber, ours: Sequence[Measurement], theirs: Sequence[Measurement], other: Contradiction | None
 ) -> LedgerEntry:
-    """One row: the main reading decides; where the paper leaves several open that differ, it is underspecified."""
+    """A row: the main reading decides; it is underspecified if several open readings disagree."""
     mains = [one for one in ours if one.is_main and one.file == next(m.file for m in ours if m.is_main)]
-    said = [one.status(printed) for one in mains]
-    own = min(mains, key=lambda one: _distance(one, printed), default=None)
-    status = NOT_MEASURED if own is None else own.status(printed)
-    if len(set(said)) > 1 and any(word in AGREES for word in said) and not all(word in AGREES for word in said):
+    statuses = [one.status(printed) for one in mains]
+    group = min(mains, key=lambda one: _distance(one, printed), default=None)
+    status = NOT_MEASURED if group is None else group.status(printed)
+    agreeing = [word in AGREES for word in statuses]
+    if any(agreeing) and not all(agreeing):
         status = UNDERSPECIFIED
-    if other is not None and other.values and _is_answer(other, printed, own):
+    if other is not None and other.values and _is_answer(other, printed, group):
         status = CONTRADICTED
-    rest = tuple(one for one in ours if one is not own)
-    told = other.text if other else own.note if own is not None and own.word == CONTRADICTED else ""
-    return LedgerEntry(printed, status, own, rest, tuple(theirs), told)
+    rest = tuple(one for one in ours if one is not group)
+    contradiction = other.text if other else group.note if group is not None and group.word == CONTRADICTED else ""
+    return LedgerEntry(printed, status, group, rest, tuple(theirs), contradiction)
 
 
-def _is_answer(other: Contradiction, printed: PrintedNumber, own: Measurement | None) -> bool:
-    """Whether a contradiction is what there is to say: of a sum, of what is not measured, or of a number where ours
-    agrees with another one that the paper prints for it."""
-    if own is None or is_arithmetic(printed):
+def _is_answer(other: Contradiction, printed: PrintedNumber, group: Measurement | None) -> bool:
+    """Whether a contradiction decides the status: for sums, for unmeasured numbers, and if ours agrees with another
+    printed number."""
+    if group is None or is_arithmetic(printed):
         return True
-    elsewhere = [own.status(replace(printed, value=value, std=std)) for value, std in other.values]
-    return own.status(printed) not in AGREES and any(word in AGREES for word in elsewhere)
+    elsewhere = [group.status(replace(printed, value=value, std=std)) for value, std in other.values]
+    return group.status(printed) not in AGREES and any(word in AGREES for word in elsewhere)
 
 
 def _distance(one: Measurement, printed: PrintedNumber) -> float:
@@ -274,25 +275,25 @@ def _distance(one: Measurement, printed: PrintedNumber) -> float:
 
 # ---------------------------------------------------------------------- exchanged numbers
 def _exchanged(entries: Sequence[LedgerEntry]) -> list[LedgerEntry]:
-    """Two numbers of a row that are both far from ours as printed, and near to ours when they are exchanged."""
+    """The entries, with pairs of a row marked as swapped if both are far from ours but near when swapped."""
     rows: dict[tuple[str, str], list[LedgerEntry]] = {}
     for entry in entries:
         is_far = entry.own is not None and _distance(entry.own, entry.printed) > FAR
         if is_far and entry.status not in AGREES and entry.printed.dataset and entry.printed.quantity == "accuracy":
             rows.setdefault((entry.printed.table, entry.printed.subject), []).append(entry)
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for row in rows.values():
         for one, other in combinations(row, 2):
             if _is_nearer(one, other) and _is_nearer(other, one):
                 for here, there in ((one, other), (other, one)):
-                    found[here.printed.cell] = (
-                        f"this number and that of {there.printed.dataset} ({there.printed.value:.2f}) are exchanged: "
+                    result[here.printed.cell] = (
+                        f"this number and that of {there.printed.dataset} ({there.printed.value:.2f}) are swapped: "
                         f"ours is {here.difference.difference:+z.2f} from the one printed here and "
                         f"{_crossed(here, there):+z.2f} from the other"
                     )
     return [
-        replace(entry, status=CONTRADICTED, contradiction=found[entry.printed.cell])
-        if entry.printed.cell in found
+        replace(entry, status=CONTRADICTED, contradiction=result[entry.printed.cell])
+        if entry.printed.cell in result
         else entry
         for entry in entries
     ]
@@ -309,43 +310,43 @@ def _is_nearer(entry: LedgerEntry, other: LedgerEntry) -> bool:
 
 # ---------------------------------------------------------------------- causes
 def _notes(path: Path) -> dict[tuple[str, str], str]:
-    """What was found out about single cells, by the row of the paper's table and the data set."""
-    found: dict[tuple[str, str], str] = {}
+    """Known causes of single cells, by method and data set."""
+    result: dict[tuple[str, str], str] = {}
     for row in csv.DictReader(read_text(path, "notes on cells").splitlines()):
         for name in row["network"].split():
             method = models[name].published if name in models else name
-            found |= {(method, dataset): f"{row['cause']}: {row['note']}" for dataset in row["sets"].split()}
-    return found
+            result |= {(method, dataset): f"{row['cause']}: {row['note']}" for dataset in row["sets"].split()}
+    return result
 
 
 def _explanations(path: Path) -> dict[tuple[str, str], str]:
-    """What the study of causes says of a row of Table 8, for all its cells."""
-    said = explanations(json.loads(read_text(path, "the kept page of the study forensics")))
-    return {(method, dataset): f"the row is {text}" for method, text in said.items() for dataset in SETS}
+    """Explanations of rows of Table 8 from the study of causes, for all their cells."""
+    known = explanations(json.loads(read_text(path, "the kept page of the study forensics")))
+    return {(method, dataset): f"the row is {text}" for method, text in known.items() for dataset in SETS}
 
 
 def _cause(entry: LedgerEntry, notes: Mapping[tuple[str, str], str]) -> str:
-    """What is known of why a number differs: computed where it can be, else looked up."""
-    printed, own = entry.printed, entry.own
-    if own is None or entry.status in AGREES:
-        return own.note if own is not None else ""
-    found = [own.note] if own.note and own.note != entry.contradiction else []
+    """The known cause of a difference, computed or looked up."""
+    printed, group = entry.printed, entry.own
+    if group is None or entry.status in AGREES:
+        return group.note if group is not None else ""
+    result = [group.note] if group.note and group.note != entry.contradiction else []
     if (printed.subject, printed.dataset) in notes:
-        found.append(notes[printed.subject, printed.dataset])
+        result.append(notes[printed.subject, printed.dataset])
     near = [one for one in entry.readings if not one.word and one.status(printed) in AGREES]
     if near:
         words = (f"{one.reading.partition(':')[0]} {one.value:.2f}" for one in near)
-        found.append(f"agrees in other readings ({', '.join(words)})")
+        result.append(f"agrees in other readings ({', '.join(words)})")
     for one in entry.others:
         theirs = f"{one.who}: {one.value:.2f}" + (f" ({one.reading})" if one.reading else "")
         if one.status(printed) in AGREES:
-            found.append(f"{theirs}, which agrees with the paper")
-        elif not own.word and one.std is not None and own.std is not None:
+            result.append(f"{theirs}, which agrees with the paper")
+        elif not group.word and one.std is not None and group.std is not None:
             as_printed = replace(printed, value=one.value, std=one.std, count=one.count)
-            if own.status(as_printed) in AGREES:
-                found.append(f"{theirs}, which agrees with ours")
-    if lost := int(own.detail.get("diverged") or 0):
-        found.append(f"{lost} trainings diverged here")
-    if own.is_open:
-        found.append("settings were not published")
-    return "; ".join(dict.fromkeys(found))
+            if group.status(as_printed) in AGREES:
+                result.append(f"{theirs}, which agrees with ours")
+    if lost := int(group.detail.get("diverged") or 0):
+        result.append(f"{lost} trainings diverged here")
+    if group.is_open:
+        result.append("settings were not published")
+    return "; ".join(dict.fromkeys(result))

@@ -1,4 +1,4 @@
-"""`LedgerEntry`: a published number or claim, what was measured of it, and the status that follows."""
+"""`LedgerEntry`: a published number or claim, our measurement, and the resulting status."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from gread.comparison import ABOVE, AGREES, ERRORS, NOISE, REPRODUCED, Estimate,
 
 NOT_REPRODUCED, UNDERSPECIFIED = "not reproduced", "underspecified"
 CONTRADICTED, UNDECIDED, NOT_MEASURED = "contradicted by the paper itself", "undecided", "not measured"
-#: In the order in which they are counted, with what each says.
+#: The statuses in the order of counting, with their meanings.
 STATUSES = {
     REPRODUCED: "the same number within two standard errors of the difference and one point; a claim that holds",
-    NOISE: "within two standard errors, but more than one point away: the splits cannot tell",
+    NOISE: "within two standard errors, but more than one point away: not significant",
     ABOVE: "ours is larger by more than two standard errors",
     NOT_REPRODUCED: "ours is smaller by more than two standard errors, or a count differs; a claim that is false",
-    UNDERSPECIFIED: "differs, and the paper does not say what it would take: settings that nobody published, or "
-    "readings of which one agrees and another does not; a claim that needs a condition it does not state",
+    UNDERSPECIFIED: "differs, and the paper leaves open how to reproduce it: unpublished settings, or readings that "
+    "disagree; a claim that needs a condition it does not state",
     CONTRADICTED: "the number does not follow from the paper's own tables or formulas, or the paper prints another one "
-    "for the same thing, with which ours agrees or which is all that is known",
+    "for the same quantity, with which ours agrees or which we did not measure",
     UNDECIDED: "measured, but there is no error to judge by; a claim that was not decided",
     NOT_MEASURED: "no results file has it",
 }
 #: The claims, as a table.
 CLAIMS = "Claims"
-#: Who measured what is not said to be of somebody else.
+#: The default for who measured a number.
 HERE = "here"
 
 
@@ -49,7 +49,7 @@ class PrintedNumber:
 
 @dataclass(frozen=True)
 class Measurement:
-    """Somebody's number for a cell: mean, population standard deviation over `count` splits, where it stands.
+    """A measurement of a cell: mean, population standard deviation over `count` splits, and its origin.
 
     Args:
         cell: whose number it is.
@@ -57,12 +57,12 @@ class Measurement:
         std: over the splits, None where there is none.
         count: splits.
         reading: with which settings, in words.
-        is_main: whether it counts for the status; other readings stand beside.
-        is_open: whether its settings were not published, so that it was searched for.
-        word: a status that needs no test: of a count, or of a claim.
+        is_main: whether it decides the status; other readings are only listed.
+        is_open: whether its settings were not published but searched for.
+        word: a status without a test, for a count or a claim.
         error: of the difference, where it does not follow from the deviations.
-        chance: so many of these errors count as chance.
-        test: what the status was found by.
+        chance: number of these errors up to which a difference counts as chance.
+        test: the test behind the status.
         answer: of a claim.
         note: what is known about it.
         who, command, file, sha256: who measured it, how, and the file that says so.
@@ -96,7 +96,7 @@ class Measurement:
         return Gap(self.value - printed.value, self.error, math.nan, self.chance)
 
     def status(self, printed: PrintedNumber) -> str:
-        """What this measurement alone says of the printed number."""
+        """Status of the printed number by this measurement alone."""
         if self.word:
             return self.word
         word = self.gap(printed).word
@@ -109,7 +109,7 @@ class Measurement:
 
 @dataclass(frozen=True)
 class LedgerEntry:
-    """A row of the ledger with everything that is known of it; `own` is the measurement that the status is about."""
+    """A row of the ledger; `own` is the measurement behind its status."""
 
     printed: PrintedNumber
     status: str
@@ -143,7 +143,7 @@ class LedgerEntry:
 
 
 def measured_row(one: Measurement, printed: PrintedNumber) -> dict[str, Any]:
-    """A measurement that stands beside: who, value, difference from the printed number, status by itself."""
+    """Row of a further measurement: who, value, difference from the printed number, own status."""
     gap = one.gap(printed)
     return {
         "who": one.who, "reading": one.reading, "value": number(one.value), "std": number(one.std),
@@ -154,7 +154,7 @@ def measured_row(one: Measurement, printed: PrintedNumber) -> dict[str, Any]:
 
 
 def number(value: float | None, digits: int = 6) -> float | None:
-    """A number with so many digits after the point, None where there is none, as json can hold it.
+    """A number rounded to `digits` decimals for json; None if it is missing.
 
     >>> number(None), number(math.nan), number(1 / 3)
     (None, None, 0.333333)
@@ -163,6 +163,6 @@ def number(value: float | None, digits: int = 6) -> float | None:
 
 
 def status_tally(entries: Iterable[LedgerEntry]) -> dict[str, int]:
-    """How many entries have each status, those that occur, in the order of `STATUSES`."""
-    found = [entry.status for entry in entries]
-    return {status: found.count(status) for status in STATUSES if status in found}
+    """Number of entries by status, in the order of `STATUSES`."""
+    result = [entry.status for entry in entries]
+    return {status: result.count(status) for status in STATUSES if status in result}

@@ -37,14 +37,14 @@ CLAIM_STATUS = {"holds": REPRODUCED, "holds if": UNDERSPECIFIED, "false": NOT_RE
 SELF_CONTRADICTING = ("of the paper's formula", ": swapped")
 
 
-def kept_measurements(folder: Path | None = None) -> list[Measurement]:
+def stored_measurements(folder: Path | None = None) -> list[Measurement]:
     """All measurements of cells of the paper in a folder of results files, each with the hash of its file.
 
-    The order of the files is that of preference, where two have a number for the same reading of a cell. The results of
-    this package are complete, so a missing one is an error; a folder of one's own needs at least one of the files.
+    Earlier files take precedence for the same reading of a cell. The results of this package are complete, so a missing
+    file is an error; another folder needs at least one of the files.
     """
     where = results_folder() if folder is None else folder
-    found: list[Measurement] = []
+    result: list[Measurement] = []
     paths = {where / name: read for name, read in READERS.items() if folder is None or (where / name).is_file()}
     if not paths:
         raise FileError(f"{where} has no results file; expected some of {', '.join(READERS)}")
@@ -52,14 +52,14 @@ def kept_measurements(folder: Path | None = None) -> list[Measurement]:
         content = read_bytes(path, "measured numbers")
         digest = hashlib.sha256(content).hexdigest()
         try:
-            kept = json.loads(content)
-            said = claim_measurements(path.stem, kept) if path.name in DECIDING else ()
-            found += [replace(one, file=f"{where.name}/{path.name}", sha256=digest) for one in (*read(kept), *said)]
+            stored = json.loads(content)
+            claims = claim_measurements(path.stem, stored) if path.name in DECIDING else ()
+            result += [
+                replace(one, file=f"{where.name}/{path.name}", sha256=digest) for one in (*read(stored), *claims)
+            ]
         except (ValueError, KeyError, TypeError) as problem:
-            raise FileError(
-                f"expected the results file {path} as its program writes it, got one without {problem}; write it again"
-            ) from None
-    return found
+            raise FileError(f"{path} lacks {problem}; run the program that writes it again") from None
+    return result
 
 
 def _cells() -> dict[tuple[str, str], str]:
@@ -67,10 +67,10 @@ def _cells() -> dict[tuple[str, str], str]:
     return {(p.method, p.dataset): cell_name(table_of(p.source), p.method, p.dataset) for p in published_results()}
 
 
-def _rows(kept: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _rows(stored: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The rows of a page that `studies.runs.kept_page` kept."""
-    for row in kept["results"]["rows"]:
-        yield dict(zip(kept["results"]["columns"], row, strict=True))
+    for row in stored["results"]["rows"]:
+        yield dict(zip(stored["results"]["columns"], row, strict=True))
 
 
 def _accuracy(row: Mapping[str, Any], cell: str, command: str, **more: Any) -> Measurement:
@@ -85,20 +85,20 @@ def _float(value: Any) -> float:
     return math.nan if value is None else float(value)
 
 
-def _classification(kept: Mapping[str, Any]) -> Iterator[Measurement]:
+def _classification(stored: Mapping[str, Any]) -> Iterator[Measurement]:
     """classification.json: what the study trained; rows that it took from searched.json are read there."""
     cells = _cells()
-    for row in _rows(kept):
+    for row in _rows(stored):
         cell, family = cells.get((row["method"], row["dataset"])), row["family"]
         if cell is not None and family != SEARCHED:
             words = {"reading": f"{family}: {FAMILIES[family]}" if family in FAMILIES else family}
-            yield _accuracy(row, cell, kept["command"], is_main=family in ("paper", BASELINE), **words)
+            yield _accuracy(row, cell, stored["command"], is_main=family in ("paper", BASELINE), **words)
 
 
-def _published_settings(found: Mapping[str, Any]) -> Iterator[Measurement]:
+def _published_settings(result: Mapping[str, Any]) -> Iterator[Measurement]:
     """accuracy.json: BS with the authors' released settings."""
     cells = _cells()
-    for kind, part in found.items():
+    for kind, part in result.items():
         for row in part["rows"]:
             cell = cells.get((f"GREAD-{row['reaction']}", row["dataset"]))
             if cell is not None:
@@ -106,24 +106,24 @@ def _published_settings(found: Mapping[str, Any]) -> Iterator[Measurement]:
                 yield _accuracy(row, cell, part["command"], is_main=False, reading=reading)
 
 
-def _compared(found: Mapping[str, Any]) -> Iterator[Measurement]:
+def _compared(result: Mapping[str, Any]) -> Iterator[Measurement]:
     """compared.json: the other networks."""
     cells = _cells()
-    for row in found["rows"]:
+    for row in result["rows"]:
         name = find_model(row["model"]).published if row["model"] in models else ""
         cell = cells.get((name, row["dataset"]))
         if cell is not None:
             is_open = int(row["tried"]) > 1
             words = f"settings searched here, {row['tried']} tried: {row['origin']}" if is_open else row["origin"]
             yield replace(
-                _accuracy(row, cell, found["command"], reading=words, is_open=is_open), count=len(row["each"])
+                _accuracy(row, cell, result["command"], reading=words, is_open=is_open), count=len(row["each"])
             )  # fmt: skip
 
 
-def _searched(found: Mapping[str, Any]) -> Iterator[Measurement]:
-    """searched.json: reactions with settings that validation nodes chose; they stand beside."""
+def _searched(result: Mapping[str, Any]) -> Iterator[Measurement]:
+    """searched.json: reactions with settings chosen by validation accuracy; further measurements."""
     cells = _cells()
-    for row in found["rows"]:
+    for row in result["rows"]:
         cell = cells.get((f"GREAD-{row['contestant']}", row["dataset"]))
         if cell is not None and row.get("metric", "accuracy") == "accuracy":
             each = [float(value) for value in row["each"]]
@@ -131,37 +131,37 @@ def _searched(found: Mapping[str, Any]) -> Iterator[Measurement]:
             std = math.sqrt(sum((value - mean) ** 2 for value in each) / len(each))
             yield Measurement(
                 cell, mean, std, len(each), "searched: settings chosen on the validation nodes", is_main=False,
-                command=str(found.get("command", "")), detail=dict(row),
+                command=str(result.get("command", "")), detail=dict(row),
             )  # fmt: skip
 
 
-def _forensics(kept: Mapping[str, Any]) -> Iterator[Measurement]:
-    """Completions of the printed settings; they stand beside. The cells of the authors' code are over other splits."""
+def _forensics(stored: Mapping[str, Any]) -> Iterator[Measurement]:
+    """forensics.json: completions of the printed settings; further measurements, without cells of the authors' code."""
     cells = _cells()
-    for row in _rows(kept):
+    for row in _rows(stored):
         if row["completion"] in (*RULES, *TRAINED):
             cell = cells[f"GREAD-{row['reaction']}", row["dataset"]]
-            yield _accuracy(row, cell, kept["command"], is_main=False, reading=row["completion"])
+            yield _accuracy(row, cell, stored["command"], is_main=False, reading=row["completion"])
 
 
-def _ablation(kept: Mapping[str, Any]) -> Iterator[Measurement]:
-    """An option that is not the one of the printed settings has no settings of its own in the paper."""
+def _ablation(stored: Mapping[str, Any]) -> Iterator[Measurement]:
+    """ablation.json; options other than that of the printed settings have no published settings."""
     cells = {
         (p.reaction, p.dataset, p.setting): cell_name(table_of(p.source), f"GREAD-{p.reaction}", p.dataset, p.setting)
         for p in published_ablations()
     }
-    for row in _rows(kept):
+    for row in _rows(stored):
         cell = cells.get((row["reaction"], row["dataset"], row["option"]))
         if cell is not None:
             printed = best_options(published_config("paper", row["reaction"], row["dataset"]))
             is_open = row["option"] not in printed
-            other = ", except for the option; nobody published settings for it" if is_open else ""
-            yield _accuracy(row, cell, kept["command"], reading=f"the printed settings{other}", is_open=is_open)
+            other = ", except for the option, whose settings are not published" if is_open else ""
+            yield _accuracy(row, cell, stored["command"], reading=f"the printed settings{other}", is_open=is_open)
 
 
-def _depth(kept: Mapping[str, Any]) -> Iterator[Measurement]:
+def _depth(stored: Mapping[str, Any]) -> Iterator[Measurement]:
     cells = _cells()
-    for row in _rows(kept):
+    for row in _rows(stored):
         if row["paper"] is None:
             continue
         cell = cell_name("Table 23", row["method"], row["dataset"], row["layers"])
@@ -170,22 +170,22 @@ def _depth(kept: Mapping[str, Any]) -> Iterator[Measurement]:
         is_open = row["method"] == "GRAND++"
         is_main = row["reading"] != BEST
         reading = f"{row['reading']}: {READINGS[row['reading']]}"
-        yield _accuracy(row, cell, kept["command"], reading=reading, is_open=is_open, is_main=is_main)
+        yield _accuracy(row, cell, stored["command"], reading=reading, is_open=is_open, is_main=is_main)
 
 
-def _significance(kept: Mapping[str, Any]) -> Iterator[Measurement]:
+def _significance(stored: Mapping[str, Any]) -> Iterator[Measurement]:
     """Means over seeds and splits, and Welch's t of all trainings; the splits are the independent units."""
-    splits = int(kept["settings"]["splits"])
-    for row in _rows(kept):
+    splits = int(stored["settings"]["splits"])
+    for row in _rows(stored):
         reading = "the authors' released settings, ten seeds on every split; GRAND with the same"
         for method, mean, std in (("GRAND", "other", "other_std"), ("GREAD-BS", "own", "own_std")):
             yield Measurement(
                 cell_name("Table 24", method, row["dataset"]), _float(row[mean]), _float(row[std]), splits, reading,
-                command=kept["command"], detail=row,
+                command=stored["command"], detail=row,
             )  # fmt: skip
         yield Measurement(
             cell_name("Table 24", "t", row["dataset"]), _float(row["welch_t"]), None, int(row["runs"]), reading,
-            error=t_error(row, splits), chance=reach(1.0, splits), command=kept["command"], detail=row,
+            error=t_error(row, splits), chance=reach(1.0, splits), command=stored["command"], detail=row,
             test="Student's interval of the difference of two t values, the splits as units",
         )  # fmt: skip
 
@@ -208,9 +208,9 @@ def t_error(row: Mapping[str, Any], splits: int) -> float:
     return math.sqrt(2 * ratio**2 + (_float(row["welch_t"]) ** 2 + _float(row["paper_t"]) ** 2) / (2 * free))
 
 
-def _counted(found: Mapping[str, Any]) -> Iterator[Measurement]:
+def _counted(result: Mapping[str, Any]) -> Iterator[Measurement]:
     """data_table.json, the output of `rdgraph data table --json`."""
-    for facts in found["sets"]:
+    for facts in result["sets"]:
         for row in facts["paper"]:
             contradicts = any(words in row["reason"] for words in SELF_CONTRADICTING)
             word = REPRODUCED if row["agrees"] else CONTRADICTED if contradicts else NOT_REPRODUCED
@@ -221,22 +221,22 @@ def _counted(found: Mapping[str, Any]) -> Iterator[Measurement]:
             )  # fmt: skip
 
 
-def _degrees(found: Mapping[str, Any]) -> Iterator[Measurement]:
+def _degrees(result: Mapping[str, Any]) -> Iterator[Measurement]:
     """degrees.json: means over graphs; equal in the digits printed is the same, and what differs where all our
     graphs are alike is undecided, for want of an error."""
-    for row in found["rows"]:
+    for row in result["rows"]:
         is_same = abs(row["mean"] - row["printed"]) < 0.005 + 1e-9
         word = REPRODUCED if is_same else UNDECIDED if row["std"] < 1e-9 else ""
         yield Measurement(
             cell_name("Table 9", f"h={row['homophily']:g}", row["quantity"]), row["mean"], row["std"], row["graphs"],
-            "graphs grown here by the same rule", word=word, command=found["command"], detail=row,
+            "graphs grown here by the same rule", word=word, command=result["command"], detail=row,
             test="compared in the digits printed" if word else "Welch, Student's interval of the difference",
         )  # fmt: skip
 
 
-def _claims(found: list[dict[str, Any]]) -> Iterator[Measurement]:
+def _claims(result: list[dict[str, Any]]) -> Iterator[Measurement]:
     """claims.json, the output of `rdgraph verify all --json`."""
-    for claim in found:
+    for claim in result:
         answer = f"{claim['status']} {claim['condition']}".strip() if claim["condition"] else claim["status"]
         word = CLAIM_STATUS[claim["status"]] if claim["as_expected"] else UNDECIDED
         yield Measurement(
@@ -246,8 +246,8 @@ def _claims(found: list[dict[str, Any]]) -> Iterator[Measurement]:
         )  # fmt: skip
 
 
-def _verdicts_alone(kept: Mapping[str, Any]) -> Iterator[Measurement]:
-    """A page whose numbers the paper does not print."""
+def _verdicts_alone(stored: Mapping[str, Any]) -> Iterator[Measurement]:
+    """No measurements: the paper does not print the numbers of this page."""
     return iter(())
 
 

@@ -43,29 +43,29 @@ def chosen_entries(entries: Sequence[LedgerEntry], status: str | None, table: st
     """Those of a status, whose beginning is enough, and of a table ("8", "T8", "Table 8", "claims").
 
     Raises:
-        UnknownName: for a status or a table that there is not.
+        UnknownName: for an unknown status or table.
     """
-    kept = list(entries)
+    stored = list(entries)
     if status is not None:
         words = [word for word in STATUSES if word == status.casefold()]
         words = words or [word for word in STATUSES if word.startswith(status.casefold())]
         if len(words) != 1:
             raise UnknownName("status", status, STATUSES)
-        kept = [entry for entry in kept if entry.status == words[0]]
+        stored = [entry for entry in stored if entry.status == words[0]]
     if table is not None:
         known = {entry.printed.table for entry in entries}
         asked = table.casefold().removeprefix("table").strip().removeprefix("t")
         names = [name for name in known if name.casefold() in (table.casefold(), f"table {asked}")]
         if not names:
             raise UnknownName("table", table, known)
-        kept = [entry for entry in kept if entry.printed.table == names[0]]
-    return kept
+        stored = [entry for entry in stored if entry.printed.table == names[0]]
+    return stored
 
 
 def as_json(entries: Sequence[LedgerEntry]) -> str:
     """One object: the tally, what each status says, the rows."""
-    found = {"tally": status_tally(entries), "statuses": STATUSES, "rows": [entry.row() for entry in entries]}
-    return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+    collected = {"tally": status_tally(entries), "statuses": STATUSES, "rows": [entry.row() for entry in entries]}
+    return json.dumps(collected, indent=1, ensure_ascii=False) + "\n"
 
 
 def as_csv(entries: Sequence[LedgerEntry]) -> str:
@@ -99,8 +99,8 @@ def as_markdown(entries: Sequence[LedgerEntry]) -> str:
     lines = [head.format(answer=answer(entries)), f"| table | {' | '.join(tally)} |"]
     lines.append(f"|---|{'---:|' * len(tally)}")
     for name in _tables(entries):
-        found = status_tally(e for e in entries if e.printed.table == name)
-        lines.append(f"| {name} | {' | '.join(str(found.get(status, '')) for status in tally)} |")
+        collected = status_tally(e for e in entries if e.printed.table == name)
+        lines.append(f"| {name} | {' | '.join(str(collected.get(status, '')) for status in tally)} |")
     lines += ["", "| status | says |", "|---|---|", *(f"| {status} | {text} |" for status, text in STATUSES.items())]
     lines += ["", "## Where the paper contradicts itself", "", "Computed from its tables, not looked up.", ""]
     lines += ["| cell | printed | and yet | ours | status |", "|---|---:|---|---:|---|"]
@@ -118,7 +118,7 @@ def _tables(entries: Sequence[LedgerEntry]) -> list[str]:
 
 
 def place(entry: LedgerEntry) -> str:
-    """Where it stands in the paper, as a reader of the PDF finds it."""
+    """Its place in the paper."""
     printed = entry.printed
     return printed.source if printed.statement else printed.table
 
@@ -133,7 +133,7 @@ def answer(entries: Sequence[LedgerEntry]) -> str:
 
 
 def known_of(entry: LedgerEntry) -> list[tuple[str, str]]:
-    """All that is known of a cell, as headings and texts."""
+    """Everything about a cell, as headings and texts."""
     row = entry.row()
     lines: list[tuple[str, str]] = [("cell", row["cell"]), ("place", f"{place(entry)}; {row['source']}")]
     if row["statement"]:
@@ -141,28 +141,28 @@ def known_of(entry: LedgerEntry) -> list[tuple[str, str]]:
     else:
         lines.append(("published", shown_number(row["published"], row["published_std"])))
     lines.append(("status", f"{entry.status}: {STATUSES[entry.status]}"))
-    own = entry.own
-    if own is not None:
+    group = entry.own
+    if group is not None:
         lines.append(("ours", row["answer"] or shown_number(row["ours"], row["ours_std"])))
         if row["error"] is not None:
             p = "" if row["p"] is None else f", p = {row['p']:.2g}"
             lines.append(("difference", f"{row['difference']:+z.2f}, standard error {row['error']:.2f}{p}"))
         lines.append(("test", row["test"]))
     lines += [(name, row[name]) for name in ("cause", "contradiction", "reading") if row[name]]
-    if own is not None:
-        each = own.detail.get("each") or own.detail.get("by_seed")
-        word = "splits" if own.detail.get("each") else "seeds"
+    if group is not None:
+        each = group.detail.get("each") or group.detail.get("by_seed")
+        word = "splits" if group.detail.get("each") else "seeds"
         lines += [(word, ", ".join(f"{value:.2f}" for value in each))] if each else []
         lines += [(f"check, {'passed' if c['passed'] else 'failed'}", f"{c['text']}: {c['result']}")
-                  for c in own.detail.get("evidence", ())]  # fmt: skip
+                  for c in group.detail.get("evidence", ())]  # fmt: skip
         lines += [(f"verdict, {v['answer']}", f"{v['statement']} {v['evidence']}")
-                  for v in own.detail.get("verdicts", ())]  # fmt: skip
+                  for v in group.detail.get("verdicts", ())]  # fmt: skip
         lines += [("settings", text)] if (text := settings_text(entry)) else []
-        lines += [("command", row["command"]), ("file", f"{row['file']}, sha256 {row['sha256']}")]
+        lines += [("command", row["command"]), ("file", f"{row['file']}, sha256 {row['sha256'][:12]}")]
     for one in row["others"]:
         words = f"{shown_number(one['value'], one['std'])} over {one['splits']} splits, {one['status']}"
-        told = "; ".join(filter(None, (one["reading"], one["note"], one["command"])))
-        lines.append((one["who"], f"{words}; {told}; {one['file']}, sha256 {one['sha256']}"))
+        details = "; ".join(filter(None, (one["reading"], one["note"], one["command"])))
+        lines.append((one["who"], f"{words}; {details}; {one['file']}, sha256 {one['sha256'][:12]}"))
     return lines
 
 
@@ -179,18 +179,18 @@ def shown_number(value: float | None, std: float | None) -> str:
 
 
 def settings_text(entry: LedgerEntry) -> str:
-    """The settings that ours was reached with, where the file or a preset has them."""
+    """The settings of our measurement, if the file or a preset has them."""
     from gread.settings.presets import presets
 
-    own, printed = entry.own, entry.printed
-    if own is None or printed.quantity != "accuracy" or not printed.dataset:
+    group, printed = entry.own, entry.printed
+    if group is None or printed.quantity != "accuracy" or not printed.dataset:
         return ""
-    found: Any = own.detail.get("settings")
-    if found:
+    collected: Any = group.detail.get("settings")
+    if collected:
         return "; ".join(f"{part}: " + ", ".join(f"{k} {v}" for k, v in values.items())
-                         for part, values in found.items())  # fmt: skip
+                         for part, values in collected.items())  # fmt: skip
     reaction = printed.subject.removeprefix("GREAD-")
     known = {preset.name for preset in presets()}
-    kind = own.detail.get("preset") or own.detail.get("family") or "paper"
+    kind = group.detail.get("preset") or group.detail.get("family") or "paper"
     name = f"{kind}/{reaction}/{printed.dataset}"
     return f"rdgraph presets show '{name}'" if name in known else ""

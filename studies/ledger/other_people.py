@@ -1,4 +1,4 @@
-"""Numbers that somebody else measured: what the authors' code gave, and files that a user adds; each with its hash."""
+"""Measurements of other people: with the authors' code, and from files that a user adds; each with its hash."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ AUTHORS = "the authors' code"
 
 def authors_measurements() -> list[Measurement]:
     """What the authors' code gave: for BS with its released settings, for other cells with the printed ones."""
-    found = []
+    result = []
     names = ("authors_runs.csv", "authors_cells.csv")
     runs, cells = ((files("gread") / "data" / name).read_bytes() for name in names)
     for row in authors_runs().values():
         method = "GREAD-BS"
         if row.mean is not None:
-            found.append(_of_authors(method, row.dataset, row.mean, row.std, 10, "released settings", row.source,
+            result.append(_of_authors(method, row.dataset, row.mean, row.std, 10, "released settings", row.source,
                                      names[0], runs))  # fmt: skip
     for cell in authors_cells():
         features = "row-normalised" if cell.row_features else "raw"
         reading = f"printed settings, {cell.beta} vector beta, {features} features" + (", tanh" if cell.tanh else "")
         reading += f", {cell.diverged} of {len(cell.splits)} trainings diverged" if cell.diverged else ""
-        found.append(_of_authors(f"GREAD-{cell.reaction}", cell.dataset, cell.mean, cell.std, len(cell.splits),
+        result.append(_of_authors(f"GREAD-{cell.reaction}", cell.dataset, cell.mean, cell.std, len(cell.splits),
                                  reading, cell.source, names[1], cells))  # fmt: skip
-    return found
+    return result
 
 
 def _of_authors(
@@ -59,19 +59,19 @@ def read_added(path: Path) -> list[Measurement]:
 
     Raises:
         FileError: for a file that cannot be read, or rows that lack a column or a number.
-        UnknownName: for a cell that there is not.
+        UnknownName: for an unknown cell.
     """
     content = read_bytes(path, "measured numbers")
     digest = hashlib.sha256(content).hexdigest()
-    found = []
+    result = []
     for number, row in enumerate(_rows(path, content), start=1):
         try:
-            found.append(_added(row, path, digest))
+            result.append(_added(row, path, digest))
         except ValueError as problem:
             raise _wrong(path, f"{problem} in row {number}") from None
-    if not found:
+    if not result:
         raise FileError(f"expected at least one row in {path}, got none")
-    return found
+    return result
 
 
 def _rows(path: Path, content: bytes) -> list[Any]:
@@ -133,8 +133,7 @@ def _splits(row: Mapping[str, Any]) -> int:
 
 
 def find_cell(name: str, known: Iterable[str]) -> str:
-    """The cell of that name, whatever its capitals, with spaces for strokes; the table may be left out where no other
-    has the rest.
+    """The cell of that name, ignoring case and with spaces for slashes; the table may be omitted if the rest is unique.
 
     >>> find_cell("gread-bs CORA", ["T8/GREAD-BS/cora", "T8/GREAD-F/cora"])
     'T8/GREAD-BS/cora'

@@ -66,20 +66,20 @@ def together(answers: Sequence[str]) -> str:
     return "holds if" if answers and all(answer.startswith(HOLDS) for answer in answers) else UNDECIDED
 
 
-def claim_measurements(study: str, kept: Mapping[str, Any]) -> Iterator[Measurement]:
+def claim_measurements(study: str, stored: Mapping[str, Any]) -> Iterator[Measurement]:
     """The claims that the kept page of a study decides; none where it has no verdict about them."""
     for claim in measured_claims().values():
-        own = [verdict for verdict in kept.get("verdicts", ()) if claim.verdicts in verdict["statement"]]
-        answers = [str(verdict["answer"]) for verdict in own]
-        if claim.study != study or not own:
+        group = [verdict for verdict in stored.get("verdicts", ()) if claim.verdicts in verdict["statement"]]
+        answers = [str(verdict["answer"]) for verdict in group]
+        if claim.study != study or not group:
             continue
         answer = together(answers)
         tally = ", ".join(f"{answers.count(word)} {word}" for word in dict.fromkeys(answers))
         yield Measurement(
-            claim.id, math.nan, word=STATUS_OF.get(answer, UNDECIDED), command=str(kept["command"]),
-            answer=answers[0] if len(own) == 1 else f"{answer} ({tally})",
-            note=str(own[0]["evidence"]) if len(own) == 1 else f"of {len(own)} verdicts {tally}",
-            test="the verdicts of the study; one that fails refutes a sentence about all", detail={"verdicts": own},
+            claim.id, math.nan, word=STATUS_OF.get(answer, UNDECIDED), command=str(stored["command"]),
+            answer=answers[0] if len(group) == 1 else f"{answer} ({tally})",
+            note=str(group[0]["evidence"]) if len(group) == 1 else f"of {len(group)} verdicts {tally}",
+            test="the verdicts of the study; one that fails refutes a sentence about all", detail={"verdicts": group},
         )  # fmt: skip
 
 
@@ -98,8 +98,8 @@ def table_of(source: str) -> str:
     >>> table_of("GREAD (Choi et al., ICML 2023), Table 8")
     'Table 8'
     """
-    found = re.search(r"Table \d+", source)
-    return found[0] if found else source
+    result = re.search(r"Table \d+", source)
+    return result[0] if result else source
 
 
 def cell_name(table: str, *words: object) -> str:
@@ -194,7 +194,7 @@ def _degrees() -> Iterator[PrintedNumber]:
 
 def _claims() -> Iterator[PrintedNumber]:
     """Sentences about experiments, then mathematics."""
-    found = [(claim.id, claim.title, claim.source, claim.statement) for claim in measured_claims().values()]
-    found += [(claim.id, claim.title, claim.source, claim.statement) for claim in statements().values()]
-    for name, title, source, statement in found:
+    result = [(claim.id, claim.title, claim.source, claim.statement) for claim in measured_claims().values()]
+    result += [(claim.id, claim.title, claim.source, claim.statement) for claim in statements().values()]
+    for name, title, source, statement in result:
         yield PrintedNumber(name, CLAIMS, title, "", "claim", math.nan, None, source, "", statement)

@@ -125,29 +125,29 @@ def coupled_rows(flow: CoupledFlow, ensemble: GraphEnsemble, settings: Mapping[s
     `conserved` is the largest change of a mode's |c'|^2 + (gamma - 1 + lam)|c|^2, as a share of it, where that is
     conserved by the equation; `predicted` is the mean energy over a long time that follows from it. NaN elsewhere.
     """
-    found = solve_coupled(flow, ensemble, settings)
+    result = solve_coupled(flow, ensemble, settings)
     rows: list[MutableRow] = []
     for s in range(len(ensemble)):
-        conserved, predicted = _conserved(flow, ensemble, found, s) if flow is UNDAMPED else (np.nan, np.nan)
-        for name, energy in found.energies.items():
-            share = len(ensemble.members[s].features) / 2 * energy[:, s] / np.maximum(found.sizes[name][:, s], TINY)
+        conserved, predicted = _conserved(flow, ensemble, result, s) if flow is UNDAMPED else (np.nan, np.nan)
+        for name, energy in result.energies.items():
+            share = len(ensemble.members[s].features) / 2 * energy[:, s] / np.maximum(result.sizes[name][:, s], TINY)
             rows += [
                 {"flow": flow.name, "field": name, "graph": s, "t": float(t), "energy": float(energy[k, s]),
                  "normalised": float(share[k]), "conserved": conserved, "predicted": predicted}
-                for k, t in enumerate(found.times)
+                for k, t in enumerate(result.times)
             ]  # fmt: skip
     return rows
 
 
-def _conserved(flow: CoupledFlow, ensemble: GraphEnsemble, found: CoupledTrajectory, s: int) -> tuple[float, float]:
+def _conserved(flow: CoupledFlow, ensemble: GraphEnsemble, result: CoupledTrajectory, s: int) -> tuple[float, float]:
     """Undamped linear GraphCON on one graph: the drift of the modes' energies, and the mean Dirichlet energy of H.
 
     c'' = -w c with w = gamma - 1 + lam: from rest, c^2 has the mean c(0)^2/2 over a long time, and modes of different
     w do not interfere in it.
     """
     modes = ensemble.walks[s]
-    position, velocity = modes.transform(found.states[:, s].cpu()).numpy().swapaxes(1, 2).reshape(
-        len(found.times), 2, -1, len(modes.values)
+    position, velocity = modes.transform(result.states[:, s].cpu()).numpy().swapaxes(1, 2).reshape(
+        len(result.times), 2, -1, len(modes.values)
     ).swapaxes(0, 1)  # fmt: skip
     stiffness = flow.numbers["gamma"] - 1 + modes.values
     energy = np.square(velocity) + stiffness * np.square(position)
@@ -155,7 +155,7 @@ def _conserved(flow: CoupledFlow, ensemble: GraphEnsemble, found: CoupledTraject
     plain = ensemble.members[s].graph.operator("none", dtype=torch.float64)
     start = position[0]
     places = np.split(np.arange(len(stiffness)), np.flatnonzero(np.diff(stiffness) > 1e-9) + 1)
-    apart = torch.as_tensor(np.stack([modes.vectors[:, place] @ start[:, place].T for place in places]))
+    apart = torch.as_tensor(np.stack([modes.vectors[:, location] @ start[:, location].T for location in places]))
     return float(drift), 0.5 * float(dirichlet_energy(apart, plain).sum())
 
 
@@ -172,7 +172,7 @@ def growth_rows(flow: CoupledFlow, ensemble: GraphEnsemble) -> list[MutableRow]:
 
 
 # ---------------------------------------------------------------------- coupled verdicts
-# Does a layer of two fields, or of second order, escape oversmoothing? What is proved, and what is measured beside it.
+# Does a layer of two fields, or of second order, escape oversmoothing? Proofs and measurements.
 #
 # Proved, for linear equations: a mode of L with eigenvalue lam moves by P(lam) alone. So the energy of every start
 # tends to zero exactly where all eigenvalues of P(lam), lam > 0, have negative real parts. Let r be the largest of
@@ -195,21 +195,21 @@ def coupled_verdicts(rows: list[MutableRow], rates: list[MutableRow]) -> list[An
     ]  # fmt: skip
 
 
-def share_left(rows: list[MutableRow], flow: str, field: str, name: str = "energy") -> np.ndarray:
+def remaining_share(rows: list[MutableRow], flow: str, field: str, name: str = "energy") -> np.ndarray:
     """The largest value over the last quarter of the time as a share of the first one, per graph (S,)."""
-    own = select(rows, flow=flow, field=field)
-    times = sorted({float(row["t"]) for row in own})
-    values = column(own, name).reshape(-1, len(times))
+    group = select(rows, flow=flow, field=field)
+    times = sorted({float(row["t"]) for row in group})
+    values = column(group, name).reshape(-1, len(times))
     return np.asarray(values[:, np.array(times) >= 0.75 * times[-1]].max(1) / values[:, 0])
 
 
 def undamped(rows: list[MutableRow]) -> Answer:
     """Linear GraphCON without damping: every mode keeps its energy."""
-    own = select(rows, flow=UNDAMPED.name, field="H")
-    first = select(own, t=0.0)
+    group = select(rows, flow=UNDAMPED.name, field="H")
+    first = select(group, t=0.0)
     drift = column(first, "conserved")
-    times = sorted({float(row["t"]) for row in own})
-    mean = column(own, "energy").reshape(-1, len(times)).mean(1)
+    times = sorted({float(row["t"]) for row in group})
+    mean = column(group, "energy").reshape(-1, len(times)).mean(1)
     ratio = mean / column(first, "predicted")
     close = bool((np.abs(ratio - 1) < MEAN).all())
     return Answer(
@@ -224,31 +224,31 @@ def undamped(rows: list[MutableRow]) -> Answer:
 
 def damped(rows: list[MutableRow], rates: list[MutableRow]) -> Answer:
     """Linear GraphCON with damping and gamma = 1 oversmooths as diffusion does."""
-    own = select(rates, flow=DAMPED.name)
-    proved = bool((column(own, "beyond_0") < 0).all() and (np.abs(column(own, "at_0")) < EQUAL_RATES).all())
-    left = share_left(rows, DAMPED.name, "H", "normalised")
+    group = select(rates, flow=DAMPED.name)
+    proved = bool((column(group, "beyond_0") < 0).all() and (np.abs(column(group, "at_0")) < EQUAL_RATES).all())
+    share = remaining_share(rows, DAMPED.name, "H", "normalised")
     return Answer(
         "linear GraphCON with damping, γ = 1, does not oversmooth",
-        FAILS if proved and (left < GONE).all() else UNDECIDED,
-        f"proved: constants stay (rate 0), all other modes decay, the slowest at a rate of {_range(own, 'beyond_0')}. "
-        f"Measured: the normalised energy of H falls to {median_text(left)} of the first in the median, at most "
-        f"{left.max():.1e}",
+        FAILS if proved and (share < GONE).all() else UNDECIDED,
+        "proved: constants stay (rate 0), all other modes decay, the slowest at a rate of "
+        f"{_range(group, 'beyond_0')}. Measured: the normalised energy of H falls to {median_text(share)} of the "
+        f"first in the median, at most {share.max():.1e}",
         "With damping and γ = 1 it oversmooths.",
     )
 
 
 def even(rows: list[MutableRow], rates: list[MutableRow]) -> Answer:
     """Damping with a strong spring: all modes decay alike, so that the shape stays rough while the state vanishes."""
-    own = select(rates, flow=EVEN.name)
-    spread = np.abs(column(own, "at_0") - column(own, "beyond_0")).max()
-    decays = bool((column(own, "beyond_0") < 0).all())
-    energy, shape = share_left(rows, EVEN.name, "H"), share_left(rows, EVEN.name, "H", "normalised")
+    group = select(rates, flow=EVEN.name)
+    spread = np.abs(column(group, "at_0") - column(group, "beyond_0")).max()
+    decays = bool((column(group, "beyond_0") < 0).all())
+    energy, shape = remaining_share(rows, EVEN.name, "H"), remaining_share(rows, EVEN.name, "H", "normalised")
     holds = decays and spread < EQUAL_RATES and (energy < GONE).all() and (shape > GONE).all()
     return Answer(
         "linear GraphCON with damping and γ > 1 + α²/4: the energy vanishes, and as a share of the state it does not",
         HOLDS if holds else UNDECIDED,
-        f"proved: every mode, the constant one too, has the rate -α/2 = {_range(own, 'beyond_0')}. Measured: energy of "
-        f"H at most {energy.max():.1e} of the first, normalised energy at least {shape.min():.2g} of it",
+        f"proved: every mode, the constant one too, has the rate -α/2 = {_range(group, 'beyond_0')}. Measured: "
+        f"energy of H at most {energy.max():.1e} of the first, normalised energy at least {shape.min():.2g} of it",
         "With a stronger spring all modes decay alike: the state vanishes without becoming smooth.",
     )
 
@@ -258,10 +258,10 @@ def theorem(rows: list[MutableRow], rates: list[MutableRow]) -> Answer:
     right = count = 0
     words = []
     for flow in (flow for flow in COUPLED if flow.is_linear):
-        own = select(rates, flow=flow.name)
-        vanishes = column(own, "beyond_0") < column(own, "at_0") - EQUAL_RATES
-        seen = share_left(rows, flow.name, TOGETHER, "normalised") < GONE
-        right, count = right + int((vanishes == seen).sum()), count + len(own)
+        group = select(rates, flow=flow.name)
+        vanishes = column(group, "beyond_0") < column(group, "at_0") - EQUAL_RATES
+        seen = remaining_share(rows, flow.name, TOGETHER, "normalised") < GONE
+        right, count = right + int((vanishes == seen).sum()), count + len(group)
         words.append(f"{flow.name}: vanishes on {int(vanishes.sum())} predicted, {int(seen.sum())} measured")
     return Answer(
         "linear layers of any number of fields: the energy as a share of the state vanishes where the real parts of "
@@ -274,50 +274,50 @@ def theorem(rows: list[MutableRow], rates: list[MutableRow]) -> Answer:
 
 def nonlinear(rows: list[MutableRow]) -> Answer:
     """GraphCON with tanh: measured alone."""
-    left = share_left(rows, NONLINEAR.name, "H", "normalised")
+    share = remaining_share(rows, NONLINEAR.name, "H", "normalised")
     return Answer(
         "GraphCON with tanh, damped, γ = 1, does not oversmooth",
-        agreed(left > GONE),
-        f"measured alone, nothing is proved: the normalised energy of H is {left.min():.1e} to {left.max():.1e} of the "
-        "first at the end",
+        agreed(share > GONE),
+        f"measured alone, nothing is proved: the normalised energy of H is {share.min():.1e} to {share.max():.1e} "
+        "of the first at the end",
     )
 
 
 def turing(rows: list[MutableRow], rates: list[MutableRow]) -> Answer:
     """A Turing-unstable layer of two fields ends in a state that is not constant."""
-    own = select(rates, flow=TURING.name)
-    unstable = (column(own, "beyond_0") > 0) & (column(own, "at_0") < 0)
-    left, settled = share_left(rows, TURING.name, TOGETHER), _settled(rows, TURING.name)
+    group = select(rates, flow=TURING.name)
+    unstable = (column(group, "beyond_0") > 0) & (column(group, "at_0") < 0)
+    share, settled = remaining_share(rows, TURING.name, TOGETHER), _settled(rows, TURING.name)
     return Answer(
         "a Turing-unstable layer of two fields holds a state that is not constant",
-        agreed((left > GONE) & (settled < GONE)) if unstable.all() else UNDECIDED,
-        f"proved: zero, which is stable without the graph (rate {_range(own, 'at_0')}), is unstable on "
-        f"{int(unstable.sum())} of {len(own)} graphs (rate {_range(own, 'beyond_0')}). Measured, since that does not "
-        f"say where runs end: the energy at the end is {left.min():.3g} to {left.max():.3g} of the first and changes "
-        f"by at most {settled.max():.1e} of itself in the last quarter",
+        agreed((share > GONE) & (settled < GONE)) if unstable.all() else UNDECIDED,
+        f"proved: zero, which is stable without the graph (rate {_range(group, 'at_0')}), is unstable on "
+        f"{int(unstable.sum())} of {len(group)} graphs (rate {_range(group, 'beyond_0')}). Measured, since that "
+        f"does not say where runs end: the energy at the end is {share.min():.3g} to {share.max():.3g} of the first "
+        f"and changes by at most {settled.max():.1e} of itself in the last quarter",
         "A Turing-unstable layer of two fields was seen to hold a state that is not constant.",
     )
 
 
 def equal(rows: list[MutableRow], rates: list[MutableRow]) -> Answer:
     """The same reaction with equal diffusion: P(lam) = P(0) - lam, so that nothing but constants could grow."""
-    own = select(rates, flow=EQUAL.name)
-    stable = bool((column(own, "beyond_0") < column(own, "at_0")).all() and (column(own, "at_0") < 0).all())
-    left = share_left(rows, EQUAL.name, TOGETHER)
+    group = select(rates, flow=EQUAL.name)
+    stable = bool((column(group, "beyond_0") < column(group, "at_0")).all() and (column(group, "at_0") < 0).all())
+    share = remaining_share(rows, EQUAL.name, TOGETHER)
     return Answer(
         "two fields alone, with equal diffusion, keep the energy",
-        FAILS if stable and (left < GONE).all() else agreed(left > GONE),
-        f"proved near zero: the rates are {_range(own, 'at_0')} at λ = 0 and at most {_range(own, 'beyond_0')} beyond. "
-        f"Measured: the energy at the end is at most {left.max():.1e} of the first",
+        FAILS if stable and (share < GONE).all() else agreed(share > GONE),
+        f"proved near zero: the rates are {_range(group, 'at_0')} at λ = 0 and at most {_range(group, 'beyond_0')} "
+        f"beyond. Measured: the energy at the end is at most {share.max():.1e} of the first",
         "It is the difference of the diffusivities that does it, not the second field.",
     )
 
 
 def _settled(rows: list[MutableRow], flow: str) -> np.ndarray:
     """How much the energy of all fields still changes in the last quarter, as a share of it, per graph."""
-    own = select(rows, flow=flow, field=TOGETHER)
-    times = sorted({float(row["t"]) for row in own})
-    late = column(own, "energy").reshape(-1, len(times))[:, np.array(times) >= 0.75 * times[-1]]
+    group = select(rows, flow=flow, field=TOGETHER)
+    times = sorted({float(row["t"]) for row in group})
+    late = column(group, "energy").reshape(-1, len(times))[:, np.array(times) >= 0.75 * times[-1]]
     return np.asarray((late.max(1) - late.min(1)) / late[:, -1])
 
 
@@ -339,8 +339,8 @@ def coupled_part(run: StudyRun, ensemble: GraphEnsemble) -> list[Answer]:
     """Solve the coupled layers, draw their energies, and answer what is proved and measured of them."""
     rows: list[MutableRow] = []
     rates: list[MutableRow] = []
-    for _, (found, grown) in each_cell(run, COUPLED, partial(_solved, ensemble=ensemble), "layers of several fields"):
-        rows += found
+    for _, (result, grown) in each_cell(run, COUPLED, partial(_solved, ensemble=ensemble), "layers of several fields"):
+        rows += result
         rates += grown
     curves, used = _curves(rows)
     title = "Layers of second order and of two fields: Dirichlet energy of each field"
@@ -357,20 +357,20 @@ def coupled_part(run: StudyRun, ensemble: GraphEnsemble) -> list[Answer]:
 
 def _solved(run: StudyRun, flow: CoupledFlow, *, ensemble: GraphEnsemble) -> tuple[list[MutableRow], list[MutableRow]]:
     """Energies and growth rates of one kind of layer."""
-    found = run.part(f"coupled-{flow.key}", partial(coupled_rows, flow, ensemble, run.settings))
-    return found, run.part(f"rates-{flow.key}", partial(growth_rows, flow, ensemble))
+    result = run.part(f"coupled-{flow.key}", partial(coupled_rows, flow, ensemble, run.settings))
+    return result, run.part(f"rates-{flow.key}", partial(growth_rows, flow, ensemble))
 
 
 def _ranges(rates: list[MutableRow]) -> list[MutableRow]:
     """One row a flow: every rate from the least graph to the largest."""
     table: list[MutableRow] = []
     for flow in COUPLED:
-        own = select(rates, flow=flow.name)
-        found: MutableRow = {"flow": flow.name, "graphs": len(own)}
+        group = select(rates, flow=flow.name)
+        result: MutableRow = {"flow": flow.name, "graphs": len(group)}
         for label, name in (("constant", "at_0"), ("fastest", "beyond_0"), ("slowest", "slowest")):
-            values = column(own, name)
-            found |= {f"{label}_least": float(values.min()), f"{label}_largest": float(values.max())}
-        table.append(found)
+            values = column(group, name)
+            result |= {f"{label}_least": float(values.min()), f"{label}_largest": float(values.max())}
+        table.append(result)
     return table
 
 
@@ -382,9 +382,9 @@ def _curves(rows: list[MutableRow]) -> tuple[list[Curve], list[MutableRow]]:
         wanted = [(name, "energy", f"energy of {name}") for name in flow.system.fields]
         wanted.append((TOGETHER, "normalised", "normalised, all fields"))
         for colour, (field, measure, label) in enumerate(wanted):
-            own = select(rows, flow=flow.name, field=field)
-            times = np.array(sorted({float(row["t"]) for row in own}))
-            values = column(own, measure).reshape(-1, len(times))
+            group = select(rows, flow=flow.name, field=field)
+            times = np.array(sorted({float(row["t"]) for row in group}))
+            values = column(group, measure).reshape(-1, len(times))
             values = np.where(values > TINY, values, np.nan)  # a field that starts at zero has no place on this axis
             mean, alive = np.exp(np.log(values).mean(0)), np.full(len(times), len(values))
             low, high = values.min(0), values.max(0)

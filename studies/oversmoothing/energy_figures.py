@@ -87,14 +87,14 @@ def curves_chart(
     """One panel a group, in the order in which the groups appear; with `measures`, each on the scale of its measure."""
     panels = []
     for group in dict.fromkeys(curve.group for curve in curves):
-        own = [curve for curve in curves if curve.group == group]
+        ours = [curve for curve in curves if curve.group == group]
         measure = None if measures is None else measures[group]
         logarithmic = measure is None or measure.is_log
         lines = [
             Line(c.name, c.times, _within(c.mean, logarithmic), low=_within(c.low, logarithmic),
                  high=_within(c.high, logarithmic), count=None if (c.alive == c.members).all() else c.alive,
                  look=c.colour % len(PALETTE) + len(PALETTE) * c.dash)
-            for c in own
+            for c in ours
         ]  # fmt: skip
         title = group if measure is None else measure.label
         panels.append(Panel(title, lines, y_scale="log" if logarithmic else "linear"))
@@ -112,7 +112,7 @@ def _within(values: np.ndarray, is_log: bool) -> np.ndarray:
 # ---------------------------------------------------------------------- curves
 # Which curves each figure of the flows shows, and the rows behind them.
 
-#: Measures drawn beside the energy.
+#: Measures drawn in addition to the energy.
 OTHERS = ("normalised_energy", "mad", "kernel_distance", "effective_rank")
 TITLES = {"euler": "Euler", "flow": "flow"}
 
@@ -123,8 +123,8 @@ def draw_all(run: StudyRun, curves: Index) -> None:
     common = (
         f"cSBM of the appendix ({sum(s['sizes'])} nodes, two classes, sigma = {s['sigma']:g}, p = {s['within']:g} and "
         f"{s['between']:g}), {s['graphs']} graphs, T = {s['time']:g}; lines: geometric mean of the members that are "
-        "not frozen, bands: 10 to 90 %; pale: some members are frozen, cross: all are. Point at a curve to see how "
-        "many are left."
+        "not frozen, bands: 10 to 90 %; pale: some members are frozen, cross: all are. Hover over a curve to see how "
+        "many remain."
     )
     at = f"alpha = {s['alpha']:g}, beta = {s['beta']:g} (the authors' initial values), diffusion and GRAND alpha = 1"
     schemes = f"solid: Euler, step {s['step']:g}; dashed: the flow (exact, or Strang with step {s['splitting_step']:g})"
@@ -193,12 +193,12 @@ def _sweep_curves(run: StudyRun, curves: Index) -> Drawn:
     used: list[MutableRow] = []
     alpha = run.settings["alpha"]
     for flow in chain(REACTIONS, BOXED):
-        place = "row, box" if flow.start == "box" else "symmetric, features"
+        position = "row, box" if flow.start == "box" else "symmetric, features"
         for colour, ratio in enumerate(run.settings["ratios"]):
             for dash, scheme in enumerate(SCHEMES):
                 rows = _chosen(curves, flow, scheme, "dirichlet_energy", alpha=alpha, beta=alpha * ratio)
                 label = f"β/α {ratio:g}, {TITLES[scheme]}"
-                drawn.append(make_curve(rows, label, f"{flow.name} ({place})", colour, dash))
+                drawn.append(make_curve(rows, label, f"{flow.name} ({position})", colour, dash))
                 used += rows
     return drawn, used
 

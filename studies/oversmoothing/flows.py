@@ -28,7 +28,7 @@ LIMIT = 1e100
 LEVEL = 0.5
 #: How a flow is run.
 SCHEMES = ("euler", "flow")
-#: Measures that pass over all edges, beside the energy; taken of flows from the features at the initial coefficients.
+#: Expensive measures over all edges; only computed for flows from the features at the initial coefficients.
 DEAR = ("laplacian_energy", "rayleigh", "mad")
 #: A measure that follows from the energy and the size of the state.
 DERIVED = "normalised_energy"
@@ -82,10 +82,10 @@ def box(system: str) -> tuple[float, float]:
     >>> box("AC")
     (-1.0, 1.0)
     """
-    found = single_box(rd.catalogue[system], "row")
-    if found.lower is None or found.upper is None:
+    result = single_box(rd.catalogue[system], "row")
+    if result.lower is None or result.upper is None:
         raise NotApplicable(f"expected a system with an invariant box, got {system}; start from the features")
-    return float(found.lower), float(found.upper)
+    return float(result.lower), float(result.upper)
 
 
 #: What the paper's figure compares with: A H with self-loops is the linear part of a GCN layer.
@@ -179,7 +179,7 @@ class Batch:
 class EnsembleTrajectory:
     """Measures (K, C, S) at times (K,) of C coefficients on S graphs, and when a member was frozen (C, S), else NaN.
 
-    Beside the measures by name, `size` is |H|_F^2. A measure that was not taken of a coefficient is NaN there.
+    In addition to the measures by name, `size` is |H|_F^2. Measures that were not computed are NaN.
     """
 
     times: np.ndarray
@@ -229,15 +229,15 @@ def _measured(
 ) -> dict[str, np.ndarray]:
     """The registered measures of these names at every time, (K, C, S); the dear ones of the coefficients `initial`."""
     plain = ensemble.operator("none")
-    made = make_measures(plain=plain, op=op, labels=ensemble.labels, names=[n for n in names if n != DERIVED])
-    found = {"size": states.square().sum((-2, -1))}
-    for name, measure in made.items():
+    built = make_measures(plain=plain, op=op, labels=ensemble.labels, names=[n for n in names if n != DERIVED])
+    result = {"size": states.square().sum((-2, -1))}
+    for name, measure in built.items():
         if name not in DEAR:
-            found[name] = measure(states).double()
+            result[name] = measure(states).double()
             continue
-        found[name] = torch.full_like(found["size"], torch.nan)
+        result[name] = torch.full_like(result["size"], torch.nan)
         for k in initial:
-            found[name][:, k] = measure(states[:, k])
+            result[name][:, k] = measure(states[:, k])
     # (N/2) E = tr(H' (D - W) H), so that the energy is not summed twice.
-    found[DERIVED] = states.shape[-2] / 2 * found["dirichlet_energy"] / found["size"]
-    return {name: value.cpu().numpy() for name, value in found.items()}
+    result[DERIVED] = states.shape[-2] / 2 * result["dirichlet_energy"] / result["size"]
+    return {name: value.cpu().numpy() for name, value in result.items()}

@@ -118,8 +118,8 @@ def networks_part(run: StudyRun, ensemble: GraphEnsemble) -> list[Answer]:
     """Draw random weights for every network by name, measure its layers on all graphs, and say what becomes of E."""
     names = list(dict.fromkeys(run.settings["models"]))
     rows: list[MutableRow] = []
-    for _, found in each_cell(run, names, partial(_drawn, ensemble=ensemble), "networks with random weights"):
-        rows += found
+    for _, result in each_cell(run, names, partial(_drawn, ensemble=ensemble), "networks with random weights"):
+        rows += result
     if not names:
         return []
     curves = [c for k, name in enumerate(names) for c in _curves(k, name, select(rows, network=name))]
@@ -147,7 +147,7 @@ def network_rows(name: str, ensemble: GraphEnsemble, settings: Mapping[str, Any]
     """Measures of every layer on every graph; nan from the layer on at which a state has left single precision."""
     graphs = len(ensemble)
     features = ensemble.features
-    place = Place(
+    position = Place(
         tuple(member.graph for member in ensemble.members), ensemble.device, torch.float64,
         torch.ones(graphs, features.shape[1], dtype=torch.float64, device=ensemble.device),
     )  # fmt: skip
@@ -155,15 +155,15 @@ def network_rows(name: str, ensemble: GraphEnsemble, settings: Mapping[str, Any]
     values = {"layers": depth, "hidden": settings["hidden"], "method": "euler", "step": 1.0, "time": float(depth)}
     config, classes = fitting_config(name, values).model, int(ensemble.labels.max()) + 1
     seeds = [(seed << 32) | k for k in range(graphs)]
-    model = find_model(name).network(config, place, features=features.shape[-1], classes=classes, seeds=seeds)
+    model = find_model(name).network(config, position, features=features.shape[-1], classes=classes, seeds=seeds)
     states = layer_states(
         model.requires_grad_(False), Features(features, (features.shape[1], features.shape[2])), depth
     )
     alive = ~(np.arange(len(states))[:, None] > first_loss(states))
-    kept = torch.where(torch.as_tensor(alive, device=states.device)[..., None, None], states, 0.0)
-    energy = make_measures(plain=ensemble.operator("none"), names=("dirichlet_energy",))["dirichlet_energy"](kept)
-    found = {"energy": energy, "normalised": states.shape[-2] / 2 * energy / kept.square().sum((-2, -1))}
-    shown = {key: np.where(alive, value.cpu().numpy(), np.nan) for key, value in found.items()}
+    stored = torch.where(torch.as_tensor(alive, device=states.device)[..., None, None], states, 0.0)
+    energy = make_measures(plain=ensemble.operator("none"), names=("dirichlet_energy",))["dirichlet_energy"](stored)
+    result = {"energy": energy, "normalised": states.shape[-2] / 2 * energy / stored.square().sum((-2, -1))}
+    shown = {key: np.where(alive, value.cpu().numpy(), np.nan) for key, value in result.items()}
     return [
         {"network": name, "graph": k, "layer": layer, **{key: float(value[layer, k]) for key, value in shown.items()}}
         for layer in range(len(states))
@@ -187,7 +187,7 @@ def _curves(number: int, name: str, rows: list[MutableRow]) -> list[Curve]:
 
 
 def _answer(name: str, rows: list[MutableRow]) -> Answer:
-    """Does the energy with random weights vanish, as that of deep networks is said to?"""
+    """Does the energy with random weights vanish with depth?"""
     energy, rough = (_table(rows, measure) for measure in MEASURES)
     share, title = energy[-1] / energy[0], find_model(name).title
     gone, lost = share <= GONE, int(np.isnan(energy[-1]).sum())

@@ -20,7 +20,7 @@ BAND = (0.1, 0.9)
 TINY = 1e-300
 
 
-def curve_rows(flow: GraphFlow, scheme: str, batch: Batch, found: EnsembleTrajectory) -> list[MutableRow]:
+def curve_rows(flow: GraphFlow, scheme: str, batch: Batch, result: EnsembleTrajectory) -> list[MutableRow]:
     """Mean and band over the members that are not frozen, per coefficient, measure and time.
 
     A logarithmic measure has the geometric mean; where a measure is no finite number, such as the Fisher ratio of
@@ -29,14 +29,14 @@ def curve_rows(flow: GraphFlow, scheme: str, batch: Batch, found: EnsembleTrajec
     """
     rows: list[MutableRow] = []
     for label, chosen in _groups(batch):
-        alive = found.alive[:, chosen].reshape(len(found.times), -1)
-        for name in (n for n in MEASURES if n in found.values):
-            values = found.values[name][:, chosen].reshape(alive.shape)
+        alive = result.alive[:, chosen].reshape(len(result.times), -1)
+        for name in (n for n in MEASURES if n in result.values):
+            values = result.values[name][:, chosen].reshape(alive.shape)
             if np.isnan(values[0]).all():
                 continue
-            for k, time in enumerate(found.times):
-                kept = values[k][alive[k] & np.isfinite(values[k])]
-                mean, low, high = _summary(kept, MEASURES[name].is_log)
+            for k, time in enumerate(result.times):
+                stored = values[k][alive[k] & np.isfinite(values[k])]
+                mean, low, high = _summary(stored, MEASURES[name].is_log)
                 rows.append({
                     **_names(flow, scheme, batch), **label, "measure": name, "t": float(time), "mean": mean, "low": low,
                     "high": high, "members": alive.shape[1], "alive": int(alive[k].sum()),
@@ -44,29 +44,29 @@ def curve_rows(flow: GraphFlow, scheme: str, batch: Batch, found: EnsembleTrajec
     return rows
 
 
-def end_rows(flow: GraphFlow, scheme: str, batch: Batch, found: EnsembleTrajectory) -> list[MutableRow]:
+def end_rows(flow: GraphFlow, scheme: str, batch: Batch, result: EnsembleTrajectory) -> list[MutableRow]:
     """One row a member: measures at the start and at the end, the least energy, the rate of decay, when it was frozen.
 
     `rate` is the slope of log |H - PH|^2 over the second half of the time, P the projection on the kernel of L: twice
     the growth of the slowest mode outside the kernel. NaN where the member was frozen, or fell to rounding.
     """
-    values = found.values
-    half = int(np.searchsorted(found.times, found.times[-1] / 2))
-    fifth = min(int(np.searchsorted(found.times, 5.0)), len(found.times) - 1)
+    values = result.values
+    half = int(np.searchsorted(result.times, result.times[-1] / 2))
+    fifth = min(int(np.searchsorted(result.times, 5.0)), len(result.times) - 1)
     outside = np.maximum(values["size"] * values["kernel_distance"] ** 2, TINY)
-    span = found.times[-1] - found.times[half]
+    span = result.times[-1] - result.times[half]
     rate = (np.log(outside[-1]) - np.log(outside[half])) / span
-    rate[~found.alive[-1] | (values["kernel_distance"][-1] < 1e-12)] = np.nan
-    frozen = np.where(found.alive, values["dirichlet_energy"], np.inf)
+    rate[~result.alive[-1] | (values["kernel_distance"][-1] < 1e-12)] = np.nan
+    frozen = np.where(result.alive, values["dirichlet_energy"], np.inf)
     rows: list[MutableRow] = []
     for label, chosen in _groups(batch):
         for c in chosen:
-            for s in range(found.failed_at.shape[1]):
+            for s in range(result.failed_at.shape[1]):
                 here = slice(None), c, s
                 energy = values["dirichlet_energy"][here]
                 rows.append({
                     **_names(flow, scheme, batch), **label, "draw": c if batch.kind == "VC" else 0, "graph": s,
-                    "failed_at": float(found.failed_at[c, s]), "rate": float(rate[c, s]), "energy_0": float(energy[0]),
+                    "failed_at": float(result.failed_at[c, s]), "rate": float(rate[c, s]), "energy_0": float(energy[0]),
                     "energy_5": float(energy[fifth]), "energy_half": float(energy[half]), "energy_T": float(energy[-1]),
                     "energy_least": float(frozen[here].min()),
                     "laplacian_T": float(values["laplacian_energy"][-1, c, s]),
@@ -88,17 +88,17 @@ def spectrum_rows(ensemble: GraphEnsemble) -> list[MutableRow]:
     """
     rows: list[MutableRow] = []
     for k, member in enumerate(ensemble.members):
-        found = spectrum(member.graph.operator("symmetric"))
+        result = spectrum(member.graph.operator("symmetric"))
         source, target = member.graph.edge_index
         signs = np.sign(member.features)
-        modes = np.square(found.vectors.T @ member.features).sum(1)
+        modes = np.square(result.vectors.T @ member.features).sum(1)
         loops = [_plateau(member, weight) for weight in (0.0, 1.0)]
         differ = (signs[source] != signs[target]).sum() / len(signs)
         rows.append({
-            "graph": k, "lam2": float(found.values[1]), "lam3": float(found.values[2]),
-            "lam_max": float(found.values[-1]),
+            "graph": k, "lam2": float(result.values[1]), "lam3": float(result.values[2]),
+            "lam_max": float(result.values[-1]),
             "plateau": loops[0], "plateau_loops": loops[1], "cut": float(differ),
-            "source": float((modes[1:] / found.values[1:]).sum()),
+            "source": float((modes[1:] / result.values[1:]).sum()),
             "components": int(member.graph.components().max()) + 1, "largest": float(np.abs(member.features).max()),
         })  # fmt: skip
     return rows
@@ -185,7 +185,7 @@ def decades(energy: Value, other: Value) -> float:
     return float(np.log10(max(float(energy), TINY)) - np.log10(max(float(other), TINY)))
 
 
-def is_kept(row: MutableRow) -> bool:
+def is_unfrozen(row: MutableRow) -> bool:
     """Whether a member was never frozen."""
     return bool(np.isnan(float(row["failed_at"])))
 

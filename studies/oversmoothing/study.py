@@ -1,10 +1,10 @@
-"""What the paper shows about oversmoothing, as flows: energies over time on random graphs, and what holds of it."""
+"""The paper's statements about oversmoothing, tested with flows: energies over time on random graphs."""
 
 from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -59,12 +59,12 @@ if TYPE_CHECKING:
 TITLES = {"euler": "Euler", "flow": "flow"}
 
 
-def own_part(run: StudyRun, ensemble: GraphEnsemble) -> list[Answer]:
+def equation_part(run: StudyRun, ensemble: GraphEnsemble) -> list[Answer]:
     """The energies of the equation in the settings, drawn, and what becomes of them; nothing where there is none."""
     text = str(run.settings.get("equation", ""))
     if not text:
         return []
-    rows = run.part("own-equation", partial(own_rows, text, ensemble, run.settings))
+    rows = run.part("own-equation", partial(equation_rows, text, ensemble, run.settings))
     run.equation(str(rd.parse(text)), "the equation that was given")
     curves = [_curve(k, select(rows, scheme=scheme), scheme) for k, scheme in enumerate(SCHEMES)]
     caption = f"{text} on the same graphs, from the features. Lines: medians over the graphs, bands: 10 to 90 %."
@@ -72,10 +72,10 @@ def own_part(run: StudyRun, ensemble: GraphEnsemble) -> list[Answer]:
     return [_answer(text, scheme, select(rows, scheme=scheme)) for scheme in SCHEMES]
 
 
-def own_rows(text: str, ensemble: GraphEnsemble, settings: Mapping[str, Any]) -> list[MutableRow]:
+def equation_rows(text: str, ensemble: GraphEnsemble, settings: Mapping[str, Any]) -> list[MutableRow]:
     """The Dirichlet energy on every graph at every time; nan from where a state has left the finite numbers.
 
-    alpha and beta have the settings' values; other letters are an error, since nothing says what they should be.
+    alpha and beta have the values of the settings; other coefficients raise InvalidArgument.
     """
     system = rd.parse(text)
     if system.is_noisy or len(system.fields) > 1:
@@ -83,7 +83,7 @@ def own_rows(text: str, ensemble: GraphEnsemble, settings: Mapping[str, Any]) ->
     known = {"alpha": float(settings["alpha"]), "beta": float(settings["beta"])}
     letters = valued_letters(system)
     if others := [n for n, kind in letters.items() if n not in known or kind is not Kind.SCALAR]:
-        raise InvalidArgument(f"expected numbers for {', '.join(others)}, got letters; write them into the equation")
+        raise InvalidArgument(f"{', '.join(others)} has no value; write numbers into the equation")
     field = rd.lower(system, ensemble.operator("symmetric"), {n: known[n] for n in letters}, batch=(len(ensemble),))
     measure = make_measures(plain=ensemble.operator("none"), names=("dirichlet_energy",))["dirichlet_energy"]
     times = torch.tensor(settings["saves"], dtype=torch.float64)
@@ -123,7 +123,9 @@ def _answer(text: str, scheme: str, rows: list[MutableRow]) -> Answer:
 
 
 # ---------------------------------------------------------------------- study
-#: Kinds of coefficients, scalars and one for every channel; the second where a reaction has one.
+#: Outcomes of verdicts in the answer.
+KINDS_OF = ("holds", "fails", "undecided")
+#: Kinds of coefficients: scalars, and one per channel for reactions.
 KINDS = ("SC", "VC")
 
 
@@ -143,19 +145,18 @@ def run(run: StudyRun) -> None:
     ends: list[MutableRow] = []
     jobs = [(flow, scheme) for flow in (*BASELINES, *REACTIONS, *BOXED) for scheme in SCHEMES] + [(PROFILE, "flow")]
     cells = [(flow, scheme, kind) for flow, scheme in jobs for kind in KINDS[: 1 + (flow in REACTIONS)]]
-    for _, (found, reached) in each_cell(run, cells, partial(_solved, ensemble=ensemble), "flows"):
-        curves += found
+    for _, (result, reached) in each_cell(run, cells, partial(_solved, ensemble=ensemble), "flows"):
+        curves += result
         ends += reached
     _say_settings(run, graphs)
     draw_all(run, indexed(curves))
     answers = [*verdicts(ends, graphs, run.settings), *coupled_part(run, ensemble), *networks_part(run, ensemble)]
-    answers += own_part(run, ensemble)
+    answers += equation_part(run, ensemble)
     run.table("ends", _end_table(ends), END_CAPTION)
     for answer in answers:
         run.verdict(answer.statement, answer.answer, answer.evidence)
-    first, *further = [answer.summary for answer in answers if answer.summary]
-    run.answer(first)
-    run.say("What was found", " ".join(further))
+    run.answer(answer_text(answers), "energy")
+    run.say("What was found", " ".join(answer.summary for answer in answers if answer.summary))
     run.results(_end_table(ends))
 
 
@@ -174,11 +175,25 @@ def _solved(
     def solved() -> EnsembleTrajectory:
         return solve_flow(flow, ensemble, scheme, batch, run.settings)
 
-    found = run.part(f"curves-{name}", lambda: curve_rows(flow, scheme, batch, solved()))
-    return found, run.part(f"ends-{name}", lambda: end_rows(flow, scheme, batch, solved()))
+    result = run.part(f"curves-{name}", lambda: curve_rows(flow, scheme, batch, solved()))
+    return result, run.part(f"ends-{name}", lambda: end_rows(flow, scheme, batch, solved()))
 
 
 # ---------------------------------------------------------------------- text and table
+def answer_text(answers: Sequence[Answer]) -> str:
+    """For which reactions the energy stays bounded and away from zero, and how many reactions Euler distorts."""
+    bounded = [answer for answer in answers if "can be bounded in time" in answer.statement]
+    names = {kind: [a.statement.partition(":")[0] for a in bounded if a.answer.startswith(kind)] for kind in KINDS_OF}
+    conditional = [f"{a.statement.partition(':')[0]} ({a.answer})" for a in bounded if a.answer.startswith("holds if")]
+    always = [name for name in names["holds"] if not any(text.startswith(f"{name} (") for text in conditional)]
+    parts = [f"under a condition for {', '.join(conditional)}"] if conditional else []
+    parts += [f"for no coefficients with {', '.join(names['fails'])}"] if names["fails"] else []
+    parts += [f"undecided for {', '.join(names['undecided'])}"] if names["undecided"] else []
+    euler = answers[-1] if not answers else next((a for a in answers if a.statement.startswith("Euler's method")), None)
+    first = f"The flow keeps the energy bounded and away from zero for {', '.join(always) or 'no reaction alone'}"
+    return f"{'; '.join([first, *parts])}. {euler.summary if euler else ''}".strip()
+
+
 END_CAPTION = (
     "Where the members ended: medians over the graphs that were not frozen. E_0, E_5, E_T: Dirichlet energy at the "
     "start, after time 5 and at the end; rate: slope of log |H - PH|^2 over the second half; normalised: "
@@ -198,10 +213,10 @@ def _end_table(ends: list[MutableRow]) -> list[MutableRow]:
         groups.setdefault(tuple(row[name] for name in names), []).append(row)
     table: list[MutableRow] = []
     for key, rows in groups.items():
-        kept = [row for row in rows if math.isnan(float(row["failed_at"]))]
-        medians: MutableRow = {label: median(column(kept, name)) for label, name in shown.items()}
+        stored = [row for row in rows if math.isnan(float(row["failed_at"]))]
+        medians: MutableRow = {label: median(column(stored, name)) for label, name in shown.items()}
         named: MutableRow = dict(zip(names, key, strict=True))
-        table.append({**named, "members": len(rows), "frozen": len(rows) - len(kept), **medians})
+        table.append({**named, "members": len(rows), "frozen": len(rows) - len(stored), **medians})
     return table
 
 
@@ -215,8 +230,8 @@ def _say_settings(run: StudyRun, graphs: list[MutableRow]) -> None:
         f"Their L = I - A_sym has λ₂ between {lam2.min():.3f} and {lam2.max():.3f}, all other non-zero eigenvalues "
         f"between {lam3.min():.2f} and {top.max():.2f}. The state has {s['channels']} channels and starts at the "
         "features, or in the box: F and Z at their logistic function, AC at their sign times their size cut to "
-        f"[1/2, 1]. Euler takes {s['time'] / s['step']:g} steps of {s['step']:g}, like so many layers. The flow beside "
-        "it is exact where the equation is linear; elsewhere diffusion and exact reaction alternate (Strang) with step "
+        f"[1/2, 1]. Euler takes {s['time'] / s['step']:g} steps of {s['step']:g}, one per layer. The flow is "
+        "exact for linear equations; for others diffusion and exact reaction alternate (Strang) with step "
         f"{s['splitting_step']:g}. All coefficients and graphs of an equation run as one batch; a member that leaves "
         "1e100 or blows up is frozen and counted. No network is trained: coefficients are swept, and drawn as the "
         "authors' code initialises them.\n\n"

@@ -22,7 +22,7 @@ from studies.oversmoothing.rows import (
     beta_over_alpha,
     column,
     decades,
-    is_kept,
+    is_unfrozen,
     median_text,
     select,
 )
@@ -65,15 +65,15 @@ def bounded(name: str, ends: list[MutableRow], graphs: list[MutableRow]) -> Answ
     counts = dict.fromkeys(("decays", "grows", "stays"), 0)
     wrong, worst, smoother = 0, 0.0, 0
     for alpha, beta in pairs:
-        own = select(rows, alpha=alpha, beta=beta)
-        rate, expected = column(own, "rate"), 2 * growth(name, alpha, beta, graphs)
+        group = select(rows, alpha=alpha, beta=beta)
+        rate, expected = column(group, "rate"), 2 * growth(name, alpha, beta, graphs)
         known = ~np.isnan(rate)
         sign = np.where(np.abs(rate) < 1e-6, 0, np.sign(rate))
         for word, value in (("decays", -1), ("grows", 1), ("stays", 0)):
             counts[word] += int((sign[known] == value).sum())
         wrong += int((sign != np.where(np.abs(expected) < 1e-9, 0, np.sign(expected)))[known].sum())
         worst = max(worst, float(np.abs(rate - expected)[known].max(initial=0.0)))
-        less = column(own, "normalised_T") < 0.5 * column(own, "normalised_0")
+        less = column(group, "normalised_T") < 0.5 * column(group, "normalised_0")
         smoother += int((less & (sign > 0)).sum())
     neutral = [pair for pair in pairs if np.allclose(growth(name, *pair, graphs), 0, atol=1e-9)]
     stays = list(dict.fromkeys(f"{beta / alpha:g}" for alpha, beta in neutral))
@@ -135,16 +135,16 @@ def sign_patterns(ends: list[MutableRow], graphs: list[MutableRow]) -> Answer:
     strong = persistence("AC", LEVEL)
     rows = select(ends, flow="AC", normalisation="row", start="box", scheme="flow")
     cut = column(graphs, "cut")
-    kept: dict[float, float] = {}
+    stored: dict[float, float] = {}
     for ratio in sorted({beta_over_alpha(r) for r in rows}):
-        own = [r for r in rows if beta_over_alpha(r) == ratio]
-        floor = np.tile(cut, len(own) // len(cut))
-        kept[ratio] = float((column(own, "energy_least") / floor).min())
-    proven = [value for ratio, value in kept.items() if ratio >= strong]
-    lost = [f"{ratio:g}" for ratio, value in kept.items() if value < 1]
+        group = [r for r in rows if beta_over_alpha(r) == ratio]
+        floor = np.tile(cut, len(group) // len(cut))
+        stored[ratio] = float((column(group, "energy_least") / floor).min())
+    proven = [value for ratio, value in stored.items() if ratio >= strong]
+    lost = [f"{ratio:g}" for ratio, value in stored.items() if value < 1]
     holds = bool(proven) and min(proven) >= 1
     answer = (f"holds if beta >= {strong:g} alpha" if lost else HOLDS) if holds else FAILS
-    words = ", ".join(f"{value:.2g} at beta/alpha = {ratio:g}" for ratio, value in kept.items())
+    words = ", ".join(f"{value:.2g} at beta/alpha = {ratio:g}" for ratio, value in stored.items())
     return Answer(
         'AC: "the Dirichlet energy of GREAD can be bounded in time thanks to the reaction term"',
         answer,
@@ -156,7 +156,7 @@ def sign_patterns(ends: list[MutableRow], graphs: list[MutableRow]) -> Answer:
 
 
 def persistence(name: str, level: float) -> float:
-    """The least beta/alpha for which no entry of size >= level changes sign, whatever its neighbours do.
+    """The least beta/alpha for which no entry of size >= level changes sign, for any states of its neighbours.
 
     At h = level diffusion takes at most alpha (level - lower), lower the bottom of the invariant box, and the reaction
     gives beta r(level); sharp for Allen-Cahn.
@@ -216,11 +216,11 @@ def small_reactions(ends: list[MutableRow], graphs: list[MutableRow], settings: 
 
 def _slopes() -> dict[str, float]:
     """sup r' over the invariant box, from the reaction's own expression with beta = 1."""
-    found = {}
+    result = {}
     for flow in CLASSICAL:
         slope = sp.diff(_reaction(flow.system), _H)
-        found[flow.name] = float(sp.maximum(slope, _H, sp.Interval(*map(int, box(flow.system)))))
-    return found
+        result[flow.name] = float(sp.maximum(slope, _H, sp.Interval(*map(int, box(flow.system)))))
+    return result
 
 
 def _reaction(name: str) -> sp.Expr:
@@ -305,10 +305,10 @@ def vectors(name: str, ends: list[MutableRow], settings: Mapping[str, Any]) -> A
     both = select(ends, flow=name, start="features", scheme="euler", alpha=settings["alpha"])
     scalar = {r["graph"]: r for r in select(both, kind="SC", beta=settings["beta"])}
     drawn = select(both, kind="VC")
-    alive = [r for r in drawn if is_kept(r) and is_kept(scalar[r["graph"]])]
+    alive = [r for r in drawn if is_unfrozen(r) and is_unfrozen(scalar[r["graph"]])]
     more = np.array([float(r["energy_T"]) > float(scalar[r["graph"]]["energy_T"]) for r in alive], dtype=bool)
-    lost = f"{sum(not is_kept(r) for r in drawn)} of {len(drawn)} VC and "
-    lost += f"{sum(not is_kept(r) for r in scalar.values())} of {len(scalar)} SC"
+    lost = f"{sum(not is_unfrozen(r) for r in drawn)} of {len(drawn)} VC and "
+    lost += f"{sum(not is_unfrozen(r) for r in scalar.values())} of {len(scalar)} SC"
     low, high = interval(int(more.sum()), len(more))
     return Answer(
         f'{name}: a vector beta (VC) "conserves more energy" than a scalar one (SC)',
@@ -325,12 +325,12 @@ def euler_is_flow(ends: list[MutableRow], graphs: list[MutableRow], settings: Ma
         lost, apart = [], []
         for scheme in ("euler", "flow"):
             rows = select(ends, flow=name, start="features", scheme=scheme, kind="SC")
-            lost.append(sum(not is_kept(r) for r in rows))
+            lost.append(sum(not is_unfrozen(r) for r in rows))
         pairs = zip(
             *(select(ends, flow=name, start="features", scheme=s, kind="SC") for s in ("euler", "flow")), strict=True
         )
         for euler, flow in pairs:
-            if is_kept(euler) and is_kept(flow):
+            if is_unfrozen(euler) and is_unfrozen(flow):
                 apart.append(abs(decades(euler["energy_T"], flow["energy_T"])))
         far = max(apart, default=float("nan"))
         differ += lost[0] != lost[1] or far > 1
@@ -342,5 +342,5 @@ def euler_is_flow(ends: list[MutableRow], graphs: list[MutableRow], settings: Ma
         FAILS if differ else HOLDS,
         "; ".join(words) + f". Euler on AC diverges from |h| > sqrt(1 + 2/(step*beta)) = {limit:.3g} at beta = "
         f"{settings['beta']:g}; the features reach {column(graphs, 'largest').min():.2g} and more on every graph",
-        f"In {differ} of 7 reactions Euler's method with step 1 shows something else than the equation.",
+        f"In {differ} of 7 reactions Euler's method with step 1 differs from the equation.",
     )

@@ -1,4 +1,4 @@
-"""Tables 5, 6, 20 and 21 of the paper: adjacency and beta, with the sign of beta told apart from its kind."""
+"""Tables 5, 6, 20 and 21 of the paper: adjacency and beta, separating the sign of beta from its kind."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from studies.cells.cell import (
     uncompared,
 )
 from studies.paper.drawing import row_map
-from studies.paper.paired_rows import Printed, beside, compared, gap_to, picked, with_holm
+from studies.paper.paired_rows import Printed, compared, gap_to, picked, with_holm, with_printed
 from studies.paper.runner import Findings, Picture, Settings, Sheet, Table, Verdict, make_run, trained
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, decide, interval
@@ -100,9 +100,9 @@ def cell_table(options: Options) -> list[MutableRow]:
     return [
         {
             "ablation": "adjacency" if option in ADJACENCIES else "beta", "option": option, "reaction": reaction,
-            "dataset": dataset, **picked(beside(own, printed_option(reaction, dataset, option)), columns),
+            "dataset": dataset, **picked(with_printed(group, printed_option(reaction, dataset, option)), columns),
         }
-        for (reaction, dataset, option), own in options.items()
+        for (reaction, dataset, option), group in options.items()
     ]  # fmt: skip
 
 
@@ -143,7 +143,7 @@ def table_verdicts(options: Options) -> Iterator[Verdict]:
 
 
 def effect_verdicts(effects: Sequence[MutableRow]) -> Iterator[Verdict]:
-    """The paper's statements about the options, and ours that tell kind and sign apart."""
+    """The paper's statements about the options, and ours that separate kind and sign."""
     source = cited("Tables 6 and 21", *(str(row["dataset"]) for row in effects))
     for one in SHEET.entries["statements"]:
         rows = [r for r in effects if r["effect"] == one["effect"] and r["dataset"] in one.get("sets", [r["dataset"]])]
@@ -162,7 +162,7 @@ def _counted(rows: Sequence[MutableRow]) -> tuple[str, str]:
     sure = [float(row["difference"]) > 0 for row in rows if float(row["p_holm"]) < LEVEL]
     up, down = sum(sure), len(sure) - sum(sure)
     groups = grouped_rows(rows, "dataset").values()
-    sums = [int(np.nansum(np.sign([float(row["difference"]) for row in own]))) for own in groups]
+    sums = [int(np.nansum(np.sign([float(row["difference"]) for row in group]))) for group in groups]
     truths = np.array([total > 0 for total in sums if total], dtype=bool)  # most cells of a set, where either side has
     low, high = interval(int(truths.sum()), truths.size)
     evidence = SHEET.text(
@@ -178,8 +178,8 @@ def _counted(rows: Sequence[MutableRow]) -> tuple[str, str]:
 def mean_rows(effects: Sequence[MutableRow]) -> list[MutableRow]:
     """The mean over the sets of every effect by reaction, and the p of its difference from zero."""
     rows: list[MutableRow] = []
-    for (effect, reaction), own in grouped_rows(effects, "effect", "reaction").items():
-        values = [float(row["difference"]) for row in own]
+    for (effect, reaction), group in grouped_rows(effects, "effect", "reaction").items():
+        values = [float(row["difference"]) for row in group]
         test = Comparison.of(dict(enumerate(values)), dict.fromkeys(range(len(values)), 0.0), 0.0)
         rows.append({"effect": effect, "reaction": reaction, "mean": float(np.mean(values)), "p": test.p})
     return rows
@@ -193,22 +193,27 @@ def pictures(effects: Sequence[MutableRow]) -> Iterator[Picture]:
         "mean over the sets", limit=8.0,
     )  # fmt: skip
     yield Picture("effects", chart, SHEET.text("means"), [picked(row, "effect reaction mean") for row in means])
-    for (effect,), own in grouped_rows(effects, "effect").items():
+    for (effect,), group in grouped_rows(effects, "effect").items():
         chart = row_map(
-            own, "reaction", "dataset", lambda row: float(row["difference"]), lambda row: float(row["p_holm"]) < LEVEL,
-            str(effect),
+            group, "reaction", "dataset", lambda row: float(row["difference"]),
+            lambda row: float(row["p_holm"]) < LEVEL, str(effect),
         )  # fmt: skip
         name = "-".join(str(effect).split(" - ")).replace("±", "_free").replace("+", "_positive")
         words = EFFECTS[effect]
-        yield Picture(name, chart, SHEET.text("effect", words=words[0].upper() + words[1:]), own)
+        yield Picture(name, chart, SHEET.text("effect", words=words[0].upper() + words[1:]), group)
 
 
 def answer(effects: Sequence[MutableRow]) -> str:
-    """What kind and sign of beta do on average, in one sentence."""
+    """The mean effects with their significance, in one sentence."""
 
     def mean(effect: str) -> str:
-        values = [float(row["difference"]) for row in effects if row["effect"] == effect]
-        return f"{np.nanmean(values):+z.2f}" if values else "no number"
+        rows = [row for row in effects if row["effect"] == effect]
+        if not rows:
+            return "no number"
+        sure = sum(float(row["p_holm"]) < LEVEL for row in rows)
+        return (
+            f"{np.nanmean([float(row['difference']) for row in rows]):+z.2f} points ({sure} of {len(rows)} significant)"
+        )
 
     return SHEET.text(
         "answer", published=mean("VC - SC"), kind=mean("VC+ - SC"), sign=mean("VC - VC+"), soft=mean("SA - OA")
@@ -223,17 +228,17 @@ def about(s: Settings) -> str:
 
 
 def findings(rows: Sequence[MutableRow], s: Settings) -> Findings:
-    """The options beside the tables, and the effects told apart."""
+    """The options compared with the tables, and the effects separately."""
     options = by_option(rows)
     cells, effects = cell_table(options), effect_table(options)
-    told = "; ".join(f"{name}: {words}" for name, words in EFFECTS.items())
-    place = "." if uncompared(s["sets"]) else f" beside the paper's tables. {EXPLAINED}"
+    listed = "; ".join(f"{name}: {words}" for name, words in EFFECTS.items())
+    suffix = "." if uncompared(s["sets"]) else f", compared with the paper's tables. {EXPLAINED}"
     return Findings(
         results=cells,
         items=[
             *pictures(effects),
-            Table("effects", effects, SHEET.text("effects", effects=told)),
-            Table("cells", cells, f"Every option: test accuracy in percent{place}"),
+            Table("effects", effects, SHEET.text("effects", effects=listed)),
+            Table("cells", cells, f"Every option: test accuracy in percent{suffix}"),
         ],
         verdicts=[*table_verdicts(options), *effect_verdicts(effects)],
         answer=answer(effects),

@@ -28,7 +28,7 @@ from gread.comparison import (
 from gread.settings.presets import find_published, published_results
 from gread.settings.published_tables import PublishedRank, published_ranking
 from studies.cells.cell import BORROWS, BOUNDED, NOTHING_COMPARED, SETS, grouped_rows, size_words
-from studies.paper.drawing import Beside, beside_chart, row_map
+from studies.paper.drawing import ComparedMeans, comparison_chart, row_map
 from studies.paper.families import (
     BASELINE,
     FAMILIES,
@@ -40,7 +40,7 @@ from studies.paper.families import (
     searched_rows,
     standings,
 )
-from studies.paper.paired_rows import Printed, beside, gap_to, picked, printed_accuracy, share_of
+from studies.paper.paired_rows import Printed, gap_to, picked, printed_accuracy, share_of, with_printed
 from studies.paper.runner import Findings, Picture, Settings, Sheet, Table, make_run, trained
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, decide, interval
@@ -77,20 +77,20 @@ class Measured:
         return list(dict.fromkeys((family, method) for family, method, _ in self.gaps))
 
 
-def row_verdicts(found: Measured, words: Mapping[str, str]) -> list[Verdict]:
+def row_verdicts(result: Measured, words: Mapping[str, str]) -> list[Verdict]:
     """One statement for every published row in every reading."""
-    made = []
-    for family, method in found.rows:
-        gaps = found.row(family, method)
+    built = []
+    for family, method in result.rows:
+        gaps = result.row(family, method)
         evidence = (
             f"{tally(gap.word for gap in gaps.values())}; differences "
             + ", ".join(f"{s} {gap.difference:+z.2f} ({gap.error:.2f})" for s, gap in gaps.items())
             + "; Welch's tests with Holm's correction over the row"
         )
-        made.append(
+        built.append(
             (f"{method} in Table 8 is reproduced with {words[family]}.", row_answer(list(gaps.values())), evidence)
         )
-    return made
+    return built
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +102,7 @@ class Others:
     origin: str
 
 
-def lead(found: Measured, others: Others, method: str, rival: str, dataset: str, ratio: float) -> tuple[float, float]:
+def lead(result: Measured, others: Others, method: str, rival: str, dataset: str, ratio: float) -> tuple[float, float]:
     """How far a method with the paper's settings is ahead of another one, and the p of the corrected test.
 
     The test is paired where the accuracies of the splits are known, else Welch's with both errors corrected; a printed
@@ -110,114 +110,114 @@ def lead(found: Measured, others: Others, method: str, rival: str, dataset: str,
     """
     cell = "paper", method, dataset
     if (theirs := others.each.get((rival, dataset))) is not None:
-        test = Comparison.of(found.each[cell], theirs, ratio)
+        test = Comparison.of(result.each[cell], theirs, ratio)
         return test.difference, test.p
-    own, mean = found.estimates[cell], others.means[rival, dataset]
-    return own.mean - mean, welch(own, Estimate(mean, own.std, SPLITS), ratio, ratio)[1]
+    group, mean = result.estimates[cell], others.means[rival, dataset]
+    return group.mean - mean, welch(group, Estimate(mean, group.std, SPLITS), ratio, ratio)[1]
 
 
-def best_verdicts(found: Measured, known: Others, ratio: Callable[[str], float]) -> list[Verdict]:
+def best_verdicts(result: Measured, known: Others, ratio: Callable[[str], float]) -> list[Verdict]:
     """Is a GREAD network the best on the sets that the paper says, and is BS better than two others by their means?
 
     `ratio` is n_test/n_train of a data set.
     """
     others, origin = known.means, known.origin
-    own = {(m, s): e for (family, m, s), e in found.estimates.items() if family == "paper" and s in found.sets}
-    claimed = [s for s in found.sets if s not in EXCEPTED and s in SETS and any(d == s for _, d in others)]
-    if not own or not claimed:
+    group = {(m, s): e for (family, m, s), e in result.estimates.items() if family == "paper" and s in result.sets}
+    claimed = [s for s in result.sets if s not in EXCEPTED and s in SETS and any(d == s for _, d in others)]
+    if not group or not claimed:
         return []
-    best = {s: max((e.mean, m) for (m, d), e in own.items() if d == s)[1] for s in claimed}
+    best = {s: max((e.mean, m) for (m, d), e in group.items() if d == s)[1] for s in claimed}
     rival = {s: max((mean, m) for (m, d), mean in others.items() if d == s)[1] for s in claimed}
-    gaps = {s: lead(found, known, best[s], rival[s], s, ratio(s)) for s in claimed}
+    gaps = {s: lead(result, known, best[s], rival[s], s, ratio(s)) for s in claimed}
     lost = [s for s in claimed if gaps[s][0] < 0]
     corrected = dict(zip(claimed, holm([p for _, p in gaps.values()]), strict=True))
-    told = ", ".join(f"{s}: {best[s]} {gaps[s][0]:+z.2f} from {rival[s]}, p = {corrected[s]:.2g}" for s in claimed)
-    made: list[Verdict] = [(
+    listed = ", ".join(f"{s}: {best[s]} {gaps[s][0]:+z.2f} from {rival[s]}, p = {corrected[s]:.2g}" for s in claimed)
+    built: list[Verdict] = [(
         "GREAD marks the best accuracy in all cases except for Squirrel and Citeseer.",
         FAILS if any(corrected[s] < LEVEL for s in lost) else UNDECIDED if lost else HOLDS,
         f"With the paper's settings a reaction is the best on {len(claimed) - len(lost)} of {len(claimed)} such sets, "
-        f"the other methods {origin}; {told}; corrected resampled t-tests with Holm's correction.",
+        f"the other methods {origin}; {listed}; corrected resampled t-tests with Holm's correction.",
     )]  # fmt: skip
     for reference in REFERENCES:
-        shared = [s for s in found.sets if (reference, s) in others and ("GREAD-BS", s) in own]
+        shared = [s for s in result.sets if (reference, s) in others and ("GREAD-BS", s) in group]
         if set(shared) != set(SETS):
             continue
-        pair = [own["GREAD-BS", s].mean for s in shared], [others[reference, s] for s in shared]
+        pair = [group["GREAD-BS", s].mean for s in shared], [others[reference, s] for s in shared]
         p, back = better_by_signs(*pair), better_by_signs(pair[1], pair[0])
-        made.append((
+        built.append((
             f"GREAD-BS improves on {reference} over the data sets (Wilcoxon's signed-rank test, Table 2).",
             HOLDS if p < LEVEL else FAILS if back < LEVEL else UNDECIDED,
             f"one-sided p = {p:.3g} on {len(shared)} means, {back:.3g} the other way; {reference} {origin}",
         ))  # fmt: skip
-    return made
+    return built
 
 
-def reading_verdicts(found: Measured) -> list[Verdict]:
+def reading_verdicts(result: Measured) -> list[Verdict]:
     """Which reading comes nearer to the paper: as printed, or as released, or with tanh?"""
-    made = []
+    built = []
     for family, methods in (("released", ("GREAD-FB", "GREAD-FB*")), ("tanh", ("GREAD-F", "GREAD-AC", "GREAD-Z"))):
         for method in methods:
-            printed, other = found.row("paper", method), found.row(family, method)
+            printed, other = result.row("paper", method), result.row(family, method)
             shared = [s for s in printed if s in other]
             if not shared:
                 continue
             nearer = np.array([abs(other[s].difference) < abs(printed[s].difference) for s in shared])
             low, high = interval(int(nearer.sum()), len(nearer))
             word = "as released" if family == "released" else "inside tanh"
-            made.append((
+            built.append((
                 f"{method} {word} comes nearer to Table 8 than as printed.",
                 decide(nearer),
                 f"nearer on {int(nearer.sum())} of {len(nearer)} sets (95 % interval of the share {low:.2f} to "
                 f"{high:.2f}); mean distance {_mean_distance(other, shared):.2f} against "
                 f"{_mean_distance(printed, shared):.2f} points",
             ))  # fmt: skip
-    return made
+    return built
 
 
 def _mean_distance(gaps: Mapping[str, Gap], sets: Sequence[str]) -> float:
     return float(np.mean([abs(gaps[s].difference) for s in sets]))
 
 
-def twin_verdicts(found: Measured, ratio: Callable[[str], float]) -> list[Verdict]:
+def twin_verdicts(result: Measured, ratio: Callable[[str], float]) -> list[Verdict]:
     """Are the corrected sets harder than those of the paper, for GREAD-BS? `ratio` is n_test/n_train of a data set."""
-    made = []
+    built = []
     for old, new in TWINS:
-        pair = [found.estimates.get(("paper", "GREAD-BS", s)) for s in (new, old)]
-        own, other = pair
-        if own is None or other is None:
+        pair = [result.estimates.get(("paper", "GREAD-BS", s)) for s in (new, old)]
+        group, other = pair
+        if group is None or other is None:
             continue
-        t, p = welch(own, other, ratio(new), ratio(old))
+        t, p = welch(group, other, ratio(new), ratio(old))
         answer = UNDECIDED if math.isnan(p) or p >= LEVEL else HOLDS if t < 0 else FAILS
-        made.append((
+        built.append((
             f"GREAD-BS is less accurate on {new} than on {old}.", answer,
-            f"{own.text} against {other.text}; Welch's test with corrected errors, p = {p:.3g}; "
+            f"{group.text} against {other.text}; Welch's test with corrected errors, p = {p:.3g}; "
             f"the settings are those of {old}",
         ))  # fmt: skip
-    return made
+    return built
 
 
 def ranking_verdict(
-    found: Measured, ours: Sequence[Standing], others: Mapping[tuple[str, str], float]
+    result: Measured, ours: Sequence[Standing], others: Mapping[tuple[str, str], float]
 ) -> list[Verdict]:
     """Does GREAD-BS lead the ranking, as Table 7 says? Where it does and is better than the best other for sure; not,
     where that is better for sure. In between the next seeds may tell otherwise."""
-    own = next((s for s in ours if s.method == "GREAD-BS"), None)
+    group = next((s for s in ours if s.method == "GREAD-BS"), None)
     first = next((s for s in ours if s.method != "GREAD-BS"), None)
-    if own is None or first is None or set(found.sets) != set(SETS):
+    if group is None or first is None or set(result.sets) != set(SETS):
         return []
-    place = 1 + sum(s.rank < own.rank - SAME for s in ours)
-    means = {**others, **{(m, s): e.mean for (f, m, s), e in found.estimates.items() if f == "paper"}}
-    best, lead = ([means[m, s] for s in SETS] for m in (first.method, own.method))
+    position = 1 + sum(s.rank < group.rank - SAME for s in ours)
+    means = {**others, **{(m, s): e.mean for (f, m, s), e in result.estimates.items() if f == "paper"}}
+    best, lead = ([means[m, s] for s in SETS] for m in (first.method, group.method))
     behind, ahead = better_by_signs(best, lead), better_by_signs(lead, best)
-    is_first = own.rank < first.rank - SAME
-    printed = next(row for row in published_ranking() if row.method == own.method)
-    shared = f", shared with {first.method}," if abs(first.rank - own.rank) <= SAME else ""
+    is_first = group.rank < first.rank - SAME
+    printed = next(row for row in published_ranking() if row.method == group.method)
+    shared = f", shared with {first.method}," if abs(first.rank - group.rank) <= SAME else ""
     return [(
         "GREAD-BS is ranked at the top (Table 7).",
         HOLDS if is_first and ahead < LEVEL else FAILS if not is_first and behind < LEVEL else UNDECIDED,
-        f"place {place} of {len(ours)}{shared} with {_medals(own)}; Table 7 prints {_medals(printed)}; {first.method}, "
-        f"the best other, has the average rank {first.rank:.2f}; Wilcoxon's one-sided p over the sets is {ahead:.3g} "
-        f"that GREAD-BS is better, {behind:.3g} that {first.method} is",
+        f"place {position} of {len(ours)}{shared} with {_medals(group)}; Table 7 prints {_medals(printed)}; "
+        f"{first.method}, the best other, has the average rank {first.rank:.2f}; Wilcoxon's one-sided p over the "
+        f"sets is {ahead:.3g} that GREAD-BS is better, {behind:.3g} that {first.method} is",
     )]  # fmt: skip
 
 
@@ -233,10 +233,10 @@ SHEET = Sheet("classification", lists={"readings": list(FAMILIES)})
 def measured(rows: Sequence[MutableRow], sets: tuple[str, ...]) -> Measured:
     """Means over splits, and their differences from the published ones."""
     estimates, gaps, each = {}, {}, {}
-    for key, own in grouped_rows(rows, "family", "method", "dataset").items():
+    for key, group in grouped_rows(rows, "family", "method", "dataset").items():
         family, method, dataset = map(str, key)
-        estimates[family, method, dataset] = one = Estimate.of(own)
-        each[family, method, dataset] = split_means(own)
+        estimates[family, method, dataset] = one = Estimate.of(group)
+        each[family, method, dataset] = split_means(group)
         if dataset in sets and (paper := printed_accuracy(method, dataset)):
             gaps[family, method, dataset] = gap_to(one, paper)
     return Measured(estimates, gaps, each, sets)
@@ -246,26 +246,26 @@ def cell_table(rows: Sequence[MutableRow], sets: Sequence[str]) -> list[MutableR
     """A row for every cell; on other sets than those of the table nothing is compared."""
     compared = ("difference", "error", "p", "verdict")
     table: list[MutableRow] = []
-    for own in grouped_rows(rows, "family", "method", "dataset").values():
-        labels = picked(own[0], "family method dataset")
+    for group in grouped_rows(rows, "family", "method", "dataset").values():
+        labels = picked(group[0], "family method dataset")
         method, dataset = str(labels["method"]), str(labels["dataset"])
-        found = beside(own, printed_accuracy(method, dataset))
+        result = with_printed(group, printed_accuracy(method, dataset))
         if dataset not in sets:
-            found |= {name: value for name, value in beside(own, None).items() if name in compared}
+            result |= {name: value for name, value in with_printed(group, None).items() if name in compared}
         columns = "mean std splits trials diverged paper paper_std difference error p verdict source"
-        table.append({**labels, **picked(found, columns)})
+        table.append({**labels, **picked(result, columns)})
     return table
 
 
-def wide_table(found: Measured) -> list[MutableRow]:
-    """A row for every method in every reading with a column for every set, ours beside the paper's."""
+def wide_table(result: Measured) -> list[MutableRow]:
+    """A row for every method in every reading with a column for every set, with ours and the paper's numbers."""
     rows: list[MutableRow] = []
-    sets = list(dict.fromkeys(dataset for _, _, dataset in found.estimates))
-    for family, method in dict.fromkeys((family, method) for family, method, _ in found.estimates):
+    sets = list(dict.fromkeys(dataset for _, _, dataset in result.estimates))
+    for family, method in dict.fromkeys((family, method) for family, method, _ in result.estimates):
         row: MutableRow = {"method": method, "reading": family}
         pairs = []
         for dataset in sets:
-            one, paper = found.estimates.get((family, method, dataset)), find_published(method, dataset)
+            one, paper = result.estimates.get((family, method, dataset)), find_published(method, dataset)
             theirs = "" if paper is None else f"{paper.mean:.2f}" + (f" ± {paper.std:.2f}" if paper.std else "")
             row[dataset] = f"{'none' if one is None else one.text} / {theirs or 'none'}"
             pairs += [(one.mean, paper.mean)] if one is not None and paper is not None else []
@@ -274,21 +274,22 @@ def wide_table(found: Measured) -> list[MutableRow]:
     return rows
 
 
-def other_methods(found: Measured, sets: Sequence[str]) -> Others:
+def other_methods(result: Measured, sets: Sequence[str]) -> Others:
     """The networks that are not GREAD, measured where they are, else as published."""
-    here = {(m, s): one.mean for (family, m, s), one in found.estimates.items() if family == BASELINE}
+    here = {(m, s): one.mean for (family, m, s), one in result.estimates.items() if family == BASELINE}
     if here:
-        each = {(m, s): values for (family, m, s), values in found.each.items() if family == BASELINE}
+        each = {(m, s): values for (family, m, s), values in result.each.items() if family == BASELINE}
         return Others(here, each, "trained in this run")
-    if (kept := measured_baselines()).means:
-        means = {cell: mean for cell, mean in kept.means.items() if cell[1] in sets}
-        return Others(means, kept.each, "measured here (docs/measured/compared.md)")
+    if (stored := measured_baselines()).means:
+        means = {cell: mean for cell, mean in stored.means.items() if cell[1] in sets}
+        return Others(means, stored.each, "measured here (docs/measured/compared.md)")
     printed = [p for p in published_results() if not p.method.startswith("GREAD-") and p.dataset in sets]
     return Others({(p.method, p.dataset): p.mean for p in printed}, {}, "as the paper prints them")
 
 
 def ranking_table(ours: Sequence[Standing]) -> list[MutableRow]:
-    """The ranking of our reactions among the others, beside the printed one and what the printed table gives."""
+    """The ranking of our reactions among the others, the printed one, and the one that follows from the printed "
+    "table."""
     printed = {row.method: row for row in published_ranking()}
     means = {(p.method, p.dataset): p.mean for p in published_results() if p.method in printed}
     again = {one.method: one for one in standings(means, SETS)}
@@ -307,13 +308,13 @@ def ranking_table(ours: Sequence[Standing]) -> list[MutableRow]:
 
 
 # ---------------------------------------------------------------------- figures and words
-def pictures(found: Measured) -> Iterator[Picture]:
-    """Differences from Table 8, a line for every reading of a row; and our means beside the paper's."""
+def pictures(result: Measured) -> Iterator[Picture]:
+    """Differences from Table 8, a line for every reading of a row; and our means compared with the paper's."""
     rows: list[MutableRow] = [
         {"method": method if family == "paper" else f"{method}, {family}", "dataset": dataset,
          "difference": gap.difference, "error": gap.error, "verdict": gap.word}
-        for family, method in found.rows
-        for dataset, gap in found.row(family, method).items()
+        for family, method in result.rows
+        for dataset, gap in result.row(family, method).items()
     ]  # fmt: skip
     if rows:
         chart = row_map(
@@ -322,26 +323,26 @@ def pictures(found: Measured) -> Iterator[Picture]:
             note=lambda row: f"{row['difference']:+z.2f} (standard error {row['error']:.2f}), {row['verdict']}",
         )  # fmt: skip
         yield Picture("differences", chart, SHEET.text("differences"), rows)
-    borrowing = [name for name in BORROWS if any(dataset == name for _, _, dataset in found.estimates)]
-    panels = {dataset: _beside(found, dataset) for dataset in (*found.sets, *borrowing)}
-    both, numbers = beside_chart(panels)
+    borrowing = [name for name in BORROWS if any(dataset == name for _, _, dataset in result.estimates)]
+    panels = {dataset: _beside(result, dataset) for dataset in (*result.sets, *borrowing)}
+    both, numbers = comparison_chart(panels)
     yield Picture("accuracies", both, SHEET.text("accuracies"), numbers)
 
 
-def _beside(found: Measured, dataset: str) -> list[Beside]:
-    """The reactions on a set with the paper's settings, beside what is printed."""
-    points: list[Beside] = []
-    for (family, method, place), one in found.estimates.items():
-        if (family, place) == ("paper", dataset):
+def _beside(result: Measured, dataset: str) -> list[ComparedMeans]:
+    """Our means and the printed ones of the reactions on a set with the paper's settings."""
+    points: list[ComparedMeans] = []
+    for (family, method, position), one in result.estimates.items():
+        if (family, position) == ("paper", dataset):
             paper = printed_accuracy(method, dataset) or Printed(math.nan, math.nan, "")
             errors = standard_error(one.std, one.count), standard_error(paper.std or math.nan, one.count)
             points.append((method.removeprefix("GREAD-"), one.mean, errors[0], paper.mean, errors[1]))
     return points
 
 
-def answer(found: Measured) -> str:
+def answer(result: Measured) -> str:
     """How many of the printed cells were reached, in one sentence."""
-    gaps = [gap for (family, _, _), gap in found.gaps.items() if family == "paper"]
+    gaps = [gap for (family, _, _), gap in result.gaps.items() if family == "paper"]
     if not gaps:
         return NOTHING_COMPARED
     words = [gap.word for gap in gaps]
@@ -353,12 +354,12 @@ def answer(found: Measured) -> str:
 
 def shown_equations(s: Settings) -> dict[str, str]:
     """The reactions as printed, and those that another reading has, by name."""
-    found = {f"GREAD-{reaction}": str(reaction) for reaction in s["reactions"]}
+    result = {f"GREAD-{reaction}": str(reaction) for reaction in s["reactions"]}
     if "released" in s["families"]:
-        found |= {f"GREAD-{r}, as released": f"{r}-released" for r in ("FB", "FB*") if r in s["reactions"]}
+        result |= {f"GREAD-{r}, as released": f"{r}-released" for r in ("FB", "FB*") if r in s["reactions"]}
     if "tanh" in s["families"]:
-        found |= {f"GREAD-{r}, inside tanh": text for r, text in BOUNDED.items() if r in s["reactions"]}
-    return found
+        result |= {f"GREAD-{r}, inside tanh": text for r, text in BOUNDED.items() if r in s["reactions"]}
+    return result
 
 
 def about(s: Settings) -> str:
@@ -368,34 +369,34 @@ def about(s: Settings) -> str:
         "about", splits=s["splits"], seeds=s["seeds"],
         readings="\n\n".join(f"{name}: {FAMILIES[name]}." for name in s["families"]),
         borrowed=", ".join(f"{name} of {source}" for name, source in BORROWS.items()),
-        sizes=f". Every reading has {sizes} in place of its own" if sizes else "",
+        sizes=f". Every reading has {sizes} instead of the published ones" if sizes else "",
     )  # fmt: skip
 
 
 def findings(rows: Sequence[MutableRow], s: Settings) -> Findings:
-    """Every cell beside the paper's, the ranking, and the statements about the tables."""
+    """Every cell compared with the paper's, the ranking, and the statements about the tables."""
     sets = tuple(s["sets"])
     rows = [*rows, *searched_rows(s["reactions"], sets)]
-    found, table = measured(rows, sets), cell_table(rows, sets)
-    others = other_methods(found, sets)
-    own = {(m, d): e.mean for (family, m, d), e in found.estimates.items() if family == "paper" and d in sets}
-    ours = standings({**others.means, **own}, sets)
+    result, table = measured(rows, sets), cell_table(rows, sets)
+    others = other_methods(result, sets)
+    group = {(m, d): e.mean for (family, m, d), e in result.estimates.items() if family == "paper" and d in sets}
+    ours = standings({**others.means, **group}, sets)
     return Findings(
         results=table,
         items=[
-            *pictures(found),
-            Table("beside", wide_table(found), SHEET.text("beside")),
+            *pictures(result),
+            Table("comparison", wide_table(result), SHEET.text("comparison")),
             Table("cells", table, SHEET.text("cells", explained=EXPLAINED)),
             Table("ranking", ranking_table(ours), SHEET.text("ranking", origin=others.origin)) if ours else None,
         ],
         verdicts=[
-            *row_verdicts(found, SHEET.entries["with"]),
-            *best_verdicts(found, others, share_of),
-            *ranking_verdict(found, ours, others.means),
-            *reading_verdicts(found),
-            *twin_verdicts(found, share_of),
+            *row_verdicts(result, SHEET.entries["with"]),
+            *best_verdicts(result, others, share_of),
+            *ranking_verdict(result, ours, others.means),
+            *reading_verdicts(result),
+            *twin_verdicts(result, share_of),
         ],
-        answer=answer(found),
+        answer=answer(result),
         shows="differences",
         about=about(s),
         equations=shown_equations(s),

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SHEET = Sheet("complexity")
 EDGES, CHANNELS, STEPS = "edges", "channels", "steps"
 POWERS: dict[str, int] = SHEET.entries["powers"]
-#: The appendix: reactions whose cost is said to be that of the edges times dim.
+#: Reactions whose cost is the number of edges times dim, according to the appendix.
 PLAIN = ("ST", "FB", "FB*")
 #: Sparse products that one evaluation needs: A H once, and once more for A A H.
 NEEDED = {"BS": 2}
@@ -79,13 +79,13 @@ def product_rows(reactions: Sequence[str]) -> list[MutableRow]:
 
 def time_rows(reaction: str, s: Settings, device: str) -> list[MutableRow]:
     """Seconds of a run of Euler's method while edges, channels or steps grow."""
-    made = [
+    built = [
         *((EDGES, (s["nodes"], d, s["width"], s["count"])) for d in s["degrees"]),
         *((CHANNELS, (s["nodes"], s["degree"], w, s["count"])) for w in s["widths"]),
         *((STEPS, (s["nodes"], s["degree"], s["width"], n)) for n in s["counts"]),
     ]
     rows: list[MutableRow] = []
-    for against, sizes in made:
+    for against, sizes in built:
         graph, seconds = run_seconds(reaction, *sizes, s["repeats"], device)
         value = {EDGES: graph.num_edges, CHANNELS: sizes[2], STEPS: sizes[3]}[against]
         rows.append({
@@ -98,7 +98,7 @@ def time_rows(reaction: str, s: Settings, device: str) -> list[MutableRow]:
 def run_seconds(
     reaction: str, nodes: int, degree: int, width: int, steps: int, repeats: int, device: str
 ) -> tuple[Graph, list[float]]:
-    """Euler's method with so many steps, timed several times after a warm-up."""
+    """Times of runs of Euler's method after a warm-up, and the graph."""
     graph = random_graph(nodes, degree)
     field = lower(reaction, graph.operator("symmetric", dtype=torch.float32, device=device), COEFFICIENTS)
     start = 0.1 * torch.rand(nodes, width, generator=torch.Generator().manual_seed(0)).to(device)
@@ -154,8 +154,8 @@ def square_rows(sets: Sequence[str]) -> list[MutableRow]:
 def exponent_table(rows: Sequence[MutableRow]) -> list[MutableRow]:
     """A row for every reaction and number that grows."""
     table: list[MutableRow] = []
-    for (reaction, against), own in grouped_rows(rows, "reaction", "against").items():
-        points = sorted(own, key=lambda r: float(r["value"]))
+    for (reaction, against), group in grouped_rows(rows, "reaction", "against").items():
+        points = sorted(group, key=lambda r: float(r["value"]))
         if len(points) < 2:
             continue
         one, two = points[-2:]
@@ -185,18 +185,18 @@ def growth_verdicts(exponents: Sequence[MutableRow]) -> Iterator[Verdict]:
     for row in exponents:
         name, against = str(row["reaction"]), str(row["against"])
         low, middle, high = (float(row[column]) for column in ("low", "exponent", "high"))
-        told = f"exponent {middle:z.2f} ({low:z.2f} to {high:z.2f}) from {row['from']:g} to {row['to']:g}"
+        listed = f"exponent {middle:z.2f} ({low:z.2f} to {high:z.2f}) from {row['from']:g} to {row['to']:g}"
         if against == CHANNELS and name in POWERS:
             stated = POWERS[name] + 1
             answer = HOLDS if low > stated - SLACK else FAILS if is_filled(row) and high < stated - SLACK else UNDECIDED
             yield (
                 f"The cost of {name} grows with dim^{stated} (appendix: dim^k dim with k = {stated - 1}).",
                 answer,
-                told,
+                listed,
             )
         elif against != CHANNELS or name in PLAIN:
             answer = HOLDS if is_filled(row) and high <= 1 + SLACK else FAILS if low > 1 + SLACK else UNDECIDED
-            yield f"The cost of {name} grows at most in proportion to {against}.", answer, told
+            yield f"The cost of {name} grows at most in proportion to {against}.", answer, listed
 
 
 def is_filled(row: MutableRow) -> bool:
@@ -208,11 +208,11 @@ def square_verdicts(squares: Sequence[MutableRow]) -> Iterator[Verdict]:
     """Would forming A A, as the appendix has it for BS, cost more than two products?"""
     if squares:
         dearer = sum(float(row["cost_of_square"]) > 1 for row in squares)
-        told = ", ".join(f"{row['dataset']} {float(row['cost_of_square']):.1f}" for row in squares)
+        listed = ", ".join(f"{row['dataset']} {float(row['cost_of_square']):.1f}" for row in squares)
         yield (
             "Forming A A for BS costs more per evaluation than two products with A, on every data set.",
             HOLDS if dearer == len(squares) else UNDECIDED if dearer else FAILS,
-            f"times the cost of two products: {told}",
+            f"times the cost of two products: {listed}",
         )  # fmt: skip
 
 
@@ -238,7 +238,7 @@ def answer(counts: Sequence[MutableRow], exponents: Sequence[MutableRow]) -> str
 
 
 def findings(measured: Measured, s: Settings) -> Findings:
-    """Products and exponents beside those of the appendix."""
+    """Products and exponents compared with those of the appendix."""
     exponents, squares = exponent_table(measured.seconds), measured.squares
     return Findings(
         results=exponents,

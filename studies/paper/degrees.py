@@ -63,7 +63,7 @@ def level_of(name: str) -> float:
 
 
 def degree_rows(s: Settings) -> list[MutableRow]:
-    """For every level and column of Table 9 the mean over the graphs and its deviation, beside what is printed."""
+    """For every level and column of Table 9 the mean and standard deviation over the graphs, and the printed number."""
     printed = {row.homophily: row for row in published_degrees()}
     rows: list[MutableRow] = []
     for level in s["levels"]:

@@ -25,7 +25,7 @@ from studies.cells.cell import (
     uncompared,
 )
 from studies.paper.drawing import panels_chart
-from studies.paper.paired_rows import Printed, all_positive, beside, compared, picked, with_holm
+from studies.paper.paired_rows import Printed, all_positive, compared, picked, with_holm, with_printed
 from studies.paper.runner import Findings, Picture, Settings, Sheet, Table, Verdict, make_run, trained
 from studies.runs.chart import Line
 from studies.runs.tables import MutableRow
@@ -50,25 +50,25 @@ def make_cells(s: Settings) -> list[Cell]:
     def best(dataset: str) -> Config:
         return sized_config("paper", "ST", dataset, s)
 
-    place = str(s["dataset"])
-    base, cells = best(place), []
+    suffix = str(s["dataset"])
+    base, cells = best(suffix), []
     for method, config in ((OWN, base), (OTHER, grand_plus(base))):
         for reading in (UNIT, SHARE):
-            cells += [cell(method, reading, k, layered(config, reading, k), place) for k in s["layers"]]
+            cells += [cell(method, reading, k, layered(config, reading, k), suffix) for k in s["layers"]]
     for reaction in s["reactions"]:
         name = f"plain {reaction}" if reaction == "diffusion" else f"GREAD-{reaction}"
         exact = base.updated({"reaction": reaction, "method": "exact", "step": None})
         cells += [
-            cell(name, EXACT, k, exact.updated({"time": float(k)}), place) for k in (*s["layers"], *s["deep"])
+            cell(name, EXACT, k, exact.updated({"time": float(k)}), suffix) for k in (*s["layers"], *s["deep"])
         ]  # fmt: skip
     for dataset in s["sets"]:
-        own = best(dataset)
-        cells += [cell(method, BEST, 0, c, dataset) for method, c in ((OWN, own), (OTHER, grand_plus(own)))]
+        group = best(dataset)
+        cells += [cell(method, BEST, 0, c, dataset) for method, c in ((OWN, group), (OTHER, grand_plus(group)))]
     return cells
 
 
 def layered(config: Config, reading: str, layers: int) -> Config:
-    """Euler's method with so many steps: of 1, or of the share of T.
+    """Euler's method with `layers` steps of 1, or of an equal share of T.
 
     >>> from studies.cells.cell import published_config
     >>> config = published_config("paper", "ST", "cora")
@@ -82,11 +82,11 @@ def layered(config: Config, reading: str, layers: int) -> Config:
 
 
 def grand_plus(config: Config) -> Config:
-    """GRAND++ with the settings of a GREAD network, those it has: nobody published its own for these splits."""
-    made = find_model("grand-pp").settings()
-    known = {f.name for f in fields(made)} - {"reaction", "alpha", "beta", "alpha_link", "beta_link"}
+    """GRAND++ with the settings of a GREAD network; its own are not published for these splits."""
+    built = find_model("grand-pp").settings()
+    known = {f.name for f in fields(built)} - {"reaction", "alpha", "beta", "alpha_link", "beta_link"}
     shared = {f.name: getattr(config.model, f.name) for f in fields(config.model) if f.name in known}
-    return Config(replace(made, **shared), config.training)
+    return Config(replace(built, **shared), config.training)
 
 
 # ---------------------------------------------------------------------- numbers
@@ -105,10 +105,12 @@ def point_table(rows: Sequence[MutableRow]) -> list[MutableRow]:
     columns = """mean std error=standard_error splits diverged paper difference gap_error=error chance_errors p verdict
         source"""
     table: list[MutableRow] = []
-    for (method, reading, layers, dataset), own in grouped_rows(rows, "method", "reading", "layers", "dataset").items():
+    for (method, reading, layers, dataset), group in grouped_rows(
+        rows, "method", "reading", "layers", "dataset"
+    ).items():
         printed = printed_depth(str(method), str(reading), int(layers), str(dataset))
         labels: MutableRow = {"method": method, "reading": reading, "layers": layers, "dataset": dataset}
-        table.append({**labels, **picked(beside(own, printed), columns)})
+        table.append({**labels, **picked(with_printed(group, printed), columns)})
     return table
 
 
@@ -116,18 +118,18 @@ def pair_table(rows: Sequence[MutableRow]) -> list[MutableRow]:
     """GREAD-ST against GRAND++ wherever both were trained; p is corrected within a reading."""
     table: list[MutableRow] = []
     for reading in (UNIT, SHARE, BEST):
-        found: list[MutableRow] = []
+        result: list[MutableRow] = []
         for (layers, dataset), part in grouped_rows(
             [row for row in rows if row["reading"] == reading], "layers", "dataset"
         ).items():
-            own, other = ([row for row in part if row["method"] == method] for method in (OWN, OTHER))
-            if own and other:
-                test = compared(own, other, str(dataset))
-                found.append({
+            group, other = ([row for row in part if row["method"] == method] for method in (OWN, OTHER))
+            if group and other:
+                test = compared(group, other, str(dataset))
+                result.append({
                     "reading": reading, "layers": layers, "dataset": dataset, "difference": round(test.difference, 4),
                     "error": test.error, "p": test.p,
                 })  # fmt: skip
-        table += with_holm(found)
+        table += with_holm(result)
     return table
 
 
@@ -140,25 +142,25 @@ def _differences(rows: Sequence[MutableRow], reading: str) -> str:
 def table_verdicts(table: Sequence[MutableRow]) -> Iterator[Verdict]:
     """Are the two rows of both tables reproduced, in each reading?"""
     printed = [row for row in table if not math.isnan(float(row["paper"]))]
-    for (method, reading), own in grouped_rows(printed, "method", "reading").items():
+    for (method, reading), group in grouped_rows(printed, "method", "reading").items():
         columns = ("difference", "gap_error", "p", "chance_errors")
-        gaps = [Gap(*(float(row[column]) for column in columns)) for row in own]
+        gaps = [Gap(*(float(row[column]) for column in columns)) for row in group]
         where = "Table 22" if reading == BEST else f"Table 23, where {READINGS[str(reading)]}"
         yield (
             f"{method} in {where}: the numbers are reproduced.", row_answer(gaps),
-            f"{tally(gap.word for gap in gaps)}; differences {_differences(own, str(reading))}",
+            f"{tally(gap.word for gap in gaps)}; differences {_differences(group, str(reading))}",
         )  # fmt: skip
 
 
 def pair_verdicts(pairs: Sequence[MutableRow]) -> Iterator[Verdict]:
     """Is GREAD-ST better than GRAND++ everywhere, as the paper says?"""
-    for (reading,), own in grouped_rows(pairs, "reading").items():
-        sure = [float(row["difference"]) < 0 for row in own if float(row["p_holm"]) < LEVEL]
+    for (reading,), group in grouped_rows(pairs, "reading").items():
+        sure = [float(row["difference"]) < 0 for row in group if float(row["p_holm"]) < LEVEL]
         yield (
-            _superiority(str(reading), tuple(dict.fromkeys(str(row["dataset"]) for row in own))),
-            all_positive([(float(row["difference"]), float(row["p_holm"])) for row in own]),
-            f"of {len(own)} differences {len(sure) - sum(sure)} are sure to be positive and {sum(sure)} negative after "
-            f"Holm's correction: {_differences(own, str(reading))}",
+            _superiority(str(reading), tuple(dict.fromkeys(str(row["dataset"]) for row in group))),
+            all_positive([(float(row["difference"]), float(row["p_holm"])) for row in group]),
+            f"of {len(group)} differences {len(sure) - sum(sure)} are sure to be positive and {sum(sure)} negative "
+            f"after Holm's correction: {_differences(group, str(reading))}",
         )  # fmt: skip
 
 
@@ -169,14 +171,14 @@ def _superiority(reading: str, sets: tuple[str, ...]) -> str:
             return f"GREAD-ST shows superiority to GRAND++ in all data sets{source}."
         return f"GREAD-ST is better than GRAND++ on {', '.join(sets)}."
     is_printed = set(sets) <= {row.dataset for row in published_depths()}
-    place = " (Table 23)" if is_printed else f" on {', '.join(sets)}"
-    return f"GREAD-ST is better than GRAND++ at every depth{place}, where {READINGS[reading]}."
+    suffix = " (Table 23)" if is_printed else f" on {', '.join(sets)}"
+    return f"GREAD-ST is better than GRAND++ at every depth{suffix}, where {READINGS[reading]}."
 
 
 def deep_verdicts(rows: Sequence[MutableRow], dataset: str) -> Iterator[Verdict]:
     """Does a linear reaction keep its accuracy at the largest depth of the exact flow?"""
-    for (method,), own in grouped_rows([row for row in rows if row["reading"] == EXACT], "method").items():
-        points = {int(layers): part for (layers,), part in grouped_rows(own, "layers").items()}
+    for (method,), group in grouped_rows([row for row in rows if row["reading"] == EXACT], "method").items():
+        points = {int(layers): part for (layers,), part in grouped_rows(group, "layers").items()}
         means = {layers: Estimate.of(part).mean for layers, part in points.items()}
         best, last = max(means, key=lambda k: means[k]), max(points)
         losses = {k: compared(points[k], points[last], dataset) for k in points}
@@ -194,13 +196,13 @@ def deep_verdicts(rows: Sequence[MutableRow], dataset: str) -> Iterator[Verdict]
 def picture(table: Sequence[MutableRow]) -> Picture | None:
     """Accuracy against depth, a panel for every reading."""
     panels: dict[str, list[Line]] = {}
-    for (reading, method), own in grouped_rows(table, "reading", "method").items():
+    for (reading, method), group in grouped_rows(table, "reading", "method").items():
         if reading == BEST:
             continue
         lines = panels.setdefault(str(reading), [])
-        lines.append(Line.of(str(method), own, "layers", "mean", "error"))
-        if any(not math.isnan(float(row["paper"])) for row in own):
-            lines.append(Line.of(f"{method}, the paper", own, "layers", "paper"))
+        lines.append(Line.of(str(method), group, "layers", "mean", "error"))
+        if any(not math.isnan(float(row["paper"])) for row in group):
+            lines.append(Line.of(f"{method}, the paper", group, "layers", "paper"))
     if not panels:
         return None
     words = "; ".join(f"{name}: {READINGS[name]}" for name in panels)
@@ -221,9 +223,9 @@ def answer(table: Sequence[MutableRow], s: Settings) -> str:
     means = {(str(row["reading"]), str(row["method"])): float(row["mean"]) for row in deepest}
     names = {"unit": (UNIT, OWN), "other_unit": (UNIT, OTHER), "share": (SHARE, OWN), "other_share": (SHARE, OTHER)}
     lender = BORROWS.get(s["dataset"])
-    place, shared = (f" on {s['dataset']}", f"the T published for {lender}") if lender else ("", "the published T")
+    suffix, shared = (f" on {s['dataset']}", f"the T published for {lender}") if lender else ("", "the published T")
     values = {name: means.get(key, math.nan) for name, key in names.items()}
-    return SHEET.text("answer", most=most, place=place, shared=shared, **values)
+    return SHEET.text("answer", most=most, place=suffix, shared=shared, **values)
 
 
 def about(s: Settings) -> str:
@@ -237,15 +239,15 @@ def about(s: Settings) -> str:
 
 
 def findings(rows: Sequence[MutableRow], s: Settings) -> Findings:
-    """Both networks beside the tables and beside each other, and the linear reactions by the exact flow."""
+    """Both networks compared with the tables and with each other, and the linear reactions by the exact flow."""
     table, pairs = point_table(rows), pair_table(rows)
     is_printed = any(not math.isnan(float(row["paper"])) for row in table)
-    place = f" beside Tables 22 and 23. {EXPLAINED}" if is_printed else "."
+    suffix = f", compared with Tables 22 and 23. {EXPLAINED}" if is_printed else "."
     return Findings(
         results=table,
         items=[
             picture(table),
-            Table("depths", table, SHEET.text("depths", beside=place)),
+            Table("depths", table, SHEET.text("depths", suffix=suffix)),
             Table("pairs", pairs, SHEET.text("pairs")) if pairs else None,
         ],
         verdicts=[*table_verdicts(table), *pair_verdicts(pairs), *deep_verdicts(rows, str(s["dataset"]))],

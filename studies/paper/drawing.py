@@ -1,4 +1,4 @@
-"""Charts of rows: curves with a panel for every set, maps of one column, and means beside printed ones."""
+"""Charts of rows: curves with a panel for every set, maps of one column, and our means with the printed ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from studies.runs.chart import Chart, FieldMap, Line, Panel
 from studies.runs.tables import MutableRow
 
 #: A method with our mean and its error, and the paper's mean and its error.
-Beside = tuple[str, float, float, float, float]
+ComparedMeans = tuple[str, float, float, float, float]
 
 
 def row_curves(
@@ -21,8 +21,8 @@ def row_curves(
 ) -> dict[str, list[Line]]:
     """A panel for every value of one column, and in it a curve for every value of another."""
     panels: dict[str, list[Line]] = {}
-    for (title, name), own in grouped_rows(rows, panel, label).items():
-        panels.setdefault(str(title), []).append(Line.of(str(name), own, x, y, error))
+    for (title, name), group in grouped_rows(rows, panel, label).items():
+        panels.setdefault(str(title), []).append(Line.of(str(name), group, x, y, error))
     return panels
 
 
@@ -61,9 +61,9 @@ def row_map(
     return FieldMap(lines, columns, values, bold, title, notes=notes, **more)
 
 
-def beside_chart(panels: Mapping[str, Sequence[Beside]]) -> tuple[Chart, list[MutableRow]]:
-    """For every panel and method our mean beside the paper's, as dots with their standard errors; and the numbers."""
-    made = []
+def comparison_chart(panels: Mapping[str, Sequence[ComparedMeans]]) -> tuple[Chart, list[MutableRow]]:
+    """Chart of our means and the paper's with their standard errors, by panel and method; and the numbers."""
+    built = []
     for name, points in panels.items():
         places = np.arange(len(points), dtype=float)
         lines = []
@@ -71,9 +71,9 @@ def beside_chart(panels: Mapping[str, Sequence[Beside]]) -> tuple[Chart, list[Mu
             y, spread = (np.array([float(point[k]) for point in points]) for k in (value, error))
             if np.isfinite(y).any():
                 lines.append(Line(word, places + shift, y, spread, style="dots"))
-        made.append(Panel(name, lines, names=[point[0] for point in points]))
+        built.append(Panel(name, lines, names=[point[0] for point in points]))
     columns = ("method", "mean", "error", "paper", "paper_error")
     rows: list[MutableRow] = [
         {"panel": name, **dict(zip(columns, point, strict=True))} for name, points in panels.items() for point in points
     ]
-    return Chart(made, "method"), rows
+    return Chart(built, "method"), rows

@@ -25,7 +25,7 @@ from studies.paper.drawing import panels_chart
 from studies.paper.paired_rows import share_of, signed, with_holm
 from studies.paper.runner import Film, Findings, Picture, Settings, Sheet, Table, Verdict, make_run, untrained_verdicts
 from studies.runs.chart import DotPanel, Line, MovingDots
-from studies.runs.chart_figures import class_colours, dot_area, write_frames
+from studies.runs.chart_figures import scatter_classes, write_frames
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS
 from studies.training.training_figures import flat_map
@@ -53,10 +53,10 @@ def measure(run: StudyRun) -> Measured:
     """Look at the states of every set, from networks that are trained only where a part is missing."""
     s, measured = run.settings, Measured()
     for dataset in run.progress([str(name) for name in s["sets"]], "data sets"):
-        made = cache(partial(train_first_splits, s["kind"], s["reaction"], dataset, s, run.device, run.seed))
+        built = cache(partial(train_first_splits, s["kind"], s["reaction"], dataset, s, run.device, run.seed))
         try:
-            purities = run.part(file_name("purity", dataset), partial(_rows_of, made, purity_rows, dataset, s))
-            points = run.part(file_name("map", dataset), partial(_rows_of, made, map_rows, dataset, s))
+            purities = run.part(file_name("purity", dataset), partial(_rows_of, built, purity_rows, dataset, s))
+            points = run.part(file_name("map", dataset), partial(_rows_of, built, map_rows, dataset, s))
         except RdgraphError as problem:
             measured.missing.append(f"{dataset}: {problem}")
             continue
@@ -66,10 +66,10 @@ def measure(run: StudyRun) -> Measured:
 
 
 def _rows_of(
-    made: Callable[[], Trained], rows: Callable[[Trained, str, Settings], list[MutableRow]], dataset: str, s: Settings
+    built: Callable[[], Trained], rows: Callable[[Trained, str, Settings], list[MutableRow]], dataset: str, s: Settings
 ) -> list[MutableRow]:
     """Rows of networks that are trained now if they were not yet."""
-    return rows(made(), dataset, s)
+    return rows(built(), dataset, s)
 
 
 # ---------------------------------------------------------------------- numbers
@@ -94,8 +94,8 @@ def purity(points: np.ndarray, labels: np.ndarray, asked: np.ndarray) -> float:
     wanted = asked[labels[asked] >= 0]
     near = NearestNeighbors(n_neighbors=count + 1).fit(points[known]).kneighbors(points[wanted], return_distance=False)
     shares = []
-    for node, found in zip(wanted, known[near], strict=True):
-        others = found[found != node][:count]
+    for node, result in zip(wanted, known[near], strict=True):
+        others = result[result != node][:count]
         shares.append(float((labels[others] == labels[node]).mean()))
     return float(np.mean(shares))
 
@@ -107,8 +107,8 @@ def purity_rows(done: Trained, dataset: str, s: Settings) -> list[MutableRow]:
         if done.status[k] != "ok":
             continue
         data = done.data_of(k)
-        found, times = states(done, k, s["shares"])
-        if not np.isfinite(found).all():
+        result, times = states(done, k, s["shares"])
+        if not np.isfinite(result).all():
             continue
         asked = np.flatnonzero(data.masks.test[trial.split])
         rows += [
@@ -116,7 +116,7 @@ def purity_rows(done: Trained, dataset: str, s: Settings) -> list[MutableRow]:
                 "dataset": dataset, "split": trial.split, "share": float(share), "time": time,
                 "purity": purity(H, data.y, asked), "test_accuracy": float(done.test_accuracy[k]),
             }
-            for share, time, H in zip(s["shares"], times, found, strict=True)
+            for share, time, H in zip(s["shares"], times, result, strict=True)
         ]  # fmt: skip
     return rows
 
@@ -126,8 +126,8 @@ def map_rows(done: Trained, dataset: str, s: Settings) -> list[MutableRow]:
     k = next((k for k, status in enumerate(done.status) if status == "ok"), 0)
     data = done.data_of(k)
     nodes = drawn_nodes(data, s["nodes"])
-    found, times = states(done, k, s["shares"])
-    chosen = found[:, nodes]
+    result, times = states(done, k, s["shares"])
+    chosen = result[:, nodes]
     places = flat_map(chosen.reshape(-1, chosen.shape[-1])).reshape(len(times), len(nodes), 2)
     return [
         {"time": t, "node": int(n), "label": int(data.y[n]), "x": float(p[0]), "y": float(p[1])}
@@ -137,7 +137,7 @@ def map_rows(done: Trained, dataset: str, s: Settings) -> list[MutableRow]:
 
 
 def drawn_nodes(data: NodeData, most: int) -> np.ndarray:
-    """The nodes that are drawn: all, or so many at random, the same every time."""
+    """The nodes to draw: all, or `most` random ones, always the same."""
     if data.num_nodes <= most:
         return np.arange(data.num_nodes)
     return np.sort(np.random.default_rng(0).choice(data.num_nodes, most, replace=False))
@@ -146,10 +146,10 @@ def drawn_nodes(data: NodeData, most: int) -> np.ndarray:
 def purity_table(rows: Sequence[MutableRow]) -> list[MutableRow]:
     """A row for every set and time."""
     table: list[MutableRow] = []
-    for (dataset, share), own in grouped_rows(rows, "dataset", "share").items():
-        values = np.array([float(row["purity"]) for row in own])
+    for (dataset, share), group in grouped_rows(rows, "dataset", "share").items():
+        values = np.array([float(row["purity"]) for row in group])
         table.append({
-            "dataset": dataset, "share_of_T": float(share), "time": float(own[0]["time"]),
+            "dataset": dataset, "share_of_T": float(share), "time": float(group[0]["time"]),
             "purity": float(values.mean()), "error": standard_error(float(values.std()), values.size),
             "splits": int(values.size),
         })  # fmt: skip
@@ -159,10 +159,10 @@ def purity_table(rows: Sequence[MutableRow]) -> list[MutableRow]:
 def purity_tests(rows: Sequence[MutableRow]) -> list[MutableRow]:
     """The purity at the end minus that at the start, for every set, in points."""
     table: list[MutableRow] = []
-    for (dataset,), own in grouped_rows(rows, "dataset").items():
-        shares = [float(row["share"]) for row in own]
+    for (dataset,), group in grouped_rows(rows, "dataset").items():
+        shares = [float(row["share"]) for row in group]
         last, first = (
-            {int(r["split"]): 100 * float(r["purity"]) for r in own if r["share"] == share}
+            {int(r["split"]): 100 * float(r["purity"]) for r in group if r["share"] == share}
             for share in (max(shares), min(shares))
         )
         test = Comparison.of(last, first, share_of(str(dataset)))
@@ -188,14 +188,14 @@ def verdicts(tests: Sequence[MutableRow]) -> Iterator[Verdict]:
 def pictures(table: Sequence[MutableRow], maps: Mapping[str, Sequence[MutableRow]]) -> Iterator[Picture | Film]:
     """The maps of all sets, each as an animation too, and the purity over time."""
     if maps:
-        rows: list[MutableRow] = [{"dataset": name, **row} for name, own in maps.items() for row in own]
-        dots = MovingDots([dot_panel(name, own) for name, own in maps.items()])
+        rows: list[MutableRow] = [{"dataset": name, **row} for name, group in maps.items() for row in group]
+        dots = MovingDots([dot_panel(name, group) for name, group in maps.items()])
         yield Picture("maps", dots, SHEET.text("maps"), rows)
-    for name, own in maps.items():
+    for name, group in maps.items():
         caption = f"the map of {name} from t = 0 to T as an animation"
-        yield Film(file_name("flow", name), partial(write_flow, rows=own), caption)
+        yield Film(file_name("flow", name), partial(write_flow, rows=group), caption)
     groups = grouped_rows(table, "dataset").items()
-    panels = {str(dataset): [Line.of("purity", own, "share_of_T", "purity", "error")] for (dataset,), own in groups}
+    panels = {str(dataset): [Line.of("purity", group, "share_of_T", "purity", "error")] for (dataset,), group in groups}
     if panels:
         chart = panels_chart(panels, "share of T", "purity of neighbourhoods")
         yield Picture("purity", chart, SHEET.text("purity", neighbours=NEIGHBOURS))
@@ -204,7 +204,7 @@ def pictures(table: Sequence[MutableRow], maps: Mapping[str, Sequence[MutableRow
 def frames(rows: Sequence[MutableRow]) -> tuple[list[float], np.ndarray, np.ndarray]:
     """Times, places (times, nodes, 2) and labels (nodes,) of a map."""
     groups = grouped_rows(rows, "time")
-    places = np.array([[[float(r["x"]), float(r["y"])] for r in own] for own in groups.values()])
+    places = np.array([[[float(r["x"]), float(r["y"])] for r in group] for group in groups.values()])
     labels = np.array([int(r["label"]) for r in next(iter(groups.values()))])
     return [float(key[0]) for key in groups], places, labels
 
@@ -222,14 +222,15 @@ def write_flow(path: Path, rows: Sequence[MutableRow]) -> None:
     times, places, labels = frames(rows)
     figure = Figure(figsize=(4.2, 4.4), dpi=80, layout="constrained")
     axis = figure.subplots()
-    dots = axis.scatter(places[0, :, 0], places[0, :, 1], s=dot_area(len(labels)), c=class_colours(labels), lw=0)
+    groups = scatter_classes(axis, places[0], labels)
     span = np.abs(places).max() * 1.05
     axis.set(xticks=[], yticks=[], xlim=(-span, span), ylim=(-span, span))
 
     def show(at: float) -> None:
         k = min(int(at), max(0, len(times) - 2))
         part, last = at - k, min(k + 1, len(times) - 1)
-        dots.set_offsets((1 - part) * places[k] + part * places[last])
+        for nodes, dots in groups:
+            dots.set_offsets((1 - part) * places[k, nodes] + part * places[last, nodes])
         axis.set_title(f"t = {(1 - part) * times[k] + part * times[last]:.2f}", fontsize=10)
 
     write_frames(path, figure, map(show, np.linspace(0, len(times) - 1, BETWEEN * (len(times) - 1) + 1)))

@@ -37,9 +37,9 @@ def family_configs(family: str, dataset: str, reactions: Sequence[str]) -> dict[
     >>> family_configs("released", "texas", ["BS", "FB*"])["FB*"].model.reaction
     'FB-released'
     """
-    own = {"authors": ("BS",), "released": ("FB", "FB*"), "tanh": tuple(BOUNDED)}.get(family, tuple(reactions))
-    found = {}
-    for reaction in own:
+    group = {"authors": ("BS",), "released": ("FB", "FB*"), "tanh": tuple(BOUNDED)}.get(family, tuple(reactions))
+    result = {}
+    for reaction in group:
         if reaction not in reactions:
             continue
         config = published_config("authors" if family == "authors" else "paper", reaction, dataset)
@@ -47,8 +47,8 @@ def family_configs(family: str, dataset: str, reactions: Sequence[str]) -> dict[
             config = config.updated({"reaction": released_reaction(reaction, _beta(config))})
         if family == "tanh":
             config = config.updated({"reaction": BOUNDED[reaction]})
-        found[reaction] = config
-    return found
+        result[reaction] = config
+    return result
 
 
 def _beta(config: Config) -> str:
@@ -90,15 +90,15 @@ def measured_baselines(path: Path | None = None) -> MeasuredBaselines:
     """Measured networks that have a row in the paper's table, from compared.json or a file of its form."""
     from gread.settings.model_records import find_model, models
 
-    found = _kept(path, "compared")
+    result = _kept(path, "compared")
     rows = {
         (find_model(row["model"]).published, str(row["dataset"])): row
-        for row in found["rows"]
+        for row in result["rows"]
         if row["model"] in models and find_model(row["model"]).published and row["dataset"] in SETS
     }
     means = {cell: float(row["mean"]) for cell, row in rows.items()}
     each = {cell: dict(enumerate(map(float, row["each"]))) for cell, row in rows.items()}
-    return MeasuredBaselines(means, each, str(found["command"]))
+    return MeasuredBaselines(means, each, str(result["command"]))
 
 
 def searched_rows(reactions: Sequence[str], sets: Sequence[str], path: Path | None = None) -> list[MutableRow]:
@@ -159,11 +159,11 @@ def standings(means: Mapping[tuple[str, str], float], sets: Sequence[str]) -> li
     levels = np.apply_along_axis(_levels, 0, table)
     ranks = rankdata(-levels, axis=0)
     places = rankdata(-levels, axis=0, method="min")
-    found = [
+    result = [
         Standing(m, float(ranks[k].mean()), float(table[k].mean()), *(int((places[k] == p).sum()) for p in (1, 2, 3)))
         for k, m in enumerate(methods)
     ]
-    return sorted(found, key=lambda s: (s.rank, -s.accuracy))
+    return sorted(result, key=lambda s: (s.rank, -s.accuracy))
 
 
 def _levels(values: np.ndarray) -> np.ndarray:
@@ -178,7 +178,7 @@ def _levels(values: np.ndarray) -> np.ndarray:
     return levels
 
 
-def better_by_signs(own: Sequence[float], other: Sequence[float]) -> float:
+def better_by_signs(group: Sequence[float], other: Sequence[float]) -> float:
     """The one-sided p of Wilcoxon's signed-rank test that `own` is larger, over data sets; 1 where all are the same.
 
     Sets on which the two are less than `SAME` apart do not count.
@@ -186,7 +186,7 @@ def better_by_signs(own: Sequence[float], other: Sequence[float]) -> float:
     >>> better_by_signs([2, 3, 4, 5, 6, 7, 8, 9, 10], [1, 2, 3, 4, 5, 6, 7, 8, 9.5]) < 0.01
     True
     """
-    gaps = np.asarray(own, dtype=float) - np.asarray(other, dtype=float)
+    gaps = np.asarray(group, dtype=float) - np.asarray(other, dtype=float)
     gaps = gaps[np.abs(gaps) >= SAME]
     if not gaps.size:
         return 1.0

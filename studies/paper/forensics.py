@@ -37,7 +37,7 @@ from studies.cells.cell import (
     write_trials,
 )
 from studies.paper.drawing import row_map
-from studies.paper.paired_rows import beside, gap_to, picked, printed_accuracy
+from studies.paper.paired_rows import gap_to, picked, printed_accuracy, with_printed
 from studies.paper.runner import Findings, Picture, Settings, Sheet, Table, Verdict, make_run
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED
@@ -94,14 +94,14 @@ def printed_cells(s: Settings) -> list[Cell]:
 
 def completion_cells(s: Settings, reactions: list[str]) -> list[Cell]:
     """Every completion of some reactions that changes something; the others have the numbers of the printed ones."""
-    found = []
+    result = []
     for reaction, dataset in _places({**s, "reactions": reactions}):
         base = _base(reaction, dataset, s)
         for completion in s["completions"]:
             config = completed(base, reaction, completion)
             if config != base:
-                found.append(_cell(completion, reaction, dataset, config, s))
-    return found
+                result.append(_cell(completion, reaction, dataset, config, s))
+    return result
 
 
 def _places(s: Settings) -> Iterator[tuple[str, str]]:
@@ -128,8 +128,8 @@ def ruled_rows(origins: Origins, done: Trained) -> list[MutableRow]:
             known = curve[np.isfinite(curve)]
             values = {"last epoch": known[-1:], "selection on test": known}
             again += [
-                {**row, "completion": rule, "test_accuracy": float(found.max()) if found.size else 0.0}
-                for rule, found in values.items()
+                {**row, "completion": rule, "test_accuracy": float(result.max()) if result.size else 0.0}
+                for rule, result in values.items()
             ]
     return [*rows, *again]
 
@@ -191,7 +191,7 @@ class Measured:
 
 
 def measure(run: StudyRun) -> Measured:
-    """Train beside the authors' code, then the printed settings, then the completions of rows that are not reached."""
+    """Train the cells of the authors' code, then the printed settings, then completions of rows not reproduced."""
     s = run.settings
     authors, printed = authors_part(authors_cells(), s), printed_cells(s)
     theirs = train_cells(run, authors, some=not printed).rows
@@ -207,8 +207,8 @@ def gaps_of(rows: Sequence[MutableRow]) -> Gaps:
     """The difference from Table 8 of every completion, where a number is printed."""
     groups = grouped_rows(rows, "completion", "reaction", "dataset")
     return {
-        (str(completion), str(reaction), str(dataset)): gap_to(Estimate.of(own), paper)
-        for (completion, reaction, dataset), own in groups.items()
+        (str(completion), str(reaction), str(dataset)): gap_to(Estimate.of(group), paper)
+        for (completion, reaction, dataset), group in groups.items()
         if (paper := printed_accuracy(f"GREAD-{reaction}", str(dataset)))
     }
 
@@ -221,16 +221,16 @@ def row_gaps(completion: str, reaction: str, gaps: Gaps) -> dict[str, Gap]:
 
 def is_reached(completion: str, reaction: str, gaps: Gaps) -> bool:
     """Whether a completion lies within two standard errors on at least seven of nine sets."""
-    own = row_gaps(completion, reaction, gaps)
-    return len(own) >= OF_SETS and sum(gap.word in AGREES for gap in own.values()) >= NEEDED
+    group = row_gaps(completion, reaction, gaps)
+    return len(group) >= OF_SETS and sum(gap.word in AGREES for gap in group.values()) >= NEEDED
 
 
 def score(completion: str, reaction: str, gaps: Gaps) -> tuple[int, float]:
     """On how many sets a completion lies within two standard errors, and its mean distance."""
-    own = list(row_gaps(completion, reaction, gaps).values())
-    if not own:
+    group = list(row_gaps(completion, reaction, gaps).values())
+    if not group:
         return 0, math.nan
-    return sum(g.word in AGREES for g in own), float(np.mean([abs(g.difference) for g in own]))
+    return sum(g.word in AGREES for g in group), float(np.mean([abs(g.difference) for g in group]))
 
 
 def explained(reaction: str, gaps: Gaps, completions: Sequence[str]) -> MutableRow:
@@ -246,7 +246,7 @@ def explained(reaction: str, gaps: Gaps, completions: Sequence[str]) -> MutableR
         best, word = "", "nothing to compare with"
     elif is_reached(PRINTED, reaction, gaps):
         best, word = PRINTED, "reached as printed"
-    elif sets < OF_SETS:  # too few to say, whatever they show
+    elif sets < OF_SETS:  # too few sets
         word = f"open, with {sets} of {OF_SETS} sets"
     else:
         word = f"explained by {best}" if is_reached(best, reaction, gaps) else "not explained"
@@ -261,37 +261,37 @@ def cell_table(rows: Sequence[MutableRow]) -> list[MutableRow]:
     """A row for every completion of every cell."""
     columns = "mean std splits diverged other=paper difference error verdict"
     return [
-        {**picked(own[0], "completion reaction dataset"),
-         **picked(beside(own, printed_accuracy(f"GREAD-{reaction}", str(dataset))), columns)}
-        for (_, reaction, dataset), own in grouped_rows(rows, "completion", "reaction", "dataset").items()
+        {**picked(group[0], "completion reaction dataset"),
+         **picked(with_printed(group, printed_accuracy(f"GREAD-{reaction}", str(dataset))), columns)}
+        for (_, reaction, dataset), group in grouped_rows(rows, "completion", "reaction", "dataset").items()
     ]  # fmt: skip
 
 
 def authors_table(rows: Sequence[MutableRow], load: Load = load_set) -> list[MutableRow]:
     """A row for every cell of the authors' code that was trained."""
     known = {authors_name(cell): cell for cell in authors_cells()}
-    return [_authors_row(known[str(name)], own, load) for (name,), own in grouped_rows(rows, "completion").items()]
+    return [_authors_row(known[str(name)], group, load) for (name,), group in grouped_rows(rows, "completion").items()]
 
 
-def _authors_row(cell: AuthorsCell, own: Sequence[MutableRow], load: Load) -> MutableRow:
-    at_once = [row for row in own if row["status"] != "ok" and int(row["best_epoch"]) == 0]
+def _authors_row(cell: AuthorsCell, group: Sequence[MutableRow], load: Load) -> MutableRow:
+    at_once = [row for row in group if row["status"] != "ok" and int(row["best_epoch"]) == 0]
     counted = [
         {**row, "test_accuracy": class_zero(cell.dataset, int(row["split"]), load)} if row in at_once else row
-        for row in own
+        for row in group
     ]
     one = Estimate.of(counted)
     gap = Gap.between(one, cell.mean, cell.std, len(cell.splits))
     return {
         "completion": authors_name(cell), "reaction": cell.reaction, "dataset": cell.dataset,
         "mean": round(one.mean, 4), "std": round(one.std, 4), "splits": one.count,
-        "diverged": sum(row["status"] != "ok" for row in own), "at_once": len(at_once), "other": cell.mean,
+        "diverged": sum(row["status"] != "ok" for row in group), "at_once": len(at_once), "other": cell.mean,
         "other_std": cell.std, "other_diverged": cell.diverged, "difference": round(gap.difference, 4),
         "error": gap.error, "verdict": gap.word,
     }  # fmt: skip
 
 
 def class_zero(dataset: str, split: int, load: Load = load_set) -> float:
-    """The accuracy on the test nodes of a split if every node is said to be of class 0."""
+    """Test accuracy of predicting class 0 for every node of a split."""
     data = load(dataset)
     test = np.asarray(data.masks.test[split], dtype=bool)
     return float(np.mean(np.asarray(data.y)[test] == 0))
@@ -305,7 +305,7 @@ def row_verdict(row: MutableRow) -> Verdict:
     return f"GREAD-{row['reaction']}{STATED}", answer, evidence
 
 
-def explanations(kept: Mapping[str, Any]) -> dict[str, str]:
+def explanations(stored: Mapping[str, Any]) -> dict[str, str]:
     """What a kept page of this study says of every row of Table 8 that it decides, by method.
 
     >>> found = [{"statement": f"GREAD-{name}{STATED}", "answer": answer, "evidence": "not explained; nearest is tanh"}
@@ -315,7 +315,7 @@ def explanations(kept: Mapping[str, Any]) -> dict[str, str]:
     """
     return {
         verdict["statement"].removesuffix(STATED): verdict["evidence"].partition(";")[0]
-        for verdict in kept["verdicts"]
+        for verdict in stored["verdicts"]
         if verdict["statement"].endswith(STATED) and verdict["answer"] != UNDECIDED
     }
 
@@ -323,13 +323,13 @@ def explanations(kept: Mapping[str, Any]) -> dict[str, str]:
 def authors_verdict(table: Sequence[MutableRow]) -> Verdict:
     """Does our code give what the authors' code gives, in at least 28 of the 31 cells?"""
     far = [row for row in table if row["verdict"] not in AGREES]
-    told = ", ".join(f"{row['completion']} {row['difference']:+z.2f} ({row['error']:.2f})" for row in far)
+    listed = ", ".join(f"{row['completion']} {row['difference']:+z.2f} ({row['error']:.2f})" for row in far)
     agreed = len(table) - len(far)
     return (
         f"Our code agrees with the authors' code within two standard errors in at least {NEEDED_CELLS} of {OF_CELLS} "
         "cells.",
         UNDECIDED if len(table) < OF_CELLS else HOLDS if agreed >= NEEDED_CELLS else FAILS,
-        f"{agreed} of {len(table)} agree" + (f"; beyond: {told}" if far else ""),
+        f"{agreed} of {len(table)} agree" + (f"; beyond: {listed}" if far else ""),
     )
 
 
@@ -359,11 +359,11 @@ def answer(table: Sequence[MutableRow], agreed: Sequence[MutableRow]) -> str:
     if not compared:
         return NOTHING_COMPARED
     reached = [name for name, word in compared if word == "reached as printed"]
-    told = [f"{name} {word}" for name, word in compared if word.startswith("explained")]
-    left = [name for name, word in compared if word == "not explained"]
+    listed = [f"{name} {word}" for name, word in compared if word.startswith("explained")]
+    remaining = [name for name, word in compared if word == "not explained"]
     parts = [f"{len(reached)} of {len(compared)} rows of Table 8 are reached as printed"]
-    parts += [f"{len(told)} explained by a completion ({', '.join(told) or 'none'})"]
-    parts += [f"{len(left)} not explained ({', '.join(left) or 'none'})"]
+    parts += [f"{len(listed)} explained by a completion ({', '.join(listed) or 'none'})"]
+    parts += [f"{len(remaining)} not explained ({', '.join(remaining) or 'none'})"]
     if few := [name for name, word in compared if word.startswith("open")]:
         parts.append(f"{len(few)} open, for lack of sets ({', '.join(few)})")
     if agreed:
@@ -377,8 +377,8 @@ def about(s: Settings) -> str:
     words = {**RULES, **{name: TRAINED[name] for name in s["completions"]}}
     changed = departures(s["sets"], s["epochs"], s["hidden"])
     changed, of = (f"{changed},", "the set that they are from") if changed else ("", "the same set")
-    told = "\n\n".join(f"{name}: {text}." for name, text in words.items())
-    return SHEET.text("about", changed=changed, splits=s["splits"], of=of, words=told)
+    listed = "\n\n".join(f"{name}: {text}." for name, text in words.items())
+    return SHEET.text("about", changed=changed, splits=s["splits"], of=of, words=listed)
 
 
 def findings(measured: Measured, s: Settings) -> Findings:

@@ -65,8 +65,8 @@ def make_cells(s: Settings) -> list[Cell]:
     for name in (*s["models"], *(f"GREAD-{reaction}" for reaction in s["reactions"])):
         title = name if name.startswith("GREAD-") else find_model(name).title
         choices = enumerate(configurations(name, s))
-        made = tuple(Variation({"method": title, "choice": k}, config) for k, config in choices)
-        cells.append(Cell(file_name(name), graph_names(s), made, s["splits"], 1))
+        built = tuple(Variation({"method": title, "choice": k}, config) for k, config in choices)
+        cells.append(Cell(file_name(name), graph_names(s), built, s["splits"], 1))
     return cells
 
 
@@ -77,7 +77,7 @@ def chosen_rows(rows: Sequence[MutableRow]) -> list[MutableRow]:
     levelled: list[MutableRow] = [{**row, "level": level_of(str(row["dataset"]))} for row in rows]
     for part in grouped_rows(levelled, "method", "level").values():
         choices = grouped_rows(part, "choice").values()
-        chosen += max(choices, key=lambda own: float(np.mean([float(row["val_accuracy"]) for row in own])))
+        chosen += max(choices, key=lambda group: float(np.mean([float(row["val_accuracy"]) for row in group])))
     return chosen
 
 
@@ -105,24 +105,24 @@ def level_table(rows: Sequence[MutableRow]) -> list[MutableRow]:
 
 
 def _means(curve: Curve) -> dict[float, float]:
-    return {level: float(np.mean(list(found.values()))) for level, found in sorted(curve.items())}
+    return {level: float(np.mean(list(result.values()))) for level, result in sorted(curve.items())}
 
 
 # ---------------------------------------------------------------------- verdicts
 def verdicts(curves: Curves) -> list[Verdict]:
     """The paper's sentences about its figure."""
-    own = [name for name in curves if name.startswith("GREAD-")]
-    made = []
+    group = [name for name in curves if name.startswith("GREAD-")]
+    built = []
     if "MLP" in curves:
-        made.append(_steady("MLP", curves["MLP"]))
-        made += [_poor(name, curves) for name in ("GCN", "GAT", "GRAND") if name in curves]
+        built.append(_steady("MLP", curves["MLP"]))
+        built += [_poor(name, curves) for name in ("GCN", "GAT", "GRAND") if name in curves]
     if "H2GCN" in curves:
-        smooth, told = _largest_drop(curves["H2GCN"])
+        smooth, details = _largest_drop(curves["H2GCN"])
         answer = {HOLDS: FAILS, FAILS: HOLDS}.get(smooth, UNDECIDED)
-        made.append((f"H2GCN suddenly decreases at some homophily (by {SUDDEN:g} points or more).", answer, told))
-    for name in own:
-        made.append((f"{name} has no sudden drop (of {SUDDEN:g} points or more).", *_largest_drop(curves[name])))
-    return [*made, *(_best_trend(name, curves) for name in own)]
+        built.append((f"H2GCN suddenly decreases at some homophily (by {SUDDEN:g} points or more).", answer, details))
+    for name in group:
+        built.append((f"{name} has no sudden drop (of {SUDDEN:g} points or more).", *_largest_drop(curves[name])))
+    return [*built, *(_best_trend(name, curves) for name in group)]
 
 
 def _against(curves: Curves, one: str, other: str, most: float = 1.0) -> Comparison:
@@ -143,7 +143,7 @@ def _graph_means(curve: Curve, levels: Sequence[float]) -> dict[int, float]:
 def _steady(name: str, curve: Curve) -> Verdict:
     means, tests = _means(curve).values(), all_pairs(curve, 0.0)
     error = max((test.error for test in tests if not np.isnan(test.error)), default=float("nan"))
-    low, high, graphs = min(means), max(means), max(len(found) for found in curve.values())
+    low, high, graphs = min(means), max(means), max(len(result) for result in curve.values())
     return (
         f"{name} maintains its accuracy for all homophily rates (within {STEADY:g} points).",
         none_beyond(tests, STEADY),
@@ -177,11 +177,11 @@ def _best_trend(name: str, curves: Curves) -> Verdict:
     """Is a reaction better than every other network over all levels?"""
     tests = {other: _against(curves, name, other) for other in curves if not other.startswith("GREAD-")}
     rows = with_holm([{"other": o, "difference": test.difference, "p": test.p} for o, test in tests.items()])
-    told = ", ".join(f"{r['other']} {r['difference']:+z.2f} (p {r['p_holm']:.2g})" for r in rows)
+    details = ", ".join(f"{r['other']} {r['difference']:+z.2f} (p {r['p_holm']:.2g})" for r in rows)
     return (
         f"{name} has the best trend overall: better than each other network over all levels.",
         all_positive([(float(r["difference"]), float(r["p_holm"])) for r in rows]),
-        f"mean difference over all levels, the graph as the unit, p after Holm's correction: {told}",
+        f"mean difference over all levels, the graph as the unit, p after Holm's correction: {details}",
     )
 
 
@@ -189,8 +189,8 @@ def _best_trend(name: str, curves: Curves) -> Verdict:
 def picture(table: Sequence[MutableRow], source: str) -> Picture | None:
     """BS among the other networks, and the reactions."""
     panels: dict[str, list[Line]] = {"GREAD-BS and other networks": [], "reactions": []}
-    for (name,), own in grouped_rows(table, "method").items():
-        line = Line.of(str(name), own, "homophily", "mean", "error")
+    for (name,), group in grouped_rows(table, "method").items():
+        line = Line.of(str(name), group, "homophily", "mean", "error")
         if str(name).startswith("GREAD-"):
             panels["reactions"].append(line)
         if name == "GREAD-BS" or not str(name).startswith("GREAD-"):
@@ -205,7 +205,7 @@ def answer(curves: Curves) -> str:
     if not curves:
         return "Nothing was trained."
     means = {name: _means(curve) for name, curve in curves.items()}
-    overall = {name: float(np.mean(list(own.values()))) for name, own in means.items()}
+    overall = {name: float(np.mean(list(group.values()))) for name, group in means.items()}
     best = max(overall, key=lambda name: overall[name])
     ends = []
     for level in (min(curves[best]), max(curves[best])):
@@ -245,10 +245,10 @@ def choice_words(s: Settings) -> str:
 
 
 def unit_words(graphs: int) -> str:
-    """How sure so many graphs can be.
+    """How significant a difference over this many graphs can be.
 
     >>> unit_words(1)
-    'one graph has no standard error, so that no difference is sure.'
+    'one graph has no standard error, so no difference is significant.'
     """
     if graphs == 1:
         return SHEET.text("one graph")

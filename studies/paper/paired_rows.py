@@ -30,22 +30,22 @@ def printed_accuracy(method: str, dataset: str) -> Printed | None:
     return Printed(paper.mean, paper.std, paper.source) if paper else None
 
 
-def gap_to(own: Estimate, printed: Printed | None) -> Gap:
+def gap_to(group: Estimate, printed: Printed | None) -> Gap:
     """The difference from a printed mean; nan where none is printed.
 
     >>> gap_to(Estimate(80.0, 1.0, 10), None).word
     'undecided'
     """
-    return Gap.between(own, printed.mean, printed.std) if printed else Gap(math.nan, math.nan, math.nan)
+    return Gap.between(group, printed.mean, printed.std) if printed else Gap(math.nan, math.nan, math.nan)
 
 
-def beside(own: Sequence[MutableRow], printed: Printed | None) -> MutableRow:
+def with_printed(group: Sequence[MutableRow], printed: Printed | None) -> MutableRow:
     """The mean over the splits of some trainings, and what is printed for it: all columns that a table may pick."""
-    one = Estimate.of(own)
+    one = Estimate.of(group)
     gap = gap_to(one, printed)
     return {
-        "mean": round(one.mean, 4), "std": round(one.std, 4), "splits": one.count, "trials": len(own),
-        "standard_error": standard_error(one.std, one.count), "diverged": sum(row["status"] != "ok" for row in own),
+        "mean": round(one.mean, 4), "std": round(one.std, 4), "splits": one.count, "trials": len(group),
+        "standard_error": standard_error(one.std, one.count), "diverged": sum(row["status"] != "ok" for row in group),
         "paper": printed.mean if printed else math.nan, "paper_std": (printed and printed.std) or math.nan,
         "difference": round(gap.difference, 4), "error": gap.error, "chance_errors": gap.chance, "p": gap.p,
         "verdict": gap.word, "source": printed.source if printed else "not in the paper",
@@ -67,9 +67,9 @@ def share_of(dataset: str) -> float:
     return share_ratio(load_set(dataset))
 
 
-def compared(own: Iterable[MutableRow], other: Iterable[MutableRow], dataset: str) -> Comparison:
+def compared(group: Iterable[MutableRow], other: Iterable[MutableRow], dataset: str) -> Comparison:
     """Two networks on the splits that both were trained on; a split counts with the mean of its seeds."""
-    return Comparison.of(split_means(own), split_means(other), share_of(dataset))
+    return Comparison.of(split_means(group), split_means(other), share_of(dataset))
 
 
 def with_holm(rows: Sequence[MutableRow], column: str = "p") -> list[MutableRow]:

@@ -96,8 +96,8 @@ class Sheet:
     def limits(self, small: bool) -> dict[str, Limit]:
         """What every setting may be, the same in both modes."""
         named = {**USUAL, **self.entries.get("limits", {})}
-        found = {name: named[name] for name in self.entries["settings"]}
-        return {name: self._limit(LIMITS[one] if isinstance(one, str) else one) for name, one in found.items()}
+        result = {name: named[name] for name in self.entries["settings"]}
+        return {name: self._limit(LIMITS[one] if isinstance(one, str) else one) for name, one in result.items()}
 
     def text(self, name: str, **values: object) -> str:
         """A text of the sheet, its places filled.
@@ -195,18 +195,18 @@ def make_run(
     """The program of a study: measure, then put what was found into the report."""
 
     def run(run: StudyRun) -> None:
-        found = findings(measure(run), run.settings)
-        for item in found.items:
+        result = findings(measure(run), run.settings)
+        for item in result.items:
             if item is not None:
                 item.add_to(run)
-        for verdict in found.verdicts:
+        for verdict in result.verdicts:
             run.verdict(*verdict)
-        run.answer(found.answer, found.shows)
-        named = found.equations
+        run.answer(result.answer, result.shows)
+        named = result.equations
         for name, text in (reaction_equations(run.settings) if named is None else named).items():
             run.equation(text, name)
-        run.say("What is run", found.about)
-        run.results(found.results)
+        run.say("What is run", result.about)
+        run.results(result.results)
 
     return run
 

@@ -142,11 +142,11 @@ def epoch_times(
     """
     total = WARM + epochs * repeats
     names = {f.name for f in fields(config.training)}
-    made = config.updated({"epochs": total, **({"patience": 0} if "patience" in names else {})})
+    built = config.updated({"epochs": total, **({"patience": 0} if "patience" in names else {})})
     if device.startswith("cuda"):
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(device)
-    trials = [Trial(made, k % data.num_splits, k // data.num_splits) for k in range(members)]
+    trials = [Trial(built, k % data.num_splits, k // data.num_splits) for k in range(members)]
     ensemble = Ensemble(data, trials, device=device, keep_best=False)
     ensemble.advance(WARM)
     done, times = ensemble.epoch, []  # reading the epoch waits for the device
@@ -183,17 +183,17 @@ def _ratio(row: MutableRow, other: MutableRow) -> tuple[float, float]:
     return float(row["least"]) / float(other["most"]), float(row["most"]) / float(other["least"])
 
 
-def cost_verdicts(rows: Sequence[MutableRow], place: str = "") -> Iterator[Verdict]:
+def cost_verdicts(rows: Sequence[MutableRow], suffix: str = "") -> Iterator[Verdict]:
     """Does a reaction cost little more than diffusion alone?"""
     for solver in SOLVERS:
-        own = [r for r in rows if str(r["method"]).startswith("GREAD-") and r["solver"] == solver]
-        for plain in [r for r in rows if own and (r["method"], r["solver"]) == (DIFFUSION, solver)]:
+        ours = [r for r in rows if str(r["method"]).startswith("GREAD-") and r["solver"] == solver]
+        for plain in [r for r in rows if ours and (r["method"], r["solver"]) == (DIFFUSION, solver)]:
             base = float(plain["ms_per_epoch"])
-            told = ", ".join(f"{r['method']} {float(r['ms_per_epoch']) / base:.2f}" for r in own)
+            listed = ", ".join(f"{r['method']} {float(r['ms_per_epoch']) / base:.2f}" for r in ours)
             yield (
-                f"With {solver} the training time of GREAD{place} is little larger than that of GRAND: at most "
+                f"With {solver} the training time of GREAD{suffix} is little larger than that of GRAND: at most "
                 f"{LITTLE:g} times.",
-                _within([_ratio(r, plain) for r in own], LITTLE), f"times an epoch of GRAND, {base:.2f} ms: {told}",
+                _within([_ratio(r, plain) for r in ours], LITTLE), f"times an epoch of GRAND, {base:.2f} ms: {listed}",
             )  # fmt: skip
 
 
@@ -210,14 +210,14 @@ def slope(rows: Sequence[MutableRow]) -> float:
     return math.log(other / one) / math.log(b / a)
 
 
-def growth_verdicts(growth: Sequence[MutableRow], place: str = "") -> Iterator[Verdict]:
+def growth_verdicts(growth: Sequence[MutableRow], suffix: str = "") -> Iterator[Verdict]:
     """Does an epoch cost at most in proportion to T, channels and members?"""
     for (kind,), group in grouped_rows(growth, "against").items():
-        own = sorted(group, key=lambda r: float(r["value"]))
-        if len(own) > 1:
-            ratio, (low, high) = float(own[-1]["value"]) / float(own[0]["value"]), _ratio(own[-1], own[0])
-            evidence = SHEET.text("slope", low=low, high=high, ratio=ratio, kind=kind, slope=slope(own))
-            yield f"An epoch{place} costs at most in proportion to {kind}.", _within([(low, high)], ratio), evidence
+        ours = sorted(group, key=lambda r: float(r["value"]))
+        if len(ours) > 1:
+            ratio, (low, high) = float(ours[-1]["value"]) / float(ours[0]["value"]), _ratio(ours[-1], ours[0])
+            evidence = SHEET.text("slope", low=low, high=high, ratio=ratio, kind=kind, slope=slope(ours))
+            yield f"An epoch{suffix} costs at most in proportion to {kind}.", _within([(low, high)], ratio), evidence
 
 
 # ---------------------------------------------------------------------- figures and words
@@ -242,16 +242,16 @@ def pictures(measured: Measured, dataset: str) -> Iterator[Picture]:
         yield Picture("growth", grown, SHEET.text("growth drawn", dataset=dataset))
 
 
-def answer(rows: Sequence[MutableRow], place: str = "") -> str:
+def answer(rows: Sequence[MutableRow], suffix: str = "") -> str:
     """BS against plain diffusion with both solvers, in one sentence."""
-    found = {(str(r["method"]), str(r["solver"])): float(r["ms_per_epoch"]) for r in rows}
-    pairs = {solver: (found.get(("GREAD-BS", solver)), found.get((DIFFUSION, solver))) for solver in SOLVERS}
+    result = {(str(r["method"]), str(r["solver"])): float(r["ms_per_epoch"]) for r in rows}
+    pairs = {solver: (result.get(("GREAD-BS", solver)), result.get((DIFFUSION, solver))) for solver in SOLVERS}
     parts = [
-        f"{own:.2f} ms with {solver} ({own / plain:.2f} times GRAND)"
-        for solver, (own, plain) in pairs.items()
-        if own is not None and plain is not None
+        f"{ours:.2f} ms with {solver} ({ours / plain:.2f} times GRAND)"
+        for solver, (ours, plain) in pairs.items()
+        if ours is not None and plain is not None
     ]
-    return SHEET.text("answer", place=place, times=" and ".join(parts) or "a time that was not measured")
+    return SHEET.text("answer", place=suffix, times=" and ".join(parts) or "a time that was not measured")
 
 
 def about(s: Settings) -> str:
@@ -261,8 +261,8 @@ def about(s: Settings) -> str:
 
 
 def findings(measured: Measured, s: Settings) -> Findings:
-    """Times of the networks beside each other, and what they grow with."""
-    dataset, place = str(s["dataset"]), elsewhere(s["dataset"])
+    """Times of the networks, and their growth."""
+    dataset, suffix = str(s["dataset"]), elsewhere(s["dataset"])
     return Findings(
         results=measured.epochs,
         items=[
@@ -271,8 +271,8 @@ def findings(measured: Measured, s: Settings) -> Findings:
             Table("growth", measured.growth, SHEET.text("growth", dataset=dataset)),
             Passage("Not timed", "; ".join(measured.failed)) if measured.failed else None,
         ],
-        verdicts=[*cost_verdicts(measured.epochs, place), *growth_verdicts(measured.growth, place)],
-        answer=answer(measured.epochs, place),
+        verdicts=[*cost_verdicts(measured.epochs, suffix), *growth_verdicts(measured.growth, suffix)],
+        answer=answer(measured.epochs, suffix),
         shows="epochs",
         about=about(s),
     )

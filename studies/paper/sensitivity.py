@@ -11,7 +11,7 @@ import numpy as np
 from gread.comparison import LEVEL, ROUNDING, Comparison, all_pairs, at_most, none_beyond, reach, split_means
 from studies.cells.cell import LINEAR, Cell, Variation, departures, file_name, grouped_rows, sized_config
 from studies.paper.drawing import panels_chart, row_curves
-from studies.paper.paired_rows import all_positive, beside, compared, picked, share_of, signed, with_holm
+from studies.paper.paired_rows import all_positive, compared, picked, share_of, signed, with_holm, with_printed
 from studies.paper.runner import Findings, Picture, Settings, Sheet, Table, Verdict, make_run, trained
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED
@@ -42,10 +42,10 @@ def make_cells(s: Settings) -> list[Cell]:
             if reaction in LINEAR:
                 steps.append((0.0, config.updated({"method": EXACT, "step": None})))
             for curve, points in ((TIME, times), (STEP, steps)):
-                made = tuple(Variation({"curve": curve, "reaction": reaction, "x": x}, c) for x, c in points)
-                if made:
+                built = tuple(Variation({"curve": curve, "reaction": reaction, "x": x}, c) for x, c in points)
+                if built:
                     name = file_name(curve, reaction, dataset)
-                    cells.append(Cell(name, (dataset,), made, s["splits"], s["seeds"]))
+                    cells.append(Cell(name, (dataset,), built, s["splits"], s["seeds"]))
     return cells
 
 
@@ -53,16 +53,16 @@ def make_cells(s: Settings) -> list[Cell]:
 def point_table(rows: Sequence[MutableRow]) -> list[MutableRow]:
     """A row for every point of every curve."""
     return [
-        {**picked(own[0], "curve reaction dataset"), "x": float(own[0]["x"]),
-         **picked(beside(own, None), "mean std error=standard_error splits diverged")}
-        for own in grouped_rows(rows, "curve", "reaction", "dataset", "x").values()
+        {**picked(group[0], "curve reaction dataset"), "x": float(group[0]["x"]),
+         **picked(with_printed(group, None), "mean std error=standard_error splits diverged")}
+        for group in grouped_rows(rows, "curve", "reaction", "dataset", "x").values()
     ]  # fmt: skip
 
 
 def curve_points(rows: Sequence[MutableRow], curve: str, reaction: str, dataset: str) -> Points:
     """The trainings of one curve."""
-    own = [r for r in rows if (r["curve"], r["reaction"], r["dataset"]) == (curve, reaction, dataset)]
-    return {float(x): part for (x,), part in grouped_rows(own, "x").items()}
+    group = [r for r in rows if (r["curve"], r["reaction"], r["dataset"]) == (curve, reaction, dataset)]
+    return {float(x): part for (x,), part in grouped_rows(group, "x").items()}
 
 
 def exact_tests(rows: Sequence[MutableRow]) -> list[MutableRow]:
@@ -126,11 +126,11 @@ def _best_time(rows: Sequence[MutableRow]) -> Iterator[Verdict]:
         return
     tests = {t: compared(points[1.9], points[t], "chameleon") for t in points if t != 1.9}
     table = with_holm([{"T": t, "difference": test.difference, "p": test.p} for t, test in tests.items()])
-    told = ", ".join(f"T = {r['T']:g} {r['difference']:+z.2f} (p {r['p_holm']:.2g})" for r in table)
+    listed = ", ".join(f"T = {r['T']:g} {r['difference']:+z.2f} (p {r['p_holm']:.2g})" for r in table)
     yield (
         "On Chameleon GREAD-BS has the highest mean accuracy at T = 1.9 (Figure 3).",
         all_positive([(float(r["difference"]), float(r["p_holm"])) for r in table]),
-        f"1.9 minus the others, paired and corrected: {told}",
+        f"1.9 minus the others, paired and corrected: {listed}",
     )
 
 
@@ -158,7 +158,7 @@ def _stable_steps(rows: Sequence[MutableRow]) -> Iterator[Verdict]:
     points = _steps_of(rows, "chameleon")
     if len(points) < 2:
         return
-    means = {x: float(np.mean(list(found.values()))) for x, found in points.items()}
+    means = {x: float(np.mean(list(result.values()))) for x, result in points.items()}
     high, low = max(means, key=lambda x: means[x]), min(means, key=lambda x: means[x])
     ratio = share_of("chameleon")
     test = Comparison.of(points[high], points[low], ratio)
@@ -177,8 +177,8 @@ def _larger_steps(rows: Sequence[MutableRow]) -> Iterator[Verdict]:
         return
     from scipy.stats import spearmanr
 
-    splits = sorted(set.intersection(*(set(found) for found in points.values())))
-    each = {k: [found[k] for found in points.values()] for k in splits}
+    splits = sorted(set.intersection(*(set(result) for result in points.values())))
+    each = {k: [result[k] for result in points.values()] for k in splits}
     ranks = {k: float(spearmanr(list(points), v).statistic) if len(set(v)) > 1 else 0.0 for k, v in each.items()}
     test = Comparison.of(ranks, dict.fromkeys(ranks, 0.0), share_of("cora"))
     yield (
@@ -191,10 +191,10 @@ def _larger_steps(rows: Sequence[MutableRow]) -> Iterator[Verdict]:
 # ---------------------------------------------------------------------- figures and words
 def picture(table: Sequence[MutableRow], curve: str, label: str) -> Picture | None:
     """Curves of all reactions, a panel for every set; the exact flow is a dotted level."""
-    own = [row for row in table if row["curve"] == curve]
-    panels = row_curves([row for row in own if float(row["x"]) > 0], "dataset", "reaction", "x", "mean", "error")
+    group = [row for row in table if row["curve"] == curve]
+    panels = row_curves([row for row in group if float(row["x"]) > 0], "dataset", "reaction", "x", "mean", "error")
     levels: dict[str, dict[str, float]] = {}
-    for row in own:
+    for row in group:
         if row["x"] == 0:
             levels.setdefault(str(row["dataset"]), {})[str(row["reaction"])] = float(row["mean"])
     return Picture(curve, panels_chart(panels, label, levels=levels), SHEET.text(curve)) if panels else None
@@ -204,8 +204,8 @@ def answer(table: Sequence[MutableRow], tests: Sequence[MutableRow]) -> str:
     """How far T and the step move the accuracy of BS, and how near small steps come to the exact flow."""
     spans = {}
     for curve in (TIME, STEP):
-        own = [r for r in table if (r["curve"], r["reaction"]) == (curve, "BS") and float(r["x"]) > 0]
-        spread = [float(np.ptp([float(r["mean"]) for r in part])) for part in grouped_rows(own, "dataset").values()]
+        group = [r for r in table if (r["curve"], r["reaction"]) == (curve, "BS") and float(r["x"]) > 0]
+        spread = [float(np.ptp([float(r["mean"]) for r in part])) for part in grouped_rows(group, "dataset").values()]
         spans[curve] = f"{np.median(spread):.2f}" if spread else "no"
     gap = f"{max(abs(float(r['difference'])) for r in tests):.2f}" if tests else "an unknown number of"
     return SHEET.text("answer", **spans, gap=gap)

@@ -24,7 +24,7 @@ from studies.cells.cell import (
     sized_config,
     uncompared,
 )
-from studies.paper.drawing import Beside, beside_chart
+from studies.paper.drawing import ComparedMeans, comparison_chart
 from studies.paper.paired_rows import Printed, compared, gap_to, signed, with_holm
 from studies.paper.runner import Findings, Picture, Settings, Sheet, Table, Verdict, make_run, trained
 from studies.runs.chart import FieldMap
@@ -43,8 +43,8 @@ def make_cells(s: Settings) -> list[Cell]:
     """A cell for each of the two networks on every set."""
     cells = []
     for dataset in s["sets"]:
-        own = sized_config("authors", "BS", dataset, s)
-        for method, config in ((OWN, own), (OTHER, plain_diffusion(own))):
+        group = sized_config("authors", "BS", dataset, s)
+        for method, config in ((OWN, group), (OTHER, plain_diffusion(group))):
             one = Variation({"method": method}, config)
             cells.append(Cell(file_name(method, dataset), (dataset,), (one,), s["splits"], s["seeds"]))
     return cells
@@ -60,11 +60,11 @@ def plain_diffusion(config: Config) -> Config:
     """
     if not isinstance(config.model, GreadSettings):
         raise InvalidArgument(f"expected a network around an equation, got {config.model.model}")
-    made = find_model("grand").settings()
-    kept = {f.name: getattr(config.model, f.name) for f in fields(config.model)}
-    changed = {**kept, "reaction": "diffusion", "adjacency": "soft", "normalisation": "row"}
-    known = {f.name for f in fields(made)}
-    return Config(replace(made, **{k: v for k, v in changed.items() if k in known}), config.training)
+    built = find_model("grand").settings()
+    stored = {f.name: getattr(config.model, f.name) for f in fields(config.model)}
+    changed = {**stored, "reaction": "diffusion", "adjacency": "soft", "normalisation": "row"}
+    known = {f.name for f in fields(built)}
+    return Config(replace(built, **{k: v for k, v in changed.items() if k in known}), config.training)
 
 
 # ---------------------------------------------------------------------- numbers
@@ -83,15 +83,15 @@ def set_table(rows: Sequence[MutableRow]) -> list[MutableRow]:
     printed = {row.dataset: row for row in published_tests()}
     table: list[MutableRow] = []
     for (dataset,), part in grouped_rows(rows, "dataset").items():
-        own, other = ([row for row in part if row["method"] == method] for method in (OWN, OTHER))
-        if not own or not other:
+        group, other = ([row for row in part if row["method"] == method] for method in (OWN, OTHER))
+        if not group or not other:
             continue
-        one, two = _all_runs(own), _all_runs(other)
+        one, two = _all_runs(group), _all_runs(other)
         t, p = welch(one, two)
-        test, paper = compared(own, other, str(dataset)), printed.get(str(dataset))
+        test, paper = compared(group, other, str(dataset)), printed.get(str(dataset))
         table.append({
             "dataset": dataset, "own": round(one.mean, 4), "own_std": round(one.std, 4), "other": round(two.mean, 4),
-            "other_std": round(two.std, 4), "runs": len(own), "difference": round(test.difference, 4), "welch_t": t,
+            "other_std": round(two.std, 4), "runs": len(group), "difference": round(test.difference, 4), "welch_t": t,
             "welch_p": p, "corrected_error": test.error, "corrected_t": test.t, "corrected_p": test.p,
             "probability": test.probability,
             "paper": round(paper.own_mean - paper.other_mean, 4) if paper else math.nan,
@@ -107,7 +107,7 @@ def _all_runs(rows: Sequence[MutableRow]) -> Estimate:
 
 
 def recomputed(row: PublishedTest, count: int) -> float:
-    """t of the printed means and deviations for so many independent samples each.
+    """t of the printed means and deviations, for `count` independent samples each.
 
     >>> texas = published_tests()[0]
     >>> round(recomputed(texas, 100), 2), texas.t
@@ -143,15 +143,15 @@ def row_verdicts(rows: Sequence[MutableRow]) -> Iterator[Verdict]:
     """Are the printed means of both networks reproduced?"""
     for (method,), part in grouped_rows(rows, "method").items():
         gaps = {
-            dataset: gap_to(Estimate.of(own), printed[str(method)])
-            for (dataset,), own in grouped_rows(part, "dataset").items()
+            dataset: gap_to(Estimate.of(group), printed[str(method)])
+            for (dataset,), group in grouped_rows(part, "dataset").items()
             if (printed := printed_means(str(dataset)))
         }
         if gaps:
-            told = ", ".join(f"{d} {gap.difference:+z.2f}" for d, gap in gaps.items())
+            listed = ", ".join(f"{d} {gap.difference:+z.2f}" for d, gap in gaps.items())
             yield (
                 f"The means of {method} in Table 24 are reproduced.", row_answer(list(gaps.values())),
-                f"{tally(gap.word for gap in gaps.values())}; differences {told}",
+                f"{tally(gap.word for gap in gaps.values())}; differences {listed}",
             )  # fmt: skip
 
 
@@ -169,7 +169,7 @@ def printed_verdict() -> Verdict:
 
 # ---------------------------------------------------------------------- figures and words
 def pictures(rows: Sequence[MutableRow], table: Sequence[MutableRow]) -> Iterator[Picture]:
-    """The differences of both networks on every set, and their means, beside the printed ones where there are some."""
+    """The differences of both networks on every set, and their means, with the printed ones if any."""
     if not table:
         return
     sets = [str(row["dataset"]) for row in table]
@@ -179,16 +179,16 @@ def pictures(rows: Sequence[MutableRow], table: Sequence[MutableRow]) -> Iterato
     chart = FieldMap(lines, sets, values, sure[: len(lines)], f"{OWN} minus {OTHER}")
     drawn: list[MutableRow] = [{"dataset": r["dataset"], "here": r["difference"], "paper": r["paper"]} for r in table]
     yield Picture("differences", chart, SHEET.text("differences"), drawn)
-    panels: dict[str, list[Beside]] = {OWN: [], OTHER: []}
+    panels: dict[str, list[ComparedMeans]] = {OWN: [], OTHER: []}
     for method, points in panels.items():
         for dataset in sets:
             one = Estimate.of([row for row in rows if (row["method"], row["dataset"]) == (method, dataset)])
             paper = printed_means(dataset).get(method, Printed(math.nan, math.nan, ""))
             errors = standard_error(one.std, one.count), standard_error(paper.std or math.nan, 10)
             points.append((dataset, one.mean, errors[0], paper.mean, errors[1]))
-    both, numbers = beside_chart(panels)
-    words = ", beside those of Table 24" if len(lines) > 1 else ""
-    yield Picture("means", both, SHEET.text("means", beside=words), numbers)
+    both, numbers = comparison_chart(panels)
+    words = ", with those of Table 24" if len(lines) > 1 else ""
+    yield Picture("means", both, SHEET.text("means", suffix=words), numbers)
 
 
 def answer(table: Sequence[MutableRow]) -> str:

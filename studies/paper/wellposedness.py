@@ -93,13 +93,13 @@ def fact_rows(reactions: Sequence[str]) -> list[MutableRow]:
 
 def fact_verdicts(facts: Sequence[MutableRow]) -> list[Verdict]:
     """The appendix's sentences about Lipschitz continuity."""
-    groups = {str(name): own for (name,), own in grouped_rows(facts, "reaction").items()}
+    groups = {str(name): group for (name,), group in grouped_rows(facts, "reaction").items()}
 
     def with_constant(column: str, normalisations: Sequence[str] = ("symmetric", "row")) -> list[str]:
         return [
             name
-            for name, own in groups.items()
-            if all(row[column] != "none" for row in own if row["normalisation"] in normalisations)
+            for name, group in groups.items()
+            if all(row[column] != "none" for row in group if row["normalisation"] in normalisations)
         ]
 
     whole, soft = with_constant("for_all_states"), with_constant("for_all_states", ["row"])
@@ -175,8 +175,8 @@ def lives(reaction: str, kind: str, beta: np.ndarray) -> bool:
     """
     if lipschitz_global(reaction, kind).value is not None:
         return True
-    found = {sign: existence(parse(reaction, assume=f"beta {sign}")).value == GLOBAL for sign in SIGNS}
-    return all(found["positive"] if b > 0 else found["negative"] if b < 0 else True for b in beta)
+    result = {sign: existence(parse(reaction, assume=f"beta {sign}")).value == GLOBAL for sign in SIGNS}
+    return all(result["positive"] if b > 0 else result["negative"] if b < 0 else True for b in beta)
 
 
 def summary_rows(rows: Sequence[MutableRow]) -> list[MutableRow]:
@@ -184,26 +184,26 @@ def summary_rows(rows: Sequence[MutableRow]) -> list[MutableRow]:
     kinds: tuple[Callable[[list[float]], Any], ...] = (np.median, min, max, max)
     over = dict(zip(NUMBERS, kinds, strict=True))
     table: list[MutableRow] = []
-    for (reaction, dataset), own in grouped_rows(rows, "reaction", "dataset").items():
-        sound = [row for row in own if row["outcome"] != DIVERGED]
+    for (reaction, dataset), group in grouped_rows(rows, "reaction", "dataset").items():
+        sound = [row for row in group if row["outcome"] != DIVERGED]
         numbers = {name: float(one([float(row[name]) for row in sound] or [math.nan])) for name, one in over.items()}
         table.append({
-            "reaction": reaction, "dataset": dataset, "networks": len(own), "diverged": len(own) - len(sound),
-            "proved": sum(row["outcome"] == PROVED for row in own), **numbers,
+            "reaction": reaction, "dataset": dataset, "networks": len(group), "diverged": len(group) - len(sound),
+            "proved": sum(row["outcome"] == PROVED for row in group), **numbers,
         })  # fmt: skip
     return table
 
 
 def network_verdicts(rows: Sequence[MutableRow]) -> Iterator[Verdict]:
     """For every reaction: are the problems that trained networks solve well posed up to T?"""
-    for (reaction,), own in grouped_rows(rows, "reaction").items():
-        proved, unproved, diverged = (sum(row["outcome"] == word for row in own) for word in (PROVED, OPEN, DIVERGED))
-        spans = [float(row["KT"]) for row in own if row["outcome"] != DIVERGED]
+    for (reaction,), group in grouped_rows(rows, "reaction").items():
+        proved, unproved, diverged = (sum(row["outcome"] == word for row in group) for word in (PROVED, OPEN, DIVERGED))
+        spans = [float(row["KT"]) for row in group if row["outcome"] != DIVERGED]
         yield (
             f"The initial value problems that trained GREAD-{reaction} solves are well posed up to T.",
-            HOLDS if proved == len(own) else UNDECIDED,
+            HOLDS if proved == len(group) else UNDECIDED,
             SHEET.text(
-                "network", proved=proved, networks=len(own), open=unproved, diverged=diverged,
+                "network", proved=proved, networks=len(group), open=unproved, diverged=diverged,
                 span=f"{np.median(spans):.3g}" if spans else "unknown",
             ),
         )  # fmt: skip

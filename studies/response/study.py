@@ -81,7 +81,7 @@ def is_false_gain(flow: np.ndarray, method: np.ndarray) -> np.ndarray:
     return (flow < 1 - TOLERANCE) & (method > 1 + TOLERANCE)
 
 
-def curve_rows(own: Sequence[PublishedSetting], curves: Sequence[Sequence[ResponseCurve]]) -> list[Row]:
+def curve_rows(ours: Sequence[PublishedSetting], curves: Sequence[Sequence[ResponseCurve]]) -> list[Row]:
     """The numbers drawn in a figure, one row a point."""
     return [
         {
@@ -93,7 +93,7 @@ def curve_rows(own: Sequence[PublishedSetting], curves: Sequence[Sequence[Respon
             "lam": round(float(lam), 6),
             "gain": float(f"{gain:.9g}"),
         }
-        for setting, group in zip(own, curves, strict=True)
+        for setting, group in zip(ours, curves, strict=True)
         for curve in group
         for lam, gain in zip(curve.lam, curve.gain, strict=True)
     ]
@@ -106,17 +106,17 @@ def curve_rows(own: Sequence[PublishedSetting], curves: Sequence[Sequence[Respon
 TITLES, POINTS = {"exact": "flow", "euler": "Euler", "rk4": "RK4"}, 100
 
 
-def settings_chart(own: Sequence[PublishedSetting], curves: Sequence[Sequence[ResponseCurve]]) -> Chart:
+def settings_chart(ours: Sequence[PublishedSetting], curves: Sequence[Sequence[ResponseCurve]]) -> Chart:
     """One panel a data set; gains beyond the range of all panels are left out."""
     low, high = _limits(curves)
     panels = []
-    for setting, group in zip(own, curves, strict=True):
+    for setting, group in zip(ours, curves, strict=True):
         lines = []
         for k, curve in enumerate(group):
             stride = max(1, len(curve.lam) // POINTS)
             gain = np.abs(curve.gain[::stride])
-            kept = np.where((gain >= low) & (gain <= high), gain, np.nan)
-            lines.append(Line(TITLES[curve.method], curve.lam[::stride], kept, look=8 * k))
+            stored = np.where((gain >= low) & (gain <= high), gain, np.nan)
+            lines.append(Line(TITLES[curve.method], curve.lam[::stride], stored, look=8 * k))
         title = f"{setting.dataset}: {setting.solver}, T = {setting.time:g}, τ = {setting.step:g}"
         panels.append(Panel(title, lines, {"unchanged": 1.0}))
     return Chart(panels, "λ, eigenvalue of L", "|gain|", y_scale="log", is_shared=True)
@@ -157,18 +157,18 @@ def settings_caption(name: str, chosen: Mapping[str, Any]) -> str:
     return (
         f"{name}, dH/dt = {system}, at α = {chosen['alpha']:g} and β = {chosen['beta']:g}: absolute gain of frequency "
         "λ at the end time T, for the flow, for Euler's method and for RK4 with the published step τ. The solver that "
-        "the paper used on a data set stands in the title of its panel."
+        "the paper used on a data set is in the title of its panel."
     )
 
 
 # ---------------------------------------------------------------------- verdicts
-# Does the solver that the paper used damp what the flow damps?
+# Does the paper's solver damp every frequency that the flow damps?
 
 
-def judge(run: StudyRun, found: Sequence[Mapping[str, Any]]) -> None:
-    """A verdict per solver: does it damp every frequency that the flow damps, where the paper uses it?"""
-    euler = [row for row in found if row["solver"] == "euler"]
-    rk4 = [row for row in found if row["solver"] == "rk4"]
+def judge(run: StudyRun, result: Sequence[Mapping[str, Any]]) -> None:
+    """Add a verdict for each solver: does it damp every frequency that the flow damps, where the paper uses it?"""
+    euler = [row for row in result if row["solver"] == "euler"]
+    rk4 = [row for row in result if row["solver"] == "rk4"]
     for used, name in ((euler, "Euler's method"), (rk4, "RK4")):
         wrong = [row for row in used if row[f"{used[0]['solver']}_width"] > 0]
         places = sorted({f"{row['system']} on {row['dataset']}" for row in wrong})
@@ -207,23 +207,23 @@ def run(run: StudyRun) -> None:
     """One figure a system with a panel per data set, one of the others, the table of false amplification."""
     chosen = run.settings
     published = [s for s in best_settings() if s.reaction in FORMS and s.dataset in chosen["datasets"]]
-    found = run.part("comparison", lambda: comparison_rows(run, published))
-    run.answer(_answer(found))
+    result = run.part("comparison", lambda: comparison_rows(run, published))
+    run.answer(_answer(result))
     for name in dict.fromkeys(name for names in FORMS.values() for name in names):
         run.equation(name)
     run.say("What is drawn", _about(chosen))
     for reaction, names in FORMS.items():
-        own = [s for s in published if s.reaction == reaction]
+        ours = [s for s in published if s.reaction == reaction]
         for name in names:
-            curves = [setting_curves(name, s, chosen["beta"], chosen) for s in own]
-            chart = settings_chart(own, curves)
-            run.figure(file_name(name), chart, settings_caption(name, chosen), curve_rows(own, curves))
+            curves = [setting_curves(name, s, chosen["beta"], chosen) for s in ours]
+            chart = settings_chart(ours, curves)
+            run.figure(file_name(name), chart, settings_caption(name, chosen), curve_rows(ours, curves))
     draw_others(run)
-    wrong = [row for row in found if float(row["euler_width"]) > 0]
-    run.say("Where Euler's method amplifies what the flow damps", _summary(found))
+    wrong = [row for row in result if float(row["euler_width"]) > 0]
+    run.say("Where Euler's method amplifies what the flow damps", _summary(result))
     run.table("amplified", wrong, AMPLIFIED_CAPTION)
-    judge(run, found)
-    run.results(found)
+    judge(run, result)
+    run.results(result)
 
 
 # ---------------------------------------------------------------------- words
@@ -240,16 +240,16 @@ def _about(chosen: Mapping[str, Any]) -> str:
     """
 
 
-def _answer(found: Sequence[Mapping[str, Any]]) -> str:
-    wrong, rk4 = (sum(row[name] > 0 for row in found) for name in ("euler_width", "rk4_width"))
+def _answer(result: Sequence[Mapping[str, Any]]) -> str:
+    wrong, rk4 = (sum(row[name] > 0 for row in result) for name in ("euler_width", "rk4_width"))
     return (
-        f"In {wrong} of {len(found)} cases (system, data set, β) Euler's method at the published step amplifies a "
+        f"In {wrong} of {len(result)} cases (system, data set, β) Euler's method at the published step amplifies a "
         f"frequency that the flow damps; RK4 does so in {rk4}."
     )
 
 
-def _summary(found: Sequence[Mapping[str, Any]]) -> str:
-    wrong = [row for row in found if row["euler_width"] > 0]
+def _summary(result: Sequence[Mapping[str, Any]]) -> str:
+    wrong = [row for row in result if row["euler_width"] > 0]
     used = [row for row in wrong if row["solver"] == "euler"]
     worst = max(used, key=lambda row: row["euler_gain"], default=None)
     text = f"In {len(used)} of the {len(wrong)} cases Euler's method is the solver the paper used."

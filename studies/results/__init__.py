@@ -1,7 +1,7 @@
-"""Measured results as package data: what the ledger, the studies and the pages of the documentation read.
+"""Measured results as package data, for the ledger, the studies and the pages of the documentation.
 
-Each file is written by one program and holds the command that wrote it; `parts/` holds the parts of studies whose run
-folders can be restored from them.
+Each file is written by one program and contains its command; `parts/` has the parts of studies, from which their run
+folders can be restored.
 """
 
 from studies.results.reading import page_path, pages_folder, read_result, result_link, results_folder

@@ -1,4 +1,4 @@
-"""Where measured results and the pages about them lie, and their contents."""
+"""Paths and contents of measured results and of the pages about them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PAGES = _FOLDER.parents[1] / "docs"
 
 
 def results_folder() -> Path:
-    """Folder of the results files, in a checkout and in an installed package.
+    """Folder of the results files, in a checkout or an installed package.
 
     >>> (results_folder() / "classification.json").is_file()
     True
@@ -33,7 +33,7 @@ def read_result(name: str) -> Any:
     """
     path = _FOLDER / f"{name}.json"
     if not path.is_file():
-        raise FileError(f"expected the results file {path}, got none; install rdgraph again, or restore the file")
+        raise FileError(f"{path} is missing; reinstall rdgraph or restore the file")
     return json.loads(read_text(path, "measured results"))
 
 
@@ -50,7 +50,7 @@ def pages_folder(chapter: str = "measured") -> Path:
 
 
 def page_path(name: str) -> Path:
-    """Place of the page NAME.md in whichever chapter has it; among the measured ones where none has it yet.
+    """Path of the page NAME.md in its chapter; in docs/measured for a new page.
 
     >>> [page_path(name).parent.name for name in ("conform", "scale", "nothing")]
     ['guides', 'measured', 'measured']

@@ -1,4 +1,4 @@
-"""The edge of every program: what a user can do something about is shown as text, never as a traceback."""
+"""Error handling of every program: errors that a user can mend are shown as text, never as a traceback."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from studies.runs.libraries import EXTRAS, missing
 
 
 def run_program(main: Callable[[], int | None]) -> NoReturn:
-    """Run the program of a module, `python -m MODULE`, and end with its status; an error is one line and the status 2.
+    """Run the program of a module, `python -m MODULE`, and exit with its status; errors print one line and exit with 2.
 
     >>> def main(): raise RdgraphError("expected a data set, got 'cara'; did you mean cora?")
     >>> run_program(main)
@@ -30,9 +30,9 @@ def run_program(main: Callable[[], int | None]) -> NoReturn:
 
 @contextmanager
 def reported(console: Console, *, one_line: bool = False) -> Iterator[None]:
-    """Show errors of the package, of files and of missing libraries, and end the program with the status 2.
+    """Show errors of the package, of files and of missing libraries, and exit with 2.
 
-    Anything else is a mistake in the program itself, and its traceback is what is wanted then.
+    Any other exception is a bug, and keeps its traceback.
     """
     try:
         yield
@@ -50,7 +50,7 @@ def reported(console: Console, *, one_line: bool = False) -> Iterator[None]:
 
 @contextmanager
 def interruptible(console: Console, advice: str) -> Iterator[None]:
-    """Say on Ctrl-C how the work goes on, and end the program with the status 130."""
+    """On Ctrl-C, print how to continue, and exit with 130."""
     try:
         yield
     except KeyboardInterrupt:
@@ -59,7 +59,7 @@ def interruptible(console: Console, advice: str) -> Iterator[None]:
 
 
 def resumable(console: Console, folder: Path) -> AbstractContextManager[None]:
-    """`interruptible`, for a folder that the same command fills further."""
+    """`interruptible`, for a folder that the same command resumes."""
     return interruptible(console, f"{folder} is valid, and the same command resumes it")
 
 
@@ -73,5 +73,5 @@ def _end(console: Console, name: str, text: str, one_line: bool) -> NoReturn:
 
 
 def say(console: Console, text: str) -> None:
-    """Print a text as it is: brackets are no markup, numbers are not coloured, lines are not broken."""
+    """Print a text unchanged: no markup, no coloured numbers, no broken lines."""
     console.print(text, markup=False, highlight=False, soft_wrap=True)

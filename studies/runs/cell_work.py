@@ -1,6 +1,6 @@
-"""The cells of a study, one after another here, or all at once on the machines of an engine; with the same numbers.
+"""The cells of a study, computed in this process or on the machines of an engine, with the same numbers.
 
-A worker computes the parts of a cell and hands their texts back; the run then finds them in its folder.
+A worker computes the parts of a cell and returns their texts, which are written to the folder of the run.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ def each_cell(
     description: str,
     elsewhere: Callable[[StudyRun, T], Any] | None = None,
 ) -> Iterator[tuple[T, R]]:
-    """Every item with `cell(run, item)`, whose parts are computed by the engine of the run where they are missing.
+    """Every item with `cell(run, item)`; the engine of the run computes missing parts.
 
     Args:
-        run: A run of a study.
-        items: What the cells are about.
-        cell: Computes the parts of one of them by `run.part`; random numbers are those of `run.generator`.
-        description: What the bar of progress says.
-        elsewhere: The same without what cannot leave this process, such as a display.
+        run: a run of a study.
+        items: the subjects of the cells.
+        cell: computes the parts of one item with `run.part`, and random numbers with `run.generator`.
+        description: the text of the progress bar.
+        elsewhere: `cell` without what cannot leave this process, such as a display.
 
     >>> from studies.runs.study import Study, execute
     >>> def body(run):
@@ -58,11 +58,11 @@ def each_cell(
 
 
 def _compute(run: StudyRun, items: list[T], cell: Callable[[StudyRun, T], Any], description: str) -> None:
-    """Have the missing parts computed; those of a cell are kept as soon as it is done."""
+    """Compute the missing parts on the engine; those of a cell are written as soon as it is done."""
     work = CellWork(run.folder, run.config, cell)
     missing = [item for item in items if work.is_missing(item)]
     running = run.engine.run(work, missing, device=run.device)
-    with closing(running):  # type: ignore[type-var]  # what is under way is stopped with us
+    with closing(running):  # type: ignore[type-var]  # stops running work when this process stops
         for _, texts in run.progress(running, f"{description}, on {run.engine.name}", len(missing)):
             for name, text in texts.items():
                 if not (path := run.folder / "parts" / f"{name}.csv").is_file():
@@ -71,7 +71,7 @@ def _compute(run: StudyRun, items: list[T], cell: Callable[[StudyRun, T], Any], 
 
 @dataclass(frozen=True, eq=False)
 class CellWork(Generic[T]):
-    """What a worker does with one cell of a study: compute its parts."""
+    """The work of one cell: computing its parts."""
 
     folder: Path
     config: RunConfig
@@ -84,7 +84,7 @@ class CellWork(Generic[T]):
             return recorder.texts
 
     def is_missing(self, item: T) -> bool:
-        """Whether a part of the cell is not in the folder yet."""
+        """Whether the folder lacks a part of the cell."""
         try:
             self.cell(PartRecorder(self.folder, self.config, None), item)
         except PartMissing:
@@ -93,25 +93,25 @@ class CellWork(Generic[T]):
 
 
 class PartMissing(Exception):
-    """A part that is not in the folder yet."""
+    """The folder lacks a part."""
 
 
 class PartRecorder(StudyRun):
-    """Computes the parts that a folder does not have, and keeps their texts; what a study draws is left to its own run.
+    """A run that only computes missing parts and stores their texts; it draws and writes nothing else.
 
     Args:
-        folder: That of the run, where it can be seen from here.
-        config: What the numbers of the run depend on.
-        scratch: A folder for what is computed; None computes nothing, and a part that is missing is a `PartMissing`.
+        folder: the folder of the run, if this machine can read it.
+        config: what the numbers of the run depend on.
+        scratch: a folder for computed parts; with None a missing part raises `PartMissing`.
     """
 
     def __init__(self, folder: Path, config: RunConfig, scratch: Path | None) -> None:
         super().__init__(folder if scratch is None or folder.is_dir() else scratch, config, Heading("", "", "", ""))
-        self._scratch, self._kept = scratch, folder / "parts"
+        self._scratch, self._stored = scratch, folder / "parts"
         self.texts: dict[str, str] = {}
 
     def part(self, name: str, compute: Callable[[], Sequence[Row]]) -> list[dict[str, Value]]:
-        path = self._kept / f"{self._new(name, 'part')}.csv"
+        path = self._stored / f"{self._new(name, 'part')}.csv"
         if not path.is_file():
             if self._scratch is None:
                 raise PartMissing(name)
@@ -124,13 +124,13 @@ class PartRecorder(StudyRun):
         yield from iterable
 
     def figure(self, name: str, drawn: Drawn | Figure, caption: str, rows: Sequence[Row] | None = None) -> None:
-        """Not here."""
+        """Does nothing."""
 
     def animation(self, name: str, write: Callable[[Path], object], caption: str, *, is_shown: bool = True) -> None:
-        """Not here."""
+        """Does nothing."""
 
     def table(self, name: str, rows: Sequence[Row], caption: str) -> None:
-        """Not here."""
+        """Does nothing."""
 
     def results(self, rows: Sequence[Row]) -> None:
-        """Not here."""
+        """Does nothing."""

@@ -1,4 +1,4 @@
-"""`Chart` and `FieldMap`: figures as data, drawn by matplotlib for files and by the page itself for a reader."""
+"""Figures as data: `Chart`, `FieldMap`, `Bars`, `MovingDots`; matplotlib draws the files, and the page its own."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from rdgraph.errors import InvalidArgument
 from studies.runs.tables import MutableRow, Row
 
 # ---------------------------------------------------------------------- chart
-#: Of an axis; symlog, for the one on the left, is linear between -1 and 1 and logarithmic beyond.
+#: Scales of an axis (symlog, for y axes only, is linear between -1 and 1) and styles of a line.
 SCALES, STYLES = ("linear", "log", "symlog"), ("line", "dots")
-#: Digits of a number on a page.
+#: Significant digits of a number in a page.
 DIGITS = 6
 
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """A curve, or dots that nothing joins; with the errors of its points, or a band around it.
+    """A curve, or separate dots, with error bars or a band.
 
     Args:
-        label: its name in the legend; lines of several panels that share it are one for the reader.
-        x, y: the points; nan where there is none.
-        error: half the lengths of the error bars, nan where there is none.
-        error_name: what they are.
-        low, high: the ends of a band, which needs both.
+        label: its name in the legend; lines of several panels with the same label share an entry.
+        x, y: the points; nan for none.
+        error: half lengths of the error bars; nan for none.
+        error_name: what the error bars show.
+        low, high: the ends of a band.
         style: line or dots.
-        count: how many samples each point stands for, where that changes; in files a line is pale where there are fewer
-            than the most, and ends in a cross where none is left.
-        look: its place among the colours, and 7 more for each kind of dashes; by default its place in the legend.
+        count: samples behind each point, if that varies; in files a line is pale where samples are missing and ends in
+            a cross where none is left.
+        look: index of its colour, plus 7 for each further dash pattern; by default its position in the legend.
     """
 
     label: str
@@ -52,33 +52,33 @@ class Line:
         columns = {name: getattr(self, name) for name in ("x", "y", "error", "low", "high", "count")}
         sizes = {name: np.shape(values) for name, values in columns.items() if values is not None}
         if len(set(sizes.values())) != 1 or len(sizes["x"]) != 1:
-            raise InvalidArgument(f"expected one number for every point of {self.label!r}, got the shapes {sizes}")
+            raise InvalidArgument(f"expected arrays of one length for the line {self.label!r}, got the shapes {sizes}")
         if (self.low is None) != (self.high is None):
-            raise InvalidArgument(f"expected both ends of the band of {self.label!r}, got one; give low and high")
+            raise InvalidArgument(f"expected both low and high for the band of {self.label!r}, got one")
         if self.style not in STYLES:
-            raise InvalidArgument(f"expected a style among {', '.join(STYLES)}, got {self.style!r}")
+            raise InvalidArgument(f"expected the style {' or '.join(STYLES)}, got {self.style!r}")
 
     @classmethod
     def of(
         cls, label: str, rows: Sequence[Row], x: str, y: str, error: str = "", *, low: str = "", high: str = "",
         **more: Any,
     ) -> Line:  # fmt: skip
-        """Columns of rows as a curve, in the order of x."""
+        """A curve from columns of rows, sorted by x."""
         points = sorted(rows, key=lambda row: float(row[x]))
         columns = {name: np.array([float(row[name]) for row in points]) for name in (x, y, error, low, high) if name}
         ends = (columns.get(low), columns.get(high))
         return cls(label, columns[x], columns[y], columns.get(error), low=ends[0], high=ends[1], **more)
 
     def spec(self) -> dict[str, Any]:
-        """The line as json; None for what is no number."""
-        found: dict[str, Any] = {"label": self.label, "x": _numbers(self.x), "y": _numbers(self.y)}
+        """The line for json, with None for nan."""
+        spec: dict[str, Any] = {"label": self.label, "x": _numbers(self.x), "y": _numbers(self.y)}
         for name in ("error", "low", "high", "count"):
             values = getattr(self, name)
             if values is not None and np.isfinite(values).any():
-                found[name] = _numbers(values)
-        if "error" in found:
-            found["error_name"] = self.error_name
-        return found | ({"style": self.style} if self.style != STYLES[0] else {})
+                spec[name] = _numbers(values)
+        if "error" in spec:
+            spec["error_name"] = self.error_name
+        return spec | ({"style": self.style} if self.style != STYLES[0] else {})
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,11 +86,11 @@ class Panel:
     """Lines over one pair of axes.
 
     Args:
-        title: what stands above.
-        lines: what is drawn.
-        levels: horizontal dotted lines by their labels; one that has the label of a line has its colour.
-        names: what stands at 0, 1, ... of the axis below, in place of numbers.
-        x_label, y_label, y_scale: of this panel, where they differ from those of the chart.
+        title: above the panel.
+        lines: the curves.
+        levels: horizontal dotted lines by label; a level with the label of a line has its colour.
+        names: labels at 0, 1, ... of the x axis, instead of numbers.
+        x_label, y_label, y_scale: of this panel, if they differ from those of the chart.
     """
 
     title: str
@@ -104,15 +104,15 @@ class Panel:
 
 @dataclass(frozen=True, eq=False)
 class Chart:
-    """Panels beside each other that share their legend; a reader hovers for values and takes lines away.
+    """Panels with a common legend; on the page, readers hover for values and hide lines.
 
     Args:
         panels: at least one.
         x_label, y_label: of all panels.
         x_scale: linear or log.
         y_scale: linear, log or symlog.
-        columns: panels in a row, where the window is wide enough.
-        is_shared: whether all panels have the same scale on the left.
+        columns: panels in a row, if the window is wide enough.
+        is_shared: whether all panels share the y axis.
     """
 
     panels: Sequence[Panel]
@@ -125,25 +125,25 @@ class Chart:
 
     def __post_init__(self) -> None:
         if not self.panels:
-            raise InvalidArgument("expected at least one panel in a chart, got none; leave the chart out")
+            raise InvalidArgument("expected at least one panel in a chart, got none")
         for scale in (self.x_scale, self.y_scale, *(p.y_scale for p in self.panels if p.y_scale)):
             if scale not in SCALES:
-                raise InvalidArgument(f"expected a scale among {', '.join(SCALES)}, got {scale!r}")
+                raise InvalidArgument(f"expected the scale {', '.join(SCALES)}, got {scale!r}")
 
     @property
     def labels(self) -> list[str]:
-        """All names of the legend, in the order of their colours: lines, then levels that have no line."""
+        """All entries of the legend in the order of their colours: lines, then levels without a line."""
         lines = [line.label for panel in self.panels for line in panel.lines]
         return list(dict.fromkeys([*lines, *(name for panel in self.panels for name in panel.levels)]))
 
     @property
     def looks(self) -> dict[str, int]:
-        """Colour and dashes of every name of the legend, see `Line`."""
+        """Colour and dashes of every entry of the legend, as in `Line.look`."""
         chosen = {line.label: line.look for panel in self.panels for line in panel.lines if line.look is not None}
-        return {label: chosen.get(label, place) for place, label in enumerate(self.labels)}
+        return {label: chosen.get(label, position) for position, label in enumerate(self.labels)}
 
     def numbers(self) -> list[MutableRow]:
-        """Every number that is drawn: a row for each point, and for each level one without x."""
+        """The numbers drawn: a row for each point, and one without x for each level."""
         rows: list[MutableRow] = []
         for panel in self.panels:
             for line in panel.lines:
@@ -159,33 +159,34 @@ class Chart:
         return rows
 
     def json(self) -> str:
-        """The chart as the page's script reads it, safe inside an element of html."""
+        """The chart for the script of the page, safe inside an HTML element."""
         panels = [
             {"title": p.title, "lines": [line.spec() for line in p.lines], "names": list(p.names),
              "levels": {label: _number(value) for label, value in p.levels.items()}, "y_label": p.y_label,
              "y_scale": p.y_scale or self.y_scale, "x_label": p.x_label or self.x_label}
             for p in self.panels
         ]  # fmt: skip
-        found = {
+        return inlined({
             "panels": panels, "labels": self.labels, "looks": self.looks,
             "y_label": self.y_label, "x_scale": self.x_scale, "columns": self.columns, "shared": self.is_shared,
-        }  # fmt: skip
-        return inlined(found)
+        })  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
 class FieldMap:
-    """Numbers (rows, columns) as coloured fields: a table that a reader scrolls, with what is known of each in words.
+    """A table (rows, columns) of coloured cells with a note for each.
 
     Args:
         rows, columns: their names.
-        values: nan where there is none.
-        sure: whether a number is written in bold.
-        title: what the numbers are.
+        values: nan for an empty cell.
+        sure: whether a number is bold.
+        title: above the table.
         limit: the value of the strongest colour.
         unit: of the numbers.
-        notes: what a reader is told who points at a field; empty for the number alone.
-        signed: whether numbers carry a sign, and colours lie on both sides of zero.
+        notes: shown on hovering over a cell; by default its number.
+        signed: whether colours are on both sides of zero, and numbers carry a sign.
+        lowest: the value of the weakest colour on a logarithmic colour scale; None for a linear scale.
+        texts: in the cells, by default the numbers.
     """
 
     rows: Sequence[str]
@@ -197,6 +198,8 @@ class FieldMap:
     unit: str = "points of accuracy"
     notes: Sequence[Sequence[str]] = ()
     signed: bool = True
+    lowest: float | None = None
+    texts: Sequence[Sequence[str]] = ()
 
     def __post_init__(self) -> None:
         shape = (len(self.rows), len(self.columns))
@@ -204,7 +207,7 @@ class FieldMap:
             raise InvalidArgument(f"expected numbers of shape {shape}, got {np.shape(self.values)}")
 
     def text(self, value: float) -> str:
-        """A number as it is written in its field.
+        """Text of a number in its cell.
 
         >>> field = FieldMap(["a"], ["b"], np.zeros((1, 1)), np.zeros((1, 1)), "")
         >>> field.text(1.26), field.text(-0.01)
@@ -212,8 +215,22 @@ class FieldMap:
         """
         return f"{value:+z.1f}" if self.signed else f"{value:.3g}"
 
+    @property
+    def colours(self) -> str:
+        """Name of the colour map in matplotlib."""
+        return "PuOr_r" if self.signed else "Blues"
+
+    @property
+    def shades(self) -> np.ndarray:
+        """Position of every cell in the colour map, from 0 to 1; nan for an empty cell."""
+        if self.lowest is not None:
+            low, high = math.log(self.lowest), math.log(self.limit)
+            return np.clip((np.log(np.maximum(self.values, self.lowest)) - low) / (high - low), 0.0, 1.0)
+        share = self.values / self.limit
+        return np.clip(0.5 + 0.5 * share if self.signed else share, 0.0, 1.0)
+
     def numbers(self) -> list[MutableRow]:
-        """Every number that is there, with its row and column."""
+        """The numbers drawn, each with its row and column."""
         return [
             {"row": row, "column": column, "value": float(self.values[i, j]), "sure": int(self.sure[i, j])}
             for i, row in enumerate(self.rows)
@@ -222,29 +239,23 @@ class FieldMap:
         ]
 
     def cells(self) -> list[list[dict[str, Any]]]:
-        """A line of fields for every row: text, colours, whether bold, and the words for a reader who points at it."""
+        """For every row its cells: text, background, text colour, whether bold, and the note."""
+        return [[self._cell(i, j) for j in range(len(self.columns))] for i in range(len(self.rows))]
+
+    def _cell(self, i: int, j: int) -> dict[str, Any]:
         from matplotlib import colormaps
         from matplotlib.colors import to_hex
 
-        shades = colormaps["PuOr_r" if self.signed else "Blues"]
-        found = []
-        for i, name in enumerate(self.rows):
-            line = []
-            for j, column in enumerate(self.columns):
-                value = float(self.values[i, j])
-                if not math.isfinite(value):
-                    line.append({"text": "", "back": "", "ink": "", "sure": False, "note": f"{name}, {column}: none"})
-                    continue
-                share = min(max(value / self.limit, -1.0), 1.0)
-                colour = shades(0.5 + 0.5 * share if self.signed else max(share, 0.0))
-                light = 0.299 * colour[0] + 0.587 * colour[1] + 0.114 * colour[2]
-                told = self.notes[i][j] if self.notes else f"{self.text(value)} {self.unit}"
-                line.append({
-                    "text": self.text(value), "back": to_hex(colour), "ink": "#000000" if light > 0.5 else "#ffffff",
-                    "sure": bool(self.sure[i, j]), "note": f"{name}, {column}: {told}",
-                })  # fmt: skip
-            found.append(line)
-        return found
+        label, value = f"{self.rows[i]}, {self.columns[j]}", float(self.values[i, j])
+        if not math.isfinite(value):
+            return {"text": "", "back": "", "ink": "", "sure": False, "note": f"{label}: none"}
+        colour = colormaps[self.colours](float(self.shades[i, j]))
+        light = 0.299 * colour[0] + 0.587 * colour[1] + 0.114 * colour[2]
+        note = self.notes[i][j] if self.notes else f"{self.text(value)} {self.unit}"
+        return {
+            "text": self.texts[i][j] if self.texts else self.text(value), "back": to_hex(colour),
+            "ink": "#000000" if light > 0.5 else "#ffffff", "sure": bool(self.sure[i, j]), "note": f"{label}: {note}",
+        }  # fmt: skip
 
 
 def _numbers(values: np.ndarray) -> list[float | None]:
@@ -256,7 +267,7 @@ def _number(value: float) -> float | None:
 
 
 def inlined(value: Any) -> str:
-    """Json without anything that would end the element it stands in.
+    """Json that cannot close the HTML element around it.
 
     >>> inlined("</script>")
     '"\\\\u003c/script>"'
@@ -265,39 +276,43 @@ def inlined(value: Any) -> str:
 
 
 # ---------------------------------------------------------------------- bars
-# `Bars`: named numbers as bars below each other, which a page draws as text that fits any window.
+# `Bars`: named numbers below each other, which a page draws as text that fits any window.
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A number with its name, where known from its least to its largest, and the group that gives it its colour."""
+    """A named number with its range, the values behind it, and the group that determines its colour."""
 
     name: str
     value: float
     low: float = math.nan
     high: float = math.nan
     group: str = ""
+    points: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
 class Bars:
-    """Bars in the order given, all on one axis.
+    """Horizontal bars on one axis, in the order given.
 
     Args:
-        bars: at least one; finite and, on a logarithmic axis, positive.
-        unit: what the numbers are.
-        is_log: whether the axis is logarithmic; then bars begin at its left end.
+        bars: at least one; finite, from zero on also not negative, and on a logarithmic axis positive.
+        unit: of the numbers.
+        is_log: whether the axis is logarithmic; bars then begin at its left end.
+        from_zero: whether bars begin at zero; otherwise a mark shows each value, on an axis that fits all of them.
     """
 
     bars: Sequence[Bar]
     unit: str
     is_log: bool = False
+    from_zero: bool = True
 
     def __post_init__(self) -> None:
-        bad = [bar.name for bar in self.bars if not math.isfinite(bar.value) or bar.value < 0]
+        least = 0.0 if self.from_zero else -math.inf
+        bad = [bar.name for bar in self.bars if not math.isfinite(bar.value) or bar.value < least]
         bad += [bar.name for bar in self.bars if self.is_log and bar.value <= 0]
         if bad or not self.bars:
-            raise InvalidArgument(f"expected bars with numbers from 0 on, got {', '.join(bad) or 'none'}")
+            raise InvalidArgument(f"expected bars with finite, non-negative numbers, got {', '.join(bad) or 'none'}")
 
     @property
     def groups(self) -> list[str]:
@@ -306,34 +321,46 @@ class Bars:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The ends of the axis: 0 and the largest, or a little less than the least and the largest."""
-        known = [v for bar in self.bars for v in (bar.value, bar.low, bar.high) if math.isfinite(v)]
-        return (min(v for v in known if v > 0) / 1.3 if self.is_log else 0.0), max(*known, 1e-300)
+        """The ends of the axis."""
+        values = [v for bar in self.bars for v in (bar.value, bar.low, bar.high, *bar.points) if math.isfinite(v)]
+        if self.is_log:
+            return min(v for v in values if v > 0) / 1.3, max(values)
+        if self.from_zero:
+            return 0.0, max(*values, 1e-300)
+        pad = 0.05 * (max(values) - min(values)) or 0.5
+        return min(values) - pad, max(values) + pad
 
     def share(self, value: float) -> float:
-        """Where a number lies between the ends, in percent.
+        """Position of a number between the ends, in percent.
 
         >>> Bars([Bar("a", 1.0), Bar("b", 4.0)], "ms").share(1.0)
         25.0
         """
         low, high = self.ends
         if self.is_log:
-            return 100 * math.log(max(value, low) / low) / math.log(high / low)
-        return 100 * value / high
+            return round(100 * math.log(max(value, low) / low) / math.log(high / low), 2)
+        return round(100 * (value - low) / (high - low), 2)
 
     def lines(self) -> list[dict[str, Any]]:
-        """Every bar for the page: name, number, width and range in percent, the number of its colour."""
-        found = []
+        """Every bar for the page: name, number, positions in percent, the index of its colour."""
+        lines = []
         for bar in self.bars:
             has_range = math.isfinite(bar.low) and math.isfinite(bar.high)
             note = f"{bar.value:.4g}" + (f", from {bar.low:.4g} to {bar.high:.4g}" if has_range else "")
-            found.append({
-                "name": bar.name, "text": f"{bar.value:.3g}", "width": round(self.share(bar.value), 2),
-                "left": round(self.share(bar.low), 2) if has_range else None,
-                "right": round(self.share(bar.high), 2) if has_range else None,
+            lines.append({
+                "name": bar.name, "text": f"{bar.value:.3g}", "width": self.share(bar.value),
+                "left": self.share(bar.low) if has_range else None,
+                "right": self.share(bar.high) if has_range else None,
+                "points": [self.share(point) for point in bar.points if math.isfinite(point)],
                 "colour": self.groups.index(bar.group) % 7, "note": f"{bar.name}: {note} {self.unit}",
             })  # fmt: skip
-        return found
+        return lines
+
+    @property
+    def zero(self) -> float | None:
+        """Position of zero in percent, if it is inside an axis of marks."""
+        low, high = self.ends
+        return self.share(0.0) if not self.from_zero and low < 0 < high else None
 
     def numbers(self) -> list[MutableRow]:
         """A row for every bar."""
@@ -344,9 +371,9 @@ class Bars:
 
 
 # ---------------------------------------------------------------------- moving dots
-# `MovingDots`: maps of nodes at several times, which a page moves from one to the next.
+# `MovingDots`: maps of nodes at several times, which the page animates.
 
-#: Places are whole numbers up to this on a page, finer than its pixels.
+#: Largest coordinate of a dot in a page; coordinates are whole numbers, finer than pixels.
 STEPS = 999
 
 
@@ -355,11 +382,11 @@ class DotPanel:
     """The dots of one graph.
 
     Args:
-        title: what stands above.
-        times: in rising order.
+        title: above the panel.
+        times: ascending.
         places: of shape (times, nodes, 2).
         labels: the class of every node, negative for none.
-        nodes: what a reader is told who points at a dot.
+        nodes: their numbers, shown on hovering.
     """
 
     title: str
@@ -374,7 +401,7 @@ class DotPanel:
             raise InvalidArgument(f"expected finite places of shape {shape}, got {np.shape(self.places)}")
 
     def spec(self) -> dict[str, Any]:
-        """The panel as json: one scale for all times, so that frames can be compared."""
+        """The panel for json, with one scale for all times."""
         low, high = self.places.min(axis=(0, 1)), self.places.max(axis=(0, 1))
         span = float(max((high - low).max(), 1e-12))
         corner = (low + high - span) / 2
@@ -390,7 +417,7 @@ class DotPanel:
 class MovingDots:
     """Panels whose dots move together, from the first time of each to its last.
 
-    `word` stands before the time; `classes` are the names of the labels 0, 1, ..., where they have names.
+    `word` precedes the time in titles; `classes` are the names of the labels 0, 1, ..., if they have names.
     """
 
     panels: Sequence[DotPanel]
@@ -399,7 +426,7 @@ class MovingDots:
     classes: Sequence[str] = ()
 
     def json(self) -> str:
-        """The dots as the page's script reads them, safe inside an element of html."""
+        """The dots for the script of the page, safe inside an HTML element."""
         panels = [panel.spec() for panel in self.panels]
         shared = {"columns": self.columns, "steps": STEPS, "word": self.word, "classes": list(self.classes)}
         return inlined({"panels": panels, **shared})

@@ -1,4 +1,4 @@
-"""An index page over the reports below a folder: `rdgraph study --index FOLDER` writes FOLDER/index.html."""
+"""An index page of the reports below a folder: `rdgraph study --index FOLDER` writes FOLDER/index.html."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from rich.console import Console
 from rdgraph.errors import FileError
 from rdgraph.files import read_text, write_text
 from studies.runs.boundary import reported
-from studies.runs.report import ReportVerdict, as_address, fewer_colours, templates, verdict_tally
+from studies.runs.report import ReportVerdict, as_address, counts_in_words, fewer_colours, templates
 
 
 @dataclass(frozen=True)
 class IndexEntry:
-    """One report, as the index shows it."""
+    """One report on the index page."""
 
     address: str
     title: str
@@ -33,19 +33,19 @@ class IndexEntry:
     picture: str | None
 
     @property
-    def tally(self) -> list[tuple[str, int]]:
-        """How many verdicts there are of each sort."""
-        return verdict_tally(self.verdicts)
+    def counts(self) -> list[tuple[str, str]]:
+        """The number of verdicts by outcome, each in words."""
+        return counts_in_words([verdict.sort for verdict in self.verdicts])
 
 
 def read_entry(folder: Path, root: Path) -> IndexEntry:
-    """The run in `folder`, with its address seen from `root`."""
+    """Entry of the run in `folder`, with its address relative to `root`."""
     try:
         return _entry(folder, root)
     except (ValueError, LookupError, TypeError, AttributeError, OSError, RecursionError) as problem:
         if isinstance(problem, FileError):
             raise
-        raise FileError(f"expected the run of a study in {folder}, got files that were changed ({problem})") from None
+        raise FileError(f"the files of the run in {folder} were changed ({problem})") from None
 
 
 def _entry(folder: Path, root: Path) -> IndexEntry:
@@ -57,7 +57,7 @@ def _entry(folder: Path, root: Path) -> IndexEntry:
         title=outline["title"],
         question=outline["question"],
         answer=outline.get("answer", ""),
-        # The file `state` knows of a run that goes on, or was killed, since the outline was written.
+        # The file `state` also knows whether the run was resumed or killed after the outline was written.
         state=read_text(folder / "state", "the state of a run").strip(),
         study=config["study"],
         small=config["small"],
@@ -68,17 +68,17 @@ def _entry(folder: Path, root: Path) -> IndexEntry:
 
 
 def write_index(root: Path) -> Path:
-    """Write root/index.html over the runs directly below `root`, in the order of their names."""
+    """Path of root/index.html, written from the runs directly below `root` in the order of their names."""
     folders = sorted(path.parent for path in root.glob("*/report.json"))
     if not folders:
-        raise FileError(f"expected runs below {root}, got none; make one: rdgraph study grid --out {root}/grid")
+        raise FileError(f"there are no runs below {root}; make one: rdgraph study grid --out {root}/grid")
     page = templates().get_template("index.html").render(entries=[read_entry(folder, root) for folder in folders])
     write_text(root / "index.html", page)
     return root / "index.html"
 
 
 def main() -> None:
-    """The page over the folder named on the command line, and where it lies."""
+    """Write the index of the folder named on the command line, and print its address."""
     if len(sys.argv) != 2:
         sys.exit("usage: python -m studies.runs.index FOLDER")
     with reported(Console(stderr=True)):

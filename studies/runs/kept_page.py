@@ -1,8 +1,7 @@
 """A page of the documentation from a finished run: `python -m studies.runs.kept_page FOLDER`.
 
-Keeps the answer, the verdicts, the numbers of record, the settings and the environment in
-studies/results/NAME.json, the main figure in docs/measured/figures/NAME.png, and writes docs/measured/NAME.md from
-them.
+Stores the answer, the verdicts, the main results, the settings and the environment in studies/results/NAME.json and
+the main figure in docs/measured/figures/NAME.png, and writes docs/measured/NAME.md from them.
 """
 
 from __future__ import annotations
@@ -18,17 +17,18 @@ from typing import Any
 from rdgraph.errors import FileError
 from studies.results import pages_folder, result_link, results_folder
 from studies.runs.boundary import run_program
+from studies.runs.report_only import REBUILT
 from studies.runs.setting_limits import CHANGED, setting_text
 from studies.runs.tables import Value, read_rows
 
-#: Digits of a number that is kept.
+#: Digits of a stored number.
 DIGITS = 6
-#: Where a page says more about what is measured, and how a verdict is reached.
+#: Pages that explain what a study measures and how its verdicts are reached.
 EXPLAINED = {"trained_energy": "../guides/laboratory.md#trained-networks"}
 
 
 def file_name(study: str) -> str:
-    """The name of a study's page and results.
+    """Name of the page and results file of a study.
 
     >>> file_name("trained-energy")
     'trained_energy'
@@ -37,13 +37,13 @@ def file_name(study: str) -> str:
 
 
 def collected(folder: Path) -> dict[str, Any]:
-    """What a run folder says: question, answer, verdicts, settings, environment, the command that repeats it."""
+    """Question, answer, verdicts, settings, environment and command of a run folder."""
     outline = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     if outline["state"] != "done":
-        raise FileError(f"expected a finished run in {folder}, got one that is {outline['state']}; resume it first")
+        raise FileError(f"the run in {folder} is not finished ({outline['state']}); resume it first")
     config = tomllib.loads((folder / "config.toml").read_text(encoding="utf-8"))
     environment = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
-    kept = ("python", "processors", "libraries", "gpu", "code", "seconds", "retold")
+    stored = ("python", "processors", "libraries", "gpu", "code", "seconds", REBUILT)
     words = [f"rdgraph study {config['study']}", *(["--small"] if config["small"] else []), f"--seed {config['seed']}"]
     words += [f"--set '{name}={setting_text(config['settings'][name])}'" for name in config.get(CHANGED, ())]
     return {
@@ -53,49 +53,56 @@ def collected(folder: Path) -> dict[str, Any]:
         "question": outline["question"],
         "answer": outline.get("answer", ""),
         "settings": config["settings"],
-        "environment": {key: environment[key] for key in kept if key in environment},
+        "environment": {key: environment[key] for key in stored if key in environment},
         "verdicts": outline["verdicts"],
     }
 
 
-def kept_rows(folder: Path) -> dict[str, Any]:
-    """The numbers of record, columns once, numbers with six digits."""
+def result_rows(folder: Path) -> dict[str, Any]:
+    """The main results: the columns once, numbers with six digits."""
     path = folder / "results.csv"
     rows = read_rows(path) if path.is_file() else []
     return {"columns": list(rows[0]) if rows else [], "rows": [[_short(v) for v in row.values()] for row in rows]}
 
 
 def _short(value: Value) -> Value | None:
-    """A number as json can hold it: six digits, none where there is no number."""
+    """A number for json: six digits, None for nan, a text for infinity."""
     if isinstance(value, float):
         return None if value != value else float(f"{value:.{DIGITS}g}") if abs(value) != float("inf") else str(value)
     return value
 
 
-def page(found: dict[str, Any]) -> str:
-    """The page as Markdown: answer first, then how it was reached, the figure and the verdicts."""
-    environment, name = found["environment"], file_name(found["study"])
-    libraries = environment.get("libraries", {})
-    where = ", ".join(f"{k} {libraries[k]}" for k in ("torch", "numpy") if k in libraries)
-    retold = environment.get("retold", {}).get("code")
-    told = f", told by the code {retold}" if retold else ""
-    card = f" on one {environment['gpu']}" if "gpu" in environment else ""
-    answers = [verdict["answer"] for verdict in found["verdicts"]]
+def page(result: dict[str, Any]) -> str:
+    """The page as Markdown: answer, question, figure, verdicts, and the provenance at the foot."""
+    name = file_name(result["study"])
+    answers = [verdict["answer"] for verdict in result["verdicts"]]
     tally = ", ".join(f"{answers.count(a)} {a}" for a in dict.fromkeys(answers))
     explained = f" How a verdict is reached: [the laboratory]({EXPLAINED[name]})." if name in EXPLAINED else ""
-    has_figure = found.get("figure", (pages_folder() / "figures" / f"{name}.png").is_file())
+    has_figure = result.get("figure", (pages_folder() / "figures" / f"{name}.png").is_file())
     lines = [
-        f"# {found['title']}", "", f"**{found['answer']}**" if found["answer"] else "", "",
-        f"{found['question']} {len(answers)} verdicts: {tally}.", "",
-        f"`{found['command']}`{card}, {environment.get('seconds', 0):g} s in its last call, code "
-        f"{environment.get('code', 'unknown')}{told}, {where}; the numbers in "
-        f"{result_link(name)}, this page by `python -m studies.runs.kept_page FOLDER`.{explained}", "",
-        *([found["note"], ""] if "note" in found else []),
-        *([f"![{found['title']}](figures/{name}.png)", ""] if has_figure else []),
+        f"# {result['title']}", "", *([f"**{result['answer']}**", ""] if result["answer"] else []),
+        f"{result['question']} {len(answers)} verdicts: {tally}.{explained}", "",
+        *([result["note"], ""] if "note" in result else []),
+        *([f"![{result['title']}](figures/{name}.png)", ""] if has_figure else []),
         "| statement | verdict | evidence |", "|---|---|---|",
     ]  # fmt: skip
-    lines += [f"| {_cell(v['statement'])} | **{v['answer']}** | {_cell(v['evidence'])} |" for v in found["verdicts"]]
-    return "\n".join(lines) + "\n"
+    lines += [f"| {_cell(v['statement'])} | **{v['answer']}** | {_cell(v['evidence'])} |" for v in result["verdicts"]]
+    return "\n".join([*lines, "", provenance(result)]) + "\n"
+
+
+def provenance(result: dict[str, Any]) -> str:
+    """How the numbers of a page were measured, and from which file it is written."""
+    environment = result["environment"]
+    libraries = environment.get("libraries", {})
+    versions = "".join(f", {k} {libraries[k]}" for k in ("torch", "numpy") if k in libraries)
+    rebuilt = environment.get(REBUILT, {}).get("code")
+    by = f" (report by code {rebuilt})" if rebuilt else ""
+    gpu = f" on one {environment['gpu']}" if "gpu" in environment else ""
+    return (
+        f"Measured by `{result['command']}`{gpu}, {environment.get('seconds', 0):g} s in its last call, with code "
+        f"{environment.get('code', 'unknown')}{by}{versions}. Numbers: {result_link(file_name(result['study']))}; this "
+        "page: `python -m studies.runs.kept_page FOLDER`."
+    )
 
 
 def _cell(text: str) -> str:
@@ -104,22 +111,22 @@ def _cell(text: str) -> str:
 
 def keep(folder: Path, results: Path, docs: Path) -> Path:
     """Write a run's numbers into `results`, its page and main figure into `docs`; returns the path of the page."""
-    found = collected(folder)
-    name = file_name(found["study"])
+    result = collected(folder)
+    name = file_name(result["study"])
     outline = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     figure = next((folder / f for f in outline["figures"] if f.endswith(".png")), None)
     if figure is not None:
         (docs / "figures").mkdir(parents=True, exist_ok=True)
         shutil.copyfile(figure, docs / "figures" / f"{name}.png")
-    found |= {"figure": figure is not None, "results": kept_rows(folder)}
-    (results / f"{name}.json").write_text(json.dumps(found, ensure_ascii=False) + "\n", encoding="utf-8")
+    result |= {"figure": figure is not None, "results": result_rows(folder)}
+    (results / f"{name}.json").write_text(json.dumps(result, ensure_ascii=False) + "\n", encoding="utf-8")
     path = docs / f"{name}.md"
-    path.write_text(page(found), encoding="utf-8")
+    path.write_text(page(result), encoding="utf-8")
     return path
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="Keep finished runs of studies: their numbers and a page in docs/")
+    parser = argparse.ArgumentParser(description="Store the numbers of finished runs and write their pages in docs/")
     parser.add_argument("folders", type=Path, nargs="+", metavar="FOLDER")
     for folder in parser.parse_args(words).folders:
         print(keep(folder, results_folder(), pages_folder()))

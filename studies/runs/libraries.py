@@ -1,4 +1,4 @@
-"""Optional libraries: which extra brings which, and the error that names the extra a program needs."""
+"""Optional libraries: which extra installs which, and the error that names the missing extra."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from rdgraph.errors import MissingDependency
 
-#: Extra -> the libraries it brings, by the names they are imported under; the extras of an extra are included.
+#: From extras to the libraries they install, by import name; the extras of an extra are included.
 EXTRAS: Mapping[str, tuple[str, ...]] = {
     "torch": ("torch", "torchdiffeq"),
     "gread": ("torch", "torchdiffeq", "pooch", "requests", "sklearn", "pyarrow", "safetensors"),
@@ -22,19 +22,19 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "onnx": ("onnxscript", "onnxruntime"),
 }
 
-#: Libraries that fetch files: a local copy of the data needs none, and what fetches asks for them itself.
+#: Libraries that download files; not needed with a local copy of the data, and required only where a download starts.
 FETCHING = ("pooch", "requests")
 
 
 def require(purpose: str, extra: str) -> None:
-    """Name the first library of an extra that is missing, before anything is computed; those that fetch aside."""
+    """Raise MissingDependency for the first missing library of an extra, except those for downloads."""
     for library in EXTRAS[extra]:
         if library not in FETCHING and not is_installed(library):
             raise missing(library, purpose, extra)
 
 
 def is_installed(library: str) -> bool:
-    """Whether a library can be imported, found without importing it.
+    """Whether a library is installed; it is not imported.
 
     >>> is_installed("json"), is_installed("no_such_library")
     (True, False)
@@ -46,7 +46,7 @@ def is_installed(library: str) -> bool:
 
 
 def missing(library: str, purpose: str, extra: str | None = None) -> MissingDependency:
-    """The error for a library that is not there; without an extra, the first one that brings it."""
-    brings = extra or next((name for name, known in EXTRAS.items() if library in known), None)
-    remedy = f"pip install 'rdgraph[{brings}]'" if brings else f"install {library}"
-    return MissingDependency(f"expected {library} for {purpose}, got an installation without; {remedy}")
+    """The error for a missing library; it names `extra`, or the first extra that installs the library."""
+    installer = extra or next((name for name, known in EXTRAS.items() if library in known), None)
+    remedy = f"pip install 'rdgraph[{installer}]'" if installer else f"install {library}"
+    return MissingDependency(f"{purpose} needs {library}, which is not installed: {remedy}")

@@ -1,4 +1,4 @@
-"""The published settings as the studies of linear flows want them; every one names its source."""
+"""The published settings for the studies of linear flows, each with its source."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from functools import cache
 
 from gread.settings.presets import Preset, presets
 
-#: The paper's words for the kinds of coefficients.
+#: The paper's abbreviations for scalar and vector coefficients.
 KINDS = {"scalar": "SC", "channel": "VC"}
 
 
 @dataclass(frozen=True)
 class PublishedSetting:
-    """What the paper chose for one reaction on one data set; alpha and beta are kinds (SC, VC), not values."""
+    """The paper's choice for one reaction on one data set; alpha and beta are kinds (SC, VC), not values."""
 
     reaction: str
     dataset: str
@@ -28,7 +28,7 @@ class PublishedSetting:
 
 @cache
 def best_settings() -> tuple[PublishedSetting, ...]:
-    """The best settings of the paper: seven reactions on nine data sets.
+    """The paper's best settings: seven reactions on nine data sets.
 
     >>> s = best_settings()[0]
     >>> s.reaction, s.dataset, s.step, s.time, s.solver

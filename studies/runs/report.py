@@ -1,4 +1,4 @@
-"""The report of a run as one html page that needs nothing else: figures inlined, tables sortable, dark and light."""
+"""The report of a run as one self-contained HTML page: inlined figures, sortable tables, dark and light."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from rdgraph.systems.parser import parse
+from rdgraph.wording import counted
 from studies.runs.chart import Bars, Chart, FieldMap, MovingDots
 from studies.runs.run_config import RunConfig
 from studies.runs.tables import Row, Value, number_text
 
 # ---------------------------------------------------------------------- formula
-# `Formula`: an equation on a page, as rendered maths with its text beside it.
+# `Formula`: an equation on a page, as rendered mathematics and as text.
 
 
 @dataclass(frozen=True)
 class Formula:
-    """An equation by its name, as MathML and as the text that reads back to it."""
+    """A named equation as MathML and as text that parses back."""
 
     name: str
     mathml: str
@@ -35,15 +36,15 @@ class Formula:
 
     @classmethod
     def of(cls, equation: str, name: str = "") -> Formula:
-        """From an equation, or the name of one of the catalogue.
+        """Formula of an equation, or of a name of the catalogue.
 
         Args:
-            equation: as `rdgraph.parse` takes it.
-            name: what the page calls it; the name of the catalogue by default.
+            equation: for `rdgraph.parse`.
+            name: its heading; by default the name of the catalogue.
 
         Example:
-            >>> found = Formula.of("ST")
-            >>> found.name, found.text, "<mi>β</mi>" in found.mathml
+            >>> formula = Formula.of("ST")
+            >>> formula.name, formula.text, "<mi>β</mi>" in formula.mathml
             ('ST', '-alpha*L@H + beta*H0', True)
         """
         system = parse(equation)
@@ -52,16 +53,16 @@ class Formula:
 
 # ---------------------------------------------------------------------- report
 TEMPLATES = Path(__file__).parent / "templates"
-#: What a page draws itself.
+#: Figures that the page draws itself.
 Drawn = Chart | FieldMap | Bars | MovingDots
-#: The address of a place in a page of the same folder.
+#: The address of an anchor in a page of the same folder.
 LINK = re.compile(r"[a-z_]+\.html#\S+")
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
 @dataclass(frozen=True)
 class Passage:
-    """A heading, which may be empty, and paragraphs of plain text."""
+    """Paragraphs of plain text with a heading, which may be empty."""
 
     heading: str
     text: str
@@ -69,7 +70,8 @@ class Passage:
 
     @property
     def paragraphs(self) -> list[str]:
-        """
+        """The paragraphs, with single spaces.
+
         >>> Passage("", "one\\ntwo\\n\\nthree").paragraphs
         ['one two', 'three']
         """
@@ -77,7 +79,7 @@ class Passage:
 
 
 def as_address(content: bytes, ending: str) -> str:
-    """An image itself, as a data address.
+    """An image as a data URL.
 
     >>> as_address(b"GIF", "gif")
     'data:image/gif;base64,R0lG'
@@ -86,7 +88,7 @@ def as_address(content: bytes, ending: str) -> str:
 
 
 def fewer_colours(path: Path) -> bytes:
-    """A png with 64 colours, a few times smaller: it stands in for a chart where there is no script, and in print."""
+    """A png reduced to 64 colours, for pages without a script and for print."""
     from PIL import Image
 
     text = io.BytesIO()
@@ -97,7 +99,7 @@ def fewer_colours(path: Path) -> bytes:
 
 @dataclass(frozen=True)
 class Picture:
-    """A png or gif file with its caption; a page draws its chart or map instead where there is one."""
+    """A png or gif file with its caption; the page draws its chart instead if there is one."""
 
     name: str
     path: Path
@@ -107,25 +109,25 @@ class Picture:
 
     @property
     def form(self) -> str:
-        """How a page shows it: as a chart, a map, bars, dots that move, or an image."""
+        """How the page shows it: chart, map, bars, dots or image."""
         return {Chart: "chart", FieldMap: "map", Bars: "bars", MovingDots: "dots"}.get(type(self.chart), "image")  # type: ignore[arg-type]
 
     @property
     def source(self) -> str:
-        """The picture itself, as a data address."""
+        """The picture as a data URL."""
         ending = self.path.suffix.lstrip(".")
         return as_address(self.path.read_bytes() if self.chart is None else fewer_colours(self.path), ending)
 
     @property
     def files(self) -> list[str]:
-        """The files beside it, relative to the report."""
+        """Its files, relative to the report."""
         endings = ("gif",) if self.path.suffix == ".gif" else ("png", "pdf", "csv")
         return [f"figures/{self.name}.{ending}" for ending in endings]
 
 
 @dataclass(frozen=True)
 class ReportTable:
-    """Rows that share their columns."""
+    """Rows with the same columns."""
 
     name: str
     caption: str
@@ -136,10 +138,16 @@ class ReportTable:
     def columns(self) -> list[str]:
         return list(self.rows[0]) if self.rows else []
 
+    @property
+    def lines(self) -> list[list[tuple[Value, str]]]:
+        """For every row its values with their texts; numbers of a column have the same number of decimals."""
+        texts = [column_texts([row[name] for row in self.rows]) for name in self.columns]
+        return [[(row[n], texts[k][i]) for k, n in enumerate(self.columns)] for i, row in enumerate(self.rows)]
+
 
 @dataclass(frozen=True)
 class ReportVerdict:
-    """A statement, whether it holds, and how we know."""
+    """A statement, its outcome and the evidence."""
 
     statement: str
     answer: str
@@ -147,7 +155,7 @@ class ReportVerdict:
 
     @property
     def sort(self) -> str:
-        """holds, fails, if or undecided: the colour of the answer."""
+        """Outcome for colours: holds, fails, if or undecided."""
         return "if" if self.answer.startswith("holds if") else self.answer
 
 
@@ -156,7 +164,7 @@ Item = Passage | Picture | ReportTable
 
 @dataclass(frozen=True)
 class Heading:
-    """What a run is: its title and question, the line that makes it again, and the one that goes on with it."""
+    """Title and question of a run, and the commands that repeat and resume it."""
 
     title: str
     question: str
@@ -166,7 +174,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class Page:
-    """Everything a report shows; `files` says what each file of the folder holds."""
+    """Everything a report shows; `files` describes the files of the folder."""
 
     heading: Heading
     state: str
@@ -176,91 +184,107 @@ class Page:
     items: tuple[Item, ...]
     verdicts: tuple[ReportVerdict, ...]
     files: Mapping[str, str]
-    #: Whether parts were read that another state of the code may have computed.
+    #: Whether some parts may have been computed by an earlier version of the code.
     mixed: bool = False
-    #: The answer in a sentence, and the name of the figure that shows it; by default the first one.
+    #: The answer in a sentence, and the name of the figure that shows it; by default the first figure.
     answer: str = ""
     shows: str = ""
-    #: The equations that the run is about.
+    #: The equations of the run.
     formulas: tuple[Formula, ...] = ()
 
     @property
     def is_drawn(self) -> bool:
-        """Whether there are charts or maps that the page itself draws."""
+        """Whether the page draws figures itself."""
         return any(isinstance(item, Picture) and item.chart is not None for item in self.items)
 
     @property
     def is_moving(self) -> bool:
-        """Whether some of them are dots that move."""
+        """Whether some figures are moving dots."""
         return any(isinstance(item, Picture) and item.form == "dots" for item in self.items)
 
     @property
     def main(self) -> tuple[Item, int] | None:
-        """The figure that stands beside the answer, with its number; None where there is none."""
+        """The figure below the answer, with its number; None without figures."""
         pictures = [(item, number) for item, number in self.numbered if isinstance(item, Picture)]
         return next((pair for pair in pictures if pair[0].name == self.shows), next(iter(pictures), None))
 
     @property
     def evidence(self) -> list[tuple[Item, int]]:
-        """All items but the main figure, with their numbers."""
+        """All items except the main figure, with their numbers."""
         main = self.main
         return [pair for pair in self.numbered if main is None or pair[0] is not main[0]]
 
     @property
-    def tally(self) -> list[tuple[str, int]]:
-        """How many verdicts there are of each sort, those that there are."""
-        return verdict_tally(self.verdicts)
+    def counts(self) -> list[tuple[str, str]]:
+        """The number of verdicts by outcome, each in words."""
+        return counts_in_words([verdict.sort for verdict in self.verdicts])
 
     @property
     def numbered(self) -> list[tuple[Item, int]]:
-        """The items, figures and tables counted from 1 each."""
+        """The items with their numbers; figures and tables are numbered separately."""
         seen: dict[str, int] = {}
-        found = []
+        numbered = []
         for item in self.items:
             seen[item.kind] = seen.get(item.kind, 0) + 1
-            found.append((item, seen[item.kind]))
-        return found
+            numbered.append((item, seen[item.kind]))
+        return numbered
 
 
-def verdict_tally(verdicts: Sequence[ReportVerdict]) -> list[tuple[str, int]]:
-    """How many verdicts there are of each sort, those that there are."""
-    sorts = [verdict.sort for verdict in verdicts]
-    return [(sort, sorts.count(sort)) for sort in ("holds", "if", "fails", "undecided") if sort in sorts]
+def counts_in_words(sorts: Sequence[str]) -> list[tuple[str, str]]:
+    """Outcomes that occur, each with its number in words.
+
+    >>> counts_in_words(["fails", "holds", "fails"])
+    [('holds', '1 holds'), ('fails', '2 fail')]
+    """
+    words = {"holds": ("holds", "hold"), "if": ("holds if ...", "hold under conditions"), "fails": ("fails", "fail"),
+             "undecided": ("undecided", "undecided")}  # fmt: skip
+    counts = {sort: sorts.count(sort) for sort in words if sort in sorts}
+    return [(sort, f"{count} {words[sort][count > 1]}") for sort, count in counts.items()]
+
+
+def verdict_counts(answers: Sequence[str]) -> str:
+    """Number of verdicts by outcome, in one line.
+
+    >>> verdict_counts(["holds", "fails", "holds if a > b", "holds"])
+    '4 verdicts: 2 hold, 1 holds if ..., 1 fails'
+    """
+    sorts = ["if" if answer.startswith("holds if") else answer for answer in answers]
+    return f"{counted(len(answers), 'verdict')}: {', '.join(text for _, text in counts_in_words(sorts))}"
 
 
 def render(page: Page) -> str:
-    """The html text of a report."""
+    """The HTML of a report."""
     return templates().get_template("report.html").render(page=page, settings=settings(page.config))
 
 
 def contents(page: Page) -> str:
-    """The report's outline as json: what the index page shows of it."""
+    """The outline of a report as json, which the index page reads."""
     verdicts = [{"statement": v.statement, "answer": v.answer, "evidence": v.evidence} for v in page.verdicts]
-    drawn = [item for item, _ in ([page.main] if page.main else []) + page.evidence]
-    pictures = [f"figures/{item.path.name}" for item in drawn if isinstance(item, Picture)]
+    items = [item for item, _ in ([page.main] if page.main else []) + page.evidence]
+    pictures = [f"figures/{item.path.name}" for item in items if isinstance(item, Picture)]
     outline = {"title": page.heading.title, "question": page.heading.question, "answer": page.answer,
                "state": page.state, "verdicts": verdicts, "figures": pictures}  # fmt: skip
     return json.dumps(outline, indent=2, ensure_ascii=False) + "\n"
 
 
 def settings(config: RunConfig) -> list[tuple[str, str]]:
-    """Name and value of every setting, as text."""
+    """Names and values of all settings as text."""
     general = {"mode": "small" if config.small else "full", **config.head, "seed": config.seed, "device": config.device}
     return [(heading(name), shown(value)) for name, value in {**general, **config.settings}.items()]
 
 
 def heading(name: str) -> str:
-    """The name of a column or a setting as a reader wants it: spaces, and the Greek letter for eigenvalues.
+    """Name of a column or setting for readers: with spaces, and λ for eigenvalues.
 
     >>> heading("winning_lam"), heading("lam2"), heading("gain_at_lam_2"), heading("lamp")
     ('winning λ', 'λ₂', 'gain at λ 2', 'lamp')
     """
     words = name.replace("_", " ")
-    return re.sub(r"\blam(\d?)\b", lambda found: "λ" + found[1].translate(SUBSCRIPTS), words)
+    return re.sub(r"\blam(\d?)\b", lambda match: "λ" + match[1].translate(SUBSCRIPTS), words)
 
 
 def shown(value: Any) -> str:
-    """A value as a reader wants it: four digits, infinity by its sign, a dash for no number, lists with commas.
+    """Value for readers: four digits, ∞, a dash for a missing number, lists with commas.
 
     >>> shown(0.123456), shown(float("inf")), shown([1, 2.5]), shown(1e-9), shown(40), shown(float("nan"))
     ('0.1235', '∞', '1, 2.5', '1e-09', '40', '-')
@@ -277,8 +301,22 @@ def shown(value: Any) -> str:
     return str(value)
 
 
+def column_texts(values: Sequence[Value]) -> list[str]:
+    """Texts of the values of a column; its numbers share their decimals, so that the largest has four digits.
+
+    >>> column_texts([97.304, 99.0, float("nan")]), column_texts([0.5252, 1e-7]), column_texts([3, "a"])
+    (['97.30', '99.00', '-'], ['0.5252', '1e-07'], ['3', 'a'])
+    """
+    sizes = [abs(v) for v in values if isinstance(v, float) and math.isfinite(v)]
+    small = [size for size in sizes if 1e-6 * max(sizes) < size < 1e-3]
+    if not sizes or small or max(sizes) >= 1e6 or all(size == round(size) for size in sizes):
+        return [shown(value) for value in values]
+    decimals = max(0, 3 - math.floor(math.log10(max(max(sizes), 1e-3))))
+    return [number_text(v, f".{decimals}f") if isinstance(v, float) and not math.isinf(v) else shown(v) for v in values]
+
+
 def with_code(text: str) -> Markup:
-    """A text whose parts between backticks are shown as code.
+    """HTML of a text with its parts between backticks as code.
 
     >>> with_code("a < `b`")
     Markup('a &lt; <code>b</code>')
@@ -287,7 +325,7 @@ def with_code(text: str) -> Markup:
 
 
 def is_link(value: Value) -> bool:
-    """Whether a cell is the address of a place in a page beside the report, which is shown as a link.
+    """Whether a cell is the address of an anchor in a page of the same folder.
 
     >>> is_link("explore.html#e=BS"), is_link("a#b"), is_link(3)
     (True, False, False)
@@ -302,17 +340,14 @@ def is_number(value: Value) -> bool:
 
 @cache
 def templates() -> Environment:
-    """The templates, with html escaped and unknown names refused."""
-    found = Environment(
+    """The templates, which escape HTML and refuse unknown names."""
+    environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters["shown"] = shown
-    found.filters["heading"] = heading
-    found.filters["with_code"] = with_code
-    found.tests["number_cell"] = is_number
-    found.tests["link_cell"] = is_link
-    return found
+    environment.filters |= {"shown": shown, "heading": heading, "with_code": with_code}
+    environment.tests |= {"number_cell": is_number, "link_cell": is_link}
+    return environment

@@ -1,4 +1,4 @@
-"""What a run was made with: resolved settings as toml, versions and machine as json, a fingerprint of the code."""
+"""Provenance of a run: its settings as TOML, versions and machine as json, and a fingerprint of the code."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LIBRARIES = (
 
 
 def command_line(*words: object, **options: object) -> str:
-    """A line of `rdgraph` that can be pasted; see `option_words`.
+    """A command line of `rdgraph` that can be pasted; see `option_words`.
 
     >>> command_line("train", Path("my run"), seed=0, small=True)
     "rdgraph train 'my run' --seed 0 --small"
@@ -38,7 +38,7 @@ def command_line(*words: object, **options: object) -> str:
 
 
 def option_words(options: Mapping[str, object]) -> list[str]:
-    """Options by name as words: a tuple with commas, a list as the option again and again, True as the option alone.
+    """Options as words: a tuple is joined by commas, a list repeats the option, True gives the option alone.
 
     None and False are left out.
 
@@ -59,10 +59,10 @@ def option_words(options: Mapping[str, object]) -> list[str]:
 
 @dataclass(frozen=True)
 class RunConfig:
-    """Everything the numbers of a run depend on, as config.toml keeps it.
+    """Everything the numbers of a run depend on, as written to config.toml.
 
-    `sections` are the tables of the file, [settings] for most studies; `head` are settings that stand before them. The
-    device of a run whose work is done on other machines (`is_elsewhere`) need not be here.
+    `sections` are the tables of the file, [settings] for most studies; `head` are the entries before them. If the work
+    is done on other machines (`is_elsewhere`), the device need not exist here.
 
     >>> print(RunConfig("grid", sections={"settings": {"alpha": 1.0}}).toml(), end="")
     study = "grid"
@@ -86,7 +86,7 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         if self.seed < 0:
-            raise InvalidArgument(f"expected a seed of 0 or more, got {self.seed}")
+            raise InvalidArgument(f"the seed must be 0 or more, got {self.seed}")
         if not self.is_elsewhere:
             read_device(self.device)
 
@@ -105,19 +105,17 @@ class RunConfig:
         """The text of config.toml; `tomllib` reads it back."""
         for name, value in (*self.head.items(), *self.settings.items()):
             if not _is_setting(value):
-                raise InvalidArgument(
-                    f"expected settings that are numbers, texts or lists of them, got {name}={value!r}"
-                )
+                raise InvalidArgument(f"settings are numbers, texts or lists of them, got {name}={value!r}")
         return tomli_w.dumps(self.values)
 
     def differences(self, text: str) -> list[str]:
-        """In words, where the config.toml with this text differs; [] where it does not."""
+        """The differences from another config.toml in words; [] if there are none."""
         try:
             theirs, ours = tomllib.loads(text), tomllib.loads(self.toml())
         except (tomllib.TOMLDecodeError, RecursionError):
-            return ["a config.toml that no study wrote"]
+            return ["its config.toml was not written by a study"]
         if any(not isinstance(theirs.get(name, {}), dict) for name in self.sections):
-            return ["a config.toml that no study wrote"]
+            return ["its config.toml was not written by a study"]
         if theirs.get("study") != self.study:
             return [f"study = {theirs.get('study')!r} there, {self.study!r} here"]
         there, here = _flat(theirs), _flat(ours)
@@ -137,16 +135,16 @@ def _is_setting(value: object) -> bool:
 
 
 def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a section by SECTION.NAME, the others by their names."""
-    found: dict[str, Any] = {}
+    """Settings by name, those of a section by SECTION.NAME."""
+    flat: dict[str, Any] = {}
     for name, value in values.items():
-        found |= {f"{name}.{key}": v for key, v in value.items()} if isinstance(value, dict) else {name: value}
-    return found
+        flat |= {f"{name}.{key}": v for key, v in value.items()} if isinstance(value, dict) else {name: value}
+    return flat
 
 
 def environment(device: str) -> dict[str, Any]:
-    """Versions, machine and the fingerprint of the code, as environment.json keeps them."""
-    found: dict[str, Any] = {
+    """Versions, machine and the fingerprint of the code, for environment.json."""
+    facts: dict[str, Any] = {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
         "platform": platform.platform(),
@@ -158,8 +156,8 @@ def environment(device: str) -> dict[str, Any]:
         import torch
 
         if torch.cuda.is_available():
-            found["gpu"] = torch.cuda.get_device_name(device)
-    return found
+            facts["gpu"] = torch.cuda.get_device_name(device)
+    return facts
 
 
 def _version(name: str) -> str | None:

@@ -1,4 +1,4 @@
-"""The folder of a run: made or refused, held by one process, and what it remembers of the code that filled it."""
+"""The folder of a run: preparing it, locking it, and which code has written to it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from rdgraph.errors import FileError
 from rdgraph.files import read_text, unwritable
 from studies.runs.run_config import RunConfig
 
-#: Settings of a folder that are told where it is another run's; the first ones name the data and the network.
-TOLD = 4
+#: Differing settings that an error lists; the first ones name the data and the network.
+MOST_LISTED = 4
 
 
 def prepare(folder: Path, config: RunConfig, *, resume: bool = True) -> str:
-    """Make the folder and say its state, "" for a new one.
+    """State of the folder, which is made if necessary; "" if it is new.
 
-    One that holds other things, another study or other settings is refused, and without `resume` any that is not empty.
+    Raises FileError if it holds other files, another study or other settings, or without `resume` anything at all.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -30,20 +30,21 @@ def prepare(folder: Path, config: RunConfig, *, resume: bool = True) -> str:
     known = folder / "config.toml"
     if not resume or not known.is_file():
         remedy = "add --resume, or choose another with --out" if known.is_file() else "choose another with --out"
-        raise FileError(f"expected an empty folder, got {folder} with {min(entries)} in it; {remedy}")
+        raise FileError(f"{folder} is not empty (it holds {min(entries)}); {remedy}")
     different = config.differences(read_text(known, "the settings of a run"))
     if different:
-        told = "; ".join(different[:TOLD]) + (f" and {len(different) - TOLD} more" if len(different) > TOLD else "")
+        rest = len(different) - MOST_LISTED
+        listed = "; ".join(different[:MOST_LISTED]) + (f" and {rest} more" if rest > 0 else "")
         raise FileError(
-            f"expected the folder of the same study and settings, got {folder} with {told}; resume with the same "
-            "settings, choose another folder with --out, or delete it"
+            f"{folder} holds a run with other settings: {listed}; resume with the same settings, choose another folder "
+            "with --out, or delete this one"
         )
     state = folder / "state"
     return read_text(state, "the state of a run").strip() if state.is_file() else ""
 
 
 def earlier_codes(path: Path) -> set[str]:
-    """Fingerprints of the code that worked on a folder before, from its environment.json; none where there is none."""
+    """Fingerprints of the code that has written to a folder, from its environment.json, if there is one."""
     if not path.is_file():
         return set()
     try:
@@ -52,13 +53,13 @@ def earlier_codes(path: Path) -> set[str]:
     except (FileError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         codes = [""]
     if not all(isinstance(code, str) and code for code in codes):
-        raise FileError(f"expected what a study wrote in {path}, got a file that was changed; delete the folder")
+        raise FileError(f"{path} was changed by hand; delete the folder")
     return set(codes)
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the folder; a process that dies gives it up. Where the system has no flock, nothing is held."""
+    """Lock the folder until the process ends; does nothing on systems without flock."""
     try:
         import fcntl
     except ImportError:
@@ -73,6 +74,6 @@ def locked(folder: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise FileError(
-                f"expected a folder nobody writes to, got {folder}, where a study is running; wait, or choose --out"
+                f"another study is writing to {folder}; wait for it, or choose another folder with --out"
             ) from None
         yield

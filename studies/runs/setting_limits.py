@@ -1,4 +1,4 @@
-"""What the settings of a study may be: numbers in a range, words that are known, lists that name each entry once."""
+"""Allowed values of a study's settings: numbers in a range, known words, lists without repeated entries."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from rdgraph.errors import InvalidArgument, UnknownName
 # ---------------------------------------------------------------------- setting limits
 @dataclass(frozen=True)
 class Limit:
-    """What a setting may be, or every entry of one that is a list.
+    """Allowed values of a setting, or of every entry of a list.
 
     Args:
-        least: the least number, none where any will do.
-        most: the largest one.
-        above: a number that it has to exceed.
-        known: the words, none where any will do.
-        what: what the words are.
-        some: whether a list needs an entry.
-        needed: entries that a list has to have.
+        least: the smallest number allowed.
+        most: the largest number allowed.
+        above: numbers must exceed this one.
+        known: the words allowed; empty for any.
+        what: what the words name, for errors.
+        some: whether a list needs at least one entry.
+        needed: entries that a list must contain.
     """
 
     least: float = -math.inf
@@ -37,7 +37,7 @@ class Limit:
     needed: tuple[float, ...] = ()
 
     def check(self, name: str, value: Any) -> None:
-        """Refuse a value beyond the limit.
+        """Raise InvalidArgument for a value that is not allowed.
 
         >>> Limit(least=1).check("splits", 10)
         >>> Limit(least=1).check("splits", 0)
@@ -49,14 +49,16 @@ class Limit:
             self._check_one(name, value)
             return
         if self.some and not value:
-            raise InvalidArgument(f"expected at least one entry in {name}, got none; leave it as it is, or name one")
-        for place, entry in enumerate(value):
+            raise InvalidArgument(f"{name} is empty; name at least one entry")
+        for position, entry in enumerate(value):
             self._check_one(name, entry)
-            if entry in value[:place]:
-                raise InvalidArgument(f"expected every entry of {name} once, got {entry!r} twice")
+            if entry in value[:position]:
+                raise InvalidArgument(f"{name} contains {entry!r} twice; remove one")
         for entry in self.needed:
             if entry not in value:
-                raise InvalidArgument(f"expected {entry:g} among {name}, got {list(value)}; the study compares with it")
+                raise InvalidArgument(
+                    f"{name} must contain {entry:g}, which the study compares with, got {list(value)}"
+                )
 
     def _check_one(self, name: str, value: Any) -> None:
         if self.known and value not in self.known:
@@ -67,7 +69,7 @@ class Limit:
             raise InvalidArgument(f"expected {self._range(name)}, got {value!r}")
 
     def _range(self, name: str) -> str:
-        """The numbers that are allowed, in signs."""
+        """The allowed numbers as an inequality."""
         if self.above > -math.inf:
             return f"{name} > {self.above:g}"
         if self.most < math.inf:
@@ -75,77 +77,76 @@ class Limit:
         return f"{name} >= {self.least:g}" if self.least > -math.inf else f"a finite {name}"
 
 
-#: The limits of a study's settings by name, in its small mode (True) or its full one (False).
+#: From the mode (True: small) to the limits of a study's settings by name.
 Limits = Callable[[bool], Mapping[str, Limit]]
 
 
 def no_limits(small: bool) -> dict[str, Limit]:
-    """The limits of a study that has none."""
+    """Limits of a study without limits."""
     return {}
 
 
 def check_settings(settings: Mapping[str, Any], limits: Mapping[str, Limit]) -> None:
-    """Refuse the first setting beyond its limit; settings without one may be anything."""
+    """Raise InvalidArgument for the first setting that violates its limit."""
     for name, limit in limits.items():
         if name in settings:
             limit.check(name, settings[name])
 
 
 # ---------------------------------------------------------------------- setting changes
-# Settings of a study that a user changes: read from NAME=VALUE, and checked against the study's own.
+# Settings that a user changes, given as NAME=VALUE and checked against the defaults of the study.
 
 #: The entry of config.toml that lists the settings a user changed.
 CHANGED = "changed"
-#: The kinds of settings, in words.
+#: Types of settings in words.
 KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", list: "a list"}
 
 
 def read_changes(texts: Sequence[str]) -> dict[str, Any]:
-    """Settings by name, from NAME=VALUE with a value in the notation of toml; anything else is a text.
+    """Settings by name, from NAME=VALUE with a TOML value; other values are read as text.
 
     >>> read_changes(["points=20", 'graphs=["ring:30"]', "start=none"])
     {'points': 20, 'graphs': ['ring:30'], 'start': 'none'}
     """
-    found = {}
+    changes: dict[str, Any] = {}
     for text in texts:
         name, sign, value = text.partition("=")
         if not (sign and name.strip()):
             raise InvalidArgument(f"expected NAME=VALUE, got {text!r}; write --set points=20")
         try:
-            found[name.strip()] = tomllib.loads(f"value = {value}")["value"]
+            changes[name.strip()] = tomllib.loads(f"value = {value}")["value"]
         except tomllib.TOMLDecodeError:
-            found[name.strip()] = value.strip()
-    return found
+            changes[name.strip()] = value.strip()
+    return changes
 
 
 def changed_settings(settings: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a study with some changed; a change has the kind of what it replaces.
+    """Settings of a study with some changed; a change must have the type of the default.
 
     >>> changed_settings({"points": 10, "time": 2.0}, {"time": 3})
     {'points': 10, 'time': 3.0}
     """
-    found = dict(settings)
+    changed = dict(settings)
     for name, value in changes.items():
         if name not in settings:
             raise UnknownName("setting", name, settings)
-        found[name] = _fitted(name, settings[name], value)
-    return found
+        changed[name] = _fitted(name, settings[name], value)
+    return changed
 
 
-def _fitted(name: str, own: Any, value: Any) -> Any:
-    if isinstance(own, float) and isinstance(value, int) and not isinstance(value, bool):
+def _fitted(name: str, default: Any, value: Any) -> Any:
+    if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
-    if isinstance(own, list) and isinstance(value, list) and own:
-        return [_fitted(name, own[0], entry) for entry in value]
-    if type(own) is not type(value):
-        raise InvalidArgument(
-            f"expected {KINDS.get(type(own), type(own).__name__)} for {name}, such as {own!r}, got {value!r}"
-        )
+    if isinstance(default, list) and isinstance(value, list) and default:
+        return [_fitted(name, default[0], entry) for entry in value]
+    if type(default) is not type(value):
+        kind = KINDS.get(type(default), type(default).__name__)
+        raise InvalidArgument(f"{name} must be {kind}, such as {default!r}, got {value!r}")
     return value
 
 
 def setting_text(value: Any) -> str:
-    """A value as `read_changes` reads it.
+    """Text of a value that `read_changes` reads back.
 
     >>> setting_text(["ring:30", "grid:3:3"]), setting_text(0.5)
     ('["ring:30","grid:3:3"]', '0.5')

@@ -1,4 +1,4 @@
-"""`Study`: a question with the program that answers it, as one record; `execute` runs one in a folder."""
+"""`Study`: a question with the program that answers it; `execute` runs one in a folder."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from studies.runs.study_run import NAME_PATTERN, StudyRun
 
 
 def no_settings(small: bool) -> dict[str, Any]:
-    """The settings of a study that has none."""
+    """Settings of a study without settings."""
     return {}
 
 
 def study_commands(config: RunConfig, folder: Path) -> tuple[str, str]:
-    """The line that makes a run of a study again, which also resumes it."""
+    """The command that repeats a run of a study, twice, since it also resumes the run."""
     small = " --small" if config.small else ""
     device = "" if config.device == "cpu" else f" --device {config.device}"
     settings = config.settings
@@ -38,24 +38,24 @@ def study_commands(config: RunConfig, folder: Path) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Study:
-    """A question, and the program that answers it with numbers, figures, verdicts and a report.
+    """A question and the program that answers it with numbers, figures, verdicts and a report.
 
     `rdgraph study NAME` runs it once it is registered, see `register_study`.
 
     Args:
-        name: a word for the command line, letters, digits and -.
+        name: on the command line; A-Z, a-z, 0-9 and `_.+-`.
         title: the title of its report.
-        question: what it asks, in a sentence.
-        run: does the study: takes a `StudyRun`, computes with `run.part(...)`, and writes with `run.figure(...)`,
+        question: in one sentence.
+        run: takes a `StudyRun`, computes with `run.part(...)` and writes with `run.figure(...)`,
             `run.table(...)`, `run.verdict(...)`, `run.say(...)` and `run.results(...)`.
-        settings: the numbers it runs with, by name, of its small mode (True: seconds) and its full one (False); they
-            are written to config.toml, shown in the report and found in `run.settings`.
-        extra: the extra of this package that brings the libraries it needs, such as torch or gread.
-        commands: from the settings of a run and its folder, the line that makes it again and the one that resumes it.
-        limits: what the settings may be, by name, as `studies.runs.setting_limits.Limit`; any where there is none.
+        settings: called with True for the small mode (seconds) or False for the full one; returns the settings by
+            name, which config.toml, the report and `run.settings` show.
+        extra: the extra that installs the libraries it needs, such as torch or gread.
+        commands: called with the settings of a run and its folder; returns the commands that repeat and resume it.
+        limits: the allowed values by setting, as `studies.runs.setting_limits.Limit`; without one, any value.
 
     Raises:
-        InvalidArgument: for a name that cannot be a word of the command line, or a title or question without text.
+        InvalidArgument: if the name has other characters, or the title or question is empty.
 
     Example:
         >>> from pathlib import Path
@@ -79,14 +79,14 @@ class Study:
 
     def __post_init__(self) -> None:
         if not NAME_PATTERN.fullmatch(self.name):
-            raise InvalidArgument(f"expected a study's name of letters, digits and _.+-, got {self.name!r}")
+            raise InvalidArgument(f"a study's name consists of letters, digits and _.+-, got {self.name!r}")
         if not (self.title.strip() and self.question.strip()):
-            raise InvalidArgument(f"expected a title and a question for the study {self.name}, got an empty one")
+            raise InvalidArgument(f"the study {self.name} needs a title and a question, got an empty one")
 
     def config(
         self, *, small: bool = False, seed: int = 0, device: str = "cpu", changes: Mapping[str, Any] | None = None
     ) -> RunConfig:
-        """What the numbers of a run depend on, in one of its two modes, with some settings changed."""
+        """Configuration of a run in one of the two modes, with some settings changed."""
         settings = changed_settings(self.settings(small), changes or {})
         check_settings(settings, self.limits(small))
         head = {CHANGED: sorted(changes)} if changes else {}
@@ -104,26 +104,26 @@ def execute(
     console: Console | None = None,
     engine: Engine | None = None,
 ) -> Path:
-    """Run a study in a folder, anew or from where it was left.
+    """Path of the report of a study, run in a new folder or resumed in its own.
 
-    Ctrl-C and SIGTERM leave a valid folder whose report says so, and end in a KeyboardInterrupt.
+    Ctrl-C and SIGTERM leave a valid folder whose report says "interrupted", and raise KeyboardInterrupt.
 
     Args:
         study: the record of the study.
-        folder: where the run is written; an empty or new folder, or one of the same study and settings.
-        small: whether in its small mode.
+        folder: new, empty, or of the same study and settings.
+        small: whether to run the small mode.
         seed: of all its random numbers.
         device: cpu, cuda or cuda:N.
-        changes: settings of the study, by name, that are to differ from its own.
+        changes: settings by name that replace the defaults.
         console: where progress is shown; nowhere by default.
-        engine: where cells are computed, such as `rdgraph.run.engines.ray_engine.RayEngine()`; here by default.
+        engine: where cells are computed, such as `rdgraph.run.engines.ray_engine.RayEngine()`; by default this process.
 
     Returns:
         The path of the report, report.html in the folder.
 
     Raises:
-        FileError: for a folder that holds something else, or cannot be written.
-        InvalidArgument: for a seed, a device or settings that cannot be used.
+        FileError: if the folder holds something else or cannot be written.
+        InvalidArgument: for an invalid seed, device or setting.
 
     Example:
         See `Study`.
@@ -136,7 +136,7 @@ def execute(
 def perform(
     study: Study, config: RunConfig, folder: Path, console: Console | None = None, engine: Engine | None = None
 ) -> Path:
-    """Run a study with these settings in a folder that is prepared; returns the path of its report."""
+    """Path of the report of a study, run with these settings in a prepared folder."""
     with locked(folder), terminable():
         heading = Heading(study.title, study.question, *study.commands(config, folder))
         run = StudyRun(folder, config, heading, console, engine)

@@ -1,4 +1,4 @@
-"""`StudyRun`: the folder of one run, filled piece by piece, valid at any moment, resumed where it was left."""
+"""`StudyRun`: the folder of one run, written part by part, valid at any moment and resumable."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 T = TypeVar("T")
-#: What the file `state` may say.
+#: Contents of the file `state`.
 STATES = ("running", "done", "interrupted", "failed")
 ANSWERS = ("holds", "fails", "undecided")
 #: The entry of environment.json about parts that could not be computed, with the reasons.
 GIVEN_UP = "given_up"
-#: Names of studies, parts, figures and tables, which are names of files too.
+#: Names of studies, parts, figures and tables, which also name files.
 NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 _RESERVED = ("results", "metrics")
-#: How a number that there is not stands in a formatted text.
+#: A missing number in a formatted text.
 _NO_NUMBER = re.compile(r"[+-]?\bnan\b")
 
 
 def in_words(text: str) -> str:
-    """A sentence of a report: a number that there is not is unknown.
+    """A sentence of a report with missing numbers shown as "unknown".
 
     >>> in_words("difference +1.00 (error nan, p nan)")
     'difference +1.00 (error unknown, p unknown)'
@@ -50,14 +50,14 @@ def in_words(text: str) -> str:
 
 
 class StudyRun:
-    """One run of a study, and its folder; a study computes with `part` and writes with the other methods.
+    """One run of a study and its folder; a study computes with `part` and writes with the other methods.
 
-    `execute` makes one and hands it to the study; every file is written whole or not at all.
+    `execute` passes one to the study; every file is written whole or not at all.
 
     Args:
         folder: where the run is written.
         config: what its numbers depend on.
-        heading: its title, its question, and the lines that repeat and resume it.
+        heading: its title, its question, and the commands that repeat and resume it.
         console: where progress is shown; nowhere by default.
         engine: where cells are computed, see `studies.runs.cell_work`; in this process by default.
 
@@ -100,7 +100,7 @@ class StudyRun:
 
     @property
     def small(self) -> bool:
-        """Whether the study is to run in its small mode, in seconds rather than minutes."""
+        """Whether the study runs in its small mode, in seconds instead of minutes."""
         return self.config.small
 
     @property
@@ -113,40 +113,40 @@ class StudyRun:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """What the study's `settings(small)` gave; written in config.toml and shown in the report."""
+        """The settings of the run; config.toml and the report show them."""
         return self.config.settings
 
     def generator(self, name: str) -> np.random.Generator:
-        """Random numbers that depend on the seed and this name alone, not on what else was drawn."""
+        """Random numbers that depend on the seed and this name only."""
         return np.random.default_rng([self.seed, zlib.crc32(name.encode())])
 
     def part(self, name: str, compute: Callable[[], Sequence[Row]]) -> list[dict[str, Value]]:
-        """The rows of `compute()`, computed once: kept as parts/NAME.csv and read back when the study is run again."""
+        """The rows of `compute()`, computed once, stored as parts/NAME.csv and read back when the study is resumed."""
         path = self.folder / "parts" / f"{self._new(name, 'part')}.csv"
         self.status.say(name)
         if not path.is_file():
             write_rows(path, compute())
-        self._parts[name] = read_rows(path)  # read back even when new, so that a resumed run sees the same values
+        self._parts[name] = read_rows(path)  # also read back when new, so that a resumed run has the same values
         return [dict(row) for row in self._parts[name]]
 
     def give_up(self, name: str, reason: str) -> None:
-        """Note in environment.json why a part could not be computed, so that the run can be told again without it."""
+        """Record in environment.json why a part could not be computed, so that the report can be rebuilt without it."""
         self.record(**{GIVEN_UP: {**self._environment.get(GIVEN_UP, {}), name: reason}})
         self._write_environment()
 
     def has_part(self, name: str) -> bool:
-        """Whether a part is there from an earlier run."""
+        """Whether an earlier run computed a part."""
         return (self.folder / "parts" / f"{name}.csv").is_file()
 
     def progress(self, iterable: Iterable[T], description: str, total: float | None = None) -> Iterator[T]:
-        """The items of `iterable`, counted on a terminal, and elsewhere by a line now and then."""
+        """The items of `iterable`, counted on a terminal, or by occasional lines elsewhere."""
         yield from self.status.track(iterable, description, total)
 
     def figure(self, name: str, drawn: report.Drawn | Figure, caption: str, rows: Sequence[Row] | None = None) -> None:
-        """A figure of the report: figures/NAME.png, NAME.pdf and, as NAME.csv, the numbers drawn in it.
+        """Add a figure to the report: figures/NAME.png, NAME.pdf and NAME.csv with the numbers drawn.
 
-        A chart is drawn by the page itself too, where values can be read and lines taken away; its numbers are those in
-        it unless `rows` are given. What matplotlib alone draws comes with its rows.
+        The page also draws a chart itself, with readable values and lines that can be hidden; `rows` replace the
+        numbers of a chart, and are needed for a matplotlib figure.
         """
         from analysis.figure_files import save_figure
         from studies.runs.chart_figures import drawn_figure
@@ -162,11 +162,11 @@ class StudyRun:
         self._items.append(report.Picture(name, picture, caption, chart))
 
     def equation(self, text: str, name: str = "") -> None:
-        """An equation, or one of the catalogue by its name, that the report shows as maths with its text beside it."""
+        """Show an equation, or a catalogue entry by name, as mathematics and as text."""
         self._formulas.append(Formula.of(text, name))
 
     def animation(self, name: str, write: Callable[[Path], object], caption: str, *, is_shown: bool = True) -> None:
-        """An animation of the report, figures/NAME.gif; `write(path)` writes it. Not shown, it is a file to find."""
+        """Add an animation, figures/NAME.gif, written by `write(path)`; unless shown, it is only listed as a file."""
         path = self.folder / "figures" / f"{self._new(name, 'figure')}.gif"
         self.status.say(f"drawing {name}")
         with replacing(path) as draft:
@@ -177,65 +177,65 @@ class StudyRun:
             self.describe(f"figures/{path.name}", caption.rstrip("."))
 
     def table(self, name: str, rows: Sequence[Row], caption: str) -> None:
-        """A table of the report, sorted by a click on its headings, and as NAME.csv."""
+        """Add a table to the report and write it as NAME.csv; clicks on its headings sort it."""
         if name in _RESERVED:
-            raise InvalidArgument(f"expected another name than {', '.join(_RESERVED)} for a table, got {name!r}")
+            raise InvalidArgument(f"a table cannot be called {name!r}: {' and '.join(_RESERVED)} are reserved")
         write_rows(self.folder / f"{self._new(name, 'table')}.csv", rows)
         self.show(name, caption, rows)
 
     def say(self, heading: str, text: str) -> None:
-        """A passage of the report in plain text; an empty line begins a new paragraph, an empty heading adds none."""
+        """Add a passage of plain text; an empty line starts a new paragraph, and an empty heading adds no heading."""
         self._items.append(report.Passage(heading, in_words(text)))
 
     def verdict(self, statement: str, answer: str, evidence: str) -> None:
-        """A row of the table of verdicts; answer: holds, fails, undecided or "holds if ..."."""
+        """Add a verdict; its answer is holds, fails, undecided or "holds if ..."."""
         if answer not in ANSWERS and not answer.startswith("holds if "):
             raise InvalidArgument(f"expected one of {', '.join(ANSWERS)} or 'holds if ...', got {answer!r}")
         self._verdicts.append(report.ReportVerdict(statement, answer, in_words(evidence)))
 
     def answer(self, sentence: str, figure: str = "") -> None:
-        """The answer in one sentence, with its number, and the figure that shows it: they open the report."""
+        """Set the answer in one sentence with its number, and the figure that shows it; they open the report."""
         self._answer = (in_words(sentence), figure)
 
     def results(self, rows: Sequence[Row]) -> None:
-        """The numbers of record, results.csv and, where pyarrow is installed, results.parquet."""
+        """Write the main results: results.csv and, if pyarrow is installed, results.parquet."""
         self._new("results", "table")
         write_rows(self.folder / "results.csv", rows)
         if write_parquet(self.folder / "results.parquet", rows):
             self.describe("results.parquet", "the same as parquet")
 
     def show(self, name: str, caption: str, rows: Sequence[Row]) -> None:
-        """A table of the report whose rows stand in NAME.csv already."""
+        """Add a table whose rows are already in NAME.csv."""
         self._items.append(report.ReportTable(name, caption, [dict(row) for row in rows]))
 
     def describe(self, file: str, text: str) -> None:
-        """What a file of the folder holds, as the report tells it: for files of the study's own."""
+        """Describe an extra file of the folder in the report."""
         self._files[file] = text
 
     def record(self, **facts: Any) -> None:
-        """Facts about how the run went, for environment.json."""
+        """Record facts about the run in environment.json."""
         self._environment |= facts
 
     def _new(self, name: str, kind: str) -> str:
-        """The name, if it can be a file's and was not used for this kind."""
+        """The name, after a check that it can name a file and is new for this kind."""
         if not NAME_PATTERN.fullmatch(name):
-            raise InvalidArgument(f"expected a name of letters, digits and _.+- for a {kind}, got {name!r}")
+            raise InvalidArgument(f"the name of a {kind} consists of letters, digits and _.+-, got {name!r}")
         if f"{kind} {name}" in self._names:
-            raise InvalidArgument(f"expected a new name for a {kind}, got {name!r} for the second time")
+            raise InvalidArgument(f"there are two {kind}s called {name!r}; rename one")
         self._names.add(f"{kind} {name}")
         return name
 
     def begin(self) -> None:
-        """Write what is known before the first number: config.toml, environment.json, state."""
+        """Write config.toml, environment.json and state before anything is computed."""
         self._earlier_code = sorted(earlier_codes(self.folder / "environment.json") - {self._environment["code"]})
         write_text(self.folder / "config.toml", self.config.toml())
         self._write_environment()
         write_text(self.folder / "state", "running\n")
 
     def finish(self, state: str, problem: str = "") -> None:
-        """Write metrics.csv, environment.json, report.html and state; also after an interruption or an error."""
+        """Write metrics.csv, environment.json, report.html and state, also after an interruption or an error."""
         self.status.say("writing the report")
-        if state != "done":  # said first, whatever becomes of the report
+        if state != "done":  # first, in case the report cannot be written
             write_text(self.folder / "state", f"{state}\n")
         if self._parts:
             rows = [row for name, part in self._parts.items() for row in summary(name, part)]
@@ -263,16 +263,16 @@ class StudyRun:
     @property
     def files(self) -> dict[str, str]:
         """What each file of the folder holds."""
-        found = {"config.toml": "settings", "environment.json": "versions and machine"}
+        files = {"config.toml": "settings", "environment.json": "versions and machine"}
         if "table results" in self._names:
-            found["results.csv"] = "the numbers of record"
+            files["results.csv"] = "the main results"
         if self._parts:
-            found["metrics.csv"] = "a summary of everything measured"
-            found["parts/"] = f"{counted(len(self._parts), 'finished piece')}, read back when the study is run again"
+            files["metrics.csv"] = "least, mean and largest of every measured column"
+            files["parts/"] = f"{counted(len(self._parts), 'finished part')}, reused when the study is resumed"
         if any(isinstance(item, report.Picture) for item in self._items):
-            found["figures/"] = "png, pdf and the numbers drawn"
-        return found | self._files
+            files["figures/"] = "figures as png and pdf, and the numbers drawn as csv"
+        return files | self._files
 
     def _write_environment(self) -> None:
-        kept = {**self._environment, **({"earlier_code": self._earlier_code} if self._earlier_code else {})}
-        write_text(self.folder / "environment.json", json.dumps(kept, indent=2) + "\n")
+        environment = {**self._environment, **({"earlier_code": self._earlier_code} if self._earlier_code else {})}
+        write_text(self.folder / "environment.json", json.dumps(environment, indent=2) + "\n")

@@ -1,4 +1,4 @@
-"""Tables of rows as csv files that come back as they were."""
+"""Tables of rows as csv files that read back unchanged."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from rdgraph.files import read_text, replacing, write_text
 from studies.runs.libraries import is_installed
 
 # ---------------------------------------------------------------------- tables
-#: One value of a table, one row of it, and a row that is being made.
+#: One value of a table, one row, and a row under construction.
 Value = float | int | str
 Row = Mapping[str, Value]
 MutableRow = dict[str, Value]
-#: What stands for a number that there is not, in pages and on the command line; csv files say nan, json null.
+#: A missing number in pages and on the command line; csv files say nan, json null.
 NO_NUMBER = "-"
 
 
 def number_text(value: float | None, form: str = ".2f", missing: str = NO_NUMBER) -> str:
-    """A number as a table shows it, or a dash where there is none.
+    """Text of a number in a table, or a dash if it is missing.
 
     >>> number_text(0.5), number_text(-1.0, "+z.1f"), number_text(math.nan), number_text(None)
     ('0.50', '-1.0', '-', '-')
@@ -35,7 +35,7 @@ def number_text(value: float | None, form: str = ".2f", missing: str = NO_NUMBER
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Lines of a table in Markdown; the first column is text, the others are numbers.
+    """Lines of a Markdown table; the first column is text, the others are numbers.
 
     >>> print("\\n".join(markdown_table(["set", "mean"], [["texas", "80.0"]])))
     | set | mean |
@@ -52,7 +52,7 @@ def write_rows(path: Path, rows: Sequence[Row]) -> None:
 
 
 def format_rows(rows: Sequence[Row]) -> str:
-    """The csv text of rows that share their columns; no rows, no text.
+    """The csv text of rows with the same columns; empty without rows.
 
     >>> print(format_rows([{"name": "BS", "lam": 0.1, "count": 2}]), end="")
     "name","lam","count"
@@ -64,7 +64,7 @@ def format_rows(rows: Sequence[Row]) -> str:
     for position, row in enumerate(rows):
         if tuple(row) != columns:
             raise InvalidArgument(
-                f"expected the columns {', '.join(columns)} in every row, got {', '.join(row)} in row {position}"
+                f"row {position} has the columns {', '.join(row)}, and the first row {', '.join(columns)}"
             )
     text = io.StringIO(newline="")
     writer = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
@@ -83,16 +83,16 @@ def _cell(value: object) -> Value:
             return int(value)
         case numbers.Real():
             return float(value)
-    raise InvalidArgument(f"expected a float, an int or a str in a table, got {value!r}; use item() or str()")
+    raise InvalidArgument(f"a table holds float, int and str, got {value!r}; use item() or str()")
 
 
 def read_rows(path: Path) -> list[dict[str, Value]]:
-    """What `write_rows` wrote: quoted cells come back as str, others as int or float."""
+    """Rows of a file of `write_rows`: quoted cells as str, others as int or float."""
     text = read_text(path, "a table written by a study")
     try:
         return parse_rows(text)
     except (ValueError, csv.Error):
-        raise FileError(f"expected a table written by a study, got {path}, which was changed; delete it") from None
+        raise FileError(f"{path} was changed by hand; delete it") from None
 
 
 def parse_rows(text: str) -> list[dict[str, Value]]:
@@ -103,33 +103,33 @@ def parse_rows(text: str) -> list[dict[str, Value]]:
     """
     if not text:
         return []
-    # The csv module tells a quoted cell from a number, but makes every number a float: the text tells which are whole.
-    told = csv.reader(io.StringIO(text, newline=""), quoting=csv.QUOTE_NONNUMERIC, strict=True)
+    # Read twice: QUOTE_NONNUMERIC marks quoted cells but makes every number a float; the text shows which are integers.
+    typed = csv.reader(io.StringIO(text, newline=""), quoting=csv.QUOTE_NONNUMERIC, strict=True)
     written = csv.reader(io.StringIO(text, newline=""), strict=True)
-    lines = [[_value(*pair) for pair in zip(*both, strict=True)] for both in zip(told, written, strict=True)]
+    lines = [[_value(*pair) for pair in zip(*both, strict=True)] for both in zip(typed, written, strict=True)]
     return [dict(zip(map(str, lines[0]), line, strict=True)) for line in lines[1:]]
 
 
 def _value(cell: str | float, written: str) -> Value:
-    """The text of a quoted cell, the number of another, which is an int where it is written as one."""
+    """The str of a quoted cell; the int or float of another."""
     if isinstance(cell, str):
         return cell
     return int(written) if re.fullmatch(r"[+-]?\d+", written) else cell
 
 
 def summary(name: str, rows: Sequence[Row]) -> list[dict[str, Value]]:
-    """One row a numeric column: how many numbers, how many of them not finite, least, mean and largest of the others.
+    """A row for every numeric column: count, number of non-finite values, and least, mean and largest of the rest.
 
     >>> summary("decay", [{"t": 0, "energy": 1.0}, {"t": 1, "energy": float("inf")}])[1]
     {'part': 'decay', 'measure': 'energy', 'count': 2, 'not_finite': 1, 'least': 1.0, 'mean': 1.0, 'largest': 1.0}
     """
-    found: list[dict[str, Value]] = []
+    summaries: list[dict[str, Value]] = []
     for column in rows[0] if rows else ():
         values = [float(v) for v in (row[column] for row in rows) if not isinstance(v, str)]
         finite = [v for v in values if math.isfinite(v)]
         if not values:
             continue
-        found.append(
+        summaries.append(
             {
                 "part": name,
                 "measure": column,
@@ -140,15 +140,15 @@ def summary(name: str, rows: Sequence[Row]) -> list[dict[str, Value]]:
                 "largest": max(finite, default=math.nan),
             }
         )
-    return found
+    return summaries
 
 
 # ---------------------------------------------------------------------- parquet rows
-# Rows of a table as a parquet file beside the csv, where pyarrow is installed.
+# The rows of a csv file as a parquet file, if pyarrow is installed.
 
 
 def write_parquet(path: Path, rows: Sequence[Row]) -> bool:
-    """Write rows that share their columns; returns whether that was done: not without rows, nor without pyarrow."""
+    """Write rows with the same columns; returns False, and writes nothing, without rows or without pyarrow."""
     if not rows or not is_installed("pyarrow"):
         return False
     import pyarrow
@@ -161,7 +161,7 @@ def write_parquet(path: Path, rows: Sequence[Row]) -> bool:
 
 
 def one_kind(values: Sequence[Any]) -> list[Any]:
-    """Values of a column as one kind: text where one of them is text, real numbers where one of them is.
+    """Values of a column converted to one type: str if any value is a str, else float if any is a float.
 
     >>> one_kind([1, "a"]), one_kind([1, 2.5]), one_kind([1, 2])
     (['1', 'a'], [1.0, 2.5], [1, 2])

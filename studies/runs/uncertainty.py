@@ -1,8 +1,7 @@
-"""What a few samples say: the interval of a share, and what a count decides.
+"""Decisions from few samples: the confidence interval of a share, and verdicts from counts.
 
-A verdict is no surer than its data: the unit is what was drawn independently (a graph, a data set or a split), never
-the levels, reactions or seeds that share one. What shares a unit is averaged over it first. Accuracies are compared by
-`gread.comparison`.
+The unit is what was drawn independently (a graph, a data set or a split), never the levels, reactions or seeds that
+share one; values that share a unit are averaged first. `gread.comparison` compares accuracies.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ import numpy as np
 from gread import comparison
 
 HOLDS, FAILS, UNDECIDED = comparison.HOLDS, comparison.FAILS, comparison.UNDECIDED
-#: How sure a verdict has to be.
+#: Confidence level of a verdict.
 LEVEL = comparison.CONFIDENCE
 
 
 def interval(count: int, total: int, level: float = LEVEL) -> tuple[float, float]:
-    """The exact (Clopper and Pearson) interval of a share of which `count` of `total` were seen.
+    """Exact (Clopper-Pearson) confidence interval of a share, from `count` successes among `total`.
 
     Its ends are quantiles of beta distributions.
 
@@ -37,7 +36,7 @@ def interval(count: int, total: int, level: float = LEVEL) -> tuple[float, float
 
 
 def agreed(truths: np.ndarray) -> str:
-    """holds where a statement is true on every sample (S,), fails where it is on none, undecided between.
+    """ "holds" if a statement is true on every sample (S,), "fails" if on none, else "undecided".
 
     >>> agreed(np.array([True, True])), agreed(np.array([False])), agreed(np.array([True, False]))
     ('holds', 'fails', 'undecided')
@@ -48,10 +47,9 @@ def agreed(truths: np.ndarray) -> str:
 
 
 def decide(truths: np.ndarray) -> str:
-    """holds, fails or undecided, of a statement's truth on every sample (S,).
+    """ "holds" or "fails" if a statement is significantly true or false on most samples (S,), else "undecided".
 
-    It holds if it is true on most, fails if it is not, and is undecided where the 95 % interval of the share contains
-    one half.
+    It is undecided if the 95 % confidence interval of the share of true samples contains one half.
 
     >>> decide(np.ones(20)), decide(np.zeros(20)), decide(np.arange(20) < 14)
     ('holds', 'fails', 'undecided')
@@ -61,7 +59,7 @@ def decide(truths: np.ndarray) -> str:
 
 
 def interval_cells(interval: tuple[float, float]) -> dict[str, float | str]:
-    """The ends of an interval as cells of a table, empty where there is none.
+    """Ends of an interval as cells of a table, empty if the interval is unknown.
 
     >>> interval_cells((50.0, 100.0)), interval_cells((float("nan"), float("nan")))
     ({'low': 50.0, 'high': 100.0}, {'low': '', 'high': ''})

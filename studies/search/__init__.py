@@ -1,1 +1,1 @@
-"""A search for settings as a run folder: `tasks` what is searched, `study` the run, `pictures` its figures."""
+"""A search for settings as a run folder: `tasks` resolves the request, `study` runs it."""

@@ -1,6 +1,6 @@
 """A search as a study: its folder holds all trials, the chosen settings as a preset, and a report on the choice.
 
-The folder is valid at any moment. The same command goes on with a search that was cut off; a finished one is read.
+The folder is valid at any moment, and the same command resumes an interrupted search.
 """
 
 from __future__ import annotations
@@ -53,22 +53,21 @@ from studies.search.tasks import CONFIG, SearchTask
 from studies.training.data_source import DataRequest
 
 # ---------------------------------------------------------------------- pictures
-# Figures of a search: the selection gap as it grows with the number of trials, and which settings mattered.
+# Figures: the selection gap against the number of trials, and the importance of settings.
 
 GAP_CAPTION = (
-    "The selection gap: expected test accuracy (percent) of the best of n trials, chosen by mean validation accuracy, "
-    "and chosen by a look at the test labels, which no result here was. Exact means over all ways to take n of the "
-    "trials that were trained to their ends. The distance of the two lines is what a report of the best by test would "
-    "have added."
+    "The selection gap: expected test accuracy (percent) of the best of n trials, chosen by validation or "
+    "by test accuracy (which no result uses); exact means over all choices of n fully trained trials. The gap is what "
+    "reporting the best trial by test accuracy would have added."
 )
 IMPORTANCE_CAPTION = (
-    "How much each setting matters for being among the best tenth of the trials by validation (PED-ANOVA, Watanabe, "
-    "Bansal, Hutter, IJCAI 2023); the bars add up to 1. Settings that count only under a condition are left out."
+    "Importance of each setting for being among the best tenth of the trials by validation (PED-ANOVA, Watanabe, "
+    "Bansal, Hutter, IJCAI 2023); the bars sum to 1. Conditional settings are left out."
 )
 
 
 def gap_rows(points: Sequence[GapPoint]) -> list[dict[str, float | int]]:
-    """The numbers of the gap, in percent."""
+    """Rows of the selection gap, in percent."""
     return [
         {
             "trials": p.trials,
@@ -81,7 +80,7 @@ def gap_rows(points: Sequence[GapPoint]) -> list[dict[str, float | int]]:
 
 
 def gap_chart(rows: Sequence[Mapping[str, float | int]], unit: str = "trials") -> Chart:
-    """Two lines over the number of trials."""
+    """Chart of the selection gap against the number of trials."""
     lines = [
         Line.of(label, rows, "trials", name)
         for name, label in (("by_test", "best by test"), ("by_validation", "chosen by validation"))
@@ -90,28 +89,28 @@ def gap_chart(rows: Sequence[Mapping[str, float | int]], unit: str = "trials") -
 
 
 def importance_bars(importance: Mapping[str, float]) -> Bars:
-    """A bar for every setting, the largest on top."""
+    """Bars of the importance of settings, the largest on top."""
     names = sorted(importance, key=lambda name: -importance[name])
     return Bars([Bar(name.replace("_", " "), max(importance[name], 0.0)) for name in names], "importance")
 
 
 # ---------------------------------------------------------------------- study
 TRIALS = "trials.csv"
-#: What the files of a search hold beside those of every study.
+#: The files of a search in addition to those of every study.
 FILES = {
     TRIALS: "a row per trial: state, epochs, accuracies, settings",
     BEST: "the chosen settings; rdgraph train --preset reads it",
-    JOURNAL: "the storage of the trials, which optuna and optuna-dashboard read",
+    JOURNAL: "the storage of the trials, for optuna and optuna-dashboard",
     "results.csv": "a row per trial and split",
 }
 TOP = 10
 CHOICES_CAPTION = (
-    "Test accuracy in percent, with corrected 95 % intervals over the splits, if there are several. What counts "
-    "is the first row: one trial, chosen by its mean validation accuracy over the splits. The interval of the second "
-    "is that of the search: it chooses anew on every sample of splits. The third chooses on every split for itself. "
-    "The last looked at the test labels and is no result: it shows what such a choice would have reported."
+    "Test accuracy in percent with corrected 95 % intervals over the splits. First row: the result, one trial "
+    "chosen by its mean validation accuracy. Second: the same, with an interval that repeats the choice on every "
+    "sample of splits. Third: a separate choice for every split. Last: chosen by test accuracy, which is no result "
+    "and only shows the selection bias."
 )
-TOP_CAPTION = f"The best {TOP} trials by mean validation accuracy over the splits; accuracies are shares of 1."
+TOP_CAPTION = f"The best {TOP} trials by mean validation accuracy over the splits; accuracies are fractions."
 
 
 def execute(
@@ -123,47 +122,48 @@ def execute(
     every: float = EVERY,
     engine: Engine | None = None,
 ) -> list[Row]:
-    """Search in a folder, anew or from where it was left; returns the rows of trials.csv.
+    """Rows of trials.csv of a search, run in a new folder or resumed in its own.
 
-    Ctrl-C and SIGTERM leave a valid folder and end in a KeyboardInterrupt, the first after a checkpoint; `kill -9`
-    leaves the last checkpoint.
+    Ctrl-C and SIGTERM leave a valid folder and raise KeyboardInterrupt, Ctrl-C after a checkpoint; `kill -9` leaves the
+    last checkpoint.
     """
     if task.prepare(folder) != "done":
 
-        def make() -> Found:
+        def searched() -> Found:
             return Search(
                 task.plan, folder, storage=task.request.storage, device=task.request.device, engine=engine,
                 every=every, progress=progress, tell=tell, on_round=partial(write_trials, folder),
             ).run()  # fmt: skip
 
-        perform(search_study(task, make), task.run_config, folder)
+        perform(search_study(task, searched), task.run_config, folder)
     return list(read_rows(folder / TRIALS))
 
 
-def write_trials(folder: Path, found: Found) -> None:
-    """Write trials.csv and, where a trial can be chosen, best.toml."""
-    write_rows(folder / TRIALS, found.rows())
-    write_best(folder / BEST, found, lambda: found.best, "search", "settings")
+def write_trials(folder: Path, collected: Found) -> None:
+    """Write trials.csv and, if a trial can be chosen, best.toml."""
+    write_rows(folder / TRIALS, collected.rows())
+    write_best(folder / BEST, collected, lambda: collected.best, "search", "settings")
 
 
-def write_best(path: Path, found: Any, config: Callable[[], Config], command: str, what: str) -> None:
-    """Write the chosen configuration with its origin, where something could be chosen."""
-    if chosen(found.results) is None:
+def write_best(path: Path, collected: Any, config: Callable[[], Config], command: str, what: str) -> None:
+    """Write the chosen configuration with its origin, if there is one."""
+    if chosen(collected.results) is None:
         return
     origin = {
-        "command": command, "what": what, "among": len(found.results), "dataset": found.plan.data.meta.name,
-        "splits": list(found.plan.splits), "seed": found.plan.seed,
+        "command": command, "what": what, "among": len(collected.results), "dataset": collected.plan.data.meta.name,
+        "splits": list(collected.plan.splits), "seed": collected.plan.seed,
     }  # fmt: skip
     write_text(path, config().toml(origin))
 
 
 def search_study(task: SearchTask, make: Callable[[], Found]) -> Study:
-    """The study of one task; `make()` searches."""
+    """The study of a task; `make()` searches."""
     where = task.dataset
     return Study(
         "search",
         f"Settings for {task.subject} on {where}",
-        f"Which settings of {task.subject} do the validation nodes of {where} choose, and what does the choice cost?",
+        f"Which settings of {task.subject} have the best validation accuracy on {where}, and how large is the "
+        "selection bias?",
         partial(run, task=task, make=make),
         extra="search",
         commands=lambda config, folder: (task.command(folder),) * 2,
@@ -171,35 +171,35 @@ def search_study(task: SearchTask, make: Callable[[], Found]) -> Study:
 
 
 def run(run: StudyRun, task: SearchTask, make: Callable[[], Found]) -> None:
-    """Search, and write the trials, the choice, the figures and what they say."""
-    found = make()
-    write_trials(run.folder, found)
-    run.results(split_rows(found.results, found.plan.splits))
+    """Search, and write the trials, the choice, the figures and the report."""
+    collected = make()
+    write_trials(run.folder, collected)
+    run.results(split_rows(collected.results, collected.plan.splits))
     for name, text in FILES.items():
         if (run.folder / name).exists():
             run.describe(name, text)
-    counted, first, *further = sentences(task, found)
+    counted, first, *further = sentences(task, collected)
     run.answer(first)
-    run.say("Result", "\n\n".join([counted, *further]))
-    if eligible(found.results):
-        run.table("choices", choice_rows(found.results, share_ratio(found.plan.data)), CHOICES_CAPTION)
-        points = gap_rows(gap_curve(found.results))
+    run.say("Trials", "\n\n".join([counted, *further]))
+    if eligible(collected.results):
+        run.table("choices", choice_rows(collected.results, share_ratio(collected.plan.data)), CHOICES_CAPTION)
+        points = gap_rows(gap_curve(collected.results))
         run.figure("selection_gap", gap_chart(points), GAP_CAPTION, points)
-        run.table("best_trials", top_rows(found), TOP_CAPTION)
-        run.say("The chosen settings", f"{BEST}, for rdgraph train --preset:\n\n" + settings_text(found))
-    if found.importance:
-        rows: list[Row] = [{"setting": name, "importance": value} for name, value in found.importance.items()]
-        run.figure("importance", importance_bars(found.importance), IMPORTANCE_CAPTION, rows)
+        run.table("best_trials", top_rows(collected), TOP_CAPTION)
+        run.say("The chosen settings", f"{BEST}, for rdgraph train --preset:\n\n" + settings_text(collected))
+    if collected.importance:
+        rows: list[Row] = [{"setting": name, "importance": value} for name, value in collected.importance.items()]
+        run.figure("importance", importance_bars(collected.importance), IMPORTANCE_CAPTION, rows)
     if isinstance(model := task.plan.base.model, GreadSettings):
         run.equation(model.reaction, task.subject)
     run.say("The space", f"{task.plan.space.source}. Searched around: {task.base_source}.")
-    for statement, answer, evidence in verdicts(task, found):
+    for statement, answer, evidence in verdicts(task, collected):
         run.verdict(statement, answer, evidence)
 
 
 # ---------------------------------------------------------------------- rows
 def split_rows(results: Sequence[TrialResult], splits: Sequence[int], column: str = "trial") -> list[Row]:
-    """A row per trial and split."""
+    """A row for every trial and split."""
     return [
         {column: r.number, "split": split, "val_accuracy": r.val[k], "test_accuracy": r.test[k]}
         for r in results
@@ -211,93 +211,93 @@ def split_rows(results: Sequence[TrialResult], splits: Sequence[int], column: st
 def choice_rows(
     results: Sequence[TrialResult], ratio: float, named: Callable[[int], str] = str, column: str = "trial"
 ) -> list[Row]:
-    """What the choices give: by validation, with the search resampled, per split, by test.
+    """Accuracy by way of choosing: by validation, with the search resampled, per split, by test.
 
-    `ratio` is n_test/n_train; `named` says in the column who was chosen, from its number.
+    `ratio` is n_test/n_train; `named` maps the number of a trial to its name in the column.
     """
     rows: list[Row] = []
-    own, top = chosen(results), best_by_test(results)
-    assert own is not None  # nobody asks for the choices of a search without one
+    best, top = chosen(results), best_by_test(results)
+    assert best is not None  # callers check that there is a choice
 
     def add(choice: str, name: str, values: Sequence[float], ends: tuple[float, float] | None = None) -> None:
         shares = [100 * value for value in values]
         cells = interval_cells(mean_interval(shares, ratio) if ends is None else ends)
         rows.append({"choice": choice, column: name, "test": sum(shares) / len(shares), **cells})
 
-    add("by validation", named(own.number), own.test)
-    add("by validation, the search resampled", named(own.number), own.test, searched_interval(results, ratio))
+    add("by validation", named(best.number), best.test)
+    add("by validation, the search resampled", named(best.number), best.test, searched_interval(results, ratio))
     add("by validation on every split", "several", nested_accuracies(results))
     if top is not None:
         add("by test (no result)", named(top.number), top.test)
     return rows
 
 
-def top_rows(found: Found) -> list[Row]:
-    """The best ten of trials.csv."""
-    ranked = sorted(eligible(found.results), key=lambda r: (-r.val_accuracy, r.number))[:TOP]
-    known = {int(row["trial"]): row for row in found.rows()}
+def top_rows(collected: Found) -> list[Row]:
+    """The best ten rows of trials.csv."""
+    ranked = sorted(eligible(collected.results), key=lambda r: (-r.val_accuracy, r.number))[:TOP]
+    known = {int(row["trial"]): row for row in collected.rows()}
     return [known[r.number] for r in ranked]
 
 
-def settings_text(found: Found) -> str:
+def settings_text(collected: Found) -> str:
     """The values of the chosen trial, in one line."""
-    values = next(c.values for c in found.candidates if c.number == found.chosen.number)
+    values = next(c.values for c in collected.candidates if c.number == collected.chosen.number)
     return "; ".join(
         f"{name} = {value:.4g}" if isinstance(value, float) else f"{name} = {value}" for name, value in values.items()
     )
 
 
 # ---------------------------------------------------------------------- words
-def told_best(folder: Path) -> str:
-    """The chosen trial of a finished folder, in words."""
+def best_text(folder: Path) -> str:
+    """The chosen trial of a finished search, in words."""
     return best_in_words(folder, TRIALS, "trial", COMPLETE, lambda row: f"trial {row['trial']}")
 
 
 def best_in_words(folder: Path, file: str, column: str, complete: str, named: Callable[[Row], str]) -> str:
-    """The best row of a table of trials by validation, of those that went to their end or diverged.
+    """The best trial by validation, among fully trained and diverged ones, in words.
 
-    `column` has their numbers; of equal ones the first is chosen.
+    `column` has their numbers; of equal trials the first is chosen.
     """
     rows = [row for row in read_rows(folder / file) if row["state"] in (complete, DIVERGED)]
     if not rows:
-        return "none could be trained to its end"
+        return "none could be fully trained"
     best = max(rows, key=lambda row: (float(row["val_accuracy"]), -int(row[column])))
     diverged = ", although it diverged" if best["state"] == DIVERGED else ""
     val, test = (number_text(100 * float(best[name])) for name in ("val_accuracy", "test_accuracy"))
     return f"{named(best)} is chosen{diverged}: validation {val} %, test {test} %; settings in {folder / BEST}"
 
 
-def sentences(task: SearchTask, found: Found) -> list[str]:
-    """The result in words."""
-    results, best = found.results, chosen(found.results)
+def sentences(task: SearchTask, collected: Found) -> list[str]:
+    """The result of a search in sentences: counts, choice, gap, published accuracy."""
+    results, best = collected.results, chosen(collected.results)
     counts = {state: sum(r.state == state for r in results) for state in dict.fromkeys(r.state for r in results)}
-    told = ", ".join(f"{count} {state}" for state, count in counts.items())
-    head = f"{counted(len(results), 'trial')} on {counted(len(task.plan.splits), 'split')}: {told}."
+    outcomes = ", ".join(f"{count} {state}" for state, count in counts.items())
+    head = f"{counted(len(results), 'trial')} on {counted(len(task.plan.splits), 'split')}: {outcomes}."
     if (metric := task.plan.data.meta.metric_title) != "accuracy":
-        head += f" Whatever is called accuracy here is {metric}, the metric of this data set."
+        head += f' This data set is scored by {metric}; read "accuracy" as {metric}.'
     if best is None:
-        return [head, "No trial could be trained to its end, so none was chosen."]
+        return [head, "No trial could be fully trained, so none was chosen."]
     top = best_by_test(results)
-    said = [
+    texts = [
         head,
         f"Trial {best.number} has the best mean validation accuracy, {100 * best.val_accuracy:.2f} %; its test "
         f"accuracy is {100 * best.test_accuracy:.2f} % ({interval_text(best.test, share_ratio(task.plan.data))}).",
     ]
     if top is not None:
         gap = 100 * (top.test_accuracy - best.test_accuracy)
-        said.append(f"The selection gap is {gap:.2f} points: so much more the best trial by test has.")
+        texts.append(f"The selection gap is {gap:.2f} points: the best trial by test scores that much more.")
     if task.published is not None:
-        said.append(f"Published: {task.published.mean:.2f} % ({task.published.method}, {task.published.source}).")
-    return said
+        texts.append(f"Published: {task.published.mean:.2f} % ({task.published.method}, {task.published.source}).")
+    return texts
 
 
-def verdicts(task: SearchTask, found: Found) -> list[tuple[str, str, str]]:
-    """Whether the choice reaches what was published, judged by the corrected interval; one split decides nothing."""
-    best, published = chosen(found.results), task.published
+def verdicts(task: SearchTask, collected: Found) -> list[tuple[str, str, str]]:
+    """Verdict: does the choice reach the published accuracy, by the corrected interval? Undecided for one split."""
+    best, published = chosen(collected.results), task.published
     if best is None or published is None:
         return []
     ratio = share_ratio(task.plan.data)
-    statement = f"The settings that validation chooses reach the published {published.mean:.2f} %."
+    statement = f"The settings chosen by validation accuracy reach the published {published.mean:.2f} %."
     if len(best.test) == 1:
         return [(statement, UNDECIDED, f"{100 * best.test_accuracy:.2f} % on {interval_text(best.test, ratio)}.")]
     low, high = mean_interval([100 * value for value in best.test], ratio)
@@ -306,35 +306,35 @@ def verdicts(task: SearchTask, found: Found) -> list[tuple[str, str, str]]:
     return [(statement, answer, evidence)]
 
 
-# ---------------------------------------------------------------------- remote
-# Parts of a search done in several places: trials planned to a file, trained anywhere, told of afterwards.
+# ---------------------------------------------------------------------- planned trials
+# A search in several places: trials are planned to a file, trained anywhere, and their results added.
 
-#: The data set that a plan names, wherever data sets are kept.
+#: The data set named in a plan.
 BY_NAME = DataRequest()
 
 
 def next_round(task: SearchTask, folder: Path) -> PlannedRound | None:
-    """The next trials of the search in a folder; asked again before they are told of, the same ones."""
+    """The next trials of the search in a folder; the same ones until their results are added."""
     _open(task, folder)
     with locked(folder):
         return Search(task.plan, folder, storage=task.request.storage).plan_round()
 
 
 def take_up(task: SearchTask, folder: Path, results: Path) -> int:
-    """Note what became of planned trials; returns how many are still to come."""
-    load_results(results)  # a file that is none leaves no folder behind
+    """Number of remaining trials, after adding the results of planned ones."""
+    load_results(results)  # an invalid file must not create a folder
     if task.request.storage is None and not (folder / CONFIG).is_file():
-        raise FileError(f"expected the folder of a search with planned trials, got {folder}; name it with --out")
+        raise FileError(f"{folder} holds no search with planned trials; name its folder with --out")
     _open(task, folder)
     with locked(folder):
         search = Search(task.plan, folder, storage=task.request.storage)
-        left = search.take_results(results)
+        remaining = search.take_results(results)
         write_trials(folder, search.found(importance=False))
-    return left
+    return remaining
 
 
 def _open(task: SearchTask, folder: Path) -> None:
-    """Make the folder of a search, or refuse another one's."""
+    """Prepare the folder of a search; raises FileError if it belongs to another one."""
     if not task.prepare(folder):
         write_text(folder / CONFIG, task.run_config.toml())
         write_text(folder / "state", "running\n")
@@ -348,24 +348,22 @@ def run_plan(
     progress: Callable[[SearchProgress], None] = lambda now: None,
     tell: Callable[[str], object] = warnings.warn,
 ) -> Path:
-    """Train the trials of a plan's file; needs no optuna. Returns the file of their results, beside it.
+    """Path of the results of the trials of a plan, which are trained without optuna.
 
-    Its data are read as `request` says, by the name in the plan where that names no files: a plan for a graph of one's
-    own has to be told where it lies here.
-
-    One that was cut off goes on from its checkpoints, which lie beside it too.
+    `request` names the files of the user's own graph on this machine; other data are read by the name in the plan. An
+    interrupted training resumes from checkpoints next to the plan.
     """
     plan, started = load_plan(path), time.monotonic()
     data = (request if request.edges else replace(request, dataset=plan.dataset)).source.read()
     checkpoints = path.with_name(f"{path.stem}-{plan.digest[:16]}.checkpoints")
     total = len(plan.candidates)
 
-    def hear(share: float) -> None:
+    def update(share: float) -> None:
         passed = time.monotonic() - started
-        left = passed * (1 - share) / share if share else float("nan")
-        progress(SearchProgress(share * total, total, float("nan"), -1, passed, left))
+        remaining = passed * (1 - share) / share if share else float("nan")
+        progress(SearchProgress(share * total, total, float("nan"), -1, passed, remaining))
 
-    done = train_round(data, plan, device=device, checkpoint=checkpoints, progress=hear, tell=tell)
+    done = train_round(data, plan, device=device, checkpoint=checkpoints, progress=update, tell=tell)
     results = path.with_name(f"{path.stem}.results.json")
     save_results(results, plan, done)
     shutil.rmtree(checkpoints, ignore_errors=True)

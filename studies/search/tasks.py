@@ -1,4 +1,4 @@
-"""`SearchTask`: what `rdgraph search` is to do, with nothing left open, and how a run folder keeps it."""
+"""`SearchTask`: a fully resolved search for settings, and its config.toml."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from studies.runs.run_folder import prepare
 from studies.training.choices import folder_name, parse_splits
 from studies.training.data_source import DataRequest
 
-#: The network that an equation is put into.
+#: The network around an equation.
 AROUND_EQUATIONS = "gread"
-#: What config.toml calls the name of a search in its database.
+#: The entry of config.toml with the name of a search in its database.
 STORED = "study_in_storage"
 CONFIG = "config.toml"
 
 
 @dataclass(frozen=True, eq=False)
 class SearchRequest(DataRequest):
-    """What was asked for on the command line; None stands for a choice left open."""
+    """The choices on the command line; None for those left open."""
 
     reaction: str | None = None
     model: str | None = None
@@ -50,7 +50,7 @@ class SearchRequest(DataRequest):
 
 @dataclass(frozen=True, eq=False)
 class SearchTask:
-    """A search with its names: `subject` is the reaction or the network that settings are searched for."""
+    """A search with its names; `subject` is the reaction or the network."""
 
     request: SearchRequest
     plan: SearchPlan
@@ -64,7 +64,7 @@ class SearchTask:
 
     @property
     def run_config(self) -> RunConfig:
-        """What config.toml holds: the choices, then what is searched, and what is not."""
+        """Contents of config.toml: the choices, then the fixed and the searched settings."""
         plan, request = self.plan, self.request
         head = {
             "dataset": self.dataset, **request.source.head(), "model": plan.base.model.model, "trials": plan.trials,
@@ -82,16 +82,16 @@ class SearchTask:
         )
 
     def prepare(self, folder: Path) -> str:
-        """Make the folder of this search, or refuse another one's; its state, "" for a new one.
+        """State of the prepared folder of this search, "" if it is new; raises FileError for another search.
 
-        A new folder is not made for a search that cannot begin.
+        No folder is made for a search that cannot start.
         """
         if not (folder / CONFIG).is_file():
             check_reach(self.plan.sampler, self.request.storage)
         return prepare(folder, self.run_config)
 
     def command(self, folder: Path) -> str:
-        """The line that makes this search, and goes on with it."""
+        """The command that repeats and resumes this search."""
         request, plan = self.request, self.plan
         return command_line(
             "search", *request.source.words(), reaction=request.reaction, model=request.model, preset=request.preset,
@@ -103,7 +103,7 @@ class SearchTask:
 
     @property
     def published(self) -> Published | None:
-        """The published accuracy of the same reaction or network on the same data, where there is one."""
+        """The published accuracy of the same reaction or network on the same data, if any."""
         around = self.plan.base.model.model == AROUND_EQUATIONS
         method = f"GREAD-{self.subject}" if around else find_model(self.subject).published
         return find_published(method, self.dataset) if method and not self.request.source.is_own else None
@@ -116,14 +116,14 @@ class SearchTask:
 
 
 def make_task(request: SearchRequest) -> SearchTask:
-    """Resolve a request; every wrong name, split or setting is an error here, before any training.
+    """Task of a request; wrong names, splits and settings raise here, before any training.
 
     >>> task = make_task(SearchRequest("karate", model="gcn", space="small", settings={"epochs": "20"}))
     >>> task.subject, task.plan.base.training.epochs, [s.name for s in task.plan.space.searched][:2]
     ('gcn', 20, ['hidden', 'learning_rate'])
     """
     if request.model is not None and request.reaction is not None:
-        raise InvalidArgument("expected --reaction or --model, got both; leave one of them out")
+        raise InvalidArgument("--reaction and --model exclude each other; give one of them")
     data = request.source.read()
     base, source = base_config(request)
     given = dict(request.settings or {})
@@ -139,7 +139,7 @@ def make_task(request: SearchRequest) -> SearchTask:
 
 
 def _subject(plan: SearchPlan) -> str:
-    """The reaction, where it is not searched, else the network."""
+    """The reaction if it is not searched, else the network."""
     searched = {s.name: s.distribution for s in plan.space.searched}
     if plan.base.model.model != AROUND_EQUATIONS:
         return plan.base.model.model
@@ -148,9 +148,9 @@ def _subject(plan: SearchPlan) -> str:
 
 
 def base_config(request: SearchRequest) -> tuple[Config, str]:
-    """The configuration that is searched around, and where it comes from.
+    """The configuration to search around, and its source.
 
-    What the paper leaves open comes from its authors' settings of the same data set, where they released some.
+    Settings that the paper leaves open come from the authors' released settings of the same data set, if any.
     """
     subject = request.model or request.reaction or "BS"
     if request.preset is not None:
@@ -170,19 +170,19 @@ def _value(config: Config, name: str) -> Any:
 
 
 def stored_trials(folder: Path, storage: str | None = None) -> tuple[Path | str, str]:
-    """Where the trials of the search in a folder are kept, and under which name; `storage` may bring a password."""
+    """The storage of the trials of a search, and their name in it; `storage` may contain a password."""
     known = folder / CONFIG
     try:
-        found = tomllib.loads(read_text(known, "the settings of a search")) if known.is_file() else {}
+        result = tomllib.loads(read_text(known, "the settings of a search")) if known.is_file() else {}
     except tomllib.TOMLDecodeError:
-        raise FileError(f"expected the settings of a search in {known}, got another file; delete the folder") from None
-    if STORED not in found:
+        raise FileError(f"{known} does not hold the settings of a search; delete the folder") from None
+    if STORED not in result:
         return folder / JOURNAL, STUDY
-    return storage or str(found["storage"]), str(found[STORED])
+    return storage or str(result["storage"]), str(result[STORED])
 
 
 def described(searched: Searched) -> str:
-    """What is drawn, in words.
+    """The distribution of a searched setting, in words.
 
     >>> from gread.tuning.space import Range
     >>> described(Searched("step", Range(0.1, 1.5), (("method", ("euler", "rk4")),)))

@@ -56,7 +56,7 @@ class Deviations:
         return fitted(self.times, sizes, self.is_linear & above)
 
 
-def fitted(times: np.ndarray, sizes: np.ndarray, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def fitted(times: np.ndarray, sizes: np.ndarray, stored: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Slopes of log sizes (K, m) over the second half of the times that are kept (a beginning), and the spans of it.
 
     NaN and 0 where fewer than four times are left.
@@ -66,9 +66,9 @@ def fitted(times: np.ndarray, sizes: np.ndarray, kept: np.ndarray) -> tuple[np.n
     >>> slope.round(12).tolist(), span.tolist()
     ([0.5], [3.0])
     """
-    count = kept.sum(0)
+    count = stored.sum(0)
     position = np.arange(len(times))[:, None]
-    used = kept & (position >= count // 2)
+    used = stored & (position >= count // 2)
     number = used.sum(0)
     y = np.where(used, np.log(np.where(used, sizes, 1.0)), 0.0)
     t = np.where(used, times[:, None], 0.0)
@@ -131,14 +131,14 @@ def measure_deviations(case: PlaneCase, deviation: np.ndarray, time: float, save
     rest = torch.as_tensor(point, device=case.device)[:, None, :]
     kernel = case.spectrum.kernel
     right = torch.as_tensor(case.spectrum.vectors[:, kernel], device=case.device)
-    left = torch.as_tensor(case.spectrum.duals[:, kernel], device=case.device)
+    remaining = torch.as_tensor(case.spectrum.duals[:, kernel], device=case.device)
 
     def constant(state: Tensor) -> Tensor:
-        return (right @ (left.mT @ (state - rest))).square().mean((-2, -1)).sqrt() / scale
+        return (right @ (remaining.mT @ (state - rest))).square().mean((-2, -1)).sqrt() / scale
 
     def pattern(state: Tensor) -> Tensor:
         away = state - rest
-        return (away - right @ (left.mT @ away)).square().mean((-2, -1)).sqrt() / scale
+        return (away - right @ (remaining.mT @ away)).square().mean((-2, -1)).sqrt() / scale
 
     solution = solve_members(
         case,
@@ -151,9 +151,9 @@ def measure_deviations(case: PlaneCase, deviation: np.ndarray, time: float, save
         limit=LIMIT * float(scale.max()),
     )
     count = len(case.states)
-    found = {name: np.full((saves, count), np.nan) for name in ("constant", "pattern")}
-    for name, filled in found.items():
+    result = {name: np.full((saves, count), np.nan) for name in ("constant", "pattern")}
+    for name, filled in result.items():
         filled[:, known] = solution.measures[name].cpu().numpy()
     blown_up = np.zeros(count, dtype=bool)
     blown_up[known] = solution.codes.cpu().numpy() != rd.run.RunStatus.OK.code
-    return Deviations(np.linspace(0, time, saves), found["constant"], found["pattern"], blown_up)
+    return Deviations(np.linspace(0, time, saves), result["constant"], result["pattern"], blown_up)

@@ -80,8 +80,8 @@ class MemberKinetics:
 
     def rates(self, point: np.ndarray, values: Mapping[str, np.ndarray]) -> np.ndarray:
         """f(u) of constant states (m, F), the same shape."""
-        found = self._functions[0](*self._arguments(point, values))
-        return np.stack([np.broadcast_to(np.asarray(x, dtype=float), len(point)) for x in found], axis=-1)
+        result = self._functions[0](*self._arguments(point, values))
+        return np.stack([np.broadcast_to(np.asarray(x, dtype=float), len(point)) for x in result], axis=-1)
 
     def slopes(self, point: np.ndarray, values: Mapping[str, np.ndarray]) -> np.ndarray:
         """The Jacobian of the rates, (m, F, F)."""
@@ -94,21 +94,21 @@ class MemberKinetics:
 
     def leading(self, point: np.ndarray, values: Mapping[str, np.ndarray], lam: np.ndarray) -> np.ndarray:
         """The eigenvalue of P(lam) with the largest real part, Im >= 0, complex (m, k); NaN without a state."""
-        found = np.full((len(point), len(lam)), complex(np.nan, np.nan))
+        result = np.full((len(point), len(lam)), complex(np.nan, np.nan))
         known = np.flatnonzero(np.isfinite(point).all(1))
         for chosen in np.array_split(known, max(1, -(-len(known) // CHUNK))):
-            own = {name: np.broadcast_to(values[name], len(point))[chosen] for name in self.names}
-            every = np.linalg.eigvals(self.matrices(point[chosen], own, lam))
+            group = {name: np.broadcast_to(values[name], len(point))[chosen] for name in self.names}
+            every = np.linalg.eigvals(self.matrices(point[chosen], group, lam))
             first = np.argmax(every.real, axis=-1)[..., None]
             best = np.take_along_axis(every, first, -1)[..., 0]
-            found[chosen] = best.real + 1j * np.abs(best.imag)
-        return found
+            result[chosen] = best.real + 1j * np.abs(best.imag)
+        return result
 
     def stiffness(self, point: np.ndarray, values: Mapping[str, np.ndarray], top: float) -> float:
         """The largest modulus of an eigenvalue of P(0) and P(top) over the members: what a step has to resolve."""
-        kept = np.isfinite(point).all(1)
-        own = {name: np.broadcast_to(values[name], len(point))[kept] for name in self.names}
-        every = np.linalg.eigvals(self.matrices(point[kept], own, np.array([0.0, top])))
+        stored = np.isfinite(point).all(1)
+        group = {name: np.broadcast_to(values[name], len(point))[stored] for name in self.names}
+        every = np.linalg.eigvals(self.matrices(point[stored], group, np.array([0.0, top])))
         return float(np.abs(every).max())
 
     def follow(self, reference: Mapping[str, float], values: Mapping[str, np.ndarray], state: int = 0) -> np.ndarray:

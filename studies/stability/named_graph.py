@@ -60,8 +60,8 @@ def named_graph(text: str, seed: int) -> rd.Graph:
         "csbm": lambda: rd.generators.csbm(seed).graph,
     }
     make = makers.get(kind) or getattr(rd.generators, kind)
-    made: rd.Graph = make(*numbers)
-    return made
+    built: rd.Graph = make(*numbers)
+    return built
 
 
 def lattice_shape(text: str) -> tuple[int, int] | None:

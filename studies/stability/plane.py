@@ -64,16 +64,16 @@ def read_values(text: str) -> dict[str, float]:
     >>> read_values("a=0.1, Du=1")
     {'a': 0.1, 'Du': 1.0}
     """
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for piece in filter(None, (piece.strip() for piece in text.split(","))):
         name, sign, value = piece.partition("=")
         try:
-            found[name.strip()] = float(value)
+            result[name.strip()] = float(value)
         except ValueError:
             sign = ""
         if not sign:
             raise InvalidArgument(f"expected NAME=VALUE separated by commas, got {text!r}; write 'a=0.1, Du=1'")
-    return found
+    return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,10 +151,10 @@ class PlaneCase:
     def values(self) -> dict[str, np.ndarray]:
         """The coefficients of all members, (m,) each."""
         count = self.across.count * self.up.count
-        found = {name: np.full(count, float(value)) for name, value in self.reference.items()}
-        found[self.across.name] = np.tile(self.across.values, self.up.count)
-        found[self.up.name] = np.repeat(self.up.values, self.across.count)
-        return found
+        result = {name: np.full(count, float(value)) for name, value in self.reference.items()}
+        result[self.across.name] = np.tile(self.across.values, self.up.count)
+        result[self.up.name] = np.repeat(self.up.values, self.across.count)
+        return result
 
     @property
     def shape(self) -> tuple[int, int]:

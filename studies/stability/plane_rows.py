@@ -74,10 +74,10 @@ def class_codes(at_zero: np.ndarray, beyond_zero: np.ndarray) -> np.ndarray:
     return np.where(np.isfinite(at_zero) & np.isfinite(beyond_zero), codes, -1)
 
 
-def member_rows(prediction: PlanePrediction, found: Deviations, border: float) -> list[MutableRow]:
+def member_rows(prediction: PlanePrediction, result: Deviations, border: float) -> list[MutableRow]:
     """One row a member; `away` is 1 where both predicted deviations change by more than exp(border) while watched."""
     case = prediction.case
-    rates = {part: found.rates(part) for part in ("constant", "pattern")}
+    rates = {part: result.rates(part) for part in ("constant", "pattern")}
     predicted = {"constant": prediction.at_zero, "pattern": prediction.beyond_zero}
     codes = class_codes(predicted["constant"], predicted["pattern"])
     seen = class_codes(rates["constant"][0], rates["pattern"][0])
@@ -91,7 +91,7 @@ def member_rows(prediction: PlanePrediction, found: Deviations, border: float) -
             "rate_at_0": float(predicted["constant"][i]), "measured_at_0": float(rates["constant"][0][i]),
             "rate_beyond_0": float(predicted["pattern"][i]), "measured_beyond_0": float(rates["pattern"][0][i]),
             "fastest": float(case.frequencies[prediction.fastest[i]]), "growing": int(growing[i]),
-            "blown_up": int(found.blown_up[i]),
+            "blown_up": int(result.blown_up[i]),
         }
         for i in range(len(codes))
     ]  # fmt: skip

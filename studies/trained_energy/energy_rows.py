@@ -18,21 +18,21 @@ from studies.trained_energy.networks import STAGES, NetworkCourse, Subject, name
 MEASURES = {"energy": "dirichlet_energy", "mad": "mad", "rank": "effective_rank"}
 
 
-def layer_rows(subject: Subject, found: NetworkCourse, datas: Sequence[NodeData], step: float) -> list[MutableRow]:
+def layer_rows(subject: Subject, result: NetworkCourse, datas: Sequence[NodeData], step: float) -> list[MutableRow]:
     """Measures of every network at every stage and layer; nan from the layer on at which it has diverged.
 
-    `normalised` is (N/2) E/|H|^2 with the paper's E: roughness whatever the size.
+    `normalised` is (N/2) E/|H|^2 with the paper's E: roughness independent of size.
     """
     rows: list[MutableRow] = []
-    device = found.states["end"].device
+    device = result.states["end"].device
     plain = stack([d.graph.operator("none", dtype=torch.float64, device=device) for d in datas])
     measures = make_measures(plain=plain, names=tuple(MEASURES.values()))
     for stage in STAGES:
-        states = found.states[stage]
-        alive = ~(np.arange(len(states))[:, None] * step > found.left[stage])
-        kept = torch.where(torch.as_tensor(alive, device=device)[..., None, None], states, 0.0)
-        values = {name: measures[measure](kept) for name, measure in MEASURES.items()}
-        values["normalised"] = states.shape[-2] / 2 * values["energy"] / kept.square().sum((-2, -1))
+        states = result.states[stage]
+        alive = ~(np.arange(len(states))[:, None] * step > result.left[stage])
+        stored = torch.where(torch.as_tensor(alive, device=device)[..., None, None], states, 0.0)
+        values = {name: measures[measure](stored) for name, measure in MEASURES.items()}
+        values["normalised"] = states.shape[-2] / 2 * values["energy"] / stored.square().sum((-2, -1))
         columns = {name: np.where(alive, value.cpu().numpy(), np.nan) for name, value in values.items()}
         rows += [
             {

@@ -58,7 +58,7 @@ class Subject:
 
     @property
     def is_compared(self) -> bool:
-        """Whether it is a network by name, or plain diffusion, beside the reactions."""
+        """Whether it is a network by name or plain diffusion, not a reaction."""
         return self.kind == "-"
 
     @property
@@ -95,11 +95,11 @@ def make_graphs(settings: Mapping[str, Any], seeds: Sequence[int]) -> list[NodeD
     """The appendix' cSBM for every seed, with one stratified split."""
     s = settings
     options: dict[str, Any] = {name: s[name] for name in ("within", "between", "sigma")}
-    made = (
+    built = (
         csbm(seed, n=sum(s["sizes"]), classes=len(s["sizes"]), signal=s["means"][-1], features=s["channels"], **options)
         for seed in seeds
     )
-    return [one.stratified(1, train=s["train"], val=s["val"], seed=k) for one, k in zip(made, seeds, strict=True)]
+    return [one.stratified(1, train=s["train"], val=s["val"], seed=k) for one, k in zip(built, seeds, strict=True)]
 
 
 def configuration(subject: Subject, settings: Mapping[str, Any]) -> Config:
@@ -117,14 +117,14 @@ def configuration(subject: Subject, settings: Mapping[str, Any]) -> Config:
         return Config.of(EQUATION, **given, reaction=subject.name).updated(kinds[subject.kind])
     has_flow = issubclass(find_model(subject.model).settings, GreadSettings)
     wanted = (*SHARED, "relu") if has_flow else SHARED
-    own = {name: settings[name] for name in (*wanted, "rounds", "heads") if name in settings}
+    group = {name: settings[name] for name in (*wanted, "rounds", "heads") if name in settings}
     return fitting_config(
-        subject.model, {**own, "layers": layer_count(settings), "attention_dropout": settings["dropout"]}
+        subject.model, {**group, "layers": layer_count(settings), "attention_dropout": settings["dropout"]}
     )
 
 
 def layer_count(settings: Mapping[str, Any]) -> int:
-    """Steps of Euler's method, and layers of the networks beside it."""
+    """Number of steps of Euler's method, and of layers of the other networks."""
     return round(settings["time"] / settings["step"])
 
 
@@ -166,12 +166,12 @@ def course(
     states, left = {}, {}
     for stage, parts in stages.items():
         states[stage], left[stage] = stage_states(model, problem, parts, settings)
-    found, spans = ensemble.outcome(), coefficient_spans(model)
+    result, spans = ensemble.outcome(), coefficient_spans(model)
     results: list[MutableRow] = [
         {
-            **named(subject), "graph": k, "seed": trial.seed, "best_epoch": int(found.best_epoch[k]),
-            "val_accuracy": float(found.val_accuracy[k]), "test_accuracy": float(found.test_accuracy[k]),
-            "status": found.status(k), **spans[k],
+            **named(subject), "graph": k, "seed": trial.seed, "best_epoch": int(result.best_epoch[k]),
+            "val_accuracy": float(result.val_accuracy[k]), "test_accuracy": float(result.test_accuracy[k]),
+            "status": result.status(k), **spans[k],
         }
         for k, trial in enumerate(trials)
     ]  # fmt: skip
@@ -213,10 +213,10 @@ def _without_failed(left: Mapping[str, np.ndarray], results: Sequence[MutableRow
 
 def coefficient_spans(model: BatchedModel) -> list[MutableRow]:
     """alpha and the least and largest beta of every member; nan where a network has none."""
-    own = model.coefficients() if isinstance(model, GREAD) else {}
-    found = {name: value.detach().reshape(model.members, -1).cpu() for name, value in own.items()}
+    group = model.coefficients() if isinstance(model, GREAD) else {}
+    result = {name: value.detach().reshape(model.members, -1).cpu() for name, value in group.items()}
     none = torch.full((model.members, 1), torch.nan)
-    alpha, beta = found.get("alpha", none), found.get("beta", none)
+    alpha, beta = result.get("alpha", none), result.get("beta", none)
     return [
         {"alpha": float(a[0]), "beta_least": float(b.min()), "beta_largest": float(b.max())}
         for a, b in zip(alpha, beta, strict=True)

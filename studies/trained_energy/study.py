@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 #: Stages that are drawn: solid and dashed.
 DRAWN = {"end": "trained", "start": "untrained"}
-#: Our columns for the measures drawn beside the energy.
+#: Columns of the measures drawn in addition to the energy.
 OTHERS = {"normalised": "normalised_energy", "mad": "mad", "rank": "effective_rank"}
 
 
@@ -64,7 +64,7 @@ def draw_all(run: StudyRun, table: EnergyTable) -> None:
     common = (
         f"{s['graphs']} graphs of {sum(s['sizes'])} nodes, {layer_count(s)} layers (Euler, step {s['step']:g}), "
         f"{s['epochs']} epochs. Lines: medians of the networks that have not diverged, bands: 10 to 90 %; "
-        "pale: some have diverged, cross: all have. Point at a line to see how many are left."
+        "pale: some have diverged, cross: all have. Hover over a line to see how many remain."
     )
     rounds = f" H2GCN is trained with {s['rounds']} rounds; further ones, which have no parameters, are added."
     rounds = rounds if "h2gcn" in s["models"] else ""
@@ -162,8 +162,8 @@ def count(truths: np.ndarray) -> str:
 def verdicts(table: EnergyTable, rounds: int) -> list[Answer]:
     """Every statement about networks that were trained with its answer: the paper's in its order, then others."""
     reactions = [subject.name for subject in table.subjects if subject.kind == "VC"]
-    told = {Subject(name) for name in ("GCN", "GAT", "H2GCN", "GRAND", PLAIN)}
-    others = [subject for subject in table.subjects if subject.is_compared and subject not in told]
+    listed = {Subject(name) for name in ("GCN", "GAT", "H2GCN", "GRAND", PLAIN)}
+    others = [subject for subject in table.subjects if subject.is_compared and subject not in listed]
     return [
         *(vanishes(name, table) for name in ("GCN", "GAT") if Subject(name) in table),
         *([delays(table)] if {Subject("GRAND"), Subject("GCN")} <= set(table.subjects) else []),
@@ -234,46 +234,46 @@ def deeper(table: EnergyTable, rounds: int) -> Answer:
 def within(subject: Subject, table: EnergyTable) -> tuple[np.ndarray, str]:
     """On which graphs the energy stays within three decades of its start at every layer after training, and in words
     how it is at all stages."""
-    parts, found = [], {}
+    parts, result = [], {}
     for stage in STAGES:
         energy = table.values(subject, stage)
         with np.errstate(invalid="ignore"):
             low, high = (energy >= GONE * energy[0]).all(0), (energy <= energy[0] / GONE).all(0)
         lost = np.isnan(energy).any(0)
-        found[stage] = low & high & ~lost
+        result[stage] = low & high & ~lost
         parts.append(
-            f"{STAGE_WORDS[stage]}: {count(found[stage])}, {int((~low & ~lost).sum())} fell below, "
+            f"{STAGE_WORDS[stage]}: {count(result[stage])}, {int((~low & ~lost).sum())} fell below, "
             f"{int((~high & ~lost).sum())} rose above, {int(lost.sum())} diverged"
         )
     evidence = f"energy between {GONE:g} and {1 / GONE:g} times its start at every layer; " + "; ".join(reversed(parts))
-    return found["end"], evidence
+    return result["end"], evidence
 
 
 def keeps(subject: Subject, table: EnergyTable) -> Answer:
     """Does the energy of a network stay within three decades of its start? A question of ours."""
-    kept, evidence = within(subject, table)
+    stored, evidence = within(subject, table)
     energy = table.values(subject, "end")
     return Answer(
         f"{subject.name}: the Dirichlet energy neither vanishes nor explodes over the layers",
-        decide(kept),
+        decide(stored),
         f"{evidence}. Median E_T/E_0 {_share(energy, -1)} at layer {len(energy) - 1}",
-        f"{subject.name} keeps its energy within three decades on {int(kept.sum())} of {len(kept)} graphs.",
+        f"{subject.name} keeps its energy within three decades on {int(stored.sum())} of {len(stored)} graphs.",
     )
 
 
 def bounded(name: str, table: EnergyTable) -> Answer:
     """Does the energy of a reaction stay within three decades of its start at every layer?"""
     subject = Subject(name, "VC")
-    kept, evidence = within(subject, table)
-    plain, own = (table.values(s, "end") for s in (Subject(PLAIN), subject))
-    more = np.nan_to_num(own[-1] / own[0]) > plain[-1] / plain[0]
+    stored, evidence = within(subject, table)
+    plain, subset = (table.values(s, "end") for s in (Subject(PLAIN), subject))
+    more = np.nan_to_num(subset[-1] / subset[0]) > plain[-1] / plain[0]
     return Answer(
         f'{name}: "the Dirichlet energy of GREAD can be bounded in time thanks to the reaction term"',
-        decide(kept),
+        decide(stored),
         f"vector beta, {evidence}"
-        + f". Median E_T/E_0 {_share(own, -1)}; plain diffusion {_share(plain, -1)}, which is less on {count(more)}"
-        * bool(np.isfinite(own[-1]).any()),
-        f"{name} keeps its energy within three decades on {int(kept.sum())} of {len(kept)} graphs.",
+        + f". Median E_T/E_0 {_share(subset, -1)}; plain diffusion {_share(plain, -1)}, which is less on {count(more)}"
+        * bool(np.isfinite(subset[-1]).any()),
+        f"{name} keeps its energy within three decades on {int(stored.sum())} of {len(stored)} graphs.",
     )
 
 
@@ -282,10 +282,10 @@ def conserves(name: str, table: EnergyTable) -> Answer:
     scalar, vector = (Subject(name, kind) for kind in ("SC", "VC"))
     parts, truths = [], {}
     for stage in STAGES:
-        left, right = (table.values(s, stage)[-1] for s in (scalar, vector))
-        both = np.isfinite(left) & np.isfinite(right)
-        truths[stage] = right[both] > left[both]
-        lost = int(np.isnan(left).sum()), int(np.isnan(right).sum())
+        remaining, right = (table.values(s, stage)[-1] for s in (scalar, vector))
+        both = np.isfinite(remaining) & np.isfinite(right)
+        truths[stage] = right[both] > remaining[both]
+        lost = int(np.isnan(remaining).sum()), int(np.isnan(right).sum())
         parts.append(f"{STAGE_WORDS[stage]}: more on {count(truths[stage])}; diverged: {lost[0]} SC, {lost[1]} VC")
     seen = truths["end"]
     return Answer(
@@ -311,8 +311,8 @@ SETTING_WORDS = {"sizes": "sizes of classes", "time": "layers", "hidden": "hidde
 
 def settings(small: bool) -> dict[str, Any]:
     """The published graph and training, what the paper leaves open, and the size of the run."""
-    own = _settings_file("trained_energy")
-    return {**published_settings(), **own["choice"], **own["small" if small else "full"]}
+    subset = _settings_file("trained_energy")
+    return {**published_settings(), **subset["choice"], **subset["small" if small else "full"]}
 
 
 def published_settings() -> dict[str, Any]:
@@ -333,8 +333,8 @@ def run(run: StudyRun) -> None:
         raise InvalidArgument("expected a network or a reaction, got neither; name some in models or reactions")
     layers: list[MutableRow] = []
     results: list[MutableRow] = []
-    for _, (found, ended) in each_cell(run, subjects, partial(_trained, datas=datas, seeds=seeds), "networks"):
-        layers += found
+    for _, (result, ended) in each_cell(run, subjects, partial(_trained, datas=datas, seeds=seeds), "networks"):
+        layers += result
         results += ended
     table = EnergyTable.make(subjects, layers, results)
     run.say("What is run", about(run.settings))
@@ -360,8 +360,8 @@ def _trained(
     def made() -> NetworkCourse:
         return course(subject, run.settings, datas, seeds, run.device)
 
-    found = run.part(f"layers-{subject.key}", lambda: layer_rows(subject, made(), datas, run.settings["step"]))
-    return found, run.part(f"networks-{subject.key}", lambda: made().results)
+    result = run.part(f"layers-{subject.key}", lambda: layer_rows(subject, made(), datas, run.settings["step"]))
+    return result, run.part(f"networks-{subject.key}", lambda: made().results)
 
 
 # ---------------------------------------------------------------------- text and table

@@ -1,4 +1,4 @@
-"""How the words of a command line become choices: presets, settings, splits, the name of a folder."""
+"""From words of the command line to presets, settings, splits and folder names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rdgraph.vocabulary.learned_functions import WORD as LEARNED
 from rdgraph.vocabulary.learned_functions import LearnedFunction
 
 QUICK, DEFAULTS = "quick", "defaults"
-#: The network that is trained where none is named.
+#: The default network.
 GREAD = "gread"
 _QUICK_FILE = Path(str(resources.files("studies").joinpath("data/quick.toml")))
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
@@ -28,7 +28,7 @@ _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 def choose_preset(
     name: str | None, reaction: str | None, dataset: str, *, model: str | None = None, is_embedded: bool = False
 ) -> Preset:
-    """The preset of that name; without one, `quick` for GREAD on embedded sets and the defaults for all others.
+    """The preset of that name; by default `quick` for GREAD on embedded data sets, else the defaults.
 
     >>> choose_preset(None, None, "cora").name, choose_preset("paper", "ST", "cora").config.model.reaction
     ('defaults', 'ST')
@@ -43,7 +43,7 @@ def choose_preset(
         return Preset(DEFAULTS, subject, dataset, config, f"the defaults of {title}")
     if chosen == QUICK:
         if network != GREAD:
-            raise InvalidArgument(f"expected a preset of {network}, got {QUICK}, which is GREAD's; leave --preset out")
+            raise InvalidArgument(f"the preset {QUICK} is for GREAD, not for {network}; leave --preset out")
         return Preset(QUICK, subject, dataset, Config.load(_QUICK_FILE), f"studies/data/{_QUICK_FILE.name}")
     path = Path(chosen)
     if path.suffix == ".toml" and path.is_file():
@@ -54,17 +54,17 @@ def choose_preset(
 
 
 def planned_epochs(preset: Preset) -> int:
-    """The epochs of a preset; of the config.toml of a training that had fewer than its own preset, that one's."""
-    path, own = Path(preset.name), preset.config.training.epochs
+    """The epochs of a preset; for the config.toml of a shortened training, those of its preset."""
+    path, epochs = Path(preset.name), preset.config.training.epochs
     if path.suffix != ".toml" or not path.is_file():
-        return own
+        return epochs
     values = read_toml(path, "settings")
-    kept = values.get("preset_epochs") if is_run(values) else None
-    return max(own, kept) if isinstance(kept, int) else own
+    planned = values.get("preset_epochs") if is_run(values) else None
+    return max(epochs, planned) if isinstance(planned, int) else epochs
 
 
 def with_learned(reaction: str | None, declared: Sequence[str]) -> str | None:
-    """An equation with what the command line declares of its learned functions after `where`.
+    """An equation with the declarations of its learned functions from the command line after `where`.
 
     >>> with_learned("-alpha*L@H + phi(H)", ["phi: knots=8, odd"])
     '-alpha*L@H + phi(H) where phi learned knots=8 range=-3:3 odd'
@@ -72,7 +72,7 @@ def with_learned(reaction: str | None, declared: Sequence[str]) -> str | None:
     if not declared:
         return reaction
     if reaction is None:
-        raise InvalidArgument("expected --learned beside --reaction with an equation that calls it, got no equation")
+        raise InvalidArgument("--learned needs --reaction with an equation that calls the function")
     notes = []
     for text in declared:
         name, colon, facts = text.partition(":")
@@ -85,25 +85,24 @@ def with_learned(reaction: str | None, declared: Sequence[str]) -> str | None:
 
 
 def read_settings(path: Path, model: str | None = None) -> Config:
-    """The settings of a toml file, of that network if one is named; of a run's config.toml, [model] and [training]."""
+    """The settings in a TOML file, or in [model] and [training] of a run's config.toml; optionally of one network."""
     values = read_toml(path, "settings")
     base = None if model is None else Config.of(model)
-    found = Config.from_sections(sections(values) if is_run(values) else values, base=base)
-    if model is not None and found.model.model != model:
+    result = Config.from_sections(sections(values) if is_run(values) else values, base=base)
+    if model is not None and result.model.model != model:
         raise InvalidArgument(
-            f"expected settings of {model} in {path}, got those of {found.model.model}; leave --model out, or name "
-            "another file"
+            f"{path} has settings of {result.model.model}, not of {model}; leave --model out, or name another file"
         )
-    return found
+    return result
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:
-    """The values of a toml file that should hold `what`."""
+    """The values of a TOML file; `what` names its contents in errors."""
     text = read_text(path, what)
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as problem:
-        raise FileError(f"expected {what} as toml in {path}, got a text that is not: {problem}; correct it") from None
+        raise FileError(f"{path} is not valid TOML: {problem}") from None
 
 
 def is_run(values: Mapping[str, Any]) -> bool:
@@ -117,31 +116,31 @@ def sections(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_pairs(texts: Sequence[str]) -> dict[str, str]:
-    """NAME=VALUE, as given on the command line; `Config.updated` reads the values.
+    """Settings by name, from NAME=VALUE as given on the command line, for `Config.updated`.
 
     >>> read_pairs(["hidden=128", "relu=false"])
     {'hidden': '128', 'relu': 'false'}
     """
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for text in texts:
         name, sign, value = (part.strip() for part in text.partition("="))
         if not (name and sign and value):
             raise InvalidArgument(f"expected NAME=VALUE, got {text!r}; write --set hidden=128")
-        if name in found:
-            raise InvalidArgument(f"expected every setting once, got {name} twice; leave one out")
-        found[name] = value
-    return found
+        if name in result:
+            raise InvalidArgument(f"the setting {name} is given twice; leave one out")
+        result[name] = value
+    return result
 
 
 def parse_splits(text: str | None, count: int) -> tuple[int, ...]:
-    """The numbers in "all", "0,1,2" or "0-4", of `count` splits there are; without a text all.
+    """Numbers of splits, from "all", "0,1,2" or "0-4", among `count` splits; None stands for all.
 
     >>> parse_splits("0-2,5", 10), parse_splits("all", 3)
     ((0, 1, 2, 5), (0, 1, 2))
     """
     if text is None or text.strip() == "all":
         return tuple(range(count))
-    found: list[int] = []
+    result: list[int] = []
     for part in text.split(","):
         read = _RANGE.fullmatch(part.strip())
         if read is None:
@@ -149,12 +148,12 @@ def parse_splits(text: str | None, count: int) -> tuple[int, ...]:
         first, last = int(read[1]), int(read[2] or read[1])
         if not first <= last < count:
             raise InvalidArgument(f"expected splits among 0..{count - 1}, got {part.strip()}; write --splits all")
-        found += range(first, last + 1)
-    return tuple(dict.fromkeys(found))
+        result += range(first, last + 1)
+    return tuple(dict.fromkeys(result))
 
 
 def folder_name(dataset: str, subject: str) -> str:
-    """The stem of a run folder's name, from the data set and the reaction or the network.
+    """Stem of the name of a run folder, from the data set and the reaction or network.
 
     >>> folder_name("cora", "FB*"), folder_name("cora", "gcn"), folder_name("my graph", "-alpha*L@H")
     ('cora-FBstar', 'cora-gcn', 'my-graph-equation')

@@ -1,4 +1,4 @@
-"""`DataSource`: a data set by its name, or your own graph in files; how it is read, and how commands say it."""
+"""`DataSource`: a data set by name, or the user's own graph in files, with its reading options."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from rdgraph.graphs.graph_files import GRAPHS, is_graph_file
 from studies.runs.run_config import option_words
 
 # ---------------------------------------------------------------------- table reading
-# `TableReading`: how the files of your own graph are read, and how a config.toml and a command say it.
+# `TableReading`: options for reading files, and their forms in config.toml and on the command line.
 
-#: The settings of a config.toml, with their kinds.
+#: The entries of config.toml with their types.
 HEAD = {
     "id_column": str, "label_column": str, "features": list, "categories": list, "missing": str, "standardise": bool,
     "weight_column": str, "directed": bool, "duplicates": str,
@@ -31,7 +31,7 @@ HEAD = {
 
 @dataclass(frozen=True)
 class TableReading:
-    """The names of columns, and what becomes of features; see `NodeData.from_files`.
+    """Names of columns and treatment of features; see `NodeData.from_files`.
 
     >>> TableReading(label_column="kind", standardise=True).head()
     {'label_column': 'kind', 'standardise': True}
@@ -50,7 +50,7 @@ class TableReading:
     duplicates: str = "once"
 
     def __post_init__(self) -> None:
-        FeatureChoices(self.features, self.categories, self.missing)  # which refuses what cannot be
+        FeatureChoices(self.features, self.categories, self.missing)  # raises for invalid choices
         if self.duplicates not in DUPLICATES:
             raise UnknownName("treatment of duplicates", self.duplicates, DUPLICATES)
 
@@ -62,9 +62,9 @@ class TableReading:
         )  # fmt: skip
 
     def read_prepared(self, edges: Path, nodes: Path | None, preparation: Preparation | None) -> NodeData:
-        """The graph of other files, features prepared as those of the first; labels are not needed."""
-        own = nodes or edges
-        has_labels = is_array_file(own) or has_label(own, self.label_column)
+        """The graph of other files with features prepared as in the training; labels are optional."""
+        table = nodes or edges
+        has_labels = is_array_file(table) or has_label(table, self.label_column)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # which `NodeData.warnings` repeats
             return NodeData.from_files(
@@ -77,17 +77,17 @@ class TableReading:
 
     @property
     def is_of_files(self) -> bool:
-        """Whether something was chosen that only files have."""
+        """Whether an option differs that applies to files only."""
         return any(name != "standardise" for name in self.head())
 
     def head(self) -> dict[str, Any]:
-        """What differs from the defaults, as toml holds it."""
+        """The options that differ from the defaults, for TOML."""
         values = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
     @classmethod
     def from_head(cls, head: Mapping[str, Any]) -> TableReading:
-        """What `head` gave, among other settings."""
+        """The options in a `head`, which may have other entries."""
         values: dict[str, Any] = {name: head[name] for name in HEAD if name in head}
         for name in ("features", "categories"):
             if name in values:
@@ -95,17 +95,17 @@ class TableReading:
         return cls(**values)
 
     def words(self) -> list[str]:
-        """The options of the command line that say the same."""
+        """The equivalent options of the command line."""
         values = {name: tuple(value) if isinstance(value, list) else value for name, value in self.head().items()}
         return option_words(values | ({"undirected": True} if self.directed is False else {}))
 
 
-#: Columns by their usual names, features as they are.
+#: The default options.
 PLAIN = TableReading()
 
 
 def read_columns(text: str | None) -> tuple[str, ...] | None:
-    """Names with commas between them; None where nothing was given.
+    """Names separated by commas; None for None.
 
     >>> read_columns("age, height"), read_columns(None)
     (('age', 'height'), None)
@@ -114,16 +114,16 @@ def read_columns(text: str | None) -> tuple[str, ...] | None:
 
 
 # ---------------------------------------------------------------------- data source
-#: Splits that are drawn for a graph that comes without any.
+#: Number of splits drawn for a graph without splits.
 DRAWN_SPLITS = 10
 
 
 @dataclass(frozen=True)
 class DataSource:
-    """Where nodes and edges come from; `root` is the folder of public data sets.
+    """Source of nodes and edges; `root` is the folder of public data sets.
 
     Raises:
-        InvalidArgument: Neither a name nor files, or both, or a way to read files without any.
+        InvalidArgument: without a name and files, with both, or with reading options but no files.
 
     >>> DataSource("karate").read().num_nodes, DataSource("karate").words()
     (34, ['--dataset', 'karate'])
@@ -140,22 +140,22 @@ class DataSource:
     def __post_init__(self) -> None:
         check_pair(self.edges, self.nodes)
         if self.is_own and self.dataset is not None:
-            raise InvalidArgument("expected --dataset or --edges, got both; leave one of them out")
+            raise InvalidArgument("--dataset and --edges exclude each other; give one of them")
         if not self.is_own and self.reading.is_of_files:
             raise InvalidArgument(f"{self.reading.words()[0]} is for files; add --edges and --nodes, or leave it out")
         if not self.is_own and self.dataset is None:
             raise InvalidArgument(
-                "expected a data set, got none; --dataset digits needs no download, `rdgraph data list` names the "
+                "no data set is given; --dataset digits needs no download, `rdgraph data list` names the "
                 "others, and --edges with --nodes, or --graph with a GraphML file, reads your own"
             )
 
     @property
     def is_own(self) -> bool:
-        """Whether it is a graph of one's own."""
+        """Whether it is the user's own graph."""
         return self.edges is not None
 
     def read(self) -> NodeData:
-        """The data set, from files that are here."""
+        """The data set, read from local files."""
         if self.edges is not None:
             data = self.reading.read(self.edges, self.nodes)
             check_classes(data)
@@ -164,13 +164,13 @@ class DataSource:
         return data.standardised() if self.reading.standardise else data
 
     def head(self) -> dict[str, Any]:
-        """What a config.toml has of it beside the name; `from_head` is the inverse."""
+        """Its entries in config.toml, except the name; `from_head` reads them."""
         files = {"edges": self.edges, "nodes": self.nodes}
         return {name: str(path) for name, path in files.items() if path is not None} | self.reading.head()
 
     @classmethod
     def from_head(cls, head: Mapping[str, Any], root: Path | None = None) -> DataSource:
-        """What the settings of a run say of its data."""
+        """The source described by the settings of a run."""
         reading = TableReading.from_head(head)
         if "edges" in head:
             nodes = Path(head["nodes"]) if "nodes" in head else None
@@ -178,13 +178,13 @@ class DataSource:
         return cls(head["dataset"], reading=reading, root=root)
 
     def words(self) -> list[str]:
-        """The options of the command line that say the same."""
+        """The equivalent options of the command line."""
         files = {"dataset": self.dataset, "edges": self.edges, "nodes": self.nodes}
         return [*option_words(files), *self.reading.words()]
 
 
 def check_pair(edges: Path | None, nodes: Path | None) -> None:
-    """Refuse a file of edges without one of nodes, unless it holds both, and nodes without edges."""
+    """Raise InvalidArgument for edges without nodes, unless the file holds both, and for nodes without edges."""
     if edges is None and nodes is not None:
         raise InvalidArgument(f"--nodes {nodes} has no edges; add --edges FILE")
     if edges is not None and nodes is None and not is_graph_file(edges):
@@ -194,7 +194,7 @@ def check_pair(edges: Path | None, nodes: Path | None) -> None:
 
 @dataclass(frozen=True, eq=False)
 class DataRequest:
-    """The part of a request that says where the data come from; None stands for a choice left open."""
+    """The part of a request about the data; None for choices left open."""
 
     dataset: str | None = None
     edges: Path | None = field(default=None, kw_only=True)
@@ -204,5 +204,5 @@ class DataRequest:
 
     @property
     def source(self) -> DataSource:
-        """Where the data come from."""
+        """Source of the data."""
         return DataSource(self.dataset, self.edges, self.nodes, self.reading, self.root)

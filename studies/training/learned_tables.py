@@ -1,4 +1,4 @@
-"""The learned functions of a training: how every trial has them, where the states lie, as a figure and as a file."""
+"""The learned functions of a training with the distribution of the states, as a figure and as a file."""
 
 from __future__ import annotations
 
@@ -22,40 +22,40 @@ if TYPE_CHECKING:
     from gread.training.trainer import Trained
     from rdgraph.systems.system import System
 
-#: The file of a run folder, and what it holds.
+#: The file of a run folder, and its contents.
 FILE = "functions.json"
 CAPTION = "the learned functions of every trial: declaration, control values, and the density of the states"
-#: Points of a curve, bars of a density, trials and times whose states are counted, the share of states that is drawn.
+#: Points of a curve, bars of a density, trials and times that contribute states, and the share of states drawn.
 POINTS, BARS, MOST_TRIALS, TIMES, SHARE = 241, 60, 10, 5, 0.99
 
 
 def functions_of(done: Trained, sound: Sequence[int]) -> dict[str, list[LearnedValues]]:
-    """The learned functions by name, for every trial that did not diverge."""
+    """Learned functions by name, for every trial that did not diverge."""
     if not sound or not isinstance(done.trials[sound[0]].config.model, GreadSettings):
         return {}
     each = [done.network(k).functions() for k in sound]
-    return {name: [own[name] for own in each] for name in each[0]}
+    return {name: [group[name] for group in each] for name in each[0]}
 
 
 def states_seen(done: Trained, sound: Sequence[int], name: str) -> np.ndarray:
-    """Entries of the states that a function is taken of, at even times of the flows of some trials.
+    """Entries of the states to which a function is applied, at even times of the flows of some trials.
 
-    Empty where the function is taken of something else than a state, as in phi(A@H).
+    Empty if the argument of the function is no state, as in phi(A@H).
     """
     fields = taken_of(done.network(sound[0]).system, name)
-    found = []
+    result = []
     for k in sound[:MOST_TRIALS]:
         network, data = done.network(k), done.data_of(k)
         times = np.linspace(0.0, network.gread.time, TIMES).tolist()
-        found += [network.states(data.x, data.graph, times, field).double().numpy().ravel() for field in fields]
-    entries = np.concatenate(found) if found else np.zeros(0)
+        result += [network.states(data.x, data.graph, times, field).double().numpy().ravel() for field in fields]
+    entries = np.concatenate(result) if result else np.zeros(0)
     if not np.isfinite(entries).all():
         raise Diverged("no density because the states diverged")
     return entries
 
 
 def taken_of(system: System, name: str) -> list[str]:
-    """The states that a learned function is taken of as they are.
+    """The fields to which a learned function is applied directly.
 
     >>> import rdgraph as rd
     >>> taken_of(rd.parse("u' = phi(u) + phi(A@v); v' = u - v"), "phi")
@@ -69,10 +69,10 @@ def taken_of(system: System, name: str) -> list[str]:
 
 # ---------------------------------------------------------------------- figure
 def function_curves(done: Trained, sound: Sequence[int]) -> Drawing | None:
-    """phi of every trial and their mean with one standard deviation, its knots; and where the states lie.
+    """Figure of every learned function: all trials, their mean with one standard deviation, knots, and the states.
 
-    With one function for each channel, the mean over the channels stands for a trial, and the deviation is that of all
-    of them. None where the equation has no learned function.
+    With one function per channel, a trial is drawn as the mean over its channels, and the deviation is over all of
+    them. None if the equation has no learned function.
     """
     functions = functions_of(done, sound)
     if not functions:
@@ -82,7 +82,7 @@ def function_curves(done: Trained, sound: Sequence[int]) -> Drawing | None:
     for name, values in functions.items():
         entries = states_seen(done, sound, name)
         x = _places(values[0].declaration, entries)
-        lines = np.stack([own(x) for own in values])
+        lines = np.stack([group(x) for group in values])
         per_trial = lines if lines.ndim == 2 else lines.mean(1)
         mean, spread = (of(lines.reshape(-1, x.size), axis=0) for of in (np.mean, np.std))
         knots = knots_of(values[0].declaration)
@@ -96,18 +96,18 @@ def function_curves(done: Trained, sound: Sequence[int]) -> Drawing | None:
         middle, density = density_of(entries)
         rows += [{"function": name, "x": float(a), "density": float(b)} for a, b in zip(middle, density, strict=True)]
         if density.size:
-            panels.append(Panel(f"states that {name} saw", [Line("density", middle, density)], y_label="density"))
+            panels.append(Panel(f"arguments of {name}", [Line("density", middle, density)], y_label="density"))
     declared = "; ".join(str(values[0].declaration) for values in functions.values())
     caption = (
         f"Learned functions at the best epochs ({declared}): their mean, with a band of one standard deviation, over "
-        f"{counted(len(sound), 'trial')}; dots: the knots. Density: of the entries of the states that the function "
-        "saw, at even times from 0 to T; where there are none, the curve says little."
+        f"{counted(len(sound), 'trial')}; dots: the knots. Density of the arguments of the function at even times "
+        "from 0 to T; outside their range the curve means little."
     )
     return Drawing("functions", Chart(panels, "entry of the state", columns=2), caption, rows)
 
 
 def _places(declared: LearnedFunction, entries: np.ndarray) -> np.ndarray:
-    """Where a function is drawn: on its range, and where nearly all states lie."""
+    """Points at which a function is drawn: its range and that of nearly all states."""
     ends = [float(end) for end in declared.range]
     if entries.size:
         rest = (1 - SHARE) / 2
@@ -116,7 +116,7 @@ def _places(declared: LearnedFunction, entries: np.ndarray) -> np.ndarray:
 
 
 def density_of(entries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The middles of even bars, and the density of the entries in them; those far out are left out."""
+    """The middles of even bars and the density of the entries in them, without outliers."""
     if not entries.size:
         return np.zeros(0), np.zeros(0)
     rest = (1 - SHARE) / 2
@@ -129,24 +129,24 @@ def density_of(entries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 # ---------------------------------------------------------------------- file
 def write_functions(folder: Path, done: Trained, sound: Sequence[int]) -> bool:
-    """Write the learned functions of all trials; False where the equation has none."""
+    """Write the learned functions of all trials; returns False if the equation has none."""
     functions = functions_of(done, sound)
     if not functions:
         return False
-    told = {}
+    contents = {}
     for name, values in functions.items():
         middle, density = density_of(states_seen(done, sound, name))
         trials = [
-            {"split": done.trials[k].split, "seed": done.trials[k].seed, "controls": own.controls.tolist()}
-            for k, own in zip(sound, values, strict=True)
+            {"split": done.trials[k].split, "seed": done.trials[k].seed, "controls": group.controls.tolist()}
+            for k, group in zip(sound, values, strict=True)
         ]
-        told[name] = {
+        contents[name] = {
             "declaration": str(values[0].declaration),
             "trials": trials,
             "states": {"x": middle.tolist(), "density": density.tolist()},
         }
     with replacing(folder / FILE) as draft:
-        draft.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+        draft.write_text(json.dumps(contents, indent=1) + "\n", encoding="utf-8")
     return True
 
 
@@ -154,16 +154,16 @@ def read_functions(folder: Path) -> dict[str, list[LearnedValues]]:
     """The learned functions of the trials of a run folder, by name."""
     path = folder / FILE
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
+        contents = json.loads(path.read_text(encoding="utf-8"))
         return {
             name: [
-                LearnedValues(LearnedFunction.read(own["declaration"]), np.array(trial["controls"]))
-                for trial in own["trials"]
+                LearnedValues(LearnedFunction.read(group["declaration"]), np.array(trial["controls"]))
+                for trial in group["trials"]
             ]
-            for name, own in told.items()
+            for name, group in contents.items()
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
         raise FileError(
-            f"expected {FILE} of a training with a learned function, got {problem}; train one, as in "
+            f"{path} holds no learned functions ({problem}); train some, as in "
             "rdgraph train --reaction '-alpha*L@H + phi(H)'"
         ) from None

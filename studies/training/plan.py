@@ -1,4 +1,4 @@
-"""`TrainingPlan`: what `rdgraph train` is to do, resolved from defaults < preset < command line."""
+"""`TrainingPlan`: a fully resolved training, from the defaults, the preset and the command line, in this order."""
 
 from __future__ import annotations
 
@@ -28,32 +28,30 @@ from studies.training.choices import GREAD, choose_preset, is_run, parse_splits,
 from studies.training.data_source import HEAD as READING_HEAD
 from studies.training.data_source import DataRequest, DataSource
 
-#: Settings of a config.toml outside of [model] and [training], with their kinds.
+#: Entries of config.toml outside of [model] and [training], with their types.
 HEAD = {
     "study": str, "small": bool, "dataset": str, "preset": str, "source": str, "splits": list,
     "seed": int, "seeds": int, "device": str, "version": str,
 }  # fmt: skip
-#: Those that only some trainings have: of an equation, of a method that was chosen, of files, of decoupled ones, of
-#: those with fewer epochs than their preset.
+#: Optional entries: of an equation, an automatic method, files, decoupled trainings, and shortened ones.
 OPTIONAL = {
     "reaction": str, "method_reason": str, "edges": str, "nodes": str, "decoupled": bool, "batch": int,
     "preset_epochs": int, **READING_HEAD,
 }  # fmt: skip
-#: What `--small` trains: a set that needs no file, epochs, splits.
+#: The data set, epochs and splits of `--small`.
 SMALL_SET, SMALL_EPOCHS, SMALL_SPLITS = "karate", 20, (0, 1, 2)
-#: What to do about a folder that is no training's: where one was to be gone on with, and where one was to be read.
+#: Advice for a folder that holds no training: one to resume, and one to read.
 RESUMED = (
-    "where a training was stopped before it had begun, give its whole command again, else name the folder to resume "
-    "with --out"
+    "if the training stopped before it started, repeat its whole command; else name the folder to resume with --out"
 )
-NAMED = "name the folder of a training that has ended, as rdgraph train --out FOLDER makes it"
-#: How often every split may be trained.
+NAMED = "name the folder of a finished training, as written by rdgraph train --out FOLDER"
+#: Most seeds per split.
 MOST_SEEDS = 10_000
 
 
 @dataclass(frozen=True, eq=False)
 class Request(DataRequest):
-    """What was asked for on the command line; None stands for a choice left open."""
+    """The choices on the command line; None for those left open."""
 
     reaction: str | None = None
     preset: str | None = None
@@ -69,18 +67,18 @@ class Request(DataRequest):
 
     @property
     def source(self) -> DataSource:
-        """Where the data come from; with `small` a set that needs no file, where none was asked for."""
+        """Source of the data; with `small` and without a choice, a set without files."""
         is_open = self.small and self.dataset is None and self.edges is None
         return DataSource(SMALL_SET, root=self.root, reading=self.reading) if is_open else super().source
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingPlan:
-    """A training with nothing left open: trials are every split with every seed from `seed` on.
+    """A fully resolved training: every split, with `seeds` seeds from `seed` on.
 
-    `method_reason` says why the method was taken, where it was chosen from the equation. A training that is `decoupled`
-    goes over propagated features in batches of so many nodes, or in one of all training nodes. `preset_epochs` are
-    those of the preset where the training has fewer, else 0.
+    `method_reason` explains a method chosen from the equation. A `decoupled` training uses propagated features in
+    batches of `batch` nodes, or of all training nodes. `preset_epochs` are those of the preset if the training has
+    fewer, else 0.
     """
 
     data: NodeData
@@ -98,18 +96,16 @@ class TrainingPlan:
 
     def __post_init__(self) -> None:
         if not 1 <= self.seeds <= MOST_SEEDS:
-            raise InvalidArgument(
-                f"expected 1 to {MOST_SEEDS:,} seeds, got {self.seeds}; --seeds 3 trains every split three times"
-            )
+            raise InvalidArgument(f"expected 1 to {MOST_SEEDS:,} seeds, got {self.seeds}")
         read_device(self.device)
         _check_equation(self.config)
         if self.decoupled:
             settings = check_decoupled(self.config.model)
-            DecoupledNetwork(settings, 1, self.data.num_classes, 0)  # refuses flows that are no polynomials
+            DecoupledNetwork(settings, 1, self.data.num_classes, 0)  # raises for flows that are no polynomials
             if self.batch is not None:
                 read_whole(self.batch, 1, "--batch")
         elif self.batch is not None:
-            raise InvalidArgument("expected --decoupled with --batch, got --batch alone; add it, or leave --batch out")
+            raise InvalidArgument("--batch needs --decoupled; add it, or leave --batch out")
         for split in self.splits:
             check(self.data, split)
 
@@ -119,34 +115,34 @@ class TrainingPlan:
 
     @property
     def has_equation(self) -> bool:
-        """Whether the network is one around an equation."""
+        """Whether the network is built around an equation."""
         return isinstance(self.config.model, GreadSettings)
 
     @property
     def reaction(self) -> str:
-        """The equation, or its name; "" for a network without one."""
+        """The equation or its name; "" for a network without one."""
         return self.config.gread.reaction if self.has_equation else ""
 
     @property
     def subject(self) -> str:
-        """What is trained, in one word: the reaction of GREAD, or the name of another network."""
+        """The reaction of GREAD, or the name of another network."""
         model = self.config.model.model
         return self.reaction if model == GREAD else model
 
     @property
     def title(self) -> str:
-        """What the network is called in print: GREAD-BS, GCN, or GRAND with another equation than its own."""
+        """Name of the network in print, such as GREAD-BS, GCN, or GRAND with another equation."""
         settings = self.config.model
         record = find_model(settings.model)
         if settings.model == GREAD:
             return f"{record.title}-{self.reaction}"
-        own = record.settings()
-        changed = isinstance(own, GreadSettings) and own.reaction != self.reaction
+        defaults = record.settings()
+        changed = isinstance(defaults, GreadSettings) and defaults.reaction != self.reaction
         return f"{record.title} with {self.reaction}" if changed else record.title
 
     @property
     def published(self) -> Published | None:
-        """What was published for this network on this data set; nothing for a graph from files."""
+        """The published accuracy of this network on this data set, if any; None for the user's own graph."""
         record = find_model(self.config.model.model)
         method = record.published if record.title == self.title else self.title
         return None if self.source.is_own or not method else find_published(method, self.preset.dataset)
@@ -157,7 +153,7 @@ class TrainingPlan:
 
     @property
     def selection_bias(self) -> str:
-        """A warning where the same splits chose what is trained here, "" where they did not."""
+        """A warning if the settings or the equation were chosen on the same splits; else ""."""
         path = Path(self.preset.name)
         chosen = read_toml(path, "settings").get(CHOSEN) if path.suffix == ".toml" and path.is_file() else None
         if not isinstance(chosen, dict) or chosen.get("dataset") != self.preset.dataset:
@@ -172,12 +168,12 @@ class TrainingPlan:
         return (
             f"the {chosen.get('what', 'settings')} of {path.name} was chosen among {chosen.get('among', 'several')} by "
             f"rdgraph {chosen.get('command', 'search')} on the same splits ({', '.join(map(str, shared))}){seed}, so "
-            f"that accuracies on them are biased upwards; {remedy} gives a fairer estimate"
+            f"accuracies on them are biased upwards; use {remedy} for a fairer estimate"
         )
 
     @property
     def run_config(self) -> RunConfig:
-        """What config.toml holds: the choices, then [model] and [training]."""
+        """Contents of config.toml: the choices, then [model] and [training]."""
         head = {
             "dataset": self.preset.dataset,
             **self.source.head(),
@@ -194,7 +190,7 @@ class TrainingPlan:
         return RunConfig("train", self.small, self.seed, self.device, sections=self.config.sections(), head=head)
 
     def command(self, folder: Path) -> str:
-        """A line that trains the same, with every setting of the folder's config.toml."""
+        """The command that repeats the training, with the settings of the folder's config.toml."""
         return command_line(
             "train", *self.source.words(), preset=folder / "config.toml", splits=self.splits, seed=self.seed,
             seeds=self.seeds, device=self.device, decoupled=self.decoupled, batch=self.batch,
@@ -202,7 +198,7 @@ class TrainingPlan:
 
 
 def make_plan(request: Request) -> TrainingPlan:
-    """Resolve a request; every wrong name, split, setting or missing file is an error here, before any training.
+    """Plan of a request; wrong names, splits, settings and missing files raise here, before any training.
 
     >>> plan = make_plan(Request(small=True, settings={"hidden": 8}))
     >>> plan.data.meta.name, plan.splits, plan.config.model.hidden, plan.config.training.epochs, plan.preset.name
@@ -218,8 +214,8 @@ def make_plan(request: Request) -> TrainingPlan:
     preset = choose_preset(request.preset, request.reaction, name, model=request.model, is_embedded=is_embedded)
     if request.reaction and not isinstance(preset.config.model, GreadSettings):
         raise InvalidArgument(
-            f"expected a network around an equation for --reaction, such as gread, got {preset.config.model.model}, "
-            "which has none; leave --reaction out"
+            f"--reaction needs a network around an equation, such as gread, and {preset.config.model.model} has none; "
+            "leave --reaction out"
         )
     config = preset.config.updated(given | ({"reaction": request.reaction} if request.reaction else {}))
     splits = _chosen_splits(request, data)
@@ -246,11 +242,11 @@ def changes(old: Config, new: Config) -> list[str]:
 
 
 def read_plan(folder: Path, root: Path | None = None, *, resumes: bool = False) -> TrainingPlan:
-    """The plan that a run's config.toml describes, its data read anew; to go on with it where it `resumes`."""
+    """The plan described by a run's config.toml, with its data; `resumes` selects the advice in errors."""
     path = folder / "config.toml"
     if not path.is_file():
         remedy = RESUMED if resumes else NAMED
-        raise InvalidArgument(f"expected the folder of a training with its config.toml, got {folder} without; {remedy}")
+        raise InvalidArgument(f"{folder} has no config.toml, so it is not a training run; {remedy}")
     values = read_toml(path, "the settings of a training")
     head = _read_head(values, path, "train into another folder" if resumes else NAMED)
     source = DataSource.from_head(head, root)
@@ -264,14 +260,14 @@ def read_plan(folder: Path, root: Path | None = None, *, resumes: bool = False) 
 
 
 def _read_head(values: Mapping[str, Any], path: Path, remedy: str) -> dict[str, Any]:
-    """The settings outside of [model] and [training], each of its kind."""
+    """The entries outside of [model] and [training], with checked types."""
     head = {name: value for name, value in values.items() if name not in ("model", "training")}
     files = ("edges",) if "nodes" in head else ()
     kinds = HEAD | {name: kind for name, kind in OPTIONAL.items() if name in head or name in files}
     wrong = [name for name, kind in kinds.items() if type(head.get(name)) is not kind]
     if not is_run(values) or wrong or not all(type(k) is int for k in head["splits"]):
-        got = "those of something else" if not is_run(values) else f"{wrong[0] if wrong else 'splits'} missing or wrong"
-        raise FileError(f"expected the settings of a training in {path}, got {got}; {remedy}")
+        problem = "settings of another program" if not is_run(values) else f"no valid {wrong[0] if wrong else 'splits'}"
+        raise FileError(f"{path} has {problem}, so it is not the config.toml of a training; {remedy}")
     return head
 
 
@@ -282,11 +278,11 @@ def _chosen_splits(request: Request, data: NodeData) -> tuple[int, ...]:
 
 
 def _check_equation(config: Config) -> None:
-    """Whether an equation can be read and has what is read out of it, and the method has what it needs."""
+    """Raise an error for an equation that cannot be trained, or a method without a step."""
     if not isinstance(config.model, GreadSettings):
         return
     StateLayout.of(config.model)
     model, _ = resolve_method(config.model)
     if find_method(model.method).takes_step and model.step is None:
-        raise InvalidArgument(f"expected a step for the method {model.method}, got none; add --set step=0.5")
+        raise InvalidArgument(f"the method {model.method} needs a step; add --set step=0.5")
     Flow.check(model.method, model.time, model.step, model.adjacency == "live")

@@ -1,4 +1,4 @@
-"""What a trained network says of every node: predictions.csv, of the graph it was trained on and of others."""
+"""Predictions of a trained network: predictions.csv, for the graph of the training and for others."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from studies.training.data_source import TableReading
 from studies.training.plan import read_plan
 
 FILE = "predictions.csv"
-CAPTION = "what the network says of every node: id, class, probabilities, and the part of the split it was in"
+CAPTION = "the prediction for every node: id, class, probabilities, and its part of the split"
 #: The folder of the network in the folder of a training.
 NETWORK = "network"
-#: What nodes of a part are called, in the order in which they are told; "" is outside of all.
+#: Names of the nodes of each part, in the order of reporting; "" is outside of all parts.
 NODES = {"test": "test nodes", "val": "validation nodes", "train": "training nodes", "": "nodes of no part"}
 
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """Classes of all nodes by their ids: `probabilities` (n, classes), `parts` the words of the split, "" outside."""
+    """Predicted classes of all nodes: `probabilities` (n, classes), and `parts` of the split, "" outside of all."""
 
     ids: tuple[str, ...]
     class_names: tuple[str, ...]
@@ -39,7 +39,7 @@ class Predictions:
 
     @classmethod
     def of(cls, network: Network, data: NodeData, split: int | None = None) -> Predictions:
-        """What a network says of the nodes of a data set; `split` is the one it was trained on."""
+        """Predictions of a network for a data set; `split` is the one it was trained on."""
         names = network.class_names or tuple(str(k) for k in range(network.classes))
         probabilities = network.probabilities(data.x, data.graph).double().cpu().numpy()
         parts = np.full(data.num_nodes, "", dtype=object)
@@ -52,7 +52,7 @@ class Predictions:
 
     @property
     def classes(self) -> list[str]:
-        """The class of every node."""
+        """The predicted class of every node."""
         return [self.class_names[k] for k in self.probabilities.argmax(1).tolist()]
 
     def rows(self) -> list[MutableRow]:
@@ -69,54 +69,51 @@ class Predictions:
         write_rows(path, self.rows())
 
     def write_once(self, path: Path, *, overwrite: bool = False) -> bool:
-        """Write a file; False where it has the same rows already. Another content is refused unless `overwrite`."""
+        """Write a file; returns False if it already has these rows, and raises for other contents unless "
+        "`overwrite`."""
         text = format_rows(self.rows())
         if path.is_file():
             if read_text(path, "predictions") == text:
                 return False
             if not overwrite:
-                raise FileError(f"{path} exists with other contents; add --overwrite, or name another with --out")
+                raise FileError(f"{path} exists with other contents; add --overwrite, or name another file with --out")
         write_text(path, text)
         return True
 
     def sentences(self) -> list[str]:
-        """How many nodes of which class, and how many labels were met, where there are some; test nodes come first.
+        """Number of nodes by predicted class, and the accuracy on labelled nodes by part, test nodes first.
 
-        Labels of training nodes were shown to the network, so that parts are not mixed where they are known.
+        Parts are not mixed, because the network has seen the labels of training nodes.
         """
         counts = Counter(self.classes)
         shown = ", ".join(f"{counts[name]:,} {name}" for name in self.class_names if counts[name])
-        told = [f"{len(self.ids):,} nodes: {shown}."]
+        texts = [f"{len(self.ids):,} nodes: {shown}."]
         if not any(self.labels):
-            return told
-        told.append(self._met_by_part() if any(self.parts) else self._met())
+            return texts
+        texts.append(self._met_by_part() if any(self.parts) else self._met())
         strange = sum(bool(label) and label not in self.class_names for label in self.labels)
         if strange:
-            told.append(f"{counted(strange, 'label')} of classes that the network does not know: counted as missed.")
-        return told
+            texts.append(f"{counted(strange, 'label')} of classes unknown to the network count as wrong.")
+        return texts
 
     def _met(self) -> str:
         hits, known = self._hits(set(self.parts))
-        return f"{hits:,} of {known:,} known labels were met ({100 * hits / known:.2f} %)."
+        return f"Correct on {hits:,} of {known:,} labelled nodes ({100 * hits / known:.2f} %)."
 
     def _met_by_part(self) -> str:
-        found = {words: self._hits({part}) for part, words in NODES.items()}
-        (first, (hits, known)), *others = [(words, pair) for words, pair in found.items() if pair[1]]
-        text = f"{hits:,} of {known:,} labels of {first} were met ({100 * hits / known:.2f} %)"
-        rest = ", ".join(
-            f"of {words} {hits:,} of {known:,} ({100 * hits / known:.2f} %)" for words, (hits, known) in others
-        )
-        return f"{text}; {rest}." if rest else f"{text}."
+        hits = {words: self._hits({part}) for part, words in NODES.items()}
+        parts = [f"{n:,} of {known:,} {words} ({100 * n / known:.2f} %)" for words, (n, known) in hits.items() if known]
+        return f"Correct on {', '.join(parts)}."
 
     def _hits(self, parts: set[str]) -> tuple[int, int]:
-        """How many labels of nodes of these parts were met, and how many there are."""
-        own = zip(self.classes, self.labels, self.parts, strict=True)
-        met = [name == label for name, label, part in own if label and part in parts]
-        return sum(met), len(met)
+        """Number of correct predictions for labelled nodes of these parts, and of such nodes."""
+        nodes = zip(self.classes, self.labels, self.parts, strict=True)
+        hits = [name == label for name, label, part in nodes if label and part in parts]
+        return sum(hits), len(hits)
 
 
 def predictions_file(run: Path, nodes: Path | None) -> Path:
-    """Where predictions of a run go by default: those of other nodes under the name of their file.
+    """Default path of the predictions of a run; those of other nodes are named after their file.
 
     >>> predictions_file(Path("run"), Path("new.csv")).name, predictions_file(Path("run"), None).name
     ('predictions-new.csv', 'predictions.csv')
@@ -125,45 +122,43 @@ def predictions_file(run: Path, nodes: Path | None) -> Path:
 
 
 def node_ids(data: NodeData) -> tuple[str, ...]:
-    """The ids that the nodes have in their file or graph; their numbers where they have none."""
+    """Ids of the nodes in their file or graph; their numbers if they have none."""
     names = data.graph.names
     return tuple(map(str, range(data.num_nodes))) if names is None else tuple(map(str, names))
 
 
 def load_network(run: Path) -> Network:
-    """The network in the folder of a training, or in one that `Network.save` wrote."""
+    """The network in the folder of a training, or in one written by `Network.save`."""
     if not run.is_dir():
-        raise FileError(f"expected the folder of a training, got {run}, which is none; check its name")
+        raise FileError(f"there is no folder {run}; name the folder of a training")
     folder = run if (run / MANIFEST).is_file() else run / NETWORK
     if not (folder / MANIFEST).is_file():
         raise FileError(
-            f"expected a trained network in {run}, got a folder without; train into it, or name another: a training "
-            "that was cut off or diverged has none"
+            f"{run} holds no trained network; interrupted and diverged trainings have none. Train again, or name "
+            "another folder"
         )
     return Network.load(folder)
 
 
 def predict_again(run: Path, root: Path | None = None) -> Predictions:
-    """What the network of a training says of the graph that it was trained on."""
+    """Predictions of the network of a training for its own graph."""
     network = load_network(run)
     if not (run / "config.toml").is_file():
-        raise InvalidArgument(
-            f"expected the folder of a training, whose config.toml names its graph, got {run}; give --edges and --nodes"
-        )
+        raise InvalidArgument(f"{run} has no config.toml that names its graph; give --edges and --nodes")
     plan = read_plan(run, root)
     return Predictions.of(network, plan.data, plan.splits[0])
 
 
 def predict_files(run: Path, edges: Path, nodes: Path | None) -> tuple[Predictions, NodeData]:
-    """What the network of a training says of the nodes of other files, whose features are prepared as its own were."""
+    """Predictions of the network of a training for other files, with features prepared as in the training."""
     network = load_network(run)
     config = run / "config.toml"
     reading = TableReading.from_head(read_toml(config, "settings")) if config.is_file() else TableReading()
     data = reading.read_prepared(edges, nodes, network.preparation)
-    own = network.preparation
-    if own is not None and not own.columns and data.num_nodes != network.features:
+    preparation = network.preparation
+    if preparation is not None and not preparation.columns and data.num_nodes != network.features:
         raise InvalidArgument(
-            f"expected the {network.features} nodes that the network was trained on, since it had no features but the "
-            f"nodes themselves, got {data.num_nodes}; train with features"
+            f"the network was trained without features, on {network.features} nodes, so it cannot predict "
+            f"{data.num_nodes} other nodes; train with features"
         )
     return Predictions.of(network, data), data

@@ -1,4 +1,4 @@
-"""What every training is compared with on the same splits: label propagation, the majority class, an MLP, a GCN."""
+"""The baselines of every training on the same splits: label propagation, the majority class, an MLP and a GCN."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from studies.runs.uncertainty import FAILS, UNDECIDED
 from studies.training.plan import TrainingPlan
 
 # ---------------------------------------------------------------------- cut short
-# Trainings with fewer epochs than their preset has: what they lose, they may lose for that reason alone.
+# Trainings with fewer epochs than their preset, which may lose for that reason alone.
 
 
 def cut_off(rows: Sequence[Mapping[str, Any]], training: Training, planned: int) -> str:
-    """How a training ended before its time, from the rows of its results; "" where it did not.
+    """How a training was shortened, from the rows of its results; "" if it was not.
 
-    `planned` are the epochs of its preset. A training that its patience ended came to its own end.
+    `planned` are the epochs of its preset. Early stopping does not count.
 
     >>> cut_off([], Training(epochs=20), 200), cut_off([], Training(epochs=200), 200)
     ('cut off after 20 of 200 epochs', '')
@@ -48,7 +48,7 @@ def cut_off(rows: Sequence[Mapping[str, Any]], training: Training, planned: int)
 
 
 def fair_answer(answer: str, loser_was_cut_off: bool) -> str:
-    """An answer, undecided where it says that something fails which was cut off.
+    """An outcome, changed from "fails" to "undecided" if the loser's training was shortened.
 
     >>> fair_answer("fails", True), fair_answer("fails", False), fair_answer("holds", True)
     ('undecided', 'fails', 'holds')
@@ -58,29 +58,28 @@ def fair_answer(answer: str, loser_was_cut_off: bool) -> str:
 
 # ---------------------------------------------------------------------- reference answers
 PROPAGATION, MAJORITY, PERCEPTRON, CONVOLUTION = "label propagation", "majority class", "MLP", "GCN"
-#: The references as the subject of a sentence.
+#: The baselines as the subject of a sentence.
 TITLES = {
     PROPAGATION: "Label propagation", MAJORITY: "The majority class", PERCEPTRON: "The MLP", CONVOLUTION: "The GCN",
 }  # fmt: skip
-#: Networks among the references, and the file with the rows of all of them.
+#: Networks among the baselines, and the file with the rows of all baselines.
 NETWORKS, FILE = {PERCEPTRON: "mlp", CONVOLUTION: "gcn"}, "references"
 CAPTION = (
-    "What the network is compared with, on the same splits: label propagation over the graph from the training labels "
-    "(alpha chosen on the validation nodes), the class that most training nodes have, an MLP, which does not see "
-    "the graph (none where every feature is that of a single node, which says nothing of others), and a GCN of as many "
-    "epochs as the network. Accuracies are shares of 1."
+    "Baselines on the same splits: label propagation from the training labels (alpha chosen on the validation "
+    "nodes), the majority class of the training nodes, an MLP, which does not see the graph (left out if features "
+    "only identify nodes), and a GCN with as many epochs as the network. Accuracies in percent."
 )
 
 
 # ---------------------------------------------------------------------- the rows
 def untrained_rows(data: NodeData, splits: Iterable[int], methods: Sequence[str]) -> list[MutableRow]:
-    """A row for every split of the references that need no training."""
+    """Rows of the baselines without training, by split."""
     rows: list[MutableRow] = []
     for method in methods:
         for split in splits:
             if method == PROPAGATION:
-                found = best_propagation(data, split)
-                scores, how = found.scores, f"alpha = {found.alpha:g}"
+                result = best_propagation(data, split)
+                scores, how = result.scores, f"alpha = {result.alpha:g}"
             else:
                 scores, how = majority_class(data, split), "of the training nodes"
             right = accuracies(data, split, scores)
@@ -95,21 +94,20 @@ def reference_rows(
     progress: Callable[[Progress, str], None] | None = None,
     stage: Callable[[str], object] = silent,
 ) -> list[MutableRow]:
-    """All references of a plan; `progress` is called with the name of the one that is trained.
+    """Rows of all baselines of a plan; `progress` is called with the name of the one in training.
 
-    A network is left out where it is what the plan trains, and the MLP where features only name the nodes, so that it
-    knows nothing of those that it was not trained on.
+    The network of the plan is left out, and so is the MLP if features only identify nodes.
     """
-    stage("references: label propagation and the majority class")
+    stage("baselines: label propagation and the majority class")
     rows = untrained_rows(plan.data, plan.splits, (PROPAGATION, MAJORITY))
     for title, model in NETWORKS.items():
         if plan.config.model.model == model or (title == PERCEPTRON and names_nodes(plan.data.x)):
             continue
-        stage(f"references: preparing the {title}")
+        stage(f"baselines: preparing the {title}")
         config, source = reference_config(plan, title)
         trials = make_trials(config, plan.splits, [plan.seed])
-        hears = None if progress is None else partial(_named, progress, title)
-        done = train(plan.data, trials, device=plan.device, progress=hears, keep_best=False)
+        callback = None if progress is None else partial(_named, progress, title)
+        done = train(plan.data, trials, device=plan.device, progress=callback, keep_best=False)
         rows += [
             {
                 "method": title, "split": trial.split, "val_accuracy": float(done.val_accuracy[k]),
@@ -120,12 +118,12 @@ def reference_rows(
     return rows
 
 
-def _named(progress: Callable[[Progress, str], None], title: str, heard: Progress) -> None:
-    progress(heard, title)
+def _named(progress: Callable[[Progress, str], None], title: str, current: Progress) -> None:
+    progress(current, title)
 
 
 def names_nodes(features: Any) -> bool:
-    """Whether every feature, a column of an array or of a sparse one, is that of a single node.
+    """Whether every feature (column) is non-zero for at most one node.
 
     >>> names_nodes(np.eye(3)), names_nodes(np.ones((3, 2)))
     (True, False)
@@ -134,10 +132,10 @@ def names_nodes(features: Any) -> bool:
 
 
 def reference_config(plan: TrainingPlan, title: str) -> tuple[Config, str]:
-    """The published settings of a reference network on the data set, or its defaults.
+    """The published settings of a baseline network on the data set, or its defaults, and their source.
 
-    The MLP has its own epochs, however few the network has: cut off early it is no yardstick. The published one takes
-    600 epochs on Texas, and is 4 points worse after 200. A GCN with its defaults has the epochs of the network.
+    The MLP always has its own epochs: the published one takes 600 on Texas and is 4 points worse after 200. A GCN with
+    its defaults has the epochs of the network.
     """
     model = NETWORKS[title]
     name = f"{PUBLISHED}/{model}/{plan.preset.dataset}"
@@ -145,22 +143,22 @@ def reference_config(plan: TrainingPlan, title: str) -> tuple[Config, str]:
     budget = {"epochs": plan.config.training.epochs} if title == CONVOLUTION else {}
     config, source = (Config.of(model, **budget), "the defaults") if known is None else (known.config, known.name)
     patience = config.training.patience
-    ends = f"until {patience} epochs bring nothing better" if patience else f"{config.training.epochs} epochs"
+    ends = f"early stopping after {patience} epochs" if patience else f"{config.training.epochs} epochs"
     return config, f"{source}, {ends}"
 
 
 def read_references(folder: Path) -> list[Row]:
-    """The rows that a training left in its folder; none where it had not come so far."""
+    """Rows of the baselines in the folder of a training, if it has got that far."""
     path = folder / f"{FILE}.csv"
     return list(read_rows(path)) if path.is_file() else []
 
 
-# ---------------------------------------------------------------------- what they say
+# ---------------------------------------------------------------------- comparisons
 @dataclass(frozen=True)
 class Reference:
-    """A reference's accuracy in percent over the splits, and how far the network is above it on the same splits.
+    """Accuracy of a baseline in percent over the splits, and its paired comparison with the network.
 
-    `cut` says how the network's training ended before its time, "" where it did not.
+    `cut` says how the network's training was shortened, or "".
     """
 
     method: str
@@ -170,31 +168,29 @@ class Reference:
 
     @property
     def is_better(self) -> bool:
-        """Whether it scores higher than the network: significantly, and the network's training was not cut off."""
+        """Whether it scores significantly higher than a network whose training was not shortened."""
         return self.verdict().answer == FAILS
 
     @property
     def text(self) -> str:
-        """The mean ± the standard deviation over the splits, of a single split the mean alone."""
+        """The mean ± the standard deviation over the splits; for a single split the mean."""
         return self.estimate.text
 
     def sentence(self) -> str:
-        """In words, as the verdict has it; one that beats the network says so first."""
-        own, gap = f"{self.method} {self.text} %", self.paired
+        """The comparison in a sentence."""
+        score, gap = f"{TITLES[self.method]} scores {self.text} % on the same splits", self.paired
         if math.isnan(gap.difference):
-            return f"On the same splits {own}."
-        if self.is_better:
-            ahead = f"{-gap.difference:.2f} points above the network{gap.spread}"
-            return f"{TITLES[self.method]} scores higher on the same splits: {self.text} %, {ahead}."
+            return f"{score}."
         if gap.difference == 0:
-            return f"On the same splits {own}: as the network."
-        doubt = f", undecided: the network was {self.cut}" if gap.answer == FAILS else gap.doubt
-        return f"On the same splits {own}: the network is at {gap.text}{doubt}."
+            return f"{score}, as much as the network."
+        side = "above" if gap.difference > 0 else "below"
+        doubt = f", undecided: the network was {self.cut}" if self.cut and gap.answer == FAILS else gap.doubt
+        return f"{score}; the network is {abs(gap.difference):.2f} points {side}{gap.spread}{doubt}."
 
     def verdict(self) -> ReportVerdict:
-        """Is the network better, for all that the splits tell? Undecided where it is not, and was cut off."""
+        """Verdict: is the network significantly better? Undecided if it is worse after a shortened training."""
         evidence = (
-            f"Mean difference {self.paired.text} over {counted(self.paired.splits, 'split')}, reference {self.text}; "
+            f"Mean difference {self.paired.text} over {counted(self.paired.splits, 'split')}, baseline {self.text}; "
             f"{self.paired.test}."
         )
         answer = fair_answer(self.paired.answer, bool(self.cut))
@@ -205,7 +201,7 @@ class Reference:
 
 
 def article(method: str) -> str:
-    """The method as a sentence calls it."""
+    """The method with its article."""
     return {
         MAJORITY: "the majority class",
         PERCEPTRON: "an MLP, which does not see the graph,",
@@ -216,13 +212,13 @@ def article(method: str) -> str:
 def compare(
     rows: Sequence[Mapping[str, Any]], references: Sequence[Mapping[str, Any]], ratio: float, cut: str = ""
 ) -> tuple[Reference, ...]:
-    """Every reference next to the rows of a training's results.
+    """Comparisons of every baseline with the results of a training.
 
-    `ratio` is n_test/n_train; `cut` says how the training ended before its time, if it did.
+    `ratio` is n_test/n_train; `cut` says how the training was shortened, if it was.
     """
-    own, found = split_means(rows), []
+    accuracies, compared = split_means(rows), []
     for method in dict.fromkeys(str(row["method"]) for row in references):
         theirs = [row for row in references if row["method"] == method]
-        paired = Comparison.of(own, split_means(theirs), ratio)
-        found.append(Reference(method, Estimate.of(theirs), paired, cut))
-    return tuple(found)
+        paired = Comparison.of(accuracies, split_means(theirs), ratio)
+        compared.append(Reference(method, Estimate.of(theirs), paired, cut))
+    return tuple(compared)

@@ -1,7 +1,6 @@
-"""A training as a study: it trains, and its run folder holds results, metrics, a network, figures and the report.
+"""A training as a study: its run folder holds results, metrics, a network, predictions, figures and the report.
 
-The folder is valid at any moment. While it trains it holds checkpoints; a training that was cut off goes on from them,
-to the same results.
+The folder is valid at any moment. An interrupted training resumes from its checkpoints with the same results.
 """
 
 from __future__ import annotations
@@ -38,6 +37,7 @@ from studies.training.training_summary import (
     RESULTS_CAPTION,
     SUMMARY_CAPTION,
     first_sound,
+    in_percent,
     read_results,
     result_rows,
     sound_trials,
@@ -52,16 +52,16 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------------- event files
-# Event files for TensorBoard: how far a training is while it runs, and the curves of every trial at its end.
+# Event files for TensorBoard: the progress of a running training, and the curves of every trial at its end.
 
-#: What `--log` may name, and the folder of its files in that of the run.
+#: Values of `--log`, which also name the folder of their files.
 TENSORBOARD = "tensorboard"
 LOGS = (TENSORBOARD,)
-PURPOSE = "event files of TensorBoard: curves of every trial, and of the batches while they ran"
+PURPOSE = "event files of TensorBoard: curves of every trial and of the batches"
 
 
 def check_log(log: str | None) -> None:
-    """Whether there is such a log, and the library that writes it; before anything is trained."""
+    """Raise an error for an unknown log, or if its library is not installed."""
     if log is None:
         return
     if log not in LOGS:
@@ -78,15 +78,15 @@ class EventFiles:
         self.folder = folder
         self._live = SummaryWriter(str(folder / "batches"))
 
-    def hear(self, progress: Progress) -> None:
-        """How far a training is: means over the members of a batch."""
+    def update(self, progress: Progress) -> None:
+        """Write a progress: means over the members of a batch."""
         batch = f"batch {progress.batch}"
         for name, value in (("loss", progress.loss), ("val_accuracy", progress.val_accuracy)):
             self._live.add_scalar(f"{name}/{batch}", value, progress.epoch)
         self._live.flush()
 
     def write(self, done: Trained) -> None:
-        """The curves of every trial, each as a run of its own; epochs count from 1."""
+        """Write the curves of every trial as separate runs; epochs count from 1."""
         from torch.utils.tensorboard import SummaryWriter
 
         self._live.close()
@@ -99,13 +99,13 @@ class EventFiles:
 
 
 # ---------------------------------------------------------------------- study
-#: Hears how far a training is.
-Hears = Callable[[Progress], None]
-#: Shows what is under way.
+#: Called with the progress of a training.
+OnProgress = Callable[[Progress], None]
+#: Called with the name of the current stage.
 Stage = Callable[[str], object]
 
 CHECKPOINTS, POWERS = "checkpoints", "powers"
-#: What the files of a training hold beside those of every study.
+#: The files of a training in addition to those of every study.
 FILES = {
     "config.toml": "settings; --preset reads it",
     "results.csv": "a row per trial",
@@ -128,24 +128,23 @@ def execute(
     has_references: bool = True,
     has_figures: bool = True,
 ) -> list[Row]:
-    """Train what the plan says in a folder, anew or from where it was left; returns the rows of results.csv.
+    """Rows of results.csv of a training, run in a new folder or resumed in its own.
 
-    `progress` and `tell` are those of `gread.training.trainer.train`, `reference_progress` is called with the progress
-    and the name of every reference network, and `stage` with what is under way before and after the epochs; `log`
-    names one of `event_files.LOGS`, written to the folder too. `has_references` and `has_figures` say whether there are
-    any. Ctrl-C and SIGTERM leave a valid folder and end in a KeyboardInterrupt, the first after a checkpoint;
-    `kill -9` leaves the last checkpoint.
+    `progress` and `tell` are those of `gread.training.trainer.train`; `reference_progress` is called with the progress
+    and the name of every baseline network, and `stage` with the stages before and after the epochs; `log` is one of
+    `LOGS`. `has_references` and `has_figures` switch baselines and figures off. Ctrl-C and SIGTERM leave a valid folder
+    and raise KeyboardInterrupt, Ctrl-C after a checkpoint; `kill -9` leaves the last checkpoint.
     """
     check_log(log)
     if prepare(folder, plan.run_config, resume=resume) != "done":
         events = None if log is None else EventFiles(folder / log)
         if events is not None:
-            progress = heard_by(progress, events.hear)
+            progress = both(progress, events.update)
         make: Callable[[], Trained] = partial(
             train, plan.data, plan.trials, device=plan.device, checkpoint=folder / CHECKPOINTS, every=every,
             progress=progress, tell=tell,
         )  # fmt: skip
-        if plan.decoupled:  # the products with the graph are kept where a training is cut off
+        if plan.decoupled:  # products with the graph are stored for resuming
             make = partial(
                 train_decoupled, plan.data, plan.trials, batch=plan.batch, folder=folder / CHECKPOINTS / POWERS,
                 device=plan.device, progress=progress, tell=tell,
@@ -164,7 +163,7 @@ def training_study(
     stage: Stage = silent,
     has_figures: bool = True,
 ) -> Study:
-    """The study of one plan; `make()` trains, `refer()` gives the rows of the references, by default all of them."""
+    """The study of a plan; `make()` trains, `refer()` returns the rows of the baselines."""
     where = plan.preset.dataset
     what = f"the reaction {plan.reaction}" if plan.subject == plan.reaction else plan.title
     refer = refer or partial(reference_rows, plan)
@@ -178,22 +177,22 @@ def training_study(
     )
 
 
-def heard_by(first: Hears | None, second: Hears) -> Hears:
-    """A listener that tells two others."""
+def both(first: OnProgress | None, second: OnProgress) -> OnProgress:
+    """A callback that calls two others."""
 
-    def hear(progress: Progress) -> None:
+    def update(progress: Progress) -> None:
         if first is not None:
             first(progress)
         second(progress)
 
-    return hear
+    return update
 
 
 def run(
     run: StudyRun, plan: TrainingPlan, make: Callable[[], Trained], refer: Callable[[], Sequence[Row]],
     events: EventFiles | None = None, stage: Stage = silent, has_figures: bool = True,
 ) -> None:  # fmt: skip
-    """Train, and write the numbers, the network, the figures and what they say, beside the references."""
+    """Train, compare with the baselines, and write the numbers, the network, the figures and the report."""
     stage("preparing the training")
     done = make()
     if events is not None:
@@ -204,14 +203,14 @@ def run(
     references = read_references(run.folder) or refer()
     summary = summarise(plan, rows, references)
     first, *further = summary.sentences()
-    better = () if summary.all_diverged else summary.references
-    beaten = [reference.sentence() for reference in better if reference.is_better]
-    run.answer(" ".join([first, *beaten]))
-    if further := [sentence for sentence in further if sentence not in beaten]:
-        run.say("Result", "\n\n".join(further))
+    baselines = () if summary.all_diverged else summary.references
+    ahead = [f"{one.method} scores {one.text} %" for one in baselines if one.is_better or one.paired.difference < 0]
+    run.answer(f"{first} On the same splits {' and '.join(ahead)}." if ahead else first)
+    if further:
+        run.say("Comparisons", "\n\n".join(further))
     run.table("summary", summary_rows(plan, summary), SUMMARY_CAPTION)
     if references:
-        run.table(REFERENCES, references, REFERENCES_CAPTION)
+        run.table(REFERENCES, [in_percent(row) for row in references], REFERENCES_CAPTION)
     if plan.has_equation:
         run.equation(plan.reaction, plan.title)
     run.say("Method", about_method(plan))
@@ -221,13 +220,14 @@ def run(
     write_metrics(run.folder / "metrics.parquet", done)
     for name, text in FILES.items():
         run.describe(name, text)
-    kept = first_sound(done)
-    if kept is not None:
-        network = replace(done.network(kept), reason=plan.method_reason)
+    first_trial = first_sound(done)
+    if first_trial is not None:
+        network = replace(done.network(first_trial), reason=plan.method_reason)
         network.save(run.folder / predictions.NETWORK)
         run.describe(f"{predictions.NETWORK}/", NETWORK)
-        said = predictions.Predictions.of(network, done.data_of(kept), done.trials[kept].split)
-        said.write(run.folder / predictions.FILE)
+        split = done.trials[first_trial].split
+        predicted = predictions.Predictions.of(network, done.data_of(first_trial), split)
+        predicted.write(run.folder / predictions.FILE)
         run.describe(predictions.FILE, predictions.CAPTION)
         if learned_tables.write_functions(run.folder, done, sound_trials(done)):
             run.describe(learned_tables.FILE, learned_tables.CAPTION)
@@ -238,7 +238,7 @@ def run(
     stage("writing the report")
     if missing:
         run.say("Not drawn", "\n\n".join(missing))
-    run.show("results", RESULTS_CAPTION, rows)
+    run.show("results", RESULTS_CAPTION, [in_percent(row) for row in rows])
     about = about_data(plan)
     run.say(about.heading, about.text)
     for verdict in verdicts(summary):
@@ -247,7 +247,7 @@ def run(
 
 
 def draw_all(done: Trained, stage: Stage = silent) -> tuple[list[Drawing], list[str]]:
-    """Every figure that can be drawn; and in words why others cannot."""
+    """The figures that can be drawn, and sentences about the others."""
     sound = sound_trials(done)
     makers: dict[str, Callable[[], Drawing | None]] = {
         "Learning curves": lambda: training_figures.learning_curves(done)
@@ -278,34 +278,34 @@ def draw_all(done: Trained, stage: Stage = silent) -> tuple[list[Drawing], list[
 
 
 def about_method(plan: TrainingPlan) -> str:
-    """How H(T) is reached, and why where it was chosen from the equation; the rule of a network without one."""
+    """The integration method and the reason for it; for a network without an equation its rule."""
     model = plan.config.model
     if not isinstance(model, GreadSettings):
         record = find_model(model.model)
         return f"{record.title} ({record.source}): {record.rule}."
     step = "" if model.step is None else f", step {model.step:.4g}"
-    why = f"chosen from the equation: {plan.method_reason}" if plan.method_reason else "as the settings name it"
+    why = f"chosen from the equation: {plan.method_reason}" if plan.method_reason else "from the settings"
     how = f"{model.method}{step}, to T = {model.time:g}; {why}."
     if not plan.decoupled:
         return how
     batch = "in one batch" if plan.batch is None else f"in batches of {plan.batch:,}"
-    return f"{how} Decoupled: products of A with the features once, then training nodes {batch}."
+    return f"{how} Decoupled: A is multiplied with the features once, then training nodes are used {batch}."
 
 
 def about_data(plan: TrainingPlan) -> Passage:
-    """What the data are, how they are split, and what is known to be odd about them."""
+    """The data, their splits, and known oddities."""
     data, meta = plan.data, plan.data.meta
     size = (
         f"{data.num_nodes:,} nodes, {data.graph.num_edges:,} directed edges, {data.num_features:,} features, "
         f"{data.num_classes} classes"
     )
     splits = f"Splits: {meta.split}." if meta.split else ""
-    told: Sequence[str] = [text for text in (splits, *meta.notes, *data.warnings()) if text]
-    return Passage("The data", "\n\n".join([f"{meta.title or meta.name}: {size}.", *told]))
+    notes: Sequence[str] = [text for text in (splits, *meta.notes, *data.warnings()) if text]
+    return Passage("The data", "\n\n".join([f"{meta.title or meta.name}: {size}.", *notes]))
 
 
 def default_folder(plan: TrainingPlan, *, resume: bool = False, base: Path = Path("runs/train")) -> Path:
-    """base/DATASET-SUBJECT-N with the first free number, or the last one that is there where one is to resume."""
+    """base/DATASET-SUBJECT-N with the first free number, or with the last used one to resume."""
     stem = folder_name(plan.preset.dataset, plan.subject)
     numbers = [int(rest) for path in base.glob(f"{stem}-*") if (rest := path.name.removeprefix(f"{stem}-")).isdecimal()]
     last = max(numbers, default=0)

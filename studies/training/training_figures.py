@@ -1,4 +1,4 @@
-"""Figures of a training: learning curves, learned coefficients, the filter they make."""
+"""Figures of a training: learning curves, coefficients, filter response, confusion matrix, states."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 
 # ---------------------------------------------------------------------- training figures
 GRID = np.linspace(0.0, 2.0, 201)
-#: Trials that are shown one by one.
+#: Most trials drawn one by one.
 MOST_TRIALS = 40
-#: Gains beyond this are drawn on a logarithmic scale.
+#: Largest gain on a linear scale.
 LINEAR_GAIN = 20.0
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """What is drawn, what it shows, and the numbers in it."""
+    """A figure with its caption and its numbers."""
 
     name: str
     drawn: Drawn
@@ -50,13 +50,13 @@ class Drawing:
     rows: Sequence[dict[str, Any]]
 
     def add_to(self, run: StudyRun) -> None:
-        """Put it into the report."""
+        """Add it to the report."""
         run.figure(self.name, self.drawn, self.caption, self.rows)
 
 
 # ---------------------------------------------------------------------- learning curves
 def learning_curves(done: Trained) -> Drawing:
-    """Means over the trials with bands from the least to the largest, all three parts on one scale; the loss."""
+    """Learning curves: means over the trials with bands from the least to the largest, and the loss."""
     epochs = np.arange(1, done.history.shape[1] + 1)
     metric = done.data_of(0).meta.metric_title
     lines: dict[str, Line] = {}
@@ -75,19 +75,19 @@ def learning_curves(done: Trained) -> Drawing:
         scores.append(Line("test at the best epochs", x, y, style="dots"))
     panels = [Panel(metric, scores), Panel("loss on training nodes", [lines["loss"]], y_label="cross-entropy")]
     caption = (
-        f"Learning curves of {counted(len(done.trials), 'trial')}: their range and their mean. Dots: the first "
-        f"epoch with the best validation {metric}, whose test {metric} counts."
+        f"Learning curves of {counted(len(done.trials), 'trial')}: mean and range. Dots: the first epoch with the best "
+        f"validation {metric}, whose test {metric} is the result."
     )
     return Drawing("learning", Chart(panels, "epoch", f"{metric}, percent", columns=2), caption, rows)
 
 
 def _ends(values: np.ndarray, end: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
-    """The least or the largest of every column, past what is not finite."""
+    """The least or the largest finite value of every column."""
     return reduce(end, np.where(np.isfinite(values), values, np.nan))
 
 
 def _mean(values: np.ndarray) -> np.ndarray:
-    """Means over the finite values of every column, nan where there are none."""
+    """The mean of the finite values of every column; nan without any."""
     finite = np.isfinite(values)
     count = finite.sum(axis=0)
     return np.where(count > 0, np.where(finite, values, 0.0).sum(axis=0) / np.maximum(count, 1), np.nan)
@@ -95,63 +95,63 @@ def _mean(values: np.ndarray) -> np.ndarray:
 
 # ---------------------------------------------------------------------- coefficients
 def coefficient_values(done: Trained, sound: Sequence[int]) -> Drawing | None:
-    """Learned coefficients, a panel each: a dot per trial for scalars, else how the values of all trials are spread.
+    """Learned coefficients, a panel each: a dot per trial for scalars, else a histogram over all trials.
 
-    A coefficient of several equations is shown with the first of them. None where the equation has none: the trusted
-    nodes M of a source are given, not learned.
+    A coefficient of several equations is drawn with the first of them. None if the equation has no learned coefficient;
+    the trusted nodes M of a source are given.
     """
     system = done.network(sound[0]).system
     kinds = learned(system)
-    found = [done.network(k).coefficients() for k in sound]
-    values = {name: [one[name].detach().double().numpy().reshape(-1) for one in found] for name in kinds}
+    collected = [done.network(k).coefficients() for k in sound]
+    values = {name: [one[name].detach().double().numpy().reshape(-1) for one in collected] for name in kinds}
     lines = coefficient_lines(system)
     if not lines:
         return None
     panels: list[Panel] = []
     rows: list[dict[str, Any]] = []
-    for left, names in lines.items():
+    for rest, names in lines.items():
         for name in names:
-            lead = f"{left}: " if len(lines) > 1 else ""
+            lead = f"{rest}: " if len(lines) > 1 else ""
             panels.append(_value_panel(name, f"{lead}{name}, {kinds[name].value}", values[name]))
             rows += _value_rows(done, sound, name, kinds[name], values[name])
     caption = (
-        "Learned coefficients at the best epochs: a dot per trial where there is one value, and their mean; else how "
-        f"many values of all channels, nodes or matrix entries of all {len(sound)} trials lie where."
+        "Learned coefficients at the best epochs: for scalars a dot per trial and their mean, else a histogram of the "
+        f"values of all channels, nodes or matrix entries over {counted(len(sound), 'trial')}."
     )
     return Drawing("coefficients", Chart(panels, "trial", columns=max(map(len, lines.values()))), caption, rows)
 
 
 def coefficient_lines(system: System) -> dict[str, list[str]]:
-    """The learned coefficients by the left-hand side of the first equation that they occur in, where it has some.
+    """Learned coefficients by the left-hand side of the first equation in which they occur.
 
     >>> import rdgraph as rd
     >>> coefficient_lines(rd.parse("u' = -Du*L@u + beta*v; v' = beta*u - Dv*L@v"))
     {"u'": ['Du', 'beta'], "v'": ['Dv']}
     """
-    left = dict(learned(system))
-    found: dict[str, list[str]] = {}
+    remaining = dict(learned(system))
+    lines: dict[str, list[str]] = {}
     for equation in system.equations:
-        letters = {name.name for name in names_in(equation.expression)}
-        if own := [name for name in left if name in letters]:
-            found[equation.left] = own
-            left = {name: kind for name, kind in left.items() if name not in letters}
-    return found
+        names = {name.name for name in names_in(equation.expression)}
+        if first := [name for name in remaining if name in names]:
+            lines[equation.left] = first
+            remaining = {name: kind for name, kind in remaining.items() if name not in names}
+    return lines
 
 
 def _value_rows(
     done: Trained, sound: Sequence[int], name: str, kind: Kind, values: Sequence[np.ndarray]
 ) -> list[dict[str, Any]]:
-    """The values of a coefficient, entry by entry, of every trial."""
+    """Rows of the entries of a coefficient in every trial."""
     return [
         {"coefficient": name, "kind": str(kind.value), "split": done.trials[k].split, "seed": done.trials[k].seed,
          "index": i, "value": v}
-        for k, own in zip(sound, values, strict=True)
-        for i, v in enumerate(own.tolist())
+        for k, group in zip(sound, values, strict=True)
+        for i, v in enumerate(group.tolist())
     ]  # fmt: skip
 
 
 def learned(system: System) -> dict[str, Kind]:
-    """The letters of an equation that training finds values for, matrices included, with their kinds.
+    """The coefficients of an equation that training learns, including matrices, with their kinds.
 
     >>> import rdgraph as rd
     >>> {name: kind.value for name, kind in learned(rd.parse("-alpha*L@H + H@W")).items()}
@@ -161,10 +161,10 @@ def learned(system: System) -> dict[str, Kind]:
 
 
 def _value_panel(letter: str, title: str, values: Sequence[np.ndarray]) -> Panel:
-    """The values of a coefficient: trial by trial where each has one, else the counts of even parts of their range."""
+    """Panel of a coefficient: a dot for every trial if it is a scalar, else a histogram."""
     every = np.concatenate(values)
     title += f": mean {every.mean():.3g}, from {every.min():.3g} to {every.max():.3g}"
-    if all(own.size == 1 for own in values) and len(values) <= MOST_TRIALS:
+    if all(group.size == 1 for group in values) and len(values) <= MOST_TRIALS:
         line = Line("value", np.arange(1.0, len(values) + 1), every, style="dots")
         return Panel(title, [line], {"mean": float(every.mean())}, y_label=letter)
     counts, ends = np.histogram(every, bins=min(40, max(5, every.size // 8)))
@@ -174,20 +174,19 @@ def _value_panel(letter: str, title: str, values: Sequence[np.ndarray]) -> Panel
 
 # ---------------------------------------------------------------------- filter response
 def gains(network: Network, lam: np.ndarray = GRID) -> np.ndarray:
-    """g(lam) of the trained flow at T, under the network's own discretisation: (lines, len(lam)), a line a channel.
+    """Gain g(lam) of the trained flow at T with the network's own solver: (lines, len(lam)), one line per channel.
 
-    For a linear equation with scalar or channel coefficients; NotApplicable says why there is none otherwise.
+    For a linear equation with scalar or channel coefficients; otherwise raises NotApplicable.
     """
     model = network.gread
     if not network.system.is_single:
         raise NotApplicable(
-            f"no one gain for each frequency because {network.system.text} is more than one autonomous equation of "
-            "first order"
+            f"{network.system.text} is not one autonomous equation of first order, so a frequency has no single gain"
         )
     if model.adjacency == "live":
-        raise NotApplicable("no response because the adjacency follows the state")
+        raise NotApplicable("the adjacency depends on the state, so there is no response")
     if model.adjacency == "original" and find_normalisation(model.normalisation).norm is None:
-        raise NotApplicable("no response on [0, 2] because the operator is not normalised")
+        raise NotApplicable("the operator is not normalised, so there is no response on [0, 2]")
     stepped = model.method in FIXED
     method, step = (model.method, model.step) if stepped else ("exact", None)
     expression = response(network.system, T=model.time, method=method, step=step)
@@ -196,12 +195,14 @@ def gains(network: Network, lam: np.ndarray = GRID) -> np.ndarray:
     function = sp.lambdify([sp.Symbol("lam"), *letters], expression, "numpy")
     shape = np.broadcast_shapes((1, lam.size), *(values[s.name].shape for s in letters))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # the removable point of a source term
-        found = np.asarray(function(lam[None, :] + np.zeros(shape), *(values[s.name] for s in letters)), dtype=float)
-    return np.array(np.broadcast_to(found, shape))
+        collected = np.asarray(
+            function(lam[None, :] + np.zeros(shape), *(values[s.name] for s in letters)), dtype=float
+        )
+    return np.array(np.broadcast_to(collected, shape))
 
 
 def response_lines(done: Trained, sound: Sequence[int], data: NodeData) -> Drawing:
-    """The learned filter: channels of the first trial (trials, where all coefficients are scalars), and their mean."""
+    """The learned filter: range and mean over the channels of the first trial, or over the trials for scalars."""
     lines = gains(done.network(sound[0]))
     kind = "channel"
     if len(lines) == 1:
@@ -210,8 +211,8 @@ def response_lines(done: Trained, sound: Sequence[int], data: NodeData) -> Drawi
     lam, density = _density(data, model.self_loops)
     how = f"{model.method}, step {model.step:g}" if model.method in FIXED else "the exact flow"
     caption = (
-        f"What the trained equation does to each frequency, g(λ) after T = {model.time:g} by {how}: the range of "
-        f"the {kind}s and their mean; and the density of the eigenvalues of the symmetric L of the graph."
+        f"Gain g(λ) of the trained equation after T = {model.time:g} by {how}: mean and range over the {kind}s; and "
+        "the density of the eigenvalues of the graph's symmetric L."
     )
     rows = [
         {"line": f"{kind} {i}", "lam": float(x), "gain": float(g)}
@@ -223,7 +224,7 @@ def response_lines(done: Trained, sound: Sequence[int], data: NodeData) -> Drawi
 
 
 def response_chart(lines: np.ndarray, kind: str, time: float, lam: np.ndarray, density: np.ndarray) -> Chart:
-    """The mean gain with its range over the lines, and where eigenvalues lie."""
+    """Chart of the mean gain with its range, and of the density of eigenvalues."""
     ends = None if len(lines) == 1 else (lines.min(axis=0), lines.max(axis=0))
     mean = Line(f"mean of {len(lines)} {kind}s", GRID, lines.mean(axis=0), low=ends and ends[0], high=ends and ends[1])
     scale = "linear" if np.abs(lines).max() <= LINEAR_GAIN else "symlog"
@@ -235,40 +236,40 @@ def response_chart(lines: np.ndarray, kind: str, time: float, lam: np.ndarray, d
 
 
 def _density(data: NodeData, self_loops: float) -> tuple[np.ndarray, np.ndarray]:
-    """Where the eigenvalues of the symmetric L lie, on [0, 2]."""
+    """Density of the eigenvalues of the symmetric L on [0, 2]."""
     import torch
 
     from analysis.spectra.density import spectral_density
 
     graph = data.graph if data.graph.is_undirected else data.graph.undirected()
     op = graph.operator("symmetric", self_loops=self_loops, dtype=torch.float64)
-    found = spectral_density(op, points=60, method="histogram" if data.num_nodes <= 600 else "polynomial")
-    return found.lam, np.maximum(found.density, 0.0)
+    collected = spectral_density(op, points=60, method="histogram" if data.num_nodes <= 600 else "polynomial")
+    return collected.lam, np.maximum(collected.density, 0.0)
 
 
 # ---------------------------------------------------------------------- state figures
-# What a trained network says and holds: the confusion matrix of its test nodes, its states by t-SNE.
+# The confusion matrix of the test nodes, and the states by t-SNE.
 
-#: Nodes that are drawn by t-SNE at most, and the seed of the choice and of the method.
+#: Most nodes drawn by t-SNE, and the seed of their choice and of t-SNE.
 MOST_NODES, SEED = 1000, 0
-#: Rounds of t-SNE, the spread of its start, and the fewest nodes it is drawn for.
+#: Iterations of t-SNE, the spread of its start, and the fewest nodes for it.
 ROUNDS, START, FEWEST_NODES = 300, 1e-4, 4
 
 
 def confusion(done: Trained, sound: Sequence[int]) -> np.ndarray:
-    """Counts (classes, classes) of test nodes: row the class, column the prediction, summed over the trials."""
+    """Counts (classes, classes) of test nodes by class (row) and prediction (column), summed over the trials."""
     classes = max(done.data_of(k).num_classes for k in sound)
     counts = np.zeros((classes, classes), dtype=np.int64)
     for k in sound:
         data = done.data_of(k)
         test = data.masks.test[done.trials[k].split]
-        told = done.network(k).logits(data.x, data.graph).argmax(-1).numpy()
-        np.add.at(counts, (data.y[test], told[test]), 1)
+        predicted = done.network(k).logits(data.x, data.graph).argmax(-1).numpy()
+        np.add.at(counts, (data.y[test], predicted[test]), 1)
     return counts
 
 
 def confusion_matrix(done: Trained, sound: Sequence[int]) -> Drawing:
-    """Which class of test nodes is taken for which."""
+    """Confusion matrix of the test nodes."""
     counts = confusion(done, sound)
     names = _class_names(done.data_of(sound[0]), len(counts))
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
@@ -279,11 +280,13 @@ def confusion_matrix(done: Trained, sound: Sequence[int]) -> Drawing:
         for j in places
     ]
     over = counted(len(sound), "trial")
-    caption = f"Test nodes by class and prediction, summed over {over}; shades are shares of a class."
-    told = [[f"{counts[i, j]} nodes, {100 * shares[i, j]:.0f} percent" for j in places] for i in places]
+    caption = (
+        f"Test nodes by class (rows) and prediction (columns), in percent of the class, over {over}; diagonal in bold."
+    )
+    notes = [[f"{counts[i, j]} nodes, {100 * shares[i, j]:.0f} percent" for j in places] for i in places]
     table = FieldMap(
         names, names, 100 * shares, np.eye(len(counts)) > 0, "class (rows) and prediction (columns)", 100.0,
-        "percent of the class", told, signed=False,
+        "percent of the class", notes, signed=False,
     )  # fmt: skip
     return Drawing("confusion", table, caption, rows)
 
@@ -294,8 +297,7 @@ def _class_names(data: NodeData, count: int) -> list[str]:
 
 
 def embedded_states(network: Network, data: NodeData, stage: Callable[[str], object] = silent) -> Drawing:
-    """t-SNE of states, coloured by class: H(0), H(T/2) and H(T), a row for each of several fields, or the first, middle
-    and last state of a network without an equation."""
+    """t-SNE of the states H(0), H(T/2) and H(T) by field, or of the first, middle and last state of other networks."""
     shown, where = _shown_states(network, data)
     nodes = np.arange(data.num_nodes)
     if len(nodes) > MOST_NODES:
@@ -316,13 +318,13 @@ def embedded_states(network: Network, data: NodeData, stage: Callable[[str], obj
             ]  # fmt: skip
         moving.append(DotPanel(field, [time for time, _ in states], np.array(maps), labels, nodes.tolist()))
     part = f"{len(nodes)} of {data.num_nodes} nodes" if len(nodes) < data.num_nodes else "all nodes"
-    caption = f"{where.words}, {part}, in two dimensions by t-SNE; every map begins at the one before."
+    caption = f"{where.words}, {part}, in two dimensions by t-SNE; each map starts from the previous one."
     dots = MovingDots(moving, word="t" if where.is_flow else "state", classes=_class_names(data, data.num_classes))
     return Drawing("states", dots, caption, rows)
 
 
 class _Where(NamedTuple):
-    """When states are looked at: at times of a flow, or by number; the column of that, and what they are in words."""
+    """How states are indexed: by time of a flow or by number; the column for it, and a description."""
 
     is_flow: bool
     column: str
@@ -330,40 +332,40 @@ class _Where(NamedTuple):
 
 
 def _shown_states(network: Network, data: NodeData) -> tuple[dict[str, list[tuple[float, np.ndarray]]], _Where]:
-    """By field the states that are drawn, each with its time or its number, layer by layer."""
+    """The states to draw by field, each with its time or number, and how they are indexed."""
     if isinstance(network.config, GreadSettings):
         T = network.config.time
         times = [0.0, T / 2, T]
         fields = [equation.field for equation in network.system.equations]
-        found = {
+        collected = {
             field: list(zip(times, network.states(data.x, data.graph, times, field).double().numpy(), strict=True))
             for field in fields
         }
-        return found, _Where(True, "time", f"States of the trained flow at t = 0, T/2 and T = {T:g}")
+        return collected, _Where(True, "time", f"States of the trained flow at t = 0, T/2 and T = {T:g}")
     layers = network.layers(data.x, data.graph)
     numbers = sorted({0, len(layers) // 2, len(layers) - 1})
     states = [(float(k + 1), layers[k].double().numpy()) for k in numbers]
-    told = ", ".join(str(k + 1) for k in numbers)
-    words = f"States of the trained network, layer by layer: numbers {told} of {len(layers)}"
+    listed = ", ".join(str(k + 1) for k in numbers)
+    words = f"States {listed} of {len(layers)} of the trained network"
     return {"H": states}, _Where(False, "state", words)
 
 
 def flat_map(points: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
-    """t-SNE (n, 2) of points (n, d), begun at an earlier map or at two principal axes; the same for the same points."""
+    """Deterministic t-SNE (n, 2) of points (n, d), started from an earlier map or from two principal axes."""
     from sklearn.manifold import TSNE
 
     if not np.isfinite(points).all():
-        raise Diverged("no map because the states diverged")
+        raise Diverged("the states diverged, so there is no map")
     centred = points - points.mean(axis=0)
     scale = float(centred.std())
     if scale == 0 or len(points) < FEWEST_NODES:
-        raise NotApplicable(f"no map because there are fewer than {FEWEST_NODES} different states")
+        raise NotApplicable(f"there are fewer than {FEWEST_NODES} different states, so there is no map")
     if start is None:
-        left, sizes, _ = np.linalg.svd(centred / scale, full_matrices=False)
-        axes = (left * sizes)[:, :2]
+        rest, sizes, _ = np.linalg.svd(centred / scale, full_matrices=False)
+        axes = (rest * sizes)[:, :2]
         start = np.pad(axes, ((0, 0), (0, 2 - axes.shape[1])))
     first = (START * start / start.std()).astype(np.float32)
-    rate = max(len(points) / 48, 10.0)  # scikit-learn's own is too fast for a few dozen points
+    rate = max(len(points) / 48, 10.0)  # scikit-learn's default is too large for a few dozen points
     method = TSNE(
         perplexity=min(30.0, (len(points) - 1) / 3), learning_rate=rate, init=first, random_state=SEED, max_iter=ROUNDS
     )

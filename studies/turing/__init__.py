@@ -1,1 +1,1 @@
-"""Turing patterns on graphs: predicted unstable modes beside simulated ones."""
+"""Turing patterns on graphs, predicted and simulated."""

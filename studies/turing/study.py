@@ -1,4 +1,4 @@
-"""Turing patterns on graphs: unstable modes predicted from the spectrum, beside a simulated plane of coefficients."""
+"""Turing patterns on graphs: unstable modes predicted from the spectrum, and a simulated plane of coefficients."""
 
 from __future__ import annotations
 
@@ -104,9 +104,9 @@ def dispersion_chart(case: PlaneCase, rows: Sequence[Row]) -> Chart:
     floor = min(-1.5 * abs(max(rates)), 0.2 * float(np.median(rates)))
     lines: list[Line] = []
     for k, value in enumerate(dict.fromkeys(float(row[name]) for row in rows)):
-        own = [row for row in rows if float(row[name]) == value]
+        group = [row for row in rows if float(row[name]) == value]
         for flag, style, words in ((0, "line", ""), (1, "dots", ", on the graph")):
-            chosen = [r for r in own if r["is_eigenvalue"] == flag and float(r["rate"]) >= floor]
+            chosen = [r for r in group if r["is_eigenvalue"] == flag and float(r["rate"]) >= floor]
             lines.append(Line.of(f"{name} = {value:.4g}{words}", chosen, "lam", "rate", style=style, look=k + 7 * flag))
     title = f"{case.label} on {case.graph_text}"
     return Chart(
@@ -223,13 +223,13 @@ def judge_pattern(run: StudyRun, case: PlaneCase, rows: Sequence[Row], growth: f
     patterned, still = spread > PATTERNED * size, moved < STILL * size
     expected = growth > 0 > at_zero
     answer = UNDECIDED if not (expected and still) else HOLDS if patterned else FAILS
-    place = ", ".join(f"{name} = {value:g}" for name, value in case.reference.items())
+    numbers = ", ".join(f"{name} = {value:g}" for name, value in case.reference.items())
     run.verdict(
         f"{case.label} on {case.graph_text}: a Turing-unstable constant state gives way to a pattern that stays.",
         answer,
-        f"At {place} the fastest mode grows at the rate {growth:.4g} and constant deviations at {at_zero:.4g}; at the "
-        f"end {first} lies between {values.min():.4g} and {values.max():.4g}, and moved by at most {moved:.2g} in the "
-        "last tenth of the time.",
+        f"At {numbers} the fastest mode grows at the rate {growth:.4g} and constant deviations at {at_zero:.4g}; at "
+        f"the end {first} lies between {values.min():.4g} and {values.max():.4g}, and moved by at most {moved:.2g} "
+        "in the last tenth of the time.",
     )
 
 
@@ -270,7 +270,7 @@ def chosen_members(prediction: PlanePrediction, count: int) -> np.ndarray:
 
 
 def growth_rows(prediction: PlanePrediction, members: np.ndarray, generator: np.random.Generator) -> list[MutableRow]:
-    """Growth rates of single modes: the slope of the log of the projected state, beside the predicted rate.
+    """Rows of the growth rates of single modes: measured (slope of the log of the projected state) and predicted.
 
     Every member is watched for the time in which its fastest mode is predicted to grow from the start to the end of
     the linear regime; the fit takes the second half of it.
@@ -293,8 +293,8 @@ def growth_rows(prediction: PlanePrediction, members: np.ndarray, generator: np.
             if leading[k].real < SHARE * leading.real.max():
                 continue
             lam = case.frequencies[k]
-            own = np.abs(case.spectrum.values - lam) <= 1e-8 * case.spectrum.bound
-            size = np.sqrt(sizes[:, i, own].sum(-1))
+            group = np.abs(case.spectrum.values - lam) <= 1e-8 * case.spectrum.bound
+            size = np.sqrt(sizes[:, i, group].sum(-1))
             slope, _ = fitted(times[:, i], size[:, None], np.ones((MODE_SAVES, 1), dtype=bool))
             rows.append({
                 case.across.name: float(values[case.across.name][i]), case.up.name: float(values[case.up.name][i]),
@@ -346,9 +346,9 @@ def threshold_on_graph(case: PlaneCase, name: str, low: float, high: float) -> f
     """The value of a coefficient between two at which the fastest mode with lam > 0 begins to grow; NaN without one."""
 
     def growth(size: float) -> float:
-        own = {key: np.array([value]) for key, value in {**case.reference, name: size}.items()}
-        point = case.kinetics.follow(case.reference, own)
-        return float(case.kinetics.leading(point, own, case.frequencies).real.max())
+        group = {key: np.array([value]) for key, value in {**case.reference, name: size}.items()}
+        point = case.kinetics.follow(case.reference, group)
+        return float(case.kinetics.leading(point, group, case.frequencies).real.max())
 
     return float(brentq(growth, low, high, xtol=1e-10)) if growth(low) < 0 < growth(high) else float("nan")
 
@@ -363,13 +363,13 @@ def dispersion_rows(case: PlaneCase, points: int) -> list[MutableRow]:
     curve = np.linspace(0, 1.05 * top, points)
     marks = np.concatenate([[0.0], case.frequencies])
     for value in places:
-        own = {**case.reference, case.across.name: float(value)}
-        values = {name: np.array([value]) for name, value in own.items()}
+        group = {**case.reference, case.across.name: float(value)}
+        values = {name: np.array([value]) for name, value in group.items()}
         point = case.kinetics.follow(case.reference, values)
         for is_eigenvalue, lams in ((0, curve), (1, marks)):
             rates = case.kinetics.leading(point, values, lams)[0].real
             rows += [
-                {case.across.name: own[case.across.name], "is_eigenvalue": is_eigenvalue, "lam": float(lam),
+                {case.across.name: group[case.across.name], "is_eigenvalue": is_eigenvalue, "lam": float(lam),
                  "rate": float(rate)}
                 for lam, rate in zip(lams, rates, strict=True)
             ]  # fmt: skip
@@ -401,11 +401,11 @@ def threshold_rows(entry: dict[str, Any], network: str, seeds: Sequence[int]) ->
     ]
     for seed in seeds:
         case = PlaneCase.single(entry["system"], network, {**values, name: exact}, seed)
-        found = threshold_on_graph(case, name, 0.5 * exact, 4 * exact)
-        own = {key: np.array([value]) for key, value in {**case.reference, name: found}.items()}
-        rates = case.kinetics.leading(case.kinetics.follow(case.reference, own), own, case.frequencies)[0].real
+        result = threshold_on_graph(case, name, 0.5 * exact, 4 * exact)
+        group = {key: np.array([value]) for key, value in {**case.reference, name: result}.items()}
+        rates = case.kinetics.leading(case.kinetics.follow(case.reference, group), group, case.frequencies)[0].real
         mode = float(case.frequencies[int(np.argmax(rates))])
-        rows.append({**common, "network": network, "seed": seed, "threshold": found, "lam": mode, "formula": ""})
+        rows.append({**common, "network": network, "seed": seed, "threshold": result, "lam": mode, "formula": ""})
     return rows
 
 
@@ -415,23 +415,21 @@ def exact_threshold(entry: dict[str, Any]) -> Threshold:
     at_printed = rd.steady_states(system, {**values, entry["threshold"]: entry["printed"]})
     wanted = read_values(entry["state"])
     number = next(k for k, state in enumerate(at_printed) if state.numbers() == wanted)
-    found = rd.turing_threshold(system, entry["threshold"], values, state=number, to=float("inf"))
-    return next(threshold for threshold in found if threshold.above in ("turing", "turing-wave"))
+    result = rd.turing_threshold(system, entry["threshold"], values, state=number, to=float("inf"))
+    return next(threshold for threshold in result if threshold.above in ("turing", "turing-wave"))
 
 
 # ---------------------------------------------------------------------- study
 SCHNAKENBERG = "u' = a - u + u**2*v - Du*L@u; v' = b - u**2*v - sigma*Du*L@v"
 MIMURA_MURRAY = "u' = ((a + b*u - u**2)/c - v)*u - epsilon*L@u; v' = (u - (1 + delta*v))*v - sigma*epsilon*L@v"
-DISAGREEMENT_CAPTION = (
-    "Every member away from the border that was simulated otherwise than predicted; no rows, no such member."
-)
+DISAGREEMENT_CAPTION = "Members away from the border whose simulation differs from the prediction."
 GROWTH_CAPTION = (
     "Growth rates of single modes: predicted, the largest real part of an eigenvalue of P(λ); measured, the slope of "
     "the log of the deviation projected on the mode, while it is small."
 )
 THRESHOLD_CAPTION = (
-    "Published thresholds beside ours: over all λ > 0, and over the eigenvalues of networks drawn as described (the "
-    "published network itself is not available)."
+    "Published thresholds and ours: over all λ > 0, and over the eigenvalues of networks drawn as described (the "
+    "published network is not available)."
 )
 
 
@@ -472,15 +470,15 @@ def run(run: StudyRun) -> None:
         _pattern(run, case, end, parts["pattern"])
     run.answer(_answer(results))
     thresholds: list[Row] = []
-    for (_, entry), found in each_cell(run, enumerate(published()), _threshold, "thresholds"):
-        judge_threshold(run, entry, found)
-        thresholds += found
+    for (_, entry), result in each_cell(run, enumerate(published()), _threshold, "thresholds"):
+        judge_threshold(run, entry, result)
+        thresholds += result
     run.table("thresholds", thresholds, THRESHOLD_CAPTION)
     run.results(results)
 
 
 def _threshold(run: StudyRun, cell: tuple[int, dict[str, Any]]) -> list[MutableRow]:
-    """A published threshold beside ours."""
+    """Rows of a published threshold and ours."""
     (k, entry), chosen = cell, run.settings
     return run.part(f"threshold-{k}", partial(threshold_rows, entry, chosen["network"], range(chosen["networks"])))
 
@@ -491,8 +489,8 @@ def _measured(run: StudyRun, cell: tuple[PlaneCase, float, float]) -> dict[str, 
     chosen, prediction = run.settings, PlanePrediction(case)
 
     def members() -> Sequence[Row]:
-        found = measure_deviations(case, noise(case, run.generator(f"start {case.key}")), time, chosen["saves"])
-        return member_rows(prediction, found, chosen["border"])
+        result = measure_deviations(case, noise(case, run.generator(f"start {case.key}")), time, chosen["saves"])
+        return member_rows(prediction, result, chosen["border"])
 
     def growth() -> Sequence[Row]:
         members = chosen_members(prediction, chosen["modes_checked"])
@@ -547,16 +545,15 @@ def _summary(case: PlaneCase, kind: str, rows: Sequence[Row]) -> Row:
 def _pattern(run: StudyRun, case: PlaneCase, time: float, rows: list[MutableRow]) -> None:
     """The reference member run until its pattern stays: figure, animation, verdict."""
     chosen = run.settings
-    place = ", ".join(f"{name} = {value:g}" for name, value in case.reference.items())
+    numbers = ", ".join(f"{name} = {value:g}" for name, value in case.reference.items())
     share = f"{chosen['pattern_start']:.0%}"
-    caption = (
-        f"{case.label} on {case.graph_text} at t = {time:g}, from a deviation of {share} of the steady state; {place}."
-    )
+    start = f"from a deviation of {share} of the steady state"
+    caption = f"{case.label} on {case.graph_text} at t = {time:g}, {start}; {numbers}."
     run.figure(f"pattern-{case.key}", pattern_figure(case, rows), caption, rows)
 
     def animate(path: Any) -> None:
-        times, found = _states(run, case, time)
-        write_pattern_animation(path, case, run.progress(times.tolist(), "drawing frames"), found)
+        times, result = _states(run, case, time)
+        write_pattern_animation(path, case, run.progress(times.tolist(), "drawing frames"), result)
 
     run.animation(f"growth-{case.key}", animate, f"How the pattern of {case.label} grows; one scale for all frames.")
     point, values = reference_member(case)
@@ -568,8 +565,8 @@ def _pattern(run: StudyRun, case: PlaneCase, time: float, rows: list[MutableRow]
 def _answer(results: Sequence[Row]) -> str:
     away, agreeing = (sum(int(row[name]) for row in results) for name in ("away", "agreeing"))
     return (
-        f"{agreeing} of {away} members away from the border did what the eigenvalues of P(λ) on their graph predict, "
-        f"and {sum(int(row['members']) for row in results) - away} lie near it."
+        f"The eigenvalues of P(λ) on the graph predict {agreeing} of {away} simulations away from a border; "
+        f"{sum(int(row['members']) for row in results) - away} are too near to a border to count."
     )
 
 

@@ -105,7 +105,7 @@ def test_the_extra_is_asked_for_before_anything_is_written(
     monkeypatch.setitem(libraries.EXTRAS, "torch", ("no_such_library",))  # type: ignore[arg-type]
     run = CliRunner().invoke(cli.app, ["study", "two-and-two", "--out", str(tmp_path / "x")])
     assert isinstance(run.exception, MissingDependency)
-    assert "no_such_library for the study two-and-two" in str(run.exception)
+    assert "the study two-and-two needs no_such_library" in str(run.exception)
     assert not (tmp_path / "x").exists()
 
 
@@ -113,15 +113,15 @@ def test_registration_is_checked(registered: studies.Study) -> None:
     def body(run: studies.StudyRun) -> None:
         run.results([])
 
-    with pytest.raises(InvalidArgument, match="'two-and-two', which is a study already"):
+    with pytest.raises(InvalidArgument, match="'two-and-two' is taken"):
         studies.register_study(registered)
     with pytest.raises(InvalidArgument, match="expected a Study, got function"):
         studies.register_study(body)  # type: ignore[arg-type]
     with pytest.raises(InvalidArgument, match="expected an extra among torch, gread"):
         studies.register_study(studies.Study("x", "X", "Why?", body, extra="numpy"))
-    with pytest.raises(InvalidArgument, match="expected a study's name"):
+    with pytest.raises(InvalidArgument, match="a study's name"):
         studies.Study("no name", "X", "Why?", body)
-    with pytest.raises(InvalidArgument, match="expected a title and a question"):
+    with pytest.raises(InvalidArgument, match="a title and a question"):
         studies.Study("x", "X", " ", body)
     with pytest.raises(UnknownName, match="expected a registered study, got 'x'"):
         studies.unregister_study("x")

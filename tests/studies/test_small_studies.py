@@ -237,7 +237,7 @@ def test_the_list_of_studies() -> None:
     [
         (("gird",), "did you mean 'grid'"),
         (("response", "--out", "{}/file"), "expected a place that can be written"),
-        (("response", "--out", "{}/new", "--seed", "-1"), "expected a seed of 0 or more"),
+        (("response", "--out", "{}/new", "--seed", "-1"), "must be 0 or more"),
     ],
 )
 def test_bad_input_on_the_command_line(

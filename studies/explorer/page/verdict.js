@@ -210,7 +210,8 @@ function fieldsStep(steps, settings, values) {
           `the step ${shown(settings.step)} is larger than any step that can be proved safe: ` +
           "the bound K of the rates grows with the state",
       };
-    return {...base, status: "if", text: `step ${shown(settings.step)} <= 1/K as long as |u| <= ${shown(radius)}`};
+    const size = `no entry of the states exceeds ${shown(radius)} in size`;
+    return {...base, status: "if", text: `step ${shown(settings.step)} <= 1/K as long as ${size}`};
   }
   const rate = valueAt(steps.rate, values);
   if (settings.step * rate <= 1)

@@ -1,5 +1,5 @@
-// Charts of a report: panels as SVG that fit the window, values for whoever points, touches or presses arrow keys, and a
-// legend whose buttons take lines away. One figure of the page holds its numbers as json; nothing is loaded.
+// Charts of a report: panels as SVG that fit the window, with values on hover, touch and arrow keys, and a legend whose
+// buttons hide lines. Each figure holds its numbers as json; nothing is loaded.
 (() => {
   const NARROW = 300;
   const DASHES = ["", "7 3", "9 3 2 3", "2 3"];
@@ -11,20 +11,20 @@
   const SVG = holder.content.firstChild.namespaceURI;
 
   function svg(name, attributes = {}, ...children) {
-    const made = document.createElementNS(SVG, name);
-    for (const [key, value] of Object.entries(attributes)) if (value !== undefined) made.setAttribute(key, value);
-    made.append(...children);
-    return made;
+    const node = document.createElementNS(SVG, name);
+    for (const [key, value] of Object.entries(attributes)) if (value !== undefined) node.setAttribute(key, value);
+    node.append(...children);
+    return node;
   }
   function html(name, attributes = {}, ...children) {
-    const made = document.createElement(name);
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-    made.append(...children);
-    return made;
+    const node = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+    node.append(...children);
+    return node;
   }
   const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
   const colour = (k) => `var(--c${k % COLOURS})`;
-  // Lines get thinner and marks smaller from first to last, so that one that lies on another does not hide it.
+  // Later lines are thinner with smaller marks, so that overlapping lines stay visible.
   const stroke = (k) => 3.6 - 0.3 * (k % COLOURS);
   const size = (k) => 5.2 - 0.35 * (k % COLOURS);
   const dash = (k) => DASHES[Math.floor(k / COLOURS) % DASHES.length];
@@ -33,7 +33,7 @@
     return String(Number(value.toPrecision(5)));
   }
 
-  // The outline of a mark around a point: as many forms as colours.
+  // The outline of a mark: one form per colour.
   function mark(k, x, y, r) {
     const forms = [
       `M${x - r} ${y}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0`,
@@ -47,7 +47,7 @@
     return forms[k % forms.length];
   }
 
-  // How far along its axis a value lies.
+  // The position of a value on an axis, before scaling.
   const ALONG = {
     linear: (x) => x,
     log: Math.log10,
@@ -63,10 +63,10 @@
       return [...chosen.map((value) => -value).reverse(), 0, ...chosen].filter((value) => value >= low && value <= high);
     }
     if (scale === "log") {
-      const found = [];
+      const values = [];
       for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++)
-        for (const step of Math.log10(high / low) < 2.5 ? [1, 2, 5] : [1]) found.push(step * 10 ** power);
-      const inside = found.filter((value) => value >= low * 0.999 && value <= high * 1.001);
+        for (const step of Math.log10(high / low) < 2.5 ? [1, 2, 5] : [1]) values.push(step * 10 ** power);
+      const inside = values.filter((value) => value >= low * 0.999 && value <= high * 1.001);
       const stride = Math.max(1, Math.ceil(inside.length / count));
       return inside.filter((_, k) => k % stride === 0);
     }
@@ -96,12 +96,12 @@
     return {low, high, isLog: scale === "log", at: (value) => from + ((f(value) - a) / (b - a || 1)) * (to - from)};
   }
 
-  // All that a line spans: its points, their errors, its band.
+  // All y values of a line: its points, error bars and band.
   function spanned(line) {
-    const found = line.y.filter(isNumber);
-    for (const name of ["low", "high"]) found.push(...(line[name] ?? []));
-    (line.error ?? []).forEach((e, k) => isNumber(e) && isNumber(line.y[k]) && found.push(line.y[k] - e, line.y[k] + e));
-    return found;
+    const values = line.y.filter(isNumber);
+    for (const name of ["low", "high"]) values.push(...(line[name] ?? []));
+    (line.error ?? []).forEach((e, k) => isNumber(e) && isNumber(line.y[k]) && values.push(line.y[k] - e, line.y[k] + e));
+    return values;
   }
 
   function pathOf(line, x, y) {
@@ -117,9 +117,9 @@
   function bandOf(line, x, y) {
     const whole = line.x.map((_, k) => k).filter((k) => isNumber(line.low[k]) && isNumber(line.high[k]));
     const inside = (value) => (y.isLog ? Math.max(value, y.low) : value);
-    const place = (name) => (k) => `${x.at(line.x[k]).toFixed(1)} ${y.at(inside(line[name][k])).toFixed(1)}`;
+    const point = (name) => (k) => `${x.at(line.x[k]).toFixed(1)} ${y.at(inside(line[name][k])).toFixed(1)}`;
     if (!whole.length) return "";
-    return `M${whole.map(place("high")).join("L")}L${whole.reverse().map(place("low")).join("L")}Z`;
+    return `M${whole.map(point("high")).join("L")}L${whole.reverse().map(point("low")).join("L")}Z`;
   }
 
   function drawLine(line, k, x, y) {
@@ -143,7 +143,7 @@
     return group;
   }
 
-  // A panel as SVG, and where its values lie: {root, x, y, xs}.
+  // A panel as SVG with the positions of its values: {root, x, xs, ...}.
   function drawPanel(panel, chart, width, hidden, limits) {
     const height = Math.max(210, Math.min(320, 0.72 * width));
     const rank = (label) => chart.looks[label];
@@ -165,11 +165,11 @@
       root.append(svg("text", {x: left - 6, y: y.at(value) + 4, "text-anchor": "end"}, shown(value)));
     }
     panel.names.forEach((name, k) => {
-      const place = slanted ? {transform: `translate(${x.at(k) + 4} ${bottom + 14}) rotate(-35)`, "text-anchor": "end"} : {x: x.at(k), y: bottom + 17, "text-anchor": "middle"};
-      root.append(svg("text", place, name));
+      const position = slanted ? {transform: `translate(${x.at(k) + 4} ${bottom + 14}) rotate(-35)`, "text-anchor": "end"} : {x: x.at(k), y: bottom + 17, "text-anchor": "middle"};
+      root.append(svg("text", position, name));
     });
-    const own = [...new Set(panel.lines.flatMap((line) => line.x.filter(isNumber)))].sort((a, b) => a - b);
-    const named = chart.x_scale === "log" && own.length <= 8 ? own : ticks(xlow, xhigh, Math.max(3, Math.floor(width / 75)), chart.x_scale);
+    const xValues = [...new Set(panel.lines.flatMap((line) => line.x.filter(isNumber)))].sort((a, b) => a - b);
+    const named = chart.x_scale === "log" && xValues.length <= 8 ? xValues : ticks(xlow, xhigh, Math.max(3, Math.floor(width / 75)), chart.x_scale);
     if (!panel.names.length)
       for (const value of named) root.append(svg("text", {x: x.at(value), y: bottom + 17, "text-anchor": "middle"}, shown(value)));
     root.append(svg("rect", {class: "frame", x: left, y: top, width: Math.max(0, width - right - left), height: bottom - top}));
@@ -181,50 +181,50 @@
     for (const line of lines) root.append(drawLine(line, rank(line.label), x, y));
     const guide = svg("line", {class: "guide", y1: top, y2: bottom, visibility: "hidden"});
     root.append(guide);
-    const key = panel.names.length ? Math.round : (value) => value;  // dots beside each other belong to one name
+    const key = panel.names.length ? Math.round : (value) => value;  // dots near a name belong to it
     const seen = lines.flatMap((line) => line.x.filter((at, k) => isNumber(at) && isNumber(line.y[k])).map(key));
     return {root, x, xs: [...new Set(seen)].sort((a, b) => a - b), key, guide, lines, levels, rank, width};
   }
 
   function swatch(k, isDots, isLevel) {
-    const made = svg("svg", {width: 26, height: 12, "aria-hidden": "true"});
-    if (!isDots) made.append(svg("line", {x1: 0, x2: 26, y1: 6, y2: 6, stroke: colour(k), "stroke-width": 2, "stroke-dasharray": (isLevel ? "2 3" : dash(k)) || undefined}));
-    if (!isLevel) made.append(svg("path", {d: mark(k, 13, 6, 4), fill: colour(k)}));
-    return made;
+    const node = svg("svg", {width: 26, height: 12, "aria-hidden": "true"});
+    if (!isDots) node.append(svg("line", {x1: 0, x2: 26, y1: 6, y2: 6, stroke: colour(k), "stroke-width": 2, "stroke-dasharray": (isLevel ? "2 3" : dash(k)) || undefined}));
+    if (!isLevel) node.append(svg("path", {d: mark(k, 13, 6, 4), fill: colour(k)}));
+    return node;
   }
 
-  // What stands at a value of the axis below, from the largest to the smallest.
-  function told(panel, chart, drawn, at) {
-    const found = [];
+  // The text of the tooltip at an x value, from the largest y value to the smallest.
+  function valuesAt(panel, chart, drawn, at) {
+    const entries = [];
     for (const line of drawn.lines) {
       const k = line.x.findIndex((value) => isNumber(value) && drawn.key(value) === at);
       if (k < 0 || !isNumber(line.y[k])) continue;
       const error = isNumber(line.error?.[k]) && line.error[k] ? ` (${line.error_name} ${shown(line.error[k])})` : "";
       const band = isNumber(line.low?.[k]) ? ` (${shown(line.low[k])} to ${shown(line.high[k])})` : "";
       const count = isNumber(line.count?.[k]) ? `, ${line.count[k]} left` : "";
-      found.push([line.y[k], line.label, `${shown(line.y[k])}${error}${band}${count}`, line.style === "dots", false]);
+      entries.push([line.y[k], line.label, `${shown(line.y[k])}${error}${band}${count}`, line.style === "dots", false]);
     }
-    for (const [label, value] of drawn.levels) if (isNumber(value)) found.push([value, label, shown(value), false, true]);
-    found.sort((a, b) => b[0] - a[0]);
+    for (const [label, value] of drawn.levels) if (isNumber(value)) entries.push([value, label, shown(value), false, true]);
+    entries.sort((a, b) => b[0] - a[0]);
     const head = panel.names.length ? panel.names[at] : `${panel.x_label} ${shown(at)}`;
-    const lines = found.map(([, label, text, isDots, isLevel]) => html("span", {}, swatch(drawn.rank(label), isDots, isLevel), `${label}${isLevel ? " (dotted)" : ""}: ${text}`));
+    const lines = entries.map(([, label, text, isDots, isLevel]) => html("span", {}, swatch(drawn.rank(label), isDots, isLevel), `${label}${isLevel ? " (dotted)" : ""}: ${text}`));
     return [html("b", {}, head ?? shown(at)), ...lines];
   }
 
   function readable(box, tip, panel, chart, drawn) {
-    let place = -1;
+    let index = -1;
     const show = (k) => {
       if (!drawn.xs.length) return;
-      place = Math.max(0, Math.min(drawn.xs.length - 1, k));
-      const at = drawn.x.at(drawn.xs[place]);
+      index = Math.max(0, Math.min(drawn.xs.length - 1, k));
+      const at = drawn.x.at(drawn.xs[index]);
       for (const end of ["x1", "x2"]) drawn.guide.setAttribute(end, at);
       drawn.guide.setAttribute("visibility", "visible");
-      tip.replaceChildren(...told(panel, chart, drawn, drawn.xs[place]));
+      tip.replaceChildren(...valuesAt(panel, chart, drawn, drawn.xs[index]));
       const wide = tip.offsetWidth;
       tip.style.top = "34px";
       tip.style.left = `${Math.max(0, at + 12 + wide <= drawn.width ? at + 12 : Math.max(0, at - 12 - wide))}px`;
     };
-    const hide = () => { place = -1; drawn.guide.setAttribute("visibility", "hidden"); tip.replaceChildren(); };
+    const hide = () => { index = -1; drawn.guide.setAttribute("visibility", "hidden"); tip.replaceChildren(); };
     const pointed = (event) => {
       const at = event.clientX - drawn.root.getBoundingClientRect().left;
       let best = 0;
@@ -236,7 +236,7 @@
     drawn.root.addEventListener("pointerleave", hide);
     drawn.root.addEventListener("blur", hide);
     drawn.root.addEventListener("keydown", (event) => {
-      const moves = {ArrowRight: place + 1, ArrowLeft: place < 0 ? drawn.xs.length - 1 : place - 1, Home: 0, End: drawn.xs.length - 1};
+      const moves = {ArrowRight: index + 1, ArrowLeft: index < 0 ? drawn.xs.length - 1 : index - 1, Home: 0, End: drawn.xs.length - 1};
       if (event.key === "Escape") hide();
       else if (event.key in moves) { show(moves[event.key]); event.preventDefault(); }
     });
@@ -244,10 +244,10 @@
 
   function legend(chart, hidden, redraw) {
     const lines = chart.panels.flatMap((panel) => panel.lines);
-    const keys = html("div", {class: "keys", role: "group", "aria-label": "Lines; a press takes one away or brings it back"});
+    const keys = html("div", {class: "keys", role: "group", "aria-label": "Legend; click an entry to hide or show its line"});
     const buttons = chart.labels.map((label) => {
-      const own = lines.filter((line) => line.label === label);
-      const button = html("button", {type: "button", "aria-pressed": "true"}, swatch(chart.looks[label], own.length > 0 && own.every((l) => l.style === "dots"), !own.length), label);
+      const named = lines.filter((line) => line.label === label);
+      const button = html("button", {type: "button", "aria-pressed": "true"}, swatch(chart.looks[label], named.length > 0 && named.every((l) => l.style === "dots"), !named.length), label);
       button.addEventListener("click", () => {
         if (!hidden.delete(label)) hidden.add(label);
         renew();
@@ -267,7 +267,7 @@
     const chart = JSON.parse(plot.querySelector("script").textContent);
     const hidden = new Set();
     const panels = html("div", {class: "panels"});
-    const hint = html("p", {class: "hint"}, "Point, touch or use the arrow keys to read values; the buttons take lines away.");
+    const hint = html("p", {class: "hint"}, "Hover, tap or use the arrow keys to read values; click a legend entry to hide its line.");
     let last = 0;
     const draw = () => {
       const room = plot.clientWidth;

@@ -1,15 +1,16 @@
-// Maps of nodes over time: one slider for all panels, and the node of a dot for whoever points at it.
+// Maps of nodes over time: one slider for all panels, and the node of a dot on hover.
 (() => {
   const NARROW = 170;
   const SECONDS = 6;
+  const COLOURS = 7;
   const element = (name, attributes = {}, ...children) => {
-    const made = document.createElement(name);
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-    made.append(...children);
-    return made;
+    const node = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+    node.append(...children);
+    return node;
   };
 
-  // Where the dots are at a share of all times: between two computed ones on straight lines.
+  // The positions of the dots at a share of all times, interpolated linearly.
   function frame(panel, share) {
     const at = share * (panel.times.length - 1);
     const k = Math.min(Math.floor(at), Math.max(0, panel.times.length - 2));
@@ -27,17 +28,37 @@
     const style = getComputedStyle(document.documentElement);
     const radius = Math.max(1.6, Math.min(4.5, 60 / Math.sqrt(panel.nodes.length)));
     const room = size - 4 * radius;
-    const found = frame(panel, share);
-    box.now = panel.nodes.map((_, i) => [0, 1].map((d) => 2 * radius + (found.places[2 * i + d] / steps) * room));
-    box.title.textContent = `${panel.title}, ${word} = ${Number(found.time.toPrecision(3))}`;
+    const current = frame(panel, share);
+    box.now = panel.nodes.map((_, i) => [0, 1].map((d) => 2 * radius + (current.places[2 * i + d] / steps) * room));
+    box.title.textContent = `${panel.title}, ${word} = ${Number(current.time.toPrecision(3))}`;
     context.setTransform(scale, 0, 0, scale, 0, 0);
     context.clearRect(0, 0, size, size);
     box.now.forEach(([x, y], i) => {
-      context.fillStyle = style.getPropertyValue(panel.labels[i] < 0 ? "--line" : `--c${panel.labels[i] % 7}`);
-      context.beginPath();
-      context.arc(x, size - y, radius, 0, 7);
-      context.fill();
+      context.fillStyle = style.getPropertyValue(panel.labels[i] < 0 ? "--line" : `--c${panel.labels[i] % COLOURS}`);
+      context.fill(outline(panel.labels[i], x, size - y, radius));
     });
+  }
+
+  // The mark of a class: a disc for the first seven classes, then a square, a triangle and a diamond.
+  function outline(label, x, y, r) {
+    const shape = new Path2D();
+    const corners = [[], [[-1, -1], [1, -1], [1, 1], [-1, 1]], [[0, -1.3], [1.2, 1], [-1.2, 1]], [[0, -1.4], [1.4, 0], [0, 1.4], [-1.4, 0]]];
+    const form = corners[Math.floor(Math.max(label, 0) / COLOURS) % corners.length];
+    if (!form.length) shape.arc(x, y, r, 0, 7);
+    else form.forEach(([a, b], k) => (k ? shape.lineTo(x + a * r, y + b * r) : shape.moveTo(x + a * r, y + b * r)));
+    shape.closePath();
+    return shape;
+  }
+
+  // The names of the classes with their marks.
+  function classLegend(all, known) {
+    return element("div", {class: "classes"}, ...known.map((label) => {
+      const mark = element("canvas", {width: 28, height: 28, style: "width:14px;height:14px", "aria-hidden": "true"});
+      const context = mark.getContext("2d");
+      context.fillStyle = getComputedStyle(document.documentElement).getPropertyValue(`--c${label % COLOURS}`);
+      context.fill(outline(label, 14, 14, 9));
+      return element("span", {}, mark, all.classes[label] ?? `class ${label}`);
+    }));
   }
 
   function pointed(panel, box, event, classes) {
@@ -90,7 +111,8 @@
     });
     slider.addEventListener("input", () => { stop(); draw(); });
     figure.classList.add("drawn");
-    plot.append(element("div", {class: "keys"}, play, slider), panels);
+    const known = [...new Set(all.panels.flatMap((panel) => panel.labels))].filter((label) => label >= 0).sort((a, b) => a - b);
+    plot.append(element("div", {class: "keys"}, play, slider), panels, ...(known.length > 1 ? [classLegend(all, known)] : []));
     draw();
     new ResizeObserver(draw).observe(plot);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);

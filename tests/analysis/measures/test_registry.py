@@ -111,7 +111,7 @@ def test_a_registered_measure_has_its_rows_in_the_study_of_oversmoothing(outside
 
 
 def test_registration_is_checked(outside: analysis.Measure) -> None:
-    with pytest.raises(InvalidArgument, match="'spread', which is a measure already"):
+    with pytest.raises(InvalidArgument, match="'spread' is taken by another measure"):
         analysis.register_measure(outside)
     with pytest.raises(InvalidArgument, match="expected a Measure, got function"):
         analysis.register_measure(spread)  # type: ignore[arg-type]

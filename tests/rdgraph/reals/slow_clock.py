@@ -15,7 +15,7 @@ import rdgraph as rd
 from rdgraph.errors import RdgraphError
 from rdgraph.reals import budget, judge
 
-#: Systems of one field, linear or not, with unbounded, bounded and periodic functions, and conditions on letters.
+#: Systems of one field, linear or not, with unbounded, bounded and periodic functions, and conditions on coefficients.
 SINGLE = (
     "AC", "BS", "-alpha*L@H + beta*tanh(A@H)", "-a*H**3 + b*H", "-alpha*L@H + k*H*(1 - H)", "-L@H + a*sin(H) - b*H",
     "-alpha*L@H + beta*H*exp(-H**2)", "a*A@H - b*H/(1 + H**2)", "-alpha*L@H + k*H**2*(1 - H)", "-H + relu(A@H - b)",
@@ -34,7 +34,7 @@ OF_ONE: dict[str, Question] = {
     "classify": rd.classify,
     "same": lambda system: rd.equivalent(system, "-alpha*L@H"),
     "energy": rd.theory.energy_law,
-    "letters": rd.theory.identify,
+    "identify": rd.theory.identify,
 }
 OF_SEVERAL: dict[str, Question] = {
     "existence": rd.existence,

@@ -238,7 +238,7 @@ def test_many_short_limits_leave_nothing_behind() -> None:
 @pytest.mark.deep
 @pytest.mark.slow
 def test_a_storm_of_limits_leaves_nothing_behind() -> None:
-    """In a program of its own, for what is left behind would hit whatever runs next."""
+    """In a separate program, because an interrupt that is left behind would hit the next test."""
     program = [sys.executable, str(Path(__file__).with_name("interrupt_storm.py")), "4"]
     done = subprocess.run(program, capture_output=True, text=True, cwd=ROOT, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
@@ -263,7 +263,7 @@ def _spin() -> None:
 
 
 def test_an_interrupt_lost_in_a_destructor_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody is told of it, while an error of the destructor itself is told as before."""
+    """It is not reported, while an error of the destructor itself still is."""
     told: list[str] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda problem: told.append(str(problem.exc_value)))
     slept: list[float] = []

@@ -57,7 +57,7 @@ def polynomials(draw: Any, letters: int, degree: int = 3, terms: int = 4) -> tup
 
 @st.composite
 def domains(draw: Any, symbols: tuple[sp.Symbol, ...]) -> Domain:
-    """Up to two linear constraints between the letters."""
+    """Up to two linear constraints between the coefficients."""
     constraints = []
     for _ in range(draw(st.integers(0, 2))):
         first, second = draw(st.sampled_from(symbols)), draw(st.sampled_from(symbols))
@@ -174,7 +174,7 @@ def test_impossible_assumptions_are_refused() -> None:
 # ---------------------------------------------------------------------- maxima
 @st.composite
 def families(draw: Any, letters: int) -> tuple[sp.Expr, tuple[sp.Symbol, ...], bool]:
-    """A polynomial in x of degree <= 3 whose coefficients are linear in the letters."""
+    """A polynomial in x of degree <= 3 with coefficients that are linear in the symbols."""
     symbols = tuple(letter(name, draw(st.sampled_from(SIGNS[:2] + SIGNS[4:]))) for name in "ab"[:letters])
     homogeneous = letters == 2
     total = sp.S.Zero
@@ -231,7 +231,7 @@ def test_places_of_maxima(drawn: tuple[sp.Expr, tuple[sp.Symbol, ...], bool], se
 
 @cache
 def border_cases() -> list[tuple[sp.Expr, sp.Piecewise, tuple[sp.Symbol, sp.Symbol]]]:
-    """Families in two positive letters whose maximum changes its formula."""
+    """Families in two positive symbols whose maximum changes its formula."""
     a, b = sp.symbols("a b", positive=True)
     families = [
         b * X * (1 - X) - a * X,

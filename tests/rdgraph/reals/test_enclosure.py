@@ -58,7 +58,7 @@ def test_expressions_are_enclosed(expression: sp.Expr, value: float) -> None:
 
 
 def test_steps_at_zero_and_about_it() -> None:
-    """Zero at zero; where zero cannot be told the ball holds both values."""
+    """Zero at zero; where zero cannot be separated the ball contains both values."""
     assert enclose(sp.sign(sp.S.Zero, evaluate=False)) == 0
     both = enclose(sp.sign(HIDDEN_ZERO, evaluate=False))
     assert both.contains(-1)

@@ -1,4 +1,4 @@
-"""The judge against sampling: "impossible" is never refuted, points are points; questions can be checked elsewhere."""
+"""Rulings against sampling: "impossible" is never refuted, points satisfy the conditions, questions can be exported."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ def test_factors_multiply_back(terms: list[tuple[int, int, int]]) -> None:
     assert sp.gcd(top, bottom).is_number
 
 
-def test_impossible_needs_two_proofs() -> None:
+def test_no_coefficient_is_left_out_of_a_projection() -> None:
     """z3 4.15 with its own settings calls these impossible: it leaves coefficients out of its projections."""
     speed = -4 * B - A**2 * (A - B - 4 / A) + A * (A - B - 4 / A) ** 2 + 4 * A - 16 / A
     assert sp.simplify(speed - B * (A * B - A**2 + 4)) == 0

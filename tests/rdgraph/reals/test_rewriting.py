@@ -87,7 +87,7 @@ def test_functions_become_letters_with_facts(
     ids=shown,
 )
 def test_facts_are_true_of_the_functions(condition: sp.Basic, letters: dict[str, object], value: float) -> None:
-    """Where both sides agree to rounding nothing is said; everywhere else the fact holds in floating point."""
+    """The fact holds in floating point wherever the two sides differ by more than rounding."""
     facts = rewrite([condition]).facts
     assert facts
     for fact in facts:
@@ -122,7 +122,7 @@ def test_arguments_share_the_largest_unit() -> None:
     ids=shown,
 )  # fmt: skip
 def test_sums_of_arguments_keep_the_value(term: sp.Expr, value: object) -> None:
-    """The letters of every unit set to what they stand for, which the origins tell."""
+    """The value that each new variable stands for, by the origins."""
     rewritten = rewrite([at_least(term, 5)])
     (condition,) = rewritten.conditions
     at = {X: 0.3, Y: -0.8}

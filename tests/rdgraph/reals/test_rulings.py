@@ -1,4 +1,4 @@
-"""How the judge comes to a ruling: attempts, samples, points, reasons, records and counts."""
+"""How a ruling is found: attempts, samples, points, reasons, records and counts."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_every_new_question_is_counted_once() -> None:
     counted = {o: statistics.outcomes[o] - outcomes.get(o, 0) for o in ("unsat", "sat", "unknown")}
     assert counted == {"unsat": 1, "sat": 1, "unknown": 1}
     possible(questions[0], thorough=False)
-    assert statistics.asked == before + 4, "a short attempt is a question of its own"
+    assert statistics.asked == before + 4, "a short attempt is another question"
 
 
 def test_records_tell_the_question() -> None:

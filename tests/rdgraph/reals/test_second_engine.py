@@ -159,6 +159,17 @@ def test_an_installation_without_cvc5(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (ruling.outcome, ruling.engines) == (Possibility.IMPOSSIBLE, ALONE)
 
 
+def test_this_program_never_loads_cvc5() -> None:
+    program = (
+        "import sys; from contextlib import suppress; from studies.cli.app import main; sys.argv = ['rdgraph', {}]\n"
+        "with suppress(SystemExit): main()\n"
+        "assert 'cvc5' not in sys.modules; assert {} or 'z3' not in sys.modules"
+    )
+    for words, needs_solver in (("'--help'", False), ("'verify', 'M1.1'", True)):
+        command = [sys.executable, "-c", program.format(words, needs_solver)]
+        subprocess.run(command, capture_output=True, cwd=ROOT, timeout=300, check=True)
+
+
 # ---------------------------------------------------------------------- who decided
 class Liar:
     """An engine that gives the wrong answer."""

@@ -17,7 +17,7 @@ def at_least(left: sp.Expr, right: sp.Expr | int = 0) -> sp.Basic:
 
 
 def asserted(*conditions: sp.Basic) -> list[str]:
-    """What the text asserts, facts about helper letters first."""
+    """What the text asserts, facts about helper variables first."""
     lines = translate(conditions).text.splitlines()
     return [line.removeprefix("(assert ")[:-1] for line in lines if line.startswith("(assert ")]
 

@@ -12,6 +12,7 @@ import rdgraph as rd
 from rdgraph.errors import Undecided
 from rdgraph.reals.judge import Possibility, possible
 from rdgraph.run.lowering.splines import make_controls
+from rdgraph.theory.rate_bounds import rate_bound
 from rdgraph.vocabulary.functions import record_of
 from rdgraph.vocabulary.learned_functions import LearnedFunction, LearnedValues, learned_class
 from tests.rdgraph.language.test_learned_function import DECLARATIONS
@@ -71,6 +72,12 @@ def test_everything_is_asked_at_once() -> None:
     assert "phi: declare lipschitz=" in answers.notes["lipschitz_global"]
     report = rd.preflight(f"{PLAIN} where phi learned lipschitz=2", T=2, method="euler", step=0.2)
     assert "safe if" in str(report)
+
+
+def test_bounds_of_rates_end_where_the_value_at_zero_is_unknown() -> None:
+    bound = rate_bound(rd.parse("-alpha*L@H + phi(H)*H where phi learned lipschitz=1"))
+    assert not bound.is_finite
+    assert rate_bound(rd.parse("-alpha*L@H + phi(H)*H where phi learned odd lipschitz=1")).is_local
 
 
 def test_a_state_that_is_known_by_bounds_alone_is_a_gap() -> None:

@@ -21,7 +21,7 @@ from rdgraph.errors import FileError, InvalidArgument, NotApplicable
 from studies.cells import cell as cells
 from studies.cells.cell import BOUNDED, REACTIONS, SETS, Cell, Variation, published_config, train_cell, train_cells
 from studies.paper.families import better_by_signs, standings
-from studies.runs.retelling import retell
+from studies.runs.report_only import rebuild_report
 from studies.runs.study import Study, execute
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import MutableRow
@@ -69,14 +69,14 @@ def test_a_cell_that_fails_is_told_of_and_tried_again(tmp_path: Path, monkeypatc
     told = "1 of 2 cells could not be trained. bad: expected a linear equation"
     assert told in page
     for _ in range(2):  # told again, and once more from what that wrote
-        assert told in retell(study, tmp_path / "run").read_text(encoding="utf-8")
+        assert told in rebuild_report(study, tmp_path / "run").read_text(encoding="utf-8")
     page = execute(study, tmp_path / "run").read_text(encoding="utf-8")
     assert "could not be trained" not in page
     assert (tried, counts) == (["good", "bad", "bad"], [1, 1, 1, 2])
-    assert "could not be trained" not in retell(study, tmp_path / "run").read_text(encoding="utf-8")
+    assert "could not be trained" not in rebuild_report(study, tmp_path / "run").read_text(encoding="utf-8")
     (tmp_path / "run" / "parts" / "bad.csv").unlink()
-    with pytest.raises(FileError, match="1 missing part, the first of them bad"):
-        retell(study, tmp_path / "run")
+    with pytest.raises(FileError, match="1 part, the first of them bad"):
+        rebuild_report(study, tmp_path / "run")
 
 
 def numbered_cells() -> list[Cell]:

@@ -123,7 +123,7 @@ def test_declarations_and_assumptions_on_the_command_line(rdgraph: Command) -> N
         (("plot", "response", "-gamma*L@H"), ("--set gamma=1.0",)),
         (("plot", "phase", "BS", "--graph", "torus"), ("torus:ROWS:COLUMNS",)),
         (("plot", "phase", "u' = a*u - L@u; v' = -a*v - L@v"), ("rdgraph study atlas",)),
-        (("plot", "dispersion", "u' = -L@u + B@u where B antisymmetric"), ("operators beside A",)),
+        (("plot", "dispersion", "u' = -L@u + B@u where B antisymmetric"), ("further operators",)),
     ],
 )
 def test_errors_are_text(words: tuple[str, ...], needles: tuple[str, ...], rdgraph: Command) -> None:

@@ -97,7 +97,7 @@ def test_table_of_an_embedded_set(tmp_path: Path) -> None:
     assert club["paper"] == []
     shown = rdgraph("table", "karate", "--root", tmp_path).stdout
     assert "0.859" in shown
-    assert "Beside the paper's table" not in shown
+    assert "ComparedMeans the paper's table" not in shown
 
 
 def test_table_without_names_leaves_out_what_is_not_here(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_marks_stand_at_the_figures_that_differ() -> None:
     right = Comparison("karate", "nodes", Printed("34", ""), 34, True)
     cells = dict(zip(data_pages.SIZES, data_pages.size_cells(count(karate()), [wrong, right]), strict=True))
     assert [heading for heading, cell in cells.items() if cell.endswith("*")] == ["node hom."]
-    assert data_pages.summary([wrong, right]).startswith("2 figures beside the paper's: 1 agree, 1 differ (*), 0 of")
+    assert data_pages.summary([wrong, right]).startswith("of the paper's 2 numbers 1 agree and 1 differ (*), 0 ")
 
 
 def test_rows_of_the_gallery() -> None:
@@ -211,7 +211,7 @@ def test_the_study_names_what_is_wrong(tmp_path: Path, monkeypatch: pytest.Monke
     sets = ["texas", "chameleon", "cora", "citeseer", "questions"]
     monkeypatch.setattr(datasets, "settings", lambda small: {"sets": sets})
     page = execute(find_study("datasets"), tmp_path / "run").read_text(encoding="utf-8")
-    assert "their files are not available: questions" in page
+    assert "Not available: questions" in page
     told = json.loads((tmp_path / "run/report.json").read_text())
     assert [v["answer"] for v in told["verdicts"]] == ["fails"] * 4
     evidence = " ".join(v["evidence"] for v in told["verdicts"])
@@ -254,7 +254,7 @@ def test_table_marks_and_explains_on_the_public_files() -> None:
     assert "2,708*" in shown
     assert "450*" in shown
     assert "is citeseer's, and citeseer has this one's: swapped" in shown  # citeseer is looked up, not shown
-    assert "10 figures beside the paper's: 4 agree, 6 differ (*), 0 of them unexplained" in shown
+    assert "10 numbers 4 agree and 6 differ (*), 0 without" in shown
 
 
 # ---------------------------------------------------------------------- narrow terminals

@@ -82,7 +82,7 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("mine", encoding="utf-8")
     with pytest.raises(RdgraphError, match=r"thesis\.tex"):
         write_obligations([], tmp_path)
-    with pytest.raises(RdgraphError, match="got the file"):
+    with pytest.raises(RdgraphError, match="is a file"):
         write_obligations([], tmp_path / "thesis.tex")
     assert (tmp_path / "thesis.tex").read_text(encoding="utf-8") == "mine"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["thesis.tex"]

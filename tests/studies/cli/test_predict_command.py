@@ -83,7 +83,7 @@ def test_the_same_graph_gives_the_same_file(trained: Path, tmp_path: Path) -> No
     rows = rows_of(trained / "predictions.csv")
     truth = [("hi", "officer")[int(y)] for y in karate().y]
     test = [row["class"] == name for row, name in zip(rows, truth, strict=True) if row["split"] == "test"]
-    assert f"{sum(test)} of {len(test)} labels of test nodes were met" in done.stdout
+    assert f"{sum(test)} of {len(test)} test nodes" in done.stdout
     assert "known labels" not in done.stdout
 
 
@@ -91,7 +91,7 @@ def test_predictions_go_into_the_run_and_overwrite_nothing(trained: Path, tmp_pa
     before = (trained / "predictions.csv").read_bytes()
     done = rdgraph("predict", trained)
     assert done.exit_code == 0, done.output
-    assert "predictions.csv has these predictions already" in done.stdout
+    assert "predictions.csv already has these predictions" in done.stdout
     edges, nodes = write_club(tmp_path / "later", last=20)
     done = rdgraph("predict", trained, "--edges", edges, "--nodes", nodes)
     assert f"wrote {trained / 'predictions-nodes.csv'}" in done.stdout
@@ -129,20 +129,19 @@ def said(parts: str, labels: str) -> Predictions:
 def test_labels_that_were_met_are_told_by_part() -> None:
     assert said("tttveee-", "a,a,a,b,a,b,a,").sentences() == [
         "8 nodes: 8 a.",
-        "2 of 3 labels of test nodes were met (66.67 %); of validation nodes 0 of 1 (0.00 %), "
-        "of training nodes 3 of 3 (100.00 %).",
+        "Correct on 2 of 3 test nodes (66.67 %), 0 of 1 validation nodes (0.00 %), 3 of 3 training nodes (100.00 %).",
     ]
     assert said("te-", "a,,b").sentences()[1:] == [
-        "1 of 1 labels of training nodes were met (100.00 %); of nodes of no part 0 of 1 (0.00 %)."
+        "Correct on 1 of 1 training nodes (100.00 %), 0 of 1 nodes of no part (0.00 %)."
     ]
-    assert said("--", "a,b").sentences()[1:] == ["1 of 2 known labels were met (50.00 %)."]
+    assert said("--", "a,b").sentences()[1:] == ["Correct on 1 of 2 labelled nodes (50.00 %)."]
     assert said("te", ",").sentences() == ["2 nodes: 2 a."]
 
 
 def test_a_class_that_the_network_does_not_know_is_a_miss() -> None:
     assert said("---", "a,c,d").sentences()[1:] == [
-        "1 of 3 known labels were met (33.33 %).",
-        "2 labels of classes that the network does not know: counted as missed.",
+        "Correct on 1 of 3 labelled nodes (33.33 %).",
+        "2 labels of classes unknown to the network count as wrong.",
     ]
 
 
@@ -183,7 +182,7 @@ def test_the_command_of_the_report_has_the_choices(trained: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "error", "text"),
     [
-        (("predict", "nowhere"), FileError, "expected the folder of a training, got nowhere"),
+        (("predict", "nowhere"), FileError, "there is no folder nowhere"),
         (("predict", "."), FileError, "got a folder without"),
         (("predict", "RUN", "--edges", "e.csv"), InvalidArgument, "add --nodes FILE"),
         (("predict", "RUN", "--edges", "e.csv", "--nodes", "n.csv"), FileError, "n.csv: No such file"),

@@ -44,7 +44,7 @@ def test_folders_are_numbered(tmp_path: Path) -> None:
 def test_a_folder_with_other_things_is_refused(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("mine")
     for resume in (False, True):
-        with pytest.raises(RdgraphError, match=r"with letter.txt in it; choose another"):
+        with pytest.raises(RdgraphError, match=r"holds letter.txt.*choose another"):
             training.execute(_plan(), tmp_path, resume=resume)
     assert [p.name for p in tmp_path.iterdir()] == ["letter.txt"]
 
@@ -100,7 +100,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_the_display_on_a_terminal_is_a_table() -> None:
     text = io.StringIO()
     with Display(Console(file=text, width=120, force_terminal=True)) as display:
-        display.hear(_progress(120))
+        display.update(_progress(120))
         display._live.refresh()  # type: ignore[union-attr]
         display.stage("drawing the report")
         display._live.refresh()  # type: ignore[union-attr]
@@ -112,11 +112,11 @@ def test_the_display_on_a_terminal_is_a_table() -> None:
 def test_the_display_says_what_else_is_trained() -> None:
     live, lines = io.StringIO(), io.StringIO()
     with Display(Console(file=live, width=120, force_terminal=True)) as display:
-        display.hear(_progress(120), what="MLP")
+        display.update(_progress(120), what="MLP")
         display._live.refresh()  # type: ignore[union-attr]
     assert "MLP" in live.getvalue()
     with Display(Console(file=lines, width=120)) as display:
-        display.hear(_progress(400), what="MLP")
+        display.update(_progress(400), what="MLP")
     assert lines.getvalue().startswith("MLP: epoch 400 of 400")
 
 
@@ -244,7 +244,7 @@ def test_results_that_were_damaged_are_refused(finished: Path) -> None:
         (None, "cannot be read"),
         (b"", "expected a row for each of 2 trials"),
         (b"\xff\xfe", "in UTF-8"),
-        (whole[: len(whole) // 2], "which was changed|expected a row for each"),
+        (whole[: len(whole) // 2], "was changed|expected a row for each"),
         (b'"split"\n0\n1\n', "expected a row for each of 2 trials"),
         (HEADING.encode() + b'0,0,1,0.5,0.5,"ok"\n', "expected a row for each of 2 trials"),
         (HEADING.encode() + b'0,0,1,0.5,"much","ok"\n1,0,1,0.5,0.5,"ok"\n', "expected a row for each of 2 trials"),
@@ -275,7 +275,7 @@ def test_settings_that_were_damaged_are_refused(finished: Path) -> None:
         (whole.replace("seeds = 1", "seeds = 0").encode(), "expected 1 to 10,000 seeds"),
         (whole.replace('device = "cpu"', 'device = "abacus"').encode(), "expected the device"),
         (whole.replace("hidden = 4", "hidden = 'wide'").encode(), "expected int for hidden"),
-        (whole.replace("[training]", "[trainings]").encode(), "study|section|trainings|differ"),
+        (whole.replace("[training]", "[trainings]").encode(), "study|section|trainings|other settings"),
     ):
         path.write_bytes(content)
         run = rdgraph("train", "--resume", "--out", finished)

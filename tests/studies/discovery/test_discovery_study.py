@@ -111,7 +111,7 @@ def test_a_finished_run_is_only_read(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ([], "expected a data set"),
+        ([], "no data set is given"),
         (["--dataset", "karate", "--terms", "smal"], "grammar of terms"),
         (["--dataset", "karate", "--terms", "small", "--size", "9"], "a size between 1 and 4"),
         (["--dataset", "karate", "--sampler", "tpee"], "did you mean 'tpe'"),

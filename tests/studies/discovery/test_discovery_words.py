@@ -39,8 +39,8 @@ def test_the_counts_are_those_of_the_search(
     assert "44 equations of up to 2 terms (small, 9 terms): 40 behaviours." in text
     assert f"{budget} were trained on 1 split," in text
     assert ("are a random sample" in text) == is_sample
-    told = re.search(r"(\d+) are larger ones, drawn by random", text)
-    assert (int(told[1]) if told else 0) == drawn
+    larger = re.search(r"(\d+) larger ones were drawn by random", text)
+    assert (int(larger[1]) if larger else 0) == drawn
 
 
 def test_a_reaction_that_always_diverged_is_not_tested_against(monkeypatch: pytest.MonkeyPatch) -> None:

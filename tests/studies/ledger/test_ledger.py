@@ -25,7 +25,7 @@ from studies.ledger import assessment, kept_results, ledger_forms
 from studies.ledger import entry as words
 from studies.ledger.assessment import contradictions, make_ledger
 from studies.ledger.entry import LedgerEntry, Measurement, PrintedNumber, status_tally
-from studies.ledger.kept_results import READERS, kept_measurements, t_error
+from studies.ledger.kept_results import READERS, stored_measurements, t_error
 from studies.ledger.other_people import AUTHORS, find_cell, read_added
 from studies.ledger.printed_numbers import measured_claims, printed_numbers
 from studies.paper import homophily, paired_rows, significance
@@ -71,23 +71,23 @@ def test_hashes_are_those_of_the_files(ledger: dict[str, LedgerEntry]) -> None:
 
 def test_missing_results_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No table is silently empty: the results of the package are complete, and a folder has at least one of them."""
-    assert len(kept_measurements()) > 1_500
+    assert len(stored_measurements()) > 1_500
     with pytest.raises(FileError, match="no results file"):
-        kept_measurements(tmp_path)
+        stored_measurements(tmp_path)
     for name in READERS:
         shutil.copyfile(results_folder() / name, tmp_path / name)
     monkeypatch.setattr(kept_results, "results_folder", lambda: tmp_path)
-    assert {one.file for one in kept_measurements()} == {f"{tmp_path.name}/{name}" for name in READERS}
+    assert {one.file for one in stored_measurements()} == {f"{tmp_path.name}/{name}" for name in READERS}
     monkeypatch.setattr(assessment, "results_folder", lambda: tmp_path)
     with pytest.raises(FileError, match=r"compared_notes\.csv"):
         make_ledger()
     (tmp_path / "degrees.json").unlink()
     with pytest.raises(FileError, match=r"degrees\.json"):
-        kept_measurements()
+        stored_measurements()
 
 
 def test_kept_claims_are_the_ones_that_there_are() -> None:
-    kept = {one.cell: one for one in kept_measurements() if one.file.endswith("claims.json")}
+    kept = {one.cell: one for one in stored_measurements() if one.file.endswith("claims.json")}
     assert {name: one.detail["status"] for name, one in kept.items()} == {
         name: claim.expected for name, claim in statements().items()
     }
@@ -197,8 +197,8 @@ def test_the_papers_contradictions_are_computed(ledger: dict[str, LedgerEntry]) 
         found = ledger[f"T8/MLP/{here}"]
         assert found.status == words.CONTRADICTED
         assert f"that of {there}" in found.contradiction
-        assert "exchanged" in found.contradiction
-    assert sum("exchanged" in entry.contradiction for entry in ledger.values()) == 2
+        assert "swapped" in found.contradiction
+    assert sum("are swapped: ours" in entry.contradiction for entry in ledger.values()) == 2
     assert ledger["T3/cora/classes"].status == words.CONTRADICTED
 
 
@@ -378,7 +378,7 @@ def test_the_command_line(tmp_path: Path) -> None:
     row = json.loads(run(*place, "show", "T8/GCN/cora", "--json"))
     assert (row["cell"], row["file"]) == ("T8/GCN/cora", f"{tmp_path.name}/compared.json")
     assert json.loads(run(*place, "--json", "show", "T8/GCN/cora")) == row
-    for words_given, said in ((("--results", "nowhere"), "folder of results files"), (("--csv",), "a cell alone")):
+    for words_given, said in ((("--results", "nowhere"), "folder of the results files"), (("--csv",), "one cell")):
         with pytest.raises(InvalidArgument, match=said):
             run(*words_given, "show", "T8/GCN/cora")
     rows = json.loads(run(*place, "--json", "--status", "not measured", "--table", "T8"))["rows"]

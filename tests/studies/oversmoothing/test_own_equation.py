@@ -11,14 +11,14 @@ from analysis.measures.measure_records import make_measures
 from rdgraph.errors import InvalidArgument, NotApplicable
 from studies.oversmoothing.flows import GraphEnsemble
 from studies.oversmoothing.rows import select
-from studies.oversmoothing.study import own_rows, settings
+from studies.oversmoothing.study import equation_rows, settings
 
 SMALL = {**settings(True), "sizes": [6, 6], "graphs": 2, "saves": [0.0, 3.0]}
 
 
 def test_energies_are_those_of_dense_matrices() -> None:
     ensemble = GraphEnsemble.make(SMALL, 0)
-    rows = own_rows("-alpha*L@H", ensemble, SMALL)
+    rows = equation_rows("-alpha*L@H", ensemble, SMALL)
     measure = make_measures(plain=ensemble.operator("none"), names=("dirichlet_energy",))["dirichlet_energy"]
     laplacians = [
         np.eye(12) - m.graph.operator("symmetric", dtype=torch.float64).dense().numpy() for m in ensemble.members
@@ -37,4 +37,4 @@ def test_energies_are_those_of_dense_matrices() -> None:
 @pytest.mark.parametrize(("text", "error"), [("-gamma*L@H", InvalidArgument), ("u' = -L@u; v' = -L@v", NotApplicable)])
 def test_equations_that_cannot_be_run_are_refused(text: str, error: type[Exception]) -> None:
     with pytest.raises(error):
-        own_rows(text, GraphEnsemble.make(SMALL, 0), SMALL)
+        equation_rows(text, GraphEnsemble.make(SMALL, 0), SMALL)

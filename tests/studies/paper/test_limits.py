@@ -38,7 +38,7 @@ def test_every_setting_has_a_limit_and_its_own_value_keeps_it(name: str, tmp_pat
             with pytest.raises(RdgraphError, match="expected"):
                 execute(study, tmp_path / name, small=True, changes={setting: nonsense(value)})
         if isinstance(value, list) and value:
-            with pytest.raises(InvalidArgument, match=f"every entry of {setting} once"):
+            with pytest.raises(InvalidArgument, match=f"{setting} contains .* twice"):
                 study.config(small=True, changes={setting: [value[0], value[0]]})
     assert not (tmp_path / name).exists()
 
@@ -50,9 +50,9 @@ def test_limits_of_numbers_words_and_lists() -> None:
         (Limit(least=0, most=1), 1.5, "expected 0 <= x <= 1, got 1.5"),
         (Limit(above=0), 0.0, "expected x > 0, got 0.0"),
         (Limit(), float("nan"), "expected a finite x, got nan"),
-        (Limit(least=1), [], "expected at least one entry in x, got none"),
-        (Limit(needed=(0.0, 1.0)), [0.0, 0.5], "expected 1 among x"),
-        (Limit(), ["a", "a"], "expected every entry of x once, got 'a' twice"),
+        (Limit(least=1), [], "x is empty"),
+        (Limit(needed=(0.0, 1.0)), [0.0, 0.5], "x must contain 1"),
+        (Limit(), ["a", "a"], "x contains .a. twice"),
     ]
     for limit, value, words in refused:
         with pytest.raises(InvalidArgument, match=words):
@@ -64,7 +64,7 @@ def test_limits_of_numbers_words_and_lists() -> None:
 
 
 def test_states_are_compared_at_the_start_and_at_the_end() -> None:
-    with pytest.raises(InvalidArgument, match="expected 1 among shares"):  # its sentences speak of t = 0 and T
+    with pytest.raises(InvalidArgument, match="shares must contain 1"):  # its sentences speak of t = 0 and T
         find_study("embeddings").config(small=True, changes={"shares": [0.0, 0.5]})
 
 
@@ -82,5 +82,5 @@ def test_a_study_of_ones_own_has_limits_too(tmp_path: Path) -> None:
      ("homophily", {"models": [], "reactions": []}), ("forensics", {"sets": []})],
 )  # fmt: skip
 def test_settings_that_leave_nothing_to_train(name: str, changes: dict[str, Any], tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgument, match=f"something to train, got nothing, .*: .*{next(iter(changes))}"):
+    with pytest.raises(InvalidArgument, match=rf"nothing to train .*: .*{next(iter(changes))}"):
         execute(find_study(name), tmp_path / "run", small=True, changes=changes)

@@ -14,7 +14,7 @@ from rdgraph.errors import NotApplicable
 from studies.cells.cell import BORROWS, REACTIONS, SETS
 from studies.paper import paired_rows
 from studies.paper.drawing import panels_chart, row_curves, row_map
-from studies.paper.paired_rows import Printed, beside, compared, picked, with_holm
+from studies.paper.paired_rows import Printed, compared, picked, with_holm, with_printed
 from studies.paper.runner import LIMITS, Findings, Passage, Picture, Sheet, Table, attempt, make_run
 from studies.runs.chart import Line
 from studies.runs.study import Study, execute
@@ -95,11 +95,11 @@ def test_a_report_holds_what_was_found(tmp_path: Path) -> None:
 def test_a_row_beside_what_is_printed() -> None:
     own = planted_rows(80.0, 3.0, "cora")
     own[0]["status"] = "diverged at epoch 3"
-    found = beside(own, Printed(84.0, 4.0, "Table 8"))
+    found = with_printed(own, Printed(84.0, 4.0, "Table 8"))
     assert (found["mean"], found["std"], found["splits"], found["diverged"]) == (80.0, 3.0, 10, 1)
     assert (found["standard_error"], found["difference"], found["error"]) == pytest.approx((1.0, -4.0, 5 / 3))
     assert (found["verdict"], found["source"]) == ("below", "Table 8")
-    alone = beside(own, None)
+    alone = with_printed(own, None)
     assert math.isnan(float(alone["paper"]))
     assert alone["verdict"] == "undecided"
     assert picked(found, "std gap=difference") == {"std": 3.0, "gap": -4.0}

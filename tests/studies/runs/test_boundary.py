@@ -26,7 +26,7 @@ from studies.runs.uncertainty import agreed, decide, interval
 from studies.training.training_summary import Summary
 
 # ---------------------------------------------------------------------- errors
-WITHOUT = "this command, got an installation without; pip install"
+MISSING = "this command needs {}, which is not installed: pip install 'rdgraph[{}]'"
 
 
 def _absent(name: str) -> ModuleNotFoundError:
@@ -44,12 +44,12 @@ def _absent(name: str) -> ModuleNotFoundError:
         (
             ModuleNotFoundError("no", name="torch.nn"),
             "MissingDependency",
-            f"expected torch for {WITHOUT} 'rdgraph[torch]'",
+            MISSING.format("torch", "torch"),
         ),
         (
             ModuleNotFoundError("no", name="pooch"),
             "MissingDependency",
-            f"expected pooch for {WITHOUT} 'rdgraph[gread]'",
+            MISSING.format("pooch", "gread"),
         ),
     ],
 )

@@ -136,7 +136,7 @@ def test_a_full_disk_does_not_hide_the_first_error(tmp_path: Path, monkeypatch: 
 def test_a_damaged_environment_is_refused(tmp_path: Path, text: str) -> None:
     execute(toy(whole), tmp_path)
     (tmp_path / "environment.json").write_bytes(text.encode("latin-1"))
-    with pytest.raises(FileError, match="got a file that was changed; delete the folder"):
+    with pytest.raises(FileError, match="was changed"):
         execute(toy(whole), tmp_path)
 
 
@@ -144,7 +144,7 @@ def test_a_damaged_environment_is_refused(tmp_path: Path, text: str) -> None:
 def test_damaged_settings_are_refused(tmp_path: Path, text: str) -> None:
     execute(toy(whole), tmp_path)
     (tmp_path / "config.toml").write_bytes(text.encode("latin-1"))
-    with pytest.raises(RdgraphError, match=r"in UTF-8|that no study wrote"):
+    with pytest.raises(RdgraphError, match=r"in UTF-8|not written by a study"):
         execute(toy(whole), tmp_path)
 
 
@@ -154,7 +154,7 @@ def test_an_index_over_damaged_runs_names_them(tmp_path: Path, name: str) -> Non
     assert write_index(tmp_path).is_file()
     path = tmp_path / "toy" / name
     path.unlink() if name.endswith("png") else path.write_bytes(b"\xff")
-    with pytest.raises(FileError, match=r"expected the run of a study in|in UTF-8"):
+    with pytest.raises(FileError, match=r"were changed|in UTF-8"):
         write_index(tmp_path)
 
 
@@ -162,18 +162,18 @@ def test_a_part_is_not_left_half_written(tmp_path: Path) -> None:
     def body(run: StudyRun) -> None:
         run.part("bad", lambda: [{"x": 1.0}, {"x": None}])  # type: ignore[list-item]
 
-    with pytest.raises(RdgraphError, match="expected a float"):
+    with pytest.raises(RdgraphError, match="a table holds"):
         execute(toy(body), tmp_path)
     assert state(tmp_path) == "failed"
     assert not (tmp_path / "parts").exists()
-    assert "InvalidArgument: expected a float" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "InvalidArgument: a table holds" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_parts_of_other_code_are_kept_and_reported(tmp_path: Path) -> None:
     execute(toy(whole), tmp_path)
     path = tmp_path / "environment.json"
-    assert "earlier state of it" not in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "earlier version" not in (tmp_path / "report.html").read_text(encoding="utf-8")
     path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), "code": "0" * 12}))
     execute(toy(whole), tmp_path)
     assert json.loads(path.read_text(encoding="utf-8"))["earlier_code"] == ["0" * 12]
-    assert "earlier state of it" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "earlier version" in (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -96,7 +96,7 @@ def test_the_answer_comes_first(tmp_path: Path) -> None:
 
     page = execute(Study("answers", "Answers", "What is it?", answering), tmp_path / "run").read_text(encoding="utf-8")
     assert EVIL not in page
-    marks = ('id="answer"', "It is 42", '1 holds</span>, <span class="answer if">1 holds under conditions</span>',
+    marks = ('id="answer"', "It is 42", '1 holds</span>, <span class="answer if">1 holds if ...</span>',
              'id="figure-again"', 'id="results"', 'id="figure-line"', 'id="table-verdicts"', 'id="command"',
              '<details id="settings">')  # fmt: skip
     places = [page.index(mark) for mark in marks]
@@ -178,7 +178,7 @@ def test_index_over_reports(folder: Path) -> None:
 
 
 def test_index_needs_runs(tmp_path: Path) -> None:
-    with pytest.raises(RdgraphError, match="expected runs below"):
+    with pytest.raises(RdgraphError, match="no runs below"):
         write_index(tmp_path)
     assert list(tmp_path.iterdir()) == []
     done = subprocess.run(
@@ -189,4 +189,4 @@ def test_index_needs_runs(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 2
-    assert done.stderr.startswith("error: FileError\nexpected runs below")
+    assert done.stderr.startswith("error: FileError\nthere are no runs below")

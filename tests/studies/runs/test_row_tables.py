@@ -49,19 +49,19 @@ def test_rows_of_every_kind(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", [None, True, [1], 1j])
 def test_values_that_are_no_cells_are_refused(value: Any) -> None:
-    with pytest.raises(RdgraphError, match="expected a float, an int or a str"):
+    with pytest.raises(RdgraphError, match="a table holds"):
         format_rows([{"x": value}])
 
 
 def test_rows_share_their_columns() -> None:
-    with pytest.raises(RdgraphError, match="expected the columns x in every row, got y in row 1"):
+    with pytest.raises(RdgraphError, match="row 1 has the columns y"):
         format_rows([{"x": 1}, {"y": 1}])
 
 
 @pytest.mark.parametrize("text", ['"x"\nword\n', '"x"\n1,2\n', '"x"\n"a"b\n'])
 def test_a_damaged_table_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "t.csv").write_text(text)
-    with pytest.raises(RdgraphError, match="which was changed; delete it"):
+    with pytest.raises(RdgraphError, match="was changed"):
         read_rows(tmp_path / "t.csv")
 
 

@@ -26,9 +26,9 @@ def test_a_change_has_the_kind_of_what_it_replaces() -> None:
     with pytest.raises(UnknownName):
         changed_settings({"points": 1}, {"point": 2})
     for own, value in ((1, "x"), (1, 2.5), ([1], 2), ("x", 1), (1, True)):
-        with pytest.raises(InvalidArgument, match="for a"):
+        with pytest.raises(InvalidArgument, match="a must be"):
             changed_settings({"a": own}, {"a": value})
-    with pytest.raises(InvalidArgument, match="expected a whole number for a, such as 1, got 'x'"):
+    with pytest.raises(InvalidArgument, match="a must be a whole number, such as 1, got 'x'"):
         changed_settings({"a": [1]}, {"a": ["x"]})
 
 

@@ -16,7 +16,7 @@ from gread.training.trainer import train
 from rdgraph.errors import MissingDependency, UnknownName
 from studies.cli import app as cli
 from studies.runs import libraries
-from studies.training.study import EventFiles, check_log, heard_by
+from studies.training.study import EventFiles, both, check_log
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -26,7 +26,7 @@ def test_event_files_hold_the_curves(tmp_path: Path) -> None:
 
     events, heard = EventFiles(tmp_path), []
     trials = make_trials(Config().updated({"hidden": 4, "epochs": 5}), [0, 1], [7])
-    done = train(karate(), trials, device="cpu", progress=heard_by(heard.append, events.hear))
+    done = train(karate(), trials, device="cpu", progress=both(heard.append, events.hear))
     events.write(done)
     for k, split in enumerate((0, 1)):
         read = EventAccumulator(str(tmp_path / f"split{split}-seed7")).Reload()

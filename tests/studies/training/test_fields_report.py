@@ -92,5 +92,5 @@ def test_states_have_a_row_for_each_field(done: Trained) -> None:
 
 
 def test_there_is_no_one_filter_for_several_fields(done: Trained) -> None:
-    with pytest.raises(NotApplicable, match="no one gain for each frequency"):
+    with pytest.raises(NotApplicable, match="no single gain"):
         training_figures.gains(done.network(0))

@@ -48,7 +48,7 @@ def test_functions_are_written_and_read(done: Trained, tmp_path: Path) -> None:
             np.testing.assert_array_equal(own.controls, done.network(k).functions()[name].controls)
     (tmp_path / "functions.json").write_text('{"phi": {}}')
     for folder in (tmp_path, tmp_path / "nowhere"):
-        with pytest.raises(FileError, match="of a training with a learned function"):
+        with pytest.raises(FileError, match="no learned functions"):
             read_functions(folder)
 
 

@@ -50,7 +50,7 @@ def test_a_network_around_an_equation_takes_a_reaction() -> None:
     assert (own.title, own.subject, own.reaction) == ("GRAND", "grand", "diffusion")
     other = make_plan(Request("karate", model="grand", reaction="BS"))
     assert other.title == "GRAND with BS"
-    with pytest.raises(InvalidArgument, match=r"expected a network around an equation for --reaction.*got gcn"):
+    with pytest.raises(InvalidArgument, match="gcn has none"):
         make_plan(Request("karate", model="gcn", reaction="BS"))
     with pytest.raises(UnknownName, match="did you mean 'gat'"):
         make_plan(Request("karate", model="gatt"))
@@ -70,7 +70,7 @@ def test_published_settings_and_numbers_of_a_network(monkeypatch: pytest.MonkeyP
     assert plan.published.method == "GCN"
     assert make_plan(Request("cora", preset="published")).preset.name == "paper/BS/cora"
     assert make_plan(Request("cora", preset="published")).published.method == "GREAD-BS"  # type: ignore[union-attr]
-    with pytest.raises(InvalidArgument, match="expected a preset of gcn, got quick"):
+    with pytest.raises(InvalidArgument, match="quick is for GREAD"):
         make_plan(Request("cora", model="gcn", preset="quick"))
 
 
@@ -79,7 +79,7 @@ def test_a_file_names_its_network(tmp_path: Path) -> None:
     file.write_text(Config.of("gat", heads=2).toml(), encoding="utf-8")
     assert make_plan(Request("karate", preset=str(file))).subject == "gat"
     assert make_plan(Request("karate", preset=str(file), model="gat")).config == Config.of("gat", heads=2)
-    with pytest.raises(InvalidArgument, match=r"expected settings of gcn in .*, got those of gat"):
+    with pytest.raises(InvalidArgument, match="settings of gat, not of gcn"):
         make_plan(Request("karate", preset=str(file), model="gcn"))
     file.write_text("[model]\nhidden = 3\n", encoding="utf-8")
     assert make_plan(Request("karate", preset=str(file), model="gcn")).config == Config.of("gcn", hidden=3)
@@ -136,7 +136,7 @@ def test_an_mlp_is_trained_to_its_end() -> None:
     assert reference_config(plan, PERCEPTRON) == (Config.of("mlp"), "the defaults, 200 epochs")
     config, words = reference_config(replace(plan, preset=replace(plan.preset, dataset="texas")), PERCEPTRON)
     assert (config.training.epochs, config.training.patience) == (1500, 100)
-    assert words == "published/mlp/texas, until 100 epochs bring nothing better"
+    assert words == "published/mlp/texas, early stopping after 100 epochs"
 
 
 def test_an_mlp_is_not_compared_with_itself() -> None:
@@ -168,11 +168,10 @@ def test_a_user_sees_when_label_propagation_beats_the_network() -> None:
     spread, majority = found.references
     assert spread.is_better
     assert not majority.is_better
-    assert found.sentences()[1] == (
-        "Label propagation scores higher on the same splits: 80.00 ± 0.00 %, 10.00 points above the network (standard "
-        "error 0.87)."
-    )
-    assert found.sentences()[2].startswith("On the same splits majority class 30.33 ± 0.47 %: the network is at +39.67")
+    assert "80.00 ± 0.00 %" in found.sentences()[1]
+    assert "10.00 points below (standard error 0.87)" in found.sentences()[1]
+    assert "30.33 ± 0.47 %" in found.sentences()[2]
+    assert "39.67 points above" in found.sentences()[2]
     assert [v.answer for v in verdicts(found)] == ["fails", "holds"]
     assert verdicts(found)[0].statement == "The network is more accurate than label propagation on the same splits."
 
@@ -180,33 +179,24 @@ def test_a_user_sees_when_label_propagation_beats_the_network() -> None:
 @pytest.mark.parametrize(
     ("theirs", "sentence"),
     [
-        (
-            [0.75, 0.66, 0.72],
-            "71.00 ± 3.74 %: the network is at -1.00 (standard error 4.58), not significant: the 95 % interval "
-            "contains 0.",
-        ),
-        (
-            [0.73, 0.64, 0.70],
-            "69.00 ± 3.74 %: the network is at +1.00 (standard error 4.58), not significant: the 95 % interval "
-            "contains 0.",
-        ),
-        ([0.70, 0.71, 0.69], "70.00 ± 0.82 %: as the network."),
+        ([0.75, 0.66, 0.72], "1.00 points below (standard error 4.58), not significant"),
+        ([0.73, 0.64, 0.70], "1.00 points above (standard error 4.58), not significant"),
+        ([0.70, 0.71, 0.69], "as much as the network"),
     ],
 )
 def test_what_the_splits_do_not_decide_is_said_either_way(theirs: list[float], sentence: str) -> None:
     (close,) = compare(rows_of([0.70, 0.71, 0.69]), rows_of(theirs, method=PROPAGATION), RATIO)
     assert not close.is_better
     assert close.verdict().answer == "undecided"
-    assert close.sentence() == f"On the same splits label propagation {sentence}"
+    assert sentence in close.sentence()
 
 
 def test_one_split_decides_nothing() -> None:
     (one,) = compare(rows_of([0.5]), rows_of([0.75], method=PROPAGATION), RATIO)
-    assert one.sentence() == (
-        "On the same splits label propagation 75.00 %: the network is at -25.00, from one split alone."
-    )
+    assert "25.00 points below" in one.sentence()
+    assert "one split" in one.sentence()
     (none,) = compare(rows_of([math.nan]), rows_of([0.75], method=PROPAGATION), RATIO)
-    assert none.sentence() == "On the same splits label propagation 75.00 %."
+    assert none.sentence() == "Label propagation scores 75.00 % on the same splits."
 
 
 def test_sentence_and_verdict_of_a_network_that_was_cut_off_agree() -> None:
@@ -225,7 +215,7 @@ def test_the_table_has_the_references() -> None:
     summary = summarise(plan, rows_of([0.5, 0.6]), rows_of([0.4, 0.4], method=MAJORITY))
     rows = summary_rows(plan, summary)
     assert [(row["who"], row["method"], row["mean"]) for row in rows] == [
-        ("here", "GAT, preset defaults", 55.0), ("reference", MAJORITY, 40.0),
+        ("here", "GAT, preset defaults", 55.0), ("baseline", MAJORITY, 40.0),
     ]  # fmt: skip
 
 

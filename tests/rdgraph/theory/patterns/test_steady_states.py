@@ -228,11 +228,11 @@ def test_what_has_no_closed_form_is_not_called_complete() -> None:
 def test_values_are_read_as_written_and_checked() -> None:
     text = "u' = a - u - L@u; v' = u - b*v - L@v"
     assert rd.steady_states(text, {"a": 0.1, "b": 0.3})[0].values == {"u": sp.Rational(1, 10), "v": sp.Rational(1, 3)}
-    with pytest.raises(InvalidArgument, match="positive a"):
+    with pytest.raises(InvalidArgument, match="positive"):
         rd.steady_states(text, {"a": -1, "b": 1})
     with pytest.raises(InvalidArgument, match="among"):
         rd.steady_states(text, {"k": 1})
-    with pytest.raises(InvalidArgument, match="as assumed"):
+    with pytest.raises(InvalidArgument, match="assumption"):
         rd.steady_states(rd.parse(text, assume="a < b"), {"a": 2, "b": 1})
 
 
@@ -254,7 +254,7 @@ def test_which_graphs_keep_constant_states() -> None:
         ("u' = -k*u - L@u; v' = u where k node", "differs between"),
         ("u' = v@W - u; v' = u - v", "mixes channels"),
         ("u' = -u*t; v' = u", "autonomous"),
-        ("u' = -u + B@u; v' = u where B antisymmetric", "kept by B"),
+        ("u' = -u + B@u; v' = u where B antisymmetric", "B need not keep"),
     ],
 )
 def test_systems_without_constant_states_are_refused(text: str, reason: str) -> None:
