@@ -11,7 +11,7 @@ PYTEST := OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2 --dist worksteal -
 TOOLS := $(VENV)/.tools
 # What the site needs; slow tests make notebooks and figures with it.
 DOCS := $(VENV)/.docs
-.PHONY: demo test test-slow test-deep test-gpu measured mutants wheel docs links lint bench clean
+.PHONY: coq demo test test-slow test-deep test-gpu measured mutants wheel docs links lint bench clean
 
 # The stamp is written last, so an install that was cut short is run again.
 $(INSTALLED): pyproject.toml constraints.txt
@@ -56,6 +56,13 @@ test-gpu: $(TOOLS)
 	$(VENV)/bin/python -c 'import sys, torch; sys.exit(None if torch.cuda.is_available() else "expected a CUDA device, got none")'
 	TRITON_INTERPRET=0 $(VENV)/bin/python -m pytest -q -m gpu tests
 	TRITON_INTERPRET=0 $(VENV)/bin/python -m pytest -q tests/rdgraph/graphs/kernels tests/gread/kernels
+
+# The claims as Coq theorems, checked by coqc; the record of what was accepted is rdgraph/data/coq/checked.toml.
+COQ_PACKAGES := coq libcoq-mathcomp-ssreflect libcoq-mathcomp-algebra libcoq-mathcomp-algebra-tactics libcoq-coquelicot
+coq: $(INSTALLED)
+	@if ! command -v coqc >/dev/null && command -v apt-get >/dev/null && [ "$$(id -u)" -eq 0 ]; then \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(COQ_PACKAGES) >/dev/null; fi
+	$(VENV)/bin/python -m rdgraph.reports.coq.kernel build/coq
 
 # Hours on a GPU; resumable. MEASURED='--seconds 600 --only depth' limits the time and selects measurements.
 measured: $(TOOLS)

@@ -209,8 +209,14 @@ def verify(
             "--certificates", metavar="FOLDER", help="Write a file of proofs for each claim, for rdgraph-check."
         ),
     ] = None,
+    coq: Annotated[Path | None, typer.Option("--coq", help="Write the claims as Coq theorems to this folder.")] = None,
 ) -> None:
     """Re-check every registered claim; exits 1 if an outcome differs from the recorded one."""
+    from rdgraph.reports.coq.record import marks
+
+    if coq is not None:
+        _write_coq(name, coq)
+        return
     with _obligations(smt2), StatusLine("deciding claims", console=errors) as status:
         from rdgraph.reports.claims import markdown, select
         from rdgraph.reports.claims import verify as run
@@ -224,11 +230,22 @@ def verify(
     if as_json:
         _print_json([c.to_dict() for c in claims])
     elif as_markdown:
-        say(console, markdown(claims))
+        say(console, markdown(claims, marks(c.id for c in claims)))
     else:
-        console.print(printed_pages.claims_page(claims, evidence=evidence))
+        console.print(printed_pages.claims_page(claims, evidence=evidence, marks=marks(c.id for c in claims)))
     if not all(c.as_expected for c in claims):
         raise typer.Exit(1)
+
+
+def _write_coq(name: str, folder: Path) -> None:
+    """The theorems of the selected claims, and the libraries they import, as files for coqc."""
+    from rdgraph.reports.claims import select
+    from rdgraph.reports.coq.sheets import sheets_of, write_sheets
+
+    chosen = [sheet for statement in select(name) for sheet in sheets_of(statement.id)]
+    write_sheets(folder, chosen)
+    theorems = sum(len(sheet.theorems) for sheet in chosen)
+    say(console, f"{len(chosen)} files with {theorems} theorems in {folder}; check them with coqc -Q {folder} Rdgraph")
 
 
 @app.command("preflight", context_settings=EQUATION_SETTINGS)

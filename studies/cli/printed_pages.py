@@ -114,11 +114,17 @@ def equation_line(system: System) -> Text:
     return Text(_lines(repr(system)), style="bold cyan")
 
 
-def claims_page(claims: Iterable[Claim], *, evidence: bool) -> RenderableType:
-    """A line or two per claim; with evidence the statement, its source, the witness and every check as well."""
-    decided = list(claims)
+def claims_page(claims: Iterable[Claim], *, evidence: bool, marks: Mapping[str, str] | None = None) -> RenderableType:
+    """A line or two per claim; with evidence the statement, its source, the witness and every check as well.
+
+    `marks` says what Coq's kernel checked of a claim, by its id.
+    """
+    decided, checked = list(claims), marks or {}
     width = max((len(c.id) for c in decided), default=0)
-    lines = [line for c in decided for line in ([_claim_line(c, width), *(_evidence(c) if evidence else _gist(c))])]
+    lines: list[RenderableType] = []
+    for c in decided:
+        lines.append(_claim_line(c, width, checked.get(c.id, "")))
+        lines += _evidence(c) if evidence else _gist(c)
     good = sum(c.as_expected for c in decided)
     seconds = sum(c.seconds for c in decided)
     rest = "" if evidence else "; --evidence shows statements, sources, witnesses and checks"
@@ -128,7 +134,7 @@ def claims_page(claims: Iterable[Claim], *, evidence: bool) -> RenderableType:
     return Group(*lines, Text(f"{good} of {len(decided)} claims decided as recorded, {seconds:.1f} s{engines}{rest}"))
 
 
-def _claim_line(claim: Claim, width: int) -> Text:
+def _claim_line(claim: Claim, width: int, mark: str) -> Text:
     line = Text(f"{claim.outcome:<9} ", style=_COLOURS[claim.outcome], no_wrap=True, overflow="ellipsis")
     line.append(f"{claim.id:<{width}}  ", style="bold default").append(claim.title, style="default")
     if ALONE in claim.engines:
@@ -137,7 +143,7 @@ def _claim_line(claim: Claim, width: int) -> Text:
         passed = sum(check.passed for check in claim.evidence)
         remark = f"; NOT AS RECORDED ({claim.expected}), {passed} of {len(claim.evidence)} checks passed"
         line.append(remark, style="bold red")
-    return line
+    return line.append(f" ({mark})", style="green") if mark else line
 
 
 def _gist(claim: Claim) -> list[Text]:

@@ -48,6 +48,7 @@ FOLDER_ORDER = {
         "vocabulary", "language", "reals", "answers", "systems.canonical", "systems", "graphs.kernels", "graphs",
         "theory.equality", "theory", "theory.patterns", "theory.identifiability", "run.engines", "run.lowering",
         "run.solvers", "infer.fit", "infer.formulas", "infer.layers", "reports", "testing", "reports.claims",
+        "reports.coq",
     ],
     "analysis": ["measures", "spectra", "verdicts", "phases", "plots"],
     "gread": [

@@ -16,6 +16,7 @@ Definition sub := entrywise Qminus.
 Definition hadamard := entrywise Qmult.
 Definition opp := each Qopp.
 Definition scale (c : Q) := each (Qmult c).
+Definition shift (c : Q) := each (Qplus c).
 Definition relu := each (fun a => if Qle_bool 0 a then a else 0).
 (* One row, times a coefficient for every row: a node coefficient is a column. *)
 Fixpoint by_node (b x : matrix) : matrix :=

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module, resources
@@ -251,11 +251,13 @@ def verify(name: str | None = None, progress: Callable[[Claim], None] | None = N
     return decided
 
 
-def markdown(claims: Iterable[Claim]) -> str:
-    """The claims as a markdown table."""
-    lines = ["| claim | statement | status | witness | as recorded |", "|---|---|---|---|---|"]
+def markdown(claims: Iterable[Claim], marks: Mapping[str, str] | None = None) -> str:
+    """The claims as a markdown table; `marks` adds a column with a text for each claim id that has one."""
+    names = ["claim", "statement", "status", "witness", "as recorded", *(["Coq"] if marks is not None else [])]
+    lines = [markdown_row(names), "|---" * len(names) + "|"]
     for c in claims:
-        cells = (c.id, c.statement, c.verdict, c.witness, "yes" if c.as_expected else "NO")
+        mark = () if marks is None else (marks.get(c.id, ""),)
+        cells = (c.id, c.statement, c.verdict, c.witness, "yes" if c.as_expected else "NO", *mark)
         lines.append(markdown_row(cells))
     return "\n".join(lines)
 

@@ -28,7 +28,7 @@ class MatrixText(Fold[str]):
     """A tree as a term over mathcomp's matrices: fields are 'M[R]_(n, d), operators 'M[R]_n, coefficients scalars in R.
 
     >>> MatrixText()(read_expression("-alpha*L@H + H*H", Vocabulary.standard()))
-    '((- alpha *: laplacian A) *m H + hadamard H H)'
+    '(((- alpha *: laplacian A) *m H) + hadamard H H)'
     """
 
     def number(self, node: sp.Rational) -> str:
@@ -114,8 +114,8 @@ class RationalText(Fold[str]):
     def _sum(self, node: Plus | Minus, sign: str, word: str) -> str:
         if kind_of(node) is Kind.SCALAR:
             return f"({self(node.left)} {sign} {self(node.right)})"
-        if Kind.SCALAR in (kind_of(node.left), kind_of(node.right)):
-            raise NotApplicable(f"{node} adds a number to a field; write it as a multiple of a field")
+        if kind_of(node.left) is Kind.SCALAR:  # a number added to every entry
+            return f"(shift {self(node.left)} {self(node.right if sign == '+' else Negative(node.right))})"
         return f"({word} {self(node.left)} {self(node.right)})"
 
     def plus(self, node: Plus) -> str:
@@ -184,7 +184,7 @@ def real_text(expression: object) -> str:
 
     >>> x = sp.Symbol("x")
     >>> real_text(1 - sp.sqrt(x) / 2)
-    '(- (1 / 2) * sqrt x + 1)'
+    '(1 + ((- (sqrt x)) / 2))'
     """
     return _real(sp.sympify(expression))
 
@@ -214,7 +214,7 @@ def _real(e: sp.Expr) -> str:
 
 
 def _product(e: sp.Expr) -> str:
-    above, below = sp.fraction(e)
+    above, below = sp.fraction(e, exact=True)
     if below != 1:
         return f"({_factor(above)} / {_factor(below)})" if not below.is_Rational else f"({_factor(above)} / {below})"
     sign, rest = ("- ", -e) if e.could_extract_minus_sign() else ("", e)

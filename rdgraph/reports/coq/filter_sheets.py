@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import sympy as sp
 
 from rdgraph.language.tree import Kind
+from rdgraph.reports.coq.bound_sheets import speed_function
 from rdgraph.reports.coq.coq_text import matrix_text, real_text
 from rdgraph.reports.coq.layer_sheets import PAIR, at, same_systems
 from rdgraph.reports.coq.polynomial_signs import nonnegative_above, nonnegative_between
@@ -369,13 +370,22 @@ def gauge_of_gains() -> Iterable[Theorem | str]:
 assert (one := exp_inv _ _ (same 1 ltac:(lra))). assert (two := exp_inv _ _ (same 2 ltac:(lra))).
 apply Rmult_eq_reg_l in one; [| lra]. apply Rmult_eq_reg_l in two; [| lra]. unfold BS in *. lra.""",
     )
+    for name in ("F", "AC", "Z"):
+        yield speed_function(name)
+        yield Theorem(
+            f"{name}_reveals_both_at_known_T",
+            "forall alpha beta alpha' beta' : R, "
+            f"(forall h m, speed_{name} alpha beta h m = speed_{name} alpha' beta' h m) -> alpha = alpha' /\\ beta = beta'",
+            f"intros alpha beta alpha' beta' same. pose proof (same 0 1). pose proof (same (1 / 2) (1 / 2)).\n"
+            f"unfold speed_{name} in *. split; lra.",
+        )
     yield real_theorem("a_fixed_step_breaks_the_gauge", "alpha beta lam tau", "tau * BS alpha beta lam <> 0",
                        "(1 + tau * BS alpha beta lam) ^ 2 <> 1 + tau * BS (2 * alpha) (2 * beta) lam",
                        "intros alpha beta lam tau nz E. replace (BS (2 * alpha) (2 * beta) lam) with (2 * BS alpha beta lam) in E\n"
                        "  by (unfold BS; ring). apply nz. apply (Rsqr_0_uniq). unfold Rsqr. lra.")  # fmt: skip
 
 
-@sheet("M3.6", Library.OPERATORS)
+@sheet("M3.6", Library.OPERATORS, beyond="that the spectrum of diag(b) L with b >= 0 is real and non-negative")
 def channels() -> Iterable[Theorem | str]:
     """Channel coefficients scale columns and act on one channel at a time; they commute with every operator."""
     system = parse("BS", {"alpha": "channel", "beta": "channel"})

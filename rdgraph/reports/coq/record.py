@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import resources
 from pathlib import Path
 
 from rdgraph.files import write_text
-from rdgraph.reports.coq.sheets import Sheet, beyond_coq, library_text, sheets, sheets_of
+from rdgraph.reports.claims import statements
+from rdgraph.reports.coq.sheets import Sheet, beyond_coq, library_text, sheets_of
 
 _RECORD = "data/coq/checked.toml"
 WHOLE, PART = "checked by Coq's kernel", "in part checked by Coq's kernel"
@@ -42,18 +44,18 @@ def mark(claim: str) -> str:
     files = sheets_of(claim)
     if not files or not all(map(is_checked, files)):
         return ""
-    return PART if claim in beyond_coq() else WHOLE
+    return PART if beyond_coq(claim) else WHOLE
 
 
-def marks() -> dict[str, str]:
-    """The marks of all claims that have one."""
-    named = {s.claim: mark(s.claim) for s in sheets()}
+def marks(claims: Iterable[str] | None = None) -> dict[str, str]:
+    """The marks of the claims (all, or those given) that have one."""
+    named = {claim: mark(claim) for claim in (statements() if claims is None else claims)}
     return {claim: text for claim, text in named.items() if text}
 
 
-def write_record() -> None:
-    """Record the present texts as accepted; only `make coq` calls this, after coqc accepted every one of them."""
-    lines = ["# The sha256 of every generated file with its library, as coqc accepted it; `make coq` writes this.", "",
-             "[accepted]"]  # fmt: skip
-    lines += [f'{s.name} = "{fingerprint(s)}"' for s in sorted(sheets(), key=lambda s: s.name)]
-    write_text(Path(str(resources.files("rdgraph").joinpath(_RECORD))), "\n".join(lines) + "\n")
+def write_record(accepted: Mapping[str, str]) -> None:
+    """Record the sha256 of the texts that coqc accepted, by file name, and no others."""
+    heading = "# The sha256 of every generated file with its library, as coqc accepted it; `make coq` writes this."
+    entries = sorted(f'{name} = "{sha256}"' for name, sha256 in accepted.items())
+    path = Path(str(resources.files("rdgraph").joinpath(_RECORD)))
+    write_text(path, "\n".join([heading, "", "[accepted]", *entries]) + "\n")

@@ -22,6 +22,7 @@ class Library(StrEnum):
 
     OPERATORS = "operators"
     REALS = "reals"
+    SOLUTIONS = "solutions"
     RATIONALS = "rationals"
 
 
@@ -31,6 +32,7 @@ _OPENING = {
         "Local Open Scope ring_scope."
     ),
     Library.REALS: "Open Scope R_scope.",
+    Library.SOLUTIONS: "Open Scope R_scope.",
     Library.RATIONALS: "Open Scope Q_scope.",
 }
 
@@ -68,6 +70,8 @@ class Sheet:
         """The file: a heading, the definitions, the theorems, and what every theorem rests on."""
         entry = statements()[self.claim]
         heading = [f"{entry.id}: {entry.title}.", f"Claim ({entry.source}): {entry.statement}."]
+        if beyond := beyond_coq(entry.id):
+            heading.append(f"Not stated here: {beyond}.")
         comment = "\n   ".join(line for part in heading for line in textwrap.wrap(part, 112))
         parts = [
             f"(* {comment.replace('(*', '( *').replace('*)', '* )')} *)",
@@ -105,29 +109,32 @@ def sheet(claim: str, library: Library, *, beyond: str = "") -> Callable[[Maker]
     return register
 
 
-@cache
 def sheets() -> tuple[Sheet, ...]:
     """Every generated file, in the order of the claims."""
-    order = list(statements())
-    made = [_sheet(entry) for entry in _registered()]
-    return tuple(sorted(made, key=lambda s: (order.index(s.claim), s.library)))
+    return tuple(one for claim in statements() for one in sheets_of(claim))
 
 
 @cache
-def beyond_coq() -> dict[str, str]:
-    """What no sheet states of a claim, for the claims that are stated in part."""
-    return {entry.claim: entry.beyond for entry in _registered() if entry.beyond}
-
-
 def sheets_of(claim: str) -> tuple[Sheet, ...]:
     """The files of one claim; none where the claim has no Coq statement."""
     if claim not in statements():
         raise UnknownName("claim", claim, statements())
-    return tuple(s for s in sheets() if s.claim == claim)
+    made = [_sheet(entry) for entry in _registered() if entry.claim == claim]
+    return tuple(sorted(made, key=lambda one: one.library))
+
+
+def beyond_coq(claim: str) -> str:
+    """What no sheet states of a claim; empty where the sheets state all of it."""
+    return "; ".join(dict.fromkeys(entry.beyond for entry in _registered() if entry.claim == claim and entry.beyond))
 
 
 def library_text(library: Library) -> str:
-    """A library as it is shipped."""
+    """A library as it is shipped, after the library that it imports."""
+    below = library_text(Library.REALS) if library is Library.SOLUTIONS else ""
+    return below + _shipped(library)
+
+
+def _shipped(library: Library) -> str:
     return resources.files("rdgraph").joinpath(f"data/coq/{library.value}.v").read_text(encoding="utf-8")
 
 
@@ -135,7 +142,7 @@ def write_sheets(folder: Path, chosen: Iterable[Sheet] | None = None) -> list[Pa
     """Write the libraries and the sheets (all, or those given) to a folder; returns the sheets' paths."""
     folder.mkdir(parents=True, exist_ok=True)
     for library in Library:
-        write_text(folder / f"{library.value}.v", library_text(library))
+        write_text(folder / f"{library.value}.v", _shipped(library))
     paths = []
     for one in sheets() if chosen is None else chosen:
         paths.append(folder / f"{one.name}.v")

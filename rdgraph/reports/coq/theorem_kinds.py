@@ -96,6 +96,16 @@ def refuted(name: str, left: str, right: str, values: Mapping[str, object], **ki
     )
 
 
+def rational_value(
+    name: str, expression: str | sp.Basic, values: Mapping[str, object], result: list[list[object]]
+) -> Theorem:
+    """An expression's value at rational values, by computation."""
+    lets = " ".join(_let(letter, value) for letter, value in values.items())
+    text = rational_text(expression)
+    conclusion = f"same {text} {rational_matrix(result)} = true"
+    return Theorem(name, f"{lets} {conclusion}", "decide_by_computation.")
+
+
 def _let(letter: str, value: object) -> str:
     text = rational_matrix(value) if isinstance(value, list) else rational_text(str(value))
     return f"let {letter} := {text} in"
