@@ -337,7 +337,7 @@ def check_sum(proof: Any, facts: list[Fact], letters: set[str]) -> None:
     expect(not total, "the sum is not the zero polynomial")
 
 
-def fact_at(facts: list[Fact], index: int) -> tuple[Polynomial, str]:
+def fact_at(facts: list[Fact], index: Any) -> tuple[Polynomial, str]:
     is_number = isinstance(index, int) and 0 <= index < len(facts)
     expect(is_number and facts[index][0] == "fact", f"{index} is no fact")
     return facts[index][1], facts[index][2]

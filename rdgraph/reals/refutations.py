@@ -142,7 +142,7 @@ def _candidates(facts: list[Any], search: Search) -> Iterator[Polynomial]:
             seen += [factor for factor, _ in factors if factor not in seen]
     yield from sorted(seen, key=len)
     for letter in search.letters:
-        polynomial = {((letter, 1),): Fraction(1)}
+        polynomial: Polynomial = {((letter, 1),): Fraction(1)}
         if polynomial not in seen and any(_holds_letter(fact, letter) for fact in facts if fact[0] == "fact"):
             yield polynomial
 
@@ -289,7 +289,7 @@ def _parts(polynomial: Polynomial, letter: str) -> tuple[Polynomial, Polynomial]
 
 def _by_monomials(polynomials: list[Polynomial], single: list[Any]) -> Iterator[Any]:
     """Each monomial of the polynomials as a product of facts about its letters."""
-    signs = {}
+    signs: dict[str, Any] = {}
     for one in single[1:]:
         if len(one[3]) == 1 and len(one[1]) == 1:
             [(monomial, _)] = one[3].items()
@@ -362,7 +362,7 @@ def _over(monomial: Any, divisor: Any) -> Any:
 
 
 def _squares(search: Search, size: int) -> Iterator[tuple[str, Polynomial]]:
-    letters = [{((name, 1),): Fraction(1)} for name in search.letters]
+    letters: list[Polynomial] = [{((name, 1),): Fraction(1)} for name in search.letters]
     roots = list(letters)
     if size >= 2:
         for one, two in itertools.combinations(letters, 2):

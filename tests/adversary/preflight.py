@@ -36,7 +36,7 @@ def questions(drawn: Drawn, rng: Random) -> list[Question]:
         "method": method,
     }
     settings["step"] = None if method == "exact" else float(rng.choice([0.05, 0.1, 0.25, 0.5, 1.0]))
-    settings["coefficients"] = values
+    settings["values"] = values
     if rng.random() < 0.4:
         settings["graph"] = graphs.draw(rng, normalisation, one_way=False, loops=False).weights.tolist()
     return [Question(FAMILY, "preflight", settings)]

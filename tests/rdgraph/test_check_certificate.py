@@ -99,12 +99,12 @@ ACCEPTED = [
 #: Each says why it is refused.
 REFUSED = [
     (unsat(f"{X} (assert (>= x 0))", {"sum": [["1", [0]], ["-1", [0]]]}), "not positive"),
-    (unsat(f"{X} (assert (>= x 0)) (assert (<= x 0))", {"sum": [["1", [0]], ["1", [1]]]}), "no product of the sum is positive"),
+    (unsat(f"{X} (assert (>= x 0)) (assert (<= x 0))", {"sum": [["1", [0]], ["1", [1]]]}), "no product .* is positive"),
     (unsat(f"{X} (assert (> x 0)) (assert (< x 1))", {"sum": [["1", [0]], ["1", [1]]]}), "not the zero polynomial"),
     (unsat(f"{X} (assert (= x 0))", {"sum": [["1", [0]]]}), "says = 0"),
     (unsat(f"{X} (assert (distinct x 0)) (assert (< x 0))", {"sum": [["1", [0]], ["1", [1]]]}), "odd number"),
     (unsat(f"{X} (assert (> x 0))", {"sum": [], "zero": [["1", 0]]}), "does not say = 0"),
-    (unsat(f"{X} (assert (or (< x 0) (> x 1))) (assert (= x 2))", {"or": 0, "cases": [{"sum": [["1", [2]]]}]}), "each of its cases"),
+    (unsat(f"{X} (assert (or (< x 0) (> x 1))) (assert (= x 2))", {"or": 0, "cases": [{"sum": []}]}), "each of its"),
     (unsat(f"{X} (assert (> x 0))", {"or": 0, "cases": []}), "no choice"),
     (unsat(f"{X} (assert (> x 0))", {"sign": "x", "cases": [{}, {}]}), "three proofs"),
     (unsat(f"{X} (assert (> x 0))", {"sum": [["1", [4]]]}), "no fact"),

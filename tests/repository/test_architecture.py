@@ -63,8 +63,8 @@ FOLDER_ORDER = {
 }  # fmt: skip
 
 #: Modules, and lines of Python, of the four packages.
-MOST_MODULES = 486
-MOST_LINES = 117_351
+MOST_MODULES = 470
+MOST_LINES = 120_970
 
 RUNNING_LIBRARIES = {"torch", "torchdiffeq", "triton"}
 
