@@ -54,7 +54,15 @@ def second_engine(measured: Mapping[str, Any]) -> str:
         f"it confirmed {systems['confirmed']} of {systems['proofs']} proofs "
         f"({100 * systems['confirmed'] / systems['proofs']:.3g} %), for the registered claims {claims['confirmed']} of "
         f"{claims['proofs']}; the others it did not decide within {measured['seconds']:g} s of processor time. "
-        f"Contradictions: {measured['contradictions']}. `{measured['command']}`"
+        f"Contradictions: {measured['contradictions']}.\n\n"
+        "## Without a solver\n\n"
+        "`rdgraph-check` checks certificates with fractions alone: a proof for each obligation that cannot hold, a "
+        f"rational point for each one that can. Of {claims['obligations']} obligations behind the claims it checked "
+        f"{claims['checked']}, of {systems['obligations']} behind the adversary's decided answers {systems['checked']} "
+        f"({100 * systems['checked'] / systems['obligations']:.3g} %); {systems['answers_checked']} of "
+        f"{systems['answers']} answers with obligations were checked in full. That a question became the right "
+        "obligations is not checked by it, nor are the normal forms of equations: these rest on rdgraph, sympy and the "
+        f"adversary above.\n\n`{measured['command']}`"
     )
 
 

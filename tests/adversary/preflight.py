@@ -65,7 +65,7 @@ def _field(drawn: Drawn, settings: dict[str, Any], rng: Random, *, isolated: boo
         if weights is None
         else graphs.Graph("given", np.array(weights))
     )
-    return Field(drawn, graph, normalisation, {n: np.asarray(v) for n, v in settings["coefficients"].items()})
+    return Field(drawn, graph, normalisation, {n: np.asarray(v) for n, v in settings["values"].items()})
 
 
 def _stated_box(answer: Preflight, field: Field) -> tuple[float, float, bool] | None:
@@ -173,7 +173,7 @@ def _safe_after_all(drawn: Drawn, question: Question, answer: Preflight) -> str 
         return _step_after_all(drawn, settings)
     if reasons != {"growth"}:
         return None
-    field = Field(drawn, graphs.pair(), "row", {n: np.asarray(v) for n, v in settings["coefficients"].items()})
+    field = Field(drawn, graphs.pair(), "row", {n: np.asarray(v) for n, v in settings["values"].items()})
     _, p, _ = curve(field)
     if settings["T"] * p.max() < np.log(1e6) - 1e-6:
         return f"told to grow beyond 1e6, but T max p = {settings['T'] * p.max():.6g}"
@@ -183,7 +183,7 @@ def _safe_after_all(drawn: Drawn, question: Question, answer: Preflight) -> str 
 def _step_after_all(drawn: Drawn, settings: dict[str, Any]) -> str | None:
     """A step of a nonlinear system that is called too large damps every damped mode at states equal in all nodes."""
     graph = graphs.cycle(40)
-    field = Field(drawn, graph, "symmetric", {n: np.asarray(v) for n, v in settings["coefficients"].items()})
+    field = Field(drawn, graph, "symmetric", {n: np.asarray(v) for n, v in settings["values"].items()})
     sizes = np.concatenate([np.linspace(-6, 6, 61), [-40.0, 40.0, -300.0, 300.0]])
     jacobians = (field.jacobian(np.full((graph.nodes, 1), h)) for h in sizes)
     modes = [np.linalg.eigvals(j) for j in jacobians if np.isfinite(j).all()]

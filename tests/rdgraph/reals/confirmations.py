@@ -1,6 +1,7 @@
-"""How many proofs of z3 does cvc5 confirm? python -m tests.rdgraph.reals.confirmations --count 150 --seed 101
+"""How many proofs of z3 does cvc5 confirm, and how many are checked without a solver?
 
-Writes the numbers to trust.json and their section to trust.md.
+python -m tests.rdgraph.reals.confirmations --count 150 --seed 101 writes the numbers to trust.json and their section to
+trust.md.
 """
 
 from __future__ import annotations
@@ -16,16 +17,18 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from rdgraph.check_certificate import check
 from rdgraph.reals import second_engine
 from rdgraph.reals.basis import BOTH
-from rdgraph.reals.judge import statistics
-from rdgraph.reports.claims import verify
+from rdgraph.reals.certificates import certified
+from rdgraph.reals.judge import Obligation, recorded, statistics
+from rdgraph.reports.claims import select, verify
 from tests.adversary import answers, suite
 from tests.adversary.page import second_engine as section_of
 from tests.paths import ROOT
 
 NUMBERS, PAGE = ROOT / "studies" / "results" / "trust.json", ROOT / "docs" / "measured" / "trust.md"
-SECTION = re.compile(r"## A second engine\n.*?\n(?=## )", re.DOTALL)
+SECTION = re.compile(r"## A second engine\n.*?\n(?=## Earlier)", re.DOTALL)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -40,7 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
     measured = {
         "command": f"python -m tests.rdgraph.reals.confirmations --count {options.count} --seed {options.seed}",
         "cvc5": version("cvc5"), "seconds": second_engine.SECONDS,
-        "claims": _proofs(verify),
+        "claims": _proofs(_decide_claims),
         "systems": {"count": options.count, **_proofs(lambda: _ask_about(options.count, options.seed))},
         "contradictions": statistics.contradictions,
     }  # fmt: skip
@@ -57,20 +60,41 @@ def write_section(measured: dict[str, Any], numbers: Path, page: Path) -> None:
     page.write_text(text.replace("## Earlier rounds", f"{section}## Earlier rounds", 1), encoding="utf-8")
 
 
-def _proofs(work: Callable[[], object]) -> dict[str, int]:
-    """The new proofs of some work, and how many of them were confirmed."""
+def _proofs(work: Callable[[], list[list[Obligation]]]) -> dict[str, int]:
+    """The new proofs of some work: how many were confirmed, and how many obligations and answers have a certificate."""
     before = Counter(statistics.proofs)
-    work()
+    answered = work()
     proofs = {engines: count - before[engines] for engines, count in statistics.proofs.items() if engines}
-    return {"proofs": sum(proofs.values()), "confirmed": proofs.get(BOTH, 0)}
+    checked = [check(certified({}, asked)) for asked in answered]
+    return {
+        "proofs": sum(proofs.values()), "confirmed": proofs.get(BOTH, 0),
+        "obligations": sum(map(sum, checked)), "checked": sum(count for count, _ in checked),
+        "answers": sum(count + missing > 0 for count, missing in checked),
+        "answers_checked": sum(count > 0 and missing == 0 for count, missing in checked),
+    }  # fmt: skip
 
 
-def _ask_about(count: int, seed: int) -> None:
+def _decide_claims() -> list[list[Obligation]]:
+    """The obligations of every claim."""
+    asked = []
+    for statement in select("all"):
+        with recorded() as obligations:
+            verify(statement.id)
+        asked.append(obligations)
+    return asked
+
+
+def _ask_about(count: int, seed: int) -> list[list[Obligation]]:
+    """The obligations of every decided answer."""
+    asked = []
     for index in range(count):
         drawn, questions = suite.planned(seed, index, (), 3)
         for question in questions:
-            with suppress(Exception):  # only the questions to the solver matter here
+            # only the questions to the solver matter here
+            with suppress(Exception), recorded() as obligations:
                 answers.ask(drawn.text, question)
+                asked.append(obligations)
+    return asked
 
 
 if __name__ == "__main__":

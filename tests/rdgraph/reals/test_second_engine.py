@@ -249,12 +249,14 @@ def test_the_measured_section_is_replaced(tmp_path: Path) -> None:
     page.write_text("# Trust\n\n## Earlier rounds\n\ntext\n", encoding="utf-8")
     for confirmed in (7, 8):
         measured = {
-            "command": "again", "cvc5": "1", "seconds": 1.0, "claims": {"proofs": 5, "confirmed": 5},
-            "systems": {"count": 2, "proofs": 10, "confirmed": confirmed}, "contradictions": 0,
+            "command": "again", "cvc5": "1", "seconds": 1.0, "contradictions": 0,
+            "claims": {"proofs": 5, "confirmed": 5, "obligations": 7, "checked": 6, "answers": 3, "answers_checked": 2},
+            "systems": {"count": 2, "proofs": 10, "confirmed": confirmed, "obligations": 20, "checked": 19,
+                        "answers": 4, "answers_checked": 3},
         }  # fmt: skip
         write_section(measured, numbers, page)
     assert json.loads(numbers.read_text(encoding="utf-8")) == {"systems": 3, "engines": measured}
     text = page.read_text(encoding="utf-8")
-    assert text.count("## A second engine") == 1
+    assert text.count("## A second engine") == text.count("## Without a solver") == 1
     assert "8 of 10" in text
     assert text.endswith("## Earlier rounds\n\ntext\n")

@@ -10,6 +10,8 @@ import pytest
 import z3
 from typer.testing import CliRunner
 
+from rdgraph.check_certificate import check
+from rdgraph.check_certificate import main as rdgraph_check
 from rdgraph.errors import RdgraphError
 from rdgraph.reals.judge import Obligation, Possibility
 from studies.cli.app import app
@@ -86,3 +88,16 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
         write_obligations([], tmp_path / "thesis.tex")
     assert (tmp_path / "thesis.tex").read_text(encoding="utf-8") == "mine"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["thesis.tex"]
+
+
+def test_certificates_of_commands_are_checked_without_a_solver(tmp_path: Path) -> None:
+    analysis, claims = tmp_path / "new" / "analysis.json", tmp_path / "claims"
+    run = CliRunner().invoke(app, ["analyse", "-alpha*L@H + beta*H*(1 - H)", "--certificate", str(analysis)])
+    assert run.exit_code == 0, run.output
+    checked, missing = check(json.loads(analysis.read_text(encoding="utf-8")))
+    assert f"{checked} of {checked} obligations proved" in run.stderr
+    assert (checked > 10, missing) == (True, 0)
+    run = CliRunner().invoke(app, ["verify", "M1.4", "--certificates", str(claims)])
+    assert run.exit_code == 0, run.output
+    assert [path.name for path in claims.iterdir()] == ["M1.4.json"]
+    assert rdgraph_check([str(analysis), str(claims / "M1.4.json")]) == 0
