@@ -161,7 +161,7 @@ def measure_discovered(
     untuned: dict[str, Any] = {"val_mean": 100 * own.val_accuracy, **_spread(own.test)}
     searched_best = {name: tuned[name] for name in ("val_mean", "mean", "std")}
     best = untuned if untuned["val_mean"] >= tuned["val_mean"] else tuned
-    seconds = {"search": searched - began, "settings": settled - searched, "anew": time.monotonic() - settled}
+    seconds = {"search": searched - began, "settings": settled - searched, "again": time.monotonic() - settled}
     return {
         "contestant": name, "dataset": dataset, "metric": data.meta.metric, "trials": budget.total,
         "epochs": budget.epochs, "equation": found.best.text, "formula": found.best.formula,

@@ -329,7 +329,7 @@ def _obligations(folder: Path | None) -> Iterator[None]:
 
 @contextmanager
 def _certified(file: Path | None, question: str, status: StatusLine) -> Iterator[None]:
-    """Record what the judge is asked in the block and write it with proofs to a file, if one is given."""
+    """Record the questions to the solvers in the block and write them with proofs to a file, if one is given."""
     if file is None:
         yield
         return

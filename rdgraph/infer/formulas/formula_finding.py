@@ -300,7 +300,7 @@ def draw_front(axes: Any, search: FormulaSearch) -> None:
 #: Differences of Schwarz's criterion below this say little (Kass and Raftery 1995, Section 3.2: 2 to 6 is positive).
 LITTLE = 6.0
 #: The cost of a unit of size in the criterion: twice the logarithm of a prior that makes every unit four times less
-#: likely. There are so many large formulas that some of them fit noise well.
+#: likely. Among many large formulas some fit noise well.
 UNIT_COST = 2 * float(np.log(4))
 #: The 95 % quantile of chi squared with one degree of freedom, by which rounding a constant may raise the squares.
 _RISE = 3.841

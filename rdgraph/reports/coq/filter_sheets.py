@@ -408,7 +408,7 @@ def nodes() -> Iterable[Theorem]:
 
 @sheet("M3.7", Library.REALS)
 def reach() -> Iterable[Theorem | str]:
-    """A vector beta = -2 amplifies frequency 2; a scalar beta in (0, 1) damps it, whatever alpha."""
+    """A vector beta = -2 amplifies frequency 2; a scalar beta in (0, 1) damps it, for every alpha."""
     yield symbol_function("BS")
     yield real_theorem("a_scalar_beta_damps_frequency_2", "alpha beta T",
                        "0 < alpha < 1 -> 0 < beta < 1 -> 0 < T", "exp (T * BS alpha beta 2) < 1",

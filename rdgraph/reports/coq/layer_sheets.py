@@ -187,7 +187,7 @@ def cgnn_with_mixing() -> Iterable[Theorem]:
 
 @sheet("M8.4", Library.RATIONALS)
 def grand_plus_plus() -> Iterable[Theorem]:
-    """A source at one node of two: whatever alpha and beta, ST differs from GRAND++ at one of two states."""
+    """A source at one node of two: for all alpha and beta, ST differs from GRAND++ at one of two states."""
     yield Theorem(
         "no_scalar_coefficient_switches_a_source",
         "forall beta : Q, ~ (beta == 1 /\\ beta == 0)",
