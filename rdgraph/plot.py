@@ -25,7 +25,7 @@ def offered() -> dict[str, EntryPoint]:
 
     >>> import rdgraph as rd
     >>> {point.group for point in rd.plot.offered().values()}
-    {'rdgraph.pictures'}
+    {'rdgraph.plot'}
     """
     points: dict[str, EntryPoint] = {}
     for point in sorted(entry_points(group=GROUP), key=lambda p: p.name):

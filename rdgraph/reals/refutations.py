@@ -59,7 +59,7 @@ def refuted(assertions: Sequence[Any], letters: set[str], programs: int = MOST_P
     >>> from rdgraph.check_certificate import Problem
     >>> problem = Problem("(declare-const x Real) (assert (< (* x x) 0.0))")
     >>> refuted(problem.assertions, problem.letters)
-    {'sum': [['1', [0]], ['1/1', [['1', 'x']]]]}
+    {'sum': [['1', [0]], [[['1', 'x']], []]]}
     """
     facts = [fact for formula in assertions for fact in facts_of(formula, letters)]
     return _refuted(facts, Search(programs, tuple(sorted(letters))), 0)

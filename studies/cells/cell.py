@@ -133,7 +133,7 @@ def cited(tables: str, *sets: str) -> str:
 def uncompared(sets: Iterable[str]) -> str:
     """A last sentence for a run without data sets of the paper; else "".
 
-    >>> uncompared(["karate", "cora"]), uncompared(["karate"]).startswith(" None of the graphs")
+    >>> uncompared(["karate", "cora"]), uncompared(["karate"]).startswith(" No graph")
     ('', True)
     """
     return "" if set(sets) & set(SETS) else f" {NOTHING_COMPARED}"

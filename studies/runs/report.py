@@ -302,7 +302,7 @@ def shown(value: Any) -> str:
 
 
 def column_texts(values: Sequence[Value]) -> list[str]:
-    """Texts of the values of a column; its numbers share their decimals, so that the largest has four digits.
+    """Texts of the values of a column; its numbers share their decimals, of which the largest has four digits.
 
     >>> column_texts([97.304, 99.0, float("nan")]), column_texts([0.5252, 1e-7]), column_texts([3, "a"])
     (['97.30', '99.00', '-'], ['0.5252', '1e-07'], ['3', 'a'])
@@ -312,7 +312,14 @@ def column_texts(values: Sequence[Value]) -> list[str]:
     if not sizes or small or max(sizes) >= 1e6 or all(size == round(size) for size in sizes):
         return [shown(value) for value in values]
     decimals = max(0, 3 - math.floor(math.log10(max(max(sizes), 1e-3))))
-    return [number_text(v, f".{decimals}f") if isinstance(v, float) and not math.isinf(v) else shown(v) for v in values]
+    rounded_away = 0.5 * 10.0**-decimals
+
+    def written(value: Value) -> str:
+        if not isinstance(value, float) or math.isinf(value) or 0 < abs(value) < rounded_away:
+            return shown(value)
+        return number_text(value, f".{decimals}f")
+
+    return [written(value) for value in values]
 
 
 def with_code(text: str) -> Markup:

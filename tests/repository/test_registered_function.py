@@ -97,7 +97,7 @@ def test_the_command_line_without_the_plugin_refuses(plugin: Path) -> None:
     assert "a known function" in run.stderr
     run = _command(plugin, "catalogue", plugins="not_there_at_all")
     assert run.returncode == 2
-    assert "expected the plugin not_there_at_all of RDGRAPH_PLUGINS to be importable" in run.stderr
+    assert "plugin not_there_at_all of RDGRAPH_PLUGINS" in run.stderr
 
 
 @pytest.mark.parametrize("name", ["os;ls", "a-b", "..", "/tmp/x.py"])
@@ -123,7 +123,7 @@ def test_entry_points_are_loaded_and_called(tmp_path: Path, monkeypatch: pytest.
         assert load_plugins() == ("cube",)
         assert rd.parse("cube_of_package(H)").normal == rd.parse("H").normal ** 3
         points.write_text("[rdgraph.plugins]\ncube = cube_package:nobody\n", encoding="utf-8")
-        with pytest.raises(MissingDependency, match="expected the plugin cube at cube_package:nobody"):
+        with pytest.raises(MissingDependency, match="plugin cube .*cube_package:nobody"):
             load_plugins()
     finally:
         rd.vocabulary.unregister_function("cube_of_package")

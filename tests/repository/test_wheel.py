@@ -9,7 +9,7 @@ from tests.repository.installed_wheel import content_faults, shipped
 from tests.repository.test_architecture import imports_of
 
 #: Endings of files that are no program: records, tables, templates, pages and the mark of typed packages.
-DATA = {".toml", ".csv", ".json", ".html", ".css", ".js", ".md", ".c", ".typed"}
+DATA = {".toml", ".csv", ".json", ".html", ".css", ".js", ".md", ".c", ".v", ".typed"}
 PACKAGES = ("rdgraph", "analysis", "gread", "studies", "tests", "docs")
 
 

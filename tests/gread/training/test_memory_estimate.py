@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from gread.datasets.embedded import karate
 from gread.settings.config import Config
@@ -27,8 +28,9 @@ class Storages(TorchDispatchMode):
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         found = function(*args, **(kwargs or {}))
-        for value in found if isinstance(found, list | tuple) else [found]:
-            if isinstance(value, torch.Tensor) and value.untyped_storage()._cdata not in self._sizes:
+        given = {x.untyped_storage()._cdata for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)}
+        for value in found if isinstance(found, list | tuple) else [found]:  # a view has the storage of an argument
+            if isinstance(value, torch.Tensor) and value.untyped_storage()._cdata not in {*given, *self._sizes}:
                 storage = value.untyped_storage()
                 self._sizes[storage._cdata] = storage.nbytes()
                 self.now += storage.nbytes()

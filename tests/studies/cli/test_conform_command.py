@@ -55,7 +55,7 @@ def test_how_layers_are_named(tmp_path: Path) -> None:
         load_layer("math:nothing")
     with pytest.raises(MissingDependency, match="cannot import the module no_such_module_here"):
         load_layer("no_such_module_here:layer")
-    with pytest.raises(InvalidArgument, match="expected a file of Python"):
+    with pytest.raises(InvalidArgument, match=r"missing\.py"):
         load_layer("missing.py:layer")
 
 

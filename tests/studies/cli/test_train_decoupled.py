@@ -37,7 +37,7 @@ def test_batches_are_those_of_decoupled_trainings() -> None:
     assert plan.run_config.head["batch"] == 5
     refused = rdgraph("train", "--small", "--batch", 5)
     assert refused.exit_code == 1
-    assert "expected --decoupled with --batch" in str(refused.exception)
+    assert "--batch needs --decoupled" in str(refused.exception)
     with pytest.raises(RdgraphError, match="expected the original adjacency"):
         make_plan(Request(small=True, settings={"adjacency": "soft"}, decoupled=True))
 

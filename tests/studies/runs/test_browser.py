@@ -192,13 +192,13 @@ def test_the_browser_would_hear_an_error(browser: Browser, report: Path, tmp_pat
 def test_a_click_sorts_the_table(browser: Browser, report: Path) -> None:
     browser.open(report)
     start = column(browser, 2)
-    assert start == ["0.5", "-", "-∞", "10", "9", "∞", "1e-09"]
+    assert start == ["0.50", "-", "-∞", "10.00", "9.00", "∞", "1e-09"]
     browser.evaluate(f"{heading(2)}.querySelector('button').click()")
-    assert column(browser, 2) == ["-∞", "1e-09", "0.5", "9", "10", "∞", "-"]
+    assert column(browser, 2) == ["-∞", "1e-09", "0.50", "9.00", "10.00", "∞", "-"]
     assert column(browser, 1)[0] == "row 2"
     assert browser.evaluate(f"{heading(2)}.getAttribute('aria-sort')") == "ascending"
     browser.evaluate(f"{heading(2)}.querySelector('button').click()")
-    assert column(browser, 2) == ["∞", "10", "9", "0.5", "1e-09", "-∞", "-"]
+    assert column(browser, 2) == ["∞", "10.00", "9.00", "0.50", "1e-09", "-∞", "-"]
     browser.evaluate(f"{heading(1)}.querySelector('button').focus()")
     browser.press("Enter")
     assert column(browser, 2) == start
