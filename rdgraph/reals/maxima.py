@@ -160,15 +160,24 @@ def _best_at(candidates: list[Candidate], r: sp.Symbol, point: sp.Expr) -> set[i
     return best
 
 
+#: Operations beyond which an expression is not expanded: that may take seconds.
+LONG = 150
+
+
 @lru_cache(REMEMBERED)
 def tidy(expression: sp.Expr) -> sp.Expr:
-    """A short form: factored where that is shorter."""
+    """A short form: factored where that is shorter. Long expressions with roots stay as they are."""
     if expression in (sp.oo, -sp.oo) or expression.is_number or expression.has(sp.CRootOf):
         return sp.sympify(expression)
-    forms = [expression, sp.expand(expression), sp.factor_terms(sp.expand(expression))]
+    is_short = expression.count_ops() <= LONG
     if expression.is_rational_function():
         top, bottom = reduced(expression)
-        forms = [forms[1], top / bottom, _factored(top) / _factored(bottom)]
+        forms = [sp.expand(expression)] if is_short else []
+        forms += [top / bottom, _factored(top) / _factored(bottom)]
+    elif is_short:
+        forms = [expression, sp.expand(expression), sp.factor_terms(sp.expand(expression))]
+    else:
+        return expression
     return min(forms, key=lambda e: (e.count_ops(), str(e)))
 
 
