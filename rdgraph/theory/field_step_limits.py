@@ -88,7 +88,9 @@ def divide(top: sp.Expr, bottom: sp.Expr, domain: Domain) -> sp.Expr:
     pieces: list[tuple[sp.Expr, sp.Basic]] = []
     for value, conditions in branches(bottom) if isinstance(bottom, sp.Piecewise) else ((bottom, (sp.true,)),):
         pieces += _quotient(top, value, conditions[-1], domain.where(*conditions[:-1]))
-    return pieces[0][0] if pieces[0][1] == sp.true else sp.Piecewise(*pieces)
+    whole = pieces[0][0] if pieces[0][1] == sp.true else sp.Piecewise(*pieces)
+    is_nested = whole.has(sp.zoo) and any(value.has(sp.Piecewise) for value, _ in pieces)
+    return sp.piecewise_fold(whole) if is_nested else whole  # without branches that no coefficient reaches
 
 
 def _quotient(top: sp.Expr, bottom: sp.Expr, condition: sp.Basic, domain: Domain) -> list[tuple[sp.Expr, sp.Basic]]:

@@ -123,7 +123,7 @@ def test_entry_points_are_loaded_and_called(tmp_path: Path, monkeypatch: pytest.
         assert load_plugins() == ("cube",)
         assert rd.parse("cube_of_package(H)").normal == rd.parse("H").normal ** 3
         points.write_text("[rdgraph.plugins]\ncube = cube_package:nobody\n", encoding="utf-8")
-        with pytest.raises(MissingDependency, match="plugin cube .*cube_package:nobody"):
+        with pytest.raises(MissingDependency, match=r"plugin cube .*cube_package:nobody"):
             load_plugins()
     finally:
         rd.vocabulary.unregister_function("cube_of_package")

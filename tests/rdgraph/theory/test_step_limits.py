@@ -400,3 +400,15 @@ def test_a_limit_takes_coefficients_at_which_a_constant_state_is_not_real(gamma:
     h = (0.7 - 1.29**0.5) / 2, (0.7 + 1.29**0.5) / 2
     worst = max(0.1 + 3 * x**2 - 1.4 * x - 0.3 for x in (0.0, *h))
     assert answer == limit if limit is not None else float(answer) == pytest.approx(2 / worst)
+
+
+def test_a_limit_has_no_branch_that_no_coefficient_reaches() -> None:
+    """The damping is Max of a piecewise minimum and 0: where it is 0 there is no limit, and nothing is divided by it."""
+    limit = rd.step_limit("-a*A@L@H + a**2*(I - A)@H + alpha*H where a >= 0", "euler", "row")
+    assert limit.status == rd.Status.PROVED
+    assert not limit.value.has(sp.zoo)
+    a, alpha = sorted(limit.value.free_symbols, key=str)
+    assert limit.value.subs({a: sp.Rational(1, 2), alpha: 1}) == sp.oo
+    assert limit.value.subs({a: sp.Rational(1, 2), alpha: sp.Rational(1, 100)}) == 2 / (
+        sp.Rational(1, 32) - sp.Rational(1, 100)
+    )
