@@ -81,7 +81,8 @@ except ImportError as problem:
 """
     claim, error = run_python(program).splitlines()
     assert claim == "M1.5 True 25 graphs"
-    assert error.startswith("MissingDependency") and "rdgraph[testing]" in error
+    assert error.startswith("MissingDependency")
+    assert "rdgraph[testing]" in error
     assert "pip install 'rdgraph[testing]'" in error
 
 
