@@ -409,6 +409,5 @@ def test_a_limit_has_no_branch_that_no_coefficient_reaches() -> None:
     assert not limit.value.has(sp.zoo)
     a, alpha = sorted(limit.value.free_symbols, key=str)
     assert limit.value.subs({a: sp.Rational(1, 2), alpha: 1}) == sp.oo
-    assert limit.value.subs({a: sp.Rational(1, 2), alpha: sp.Rational(1, 100)}) == 2 / (
-        sp.Rational(1, 32) - sp.Rational(1, 100)
-    )
+    numbers = {a: sp.Rational(1, 2), alpha: sp.Rational(1, 100)}
+    assert limit.value.subs(numbers) == 2 / (sp.Rational(1, 32) - sp.Rational(1, 100))
