@@ -403,7 +403,7 @@ def test_a_limit_takes_coefficients_at_which_a_constant_state_is_not_real(gamma:
 
 
 def test_a_limit_has_no_branch_that_no_coefficient_reaches() -> None:
-    """The damping is Max of a piecewise minimum and 0: where it is 0 there is no limit, and nothing is divided by it."""
+    """The damping is Max of a piecewise minimum and 0: where it is 0 there is no limit, and no division by it."""
     limit = rd.step_limit("-a*A@L@H + a**2*(I - A)@H + alpha*H where a >= 0", "euler", "row")
     assert limit.status == rd.Status.PROVED
     assert not limit.value.has(sp.zoo)
