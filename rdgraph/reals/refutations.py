@@ -28,7 +28,7 @@ Proof = dict[str, Any]
 MOST_PRODUCTS = 1500
 MOST_FACTORS = 3
 #: Linear programs of one search, and cases within cases.
-MOST_PROGRAMS = 60
+MOST_PROGRAMS = 200
 MOST_DEPTH = 24
 
 

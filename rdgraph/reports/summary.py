@@ -290,7 +290,8 @@ class Analysis(Mapping[str, Answer]):
     def headlines(self) -> tuple[tuple[str, str], ...]:
         """The main answers by topic, in a sentence or two each, undecided ones included.
 
-        >>> for topic, sentence in analyse("FB*").headlines[:3]: print(f"{topic}: {sentence}")
+        >>> import rdgraph as rd
+        >>> for topic, sentence in rd.analyse("FB*").headlines[:3]: print(f"{topic}: {sentence}")
         system: linear in H; no source term
         filter: low-pass if beta < alpha; all-pass if beta = alpha; high-pass if beta > alpha
         existence: every solution exists for all time (the vector field is affine in H)

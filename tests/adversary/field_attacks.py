@@ -313,10 +313,10 @@ def attacked(drawn: DrawnFields, question: str, rng: Random) -> Attack:
             bounds = {name: pairs[rng.integers(len(pairs))] for name in drawn.fields}
             asked = f"{asked}, {bounds}"
             box = ask_fields(text, "invariant_box", normalisation, bounds)
-            status = "undecided" if box.is_unfrozen is None else "held"
-            if box.is_unfrozen:
+            status = "undecided" if box.is_kept is None else "held"
+            if box.is_kept:
                 witness = rectangle(drawn, bounds, normalisation, rng, box.assumes)
-            elif box.is_unfrozen is False:
+            elif box.is_kept is False:
                 witness = refutation(drawn, bounds, box.reason)
         case "existence":
             lives = ask_fields(text, question)

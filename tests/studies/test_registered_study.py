@@ -70,7 +70,7 @@ def test_a_study_from_outside_runs_on_the_command_line(plugin: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     folder = plugin / "run"
-    assert done.stdout == f"wrote {folder / 'report.html'}\n"
+    assert done.stdout.splitlines() == ["1 verdict: 1 holds", f"wrote {folder / 'report.html'}"]
     assert (folder / "state").read_text() == "done\n"
     config = tomllib.loads((folder / "config.toml").read_text(encoding="utf-8"))
     assert (config["study"], config["settings"]) == ("path-decay", {"nodes": 4, "alpha": 0.5})

@@ -129,7 +129,10 @@ def test_the_same_seed_gives_the_same_tables(tiny: Path) -> None:
 def test_grid_on_the_command_line(tmp_path: Path) -> None:
     folder = tmp_path / "grid"
     done = typer.testing.CliRunner().invoke(cli.app, ["study", "grid", "--small", "--out", str(folder)])
-    assert (done.exit_code, done.stdout) == (0, f"wrote {folder / 'report.html'}\n")
+    assert done.exit_code == 0, done.output
+    *_, counted, last = done.stdout.splitlines()
+    assert counted.startswith("4 verdicts: ")
+    assert last == f"wrote {folder / 'report.html'}"
     assert (folder / "state").read_text() == "done\n"
     with Image.open(folder / "figures/flow.gif") as picture:
         assert picture.n_frames == grid.settings(small=True)["frames"]
@@ -193,7 +196,10 @@ def test_response_on_the_command_line_interrupted_and_resumed(tmp_path: Path) ->
     assert "This run was interrupted" in (folder / "report.html").read_text(encoding="utf-8")
     kept = (folder / "parts/comparison.csv").stat().st_mtime_ns
     done = typer.testing.CliRunner().invoke(cli.app, ["study", "response", "--small", "--out", str(folder)])
-    assert (done.exit_code, done.stdout) == (0, f"wrote {folder / 'report.html'}\n")
+    assert done.exit_code == 0, done.output
+    *_, counted, last = done.stdout.splitlines()
+    assert counted.startswith("2 verdicts: ")
+    assert last == f"wrote {folder / 'report.html'}"
     assert (folder / "parts/comparison.csv").stat().st_mtime_ns == kept
     assert (folder / "state").read_text() == "done\n"
     check_response(folder)

@@ -22,7 +22,7 @@ from rdgraph.reals.domain import Domain
 from rdgraph.reals.enclosure import holds
 from rdgraph.reals.regions import defining_conditions
 from rdgraph.systems.canonical.cancelled_parts import Nought, where_defined
-from rdgraph.systems.system import System
+from rdgraph.systems.system import System, coefficient_domain
 from rdgraph.vocabulary.exact_numbers import exact_number
 
 EVERY_GRAPH = "every graph"
@@ -162,7 +162,9 @@ def system_kinetics(system: System, actions: Actions = ON_EIGENVECTORS) -> Kinet
     written = {n.name for tree in system.flow.values() for n in names_in(tree)}
     letters = {name: system.algebra.symbols[name] for name in system.fields}
     operators = frozenset(written & {"A", "L"})
-    kinetics = kinetics_of(system.normals, letters, system.algebra.kinds, system.domain, operators, actions)
+    # the states themselves say where they are defined
+    domain = coefficient_domain(system.assumptions, system.algebra)
+    kinetics = kinetics_of(system.normals, letters, system.algebra.kinds, domain, operators, actions)
     parts = [part for tree in system.flow.values() for part in system.algebra.normal_and_parts(tree)[1]]
     cancelled = [c for part in parts for c in defining_conditions(part) if not c.has(State, Act, Mix)]
     kinetics = replace(kinetics, defined=tuple(dict.fromkeys([*kinetics.defined, *cancelled])))

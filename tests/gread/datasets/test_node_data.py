@@ -77,9 +77,9 @@ def test_no_splits() -> None:
     ("parts", "text"),
     [
         ((TRAIN, VAL, [TEST, TEST]), r"of one shape \(splits, nodes\), got \(1, 4\), \(1, 4\), \(2, 4\)"),
-        (([TRAIN, [0, 1, 1, 0]], [VAL, VAL], [TEST, TEST]), "split 1: node 2 in train and val; leave it in one"),
+        (([TRAIN, [0, 1, 1, 0]], [VAL, VAL], [TEST, TEST]), "split 1: node 2 in train and val"),
         (([TRAIN, [0, 0, 0, 0]], [VAL, VAL], [TEST, TEST]), "training nodes in every split, got split 1 without"),
-        (([0, 3], VAL, TEST), "True and False in the mask train, got int64 values; node numbers are none"),
+        (([0, 3], VAL, TEST), "True and False in the mask train, got int64.*node numbers"),
         ((TRAIN, ["a"], TEST), "True and False in the mask val"),
         ((TRAIN, VAL, np.zeros((1, 1, 4))), r"mask test of shape \(splits, nodes\) or \(nodes,\), got \(1, 1, 4\)"),
     ],

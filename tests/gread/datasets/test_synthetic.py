@@ -107,7 +107,7 @@ def test_csbm_seeds() -> None:
     [
         ({"homophily": 0.5}, "expected homophily and degree, or within and between"),
         ({"within": 0.5}, "expected homophily and degree, or within and between"),
-        ({"homophily": 0.5, "degree": 4, "within": 0.5, "between": 0.5}, "say the same thing"),
+        ({"homophily": 0.5, "degree": 4, "within": 0.5, "between": 0.5}, "determines"),
         ({"homophily": 1.2, "degree": 4}, r"homophily in 0\.\.1 and a degree > 0, got 1.2 and 4"),
         ({"homophily": 1, "degree": 60}, "degree of 49 at most for homophily 1 of 100 nodes, got 60"),
         ({"classes": 1}, "whole number >= 2 for classes"),

@@ -94,7 +94,7 @@ def test_state_dict_carries_everything() -> None:
         ({"reaction": "-alpha*L@H + M*H0"}, NotApplicable, "M of kind node"),
         ({"method": "rk5"}, UnknownName, "rk5"),
         ({"method": "rk4"}, InvalidArgument, "step > 0 for rk4"),
-        ({"adjacency": "live", "method": "exact"}, NotApplicable, "take euler or rk4"),
+        ({"adjacency": "live", "method": "exact"}, NotApplicable, "attention.*got exact.*euler or rk4"),
         ({"adjacency": "hard"}, UnknownName, "hard"),
         ({"heads": 3, "attention_dim": 4}, InvalidArgument, "3 heads"),
     ],

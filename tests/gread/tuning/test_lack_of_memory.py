@@ -98,16 +98,16 @@ def planned_round(trials: int = 2, **options: Any) -> PlannedRound:
 def test_a_round_that_does_not_fit_after_all_is_trained_in_smaller_batches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, tried, said = rounds._whole, list[tuple[int, Path | None]](), list[str]()
+    real, tried, said = rounds._Round._to_the_end, list[tuple[int, Path | None]](), list[str]()
 
     def tight(*args: Any) -> Any:
-        tried.append((planner.planned_memory("cpu"), args[4]))
+        tried.append((planner.planned_memory("cpu"), args[2]))
         if tried[-1][0] > 2**30:
             raise torch.OutOfMemoryError("too large")
         return real(*args)
 
     set_memory(monkeypatch, 2**32, 2**60)
-    monkeypatch.setattr(rounds, "_whole", tight)
+    monkeypatch.setattr(rounds._Round, "_to_the_end", tight)
     found = train_round(karate(), planned_round(), device="cpu", checkpoint=tmp_path, memory=2**60, tell=said.append)
     assert [r.state for r in found] == ["complete", "complete"]
     assert [memory for memory, _ in tried] == [2**60, 2**32, 2**31, 2**30]

@@ -68,7 +68,7 @@ def test_registered_declarations_hold_for_what_is_read_after_them() -> None:
         ("phi(H) where phi learned increasing", "nondecreasing"),
         ("phi(H) where phi learned, phi channel", "declare it once"),
         ("phi(H) where phi learned, phi = H**2", "declare it once"),
-        ("phi(H) where phi learned odd, phi learned", "phi has two declarations"),
+        ("phi(H) where phi learned odd, phi learned", "one declaration of phi"),
         ("phi(H) where psi learned", "since psi is declared"),
         ("BS where phi learned", "since phi is declared"),
         ("tanh(H) where tanh learned", "reserved"),

@@ -24,7 +24,7 @@ from tests.paths import ROOT
 KEYS = [
     "text", "latex", "linear", "has_source", "symbol", "response_exact", "lipschitz_global", "lipschitz_local",
     "one_sided", "existence", "invariant_box", "step_limit_euler", "step_limit_rk4", "identifiable", "conserved",
-    "notes",
+    "notes", "engines",
 ]  # fmt: skip
 
 
@@ -254,7 +254,7 @@ def test_preflight_verdicts_and_exit_codes(rdgraph: Command) -> None:
 def test_plot_phase_writes_figure_and_numbers(tmp_path: Path, rdgraph: Command) -> None:
     run = rdgraph("plot", "phase", "FB", "--graph", "ring:5", "--points", "9", "--out", str(tmp_path))
     assert run.returncode == 0, run.stderr
-    assert "9 x 9 members: 100.00% of the members away from a border" in run.stdout
+    assert "9 x 9 runs: 100.00% of those away from a border" in run.stdout
     with (tmp_path / "phase.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 81
@@ -321,7 +321,7 @@ def test_help_is_worth_reading(rdgraph: Command) -> None:
 def test_plot_phase_draws_a_reaction(tmp_path: Path, rdgraph: Command) -> None:
     run = rdgraph("plot", "phase", "F", "--graph", "ring:5", "--points", "6", "--out", str(tmp_path))
     assert run.returncode == 0, run.stderr
-    assert "100.00% of these were simulated as predicted" in run.stdout
+    assert "100.00% of these behaved as predicted" in run.stdout
     with (tmp_path / "phase.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     for row in rows:

@@ -183,7 +183,7 @@ def test_the_command_of_the_report_has_the_choices(trained: Path) -> None:
     ("words", "error", "text"),
     [
         (("predict", "nowhere"), FileError, "there is no folder nowhere"),
-        (("predict", "."), FileError, "got a folder without"),
+        (("predict", "."), FileError, "no trained network"),
         (("predict", "RUN", "--edges", "e.csv"), InvalidArgument, "add --nodes FILE"),
         (("predict", "RUN", "--edges", "e.csv", "--nodes", "n.csv"), FileError, "n.csv: No such file"),
         (("train", "--dataset", "karate", "--features", "a"), InvalidArgument, "--features is for files"),

@@ -85,7 +85,7 @@ def test_settings_of_one_and_of_all() -> None:
     [
         (["gatt"], {}, "did you mean 'gat'"),
         (["gread-xy"], {}, "expected a reaction after gread-"),
-        ([], {}, "expected networks to compare, got none"),
+        ([], {}, "no networks to compare; write --models"),
         (["gcn"], {"preset": "paper"}, "expected a preset, got 'paper'"),
         (["gcn"], {"changes": {"heads": "2"}}, "expected a setting of these networks, got 'heads'"),
         (["gcn"], {"changes": {"gat.heads": "2"}}, "expected a network of a setting, got 'gat'"),
@@ -253,7 +253,7 @@ def test_an_interrupted_contest_trains_only_what_is_missing(tmp_path: Path, monk
     execute_contest(plan, tmp_path / "run")
     assert (tmp_path / "run" / "table.csv").read_bytes() == before
     assert entered == ["gcn", "mlp", "mlp"]
-    with pytest.raises(FileError, match="expected the folder of the same study and settings"):
+    with pytest.raises(FileError, match="other settings: models = "):
         execute_contest(make_contest(Request("karate", splits="0"), ["gcn"]), tmp_path / "run")
 
 

@@ -41,5 +41,5 @@ SAID = {
         ("(Tables 13 to 19);", "most cases (Tables 6 and 21)", "beside the paper&#39;s tables"),
     ),
     "wellposedness": (("settings for texas, since karate has none, but 15 epochs",), ("paper&#39;s settings. Stat",)),
-    "classification": (("Every reading has 3 epochs and 8 channels in place of its own", "karate of texas"), ()),
+    "classification": (("Every reading has 3 epochs and 8 channels instead", "karate of texas"), ()),
 }  # fmt: skip

@@ -72,9 +72,9 @@ def test_the_small_mode_answers_and_resumes(name: str, tmp_path: Path, monkeypat
 
     monkeypatch.setattr(cells, "train", never)
     monkeypatch.setattr(runtime, "epoch_times", never)
-    monkeypatch.setattr(embeddings, "train", never)
+    monkeypatch.setattr(embeddings, "train_first_splits", never)
     monkeypatch.setattr(complexity, "run_seconds", never)
-    monkeypatch.setattr(wellposedness, "train", never)
+    monkeypatch.setattr(wellposedness, "train_first_splits", never)
     execute(find_study(name), tmp_path / name, small=True)
     assert (tmp_path / name / "results.csv").read_bytes() == results
     if name not in ("runtime", "embeddings", "complexity", "wellposedness"):

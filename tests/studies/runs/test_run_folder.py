@@ -129,9 +129,9 @@ def test_two_runs_do_not_share_a_folder(tmp_path: Path) -> None:
     ("act", "needle"),
     [
         (lambda run: run.part("../up", list), "consists of letters"),
-        (lambda run: [run.part("a", list) for _ in range(2)], "for the second time"),
+        (lambda run: [run.part("a", list) for _ in range(2)], "two parts called 'a'"),
         (lambda run: run.table("results", [], ""), "results and metrics are reserved"),
-        (lambda run: [run.results([]) for _ in range(2)], "for the second time"),
+        (lambda run: [run.results([]) for _ in range(2)], "two tables called 'results'"),
         (lambda run: run.verdict("x", "maybe", ""), "expected one of holds, fails, undecided or 'holds if ...'"),
     ],
 )

@@ -158,13 +158,13 @@ def test_planned_run_and_told_is_the_same(searched: Path, tmp_path: Path) -> Non
     ("words", "message"),
     [
         ([], "no data set is given"),
-        (["--dataset", "karate", "--model", "gcn", "--reaction", "BS"], "--reaction or --model"),
+        (["--dataset", "karate", "--model", "gcn", "--reaction", "BS"], "--reaction and --model exclude"),
         (["--dataset", "karate", "--model", "gcn", "--space", "paper"], "setting of gcn, got 'adjacency'"),
         (["--dataset", "karate", "--space", "none"], "expected a space"),
         (["--dataset", "karate", "--sampler", "grid"], "expected a sampler"),
         (["--dataset", "karate", "--set", "hiden=8"], "hiden"),
         (["--dataset", "karate", "--splits", "77"], "splits among"),
-        (["--dataset", "karate", "--plan", "a", "--show", "1"], "got several"),
+        (["--dataset", "karate", "--plan", "a", "--show", "1"], "--plan, --run, --tell and --show exclude"),
         (["--dataset", "karate", "--splits", ""], "expected splits as all"),
         (["--dataset", "karate", "--round", "0"], "a whole number >= 1 for round_size, got 0"),
         (["--dataset", "karate", "--seed", "-1"], "a whole number >= 0 for seed, got -1"),
@@ -323,7 +323,7 @@ def test_a_plan_for_standardised_features_is_run_with_them(tmp_path: Path) -> No
     [
         ([], "--dataset digits needs no download"),
         (["--edges", "e.csv"], "add --nodes"),
-        (["--dataset", "karate", "--edges", "e.csv", "--nodes", "n.csv"], "got both"),
+        (["--dataset", "karate", "--edges", "e.csv", "--nodes", "n.csv"], "--dataset and --edges exclude"),
         (["--dataset", "karate", "--label-column", "kind"], "--label-column is for files"),
     ],
 )

@@ -50,7 +50,8 @@ def test_the_command_trains_two_fields_to_a_written_report(tmp_path: Path) -> No
     assert column(folder / "figures" / "coefficients.csv", "coefficient") == {"Du", "Dv", "beta", "gamma", "delta"}
     assert column(folder / "figures" / "states.csv", "field") == {"u", "v"}
     page = (folder / "report.html").read_text()
-    assert "a row of panels for the equation of each field" in page
+    assert '"title":"u\': Du' in page
+    assert '"title":"v\': Dv' in page
     assert "Filter response: " in page
     data, network = karate(), Network.load(folder / "network")
     assert network.logits(data.x, data.graph).shape == (34, 2)

@@ -106,7 +106,8 @@ def test_a_run_of_a_network_by_name(tmp_path: Path, model: str) -> None:
     again = CliRunner().invoke(cli.app, ["train", "--resume", "--out", str(folder)])
     assert again.exit_code == 0, again.output
     assert again.stdout == done.stdout
-    assert "label propagation" in done.stdout
+    spread = read_rows(folder / "summary.csv")[1]
+    assert f"Label propagation scores {spread['mean']:.2f} ± {spread['std']:.2f} %" in done.stdout
 
 
 # ---------------------------------------------------------------------- references

@@ -251,7 +251,7 @@ def flow(network: Network, start: torch.Tensor) -> torch.Tensor:
     [
         ({"reaction": "F", "method": "euler", "step": 0.5}, "nonlinear"),
         ({"beta": "node", "method": "euler", "step": 0.5}, "node coefficient"),
-        ({"adjacency": "live", "method": "euler", "step": 0.5}, "follows the state"),
+        ({"adjacency": "live", "method": "euler", "step": 0.5}, "adjacency depends on the state"),
         ({"normalisation": "none", "method": "euler", "step": 0.1}, "not normalised"),
     ],
 )

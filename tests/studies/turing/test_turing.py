@@ -40,7 +40,10 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("turing") / "run"
     words = ["study", "turing", "--small", "--set", "points=6", "--set", "frames=3", "--out", str(folder)]
     done = typer.testing.CliRunner().invoke(cli.app, words)
-    assert (done.exit_code, done.stdout) == (0, f"wrote {folder / 'report.html'}\n")
+    assert done.exit_code == 0, done.output
+    *_, counted, last = done.stdout.splitlines()
+    assert counted.startswith("7 verdicts: ")
+    assert last == f"wrote {folder / 'report.html'}"
     return folder
 
 

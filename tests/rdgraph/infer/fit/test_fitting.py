@@ -313,7 +313,7 @@ def test_the_answer_is_printed_and_drawn() -> None:
         ({"sigma": 0.0}, "positive sigma"),
         ({"sigma": float("inf")}, "finite, positive sigma"),
         ({"states": np.zeros((5, 5), dtype=complex)}, "real numbers for states, got complex ones"),
-        ({"values": {"alpha": 1.0, "beta": 1.0}}, "all of them fixed"),
+        ({"values": {"alpha": 1.0, "beta": 1.0}}, "all coefficients are fixed"),
         ({"values": {"alpha": -1}}, "expected a positive value for alpha, got -1.0; say 'where alpha real'"),
         ({"values": {"alpha": 0.0}}, "expected a positive value for alpha"),
         ({"values": {"alpha": float("nan")}}, "expected a positive value for alpha"),
