@@ -25,7 +25,7 @@ from studies.runs.report import Passage
 from studies.runs.run_folder import prepare
 from studies.runs.study import Study, perform
 from studies.runs.study_run import StudyRun
-from studies.runs.tables import Row
+from studies.runs.tables import Row, write_rows
 from studies.training import learned_tables, predictions, training_figures
 from studies.training.choices import folder_name
 from studies.training.plan import TrainingPlan
@@ -210,7 +210,8 @@ def run(
         run.say("Comparisons", "\n\n".join(further))
     run.table("summary", summary_rows(plan, summary), SUMMARY_CAPTION)
     if references:
-        run.table(REFERENCES, [in_percent(row) for row in references], REFERENCES_CAPTION)
+        write_rows(run.folder / f"{REFERENCES}.csv", references)
+        run.show(REFERENCES, REFERENCES_CAPTION, [in_percent(row) for row in references])
     if plan.has_equation:
         run.equation(plan.reaction, plan.title)
     run.say("Method", about_method(plan))

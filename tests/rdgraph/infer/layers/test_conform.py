@@ -379,6 +379,7 @@ def test_a_layer_that_depends_on_the_numbers_of_nodes_is_not_equivariant() -> No
 
 
 @pytest.mark.slow
+@pytest.mark.deep
 def test_a_wide_layer_that_no_line_describes_gets_an_answer() -> None:
     """A line with two matrices of its width has too many unknown numbers to be looked for."""
     weights = torch.randn(32, 32, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
