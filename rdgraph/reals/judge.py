@@ -43,7 +43,7 @@ SECONDS = 60.0
 #: What a question, and a unit of z3's effort for it, cost of the effort of an answer, in seconds.
 COST, UNIT_COST = 0.003, 1.5e-6
 #: Characters of a problem beyond which a unit of z3 costs more, and how much more at most.
-LONG_TEXT, MOST_WEIGHT = 1500, 8.0
+LONG_TEXT, MOST_WEIGHT = 3000, 8.0
 #: z3's options. By default z3 4.15 drops coefficients from its projections and then calls possible things impossible.
 OPTIONS = {"add_all_coeffs": True}
 #: Points tried between the two attempts: they can only show that something is possible.
@@ -336,7 +336,7 @@ def _checked(problem: SmtProblem, effort: int) -> tuple[Any, Any]:
     before = _units(solver)
     answer = solver.check()
     # z3 counts steps, and a step on long polynomials may take several times as long
-    spend(UNIT_COST * (_units(solver) - before) * min(max(1.0, (len(problem.text) / LONG_TEXT) ** 2), MOST_WEIGHT))
+    spend(UNIT_COST * (_units(solver) - before) * min(max(1.0, (len(problem.text) / LONG_TEXT) ** 4), MOST_WEIGHT))
     if answer == z3.unknown and remaining_time() < 0.01:
         raise Undecided("time ran out")
     return answer, solver.model() if answer == z3.sat else None
