@@ -64,7 +64,7 @@ FOLDER_ORDER = {
 
 #: Modules, and lines of Python, of the four packages.
 MOST_MODULES = 470
-MOST_LINES = 120_970
+MOST_LINES = 120_990
 
 RUNNING_LIBRARIES = {"torch", "torchdiffeq", "triton"}
 

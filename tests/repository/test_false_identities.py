@@ -291,11 +291,11 @@ def test_wrong_flows_are_refuted() -> None:
 
 
 def test_unsafe_runs_that_are_called_safe_are_refuted() -> None:
-    run_of = {"normalisation": "symmetric", "T": 5.0, "method": "euler", "coefficients": {"alpha": 1.0}}
+    run_of = {"normalisation": "symmetric", "T": 5.0, "method": "euler", "values": {"alpha": 1.0}}
     safe = Preflight("safe", "", (("fidelity", "ok", ""),))
     assert witness(DIFFUSION, "preflight", safe, **run_of, step=0.05) is None
     assert witness(DIFFUSION, "preflight", safe, **run_of, step=2.0)
-    boxed = {"normalisation": "row", "T": 5.0, "method": "euler", "coefficients": {"alpha": 1.0, "beta": 2.0}}
+    boxed = {"normalisation": "row", "T": 5.0, "method": "euler", "values": {"alpha": 1.0, "beta": 2.0}}
     kept = Preflight("safe if", "", (("step", "if", "H0 lies in [0, 1] and step 0.3 <= 1/3"),))
     assert witness(FISHER, "preflight", kept, **boxed, step=0.3) is None
     assert witness(FISHER, "preflight", kept, **boxed, step=1.0)
