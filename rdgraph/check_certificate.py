@@ -179,7 +179,7 @@ def either(test: Any, yes: Any, no: Any, letters: set[str], holds: bool) -> list
 
 
 def first_choice(term: Any) -> Any:
-    """The first ite in a term that has no other inside its own branches' tests, or None."""
+    """The first ite in a term that is not inside another one, or None."""
     if isinstance(term, str):
         return None
     if term and term[0] == "ite":

@@ -19,9 +19,8 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csc_matrix
 
-from rdgraph.check_certificate import constant, facts_of, plus, signed, times
+from rdgraph.check_certificate import Polynomial, constant, facts_of, plus, signed, times
 
-Polynomial = dict[tuple[tuple[str, int], ...], Fraction]
 Proof = dict[str, Any]
 
 #: Products that one linear program may hold, and facts of one product.

@@ -456,7 +456,7 @@ def table_row(published: PublishedLayer, source: str) -> dict[str, Any]:
 
 
 def _short(found: Conformity) -> dict[str, Any]:
-    worth = found.reach
+    worth = found.agreement
     return {
         "conforms": found.conforms,
         "reading": found.reading,
@@ -549,7 +549,7 @@ def variant_row(recipe: Recipe, source: str, seed: int, channels: int, given: bo
     found = rd.conform(layer, recipe.equation, **options(recipe, values if given else None), channels=channels)
     return {
         "layer": recipe.name, "source": source, "seed": seed, "channels": channels, "given": given,
-        "conforms": found.conforms, "proof": bool(found.reach is not None and found.reach.is_proof),
+        "conforms": found.conforms, "proof": bool(found.agreement is not None and found.agreement.is_proof),
         "hints": [str(hint) for hint in found.hints[:FIRST]], "seconds": round(time.process_time() - began, 2),
     }  # fmt: skip
 

@@ -57,8 +57,8 @@ def write_page(run: StudyRun, result: Conformity) -> None:
         rows: list[Row] = [{"kind": h.kind, "hint": h.text, "explains": "yes" if h.explains else "maybe"}
                            for h in result.hints]  # fmt: skip
         run.table("hints", rows, "Why it may be so, the likeliest first.")
-    if result.reach is not None:
-        run.say("What the agreement is worth", f"The layer is {result.reach}.")
+    if result.agreement is not None:
+        run.say("What the agreement is worth", f"The layer is {result.agreement}.")
     if result.notes:
         run.say("What was noticed", "\n\n".join(f"{note}." for note in result.notes))
     probes = probe_rows(result)

@@ -18,7 +18,7 @@ from rdgraph.infer.layers.equation_target import Target, right_hand_side
 from rdgraph.infer.layers.faults import EXPLANATION_EFFORT, Explanation, Hint, attention_hint, explanations
 from rdgraph.infer.layers.layer_call import Adaptor, LayerCall
 from rdgraph.infer.layers.layer_check import Comparison, LayerCheck, first_agreeing, read_values
-from rdgraph.infer.layers.layer_properties import LayerProperty, Reach, layer_properties, reach
+from rdgraph.infer.layers.layer_properties import Agreement, LayerProperty, agreement_of, layer_properties
 from rdgraph.infer.layers.probe_graphs import (
     ProbeGraph,
     Reading,
@@ -224,7 +224,7 @@ class Conformity(Answer):
 
     `conforms`; `outcome`: "conforms", "differs", or "undecided" where coefficients that do not enter linearly were not
     found; `reading`: the normalisation, self-loops and coefficients under which it was compared; `equation`: what the
-    layer computes, in the language, where it is known; `reach`: how far the agreement reaches; `witness`: the
+    layer computes, in the language, where it is known; `agreement`: how far the agreement reaches; `witness`: the
     smallest graph and state found on which both differ; `term`: the first term that differs; `hints`: possible reasons,
     the likeliest first; `notes`: observations about the layer.
     """
@@ -233,7 +233,7 @@ class Conformity(Answer):
     conforms: bool
     reading: str
     equation: str | None
-    reach: Reach | None
+    agreement: Agreement | None
     witness: LayerWitness | None
     term: str
     hints: tuple[Hint, ...]
@@ -254,20 +254,20 @@ class Conformity(Answer):
         """proved where the agreement is a proof, measured for an observed agreement or difference, or undecided."""
         if self.value is None:
             return Status.UNDECIDED
-        is_proof = self.conforms and self.reach is not None and self.reach.is_proof
+        is_proof = self.conforms and self.agreement is not None and self.agreement.is_proof
         return Status.PROVED if is_proof else Status.MEASURED
 
     @property
     def reason(self) -> str:
-        """The reach of the agreement, or the first hint why the layer differs."""
-        return str(self.reach) if self.conforms else "; ".join(str(hint) for hint in self.hints[:1])
+        """How far the agreement reaches, or the first hint why the layer differs."""
+        return str(self.agreement) if self.conforms else "; ".join(str(hint) for hint in self.hints[:1])
 
     def __bool__(self) -> bool:
         return self.conforms
 
     def __str__(self) -> str:
         if self.conforms:
-            return f"conforms to {self.asked}{self._under}; {self.reach}"
+            return f"conforms to {self.asked}{self._under}; {self.agreement}"
         lines = [f"differs from {self.asked}"]
         if self.outcome == Status.UNDECIDED:
             letters = ", ".join(self.check.unknowns(self.comparison.target.tree).names)
@@ -306,8 +306,8 @@ class Conformity(Answer):
         return {
             "asked": self.asked, "conforms": self.conforms, "outcome": str(self.outcome), "status": str(self.status),
             "reading": self.reading, "equation": self.equation,
-            "reach": None if self.reach is None else str(self.reach),
-            "proof": bool(self.reach is not None and self.reach.is_proof),
+            "agreement": None if self.agreement is None else str(self.agreement),
+            "proof": bool(self.agreement is not None and self.agreement.is_proof),
             "witness": None if self.witness is None else str(self.witness), "term": self.term,
             "hints": [{"kind": h.kind, "text": h.text, "explains": h.explains} for h in self.hints],
             "notes": list(self.notes),
@@ -466,11 +466,11 @@ class _Examination:
         hint = Hint("dropout", "the same input gives different outputs, for instance by active dropout", explains=False)
         if not self.call.is_training:
             conformity = self._settled(self.call, in_full=False)
-            return replace(conformity, conforms=False, outcome=DIFFERS, reach=None, equation=None, hints=(hint,))
+            return replace(conformity, conforms=False, outcome=DIFFERS, agreement=None, equation=None, hints=(hint,))
         calm = self._settled(replace(self.call, is_evaluated=True, notes=[]))
         if calm.conforms:
             hint = Hint("dropout", f"{hint.text}; in evaluation mode it conforms: call layer.eval()")
-        return replace(calm, conforms=False, outcome=DIFFERS, reach=None, hints=(hint, *calm.hints))
+        return replace(calm, conforms=False, outcome=DIFFERS, agreement=None, hints=(hint, *calm.hints))
 
     def _settled(self, call: LayerCall, *, in_full: bool = True) -> Conformity:
         answers = ask(call, self.graphs, self.targets[0].degree, self.seed)
@@ -490,8 +490,8 @@ class _Examination:
         )
 
     def _agreed(self, check: LayerCheck, comparison: Comparison) -> Conformity:
-        worth = reach(check, comparison)
-        return self._result(check, comparison, conforms=True, equation=str(comparison.target), reach=worth)
+        worth = agreement_of(check, comparison)
+        return self._result(check, comparison, conforms=True, equation=str(comparison.target), agreement=worth)
 
     def _differing(self, check: LayerCheck, nearest: Comparison, is_certain: bool) -> Conformity:
         # A layer with a fault may also have rounded numbers.
@@ -558,7 +558,7 @@ class _Examination:
         *,
         conforms: bool,
         equation: str | None = None,
-        reach: Reach | None = None,
+        agreement: Agreement | None = None,
         witness: LayerWitness | None = None,
         hints: tuple[Hint, ...] = (),
     ) -> Conformity:
@@ -567,7 +567,7 @@ class _Examination:
         notes = list(dict.fromkeys([*check.call.notes, *_refusals(check), *(rounded if check.is_mixed else [])]))
         asked = str(self.targets[0]) if len(self.targets) == 1 else " or ".join(to_text(t.tree) for t in self.targets)
         return Conformity(
-            asked, conforms, check.words(comparison), equation, reach, witness, "", hints, tuple(notes),
+            asked, conforms, check.words(comparison), equation, agreement, witness, "", hints, tuple(notes),
             dict(comparison.fit.values), CONFORMS if conforms else DIFFERS, check, comparison,
             system or self.systems[0],
         )  # fmt: skip

@@ -194,7 +194,7 @@ WORST_CONDITION = 1e5
 
 
 @dataclass(frozen=True)
-class Reach:
+class Agreement:
     """How far the agreement of a layer with an equation reaches beyond the probes.
 
     `dimension` is the number of coefficients that a polynomial of degree `degree` in the entries of the state has,
@@ -230,11 +230,11 @@ class Reach:
         )
 
 
-def reach(check: LayerCheck, comparison: Comparison) -> Reach:
-    """The reach of a comparison that agrees."""
+def agreement_of(check: LayerCheck, comparison: Comparison) -> Agreement:
+    """How far the agreement of a comparison reaches."""
     degree = comparison.target.degree
     count, graphs = len(check.whole.probes), len(check.answers.graphs)
-    plain = Reach(count, graphs, error=comparison.error)
+    plain = Agreement(count, graphs, error=comparison.error)
     if degree is None or check.precision > PRECISION or not is_polynomial(check, degree):
         return plain
     dimension = rank = spanned = 0
@@ -251,7 +251,7 @@ def reach(check: LayerCheck, comparison: Comparison) -> Reach:
     if not spanned or rank < dimension:
         return plain
     words = independent_words(check, comparison)
-    return Reach(count, spanned, degree, dimension, rank, condition, words, comparison.error)
+    return Agreement(count, spanned, degree, dimension, rank, condition, words, comparison.error)
 
 
 def monomials(probes: Sequence[Probe], degree: int, with_start: bool) -> Array:

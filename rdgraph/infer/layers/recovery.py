@@ -18,11 +18,11 @@ from rdgraph.infer.layers.equation_target import Target, right_hand_side
 from rdgraph.infer.layers.layer_call import Adaptor, LayerCall
 from rdgraph.infer.layers.layer_check import NEAR, Comparison, LayerCheck
 from rdgraph.infer.layers.layer_properties import (
+    Agreement,
     LayerProperty,
-    Reach,
+    agreement_of,
     is_polynomial,
     layer_properties,
-    reach,
     reach_of,
     slopes,
 )
@@ -410,7 +410,7 @@ class Recovery(Answer):
     reading: str
     reason: str = field()
     values: Mapping[str, np.ndarray]
-    reach: Reach | None
+    agreement: Agreement | None
     properties: tuple[LayerProperty, ...] = field(repr=False)
     notes: tuple[str, ...] = ()
 
@@ -424,7 +424,7 @@ class Recovery(Answer):
         """proved where the agreement is a proof, measured where it was observed on graphs, undecided without a line."""
         if self.equation is None:
             return Status.UNDECIDED
-        return Status.PROVED if self.reach is not None and self.reach.is_proof else Status.MEASURED
+        return Status.PROVED if self.agreement is not None and self.agreement.is_proof else Status.MEASURED
 
     def __bool__(self) -> bool:
         return self.equation is not None
@@ -432,14 +432,14 @@ class Recovery(Answer):
     def __str__(self) -> str:
         if self.equation is None:
             return f"no equation was found: {self.reason}"
-        return f"{self.equation} ({self.reading}); {self.reach}"
+        return f"{self.equation} ({self.reading}); {self.agreement}"
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain values, for json."""
         return {
             "equation": self.equation, "status": str(self.status), "reading": self.reading, "reason": self.reason,
             "values": {name: value.tolist() for name, value in self.values.items()},
-            "reach": None if self.reach is None else str(self.reach),
+            "agreement": None if self.agreement is None else str(self.agreement),
             "properties": [{"name": p.name, "holds": p.holds, "measured": p.measured} for p in self.properties],
             "notes": list(self.notes),
         }  # fmt: skip
@@ -467,7 +467,7 @@ def recover(
         seed: of the probes.
 
     Returns:
-        The equation, the reading of A, the coefficient values, and the reach of the agreement; or the reason.
+        The equation, the reading of A, the coefficient values, and how far the agreement reaches; or the reason.
 
     Raises:
         InvalidArgument: a layer that cannot be called.
@@ -493,7 +493,7 @@ def recover(
     check, line = _searched_line(check, degree, properties)
     if line is None:
         return Recovery(None, "", _reason(properties, degree), {}, None, properties, tuple(asked.notes))
-    worth = reach(check, line.comparison)
+    worth = agreement_of(check, line.comparison)
     reading = check.words(line.comparison)
     values = {**line.line.values, **line.comparison.fit.values}
     return Recovery(line.text, reading, "", values, worth, properties, tuple(asked.notes))

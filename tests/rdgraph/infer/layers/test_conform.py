@@ -18,7 +18,7 @@ from tests.rdgraph.infer.layers.layers import Gated, Mixed, mean, neighbours, re
 # ---------------------------------------------------------------------- conforms
 def test_the_filter_bank_as_released_is_found_out() -> None:
     found = rd.conform(released_filter_bank, "-alpha*L@H + beta*L@H", values={"alpha": 0.5, "beta": 0.25})
-    assert (found.conforms, found.outcome, found.reach) == (False, "differs", None)
+    assert (found.conforms, found.outcome, found.agreement) == (False, "differs", None)
     assert found.hints[0].text == "I + A in place of L"
     assert found.equation == "-alpha*L@H + beta*(I + A)@H"
     assert found.term == "beta*L@H"
@@ -69,7 +69,7 @@ def test_fitted_numbers_are_fractions_and_the_agreement_is_a_proof() -> None:
     found = rd.conform(released_filter_bank, "-alpha*L@H + beta*(H + A@H)")
     assert found
     assert found.reading == "row normalisation without self-loops, alpha = 0.5, beta = 0.25"
-    worth = found.reach
+    worth = found.agreement
     assert worth is not None
     assert worth.is_proof
     sizes = [1 + 2 * g.num_nodes for g in probe_graphs(weighted=False)]
@@ -85,9 +85,9 @@ def test_parameters_of_the_layer_are_named() -> None:
     found = rd.conform(layer, "tanh(H@V + A@H@W + b)", kinds={"V": "matrix", "b": "channel"})
     assert found
     assert "V = V of the layer, W = W of the layer, b = b of the layer" in found.reading
-    assert found.reach is not None
-    assert not found.reach.is_proof
-    assert str(found.reach).startswith("agrees on ")
+    assert found.agreement is not None
+    assert not found.agreement.is_proof
+    assert str(found.agreement).startswith("agrees on ")
 
 
 @pytest.mark.parametrize(("first", "second"), [("alpha", "beta"), ("beta", "alpha")])
@@ -197,8 +197,8 @@ def test_a_bound_field() -> None:
     )
     found = rd.conform(field, "-alpha*L@H + beta*H*(1 - H)", graph=graph, channels=1)
     assert found
-    assert found.reach is not None
-    assert (found.reach.is_proof, found.reach.degree, found.reach.graphs) == (True, 2, 1)
+    assert found.agreement is not None
+    assert (found.agreement.is_proof, found.agreement.degree, found.agreement.graphs) == (True, 2, 1)
     assert {p.name: p.holds for p in found.properties}["permutation equivariance"] is None
 
 
@@ -309,8 +309,8 @@ def test_single_precision_is_no_proof() -> None:
 
     found = rd.conform(single, "A@H/3", normalisation="none")
     assert found
-    assert found.reach is not None
-    assert not found.reach.is_proof
+    assert found.agreement is not None
+    assert not found.agreement.is_proof
 
     def rounded(x: Tensor, edge_index: Tensor) -> Tensor:
         return x * torch.tensor(1 / 3, dtype=torch.float32).double() - neighbours(x, edge_index)
@@ -318,8 +318,8 @@ def test_single_precision_is_no_proof() -> None:
     found = rd.conform(rounded, "H/3 - A@H", normalisation="none")
     assert found
     assert any("single precision" in note for note in found.notes)
-    assert found.reach is not None
-    assert not found.reach.is_proof
+    assert found.agreement is not None
+    assert not found.agreement.is_proof
 
 
 @pytest.mark.slow
