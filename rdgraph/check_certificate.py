@@ -204,13 +204,11 @@ def compared(left: Any, right: Any, relation: str, letters: set[str]) -> list[Fa
             odd = times(odd, dict(factor))
         else:
             nonzero.append(("fact", dict(factor), "!="))
-    if set(product) <= {()}:
-        expect(product, "a division by zero")
-        return [signed(top, relation if odd[()] > 0 else MIRRORED[relation])]
+    if not bottom:
+        return [signed(top, relation)]
     if relation in ("=", "!="):
         return [("or", [[("fact", product, "!="), signed(top, relation)], [("fact", product, "=")]])]
-    if set(odd) == {()}:
-        relation = relation if odd[()] > 0 else MIRRORED[relation]
+    if odd == constant(1):
         return [("or", [[*nonzero, signed(top, relation)], [("fact", product, "=")]])]
     positive = [("fact", odd, ">"), *nonzero, signed(top, relation)]
     negative = [signed(odd, "<"), *nonzero, signed(top, MIRRORED[relation])]
