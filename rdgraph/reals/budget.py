@@ -40,7 +40,7 @@ ANSWER_SECONDS = 8.0
 #: Effort of the answers of one page together.
 PAGE_SECONDS = 40.0
 
-#: A limit of effort is also a limit of the clock, of this multiple of its seconds; but for a page, which is in time.
+#: The outermost limit of effort, and a page, are also limits of the clock, of this multiple of their seconds.
 CLOCK_FACTOR = 4.0
 
 #: Seconds after which a thread that was interrupted and goes on is interrupted once more.
@@ -65,10 +65,6 @@ class _Interrupt(BaseException):
 
 class _Spent(BaseException):
     """Raised where effort is reported beyond a limit."""
-
-
-class _OutOfTime(BaseException):
-    """The clock ended a limit of effort; on the way to the outermost limit."""
 
 
 def spend(seconds: float) -> None:
@@ -96,8 +92,8 @@ def unmetered(function: Callable[P, A], /, *args: P.args, **kwargs: P.kwargs) ->
 def limited(seconds: float, function: Callable[P, A], /, *args: P.args, **kwargs: P.kwargs) -> A:
     """What a function returns within an effort of `seconds`; raises `Undecided` beyond it.
 
-    Of nested limits the first to end counts, and none goes on when the effort of `page` is spent. Where the clock ends
-    a limit instead, the outermost one raises `Undecided`: no other answer is given because a machine is slow.
+    Of nested limits the first to end counts, and none goes on when the effort of `page` is spent. Only the outermost
+    one is also limited by the clock: no other answer is given because a machine is slow.
 
     >>> def work(questions):
     ...     for _ in range(questions):
@@ -113,10 +109,7 @@ def limited(seconds: float, function: Callable[P, A], /, *args: P.args, **kwargs
     """
     outer, was_limited = _here.effort_end, _here.is_limited
     seconds = min(seconds, _here.deadline - _here.spent)
-    clock = CLOCK_FACTOR * seconds
-    if was_limited:  # the clock ends all questions together, so it is patient with those within
-        clock = max(clock, ANSWER_SECONDS)
-    clock = min(clock, _here.clock_deadline - _now())
+    clock = inf if was_limited else min(CLOCK_FACTOR * seconds, _here.clock_deadline - _now())
     if _here.deadline <= _here.spent:
         raise Undecided("the effort allowed to all questions together is spent")
     if _here.clock_deadline < inf and clock <= 0:
@@ -124,15 +117,11 @@ def limited(seconds: float, function: Callable[P, A], /, *args: P.args, **kwargs
     try:
         _here.effort_end = min(outer, _here.spent + seconds)
         _here.is_limited = True
-        return _timed(clock, _OutOfTime, function, *args, **kwargs)
+        return attempt(clock, function, *args, **kwargs)
     except _Spent:
         if _here.spent > outer:
             raise  # the effort around this limit is spent as well
         raise Undecided(f"the effort allowed is spent ({seconds:g} s)") from None
-    except _OutOfTime as problem:
-        if was_limited:
-            raise
-        raise Undecided(str(problem)) from None
     finally:
         _here.effort_end, _here.is_limited = outer, was_limited
 
@@ -154,13 +143,6 @@ def attempt(seconds: float, function: Callable[P, A], /, *args: P.args, **kwargs
     ...     print(problem)
     time ran out after 0.01 s
     """
-    return _timed(seconds, Undecided, function, *args, **kwargs)
-
-
-def _timed(
-    seconds: float, beyond: type[BaseException], function: Callable[P, A], /, *args: P.args, **kwargs: P.kwargs
-) -> A:
-    """What a function returns within `seconds` of the clock; raises `beyond` after them."""
     before, state = _here.watch, (_here.effort_end, _here.is_limited)
     watch = before or _Watch()
     now = watch.now()
@@ -191,13 +173,13 @@ def _timed(
             raise  # the time around this limit is up as well
         _here.effort_end, _here.is_limited = state
         clear_cache()  # what sympy was about to remember may be half done
-        raise beyond(f"time ran out after {seconds:g} s") from None
+        raise Undecided(f"time ran out after {seconds:g} s") from None
 
 
 def page(seconds: float, questions: Callable[P, A], /, *args: P.args, **kwargs: P.kwargs) -> A:
-    """What a function returns whose questions have `seconds` of effort together, and as many of the clock.
+    """What a function returns whose questions have `seconds` of effort together; those beyond are undecided.
 
-    Questions beyond either are undecided.
+    So are those beyond CLOCK_FACTOR times as many seconds of the clock.
 
     >>> def ask():
     ...     return [limited(8, len, "abc"), within_budget(str)(lambda: 1)()]
@@ -209,7 +191,7 @@ def page(seconds: float, questions: Callable[P, A], /, *args: P.args, **kwargs: 
     before, clock_before = _here.deadline, _here.clock_deadline
     try:
         _here.deadline = min(before, _here.spent + seconds)
-        _here.clock_deadline = min(clock_before, _now() + seconds)
+        _here.clock_deadline = min(clock_before, _now() + CLOCK_FACTOR * seconds)
         return questions(*args, **kwargs)
     finally:
         _here.deadline, _here.clock_deadline = before, clock_before
