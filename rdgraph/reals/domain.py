@@ -135,7 +135,7 @@ class Domain:
         expression = sp.sympify(expression)
         if expression.is_number or expression.has(sp.oo, -sp.oo, sp.zoo, sp.nan):
             return self.sign(expression).is_nonnegative
-        if expression.is_nonnegative:
+        if not expression.has(sp.CRootOf) and expression.is_nonnegative:
             return True
         return self._possible(sp.Lt(expression, 0, evaluate=False), thorough=thorough) is False
 
@@ -197,6 +197,9 @@ def _number_sign(number: sp.Expr) -> Sign | None:
 
 
 def _assumed_sign(expression: sp.Expr) -> Sign | None:
+    """The sign by sympy's rules, which would look for closed forms of the roots of polynomials, at any length."""
+    if expression.has(sp.CRootOf):
+        return None
     if expression.is_zero:
         return ZERO
     if expression.is_positive:
