@@ -12,6 +12,8 @@ unsat: no real numbers satisfy all assertions. The proof is a tree that follows 
                                           facts that contradict each other: see `check_sum`
 sat: the rational numbers of the model satisfy all assertions.
 
+An obligation with the claim "identity" has two terms of the language instead, which `check_identity` expands.
+
 What is checked is that each obligation holds as written. How the statement became these obligations is listed in the
 certificate and is not checked: the output says "translation not checked".
 """
@@ -28,6 +30,7 @@ from typing import Any
 FORMAT = "rdgraph-certificate-1"
 
 Polynomial = dict[tuple[tuple[str, int], ...], Fraction]
+Quotient = tuple[Polynomial, dict[Any, int]]
 Fact = tuple[Any, ...]
 #: What JSON of another shape raises.
 MALFORMED = (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError, AttributeError, RecursionError)
@@ -43,8 +46,6 @@ def expect(condition: object, message: str) -> None:
 
 
 # ---------------------------------------------------------------- polynomials: {((letter, power), ...): fraction}
-
-
 def constant(number: Fraction | int) -> Polynomial:
     return {(): Fraction(number)} if number else {}
 
@@ -74,8 +75,6 @@ def times(first: Polynomial, second: Polynomial) -> Polynomial:
 
 
 # ---------------------------------------------------------------- SMT-LIB: nested lists of words, lets put in
-
-
 def read(text: str) -> list[Any]:
     """The commands of an SMT-LIB text as nested lists."""
     stack: list[list[Any]] = [[]]
@@ -129,7 +128,6 @@ def number_of(word: str) -> Fraction | None:
 
 
 # ---------------------------------------------------------------- formulas: facts and disjunctions of facts
-#
 # A fact is ("fact", polynomial, relation) with a relation of > >= = != to zero, or ("or", [alternative, ...]), where an
 # alternative is a list of facts that hold together.
 
@@ -151,7 +149,6 @@ def facts_of(formula: Any, letters: set[str], holds: bool = True) -> list[Fact]:
     expect(isinstance(formula, list) and formula, f"no formula: {formula}")
     word, parts = formula[0], formula[1:]
     if word == "not":
-        expect(len(parts) == 1, "not takes one formula")
         return facts_of(parts[0], letters, not holds)
     if word == "=>":
         expect(len(parts) == 2, "=> takes two formulas")
@@ -161,7 +158,6 @@ def facts_of(formula: Any, letters: set[str], holds: bool = True) -> list[Fact]:
             return [fact for part in parts for fact in facts_of(part, letters, holds)]
         return [("or", [facts_of(part, letters, holds) for part in parts])]
     if word == "ite" and is_boolean(formula):
-        expect(len(parts) == 3, "ite takes three parts")
         return either(parts[0], parts[1], parts[2], letters, holds)
     expect(word in ("<", "<=", ">", ">=", "=", "distinct"), f"an unknown word in a formula: {word}")
     expect(len(parts) == 2 and not any(map(is_boolean, parts)), f"{word} compares two terms")
@@ -222,24 +218,30 @@ def signed(polynomial: Polynomial, relation: str) -> Fact:
     return ("fact", polynomial, relation)
 
 
-def quotient(term: Any, letters: set[str]) -> tuple[Polynomial, dict[Any, int]]:
+def quotient(term: Any, letters: set[str]) -> Quotient:
     """Numerator of a term without ite, and {factor: power} of its denominator, with every denominator that was met."""
+    if isinstance(letters, Language) and term[0] in ("act", "mix", "call"):
+        return letters.value(*term)
     if isinstance(term, str):
         value = number_of(term)
         expect(value is not None or term in letters, f"an unknown letter: {term}")
         return (constant(value) if value is not None else {((term, 1),): Fraction(1)}), {}
     expect(len(term) >= 2 and term[0] in ("+", "-", "*", "/"), f"no term: {term}")
-    parts = [quotient(part, letters) for part in term[1:]]
+    return combined(term[0], [quotient(part, letters) for part in term[1:]])
+
+
+def combined(word: str, parts: list[Quotient]) -> Quotient:
+    """The sum, difference, product or quotient of the parts."""
     top, bottom = parts[0]
-    if term[0] == "-" and len(parts) == 1:
+    if word == "-" and len(parts) == 1:
         return plus({}, top, -1), bottom
     for above, below in parts[1:]:
         powers = {factor: max(bottom.get(factor, 0), below.get(factor, 0)) for factor in {**bottom, **below}}
-        if term[0] in "+-":
+        if word in "+-":
             first, second = extended(top, bottom, powers), extended(above, below, powers)
-            top, bottom = plus(first, second, 1 if term[0] == "+" else -1), powers
+            top, bottom = plus(first, second, 1 if word == "+" else -1), powers
             continue
-        if term[0] == "/":  # the denominators of the divisor stay denominators: top*below^2 / (above*below)
+        if word == "/":  # the denominators of the divisor stay denominators: top*below^2 / (above*below)
             number, factors = divisors(above)
             above = extended(constant(1 / number), {}, {factor: 2 * power for factor, power in below.items()})
             below = {factor: factors.get(factor, 0) + below.get(factor, 0) for factor in {**factors, **below}}
@@ -273,8 +275,6 @@ def polynomial(term: str, letters: set[str]) -> Polynomial:
 
 
 # ---------------------------------------------------------------- proofs that nothing satisfies the facts
-
-
 def check_tree(proof: Any, facts: list[Fact], letters: set[str], depth: int = 0) -> None:
     """Raises Rejected unless the proof shows that the facts cannot hold together."""
     expect(isinstance(proof, dict) and depth < 400, "no proof")
@@ -341,69 +341,106 @@ def fact_at(facts: list[Fact], index: Any) -> tuple[Polynomial, str]:
     return facts[index][1], facts[index][2]
 
 
+# ---------------------------------------------------------------- identities of the language
+class Language(set[str]):
+    """The letters of an identity and their kinds; what operators, matrices and functions yield are further letters.
+
+    (act A x) is A@x, (mix W x) is x@W, (call f x) is f(x). Operators and matrices are linear, commute with each other,
+    and leave coefficients of the other axis outside; of functions nothing is used but that they are functions.
+    """
+
+    def __init__(self, kinds: dict[str, str]) -> None:
+        super().__init__(kinds)
+        self.kinds = dict(kinds)
+        self.words: dict[str, tuple[Any, ...]] = {}
+
+    def letter(self, name: str, kind: str) -> Quotient:
+        self.add(name)
+        self.kinds[name] = kind
+        return {((name, 1),): Fraction(1)}, {}
+
+    def value(self, side: str, word: Any, term: Any) -> Quotient:
+        top, bottom = inside = quotient(term, self)
+        if side != "call":
+            return self.applied(side, word, inside)
+        used = {letter for part in (top, *map(dict, bottom)) for monomial in part for letter, _ in monomial}
+        kind = "scalar" if all(self.kinds[letter] == "scalar" for letter in used) else "field"
+        return self.letter(f"{word} {sorted(top.items())} {sorted(bottom.items())}", kind)
+
+    def applied(self, side: str, word: Any, inside: Quotient) -> Quotient:
+        """An operator, or a matrix from the right, applied to a quotient, term by term."""
+        if word == "I":
+            return inside
+        if word[0] == "@":
+            for factor in word[:0:-1] if side == "act" else word[1:]:
+                inside = self.applied(side, factor, inside)
+            return inside
+        if word[0] == "*":
+            return combined("*", [quotient(word[1], self), self.applied(side, word[2], inside)])
+        if not isinstance(word, str):
+            return combined(word[0], [self.applied(side, part, inside) for part in word[1:]])
+        total: Quotient = ({}, {})
+        outer, bottom = ("scalar", "channel" if side == "act" else "node"), tuple(sorted(inside[1].items()))
+        for monomial, number in inside[0].items():
+            kept = tuple(pair for pair in monomial if self.kinds[pair[0]] not in outer)
+            alone = kept[0][0] if len(kept) == 1 and kept[0][1] == 1 and not bottom else ""
+            operators, matrices, *state = self.words.get(alone, ((), (), kept, bottom))
+            key = ((word, *operators), matrices) if side == "act" else (operators, (*matrices, word))
+            self.words[str((*key, *state))] = (*key, *state)
+            rest = {tuple(pair for pair in monomial if pair not in kept): number}
+            total = combined("+", [total, combined("*", [(rest, {}), self.letter(str((*key, *state)), "field")])])
+        return total
+
+
+def check_identity(obligation: dict[str, Any]) -> None:
+    """Both terms are the same fraction of polynomials, so that they are equal wherever both are defined."""
+    expect(obligation["proof"] == "expansion", "an identity is proved by expansion")
+    language = Language(obligation["kinds"])
+    given = {name: read(body)[0] for name, body in obligation["given"].items()}
+    left, right = (quotient(without_let(read(obligation[side])[0], given), language) for side in ("left", "right"))
+    expect(not combined("-", [left, right])[0], "the two sides have different expansions")
+
+
 # ---------------------------------------------------------------- models
-
-
 def check_model(problem: Problem, model: dict[str, Any]) -> None:
-    values = {}
+    values: dict[str, Any] = {}
     for name in problem.letters:
         expect(name in model, f"the model has no value for {name}")
-        values[name] = Fraction(model[name])
+        number = Fraction(model[name])
+        size = ["/", str(abs(number.numerator)), str(number.denominator)]
+        values[name] = ["-", size] if number < 0 else size
     for formula in problem.assertions:
-        expect(is_true(formula, values), "the model does not satisfy an assertion")
+        expect(is_true(without_let(formula, values)), "the model does not satisfy an assertion")
 
 
-def is_true(formula: Any, values: dict[str, Fraction]) -> bool:
+def is_true(formula: Any) -> bool:
+    """Whether a formula without letters holds; only the branches that apply need a value."""
     if formula in ("true", "false"):
-        return formula == "true"
+        return bool(formula == "true")
     expect(isinstance(formula, list) and formula, f"no formula: {formula}")
     word, parts = formula[0], formula[1:]
     match word:
         case "not":
-            return not is_true(parts[0], values)
+            return not is_true(parts[0])
         case "and":
-            return all(is_true(part, values) for part in parts)
+            return all(map(is_true, parts))
         case "or":
-            return any(is_true(part, values) for part in parts)
+            return any(map(is_true, parts))
         case "=>":
-            return not is_true(parts[0], values) or is_true(parts[1], values)
-        case "ite":
-            return is_true(parts[1] if is_true(parts[0], values) else parts[2], values)
+            return not is_true(parts[0]) or is_true(parts[1])
+    choice = formula if word == "ite" else first_choice(parts)
+    if choice is not None:
+        return is_true(put(formula, choice, choice[2] if is_true(choice[1]) else choice[3]))
     expect(word in ("<", "<=", ">", ">=", "=", "distinct") and len(parts) == 2, f"an unknown word in a formula: {word}")
-    left, right = (value_of(part, values) for part in parts)
-    compare = {"<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right, "=": left == right}
-    return left != right if word == "distinct" else compare[word]
-
-
-def value_of(term: Any, values: dict[str, Fraction]) -> Fraction:
-    if isinstance(term, str):
-        number = number_of(term)
-        expect(number is not None or term in values, f"an unknown letter: {term}")
-        return values[term] if number is None else number
-    if term[0] == "ite":
-        return value_of(term[2] if is_true(term[1], values) else term[3], values)
-    expect(len(term) >= 2 and term[0] in ("+", "-", "*", "/"), f"no term: {term}")
-    total, *others = (value_of(part, values) for part in term[1:])
-    if term[0] == "-" and not others:
-        return -total
-    for other in others:
-        expect(term[0] != "/" or other != 0, "a division by zero")
-        match term[0]:
-            case "+":
-                total += other
-            case "-":
-                total -= other
-            case "*":
-                total *= other
-            case _:
-                total /= other
-    return total
+    gap = quotient(["-", *parts], set())[0].get((), Fraction(0))
+    return {"<": gap < 0, "<=": gap <= 0, ">": gap > 0, ">=": gap >= 0, "=": gap == 0, "distinct": gap != 0}[word]
 
 
 # ---------------------------------------------------------------- certificates
-
-
 def check_obligation(obligation: dict[str, Any]) -> None:
+    if obligation["claim"] == "identity":
+        check_identity(obligation)
+        return
     problem = Problem(obligation["smt"])
     if obligation["claim"] == "sat":
         check_model(problem, obligation["model"])

@@ -33,6 +33,7 @@ _SIGN = {Plus: " + ", Minus: " - ", Times: "*", Over: "/", Apply: "@"}
 _LEVEL = {Plus: 1, Minus: 1, Times: 2, Over: 2, Apply: 2, Negative: 3, Power: 4}
 _ATOM = 5
 #: Kinds whose products and powers are taken entry by entry.
+_LINEAR = (Kind.OPERATOR, Kind.MATRIX)
 _SPREAD = (Kind.FIELD, Kind.NODE, Kind.CHANNEL)
 
 
@@ -183,6 +184,62 @@ def _latex_field(name: str) -> str:
     dotted = bold if base == name else rf"\dot{{{bold}}}"
     return f"{dotted}(0)" if start else dotted
 
+
+# ---------------------------------------------------------------------- prefix form
+def to_term(node: sp.Basic) -> str:
+    """The prefix form that `rdgraph.check_certificate` reads: (act A x) is A@x, (mix W x) is x@W, (call f x) is f(x).
+
+    >>> from rdgraph.language.reader import read_expression
+    >>> to_term(read_expression("-alpha*A@H + H**2/2"))
+    '(+ (act (- (* alpha A)) H) (/ (* H H) 2))'
+    """
+    return _TERM(node)
+
+
+class _Term(Fold[str]):
+    """A tree in prefix form; coefficients of operators and matrices come first."""
+
+    def number(self, node: sp.Rational) -> str:
+        return str(node.p) if node.q == 1 else f"(/ {node.p} {node.q})"
+
+    def name(self, node: Name) -> str:
+        return node.name
+
+    def plus(self, node: Plus | Minus) -> str:
+        return f"({_SIGN[type(node)].strip()} {self(node.left)} {self(node.right)})"
+
+    minus = plus
+
+    def negative(self, node: Negative) -> str:
+        return f"(- {self(node.inner)})"
+
+    def times(self, node: Times) -> str:
+        first, second = self(node.left), self(node.right)
+        return f"(* {second} {first})" if kind_of(node.left) in _LINEAR else f"(* {first} {second})"
+
+    def over(self, node: Over) -> str:
+        if kind_of(node.left) in _LINEAR:
+            return f"(* (/ 1 {self(node.right)}) {self(node.left)})"
+        return f"(/ {self(node.left)} {self(node.right)})"
+
+    def apply(self, node: Apply) -> str:
+        left, right = self(node.left), self(node.right)
+        if kind_of(node.right) is Kind.FIELD:
+            return f"(act {left} {right})"
+        return f"(mix {right} {left})" if kind_of(node.left) is Kind.FIELD else f"(@ {left} {right})"
+
+    def power(self, node: Power) -> str:
+        factors = " ".join([self(node.base)] * abs(node.exponent))
+        if kind_of(node.base) in _LINEAR:
+            return f"(@ {factors})" if factors else "I"
+        product = f"(* {factors})" if factors else "1"
+        return product if node.exponent >= 0 else f"(/ 1 {product})"
+
+    def call(self, node: Call) -> str:
+        return f"(call {node.function} {self(node.argument)})"
+
+
+_TERM = _Term()
 
 # ---------------------------------------------------------------------- mathml printer
 # Tree to MathML, which browsers draw by themselves: the notation of the LaTeX, without anything to load.

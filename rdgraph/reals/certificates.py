@@ -7,7 +7,8 @@ command `rdgraph-check FILE`) checks it without a solver.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
@@ -15,18 +16,20 @@ from typing import Any
 
 from rdgraph.check_certificate import (
     FORMAT,
+    Polynomial,
     Problem,
     Rejected,
     check_model,
     check_obligation,
-    value_of,
+    quotient,
 )
-from rdgraph.reals.judge import Obligation, Possibility, recorded
+from rdgraph.reals.judge import Identity, Obligation, Possibility, Record, recorded
 from rdgraph.reals.refutations import refuted
 
 #: What a checker cannot see, as every certificate says it.
 STEPS = (
     "The question became the conditions listed with each obligation; this step is not checked.",
+    "Equal equations became terms in prefix form, with definitions of operators; this step is not checked.",
     "The conditions became SMT-LIB: roots are variables with their equations, pieces are ite, divisors are not zero.",
 )
 
@@ -62,11 +65,12 @@ def certificate(question: Callable[..., Any], system: Any, *arguments: Any, **op
     return certified(statement, asked)
 
 
-def certified(statement: Mapping[str, Any], obligations: Iterable[Obligation]) -> dict[str, Any]:
-    """A certificate of the obligations that were decided, each once, in the order in which they were asked."""
-    decided = {o.smt2: o for o in reversed(list(obligations)) if o.outcome is not Possibility.UNKNOWN}
+def certified(statement: Mapping[str, Any], asked: Record) -> dict[str, Any]:
+    """A certificate of identities and of obligations that were decided, each once, in the order in which they came."""
+    identities = [_identity_entry(identity) for identity in dict.fromkeys(asked.identities)]
+    decided = {o.smt2: o for o in reversed(asked) if o.outcome is not Possibility.UNKNOWN}
     entries = [_entry(obligation) for obligation in reversed(decided.values())]
-    return {"format": FORMAT, "statement": dict(statement), "steps": list(STEPS), "obligations": entries}
+    return {"format": FORMAT, "statement": dict(statement), "steps": list(STEPS), "obligations": identities + entries}
 
 
 def write_certificate(path: Path, made: Mapping[str, Any]) -> None:
@@ -75,6 +79,27 @@ def write_certificate(path: Path, made: Mapping[str, Any]) -> None:
     entries = ",\n".join("  " + json.dumps(entry) for entry in made["obligations"])
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f'{head},\n "obligations": [\n{entries}\n ]\n}}\n', encoding="utf-8")
+
+
+@lru_cache(maxsize=10_000)
+def _expands(identity: Identity) -> bool:
+    try:
+        check_obligation(_identity_fields(identity) | {"proof": "expansion"})
+    except (Rejected, RecursionError):
+        return False
+    return True
+
+
+def _identity_fields(identity: Identity) -> dict[str, Any]:
+    return {
+        "conditions": identity.statement, "claim": "identity", "left": identity.left, "right": identity.right,
+        "given": dict(identity.given), "kinds": dict(identity.kinds),
+    }  # fmt: skip
+
+
+def _identity_entry(identity: Identity) -> dict[str, Any]:
+    """An identity with its proof, which is None where more was used than that operators and matrices are linear."""
+    return _identity_fields(identity) | {"proof": "expansion" if _expands(identity) else None}
 
 
 def _entry(obligation: Obligation) -> dict[str, Any]:
@@ -139,7 +164,7 @@ def _put_root(guess: dict[str, Fraction], root: tuple[str, int, Any], grain: int
     """Give the root a rational value, and one letter of the radicand the value that fits; whether that can be done."""
     name, order, inside = root
     try:
-        value = value_of(inside, guess)
+        value = _value(inside, guess)
     except Rejected:
         return False
     if value < 0:
@@ -152,7 +177,7 @@ def _put_root(guess: dict[str, Fraction], root: tuple[str, int, Any], grain: int
     near = Fraction(round(float(value) ** (1 / order) * grain), grain)
     for letter in sorted(x for x in guess if "!" not in x):
         try:
-            zero, one, two = (value_of(inside, {**guess, letter: Fraction(k)}) for k in (0, 1, 2))
+            zero, one, two = (_value(inside, {**guess, letter: Fraction(k)}) for k in (0, 1, 2))
         except Rejected:
             continue
         if one != zero and two - one == one - zero:
@@ -160,6 +185,18 @@ def _put_root(guess: dict[str, Fraction], root: tuple[str, int, Any], grain: int
             guess[name] = near
             return True
     return False
+
+
+def _value(term: Any, values: Mapping[str, Fraction]) -> Fraction:
+    """The value of a term without ite."""
+    numerator, denominators = quotient(term, set(values))
+    top, *bottom = (_at(p, values) for p in (numerator, *(dict(factor) for factor in denominators)))
+    return top / math.prod(b**power for b, power in zip(bottom, denominators.values(), strict=True))
+
+
+def _at(polynomial: Polynomial, values: Mapping[str, Fraction]) -> Fraction:
+    products = (number * math.prod(values[x] ** power for x, power in m) for m, number in polynomial.items())
+    return sum(products, Fraction(0))
 
 
 def _rational_root(value: Fraction, order: int) -> Fraction | None:

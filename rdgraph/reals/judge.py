@@ -94,6 +94,25 @@ class Obligation:
     point: Mapping[str, Fraction] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Identity:
+    """Two terms of the language that were proved to be equal, in prefix form, with definitions and kinds of letters."""
+
+    statement: str
+    left: str
+    right: str
+    given: tuple[tuple[str, str], ...] = ()
+    kinds: tuple[tuple[str, str], ...] = ()
+
+
+class Record(list[Obligation]):
+    """The questions that were asked, in their order, and the identities that were proved."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.identities: list[Identity] = []
+
+
 @dataclass
 class Statistics:
     """Counts of new questions, how they ended, and who proved those that are impossible, since the program began."""
@@ -122,7 +141,7 @@ class Allowance:
 
 statistics = Statistics()
 _allowance: ContextVar[Allowance | None] = ContextVar("allowance", default=None)
-_record: ContextVar[list[Obligation] | None] = ContextVar("record", default=None)
+_record: ContextVar[Record | None] = ContextVar("record", default=None)
 
 
 def possible(*conditions: sp.Basic, thorough: bool = True) -> Ruling:
@@ -187,14 +206,21 @@ def within_effort(effort: int, search: Callable[P, A], /, *args: P.args, **kwarg
 
 
 @contextmanager
-def recorded() -> Iterator[list[Obligation]]:
+def recorded() -> Iterator[Record]:
     """Collect every question asked in the block; cached answers are recomputed."""
-    obligations: list[Obligation] = []
-    token = _record.set(obligations)
+    record = Record()
+    token = _record.set(record)
     try:
-        yield obligations
+        yield record
     finally:
         _record.reset(token)
+
+
+def note_identity(identity: Callable[[], Identity]) -> None:
+    """Add an identity to the record of the block, if there is one."""
+    record = _record.get()
+    if record is not None:
+        record.identities.append(identity())
 
 
 def remembered(maxsize: int) -> Callable[[Callable[P, A]], Callable[P, A]]:

@@ -61,7 +61,7 @@ def second_engine(measured: Mapping[str, Any]) -> str:
         f"{claims['checked']}, of {systems['obligations']} behind the adversary's decided answers {systems['checked']} "
         f"({100 * systems['checked'] / systems['obligations']:.3g} %); {systems['answers_checked']} of "
         f"{systems['answers']} answers with obligations were checked in full. That a question became the right "
-        "obligations is not checked by it, nor are the normal forms of equations: these rest on rdgraph, sympy and the "
+        "obligations is not checked by it: this rests on rdgraph, sympy and the "
         f"adversary above.\n\n`{measured['command']}`"
     )
 

@@ -118,6 +118,7 @@ def identity(left: sp.Basic, right: sp.Basic, rules: Hypotheses) -> tuple[str, W
     domain = rules.domain
     difference = sp.expand(rules.algebra.normal(left) - rules.algebra.normal(right))
     if is_zero(difference, rules.algebra, domain):
+        rules.note(left, right)
         return HOLDS, None
     witness = find_witness(left, right, rules)
     return (FAILS, witness) if witness else (Status.UNDECIDED, None)

@@ -421,6 +421,7 @@ class Comparison:
     def answer(self) -> Equivalence:
         difference = sp.expand(self.left - self.right)
         if self._is_zero(difference):
+            self.rules.note(self.first, self.second)
             return self._proved()
         coincidences = coincidence(difference, self.rules)
         if any(not a.texts for a in coincidences.admissible):

@@ -6,10 +6,11 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import sympy as sp
 
-from rdgraph.answers import Status
+from rdgraph.answers import Status, remember_question
 from rdgraph.errors import InvalidArgument, NotApplicable, RdgraphError
 from rdgraph.language.reader import TIME_LETTER, start_of
 from rdgraph.language.tree import Kind
@@ -238,7 +239,12 @@ def equivalent(
     if fields is not None or not all(system.is_single for system in systems):
         if rescale_time:
             raise NotApplicable("expected one field of first order in each system for rescale_time, got several")
-        return compare_fields(*systems, hypotheses, fields)
-    rules = make_rules([s.letters for s in systems], [s.assumptions for s in systems], hypotheses)
-    question = Comparison(systems[0].expression, systems[1].expression, rules)
-    return question.at_any_speed() if rescale_time else question.answer()
+        answer = compare_fields(*systems, hypotheses, fields)
+    else:
+        rules = make_rules([s.letters for s in systems], [s.assumptions for s in systems], hypotheses)
+        question = Comparison(systems[0].expression, systems[1].expression, rules)
+        answer = question.at_any_speed() if rescale_time else question.answer()
+    options = {"given": hypotheses, "rescale_time": rescale_time, "fields": fields}
+    asked = {name: value for name, value in options.items() if value}
+    remember_question(answer, partial(equivalent, *systems, **asked))  # type: ignore[arg-type]
+    return answer

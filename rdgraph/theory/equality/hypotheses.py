@@ -16,9 +16,12 @@ from rdgraph.errors import AssumptionError, InvalidArgument, NotApplicable
 from rdgraph.language.answer_symbols import public
 from rdgraph.language.assumptions import Assumptions
 from rdgraph.language.normal_form import H0, MASKS, Act, Algebra, H, Polynomial, State, WordRules, completed
+from rdgraph.language.printer import to_term, to_text
 from rdgraph.language.reader import Vocabulary, read_expression
 from rdgraph.language.tree import ELEMENTWISE, Apply, Kind, Name, kind_of, names_in
+from rdgraph.language.unfolding import unfolded
 from rdgraph.reals.domain import Domain
+from rdgraph.reals.judge import Identity, note_identity
 
 _SIGN_CONDITIONS = {"positive": sp.Gt, "negative": sp.Lt, "nonnegative": sp.Ge, "nonpositive": sp.Le}
 
@@ -50,6 +53,24 @@ class Hypotheses:
     @cached_property
     def vocabulary(self) -> Vocabulary:
         return Vocabulary.standard().extended({"D": Kind.OPERATOR} | {n: Kind(k) for n, k in self.letters})
+
+    def note(self, left: sp.Basic, right: sp.Basic) -> None:
+        """Record for certificates that two trees were proved to be equal."""
+        note_identity(lambda: self._identity(left, right))
+
+    def _identity(self, left: sp.Basic, right: sp.Basic) -> Identity:
+        given = {Name(name, self.vocabulary.kinds[name]): unfolded(body) for name, body in self.definitions.items()}
+        for _ in given:  # definitions that use definitions; none is recursive
+            given = {name: body.xreplace(given) for name, body in given.items()}
+        one, other = unfolded(left), unfolded(right)
+        kinds = {n.name: n.kind for tree in (one, other, *given.values()) for n in tree.atoms(Name)}
+        return Identity(
+            f"{to_text(left)} = {to_text(right)}",
+            to_term(one),
+            to_term(other),
+            tuple(sorted((n.name, to_term(body)) for n, body in given.items() if one.has(n) or other.has(n))),
+            tuple(sorted((name, str(kind)) for name, kind in kinds.items() if kind in ELEMENTWISE)),
+        )
 
     @cached_property
     def equations(self) -> tuple[Equation, ...]:
