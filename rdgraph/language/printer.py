@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from html import escape
+from urllib.parse import quote
 
 import sympy as sp
 from sympy.printing.conventions import split_super_sub
@@ -236,7 +237,7 @@ class _Term(Fold[str]):
         return product if node.exponent >= 0 else f"(/ 1 {product})"
 
     def call(self, node: Call) -> str:
-        return f"(call {node.function} {self(node.argument)})"
+        return f"(call {quote(node.function, safe='')} {self(node.argument)})"  # learned functions have long keys
 
 
 _TERM = _Term()

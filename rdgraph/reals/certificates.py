@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, is_dataclass
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
@@ -62,6 +63,8 @@ def certificate(question: Callable[..., Any], system: Any, *arguments: Any, **op
         "arguments": [str(a) for a in arguments] + [f"{name}={value}" for name, value in sorted(options.items())],
         "answer": str(answer),
     }
+    if is_dataclass(witness := getattr(answer, "witness", None)):
+        statement["counter-example"] = asdict(witness)  # type: ignore[arg-type]
     return certified(statement, asked)
 
 

@@ -463,6 +463,11 @@ def test_identities_of_the_tool_are_certified() -> None:
                     check_obligation({**entry, side: entry[side].replace(old, new, 1)})
 
 
+def test_functions_with_parameters_are_one_word() -> None:
+    made = rd.equivalent("phi(H) + phi(H) where phi learned", "2*phi(H) where phi learned").certificate()
+    assert check(made) == (1, 0)
+
+
 def test_what_needs_hypotheses_about_products_has_no_certificate() -> None:
     made = rd.equivalent("A@A@H", "A@H", given=["A@A = A"]).certificate()
     assert [entry["proof"] for entry in made["obligations"] if entry["claim"] == "identity"] == [None]

@@ -11,17 +11,20 @@ import json
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
+from time import process_time
 from typing import Any
+
+from rich.progress import track
 
 from rdgraph.check_certificate import check
 from rdgraph.reals import second_engine
 from rdgraph.reals.basis import BOTH
 from rdgraph.reals.certificates import certified
-from rdgraph.reals.judge import Obligation, recorded, statistics
+from rdgraph.reals.judge import Record, recorded, statistics
 from rdgraph.reports.claims import select, verify
 from tests.adversary import answers, suite
 from tests.adversary.page import second_engine as section_of
@@ -40,12 +43,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--page", type=Path, default=PAGE, help="trust.md")
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
+    claims, systems = _proofs(_decide_claims), _proofs(lambda: _ask_about(options.count, options.seed))
     measured = {
         "command": f"python -m tests.rdgraph.reals.confirmations --count {options.count} --seed {options.seed}",
         "cvc5": version("cvc5"), "seconds": second_engine.SECONDS,
-        "claims": _proofs(_decide_claims),
-        "systems": {"count": options.count, **_proofs(lambda: _ask_about(options.count, options.seed))},
-        "contradictions": statistics.contradictions,
+        "claims": claims, "systems": {"count": options.count, **systems}, "contradictions": statistics.contradictions,
     }  # fmt: skip
     write_section(measured, options.numbers, options.page)
     return 1 if statistics.contradictions else 0
@@ -60,41 +62,49 @@ def write_section(measured: dict[str, Any], numbers: Path, page: Path) -> None:
     page.write_text(text.replace("## Earlier rounds", f"{section}## Earlier rounds", 1), encoding="utf-8")
 
 
-def _proofs(work: Callable[[], list[list[Obligation]]]) -> dict[str, int]:
-    """The new proofs of some work: how many were confirmed, and how many obligations and answers have a certificate."""
+def _proofs(work: Callable[[], Iterator[tuple[str, Record]]]) -> dict[str, Any]:
+    """The new proofs of some work: how many were confirmed, and how many obligations and answers were checked."""
     before = Counter(statistics.proofs)
-    answered = work()
+    counts: dict[str, Counter[str]] = {}
+    began = process_time()
+    checking = 0.0
+    for question, asked in work():
+        made = certified({}, asked)
+        start = process_time()
+        checked, missing = check(made)
+        checking += process_time() - start
+        part = counts.setdefault(question, Counter())
+        part["obligations"] += checked + missing
+        part["checked"] += checked
+        part["answers"] += checked + missing > 0
+        part["answers_checked"] += checked > 0 and missing == 0
     proofs = {engines: count - before[engines] for engines, count in statistics.proofs.items() if engines}
-    checked = [check(certified({}, asked)) for asked in answered]
     return {
-        "proofs": sum(proofs.values()), "confirmed": proofs.get(BOTH, 0),
-        "obligations": sum(map(sum, checked)), "checked": sum(count for count, _ in checked),
-        "answers": sum(count + missing > 0 for count, missing in checked),
-        "answers_checked": sum(count > 0 and missing == 0 for count, missing in checked),
+        "proofs": sum(proofs.values()), "confirmed": proofs.get(BOTH, 0), **sum(counts.values(), Counter[str]()),
+        "seconds_proving": round(process_time() - began - checking, 2), "seconds_checking": round(checking, 2),
+        "by_question": {question: dict(part) for question, part in sorted(counts.items())},
     }  # fmt: skip
 
 
-def _decide_claims() -> list[list[Obligation]]:
-    """The obligations of every claim."""
-    asked = []
+def _decide_claims() -> Iterator[tuple[str, Record]]:
+    """What every claim rests on."""
     for statement in select("all"):
-        with recorded() as obligations:
+        with recorded() as asked:
             verify(statement.id)
-        asked.append(obligations)
-    return asked
+        yield "claim", asked
 
 
-def _ask_about(count: int, seed: int) -> list[list[Obligation]]:
-    """The obligations of every decided answer."""
-    asked = []
-    for index in range(count):
+def _ask_about(count: int, seed: int) -> Iterator[tuple[str, Record]]:
+    """What every answer about systems of the adversary rests on, with its question."""
+    for index in track(range(count), "asking about systems"):
         drawn, questions = suite.planned(seed, index, (), 3)
+        decided = []
         for question in questions:
-            # only the questions to the solver matter here
-            with suppress(Exception), recorded() as obligations:
+            # what is undecided or refused rests on nothing
+            with suppress(Exception), recorded() as asked:
                 answers.ask(drawn.text, question)
-                asked.append(obligations)
-    return asked
+                decided.append((question.name, asked))
+        yield from decided
 
 
 if __name__ == "__main__":

@@ -92,6 +92,15 @@ def test_a_certificate_is_of_the_question_that_was_asked() -> None:
     assert "row" not in rd.step_limit("BS").certificate()["statement"]["arguments"]
 
 
+def test_a_counter_example_has_its_graph_and_exact_numbers() -> None:
+    found = json.loads(json.dumps(rd.equivalent("ST", "AC").certificate()))["statement"]["counter-example"]
+    letters = dict(found["letters"])
+    assert found["nodes"] == len(json.loads(letters["H"]))
+    assert Fraction(letters["alpha"]) > 0
+    assert found["edges"]
+    assert found["left"] != found["right"]
+
+
 PROGRAM = """
 import json, sys, rdgraph as rd
 json.dump([rd.step_limit("BS").certificate(), rd.invariant_box("AC").certificate()], sys.stdout)
