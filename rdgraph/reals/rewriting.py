@@ -258,7 +258,10 @@ def _constants(conditions: list[sp.Basic]) -> tuple[list[sp.Basic], list[sp.Basi
             number, rest = expression.as_independent(*expression.free_symbols, as_Add=expression.is_Add)
             if number.args and rest.args:
                 return expression.func(named(number), *map(named, expression.func.make_args(rest)))
-        return expression.func(*map(named, expression.args), **_UNEVALUATED.get(type(expression), {}))
+        parts = [named(part) for part in expression.args]
+        if all(part is before for part, before in zip(parts, expression.args, strict=True)):
+            return expression
+        return expression.func(*parts, **_UNEVALUATED.get(type(expression), {}))
 
     rewritten = [named(c) for c in conditions]
     facts: list[sp.Basic] = []
