@@ -18,7 +18,7 @@ from studies.oversmoothing.energy_figures import ENERGY, Curve, curves_chart
 from studies.oversmoothing.rows import GONE, Answer, median
 from studies.runs.cell_work import each_cell
 from studies.runs.tables import MutableRow
-from studies.runs.uncertainty import FAILS, UNDECIDED, decide, interval
+from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, decide, interval
 from studies.trained_energy.energy_rows import EnergyTable, layer_rows
 from studies.trained_energy.networks import (
     CLASSICAL,
@@ -147,6 +147,8 @@ def curve_rows(curves: Sequence[Curve]) -> list[MutableRow]:
 FIRST = 5
 #: Reactions of which the paper says that a vector beta conserves more energy.
 VECTORS = ("F", "AC", "ST", "FB")
+#: What the paper says of every reaction.
+BOUNDED = ': "the Dirichlet energy of GREAD can be bounded in time thanks to the reaction term"'
 STAGE_WORDS = {"start": "untrained", "best": "best epoch", "end": "trained"}
 
 
@@ -190,8 +192,8 @@ def vanishes(name: str, table: EnergyTable) -> Answer:
         f'{name}: "the Dirichlet energy decays exponentially to zero in the first five layers"',
         decide(truths["end"]),
         f"at most {GONE:g} of the features' energy left after five layers; " + "; ".join(reversed(parts)),
-        f"Of {name}, {int(truths['end'].sum())} of {len(truths['end'])} trained networks have lost all but a "
-        f"thousandth of the energy after five layers.",
+        f"{name} has lost all but a thousandth of its energy after five layers on {int(truths['end'].sum())} of "
+        f"{len(truths['end'])} graphs.",
     )
 
 
@@ -268,13 +270,36 @@ def bounded(name: str, table: EnergyTable) -> Answer:
     plain, subset = (table.values(s, "end") for s in (Subject(PLAIN), subject))
     more = np.nan_to_num(subset[-1] / subset[0]) > plain[-1] / plain[0]
     return Answer(
-        f'{name}: "the Dirichlet energy of GREAD can be bounded in time thanks to the reaction term"',
+        f"{name}{BOUNDED}",
         decide(stored),
         f"vector beta, {evidence}"
         + f". Median E_T/E_0 {_share(subset, -1)}; plain diffusion {_share(plain, -1)}, which is less on {count(more)}"
         * bool(np.isfinite(subset[-1]).any()),
         f"{name} keeps its energy within three decades on {int(stored.sum())} of {len(stored)} graphs.",
     )
+
+
+def kept_energies(answers: Sequence[Answer]) -> str:
+    """Which reactions keep their energy on most graphs, in one sentence; empty if no reaction was asked.
+
+    >>> kept_energies([Answer(f"ST{BOUNDED}", "holds", "", ""), Answer(f"F{BOUNDED}", "fails", "", "")])
+    'Of the reactions, ST keeps its energy within three decades of its start on most graphs; F does not.'
+    """
+    by = {
+        word: [answer.statement.removesuffix(BOUNDED) for answer in answers
+               if answer.statement.endswith(BOUNDED) and answer.answer == word]
+        for word in (HOLDS, FAILS, UNDECIDED)
+    }  # fmt: skip
+    if not any(by.values()):
+        return ""
+    holds, fails, undecided = (", ".join(names) for names in by.values())
+    keeps = f"{holds} {'keeps its' if len(by[HOLDS]) == 1 else 'keep their'}" if holds else "none keeps its"
+    parts = [f"Of the reactions, {keeps} energy within three decades of its start on most graphs"]
+    if holds and fails:
+        parts.append(f"{fails} {'does' if len(by[FAILS]) == 1 else 'do'} not")
+    if undecided:
+        parts.append(f"{undecided} {'is' if len(by[UNDECIDED]) == 1 else 'are'} undecided")
+    return "; ".join(parts) + "."
 
 
 def conserves(name: str, table: EnergyTable) -> Answer:
@@ -345,7 +370,7 @@ def run(run: StudyRun) -> None:
     for answer in answers:
         run.verdict(answer.statement, answer.answer, answer.evidence)
     first, *further = [answer.summary for answer in answers if answer.summary]
-    run.answer(first)
+    run.answer(" ".join(filter(None, (first, kept_energies(answers)))))
     run.say("What was found", " ".join(further))
     run.say("What training changes", _changes(table))
     run.results(summary)
