@@ -41,7 +41,7 @@ def test_the_accuracies_count_cells_as_the_main_tables_do() -> None:
     text = PAGES["accuracy"].path.read_text(encoding="utf-8")
     agree, above, below = re.search(r"(\d+) of 63 cells .*\((\d+) higher, (\d+) lower\)", text).groups()  # type: ignore[union-attr]
     main = page_path("classification").read_text(encoding="utf-8")
-    counts = re.search(r"(\d+) of 63 cells .* (\d+) above, (\d+) below", main).groups()  # type: ignore[union-attr]
+    counts = re.search(r"(\d+) of 63 accuracies .* (\d+) above, (\d+) below", main).groups()  # type: ignore[union-attr]
     assert (agree, above, below) == counts
     published = [row for row in paper_rows() if row["paper"] is not None]
     assert len(published) == 63
