@@ -95,8 +95,8 @@ def page(summary: Summary, command: str, history: str = "", engines: Mapping[str
     )
     second = [second_engine(engines), ""] if engines else []
     earlier = [history, ""] if history else []
-    head = ["# Trust", "", "How often was an answer wrong when an independent adversary tried to refute it?", ""]
-    return "\n".join([*head, answer, "", *table, MEANING, METHOD.strip(), "", *second, *earlier, origin])
+    top = ["# Trust", "", "How often was an answer wrong when an independent adversary tried to refute it?", ""]
+    return "\n".join([*top, answer, "", *table, MEANING, METHOD.strip(), "", *second, *earlier, origin])
 
 
 def main(arguments: list[str] | None = None) -> None:

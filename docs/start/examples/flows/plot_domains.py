@@ -2,7 +2,7 @@
 Domains of the Allen-Cahn equation
 ==================================
 
-From noise every node of a torus decides for -1 or 1, and then the borders between the domains straighten. The steps are
+From noise, every node of a torus settles near -1 or 1, and then the borders between the domains straighten. The steps are
 exact diffusion between two halves of the exact reaction.
 """
 
