@@ -96,7 +96,7 @@ def as_markdown(entries: Sequence[LedgerEntry]) -> str:
     """The page of the documentation: the tally by table, how rows are judged, and what the paper contradicts."""
     tally = status_tally(entries)
     tables = [f"| table | {' | '.join(tally)} |", f"|---|{'---:|' * len(tally)}"]
-    for name in sorted(_tables(entries), key=_table_number):
+    for name in sorted(_tables(entries), key=lambda name: (not name[-1].isdigit(), len(name), name)):
         collected = status_tally(e for e in entries if e.printed.table == name)
         tables.append(f"| {name} | {' | '.join(str(collected.get(status, '')) for status in tally)} |")
     statuses = ["| status | meaning |", "|---|---|", *(f"| {status} | {text} |" for status, text in STATUSES.items())]
@@ -111,16 +111,6 @@ def as_markdown(entries: Sequence[LedgerEntry]) -> str:
     return head.format(
         answer=answer(entries), tally="\n".join(tables), statuses="\n".join(statuses), contradictions="\n".join(lines)
     )
-
-
-def _table_number(name: str) -> tuple[bool, int, str]:
-    """Tables in the order of their numbers, then what has no number.
-
-    >>> sorted(["Claims", "Table 22", "Table 8"], key=_table_number)
-    ['Table 8', 'Table 22', 'Claims']
-    """
-    digits = name.removeprefix("Table ")
-    return (not digits.isdigit(), int(digits) if digits.isdigit() else 0, name)
 
 
 def _tables(entries: Sequence[LedgerEntry]) -> list[str]:

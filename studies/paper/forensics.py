@@ -362,20 +362,13 @@ def answer(table: Sequence[MutableRow], agreed: Sequence[MutableRow]) -> str:
     listed = [f"{name} {word}" for name, word in compared if word.startswith("explained")]
     remaining = [name for name, word in compared if word == "not explained"]
     parts = [f"{len(reached)} of {len(compared)} rows of Table 8 are reached as printed."]
-    if listed:
-        parts.append(f"{_are(listed)} explained by one completion: {', '.join(listed).replace('explained by', 'by')}.")
-    if remaining:
-        parts.append(f"{_are(remaining)} not explained: {', '.join(remaining)}.")
-    if few := [name for name, word in compared if word.startswith("open")]:
-        parts.append(f"{_are(few)} open, for lack of sets: {', '.join(few)}.")
+    few = [name for name, word in compared if word.startswith("open")]
+    for names, word in ((listed, "explained"), (remaining, "not explained"), (few, "open, for lack of sets")):
+        parts += [f"Rows {word}: {len(names)} ({', '.join(names).replace('explained ', '')})."] if names else []
     if agreed:
         same = sum(row["verdict"] in AGREES for row in agreed)
         parts.append(f"Our code agrees with the authors' code in {same} of {len(agreed)} cells.")
     return " ".join(parts)
-
-
-def _are(names: Sequence[str]) -> str:
-    return f"{len(names)} {'is' if len(names) == 1 else 'are'}"
 
 
 def about(s: Settings) -> str:

@@ -211,9 +211,8 @@ def answer(curves: Curves) -> str:
     for level in (min(curves[best]), max(curves[best])):
         first = max(means, key=lambda name: means[name].get(level, 0.0))
         ends.append(f"{first} at h = {level:g} ({means[first][level]:.1f} %)")
-    reactions = [name for name in overall if name.startswith("GREAD-") and not best.startswith("GREAD-")]
-    first = max(reactions, key=lambda name: overall[name], default="")
-    behind = f", ahead of the best reaction, {first} ({overall[first]:.1f} %)" if first else ""
+    second = max((name for name in overall if name.startswith("GREAD-")), key=lambda name: overall[name], default=best)
+    behind = "" if second == best else f", ahead of the best reaction, {second} ({overall[second]:.1f} %)"
     return SHEET.text("answer", best=best, mean=overall[best], reaction=behind, start=ends[0], end=ends[1])
 
 

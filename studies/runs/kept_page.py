@@ -12,8 +12,6 @@ import json
 import shutil
 import tomllib
 from collections.abc import Sequence
-from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +25,8 @@ from studies.runs.tables import Value, read_rows
 
 #: Digits of a stored number.
 DIGITS = 6
-#: Where verdicts of studies are explained.
+#: Abbreviations, units and tests of the kept pages, by their names, and where verdicts are explained.
+TERMS = tomllib.loads((results_folder().parent / "data" / "measured_pages.toml").read_text(encoding="utf-8"))
 EXPLAINED = "[how a verdict is reached](../guides/laboratory.md#studies)"
 
 
@@ -76,16 +75,6 @@ def _short(value: Value) -> Value | None:
     return value
 
 
-@cache
-def page_terms() -> dict[str, str]:
-    """Abbreviations, units and tests of the kept pages, by their names.
-
-    >>> sorted(page_terms())[:2]
-    ['ablation', 'classification']
-    """
-    return tomllib.loads(resources.files("studies").joinpath("data/measured_pages.toml").read_text(encoding="utf-8"))
-
-
 def page(result: dict[str, Any]) -> str:
     """The page as Markdown: question, answer, figure, verdicts, and the provenance at the foot."""
     name = file_name(result["study"])
@@ -96,10 +85,11 @@ def page(result: dict[str, Any]) -> str:
         *([f"**{result['answer']}**", ""] if result["answer"] else []),
         *([result["note"], ""] if "note" in result else []),
         *([f"![{result['title']}](figures/{name}.png)", ""] if has_figure else []),
-        f"{counts} ({EXPLAINED}). {page_terms().get(name, '')}".rstrip(), "",
+        f"{counts} ({EXPLAINED}). {TERMS.get(name, '')}".rstrip(), "",
         "| statement | verdict | evidence |", "|---|---|---|",
     ]  # fmt: skip
-    lines += [f"| {_cell(v['statement'])} | **{v['answer']}** | {_cell(v['evidence'])} |" for v in result["verdicts"]]
+    cells = [(v["statement"], f"**{v['answer']}**", v["evidence"]) for v in result["verdicts"]]
+    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in cells]
     return "\n".join([*lines, "", "## Provenance", "", provenance(result)]) + "\n"
 
 
@@ -118,10 +108,6 @@ def provenance(result: dict[str, Any]) -> str:
     )
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
-
-
 def keep(folder: Path, results: Path, docs: Path) -> Path:
     """Write a run's numbers into `results`, its page and main figure into `docs`; returns the path of the page."""
     result = collected(folder)
@@ -138,18 +124,13 @@ def keep(folder: Path, results: Path, docs: Path) -> Path:
     return path
 
 
-def kept() -> list[str]:
-    """Names of the pages whose runs are kept in the package."""
-    return [name for name in page_terms() if (results_folder() / f"{name}.json").is_file()]
-
-
 def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Store the numbers of finished runs and write their pages in docs/")
     parser.add_argument("folders", type=Path, nargs="*", metavar="FOLDER", help="none: write all kept pages again")
     folders = parser.parse_args(words).folders
     for folder in folders:
         print(keep(folder, results_folder(), pages_folder()))
-    for name in [] if folders else kept():
+    for name in [] if folders else TERMS:
         path = pages_folder() / f"{name}.md"
         path.write_text(page(read_result(name)), encoding="utf-8")
         print(path)

@@ -280,26 +280,11 @@ def bounded(name: str, table: EnergyTable) -> Answer:
 
 
 def kept_energies(answers: Sequence[Answer]) -> str:
-    """Which reactions keep their energy on most graphs, in one sentence; empty if no reaction was asked.
-
-    >>> kept_energies([Answer(f"ST{BOUNDED}", "holds", "", ""), Answer(f"F{BOUNDED}", "fails", "", "")])
-    'Of the reactions, ST keeps its energy within three decades of its start on most graphs; F does not.'
-    """
-    by = {
-        word: [answer.statement.removesuffix(BOUNDED) for answer in answers
-               if answer.statement.endswith(BOUNDED) and answer.answer == word]
-        for word in (HOLDS, FAILS, UNDECIDED)
-    }  # fmt: skip
-    if not any(by.values()):
-        return ""
-    holds, fails, undecided = (", ".join(names) for names in by.values())
-    keeps = f"{holds} {'keeps its' if len(by[HOLDS]) == 1 else 'keep their'}" if holds else "none keeps its"
-    parts = [f"Of the reactions, {keeps} energy within three decades of its start on most graphs"]
-    if holds and fails:
-        parts.append(f"{fails} {'does' if len(by[FAILS]) == 1 else 'do'} not")
-    if undecided:
-        parts.append(f"{undecided} {'is' if len(by[UNDECIDED]) == 1 else 'are'} undecided")
-    return "; ".join(parts) + "."
+    """For which reactions the energy stays bounded, in one sentence; empty if no reaction was asked."""
+    asked = [(a.statement.removesuffix(BOUNDED), a.answer) for a in answers if BOUNDED in a.statement]
+    listed = {word: ", ".join(name for name, w in asked if w == word) for word in (HOLDS, FAILS, UNDECIDED)}
+    words = "; ".join(f"{word} for {names}" for word, names in listed.items() if names)
+    return f"The energy stays within three decades of its start on most graphs: {words}." if asked else ""
 
 
 def conserves(name: str, table: EnergyTable) -> Answer:
