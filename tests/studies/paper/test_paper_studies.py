@@ -119,9 +119,9 @@ def test_the_printed_table_reproduces_itself_and_a_planted_number_is_flagged() -
     table = classification.cell_table(printed_rows({("GREAD-ST", "cora"): -8.0}), SETS)
     (flagged,) = [row for row in table if row["verdict"] not in ("reproduced", "within noise")]
     assert (flagged["method"], flagged["dataset"], flagged["verdict"]) == ("GREAD-ST", "cora", "below")
-    assert classification.answer(moved).startswith("With the paper's settings 62 of 63 cells")
+    assert classification.answer(moved).startswith("With the paper's settings, 62 of 63 accuracies")
     above = classification.measured(printed_rows({("GREAD-ST", "cora"): 8.0}), SETS)
-    assert classification.answer(above).startswith("With the paper's settings 62 of 63 cells")  # it is not within
+    assert classification.answer(above).startswith("With the paper's settings, 62 of 63 accuracies")  # it is not within
     answers = {statement: answer for statement, answer, _ in row_verdicts(moved, classification.SHEET.entries["with"])}
     assert answers.pop("GREAD-ST in Table 8 is reproduced with the paper's settings.") == "fails"
     assert set(answers.values()) == {"holds"}
