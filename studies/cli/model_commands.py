@@ -128,11 +128,12 @@ def models_page(rows: list[dict[str, Any]]) -> str:
     lines = [
         "# Networks by name", "",
         "Networks that can be trained by name, all by the same engine with the same protocol: `rdgraph train --model "
-        "NAME`, `rdgraph compare --models NAME,NAME`, `GNNClassifier(model=NAME)` and `gread.Config.of(NAME)` accept them. "
-        "`find_model(NAME).settings` of `gread.models` documents the settings of each. A is the normalised adjacency, "
-        f"S attention over the edges. Parameters are counted with the default settings on Cora ({CORA['nodes']:,} nodes, "
-        f"{CORA['features']:,} features, {CORA['classes']} classes). The [literature](literature.md) has the titles of "
-        "the sources; `register_model` adds a network of your own. This page: `rdgraph models --markdown`.", "",
+        "NAME`, `rdgraph compare --models NAME,NAME`, `GNNClassifier(model=NAME)` and `gread.Config.of(NAME)` accept "
+        "them. `find_model(NAME).settings` of `gread.models` documents the settings of each. A is the normalised "
+        "adjacency, S attention over the edges. Parameters are counted with the default settings on Cora "
+        f"({CORA['nodes']:,} nodes, {CORA['features']:,} features, {CORA['classes']} classes). The [literature]"
+        "(literature.md) has the titles of the sources; `register_model` adds a network of your own. This page: "
+        "`rdgraph models --markdown`.", "",
         f"| {' | '.join(HEADINGS)} |", "|---|---|---|---|---|---:|---|",
     ]  # fmt: skip
     for row in rows:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from rdgraph.errors import FileError
+from rdgraph.wording import markdown_text
 from studies.results import pages_folder, read_result, result_link, results_folder
 from studies.runs.boundary import run_program
 from studies.runs.report import verdict_counts
@@ -82,7 +83,7 @@ def page(result: dict[str, Any]) -> str:
     has_figure = result.get("figure", (pages_folder() / "figures" / f"{name}.png").is_file())
     lines = [
         f"# {result['title']}", "", result["question"], "",
-        *([f"**{result['answer']}**", ""] if result["answer"] else []),
+        *([f"**{markdown_text(result['answer'])}**", ""] if result["answer"] else []),
         *([result["note"], ""] if "note" in result else []),
         *([f"![{result['title']}](figures/{name}.png)", ""] if has_figure else []),
         f"{counts} ({EXPLAINED}). {TERMS.get(name, '')}".rstrip(), "",
