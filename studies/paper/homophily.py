@@ -181,7 +181,7 @@ def _best_trend(name: str, curves: Curves) -> Verdict:
     return (
         f"{name} has the best trend overall: better than each other network over all levels.",
         all_positive([(float(r["difference"]), float(r["p_holm"])) for r in rows]),
-        f"mean difference over all levels, the graph as the unit, p after Holm's correction: {details}",
+        f"mean differences over all levels: {details}",
     )
 
 

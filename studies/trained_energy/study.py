@@ -153,12 +153,12 @@ STAGE_WORDS = {"start": "untrained", "best": "best epoch", "end": "trained"}
 
 
 def count(truths: np.ndarray) -> str:
-    """k of n graphs with the interval of the share, in words."""
+    """k of n graphs with the 95 % interval of the share, in words."""
     seen, total = int(np.sum(truths)), len(truths)
     if not total:
         return "no graph"
     low, high = interval(seen, total)
-    return f"{seen} of {total} graphs (95 % interval of the share {low:.2f} to {high:.2f})"
+    return f"{seen} of {total} graphs ({low:.2f} to {high:.2f})"
 
 
 def verdicts(table: EnergyTable, rounds: int) -> list[Answer]:
@@ -446,8 +446,8 @@ def about(s: Mapping[str, Any]) -> str:
         "authors' code starts them: alpha and a scalar beta at 0.5, a vector beta drawn from U(-1, 1).\n\n"
         "Layer 0 is the state before the first layer: the features for networks whose first layer takes them, as GCN "
         "and GAT, the encoded features for the others. The paper does not say which parameters its figure shows; drawn "
-        "and judged are those after the last epoch, and the evidence tells also what the best validation epoch gives. "
-        "All graphs of a network are trained as one ensemble in single precision; states are computed from the "
-        "parameters in double precision. A network has diverged when an entry of its state is beyond what single "
-        "precision holds, and one whose training failed has no trained states."
+        "and judged are those after the last epoch. The evidence also has the best validation epoch and, in brackets, "
+        "95 % intervals of shares of graphs. All graphs of a network are trained as one ensemble in single precision; "
+        "states are computed from the parameters in double precision. A network has diverged if an entry of its state "
+        "is beyond what single precision holds, and one whose training failed has no trained states."
     )
