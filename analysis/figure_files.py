@@ -32,7 +32,7 @@ def plain(text: str) -> str:
 
 
 def save_figure(figure: Figure, folder: Path, name: str, rows: Sequence[Mapping[str, Any]]) -> list[Path]:
-    """Write name.png, name.pdf and the numbers behind them, one mapping a row, as name.csv.
+    """Write name.png, name.pdf and the numbers behind them, one mapping per row, as name.csv.
 
     Each file is written whole or not at all. Columns are the keys of the rows in order of appearance; floats have
     twelve digits.

@@ -132,7 +132,7 @@ def response_figure(
     values: Mapping[str, float],
     methods: Sequence[tuple[str, float | None]] = (("exact", None), ("euler", 1.0), ("rk4", 1.0)),
 ) -> tuple[Figure, list[ResponseCurve]]:
-    """One panel a system: the exact response |g(lam)| and what the methods make of it.
+    """Figure with one panel per system: the exact response |g(lam)| and those of the methods.
 
     Args:
         systems: Each a `System`, a name of the catalogue, or a line of text.
@@ -201,7 +201,7 @@ def _class_at(system: System, values: Mapping[str, float]) -> str:
 
 
 def curve_rows(curves: Sequence[ResponseCurve]) -> list[dict[str, float | str]]:
-    """The numbers of response curves, one row a point.
+    """The numbers of response curves, one row per point.
 
     Args:
         curves: The result of `response_curves`.

@@ -1,4 +1,4 @@
-"""Errors: one base class and few children; every message says what is wrong, where, and how to mend it."""
+"""Errors: one base class and few subclasses; every message says what is wrong, where, and how to mend it."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ COLOURS = (PALETTE[5], PALETTE[2], "#F0E442", PALETTE[1])
 
 
 def phase_figure(diagram: PhaseDiagram) -> Figure:
-    """Two panels, classes by colour; hatched where the energy grows and the normalised energy tends to zero.
+    """Figure with classes by colour, hatched where the energy grows and the normalised energy tends to zero.
 
     Args:
         diagram: The result of `phase_diagram`.

@@ -356,7 +356,7 @@ def _class(least: np.ndarray, largest: np.ndarray, failed: bool, fate: Fate) -> 
 
 
 def reaction_figure(diagram: ReactionDiagram) -> Figure:
-    """Two panels, classes by colour: what is proved for every start in the interval, and what one start did.
+    """Figure of a reaction diagram: what is proved for every start in the interval, and what one start did.
 
     Args:
         diagram: The result of `reaction_diagram`.

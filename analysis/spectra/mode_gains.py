@@ -158,7 +158,7 @@ def gains_figure(measured: Sequence[Gains]) -> tuple[Figure, list[dict[str, Any]
         measured: Results of `empirical_gains`, one colour each.
 
     Returns:
-        The figure, and the numbers drawn in it, one row a point.
+        The figure, and the numbers drawn in it, one row per point.
 
     Raises:
         InvalidArgument: If there are no gains.

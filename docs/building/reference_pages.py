@@ -105,7 +105,11 @@ def table(group: Group) -> str:
 
 def all_names() -> str:
     """The page with every public name, a table for each group."""
-    sections = [titled("All names") + "Every public name with one sentence; a name links to its documentation.\n"]
+    sections = [
+        ":nosearch:\n\n"
+        + titled("All names")
+        + "Every public name with one sentence; a name links to its documentation.\n"
+    ]
     for package in DOORS:
         sections += [f"{titled(group.heading, '-')}{table(group)}" for group in groups(package)]
     return "\n".join(sections)

@@ -1,4 +1,4 @@
-"""Networks in batches, and the one of GREAD: features, flow, norms, label propagation, and what a training leaves.
+"""Networks in batches, and the one of GREAD: features, flow, norms, label propagation, and the result of a training.
 
 networks: GREAD, BatchedModel, Place
 records:  ModelRecord, ModelSettings, find_model

@@ -32,7 +32,7 @@ class Passed(NamedTuple):
 
 
 class BatchedModel(nn.Module):
-    """M networks of one shape on one place.
+    """M networks of one shape on one `Place`.
 
     Args:
         settings: The settings that all members share; values of `settings.free` are taken from the rates instead.

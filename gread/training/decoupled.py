@@ -91,11 +91,6 @@ class RowStore:
     def _item(self) -> int:
         return torch.empty((), dtype=self.dtype).element_size()
 
-    @property
-    def is_cached(self) -> bool:
-        """Whether all rows are in memory."""
-        return self.cached is not None
-
     def pieces(self, count: int) -> list[tuple[int, int]]:
         """Spans of rows that are evaluated together when there is no gradient."""
         size = max(1, PIECE // self.row_bytes)

@@ -45,7 +45,7 @@ class CatalogueEntry:
 
 
 class Catalogue(Mapping[str, System]):
-    """Systems by name or alias, in any case.
+    """Named systems, by name or alias, in upper or lower case.
 
     >>> from rdgraph.systems.catalogue import catalogue
     >>> print(catalogue["allen-cahn"])

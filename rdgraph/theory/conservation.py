@@ -88,7 +88,7 @@ class Conservation(Answer):
 
 @reads_system
 def conserved(system: System) -> Conservation | ConservedSums:
-    """Is w^T H constant, w the stationary weights of A? Exactly when w^T f(H) = 0 after w^T A = w^T.
+    """Weights w with w^T A = w^T for which w^T H is constant along every solution: exactly when w^T f(H) = 0.
 
     Args:
         system: dH/dt = f(H), or several fields.

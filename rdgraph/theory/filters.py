@@ -130,7 +130,7 @@ class FilterClasses(Answer):
 @reads_system
 @within_budget()
 def classify(system: System) -> FilterClasses:
-    """Low-, high-, band-pass or band-stop of the exact flow on [0, 2], as conditions on the coefficients.
+    """Filter classes of the exact flow on [0, 2], such as low-pass, with their conditions on the coefficients.
 
     Args:
         system: linear, with a polynomial of A as generator.

@@ -144,7 +144,7 @@ __all__ = ["Box", "check_averages", "invariant_box", "proved_box", "raw_box", "s
 def invariant_box(
     system: System, normalisation: str = "symmetric", bounds: Mapping[str, Any] | None = None
 ) -> Box | Rectangle:
-    """The box between the outermost zeros of the reaction, or one of any size R where any size is kept.
+    """Box that no solution leaves: between the outermost zeros of the reaction, or of any size R if all are invariant.
 
     The row box is for graphs in which no node is without incoming edges where `assumes` says so; what holds with such
     nodes is `with_isolated`. Directed and weighted graphs are included.

@@ -312,12 +312,12 @@ def answer(tests: Mapping[str, Any], best: Mapping[str, Any] | None) -> str:
     """Whether reaction-diffusion beats a tuned GCN, and the best mean over the nine sets where all are there."""
     if not tests["tests"]:
         return "Nothing is compared yet."
-    counts = f"on {len(tests['better'])} of {tests['tests']} sets, worse on {len(tests['worse'])}"
-    text = f"Under equal budgets {FIRST} is significantly better than a tuned GCN {counts}"
+    counts = f"on {len(tests['better'])} of {tests['tests']} sets and worse on {len(tests['worse'])}"
+    text = f"Under equal budgets {FIRST} is significantly better than a tuned GCN {counts}."
     if best is None:
-        return f"{text}."
-    own = f"{text}; {best['title']}, the best on the validation nodes, has a mean of {best['mean']:.2f}"
-    return f"{own} over the nine sets, where a choice by test would have claimed {best['by_test']:.2f}."
+        return text
+    own = f"{text} {best['title']}, the best on the validation nodes, has a mean of {best['mean']:.2f}"
+    return f"{own} over the nine sets; a choice by test would have claimed {best['by_test']:.2f}."
 
 
 def _best_reaction(cells: Cells) -> dict[str, Any] | None:
@@ -453,8 +453,8 @@ def discovered(found: Mapping[str, Any], searched_found: Mapping[str, Any]) -> d
     """What was chosen and proved, equal budgets with few trials and with many, the winner's curse, transfer, terms."""
     rows, few = rows_named(found, DISCOVERED), few_cells(found, searched_found)
     moved = rows_named(found, TRANSFER)
-    few_words = "The same number of trials as in [searched](searched.md), all reactions:"
-    many_words = "The same number of trials as the whole search over equations, on some sets, to save time:"
+    few_words = "The same number of trials as for the [tuned networks](searched.md), all reactions:"
+    many_words = "The same number of trials as the whole search over equations; only some cells, to save time:"
     missing = usual_discoveries(missing_cells(found, KEY, (FEW_TRIALS, DISCOVERED, *MANY_TRIALS), SETS))
     return {
         "rows": rows, "few_rows": rows_named(found, FEW_TRIALS), "moved": moved,

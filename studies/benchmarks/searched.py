@@ -72,7 +72,7 @@ class Contestant:
 def _tanh(reaction: str, inner: str) -> Contestant:
     """The same equation with tanh around the reaction, a switch of the authors' code."""
     line = f"-alpha*L@H + beta*tanh({inner})"
-    return Contestant(f"{reaction}-tanh", f"{reaction}, tanh around the reaction", reaction=reaction, line=line)
+    return Contestant(f"{reaction}-tanh", f"{reaction} inside tanh", reaction=reaction, line=line)
 
 
 REACTIONS = tuple(Contestant(name, name, reaction=name) for name in ("BS", "F", "AC", "Z", "ST", "FB", "FB*"))

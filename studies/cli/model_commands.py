@@ -127,12 +127,13 @@ def models_page(rows: list[dict[str, Any]]) -> str:
     """Text of docs/reference/models.md."""
     lines = [
         "# Networks by name", "",
-        "`rdgraph train --model NAME`, `rdgraph compare --models NAME,NAME`, `GNNClassifier(model=NAME)` and "
-        "`gread.Config.of(NAME)` take any of these; all are trained by the same engine, with the same protocol. The "
-        "settings of each are the fields of its class of settings, `find_model(NAME).settings`, in "
-        "`gread.settings.model_records`. Parameters are those of the defaults, with Cora's "
-        f"{CORA['nodes']:,} nodes, {CORA['features']:,} features and {CORA['classes']} classes. `register_model` adds "
-        "one of your own ([contributing](../../CONTRIBUTING.md)). This page: `rdgraph models --markdown`.", "",
+        "Networks that can be trained by name, all by the same engine with the same protocol: `rdgraph train --model "
+        "NAME`, `rdgraph compare --models NAME,NAME`, `GNNClassifier(model=NAME)` and `gread.Config.of(NAME)` accept "
+        "them. `find_model(NAME).settings` of `gread.models` documents the settings of each. A is the normalised "
+        "adjacency, S attention over the edges. Parameters are counted with the default settings on Cora "
+        f"({CORA['nodes']:,} nodes, {CORA['features']:,} features, {CORA['classes']} classes). The [literature]"
+        "(literature.md) has the titles of the sources; `register_model` adds a network of your own. This page: "
+        "`rdgraph models --markdown`.", "",
         f"| {' | '.join(HEADINGS)} |", "|---|---|---|---|---|---:|---|",
     ]  # fmt: skip
     for row in rows:

@@ -93,24 +93,24 @@ def as_page(entries: Sequence[LedgerEntry]) -> str:
 
 
 def as_markdown(entries: Sequence[LedgerEntry]) -> str:
-    """The page of the documentation: how to read the ledger, its tally by table, and what the paper contradicts."""
+    """The page of the documentation: the tally by table, how rows are judged, and what the paper contradicts."""
     tally = status_tally(entries)
-    head = (TEMPLATES / "ledger_head.md").read_text(encoding="utf-8")
-    lines = [head.format(answer=answer(entries)), f"| table | {' | '.join(tally)} |"]
-    lines.append(f"|---|{'---:|' * len(tally)}")
-    for name in _tables(entries):
+    tables = [f"| table | {' | '.join(tally)} |", f"|---|{'---:|' * len(tally)}"]
+    for name in sorted(_tables(entries), key=lambda name: (not name[-1].isdigit(), len(name), name)):
         collected = status_tally(e for e in entries if e.printed.table == name)
-        lines.append(f"| {name} | {' | '.join(str(collected.get(status, '')) for status in tally)} |")
-    lines += ["", "| status | says |", "|---|---|", *(f"| {status} | {text} |" for status, text in STATUSES.items())]
-    lines += ["", "## Where the paper contradicts itself", "", "Computed from its tables, not looked up.", ""]
-    lines += ["| cell | printed | and yet | ours | status |", "|---|---:|---|---:|---|"]
+        tables.append(f"| {name} | {' | '.join(str(collected.get(status, '')) for status in tally)} |")
+    statuses = ["| status | meaning |", "|---|---|", *(f"| {status} | {text} |" for status, text in STATUSES.items())]
+    lines = ["| cell | printed | but | ours | status |", "|---|---:|---|---:|---|"]
     for entry in entries:
         if entry.contradiction:
             row = entry.row()
             ours = "" if row["ours"] is None else shown_number(row["ours"], None)
             lines.append(f"| {row['cell']} | {shown_number(row['published'], row['published_std'])} | "
                          f"{row['contradiction']} | {ours} | {entry.status} |")  # fmt: skip
-    return "\n".join(lines) + "\n"
+    head = (TEMPLATES / "ledger_page.md").read_text(encoding="utf-8")
+    return head.format(
+        answer=answer(entries), tally="\n".join(tables), statuses="\n".join(statuses), contradictions="\n".join(lines)
+    )
 
 
 def _tables(entries: Sequence[LedgerEntry]) -> list[str]:

@@ -134,11 +134,14 @@ def table_verdicts(options: Options) -> Iterator[Verdict]:
         printed = {key: printed_option(*key) for key in options if key[2] == option}
         gaps = {key[:2]: gap_to(Estimate.of(options[key]), one) for key, one in printed.items() if one}
         if gaps:
-            far = [f"{r} on {d} {g.difference:+z.1f}" for (r, d), g in gaps.items() if g.word in (ABOVE, BELOW)]
+            far: dict[str, list[str]] = {}
+            for (r, d), g in gaps.items():
+                far.setdefault(d, []).extend([f"{r} {g.difference:+z.1f}"] if g.word in (ABOVE, BELOW) else [])
+            listed = "; ".join(f"{d} {', '.join(each)}" for d, each in far.items() if each)
             tables = "Tables 5 and 20" if option in ADJACENCIES else "Tables 6 and 21"
             yield (
                 f"The accuracies with {option} in {tables} are reproduced.", row_answer(list(gaps.values())),
-                f"{tally(gap.word for gap in gaps.values())}; beyond two standard errors: {', '.join(far) or 'none'}",
+                f"{tally(gap.word for gap in gaps.values())}; beyond two standard errors: {listed or 'none'}",
             )  # fmt: skip
 
 

@@ -159,8 +159,8 @@ def pair_verdicts(pairs: Sequence[MutableRow]) -> Iterator[Verdict]:
         yield (
             _superiority(str(reading), tuple(dict.fromkeys(str(row["dataset"]) for row in group))),
             all_positive([(float(row["difference"]), float(row["p_holm"])) for row in group]),
-            f"of {len(group)} differences {len(sure) - sum(sure)} are sure to be positive and {sum(sure)} negative "
-            f"after Holm's correction: {_differences(group, str(reading))}",
+            f"of {len(group)} differences, {len(sure) - sum(sure)} are significantly positive and {sum(sure)} "
+            f"significantly negative after Holm's correction: {_differences(group, str(reading))}",
         )  # fmt: skip
 
 

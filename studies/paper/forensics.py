@@ -361,15 +361,14 @@ def answer(table: Sequence[MutableRow], agreed: Sequence[MutableRow]) -> str:
     reached = [name for name, word in compared if word == "reached as printed"]
     listed = [f"{name} {word}" for name, word in compared if word.startswith("explained")]
     remaining = [name for name, word in compared if word == "not explained"]
-    parts = [f"{len(reached)} of {len(compared)} rows of Table 8 are reached as printed"]
-    parts += [f"{len(listed)} explained by a completion ({', '.join(listed) or 'none'})"]
-    parts += [f"{len(remaining)} not explained ({', '.join(remaining) or 'none'})"]
-    if few := [name for name, word in compared if word.startswith("open")]:
-        parts.append(f"{len(few)} open, for lack of sets ({', '.join(few)})")
+    parts = [f"{len(reached)} of {len(compared)} rows of Table 8 are reached as printed."]
+    few = [name for name, word in compared if word.startswith("open")]
+    for names, word in ((listed, "explained"), (remaining, "not explained"), (few, "open, for lack of sets")):
+        parts += [f"Rows {word}: {len(names)} ({', '.join(names).replace('explained ', '')})."] if names else []
     if agreed:
         same = sum(row["verdict"] in AGREES for row in agreed)
-        parts.append(f"our code agrees with the authors' code in {same} of {len(agreed)} cells")
-    return "; ".join(parts) + "."
+        parts.append(f"Our code agrees with the authors' code in {same} of {len(agreed)} cells.")
+    return " ".join(parts)
 
 
 def about(s: Settings) -> str:

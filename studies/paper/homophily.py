@@ -181,7 +181,7 @@ def _best_trend(name: str, curves: Curves) -> Verdict:
     return (
         f"{name} has the best trend overall: better than each other network over all levels.",
         all_positive([(float(r["difference"]), float(r["p_holm"])) for r in rows]),
-        f"mean difference over all levels, the graph as the unit, p after Holm's correction: {details}",
+        f"mean differences over all levels: {details}",
     )
 
 
@@ -211,7 +211,9 @@ def answer(curves: Curves) -> str:
     for level in (min(curves[best]), max(curves[best])):
         first = max(means, key=lambda name: means[name].get(level, 0.0))
         ends.append(f"{first} at h = {level:g} ({means[first][level]:.1f} %)")
-    return SHEET.text("answer", best=best, mean=overall[best], start=ends[0], end=ends[1])
+    second = max((name for name in overall if name.startswith("GREAD-")), key=lambda name: overall[name], default=best)
+    behind = "" if second == best else f", ahead of the best reaction, {second} ({overall[second]:.1f} %)"
+    return SHEET.text("answer", best=best, mean=overall[best], reaction=behind, start=ends[0], end=ends[1])
 
 
 def about(s: Settings) -> str:

@@ -115,7 +115,7 @@ def _limit(tests: Sequence[MutableRow]) -> Iterator[Verdict]:
     yield (
         "The smallest step of RK4 gives the accuracy of the exact flow.",
         FAILS if apart else HOLDS if close and all(close) else UNDECIDED,
-        f"{apart} of {len(tests)} cells differ for sure after Holm's correction; the largest difference is "
+        f"{apart} of {len(tests)} cells differ significantly after Holm's correction; the largest difference is "
         f"{max(gaps):.2f} points; nearer than the largest step in {nearer}" + (f", as near in {tied}" if tied else ""),
     )  # fmt: skip
 

@@ -1,7 +1,8 @@
 """A page of the documentation from a finished run: `python -m studies.runs.kept_page FOLDER`.
 
 Stores the answer, the verdicts, the main results, the settings and the environment in studies/results/NAME.json and
-the main figure in docs/measured/figures/NAME.png, and writes docs/measured/NAME.md from them.
+the main figure in docs/measured/figures/NAME.png, and writes docs/measured/NAME.md from them. Without a folder, the
+pages of all kept runs are written again.
 """
 
 from __future__ import annotations
@@ -15,16 +16,19 @@ from pathlib import Path
 from typing import Any
 
 from rdgraph.errors import FileError
-from studies.results import pages_folder, result_link, results_folder
+from rdgraph.wording import markdown_text
+from studies.results import pages_folder, read_result, result_link, results_folder
 from studies.runs.boundary import run_program
+from studies.runs.report import verdict_counts
 from studies.runs.report_only import REBUILT
 from studies.runs.setting_limits import CHANGED, setting_text
 from studies.runs.tables import Value, read_rows
 
 #: Digits of a stored number.
 DIGITS = 6
-#: Pages that explain what a study measures and how its verdicts are reached.
-EXPLAINED = {"trained_energy": "../guides/laboratory.md#trained-networks"}
+#: Abbreviations, units and tests of the kept pages, by their names, and where verdicts are explained.
+TERMS = tomllib.loads((results_folder().parent / "data" / "measured_pages.toml").read_text(encoding="utf-8"))
+EXPLAINED = "[how a verdict is reached](../guides/laboratory.md#studies)"
 
 
 def file_name(study: str) -> str:
@@ -73,21 +77,21 @@ def _short(value: Value) -> Value | None:
 
 
 def page(result: dict[str, Any]) -> str:
-    """The page as Markdown: answer, question, figure, verdicts, and the provenance at the foot."""
+    """The page as Markdown: question, answer, figure, verdicts, and the provenance at the foot."""
     name = file_name(result["study"])
-    answers = [verdict["answer"] for verdict in result["verdicts"]]
-    tally = ", ".join(f"{answers.count(a)} {a}" for a in dict.fromkeys(answers))
-    explained = f" How a verdict is reached: [the laboratory]({EXPLAINED[name]})." if name in EXPLAINED else ""
+    counts = verdict_counts([verdict["answer"] for verdict in result["verdicts"]])
     has_figure = result.get("figure", (pages_folder() / "figures" / f"{name}.png").is_file())
     lines = [
-        f"# {result['title']}", "", *([f"**{result['answer']}**", ""] if result["answer"] else []),
-        f"{result['question']} {len(answers)} verdicts: {tally}.{explained}", "",
+        f"# {result['title']}", "", result["question"], "",
+        *([f"**{markdown_text(result['answer'])}**", ""] if result["answer"] else []),
         *([result["note"], ""] if "note" in result else []),
         *([f"![{result['title']}](figures/{name}.png)", ""] if has_figure else []),
+        f"{counts} ({EXPLAINED}). {TERMS.get(name, '')}".rstrip(), "",
         "| statement | verdict | evidence |", "|---|---|---|",
     ]  # fmt: skip
-    lines += [f"| {_cell(v['statement'])} | **{v['answer']}** | {_cell(v['evidence'])} |" for v in result["verdicts"]]
-    return "\n".join([*lines, "", provenance(result)]) + "\n"
+    cells = [(v["statement"], f"**{v['answer']}**", v["evidence"]) for v in result["verdicts"]]
+    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in cells]
+    return "\n".join([*lines, "", "## Provenance", "", provenance(result)]) + "\n"
 
 
 def provenance(result: dict[str, Any]) -> str:
@@ -99,14 +103,10 @@ def provenance(result: dict[str, Any]) -> str:
     by = f" (report by code {rebuilt})" if rebuilt else ""
     gpu = f" on one {environment['gpu']}" if "gpu" in environment else ""
     return (
-        f"Measured by `{result['command']}`{gpu}, {environment.get('seconds', 0):g} s in its last call, with code "
+        f"Measured by `{result['command']}`{gpu}, {environment.get('seconds', 0):g} s in its last call, code "
         f"{environment.get('code', 'unknown')}{by}{versions}. Numbers: {result_link(file_name(result['study']))}; this "
-        "page: `python -m studies.runs.kept_page FOLDER`."
+        "page: `python -m studies.runs.kept_page`."
     )
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
 
 
 def keep(folder: Path, results: Path, docs: Path) -> Path:
@@ -127,9 +127,14 @@ def keep(folder: Path, results: Path, docs: Path) -> Path:
 
 def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Store the numbers of finished runs and write their pages in docs/")
-    parser.add_argument("folders", type=Path, nargs="+", metavar="FOLDER")
-    for folder in parser.parse_args(words).folders:
+    parser.add_argument("folders", type=Path, nargs="*", metavar="FOLDER", help="none: write all kept pages again")
+    folders = parser.parse_args(words).folders
+    for folder in folders:
         print(keep(folder, results_folder(), pages_folder()))
+    for name in [] if folders else TERMS:
+        path = pages_folder() / f"{name}.md"
+        path.write_text(page(read_result(name)), encoding="utf-8")
+        print(path)
 
 
 if __name__ == "__main__":

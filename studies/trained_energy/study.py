@@ -18,7 +18,7 @@ from studies.oversmoothing.energy_figures import ENERGY, Curve, curves_chart
 from studies.oversmoothing.rows import GONE, Answer, median
 from studies.runs.cell_work import each_cell
 from studies.runs.tables import MutableRow
-from studies.runs.uncertainty import FAILS, UNDECIDED, decide, interval
+from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, decide, interval
 from studies.trained_energy.energy_rows import EnergyTable, layer_rows
 from studies.trained_energy.networks import (
     CLASSICAL,
@@ -147,16 +147,18 @@ def curve_rows(curves: Sequence[Curve]) -> list[MutableRow]:
 FIRST = 5
 #: Reactions of which the paper says that a vector beta conserves more energy.
 VECTORS = ("F", "AC", "ST", "FB")
+#: What the paper says of every reaction.
+BOUNDED = ': "the Dirichlet energy of GREAD can be bounded in time thanks to the reaction term"'
 STAGE_WORDS = {"start": "untrained", "best": "best epoch", "end": "trained"}
 
 
 def count(truths: np.ndarray) -> str:
-    """k of n graphs with the interval of the share, in words."""
+    """k of n graphs with the 95 % interval of the share, in words."""
     seen, total = int(np.sum(truths)), len(truths)
     if not total:
         return "no graph"
     low, high = interval(seen, total)
-    return f"{seen} of {total} graphs (95 % interval of the share {low:.2f} to {high:.2f})"
+    return f"{seen} of {total} graphs ({low:.2f} to {high:.2f})"
 
 
 def verdicts(table: EnergyTable, rounds: int) -> list[Answer]:
@@ -190,8 +192,8 @@ def vanishes(name: str, table: EnergyTable) -> Answer:
         f'{name}: "the Dirichlet energy decays exponentially to zero in the first five layers"',
         decide(truths["end"]),
         f"at most {GONE:g} of the features' energy left after five layers; " + "; ".join(reversed(parts)),
-        f"Of {name}, {int(truths['end'].sum())} of {len(truths['end'])} trained networks have lost all but a "
-        f"thousandth of the energy after five layers.",
+        f"{name} has lost all but a thousandth of its energy after five layers on {int(truths['end'].sum())} of "
+        f"{len(truths['end'])} graphs.",
     )
 
 
@@ -268,13 +270,21 @@ def bounded(name: str, table: EnergyTable) -> Answer:
     plain, subset = (table.values(s, "end") for s in (Subject(PLAIN), subject))
     more = np.nan_to_num(subset[-1] / subset[0]) > plain[-1] / plain[0]
     return Answer(
-        f'{name}: "the Dirichlet energy of GREAD can be bounded in time thanks to the reaction term"',
+        f"{name}{BOUNDED}",
         decide(stored),
         f"vector beta, {evidence}"
         + f". Median E_T/E_0 {_share(subset, -1)}; plain diffusion {_share(plain, -1)}, which is less on {count(more)}"
         * bool(np.isfinite(subset[-1]).any()),
         f"{name} keeps its energy within three decades on {int(stored.sum())} of {len(stored)} graphs.",
     )
+
+
+def kept_energies(answers: Sequence[Answer]) -> str:
+    """For which reactions the energy stays bounded, in one sentence; empty if no reaction was asked."""
+    asked = [(a.statement.removesuffix(BOUNDED), a.answer) for a in answers if BOUNDED in a.statement]
+    listed = {word: ", ".join(name for name, w in asked if w == word) for word in (HOLDS, FAILS, UNDECIDED)}
+    words = "; ".join(f"{word} for {names}" for word, names in listed.items() if names)
+    return f"The energy stays within three decades of its start on most graphs: {words}." if asked else ""
 
 
 def conserves(name: str, table: EnergyTable) -> Answer:
@@ -345,7 +355,7 @@ def run(run: StudyRun) -> None:
     for answer in answers:
         run.verdict(answer.statement, answer.answer, answer.evidence)
     first, *further = [answer.summary for answer in answers if answer.summary]
-    run.answer(first)
+    run.answer(" ".join(filter(None, (first, kept_energies(answers)))))
     run.say("What was found", " ".join(further))
     run.say("What training changes", _changes(table))
     run.results(summary)
@@ -436,8 +446,8 @@ def about(s: Mapping[str, Any]) -> str:
         "authors' code starts them: alpha and a scalar beta at 0.5, a vector beta drawn from U(-1, 1).\n\n"
         "Layer 0 is the state before the first layer: the features for networks whose first layer takes them, as GCN "
         "and GAT, the encoded features for the others. The paper does not say which parameters its figure shows; drawn "
-        "and judged are those after the last epoch, and the evidence tells also what the best validation epoch gives. "
-        "All graphs of a network are trained as one ensemble in single precision; states are computed from the "
-        "parameters in double precision. A network has diverged when an entry of its state is beyond what single "
-        "precision holds, and one whose training failed has no trained states."
+        "and judged are those after the last epoch. The evidence also has the best validation epoch and, in brackets, "
+        "95 % intervals of shares of graphs. All graphs of a network are trained as one ensemble in single precision; "
+        "states are computed from the parameters in double precision. A network has diverged if an entry of its state "
+        "is beyond what single precision holds, and one whose training failed has no trained states."
     )

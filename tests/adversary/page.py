@@ -99,8 +99,8 @@ def page(summary: Summary, command: str, history: str = "", engines: Mapping[str
     table += ["| " + " | ".join(row) + " |" for row in summary.rows()]
     answer = (
         f"**{summary.total(REFUTED)} of {summary.decided} decided answers were refuted, "
-        f"{100 * summary.error_rate:.3g} %**, in the latest round: an adversary tried to refute the symbolic core's "
-        f"answers about {summary.systems} systems."
+        f"{100 * summary.error_rate:.3g} %**, in the latest round, which asked the symbolic core about "
+        f"{summary.systems} systems."
     )
     origin = (
         f"## Provenance\n\n`{command}`. Numbers: [trust.json](../../studies/results/trust.json); this page: "
@@ -108,7 +108,8 @@ def page(summary: Summary, command: str, history: str = "", engines: Mapping[str
     )
     second = [second_engine(engines), ""] if engines else []
     earlier = [history, ""] if history else []
-    return "\n".join(["# Trust", "", answer, "", *table, MEANING, METHOD.strip(), "", *second, *earlier, origin])
+    top = ["# Trust", "", "How often was an answer wrong when an independent adversary tried to refute it?", ""]
+    return "\n".join([*top, answer, "", *table, MEANING, METHOD.strip(), "", *second, *earlier, origin])
 
 
 def main(arguments: list[str] | None = None) -> None:

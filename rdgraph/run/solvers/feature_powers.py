@@ -262,7 +262,7 @@ def propagate(
     memory: int | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> Powers:
-    """b_k(A) X for k = 0 ... degree, written to a folder: every linear flow on this graph is a combination of them.
+    """Write the powers b_0(A) X, ..., b_K(A) X to a folder: every linear flow on this graph is a combination of them.
 
     Columns go through all products in groups that fit the memory; features are read, and powers are written, in blocks
     of nodes. An interrupted call continues where it stopped, and a higher degree continues from the last one.

@@ -119,7 +119,7 @@ def test_rows_come_from_the_disk_where_memory_is_short() -> None:
     short = train_decoupled(data, [Trial(config)], batch=5, device="cpu", memory=0)
     np.testing.assert_array_equal(plenty.history, short.history)
     store = RowStore(self_made(data, config).powers, np.arange(10), 3, "cpu", torch.float32, memory=0)
-    assert not store.is_cached
+    assert store.cached is None
     assert store.take(np.array([3, 1])).shape == (2, 4 * (data.num_features + 1))
 
 

@@ -41,7 +41,7 @@ def test_the_accuracies_count_cells_as_the_main_tables_do() -> None:
     text = PAGES["accuracy"].path.read_text(encoding="utf-8")
     agree, above, below = re.search(r"(\d+) of 63 cells .*\((\d+) higher, (\d+) lower\)", text).groups()  # type: ignore[union-attr]
     main = page_path("classification").read_text(encoding="utf-8")
-    counts = re.search(r"(\d+) of 63 cells .* (\d+) above, (\d+) below", main).groups()  # type: ignore[union-attr]
+    counts = re.search(r"(\d+) of 63 accuracies .* (\d+) above, (\d+) below", main).groups()  # type: ignore[union-attr]
     assert (agree, above, below) == counts
     published = [row for row in paper_rows() if row["paper"] is not None]
     assert len(published) == 63
@@ -155,7 +155,7 @@ def test_budgets_are_compared_split_by_split_where_they_are_equal() -> None:
     assert pairs["F - tuned GCN"][1] == "0 / 1 / 0"
     assert "FB - tuned GCN" not in pairs
     assert found["tests"]["better"] == ["texas"]
-    assert "1 of 1 sets, worse on 0" in contest_pages.answer(found["tests"], None)
+    assert "1 of 1 sets and worse on 0" in contest_pages.answer(found["tests"], None)
     drawn = contest_pages.searched_field({"rows": rows})
     assert drawn is not None
     assert (list(drawn.rows), list(drawn.columns)) == (["F", "FB", "tuned GCN", "MLP"], ["texas"])

@@ -45,7 +45,7 @@ def test_too_few_sets_say_nothing() -> None:
     few = [row for row in planted(ways.PRINTED, dict.fromkeys(SETS, -20.0)) if row["dataset"] in SETS[:3]]
     found = explained("AC", gaps_of(few), ())
     assert (found["answer"], row_verdict(found)[1]) == ("open, with 3 of 9 sets", "undecided")
-    assert "0 not explained (none); 1 open, for lack of sets (AC)" in forensics.answer([found], [])
+    assert "Rows open, for lack of sets: 1 (AC)." in forensics.answer([found], [])
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ def test_the_printed_table_reproduces_itself_and_a_planted_number_is_flagged() -
     assert len(found.gaps) == 63
     assert {gap.word for gap in found.gaps.values()} == {"reproduced"}
     assert {answer for _, answer, _ in row_verdicts(found, classification.SHEET.entries["with"])} == {"holds"}
-    assert classification.answer(found).startswith("With the paper's settings 63 of 63 cells")
+    assert classification.answer(found).startswith("With the paper's settings, 63 of 63 accuracies")
     for row in classification.wide_table(found):
         assert len(row) == 2 + len(SETS) + 1
         for dataset in SETS:
@@ -119,9 +119,9 @@ def test_the_printed_table_reproduces_itself_and_a_planted_number_is_flagged() -
     table = classification.cell_table(printed_rows({("GREAD-ST", "cora"): -8.0}), SETS)
     (flagged,) = [row for row in table if row["verdict"] not in ("reproduced", "within noise")]
     assert (flagged["method"], flagged["dataset"], flagged["verdict"]) == ("GREAD-ST", "cora", "below")
-    assert classification.answer(moved).startswith("With the paper's settings 62 of 63 cells")
+    assert classification.answer(moved).startswith("With the paper's settings, 62 of 63 accuracies")
     above = classification.measured(printed_rows({("GREAD-ST", "cora"): 8.0}), SETS)
-    assert classification.answer(above).startswith("With the paper's settings 62 of 63 cells")  # it is not within
+    assert classification.answer(above).startswith("With the paper's settings, 62 of 63 accuracies")  # it is not within
     answers = {statement: answer for statement, answer, _ in row_verdicts(moved, classification.SHEET.entries["with"])}
     assert answers.pop("GREAD-ST in Table 8 is reproduced with the paper's settings.") == "fails"
     assert set(answers.values()) == {"holds"}
@@ -306,7 +306,7 @@ def test_states_that_draw_together_are_seen(monkeypatch: pytest.MonkeyPatch) -> 
     ]
     tests = embeddings.purity_tests(rows)
     assert [answer for _, answer, _ in embeddings.verdicts(tests)] == ["holds", "fails", "undecided"]
-    assert "more often on 1 of 3 sets and less often on 1" in embeddings.answer(tests)
+    assert "rises significantly on 1 of 3 sets and falls on 1" in embeddings.answer(tests)
 
 
 # ---------------------------------------------------------------------- complexity
@@ -329,7 +329,7 @@ def test_growth_is_decided_only_by_a_device_at_work() -> None:
         assert next(complexity.growth_verdicts(complexity.exponent_table(rows)))[1] == answer
     noisy = [row | {"least": 0.6 * float(row["seconds"])} for row in planted_times(1.0, "AC", complexity.CHANNELS)]
     assert next(complexity.growth_verdicts(complexity.exponent_table(noisy)))[1] == "undecided"
-    for power, words in ((1.0, "to the power 1.00 at most"), (0.1, "hidden by overhead")):
+    for power, words in ((1.0, "with the power 1.00 of dim at most"), (0.1, "hidden by overhead")):
         rows = planted_times(power, "AC", complexity.CHANNELS)
         assert words in complexity.answer(complexity.product_rows(["AC"]), complexity.exponent_table(rows))
 

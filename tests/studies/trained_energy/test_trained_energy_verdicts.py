@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
+from studies.oversmoothing.rows import Answer
 from studies.runs.uncertainty import decide, interval
 from studies.trained_energy.energy_rows import EnergyTable
 from studies.trained_energy.networks import STAGES, Subject, make_subjects
 from studies.trained_energy.study import (
+    BOUNDED,
     beta_curves,
     bounded,
     conserves,
@@ -21,6 +23,7 @@ from studies.trained_energy.study import (
     families,
     family_curves,
     keeps,
+    kept_energies,
     make_line,
     summary_rows,
     vanishes,
@@ -30,6 +33,12 @@ from tests.studies.trained_energy.tiny_energies import REACTIONS, SUBJECTS
 
 
 # ---------------------------------------------------------------------- verdicts
+def test_the_answer_names_the_reactions_that_keep_their_energy() -> None:
+    found = [Answer(f"{name}{BOUNDED}", word, "", "") for name, word in (("ST", "holds"), ("F", "fails"))]
+    assert kept_energies(found).endswith("on most graphs: holds for ST; fails for F.")
+    assert kept_energies([]) == ""
+
+
 def table_of(energies: Callable[[Subject, str], Any], graphs: int = 20, layers: int = 9) -> EnergyTable:
     """A table whose energies (layers, graphs) are given by subject and stage."""
     arrays = {}

@@ -2,8 +2,8 @@
 Blow-up time of Fisher's equation
 =================================
 
-Solutions of Fisher's equation exist for ever from states between 0 and 1, and blow up from below zero. The time is
-known in closed form; the integrator finds it as a status of the member that failed, while all other members of the
+Solutions of Fisher's equation exist for all time if they start between 0 and 1, and blow up from below zero. The time
+is known in closed form; the integrator finds it as a status of the member that failed, while all other members of the
 batch go on.
 """
 

@@ -2,8 +2,8 @@
 Domains of the Allen-Cahn equation
 ==================================
 
-From noise every node of a torus decides for -1 or 1, and then the borders between the domains straighten. The steps are
-exact diffusion between two halves of the exact reaction.
+From noise, every node of a torus settles near -1 or 1, and then the borders between the domains straighten. The steps
+are exact diffusion between two halves of the exact reaction.
 """
 
 import torch

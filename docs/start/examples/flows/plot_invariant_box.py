@@ -2,8 +2,8 @@
 Invariant box of Allen-Cahn
 ===========================
 
-Allen-Cahn keeps its entries between -1 and 1 where the rows of A are averages. With the symmetric normalisation they
-are not: at the hub of a star the neighbours add up to more than one, and the box that is kept grows with the largest
+Allen-Cahn keeps its entries between -1 and 1 if the rows of A are averages. With the symmetric normalisation they
+are not: at the hub of a star the neighbours add up to more than one, and the invariant box grows with the largest
 row sum s. Both boxes are proved; the runs start on the boundary of the smaller one, the hub at -1 and the leaves at 1.
 """
 

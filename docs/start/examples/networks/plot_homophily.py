@@ -2,9 +2,9 @@
 Accuracy against homophily
 ==========================
 
-Accuracy against homophily on block models of 200 nodes: a network that averages neighbours (GCN), one that does not see
-the graph (MLP), blurring-sharpening, and label propagation, which has nothing to learn. All splits of a network are
-trained as one program.
+On block models of 200 nodes: a network that averages neighbours (GCN), one that does not see the graph (MLP),
+blurring-sharpening, and label propagation, which has nothing to learn. All splits of a network are trained as one
+program.
 """
 
 import numpy as np

@@ -2,8 +2,8 @@
 Zachary's karate club over time
 ===============================
 
-The thirty-four members of Zachary's karate club, of whom half have a known side. A network around blurring-sharpening
-is trained, and its state is followed over the time of the equation: the two sides drift apart.
+Half of the thirty-four members of Zachary's karate club have a known side. A network around blurring-sharpening is
+trained on them, and its state is followed over the time of the equation: the two sides drift apart.
 """
 
 import numpy as np

@@ -77,3 +77,7 @@ def test_the_committed_table_is_the_computed_one() -> None:
         assert row[1] == statement.statement.replace("|", r"\|").replace("*", r"\*")
         assert row[2] == statement.expected or (statement.expected == "holds if" and row[2].startswith("holds if "))
         assert row[4] == "yes"
+    words = [row[2].partition(" if")[1] or row[2] for row in cells]
+    holds, limited, false = (words.count(word) for word in ("holds", " if", "false"))
+    counts = f"{holds} hold, {limited} hold under a condition, and {false} are false"
+    assert f"**Of {len(cells)} statements, {counts}.**" in text
