@@ -192,7 +192,7 @@ def to_term(node: sp.Basic) -> str:
 
     >>> from rdgraph.language.reader import read_expression
     >>> to_term(read_expression("-alpha*A@H + H**2/2"))
-    '(+ (act (- (* alpha A)) H) (/ (* H H) 2))'
+    '(+ (act (* (- alpha) A) H) (/ (* H H) 2))'
     """
     return _TERM(node)
 
