@@ -336,11 +336,13 @@ def _certified(file: Path | None, question: str, status: StatusLine) -> Iterator
     with recorded() as asked:
         yield
     status.say(f"proving what {question} rests on")
-    made = certified({"question": question}, asked)
-    write_certificate(file, made)
-    proved = sum((entry.get("proof") or entry.get("model")) is not None for entry in made["obligations"])
+    certificate = certified({"question": question}, asked)
+    write_certificate(file, certificate)
+    proved = sum((entry.get("proof") or entry.get("model")) is not None for entry in certificate["obligations"])
     errors.print(
-        f"wrote {file}: {proved} of {len(made['obligations'])} obligations proved", highlight=False, soft_wrap=True
+        f"wrote {file}: {proved} of {len(certificate['obligations'])} obligations proved",
+        highlight=False,
+        soft_wrap=True,
     )
 
 

@@ -102,7 +102,7 @@ def _rebuilt(given: StudyOptions) -> Path:
         "--engine": None if given.engine == "local" else given.engine,
     }  # fmt: skip
     if names := [name for name, value in refused.items() if value not in (None, [])]:
-        raise InvalidArgument(f"--report-only measures nothing, so {', '.join(names)} has no effect; leave it out")
+        raise InvalidArgument(f"--report-only runs nothing, so {', '.join(names)} has no effect; leave it out")
     if given.name is None:
         raise InvalidArgument("--report-only needs the name of a study; write rdgraph study NAME --report-only")
     from studies.registered_studies import find_study, require_libraries
