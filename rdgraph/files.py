@@ -122,7 +122,7 @@ def unwritable(path: Path, problem: OSError) -> FileError:
     """The error for a path that cannot be written."""
     is_full = problem.errno in (errno.ENOSPC, errno.EDQUOT)
     remedy = "make room, or choose another folder" if is_full else "choose another folder"
-    return FileError(f"expected a place that can be written, got {path}: {reason_of(problem)}; {remedy}")
+    return FileError(f"cannot write {path}: {reason_of(problem)}; {remedy}")
 
 
 def reason_of(problem: OSError) -> str:

@@ -103,8 +103,7 @@ class GREADClassifier(NodeClassifier):
             return config
         if np.ptp(training_set.weights[training_set.data.masks.train[0]]) > 0:
             raise InvalidArgument(
-                "expected training nodes of one weight with tune; leave out sample_weight, class_weight and repeated "
-                "nodes"
+                "tune needs training nodes of equal weight; leave out sample_weight, class_weight and repeated nodes"
             )
         given, plain = config.sections(), type(self)().config.sections()
         say(f"tuning, trial 0 of {trials}")

@@ -228,7 +228,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         weights = read_sample_weight(sample_weight, codes.size)
         rows = rows[(codes[rows] >= 0) & (weights[rows] > 0)]
         if not rows.size:
-            raise InvalidArgument("expected a row with a known label and a weight, got none")
+            raise InvalidArgument("no row has both a known label and a weight > 0")
         check_alike(self.classes_, classes)
         return float(np.average(predicted[rows] == classes[codes[rows]], weights=weights[rows]))
 

@@ -105,10 +105,7 @@ def load_state(
                 raise UnknownName("argument of the classifier", name, known)
         return arguments, _restored(bundle)
     except (LookupError, RuntimeError, TypeError, ValueError, AttributeError, OverflowError, RdgraphError) as error:
-        raise FileError(
-            f"expected {WHAT} in {folder}, got words and numbers that make none ({type(error).__name__}: {error}); "
-            "save it again"
-        ) from None
+        raise FileError(f"{folder} does not describe {WHAT} ({type(error).__name__}: {error}); save it again") from None
 
 
 def _restored(bundle: Bundle) -> FittedState:
@@ -164,7 +161,7 @@ def log_probabilities(state: FittedState, X: Any, graph: Any, nodes: Any, name: 
     x, on_graph, rows = state.x, state.graph, None
     if X is not None and state.by_node:
         if nodes is not None:
-            raise InvalidArgument("expected node numbers once, got them as X and as nodes; leave out one of them")
+            raise InvalidArgument("node numbers were given twice, as X and as nodes; leave one of them out")
         rows = read_rows(X, on_graph.num_nodes)
     elif X is not None:
         _check_names(state.names, feature_names(X))

@@ -78,7 +78,7 @@ def read_parts(codes: np.ndarray, mask: Any, val_mask: Any, share: Any, seed: in
     """
     labelled = codes >= 0
     if not labelled.any():
-        raise InvalidArgument("expected some labels, got unknown ones (-1, None or nan) only")
+        raise InvalidArgument("all labels are unknown (-1, None or nan); give at least one")
     val = None if val_mask is None else _read_mask(val_mask, labelled, "val_mask")
     remaining = labelled if val is None else labelled & ~val
     train = remaining if mask is None else _read_mask(mask, labelled, "mask")

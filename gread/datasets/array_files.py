@@ -184,9 +184,7 @@ class ParquetTable:
         try:
             from pyarrow import ArrowException, parquet
         except ImportError:
-            raise MissingDependency(
-                "expected the package pyarrow for parquet files, got none; pip install 'rdgraph[gread]'"
-            ) from None
+            raise MissingDependency("parquet files need pyarrow: pip install 'rdgraph[gread]'") from None
         self.path = path
         try:
             self.file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)

@@ -259,7 +259,7 @@ def exportable(model: Any, graph: Graph | None = None) -> nn.Module:
     if not isinstance(model, nn.Module):
         return _network(model, graph).eval()
     if graph is not None:
-        raise InvalidArgument(f"expected no graph for {type(model).__name__}, which takes edge_index; leave it out")
+        raise InvalidArgument(f"{type(model).__name__} takes edge_index, so it needs no graph; leave it out")
     if isinstance(model, GREADConv):
         return PlainConv(model).eval()
     module = copy.deepcopy(model).eval()

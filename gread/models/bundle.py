@@ -67,7 +67,7 @@ def load_bundle(manifest: Path, kind: str, what: str) -> Bundle:
     part = _part(manifest, body["numbers"])
     content = read_bytes(part, f"the numbers of {what}")
     if hashlib.sha256(content).hexdigest() != body["numbers"]:
-        raise FileError(f"expected the numbers of {what} in {part}, got a file that was changed; save it again")
+        raise FileError(f"the numbers of {what} in {part} were changed; save it again")
     return Bundle(body["words"], _read_numbers(content, part, what))
 
 
@@ -76,9 +76,7 @@ def _read_manifest(manifest: Path, kind: str, what: str) -> dict[str, Any]:
     try:
         body = json.loads(text)
     except (ValueError, RecursionError) as problem:
-        raise FileError(
-            f"expected {what} in {manifest}, got a file that is no json ({problem}); save it again"
-        ) from None
+        raise FileError(f"{manifest} is not valid JSON ({problem}); save {what} again") from None
     if not isinstance(body, dict) or body.get("format") != kind:
         got = f"the format {body['format']!r}" if isinstance(body, dict) and "format" in body else "a file without one"
         raise FileError(f"expected {what} of the format {kind!r} in {manifest}, got {got}; save it again")
@@ -86,7 +84,7 @@ def _read_manifest(manifest: Path, kind: str, what: str) -> dict[str, Any]:
     numbers = body.get("numbers")
     is_whole = set(body) == {"format", "words", "numbers"} and isinstance(body["words"], dict)
     if not (is_whole and claimed == _digest(body) and isinstance(numbers, str) and _SHA256.fullmatch(numbers)):
-        raise FileError(f"expected {what} in {manifest}, got a file that was changed; save it again")
+        raise FileError(f"{manifest} was changed; save {what} again")
     return body
 
 

@@ -258,7 +258,6 @@ class Network:
             network.check()
         except (LookupError, RuntimeError, TypeError, ValueError, AttributeError, OverflowError, RdgraphError) as error:
             raise FileError(
-                f"expected {WHAT} in {folder}, got words and numbers that make none ({type(error).__name__}: {error}); "
-                "save it again"
+                f"{folder} does not describe {WHAT} ({type(error).__name__}: {error}); save it again"
             ) from None
         return network

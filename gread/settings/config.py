@@ -167,7 +167,7 @@ class Config:
         try:
             read = tomllib.loads(text)
         except (tomllib.TOMLDecodeError, RecursionError) as error:
-            raise InvalidArgument(f"expected toml, got a text that is not: {error}") from None
+            raise InvalidArgument(f"the text is not valid TOML: {error}") from None
         return cls.from_sections(read, base=base)
 
     @classmethod

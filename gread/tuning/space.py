@@ -266,9 +266,7 @@ def _parse(values: Mapping[str, Any], name: str) -> Space:
     fixed, networks = values.get("fixed", {}), values.get("networks", {})
     tables = [fixed, values.get("settings", {}), networks, *(networks.values() if isinstance(networks, dict) else ())]
     if not all(isinstance(table, dict) for table in tables):
-        raise InvalidArgument(
-            f"expected tables [fixed], [settings] and [networks.NAME] in the space {name}, got something else"
-        )
+        raise InvalidArgument(f"[fixed], [settings] and [networks.NAME] of the space {name} must be tables")
     for network in networks:
         models.find(network)
     if doubled := sorted(set(fixed) & set(values.get("settings", {}))):

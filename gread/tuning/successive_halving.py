@@ -282,8 +282,7 @@ class Rungs:
         is_sound = all(0 < share < 1 for share in (*epochs, *remaining))
         if not is_sound or sorted(set(epochs)) != epochs or sorted(set(remaining), reverse=True) != remaining:
             raise InvalidArgument(
-                "expected growing shares of the epochs and falling ones of the trials between 0 and 1, got "
-                f"{list(self.stages)}"
+                f"shares of epochs must rise and shares of trials fall, all in (0, 1); got {list(self.stages)}"
             )
 
     def ends(self, epochs: int) -> tuple[int, ...]:

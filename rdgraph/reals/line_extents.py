@@ -117,7 +117,7 @@ def _largest(heights: list[_Height]) -> Extreme:
         return Extreme(sp.oo, True)
     rest = [height.above for height in heights if height.above is not None]
     if not exact and not rest:
-        raise Undecided("nothing is known of the largest value")
+        raise Undecided("the largest value is unknown")
     if exact:
         best = exact[0]
         for value in exact[1:]:

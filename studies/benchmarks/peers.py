@@ -158,10 +158,7 @@ def peer(problem: Problem, state: np.ndarray, side: int) -> Callable[[], np.ndar
     try:
         import pde
     except ImportError as missing:
-        raise MissingDependency(
-            "expected py-pde, the peer of this comparison, got an environment without it; run pip install "
-            "'rdgraph[bench]'"
-        ) from missing
+        raise MissingDependency("this comparison needs py-pde: pip install 'rdgraph[bench]'") from missing
     grid = pde.CartesianGrid([[0, side]] * 2, side, periodic=True)
     fields = [pde.ScalarField(grid, block) for block in state]
     whole = fields[0] if len(fields) == 1 else pde.FieldCollection(fields)

@@ -38,11 +38,12 @@ app = typer.Typer(
     name="rdgraph",
     help="Reaction-diffusion on graphs: one line of maths in, verified and analysed.\n\n"
     "Equations use numpy's notation: H is the state, H0 the initial state, A the adjacency operator, L = I - A; "
-    '@ applies an operator, * and ** act elementwise. Example: rdgraph analyse "-alpha*L@H + beta*H*(1 - H)"',
+    "@ applies an operator, * and ** act elementwise.\n\n"
+    'Example: rdgraph analyse "-alpha*L@H + beta*H*(1 - H)"',
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,
 )
 app.add_typer(plot, name="plot")
 app.add_typer(data, name="data")
@@ -66,13 +67,11 @@ Assumptions = Annotated[
 ]
 Smt2 = Annotated[
     Path | None,
-    typer.Option("--smt2", metavar="FOLDER", help="Write every proof obligation as an SMT-LIB file into a folder."),
+    typer.Option("--smt2", metavar="FOLDER", help="Write every proof obligation to this folder as SMT-LIB."),
 ]
 Certificate = Annotated[
     Path | None,
-    typer.Option(
-        "--certificate", metavar="FILE", help="Write the proofs of all answers; check them with rdgraph-check."
-    ),
+    typer.Option("--certificate", metavar="FILE", help="Write the proofs of all answers, for rdgraph-check."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the table.")]
 
@@ -106,7 +105,7 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and stop.", callback=_print_version, is_eager=True)
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     """Options of all commands."""
@@ -137,8 +136,8 @@ def catalogue_command(as_json: AsJson = False) -> None:
 
 
 @app.command()
-def show(name: Annotated[str, typer.Argument(help="A name of the catalogue, such as BS.")]) -> None:
-    """Show a system of the catalogue: equations, source, typical parameters, and its main answers or couplings."""
+def show(name: Annotated[str, typer.Argument(help="A name from `rdgraph catalogue`, such as BS.")]) -> None:
+    """Show a named system: equations, source, parameters and answers."""
     with StatusLine("reading the catalogue", console=errors):
         from rdgraph.reports.summary import analyse
         from rdgraph.systems.catalogue import catalogue
@@ -164,7 +163,7 @@ def analyse_command(
         typer.Option(
             "--normalisation",
             metavar="NAME",
-            help="Derive bounds for this normalisation (repeatable; default: symmetric and row).",
+            help="Derive bounds for this normalisation; repeatable.  [default: symmetric, row]",
         ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Print every answer with its conditions.")] = False,
@@ -172,9 +171,9 @@ def analyse_command(
     smt2: Smt2 = None,
     certificate: Certificate = None,
 ) -> None:
-    """Analyse an equation: filter, patterns, existence, bounds, step limits, energy, identifiability.
+    """Analyse an equation: filter, patterns, bounds and step limits.
 
-    Prints the main answers; --all prints every answer with its conditions.
+    Also existence, energy and identifiability. Prints the main answers; --all prints every answer with its conditions.
     """
     with _obligations(smt2):
         with StatusLine("reading the equation", console=errors), _quick_imports():
@@ -200,18 +199,16 @@ def analyse_command(
 def verify(
     name: Annotated[str, typer.Argument(help="A system (BS), a claim (M1.4), a group (M1), or all.")] = "all",
     as_json: AsJson = False,
-    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print a markdown table.")] = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,
     evidence: Annotated[bool, typer.Option("--evidence", help="Show every check behind each verdict.")] = False,
     smt2: Smt2 = None,
     certificates: Annotated[
         Path | None,
-        typer.Option(
-            "--certificates", metavar="FOLDER", help="Write a file of proofs for each claim, for rdgraph-check."
-        ),
+        typer.Option("--certificates", metavar="FOLDER", help="Write the proofs of each claim, for rdgraph-check."),
     ] = None,
     coq: Annotated[Path | None, typer.Option("--coq", help="Write the claims as Coq theorems to this folder.")] = None,
 ) -> None:
-    """Re-check every registered claim; exits 1 if an outcome differs from the recorded one."""
+    """Re-check the registered claims; exits with 1 on a difference."""
     from rdgraph.reports.coq.record import marks
 
     if coq is not None:
@@ -251,13 +248,13 @@ def _write_coq(name: str, folder: Path) -> None:
 @app.command("preflight", context_settings=EQUATION_SETTINGS)
 def preflight_command(
     equation: Equation,
-    time: Annotated[float, typer.Option("--time", help="End time T.")] = 1.0,
+    time: Annotated[float, typer.Option("--time", metavar="T", help="End time.")] = 1.0,
     method: Annotated[
-        str, typer.Option("--method", help="An integrator by name; auto selects one from the equation.")
+        str, typer.Option("--method", help="Integration method; auto selects one from the equation.")
     ] = "auto",
     step: Annotated[float | None, typer.Option("--step", help="Step size; optional with auto.")] = None,
     normalisation: Annotated[
-        str, typer.Option("--normalisation", help="symmetric, row, column or a registered one.")
+        str, typer.Option("--normalisation", help="Normalisation of A: symmetric, row, column or a registered one.")
     ] = "symmetric",
     coefficient: Coefficients = None,
     assume: Assumptions = None,
@@ -265,7 +262,7 @@ def preflight_command(
     everything: Annotated[bool, typer.Option("--all", help="Print every finding.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check a run before it starts: is it safe, and what will happen? Exits 1 if it is unsafe."""
+    """Check a run before it starts; exits with 1 if it is unsafe."""
     with StatusLine("reading the equation", console=errors) as status:
         from rdgraph.reports.findings import UNSAFE
         from rdgraph.reports.preflight_report import preflight
@@ -339,11 +336,13 @@ def _certified(file: Path | None, question: str, status: StatusLine) -> Iterator
     with recorded() as asked:
         yield
     status.say(f"proving what {question} rests on")
-    made = certified({"question": question}, asked)
-    write_certificate(file, made)
-    proved = sum((entry.get("proof") or entry.get("model")) is not None for entry in made["obligations"])
+    certificate = certified({"question": question}, asked)
+    write_certificate(file, certificate)
+    proved = sum((entry.get("proof") or entry.get("model")) is not None for entry in certificate["obligations"])
     errors.print(
-        f"wrote {file}: {proved} of {len(made['obligations'])} obligations proved", highlight=False, soft_wrap=True
+        f"wrote {file}: {proved} of {len(certificate['obligations'])} obligations proved",
+        highlight=False,
+        soft_wrap=True,
     )
 
 

@@ -51,27 +51,27 @@ class CompareOptions(DataOptions):
     dataset: str | None = option(None, DATASET)
     models: str = option(
         "gread,gcn,mlp,labelprop",
-        "Names from `rdgraph models`, gread-R for a reaction R, labelprop and majority, separated by commas.",
+        "Networks from `rdgraph models`, gread-R for a reaction R, labelprop, majority; comma-separated.",
     )
     reaction: list[str] | None = option(
-        None, "Add a GREAD network around this reaction or equation; repeatable.", "--reaction", "--equation",
+        None, "Add a GREAD network with this reaction or equation; repeatable.", "--reaction", "--equation",
         metavar="REACTION",
     )  # fmt: skip
     seeds: int = option(1, SEEDS)
     seed: int = option(0, FIRST_SEED)
-    preset: str = option("published", "published (defaults where nothing is published) or defaults.")
+    preset: str = option("published", "Settings: published (defaults where nothing is published) or defaults.")
     out: Path | None = option(None, "Folder of the run.", shown="runs/compare/DATASET-MODELS")
     small: bool = option(False, SMALL, "--small")
-    engine: str = option("local", ENGINE)
+    engine: str = option("local", ENGINE, metavar="local|ray")
     address: str | None = option(None, ADDRESS, shown=RAY_DEFAULT)
 
 
 @takes_records
 def compare_command(given: CompareOptions, files: GraphFiles) -> None:
-    """Compare networks and baselines on the same splits: one table, learning curves side by side, verdicts.
+    """Compare networks and baselines on the same splits.
 
-    Differences are paired by split and taken from the first network, with the corrected standard error of the
-    resampled t-test. The same command resumes an interrupted run.
+    Writes a report with learning curves and verdicts. Differences are paired by split and taken from the first network,
+    with the corrected standard error of the resampled t-test. The same command resumes an interrupted run.
 
     Example: rdgraph compare --dataset karate --models gread-bs,gcn,labelprop --small
     """

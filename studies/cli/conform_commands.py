@@ -37,32 +37,33 @@ class ConformOptions:
 
     layer: str = argument(
         MISSING,
-        "A function, an nn.Module, or a class or function without arguments that makes one; MODULE may be a file, as "
-        "in my.py:layer.",
+        "A function, an nn.Module, or a class or function without arguments that returns one; MODULE may be a file: "
+        "my.py:layer.",
         "MODULE:OBJECT",
     )
-    equation: str | None = argument(None, "A right-hand side; without one, find the equation.", "EQUATION")
-    compared: str = option("field", "What the layer computes: field, map, step or flow.")
-    step: float = option(1.0, "Length of a step of Euler's method.")
-    count: int = option(1, "Number of steps, or of applications of a map.")
+    equation: str | None = argument(None, "Right-hand side; without one, finds the equation.", "EQUATION")
+    compared: str = option("field", "What the layer computes.", metavar="field|map|step|flow")
+    step: float = option(1.0, "Step size of Euler's method, in units of time.")
+    count: int = option(1, "Number of steps, or of applications of the map.")
     time: float = option(1.0, "End time of a flow.")
     normalisation: str | None = option(None, "Normalisation of A.", shown="tries symmetric, row, column and none")
-    self_loops: str = option("try", "yes, no, try, or a rule: none, removed, remaining, added, replaced.")
-    transposed: str = option("no", "Whether messages run against the arrows: yes, no or try.")
+    self_loops: str = option("try", "Self-loops: yes, no, try, none, removed, remaining, added or replaced.")
+    transposed: str = option("no", "Whether messages run from target to source.", metavar="yes|no|try")
     coefficient: list[str] | None = option(None, COEFFICIENT, metavar="NAME[=KIND]")
     assume: list[str] | None = option(None, 'Assume a sign or relation, as in "beta<0"; repeatable.', metavar="TEXT")
     values: Values = None
-    channels: int | None = option(None, "Channels of the state, if the layer does not determine them.")
-    graphs: str = option("all", "Graphs to probe the layer with: all, undirected or simple.")
-    report: Path | None = option(None, "Write a report to a folder.", metavar="FOLDER")
+    channels: int | None = option(None, "Number of channels, if the layer does not determine it.")
+    graphs: str = option("all", "Graphs to probe the layer with.", metavar="all|undirected|simple")
+    report: Path | None = option(None, "Write a report to this folder.", metavar="FOLDER")
     as_json: bool = option(False, "Print one JSON object.", "--json")
 
 
 @takes_records
 def conform_command(given: ConformOptions) -> None:
-    """Check whether a PyTorch layer computes an equation; without an equation, find the one it computes.
+    """Check whether a PyTorch layer computes an equation.
 
-    Exits with 0 if the layer conforms, 1 if it differs or no equation was found.
+    Without an equation, finds the one it computes. Exits with 0 if the layer conforms, 1 if it differs or no equation
+    was found.
 
     Example: rdgraph conform my_layers.py:layer "-alpha*L@H" --compared step
     """

@@ -18,20 +18,18 @@ from studies.runs.boundary import say
 if TYPE_CHECKING:
     from studies.datasets.local_sets import LocalSets
 
-data = typer.Typer(
-    help="List, fetch and check data sets, and compare their statistics with the paper's table.", no_args_is_help=True
-)
+data = typer.Typer(help="List, fetch and check data sets.", no_args_is_help=True)
 
 console = Console()
 errors = Console(stderr=True)
 
-Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Data sets; by default all available ones.")]
+Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Data sets.  [default: all available]")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the table.")]
 
 
 @data.command("list")
 def list_command(root: Root = None, as_json: AsJson = False) -> None:
-    """List the data sets: size, origin, and whether they are available."""
+    """List the data sets: size, source and availability."""
     from studies.datasets.local_sets import LocalSets, all_names
 
     local = LocalSets(root)
@@ -53,7 +51,7 @@ def fetch_command(
     root: Root = None,
     offline: Annotated[bool, typer.Option("--offline", help="Download nothing; fail if a file is missing.")] = False,
 ) -> None:
-    """Download data sets; a file is only stored if its sha256 is the registered one.
+    """Download data sets and check their sha256.
 
     Example: rdgraph data fetch cora citeseer
     """
@@ -72,7 +70,7 @@ def table_command(
     as_json: AsJson = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print markdown tables.")] = False,
 ) -> None:
-    """Compute statistics of data sets and compare them with the paper's table, with a reason for every difference.
+    """Compare statistics of data sets with the paper's, with reasons.
 
     Example: rdgraph data table karate digits
     """
@@ -104,7 +102,7 @@ def table_command(
 
 @data.command("check")
 def check_command(names: Names = None, root: Root = None, as_json: AsJson = False) -> None:
-    """Check the sha256 of files and the sizes of data sets, and report oddities; exits with 1 if a check fails."""
+    """Check data sets: sha256, sizes, oddities; exits with 1 on a failure."""
     from studies.datasets.local_checks import BAD, check
     from studies.datasets.local_sets import LocalSets
 

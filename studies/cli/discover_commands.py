@@ -29,19 +29,17 @@ class DiscoverOptions(DataOptions):
     """The options of `rdgraph discover`."""
 
     dataset: list[str] | None = option(
-        None, "A name from `rdgraph data list`; repeat it to search several data sets.", metavar="NAME"
+        None, "Data set, from `rdgraph data list`; repeat it to search several.", metavar="NAME"
     )
-    terms: str = option("default", "The grammar: default, small or FILE.toml.")
-    size: int = option(3, "Enumerate all equations of up to this many terms.")
+    terms: str = option("default", "Grammar of terms: default, small or FILE.toml.")
+    size: int = option(3, "Largest number of terms of the enumerated equations.")
     budget: int = option(2000, "Number of equations to train.")
-    sampler: str = option("tpe", "How larger equations are drawn if the budget allows: random, tpe or evolution.")
-    preset: str | None = option(
-        None, "Settings of the networks around the equations: paper, authors or FILE.toml.", shown="defaults"
-    )
-    seed: int = option(0, "Seed of the draws and of the trainings.")
+    sampler: str = option("tpe", "How larger equations are drawn if the budget allows.", metavar="random|tpe|evolution")
+    preset: str | None = option(None, "Settings of the networks: paper, authors or FILE.toml.", shown="defaults")
+    seed: int = option(0, "Seed of the sampler and of the trainings.")
     round_size: int = option(250, "Number of equations trained and compared together.", "--round")
-    fresh: int = option(3, "Retrain the choice with this many fresh seeds; 0 skips this and the fresh splits.")
-    transfer: list[str] | None = option(None, "Also train the choice on this data set; repeatable.", metavar="SET")
+    fresh: int = option(3, "Retrain the best equation with this many new seeds; 0 skips this and the new splits.")
+    transfer: list[str] | None = option(None, "Also train the best one on this data set; repeatable.", metavar="NAME")
     out: Path | None = option(None, "Folder of the run.", shown="runs/discover/DATASET-TERMS-SIZE")
 
 
@@ -72,14 +70,15 @@ class DiscoverDisplay(SearchDisplay):
 
 @takes_records
 def discover_command(given: DiscoverOptions, files: GraphFiles) -> None:
-    """Search equations by mean validation accuracy over the splits; test labels are never used for selection.
+    """Search for equations by mean validation accuracy.
 
-    The equations of a grammar of terms are enumerated, each behaviour once. Those whose solutions may blow up get tanh
-    or are left out; the others are trained, and the worse ones dropped early. The folder holds equations.csv, best.toml
-    (a preset for `rdgraph train --preset`) and a report with proofs, the winner's curse and the transfer to other data
-    sets. The same command resumes an interrupted search.
+    The mean is over the splits; test labels are never used for selection. The equations of a grammar of terms are
+    enumerated, each behaviour once. Those whose solutions may blow up get tanh or are left out; the others are trained,
+    and the worse ones dropped early. The folder holds equations.csv, best.toml (a preset for `rdgraph train --preset`)
+    and a report with proofs, the winner's curse and the transfer to other data sets. The same command
+    resumes an interrupted search.
 
-    Example: rdgraph discover --dataset karate --terms small --budget 50 --epochs 20
+    Example: rdgraph discover --dataset karate --terms small --budget 50
     """
     require("a search over equations", "gread")
     names: list[str | None] = list(dict.fromkeys(given.dataset or [])) or [None]

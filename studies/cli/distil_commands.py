@@ -26,15 +26,13 @@ errors = Console(stderr=True)
 class DistilOptions:
     """The options of `rdgraph distil`."""
 
-    run: Path | None = argument(None, "The folder of a training with a learned function such as phi(H).", "RUN")
+    run: Path | None = argument(None, "Folder of a training with a learned function such as phi(H).", "RUN")
     layer: str | None = option(
-        None, "Instead of a run: a part of a layer that acts on one entry.", metavar="MODULE:OBJECT"
+        None, "Instead of RUN: the part of a layer that acts on each entry.", metavar="MODULE:OBJECT"
     )
-    function: str | None = option(None, "The learned function, if there are several.")
-    span: str | None = option(None, "Range of the entries of a layer.", "--range", metavar="LOWER:UPPER", shown=SPAN)
-    tolerance: float | None = option(
-        None, "Largest error of the formula, relative to the size of the function.", shown="0.1, or 0.05 for a layer"
-    )
+    function: str | None = option(None, "Name of the learned function, if there are several.")
+    span: str | None = option(None, "Range of the entries, with --layer.", "--range", metavar="LOWER:UPPER", shown=SPAN)
+    tolerance: float | None = option(None, "Largest relative error of the formula.", shown="0.1, or 0.05 for a layer")
     max_size: int = option(20, "Largest size of the formula; signs, functions and constants count 2.")
     functions: str = option("tanh,sigmoid,exp,sin,cos,relu,abs", "Functions allowed in the formula, comma-separated.")
     seed: int = option(0, "Seed of the search.")
@@ -45,10 +43,11 @@ class DistilOptions:
 
 @takes_records
 def distil_command(given: DistilOptions) -> None:
-    """Fit a short formula to a learned function, retrain the network with it, and analyse the resulting equation.
+    """Replace a learned function by a short formula and retrain.
 
-    The answer is the formula with its cost in accuracy and the confidence interval, or that no formula of the allowed
-    size is close enough. The same command resumes an interrupted run. Exits with 1 if there is no formula.
+    Fits the formula, retrains the network with it, and analyses the resulting equation. The answer is the formula with
+    its cost in accuracy and the confidence interval, or that no formula of the allowed size is close enough. The same
+    command resumes an interrupted run. Exits with 1 if there is no formula.
 
     Example: rdgraph distil runs/train/karate-equation-1 --max-size 12
     """

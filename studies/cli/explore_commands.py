@@ -17,19 +17,19 @@ console = Console()
 
 
 def explore_command(
-    equation: Annotated[
-        str | None, typer.Argument(help="The equation, or name of the catalogue, that the page opens with.")
-    ] = None,
+    equation: Annotated[str | None, typer.Argument(metavar="EQUATION", help="Equation or name to open with.")] = None,
     graph: GraphName = "karate",
-    out: Annotated[Path, typer.Option("--out", help="The file to write.")] = Path("runs/explorer.html"),
+    out: Annotated[Path, typer.Option("--out", help="File to write.")] = Path("runs/explorer.html"),
     serve: Annotated[
-        bool, typer.Option("--serve", help="Serve the page; equations typed into it get the full analysis.")
+        bool, typer.Option("--serve", help="Serve the page, so that equations typed into it get the full analysis.")
     ] = False,
-    port: Annotated[int, typer.Option("--port", help="Port of the server; 0 takes a free one.")] = 0,
+    port: Annotated[int, typer.Option("--port", help="Port of the server; 0 picks a free one.")] = 0,
 ) -> None:
-    """Write an interactive page of an equation: responses, energies, patterns and verdict, with sliders.
+    """Write an interactive page about an equation.
 
-    The page needs no server and no network. Example: rdgraph explore BS --out bs.html
+    The page shows responses, energies, patterns and the verdict, with sliders; it needs no server and no network.
+
+    Example: rdgraph explore BS --out bs.html
     """
     with StatusLine("computing the page", shown=True):
         from rdgraph.files import write_text

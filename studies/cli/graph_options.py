@@ -13,10 +13,10 @@ from studies.cli.options import DataOptions, choose_device, option
 
 T = TypeVar("T")
 EDGES = (
-    "Your own graph: source,target[,weight] as csv, tsv, edgelist or parquet, edge_index[,weight] as npz or npy, or "
-    "with its nodes as graphml or gexf."
+    "Your own graph: source,target[,weight] as csv, tsv, edgelist or parquet; edge_index[,weight] as npz or npy; or "
+    "graphml or gexf, which hold the nodes too."
 )
-NODES = "Its nodes: id,label[,split],feature,... as csv, tsv or parquet, or y[,x,train,val,test] as npz."
+NODES = "Nodes of that graph: id,label[,split],feature,... as csv, tsv or parquet, or y[,x,train,val,test] as npz."
 
 
 @dataclass(frozen=True)
@@ -25,25 +25,26 @@ class GraphFiles:
 
     edges: Path | None = option(None, EDGES, "--edges", "--graph")
     nodes: Path | None = option(None, NODES)
-    id_column: str = option("id", "The column with the ids of the nodes.")
-    label_column: str = option("label", "The column with the classes.")
-    features: str | None = option(None, "The feature columns, separated by commas.", shown="all others")
-    categories: str | None = option(None, "Columns to one-hot encode.", shown="those without numbers")
+    id_column: str = option("id", "Column of the node ids.")
+    label_column: str = option("label", "Column of the classes.")
+    features: str | None = option(None, "Feature columns, comma-separated.", shown="all others", metavar="LIST")
+    categories: str | None = option(None, "Columns to one-hot encode, comma-separated.", shown="those without numbers")
     missing: str = option(
-        "error", "What to do with missing values: error, or mean for the mean of the column (none for words)."
+        "error",
+        "Missing values: stop with an error, or fill in the mean of the column (missing words get no category).",
+        metavar="error|mean",
     )
-    standardise: bool = option(
-        False, "Scale features to mean 0 and standard deviation 1 over all nodes of the file.", "--standardise"
-    )
-    weight_column: str = option("weight", "The column with the weights of the edges.")
+    standardise: bool = option(False, "Scale every feature to mean 0 and standard deviation 1.", "--standardise")
+    weight_column: str = option("weight", "Column of the edge weights.")
     directed: bool | None = option(
-        None, "Whether edges go only from source to target, or both ways.", "--directed/--undirected",
-        shown="as a graphml or gexf file says, else both ways",
+        None, "Read edges as directed from source to target, or as undirected.", "--directed/--undirected",
+        shown="as stated in a graphml or gexf file, else undirected",
     )  # fmt: skip
     duplicates: str = option(
         "once",
-        "What to do with repeated edges, including target to source if edges go both ways: once (their weights must "
-        "be equal), error, sum, mean, max or first.",
+        "Repeated edges (in an undirected graph, also the reverse ones): once keeps one, and their weights must be "
+        "equal; or error, sum, mean, max, first.",
+        metavar="RULE",
     )
 
     def request(self, kind: type[T], given: DataOptions, **chosen: Any) -> T:

@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from studies.ledger.entry import LedgerEntry
 
 console = Console()
-ledger_app = typer.Typer(
-    help="Compare every published number and claim with ours; every row has a status.", invoke_without_command=True
-)
+ledger_app = typer.Typer(invoke_without_command=True)
 
 
 @dataclass(frozen=True)
@@ -56,9 +54,12 @@ def ledger_command(
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the rows as csv.")] = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the page of the documentation.")] = False,
     status: Annotated[
-        str | None, typer.Option("--status", help='Only rows of this status, such as "not reproduced".')
+        str | None,
+        typer.Option("--status", metavar="STATUS", help='Only rows of this status, such as "not reproduced".'),
     ] = None,
-    table: Annotated[str | None, typer.Option("--table", help="Only rows of this table: 8, 20, ... or claims.")] = None,
+    table: Annotated[
+        str | None, typer.Option("--table", metavar="TABLE", help="Only rows of this table: 8, 20, ... or claims.")
+    ] = None,
     page: Annotated[Path | None, typer.Option("--page", metavar="FILE", help="Write an HTML page.")] = None,
     add: Annotated[
         list[Path] | None,
@@ -71,13 +72,15 @@ def ledger_command(
     results: Annotated[
         Path | None,
         typer.Option(
-            "--results", metavar="FOLDER", help="Folder of the results files.", show_default="that of the package"
+            "--results", metavar="FOLDER", help="Folder of the results files.  [default: that of the package]"
         ),
     ] = None,
 ) -> None:
-    """Show how many published numbers and claims are reproduced.
+    """Compare every published number and claim with ours.
 
-    Examples: rdgraph ledger --table 8 --status "not reproduced"; rdgraph ledger show T8/GREAD-BS/cora
+    Without options, prints how many are reproduced; --table and --status list the rows.
+
+    Example: rdgraph ledger --table 8 --status "not reproduced"
     """
     given = {"--csv": as_csv, "--markdown": as_markdown, "--status": status, "--table": table, "--page": page}
     files = LedgerFiles(results, tuple(add or ()), as_json, tuple(name for name, value in given.items() if value))
@@ -106,10 +109,10 @@ def ledger_command(
 @ledger_app.command("show")
 def show_command(
     context: typer.Context,
-    cell: Annotated[str, typer.Argument(help="A cell such as T8/GREAD-BS/cora, T7/MLP/rank or M1.4.")],
+    cell: Annotated[str, typer.Argument(metavar="CELL", help="A cell such as T8/GREAD-BS/cora, T7/MLP/rank or M1.4.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print the row as one JSON object.")] = False,
 ) -> None:
-    """Show everything about one cell: published and our numbers, settings, measurements of others, command, hash."""
+    """Show one published number: ours, settings, command and hash."""
     files = context.obj
     if not isinstance(files, LedgerFiles):
         raise InvalidArgument("run this command as `rdgraph ledger show`")

@@ -37,7 +37,7 @@ def models_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list instead of the table.")] = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the page docs/reference/models.md.")] = False,
 ) -> None:
-    """List the networks that can be trained by name: rule, source, number of parameters, row in the paper."""
+    """List the networks that can be trained, with their sources."""
     require("a network", "gread")
     with StatusLine("reading the networks", console=errors):
         rows = model_rows()

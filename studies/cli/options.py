@@ -22,14 +22,16 @@ from studies.runs.boundary import say
 from studies.runs.libraries import require
 from studies.stability.named_graph import WORDS
 
+#: Placeholders of values in help texts.
+METAVARS = {str: "NAME", int: "N", float: "NUMBER", Path: "PATH"}
 #: Equations may begin with a minus sign, so no command has one-letter options.
 EQUATION_SETTINGS = {"ignore_unknown_options": True}
 Equation = Annotated[str, typer.Argument(help="An equation, or a name of the catalogue.", metavar="EQUATION")]
 Values = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Set a coefficient to a number.")]
-GraphName = Annotated[str, typer.Option("--graph", help=f"{WORDS}.")]
+GraphName = Annotated[str, typer.Option("--graph", metavar="GRAPH", help=f"The graph: {WORDS}.")]
 Root = Annotated[
     Path | None,
-    typer.Option("--root", help="Folder of the data files.", show_default="RDGRAPH_DATA, else the user's cache"),
+    typer.Option("--root", help="Folder of the data files.  [default: RDGRAPH_DATA, else the user's cache]"),
 ]
 
 
@@ -43,7 +45,8 @@ def option(default: Any, text: str, *names: str, shown: str | None = None, metav
         shown: the default in the help text, if it differs from `default`.
         metavar: the placeholder of its value in the help text.
     """
-    built = typer.Option(*names, help=text, metavar=metavar, show_default=shown or True)
+    text = text if shown is None else f"{text}  [default: {shown}]"
+    built = typer.Option(*names, help=text, metavar=metavar, show_default=shown is None)
     return field(default=default, metadata={"typer": built})
 
 
@@ -54,12 +57,12 @@ def argument(default: Any, text: str, metavar: str) -> Any:
 
 
 #: Help texts of options that several commands have.
-DATASET = "A name from `rdgraph data list`; digits and karate need no files."
-SEEDS = "Train every split with this many seeds."
+DATASET = "Data set, from `rdgraph data list`; digits and karate need no files."
+SEEDS = "Number of seeds per split."
 FIRST_SEED = "The first seed."
-SMALL = "Run in seconds: three splits, 20 epochs, and karate if no data set is given."
-DEVICE = "auto, cpu, cuda or cuda:N."
-ENGINE = "local, or ray for the machines of a Ray cluster; the results are the same."
+SMALL = "Run in seconds: 3 splits, 20 epochs, and karate if no data set is given."
+DEVICE = "Device: auto (a GPU if there is one), cpu, cuda or cuda:N."
+ENGINE = "Train on this machine or on a Ray cluster; the results are the same."
 ADDRESS = "Address of the Ray cluster, such as auto."
 RAY_DEFAULT = "RAY_ADDRESS, else this machine"
 COEFFICIENT = "Declare a coefficient: scalar (default), channel, node or matrix."
@@ -80,7 +83,11 @@ class Command(TyperCommand):
 
     def __init__(self, *args: Any, **values: Any) -> None:
         super().__init__(*args, **values)
-        self.help = re.sub(r"(?<!\n)\n(?!\n)", " ", self.help or "")  # rich would keep the line breaks of docstrings
+        for parameter in self.params:
+            kind = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
+            parameter.metavar = parameter.metavar or METAVARS.get(kind)
+            if parameter.param_type_name == "argument":  # typer would print its type after its name
+                vars(parameter)["display_type_rich"] = lambda ctx: None
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -159,11 +166,11 @@ def read_numbers(texts: list[str] | None) -> dict[str, float]:
 class DataOptions:
     """Options of every command that trains on a data set."""
 
-    splits: str | None = option(None, "Which splits to use: all, 0,1,2 or 0-4.", shown="all")
+    splits: str | None = option(None, "Splits to train on, such as 0,1,2 or 0-4.", shown="all", metavar="LIST")
     settings: list[str] | None = option(
         None, "Change a setting of the network or the training; repeatable.", "--set", metavar="NAME=VALUE"
     )
-    epochs: int | None = option(None, "Short for --set epochs=N.")
+    epochs: int | None = option(None, "Number of training epochs; short for --set epochs=N.")
     device: str = option("auto", DEVICE)
     root: Root = None
 

@@ -33,14 +33,14 @@ errors = Console(stderr=True)
 def plot_response(
     equations: Annotated[
         list[str] | None,
-        typer.Argument(metavar="EQUATION", help="Equations or names of the catalogue; default: its linear ones."),
+        typer.Argument(metavar="EQUATION", help="Equations or names.  [default: all linear named ones]"),
     ] = None,
-    time: Annotated[float, typer.Option("--time", help="End time T.")] = 3.5,
-    step: Annotated[float, typer.Option("--step", help="Step of Euler's method and RK4.")] = 0.75,
+    time: Annotated[float, typer.Option("--time", metavar="T", help="End time.")] = 3.5,
+    step: Annotated[float, typer.Option("--step", help="Step size of Euler's method and RK4.")] = 0.75,
     values: Values = None,
     out: Annotated[Path, typer.Option("--out", help="Folder for response.png, .pdf and .csv.")] = Path("runs/response"),
 ) -> None:
-    """Draw filter responses for λ in [0, 2]: the exact flow, Euler's method and RK4.
+    """Draw filter responses: the exact flow, Euler's method and RK4.
 
     Example: rdgraph plot response BS --time 3 --step 0.5
     """
@@ -66,23 +66,24 @@ def plot_phase(
     graph: GraphName = "ring:9",
     axes: Annotated[
         str | None,
-        typer.Option("--axes", help="The two coefficients to sweep, as in alpha,beta.", show_default="the first two"),
+        typer.Option("--axes", metavar="X,Y", help="The two coefficients to sweep.  [default: the first two]"),
     ] = None,
     values: Values = None,
     end: Annotated[
-        float, typer.Option("--end", help="Sweep the first coefficient over (0, END], the second over [-END, END].")
+        float, typer.Option("--end", help="Sweep the first coefficient from 0 to N, the second from -N to N.")
     ] = 2.0,
-    points: Annotated[int, typer.Option("--points", help="Values along each axis; all runs are one batch.")] = 100,
-    step: Annotated[float, typer.Option("--step", help="Step of RK4.")] = 0.25,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of a random graph and of the initial state.")] = 0,
+    points: Annotated[int, typer.Option("--points", help="Number of values along each axis.")] = 100,
+    step: Annotated[float, typer.Option("--step", help="Step size of RK4.")] = 0.25,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of a random graph and the initial state.")] = 0,
     start: Annotated[
-        str, typer.Option("--start", help="LOW:HIGH, range of the initial state of a nonlinear reaction.")
+        str, typer.Option("--start", metavar="LOW:HIGH", help="Range of the initial state, for nonlinear reactions.")
     ] = "0.1:0.9",
     out: Annotated[Path, typer.Option("--out", help="Folder for phase.png, .pdf and .csv.")] = Path("runs/phase"),
 ) -> None:
-    """Draw a phase diagram over two coefficients, predicted and simulated.
+    """Draw a phase diagram over two coefficients.
 
-    Linear equations smooth, sharpen or grow; reactions settle or blow up. --set gives values to other coefficients.
+    Predicted and simulated: linear equations smooth, sharpen or grow; reactions settle or blow up.
+
     Example: rdgraph plot phase BS --points 60
     """
     require("a phase diagram", "torch")
@@ -194,7 +195,7 @@ def plot_dispersion(
         "runs/dispersion"
     ),
 ) -> None:
-    """Draw growth rates and frequencies of the modes of several fields over λ, at every constant steady state.
+    """Draw growth rates over λ at all constant steady states.
 
     Example: rdgraph plot dispersion Schnakenberg --graph torus:16:16
     """

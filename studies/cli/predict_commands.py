@@ -21,11 +21,11 @@ errors = Console(stderr=True)
 class PredictOptions:
     """The options of `rdgraph predict`."""
 
-    run: Path = argument(MISSING, "The folder of a training.", "RUN")
+    run: Path = argument(MISSING, "Folder of a training.", "RUN")
     edges: Path | None = option(None, EDGES, "--edges", "--graph")
     nodes: Path | None = option(None, NODES)
     out: Path | None = option(
-        None, "The file to write.", shown="RUN/predictions.csv, or RUN/predictions-NODES.csv for other nodes"
+        None, "File to write.", shown="RUN/predictions.csv, or RUN/predictions-NODES.csv for other nodes"
     )
     root: Root = None
     overwrite: bool = option(False, "Replace an existing file.", "--overwrite")
@@ -33,13 +33,13 @@ class PredictOptions:
 
 @takes_records
 def predict_command(given: PredictOptions) -> None:
-    """Predict the class of every node, with probabilities, by a network that `rdgraph train` has trained.
+    """Predict the class of every node with a trained network.
 
-    Without files, predicts the nodes of the graph it was trained on; with --edges and --nodes, those of another graph,
-    whose features are prepared as in the training. Labels are not needed; if there are any, the command reports the
-    accuracy. A file with other contents is only replaced with --overwrite.
+    Writes classes and probabilities. Without files, predicts the nodes of the graph the network was trained on; with
+    --edges and --nodes, those of another graph, whose features are prepared as in the training. Labels are optional; if
+    there are any, the command reports the accuracy. A file with other contents is only replaced with --overwrite.
 
-    Example: rdgraph predict runs/train/digits-BS-1 --edges new-edges.csv --nodes new-nodes.csv
+    Example: rdgraph predict RUN --edges edges.csv --nodes nodes.csv
     """
     require("a prediction", "gread")
     with StatusLine(LOADING, console=errors):

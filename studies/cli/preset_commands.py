@@ -27,20 +27,24 @@ COLUMNS = {
 
 console = Console()
 errors = Console(stderr=True)
-presets_app = typer.Typer(help="List the published settings, or show one as TOML.", invoke_without_command=True)
+presets_app = typer.Typer(invoke_without_command=True)
 
 
 @presets_app.callback()
 def presets_command(
     context: typer.Context,
-    model: Annotated[str | None, typer.Option("--model", help="Only those of this network, such as gcn.")] = None,
-    reaction: Annotated[str | None, typer.Option("--reaction", help="Only those of this reaction, such as BS.")] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="NAME", help="Only this network, such as gcn.")
+    ] = None,
+    reaction: Annotated[
+        str | None, typer.Option("--reaction", metavar="R", help="Only this reaction, such as BS.")
+    ] = None,
     dataset: Annotated[
-        str | None, typer.Option("--dataset", help="Only those for this data set, such as cora.")
+        str | None, typer.Option("--dataset", metavar="NAME", help="Only this data set, such as cora.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list instead of the table.")] = False,
 ) -> None:
-    """List the published settings and their sources; `rdgraph presets show NAME` prints one as TOML.
+    """List the published settings, or print one as TOML.
 
     Example: rdgraph presets --reaction BS
     """
@@ -105,7 +109,7 @@ def _overview() -> FittedTable:
 
 @presets_app.command("show")
 def show_command(name: Annotated[str, typer.Argument(help="A name such as paper/BS/cora.")]) -> None:
-    """Print a preset as TOML, to edit and pass to `rdgraph train --preset FILE.toml`."""
+    """Print a preset as TOML, for `rdgraph train --preset FILE.toml`."""
     with StatusLine(f"reading {name}", console=errors):
         from gread.settings.presets import named_preset
 

@@ -43,17 +43,17 @@ class SearchOptions(DataOptions):
 
     dataset: str | None = option(None, DATASET)
     reaction: str | None = option(
-        None, "A name of the catalogue, or an equation.", "--reaction", "--equation", shown="BS"
+        None, "Equation of the network, or its name.", "--reaction", "--equation", shown="BS", metavar="EQUATION"
     )
-    model: str | None = option(None, "Another network, such as gcn, instead of an equation.")
+    model: str | None = option(None, "Network instead of GREAD, such as gcn.")
     preset: str | None = option(
         None, "Settings to search around: paper, authors, published or FILE.toml.", shown="defaults"
     )
     space: str | None = option(
-        None, "The search space: paper, wide, small, tuned or FILE.toml.", shown="paper, or wide with --model"
+        None, "Search space: paper, wide, small, tuned or FILE.toml.", shown="paper, or wide with --model"
     )
     trials: int = option(50, "Number of trials.")
-    sampler: str = option("random", "random, tpe or cmaes.")
+    sampler: str = option("random", "How trials are drawn.", metavar="random|tpe|cmaes")
     halving: bool = option(False, "Drop the worse trials of a round after 10, 20 and 40 % of the epochs.", "--halving")
     seed: int = option(0, "Seed of the sampler and of the trainings.")
     round_size: int | None = option(
@@ -61,28 +61,29 @@ class SearchOptions(DataOptions):
     )
     out: Path | None = option(None, "Folder of the run.", shown="runs/search/DATASET-REACTION-SPACE")
     storage: str | None = option(
-        None, "A database for the trials: sqlite:///FILE, postgresql://USER@HOST/NAME, ...", metavar="URL",
+        None, "Database of the trials: sqlite:///FILE, postgresql://USER@HOST/NAME, ...", metavar="URL",
         shown="a journal file in the folder",
     )  # fmt: skip
-    engine: str = option("local", ENGINE)
+    engine: str = option("local", ENGINE, metavar="local|ray")
     address: str | None = option(None, ADDRESS, shown=RAY_DEFAULT)
     plan: Path | None = option(None, "Write the next trials to a file and stop.", metavar="FILE")
     run: Path | None = option(
-        None, "Train the trials of a file, without optuna; writes FILE.results.json.", metavar="FILE"
+        None, "Train the trials of a file (needs no optuna); writes FILE.results.json.", metavar="FILE"
     )
-    tell: Path | None = option(None, "Add the results of trials that were trained elsewhere.", metavar="FILE")
+    tell: Path | None = option(None, "Add the results of trials trained on another machine.", metavar="FILE")
     show: int | None = option(None, "Print the settings of trial N as TOML and stop.", metavar="N")
 
 
 @takes_records
 def search_command(context: typer.Context, given: SearchOptions, files: GraphFiles) -> None:
-    """Search for settings by mean validation accuracy over the splits; test labels are never used for selection.
+    """Search for hyperparameters by mean validation accuracy.
 
-    The folder of the run holds trials.csv, best.toml (a preset for `rdgraph train --preset`), the storage and a report
-    with the selection gap. The same command resumes an interrupted search. A setting given with --set is fixed, not
-    searched. --plan, --run and --tell train on another machine, --engine ray on many.
+    The mean is over the splits; test labels are never used for selection. The folder of the run holds trials.csv,
+    best.toml (a preset for `rdgraph train --preset`), the storage and a report with the selection gap. The same command
+    resumes an interrupted search. A setting given with --set is fixed, not searched.
+    --plan, --run and --tell train on another machine, --engine ray on a cluster.
 
-    Example: rdgraph search --dataset karate --model gcn --space small --trials 10 --epochs 20
+    Example: rdgraph search --dataset karate --model gcn --space small
     """
     require("a search", "gread")
     if sum(option is not None for option in (given.plan, given.run, given.tell, given.show)) > 1:

@@ -21,24 +21,24 @@ errors = Console(stderr=True)
 class StudyOptions:
     """The options of `rdgraph study`."""
 
-    name: str | None = argument(None, "A study; without one, lists the studies and their questions.", "NAME")
+    name: str | None = argument(None, "Name of a study; without one, lists all studies.", "NAME")
     small: bool = option(False, "Run fewer and smaller cases, in seconds instead of minutes.", "--small")
     out: Path | None = option(None, "Folder of the run.", shown="runs/NAME, or runs/NAME-small")
-    seed: int | None = option(None, "Seed of all random numbers; the same seed gives the same tables.", shown="0")
-    device: str | None = option(None, "cpu, cuda or cuda:N.", shown="cpu")
-    models: str | None = option(None, "Networks by name, such as gcn,gcnii, for studies that compare networks.")
+    seed: int | None = option(None, "Seed of all random numbers.", shown="0")
+    device: str | None = option(None, "Device: cpu, cuda or cuda:N.", shown="cpu")
+    models: str | None = option(None, "Networks to compare, comma-separated, in studies of networks.", metavar="LIST")
     equation: str | None = option(
-        None, "An equation, or a name of the catalogue, for oversmoothing.", "--equation", "--reaction"
+        None, "Equation, or its name, in the study oversmoothing.", "--equation", "--reaction", metavar="EQUATION"
     )
     changes: list[str] | None = option(
-        None, "Change a setting of the study, as named in its config.toml; repeatable.", "--set", metavar="NAME=VALUE"
+        None, "Change a setting of the study, named as in config.toml; repeatable.", "--set", metavar="NAME=VALUE"
     )
     config: Path | None = option(
-        None, r"A TOML file as a run's config.toml: study, small, seed, device, \[settings].", metavar="FILE"
+        None, "Read study, small, seed, device and [settings] from a TOML file.", metavar="FILE"
     )
-    index: Path | None = option(None, "Write FOLDER/index.html, an index of the runs in it.", metavar="FOLDER")
-    report_only: bool = option(False, "Rebuild the report of a finished run; measures nothing.", "--report-only")
-    engine: str = option("local", ENGINE)
+    index: Path | None = option(None, "Write FOLDER/index.html, an index of the runs in FOLDER.", metavar="FOLDER")
+    report_only: bool = option(False, "Rebuild the report of a finished run without running it again.", "--report-only")
+    engine: str = option("local", ENGINE, metavar="local|ray")
     address: str | None = option(None, ADDRESS, shown=RAY_DEFAULT)
 
 
@@ -48,7 +48,7 @@ def study_command(given: StudyOptions) -> None:
 
     The same command resumes an interrupted run; Ctrl-C is safe.
 
-    Examples: rdgraph study grid --small; rdgraph study grid --report-only
+    Example: rdgraph study grid --small
     """
     if given.index is not None:
         from studies.runs.index import write_index
@@ -102,7 +102,7 @@ def _rebuilt(given: StudyOptions) -> Path:
         "--engine": None if given.engine == "local" else given.engine,
     }  # fmt: skip
     if names := [name for name, value in refused.items() if value not in (None, [])]:
-        raise InvalidArgument(f"--report-only measures nothing, so {', '.join(names)} has no effect; leave it out")
+        raise InvalidArgument(f"--report-only runs nothing, so {', '.join(names)} has no effect; leave it out")
     if given.name is None:
         raise InvalidArgument("--report-only needs the name of a study; write rdgraph study NAME --report-only")
     from studies.registered_studies import find_study, require_libraries

@@ -33,37 +33,35 @@ class TrainOptions(DataOptions):
     """The options of `rdgraph train`."""
 
     dataset: str | None = option(None, DATASET)
-    model: str | None = option(None, "A network from `rdgraph models`.", shown="that of the preset, else gread")
+    model: str | None = option(None, "Network, from `rdgraph models`.", shown="that of the preset, else gread")
     reaction: str | None = option(
-        None, "A name of the catalogue, or an equation of one or several fields, for networks around an equation.",
-        "--reaction", "--equation", shown="that of the preset, else BS",
+        None, "Equation of the network, or its name from `rdgraph catalogue`.", "--reaction", "--equation",
+        shown="that of the preset, else BS", metavar="EQUATION",
     )  # fmt: skip
     learned: list[str] | None = option(
-        None, "Declare a learned function of the equation, as in 'phi: knots=12, odd, lipschitz=2'; repeatable.",
-        metavar="NAME: FACTS",
+        None, "Declare a learned function in the equation, as in 'phi: knots=12, odd, lipschitz=2'; repeatable.",
+        metavar="'NAME: FACTS'",
     )  # fmt: skip
     preset: str | None = option(
-        None, "published, paper, authors, defaults, quick or FILE.toml.",
+        None, "Settings to start from: published, paper, authors, defaults, quick or FILE.toml.",
         shown="quick for digits and karate, else defaults",
     )  # fmt: skip
     seeds: int = option(1, SEEDS)
     seed: int = option(0, FIRST_SEED)
-    method: str | None = option(None, "Short for --set method=NAME: auto, exact, euler, rk4 ...")
-    out: Path | None = option(
-        None, "Folder of the run.", shown="runs/train/DATASET-REACTION-N or runs/train/DATASET-MODEL-N"
-    )
-    resume: bool = option(False, "Resume the training in the folder.", "--resume")
+    method: str | None = option(None, "Integration method: auto, exact, euler, rk4, ...; short for --set method=NAME.")
+    out: Path | None = option(None, "Folder of the run.", shown="runs/train/DATASET-REACTION-N")
+    resume: bool = option(False, "Resume an interrupted training; with --out alone, its settings are used.", "--resume")
     small: bool = option(False, SMALL, "--small")
     decoupled: bool = option(
         False,
-        "Multiply the features with the graph once and train on rows of the result; for linear equations with the "
-        "original adjacency and a linear encoder.",
+        "Propagate the features once, then train on batches of nodes; needs a linear equation, the original adjacency "
+        "and a linear encoder.",
         "--decoupled",
     )
-    batch: int | None = option(None, "Training nodes per step, with --decoupled.", shown="all")
-    log: str | None = option(None, "tensorboard: write event files to the folder of the run.", shown="none")
+    batch: int | None = option(None, "Training nodes per optimiser step, with --decoupled.", shown="all")
+    log: str | None = option(None, "Write event files to the folder of the run.", metavar="tensorboard")
     references: bool = option(
-        True, "Compare with label propagation, the majority class, an MLP and a GCN on the same splits.",
+        True, "Run baselines on the same splits: label propagation, majority class, MLP and GCN.",
         "--references/--no-references",
     )  # fmt: skip
     figures: bool = option(True, "Draw the figures of the report.", "--figures/--no-figures")
@@ -71,17 +69,17 @@ class TrainOptions(DataOptions):
 
 @takes_records
 def train_command(given: TrainOptions, files: GraphFiles) -> None:
-    """Train a network on every chosen split with every seed; write its predictions and a report.
+    """Train a network on every split and write a report.
 
-    The network is GREAD around a reaction, or any other from `rdgraph models`. Settings come from the defaults, then
-    the preset, then the command line; config.toml in the folder of the run stores them, and --preset reads it.
-    `rdgraph presets` lists the published settings.
+    The network is GREAD with a reaction, or any other from `rdgraph models`. Settings come from the defaults, then the
+    preset, then the command line; config.toml in the folder of the run stores them, and --preset reads it. `rdgraph
+    presets` lists the published settings.
 
     The result is the test accuracy at the first epoch with the best validation accuracy: its mean and standard
     deviation over the splits, the published number if there is one, and baselines on the same splits. predictions.csv
     holds the class and the probabilities of every node; `rdgraph predict FOLDER` applies the network to other graphs.
 
-    Examples: rdgraph train --dataset digits --small; rdgraph train --resume --out FOLDER
+    Example: rdgraph train --dataset digits --small
     """
     with StatusLine(LOADING, console=errors):
         plan = _planned(given, files)

@@ -30,7 +30,7 @@ def write_picture(path: Path, view: str = VIEW, width: int = WIDTH, height: int 
     """
     chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if chromium is None:
-        raise MissingDependency("expected Chromium, which draws the picture, got none; apt-get install chromium")
+        raise MissingDependency("drawing the picture needs Chromium: apt-get install chromium")
     with tempfile.TemporaryDirectory() as folder, replacing(path) as draft:
         page = Path(folder) / "page.html"
         page.write_text(page_text(), encoding="utf-8")

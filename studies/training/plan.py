@@ -33,10 +33,10 @@ HEAD = {
     "study": str, "small": bool, "dataset": str, "preset": str, "source": str, "splits": list,
     "seed": int, "seeds": int, "device": str, "version": str,
 }  # fmt: skip
-#: Optional entries: of an equation, an automatic method, files, decoupled trainings, and shortened ones.
+#: Optional entries: of an equation, an automatic method, files, decoupled and shortened trainings, parts left out.
 OPTIONAL = {
     "reaction": str, "method_reason": str, "edges": str, "nodes": str, "decoupled": bool, "batch": int,
-    "preset_epochs": int, **READING_HEAD,
+    "preset_epochs": int, "references": bool, "figures": bool, **READING_HEAD,
 }  # fmt: skip
 #: The data set, epochs and splits of `--small`.
 SMALL_SET, SMALL_EPOCHS, SMALL_SPLITS = "karate", 20, (0, 1, 2)
@@ -64,6 +64,8 @@ class Request(DataRequest):
     model: str | None = None
     decoupled: bool = False
     batch: int | None = None
+    references: bool = True
+    figures: bool = True
 
     @property
     def source(self) -> DataSource:
@@ -78,7 +80,7 @@ class TrainingPlan:
 
     `method_reason` explains a method chosen from the equation. A `decoupled` training uses propagated features in
     batches of `batch` nodes, or of all training nodes. `preset_epochs` are those of the preset if the training has
-    fewer, else 0.
+    fewer, else 0. The run trains the baselines if `references`, and draws figures if `figures`.
     """
 
     data: NodeData
@@ -93,6 +95,8 @@ class TrainingPlan:
     decoupled: bool = False
     batch: int | None = None
     preset_epochs: int = 0
+    references: bool = True
+    figures: bool = True
 
     def __post_init__(self) -> None:
         if not 1 <= self.seeds <= MOST_SEEDS:
@@ -186,6 +190,7 @@ class TrainingPlan:
             **({"decoupled": True} if self.decoupled else {}),
             **({"batch": self.batch} if self.batch is not None else {}),
             **({"preset_epochs": self.preset_epochs} if self.preset_epochs else {}),
+            **{name: False for name in ("references", "figures") if not getattr(self, name)},
         }
         return RunConfig("train", self.small, self.seed, self.device, sections=self.config.sections(), head=head)
 
@@ -194,6 +199,7 @@ class TrainingPlan:
         return command_line(
             "train", *self.source.words(), preset=folder / "config.toml", splits=self.splits, seed=self.seed,
             seeds=self.seeds, device=self.device, decoupled=self.decoupled, batch=self.batch,
+            no_references=not self.references, no_figures=not self.figures,
         )  # fmt: skip
 
 
@@ -228,6 +234,7 @@ def make_plan(request: Request) -> TrainingPlan:
     return TrainingPlan(
         data, source, resolved, splits, request.seed, request.seeds, request.device, request.small, reason,
         request.decoupled, request.batch, planned if chosen.training.epochs < planned else 0,
+        request.references, request.figures,
     )  # fmt: skip
 
 
@@ -255,7 +262,7 @@ def read_plan(folder: Path, root: Path | None = None, *, resumes: bool = False) 
     return TrainingPlan(
         source.read(), source, preset, tuple(head["splits"]), head["seed"], head["seeds"], head["device"],
         head["small"], head.get("method_reason", ""), head.get("decoupled", False), head.get("batch"),
-        head.get("preset_epochs", 0),
+        head.get("preset_epochs", 0), head.get("references", True), head.get("figures", True),
     )  # fmt: skip
 
 

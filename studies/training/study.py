@@ -132,7 +132,7 @@ def execute(
 
     `progress` and `tell` are those of `gread.training.trainer.train`; `reference_progress` is called with the progress
     and the name of every baseline network, and `stage` with the stages before and after the epochs; `log` is one of
-    `LOGS`. `has_references` and `has_figures` switch baselines and figures off. Ctrl-C and SIGTERM leave a valid folder
+    `LOGS`. `has_references` and `has_figures` switch parts of the plan off. Ctrl-C and SIGTERM leave a valid folder
     and raise KeyboardInterrupt, Ctrl-C after a checkpoint; `kill -9` leaves the last checkpoint.
     """
     check_log(log)
@@ -149,8 +149,8 @@ def execute(
                 train_decoupled, plan.data, plan.trials, batch=plan.batch, folder=folder / CHECKPOINTS / POWERS,
                 device=plan.device, progress=progress, tell=tell,
             )  # fmt: skip
-        refer = partial(reference_rows, plan, reference_progress, stage) if has_references else list
-        perform(training_study(plan, make, refer, events, stage, has_figures), plan.run_config, folder)
+        refer = partial(reference_rows, plan, reference_progress, stage) if has_references and plan.references else list
+        perform(training_study(plan, make, refer, events, stage, has_figures and plan.figures), plan.run_config, folder)
         shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
     return read_results(folder, plan)
 

@@ -61,7 +61,7 @@ def test_drafts_have_names_nobody_can_guess_and_must_be_new(tmp_path: Path, monk
     monkeypatch.setattr("secrets.token_hex", lambda count: "0" * 16)
     (tmp_path / "victim").write_text("mine")
     (tmp_path / ".0000000000000000.part.txt").symlink_to(tmp_path / "victim")
-    with pytest.raises(FileError, match=r"expected a place that can be written, got .*a\.txt: File exists"):
+    with pytest.raises(FileError, match=r"cannot write .*a\.txt: File exists"):
         write_text(tmp_path / "a.txt", "other")
     assert (tmp_path / "victim").read_text() == "mine"
 
@@ -174,19 +174,19 @@ def test_parts_of_two_saves_are_not_mixed(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=r"expected the numbers of a bundle in .*cannot be read \(No such file"):
         load(one)
     mine.rename(one / theirs.name)
-    with pytest.raises(FileError, match=r"expected the numbers of a bundle in .*, got a file that was changed"):
+    with pytest.raises(FileError, match=r"the numbers of a bundle in .* were changed"):
         load(one)
 
 
 @pytest.mark.parametrize(
     ("change", "needle"),
     [
-        (lambda body: body["words"].update(epochs=800), "that was changed"),
-        (lambda body: body["words"].pop("epochs"), "that was changed"),
-        (lambda body: body.pop("sha256"), "that was changed"),
-        (lambda body: body.update(sha256=None), "that was changed"),
-        (lambda body: body.update(more=1), "that was changed"),
-        (lambda body: body.update(numbers="../../../etc/passwd"), "that was changed"),
+        (lambda body: body["words"].update(epochs=800), "was changed"),
+        (lambda body: body["words"].pop("epochs"), "was changed"),
+        (lambda body: body.pop("sha256"), "was changed"),
+        (lambda body: body.update(sha256=None), "was changed"),
+        (lambda body: body.update(more=1), "was changed"),
+        (lambda body: body.update(numbers="../../../etc/passwd"), "was changed"),
         (lambda body: body.update(format="test bundle 2"), "of the format 'test bundle 1' in .*, got the format"),
         (lambda body: body.pop("format"), "got a file without one"),
     ],
@@ -212,7 +212,7 @@ def test_a_manifest_may_be_laid_out_otherwise(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["[" * 100_000, "null", "3", '"text"', '{"format": 1e999}', "1" * 10_000])
 def test_json_that_is_no_manifest(tmp_path: Path, text: str) -> None:
     (tmp_path / "b.json").write_text(text)
-    with pytest.raises(FileError, match="expected a bundle"):
+    with pytest.raises(FileError, match="a bundle"):
         load(tmp_path)
 
 

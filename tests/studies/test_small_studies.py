@@ -242,7 +242,7 @@ def test_the_list_of_studies() -> None:
     ("words", "needle"),
     [
         (("gird",), "did you mean 'grid'"),
-        (("response", "--out", "{}/file"), "expected a place that can be written"),
+        (("response", "--out", "{}/file"), "cannot write"),
         (("response", "--out", "{}/new", "--seed", "-1"), "must be 0 or more"),
     ],
 )

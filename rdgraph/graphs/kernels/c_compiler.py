@@ -139,8 +139,7 @@ def load_library(source: str) -> ctypes.CDLL:
     compiler = find_compiler()
     if compiler is None:
         raise MissingDependency(
-            "expected a C compiler, which compiled fields need, got none; install gcc or clang (or name one in CC), or "
-            "evaluate the field itself"
+            "compiled fields need a C compiler: install gcc or clang, name one in CC, or evaluate the field itself"
         )
     return _loaded(compiler, source, cache_folder())
 

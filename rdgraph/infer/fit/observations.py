@@ -45,7 +45,7 @@ def read_observations(system: System, states: Any, times: Any, nodes: int) -> Ob
         raise InvalidArgument("expected finite states, got an infinite one; write NaN for what was not observed")
     seen = ~torch.isnan(values)
     if not bool(seen.any()):
-        raise InvalidArgument("expected observed states, got NaN alone; at least one entry must have been observed")
+        raise InvalidArgument("every observed state is NaN; at least one entry must be a number")
     return Observations(when, torch.where(seen, values, 0.0), seen)
 
 

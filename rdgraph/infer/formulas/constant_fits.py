@@ -61,7 +61,7 @@ def samples(x: object, y: object, *, weights: object = None, noise: float | None
     try:
         points, values = (np.atleast_2d(np.asarray(part, dtype=float)) for part in (x, y))
     except (TypeError, ValueError):
-        raise InvalidArgument("expected numbers for x and y, got something else; give arrays") from None
+        raise InvalidArgument("x and y must be arrays of numbers") from None
     if values.ndim != 2 or values.shape[1] < 2 or points.shape not in (values.shape, (1, values.shape[1])):
         raise InvalidArgument(
             f"expected x and y of the same shape (points,) or (sets, points), got {points.shape} and {values.shape}"

@@ -120,9 +120,7 @@ class RayEngine:
         if asked == "auto":
             return "cuda" if self._room("cuda") else "cpu"
         if asked not in ("cpu", "cuda"):
-            raise InvalidArgument(
-                f"expected cpu, cuda or auto with the engine ray, got {asked!r}; Ray chooses the card"
-            )
+            raise InvalidArgument(f"expected cpu, cuda or auto with the engine ray, got {asked!r}; Ray chooses the GPU")
         return asked
 
     def _machines(self) -> list[dict[str, float]]:

@@ -219,7 +219,7 @@ def compile_field(field: VectorField, channels: int = 1) -> CompiledField:
     """
     reason = why_not_compiled(field)
     if reason and find_compiler() is not None:
-        raise InvalidArgument(f"expected a field that can be compiled, but {reason}; evaluate the field itself")
+        raise InvalidArgument(f"this field cannot be compiled: {reason}; evaluate the field itself")
     if field.uses_initial:
         field.start()  # raises where there is none
     return CompiledField(parts_of(field), channels)

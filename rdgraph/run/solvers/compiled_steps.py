@@ -50,7 +50,7 @@ class Compilation:
         if reason and not self.wanted:
             return None
         if reason:
-            raise InvalidArgument(f"expected a run that can be compiled, but {reason}; leave compiled= out")
+            raise InvalidArgument(f"this run cannot be compiled: {reason}; leave compiled= out")
         try:
             return compile_field(field, field.blocks.width(H))
         except InvalidArgument:  # a function without source in C, or more channels than a row has room for

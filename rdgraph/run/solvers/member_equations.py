@@ -386,7 +386,7 @@ class MemberField:
     def linear_part(self) -> Linear:
         """p(A) and s(A) of all members, where all equations are linear."""
         if self.equations.flow is None:
-            raise NotApplicable("expected members whose equations are linear, got others among them; take steps")
+            raise NotApplicable("exact flows need members with linear equations; use a method with steps")
         generator, source = self.equations.flow.values(self.letters)
         base = operator_base(self.operator, "A")
         return Linear.scalar(base, generator, None if self.equations.is_forced else source)

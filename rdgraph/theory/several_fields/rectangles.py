@@ -194,7 +194,7 @@ def positivity(system: System, normalisation: str = "row") -> Positivity:
     record = find_normalisation(normalisation)
     known = record.averages or record.has_degrees or record.name == "column"
     if not known:
-        return Positivity(None, f"nothing is known of the entries of A under the normalisation {normalisation}")
+        return Positivity(None, f"the entries of A are unknown under the normalisation {normalisation}")
     try:
         faces = RectangleFaces(NodeSpeeds.of(system, normalisation), DEGREES if record.has_degrees else ANY_SUMS)
     except NotApplicable as problem:
@@ -520,7 +520,7 @@ def collecting_of(normalisation: str) -> Collecting:
         return DEGREES
     if record.name == "column":
         return ANY_SUMS
-    raise NotApplicable(f"nothing is known of the entries of A under the normalisation {normalisation}")
+    raise NotApplicable(f"the entries of A are unknown under the normalisation {normalisation}")
 
 
 # ---------------------------------------------------------------------- bounds that are asked for

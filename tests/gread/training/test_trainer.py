@@ -319,10 +319,10 @@ def test_files_that_hold_no_network_are_refused(tmp_path):
         Network.load(tmp_path)
     head = tmp_path / "network.json"
     for text, match in (
-        ("{", "that is no json"),
+        ("{", "not valid JSON"),
         ("[1, 2]", "of the format 'gread network 3'"),
         ('{"format": "gread network 1"}', "got the format 'gread network 1'"),
-        ('{"format": "gread network 3"}', "that was changed"),
+        ('{"format": "gread network 3"}', "was changed"),
     ):
         network.save(tmp_path)
         head.write_text(text, encoding="utf-8")
@@ -351,7 +351,7 @@ def test_words_and_numbers_that_make_no_network_are_refused(tmp_path):
         ({}, {"coefficient_gamma": torch.zeros(1)}),
     ):
         save_bundle(tmp_path / "network.json", "gread network 3", words | changed, numbers | others)
-        with pytest.raises(FileError, match="got words and numbers that make none"):
+        with pytest.raises(FileError, match="does not describe"):
             Network.load(tmp_path)
     del numbers["decoder_bias"]
     save_bundle(tmp_path / "network.json", "gread network 3", words, numbers)

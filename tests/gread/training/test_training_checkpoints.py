@@ -173,7 +173,7 @@ def test_a_broken_checkpoint_is_refused(tmp_path, junk):
     for path in (*tmp_path.glob("batch-0-*.safetensors"), tmp_path / "batch-0.json"):
         whole = path.read_bytes()
         path.write_bytes({"truncated": whole[: len(whole) // 2], "text": b"hello" * 100, "empty": b""}[junk])
-        with pytest.raises(FileError, match=r"expected .*a checkpoint in .*, got a file that (was changed|is no json)"):
+        with pytest.raises(FileError, match=r"a checkpoint in .* were changed|was changed; save a|not valid JSON"):
             train(karate(), trials, device="cpu", checkpoint=tmp_path)
         path.write_bytes(whole)
     train(karate(), trials, device="cpu", checkpoint=tmp_path)
@@ -321,7 +321,7 @@ def test_a_full_disk_costs_the_checkpoint_and_not_the_training(tmp_path, monkeyp
     full_disk(monkeypatch, is_full)
     done = train(karate(), trials, device="cpu", checkpoint=tmp_path, every=0, progress=hear, tell=told.append)
     assert len(told) == 3
-    assert told[0].startswith("the training cannot be resumed: expected a place that can be written")
+    assert told[0].startswith("the training cannot be resumed: cannot write")
     assert re.match(r"no checkpoint was written.*batch-0.*No space left.*make room", told[1])
     assert told[2] == "checkpoints are written again"
     assert saved_epoch(tmp_path / "batch-0.json") == 60

@@ -52,7 +52,7 @@ def test_halving_over_several_shapes_compares_all_of_them() -> None:
     "stages", [((0.2, 0.5), (0.1, 0.25)), ((0.1, 0.5), (0.2, 0.5)), ((0.0, 0.5),), ((0.5, 1.0),), ((1.5, 0.5),)]
 )
 def test_stages_that_save_nothing_are_refused(stages: tuple[tuple[float, float], ...]) -> None:
-    with pytest.raises(InvalidArgument, match="growing shares of the epochs and falling ones of the trials"):
+    with pytest.raises(InvalidArgument, match="shares of epochs must rise and shares of trials fall"):
         Rungs(stages)
 
 

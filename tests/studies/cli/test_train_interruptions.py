@@ -97,6 +97,20 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert f"rdgraph train --resume --out {tmp_path / 'x'}" in run.stderr.replace("\n", " ")
 
 
+def test_a_resumed_run_keeps_what_it_leaves_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    folder, words = tmp_path / "x", ("--small", "--epochs", "2", "--set", "hidden=4", "--no-figures", "--no-references")
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "train", interrupt)
+        assert rdgraph("train", *words, "--out", folder).exit_code == 130
+    assert "--no-references --no-figures" in read_plan(folder).command(folder)
+    assert rdgraph("train", "--resume", "--out", folder).exit_code == 0
+    assert (folder / "state").read_text() == "done\n"
+    assert not [*folder.glob("*.png"), *folder.glob("*/*.png"), *folder.glob("references.csv")]
+
+
 def test_the_display_on_a_terminal_is_a_table() -> None:
     text = io.StringIO()
     with Display(Console(file=text, width=120, force_terminal=True)) as display:

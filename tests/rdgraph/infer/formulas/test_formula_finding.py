@@ -148,7 +148,7 @@ def test_constants_come_down_from_afar() -> None:
 def test_what_makes_no_sense_is_refused() -> None:
     with pytest.raises(InvalidArgument, match="same shape"):
         rd.infer.find_formula(X, X[:-1])
-    with pytest.raises(InvalidArgument, match="expected numbers for x and y"):
+    with pytest.raises(InvalidArgument, match="x and y must be arrays of numbers"):
         rd.infer.find_formula("x", "y")
     with pytest.raises(InvalidArgument, match="finite"):
         rd.infer.find_formula(X, np.where(X > 0, np.nan, X))

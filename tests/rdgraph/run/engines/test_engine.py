@@ -65,7 +65,7 @@ def test_ray_is_not_started_before_it_is_needed(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "ray", None)
     engine = make_engine("ray", "10.0.0.1:6379")
     assert [engine.device(name) for name in ("cpu", "cuda")] == ["cpu", "cuda"]
-    with pytest.raises(InvalidArgument, match="Ray chooses the card"):
+    with pytest.raises(InvalidArgument, match="Ray chooses the GPU"):
         engine.device("cuda:1")
     engine.close()
 
