@@ -35,7 +35,7 @@ def functions_of(done: Trained, sound: Sequence[int]) -> dict[str, list[LearnedV
         return {}
     networks = [done.network(k) for k in sound]
     blocks = own_blocks(networks[0])
-    result = {}
+    result: dict[str, list[LearnedValues]] = {}
     for block in blocks:
         each = [network.functions(block) for network in networks]
         suffix = f"[{block}]" if len(blocks) > 1 else ""

@@ -261,7 +261,7 @@ def response_lines(done: Trained, sound: Sequence[int], data: NodeData) -> Drawi
         for i, line in enumerate(lines)
         for x, g in zip(GRID, line, strict=True)
     ]
-    rows += [{"line": "density", "lam": float(x), "density": float(y)} for x, y in zip(lam, density, strict=True)]
+    rows += _density_rows(lam, density)
     return Drawing("response", response_chart(lines, kind, model.time, lam, density), caption, rows)
 
 
@@ -281,7 +281,7 @@ def _block_responses(done: Trained, sound: Sequence[int], data: NodeData, blocks
         {"line": f"block {block}", "lam": float(x), "gain": float(g)}
         for block, mean in means.items()
         for x, g in zip(GRID, mean, strict=True)
-    ]
+    ] + _density_rows(lam, density)
     caption = (
         f"Gain g(λ) of the equation in every block, after T = {model.time:g}: mean over the channels of "
         f"{counted(len(sound), 'trial')}; and the density of the eigenvalues of the graph's symmetric L. The matrices, "
@@ -300,6 +300,10 @@ def response_chart(lines: np.ndarray, kind: str, time: float, lam: np.ndarray, d
         Panel("eigenvalues of the graph", [Line("density", lam, density)], y_label="density"),
     ]
     return Chart(panels, "λ, eigenvalue of L", columns=2)
+
+
+def _density_rows(lam: np.ndarray, density: np.ndarray) -> list[dict[str, Any]]:
+    return [{"line": "density", "lam": float(x), "density": float(y)} for x, y in zip(lam, density, strict=True)]
 
 
 def _density(data: NodeData, self_loops: float) -> tuple[np.ndarray, np.ndarray]:
