@@ -232,7 +232,7 @@ def test_a_saved_network_is_the_same_and_names_its_blocks(tmp_path: Any) -> None
 
 def test_what_needs_one_flow_refuses_blocks() -> None:
     from gread.training.decoupled import check_decoupled
-    from gread.zoo.graff import GraffSettings
+    from gread.zoo.equation_networks import GraffSettings
 
     stacked = GreadSettings(blocks=2, adjacency="original")
     with pytest.raises(NotApplicable, match="one flow"):
