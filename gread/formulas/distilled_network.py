@@ -88,6 +88,7 @@ def curves_of(run: Trained, name: str | None = None) -> LearnedCurves:
     sound = [k for k, status in enumerate(run.status) if status == "ok"]
     if not sound or not isinstance(run.trials[sound[0]].config.model, GreadSettings):
         raise InvalidArgument("expected trained networks around an equation with a learned function, got none")
+    _settings(run.trials)
     each = [run.network(k).functions() for k in sound]
     function = chosen_name(list(each[0]), name)
     states = []
@@ -377,4 +378,9 @@ def _settings(trials: Sequence[Trial]) -> GreadSettings:
     settings = trials[0].config.model
     if not isinstance(settings, GreadSettings):
         raise InvalidArgument(f"expected a network around an equation, got {settings.model}, which has none")
+    if settings.is_stacked:
+        raise NotApplicable(
+            "expected a network with one flow, whose functions become formulas, got one in blocks; train it with "
+            "blocks=1, without mixing, residual and norm"
+        )
     return settings

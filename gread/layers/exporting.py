@@ -295,8 +295,8 @@ class PlainNetwork(nn.Module):
         model = network.model(graph)
         if type(model) is not GREAD:
             raise NotApplicable(
-                f"expected a network around an equation, got {network.config.model}; export a torch module with "
-                "GREADConv layers"
+                f"expected a network around one flow of an equation, got {type(model).__name__} "
+                f"({network.config.model}); export a torch module with GREADConv layers"
             )
         self.config = c = model.config
         if c.storage != "full":

@@ -25,6 +25,7 @@ from gread.models.flow import (
     STEPS,
     Additions,
     Flow,
+    MakeField,
     bounding,
     pieces_of,
     with_finite_gradient,
@@ -171,6 +172,14 @@ class GREAD(BatchedModel):
     torch.Size([2, 4, 2])
     """
 
+    def __new__(cls, settings: GreadSettings | None = None, *_: Any, **__: Any) -> GREAD:
+        """A network of this class, or a `gread.models.blocks.Stack` for settings with blocks."""
+        if cls is GREAD and settings is not None and settings.is_stacked:
+            from gread.models.blocks import Stack
+
+            return super().__new__(Stack)
+        return super().__new__(cls)
+
     def __init__(
         self,
         settings: GreadSettings,
@@ -198,26 +207,34 @@ class GREAD(BatchedModel):
         return cls(settings[0], place, each=settings, **options)  # type: ignore[arg-type]
 
     def build(self) -> None:
-        """Add the encoder, queries and keys of the attention, coefficients and decoder."""
+        """Add the encoder, what the flow needs, and the decoder."""
         config = self.config
         #: The precision of the states of the flow.
         self.storage = storage_dtype(self.place, config)
         self.operator, self.system = make_operator(self.place, config), config.system
         self.layout = StateLayout.of(config)
-        encoded, read = self.layout.encoded_width, self.layout.read_width
+        encoded = self.layout.encoded_width
         self.add_encoder(encoded)
         if config.encoder_mlp:
             self.add_linear("encoder_first", encoded, encoded)
             self.add_linear("encoder_second", encoded, encoded)
-        if config.adjacency != "original":
+        self.add_flows()
+        self.add_decoder(self.layout.read_width)
+
+    def add_attention(self) -> None:
+        """Add queries and keys, if A is attention."""
+        if self.config.adjacency != "original":
             for name in ("query", "key"):
-                self.add_linear(name, encoded, config.attention_dim)
+                self.add_linear(name, self.layout.encoded_width, self.config.attention_dim)
                 with torch.no_grad():
                     self.get_parameter(f"{name}_weight").fill_(ATTENTION_START)
-        self.add_coefficients()
-        self.add_decoder(read)
 
     # ------------------------------------------------------------------ parts that subclasses change
+    def add_flows(self) -> None:
+        """Add queries and keys of the attention, and the coefficients."""
+        self.add_attention()
+        self.add_coefficients()
+
     def add_encoder(self, columns: int) -> None:
         """Add the linear encoder from the features to `columns` columns."""
         self.add_linear("encoder", self.features, columns)
@@ -264,7 +281,7 @@ class GREAD(BatchedModel):
     def nodes_of(config: Any, parameters: Mapping[str, Tensor]) -> int:
         """The number of nodes of the graph of these parameters; 1 if they fit any graph."""
         trusted, kinds = parameters.get(TRUSTED_NODES), config.system.coefficients
-        sizes = (p.shape[-1] for k, p in parameters.items() if kinds.get(k.removeprefix("coefficient_")) == "node")
+        sizes = (p.shape[-1] for k, p in parameters.items() if kinds.get(k.rpartition("coefficient_")[2]) == "node")
         return next(sizes, 1 if trusted is None else int(trusted.shape[-1]))
 
     @property
@@ -362,8 +379,12 @@ class GREAD(BatchedModel):
 
     def field(self, H: Tensor) -> VectorField:
         """dH/dt of all members, with the operator A for H."""
+        return self.field_on(self.couple(H))
+
+    def field_on(self, operator: Operator) -> VectorField:
+        """dH/dt of all members, with this operator A."""
         values = self.coefficients()
-        return lower(self.system, self.couple(H), values, batch=(self.members,), operators=self.further_operators)
+        return lower(self.system, operator, values, batch=(self.members,), operators=self.further_operators)
 
     def decode(self, H: Tensor, rates: Rates | None = None, random: Randomness | None = None) -> Tensor:
         """Logits (M, n, classes) of a state (M, n, states*d)."""
@@ -385,22 +406,36 @@ class GREAD(BatchedModel):
 
     def evolve(
         self, H0: Tensor, time: Tensor, flow: Flow, degree: int, drop: Dropper | None = None,
-        pieces: Sequence[Piece] = (),
+        pieces: Sequence[Piece] = (), make_field: MakeField | None = None,
     ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
         """H(T), and a bound on the truncation of every member's polynomial (None without truncation)."""
         added = self.additions(H0, drop or Dropper())
         watch, H0 = flow.is_cut(degree), self.apart_from_poles(H0)
         return flow.run(
-            self.field, H0, time, degree, shortcut=self.shortcut, watch=watch, added=added, pieces=pieces,
+            make_field or self.field, H0, time, degree, shortcut=self.shortcut, watch=watch, added=added, pieces=pieces,
             segment=self.segment,
         )  # fmt: skip
+
+    def through(
+        self, encoded: Tensor, time: Tensor, flow: Flow, degree: int, drop: Dropper, pieces: Sequence[Piece] = ()
+    ) -> tuple[Tensor, Tensor | None]:
+        """What the decoder is given, from the output of `encode`: H(T); and the truncation as in `evolve`."""
+        return self.evolve(encoded, time, flow, degree, drop, pieces)
+
+    def opening(self, encoded: Tensor) -> Tensor:
+        """The state at which the first flow starts, from the output of `encode`."""
+        return encoded
+
+    def needed_degrees(self, flow: Flow, start: Tensor, time: Tensor) -> list[int]:
+        """The degree that every member's polynomial needs now; empty if all are whole."""
+        return flow.degrees(self.field(start), start, time)
 
     def prepare(self, x: Features, rates: Rates) -> None:
         """Choose the flow and the degrees of its polynomials."""
         with torch.no_grad():
-            start = self.encode(x)
+            start = self.opening(self.encode(x))
             self._flow = self.flow(start)
-            self._degrees = self._flow.degrees(self.field(start), start, rates["time"])
+            self._degrees = self.needed_degrees(self._flow, start, rates["time"])
         self.degree = max(self._degrees, default=self._flow.whole)
         self.whole, self.is_capturable = self._flow.whole, self._flow.is_capturable
 
@@ -408,8 +443,7 @@ class GREAD(BatchedModel):
         """Raise the degree of the polynomials by half, or to what the current coefficients need."""
         flow = self.chosen_flow
         with torch.no_grad():
-            start = self.encode(x)
-            needed = flow.degrees(self.field(start), start, rates["time"])
+            needed = self.needed_degrees(flow, self.opening(self.encode(x)), rates["time"])
         lacking = max((count - degree for count, degree in zip(needed, self.member_degrees, strict=True)), default=0)
         self.degree = min(flow.whole, self.degree + max(4, self.degree // 2, lacking))
 
@@ -447,14 +481,20 @@ class GREAD(BatchedModel):
             return Passed(self._predict(x))
         drop = Dropper(rates, random, first=STEP_DROPOUT)
         start = self.encode(x, rates, random)
-        H, tail = self.evolve(start, rates["time"], self.chosen_flow, self.degree, drop, self.pieces())
+        H, tail = self.through(start, rates["time"], self.chosen_flow, self.degree, drop, self.pieces())
         return Passed(self.decode(H, rates, random), tail)
 
     def _predict(self, x: Features) -> Tensor:
-        H0 = self.encode(x)
-        time = torch.tensor([one.time for one in self.each], dtype=torch.float64, device=H0.device)
-        flow = self.flow(H0)
-        return self.decode(self.evolve(H0, time, flow, flow.degree(self.field(H0), H0, time))[0])
+        encoded = self.encode(x)
+        time, flow, degree = self.whole_flow(encoded)
+        return self.decode(self.through(encoded, time, flow, degree, Dropper())[0])
+
+    def whole_flow(self, encoded: Tensor) -> tuple[Tensor, Flow, int]:
+        """The times of the members (M,), the flow and the degree for a prediction."""
+        time = torch.tensor([one.time for one in self.each], dtype=torch.float64, device=encoded.device)
+        start = self.opening(encoded)
+        flow = self.flow(start)
+        return time, flow, max(self.needed_degrees(flow, start, time), default=flow.whole)
 
     def states(self, x: Features, drop: Dropper) -> list[Tensor]:
         """H at every step, or at ten evenly spaced times if the method has no steps."""

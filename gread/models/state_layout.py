@@ -82,20 +82,25 @@ class StateLayout:
 
     def seen(self, states: Tensor) -> Tensor:
         """The states that attention is computed from."""
-        return self._chosen(states, self.encoded)
+        return self._chosen(states, self.fields, self.encoded)
 
     def readout(self, states: Tensor) -> Tensor:
         """The states that the decoder reads."""
-        return self._chosen(states, self.read)
+        return self._chosen(states, self.fields, self.read)
+
+    def read_encoded(self, encoded: Tensor) -> Tensor:
+        """The states that the decoder reads, among the encoded ones."""
+        return self._chosen(encoded, self.encoded, self.read)
 
     def block(self, states: Tensor, name: str) -> Tensor:
         """One state by name."""
         if name not in self.fields:
             raise UnknownName("field of this network", name, self.fields)
-        return self._chosen(states, (name,))
+        return self._chosen(states, self.fields, (name,))
 
-    def _chosen(self, states: Tensor, names: tuple[str, ...]) -> Tensor:
-        if names == self.fields:
+    @staticmethod
+    def _chosen(states: Tensor, among: tuple[str, ...], names: tuple[str, ...]) -> Tensor:
+        if names == among:
             return states
-        blocks = dict(zip(self.fields, states.chunk(len(self.fields), -1), strict=True))
+        blocks = dict(zip(among, states.chunk(len(among), -1), strict=True))
         return torch.cat([blocks[name] for name in names], -1)

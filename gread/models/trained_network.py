@@ -14,6 +14,7 @@ from torch import Tensor
 from gread.datasets.node_data import NodeData
 from gread.datasets.preparation import Preparation
 from gread.models.batched_model import BatchedModel
+from gread.models.blocks import Stack
 from gread.models.bundle import load_bundle, save_bundle
 from gread.models.features import Features
 from gread.models.gread_model import GREAD, TRUSTED_NODES
@@ -24,7 +25,7 @@ from gread.settings.config import NAME, Config
 from gread.settings.gread_settings import GreadSettings
 from gread.settings.model_records import ModelSettings, find_model
 from rdgraph import Graph
-from rdgraph.errors import FileError, InvalidArgument, RdgraphError
+from rdgraph.errors import FileError, InvalidArgument, NotApplicable, RdgraphError
 from rdgraph.graphs.operator import Operator
 from rdgraph.systems.system import System
 from rdgraph.vocabulary.learned_functions import LearnedValues
@@ -133,6 +134,18 @@ class Network:
             raise InvalidArgument(f"expected a network around an equation, got {self.config.model}, which has none")
         return model
 
+    def _flow_of_block(self, graph: Graph, block: int | None) -> GREAD:
+        """The part of the model with the coefficients and the adjacency of a block, counted from 1."""
+        model = self._flow_model(graph)
+        if not isinstance(model, Stack):
+            return model
+        if block is None and model.config.blocks == 1:
+            block = 1
+        if block is None or not 1 <= block <= model.config.blocks:
+            got = "none" if block is None else str(block)
+            raise InvalidArgument(f"expected block=1 to {model.config.blocks} of this network, got {got}")
+        return model.block(block - 1)
+
     def _check_features(self, x: Any, graph: Graph) -> None:
         if x.shape[0] != graph.num_nodes or x.shape[1] != self.features:
             raise InvalidArgument(
@@ -158,9 +171,15 @@ class Network:
     def states(self, x: Any, graph: Graph, times: Sequence[float], field: str | None = None) -> Tensor:
         """States H(t) of the flow (K, n, d) at increasing times between 0 and T, by the method of the network.
 
-        For several fields those of `field`, or all `system.fields` concatenated if it is None.
+        For several fields those of `field`, or all `system.fields` concatenated if it is None. A network in blocks has
+        one flow per block and raises NotApplicable; see `layers`.
         """
         features, model = self._features(x, graph), self._flow_model(graph)
+        if isinstance(model, Stack):
+            raise NotApplicable(
+                "expected a network with one flow for its states over time, got blocks with a flow each; "
+                "layers(x, graph) returns the states before the first block and after every block"
+            )
         c, H0 = model.config, model.encode(features)
         wanted = torch.tensor(list(times), dtype=torch.float64, device=H0.device)
         if not len(wanted) or not (wanted[0] >= 0 and wanted[-1] <= c.time + 1e-9 and bool((wanted.diff() >= 0).all())):
@@ -171,17 +190,21 @@ class Network:
 
     @torch.no_grad()
     def layers(self, x: Any, graph: Graph) -> list[Tensor]:
-        """The states (n, d_k) of the network layer by layer, or at the steps of its flow."""
+        """The states (n, d_k) of the network layer by layer, block by block, or at the steps of its flow."""
         features = self._features(x, graph)
         return [state[0] for state in self.model(graph).states(features, Dropper())]
 
-    def coefficients(self) -> dict[str, Tensor]:
-        """The trained coefficients, (), (d,), (n,) or (d, d), and the control values of learned functions."""
-        return {name: value[0] for name, value in self._flow_model(self._blank_graph()).coefficients().items()}
+    def coefficients(self, block: int | None = None) -> dict[str, Tensor]:
+        """The trained coefficients, (), (d,), (n,) or (d, d), and the control values of learned functions.
 
-    def functions(self) -> dict[str, LearnedValues]:
+        Those of one block, counted from 1, if the network has several.
+        """
+        flow = self._flow_of_block(self._blank_graph(), block)
+        return {name: value[0] for name, value in flow.coefficients().items()}
+
+    def functions(self, block: int | None = None) -> dict[str, LearnedValues]:
         """The trained functions of the equation, by name; a function per channel has values (d, K)."""
-        trained = self.coefficients()
+        trained = self.coefficients(block)
         return {
             name: LearnedValues(declared, trained[name].detach().cpu().double().numpy())
             for name, declared in self.system.learned.items()
@@ -195,9 +218,9 @@ class Network:
 
     @torch.no_grad()
     def operator(self, x: Any, graph: Graph) -> Operator:
-        """The operator A of the flow for these features, including attention, without the member axis."""
+        """The operator A for these features, including attention, without the member axis; that of the first block."""
         features, model = self._features(x, graph), self._flow_model(graph)
-        operator = model.couple(model.encode(features))
+        operator = model.couple(model.opening(model.encode(features)))
         return dataclasses.replace(operator, weights=operator.weights[0]) if operator.batch else operator
 
     def check(self, graph: Graph | None = None) -> None:

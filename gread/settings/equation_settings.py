@@ -86,15 +86,17 @@ class EquationSettings(GreadSettings):
 def shares_batches(settings: GreadSettings) -> bool:
     """Whether the network of an equation, whose method is known, can share a batch with those of other equations.
 
-    This requires one equation of first order on a normalised A that does not follow the state, scalar or channel
-    coefficients, functions without parameters, and a flow that is a polynomial of A or has fixed steps.
+    This requires one block, one equation of first order on a normalised A that does not follow the state, scalar or
+    channel coefficients, functions without parameters, and a flow that is a polynomial of A or has fixed steps.
 
     >>> texts = ("BS", "-alpha*L@H + beta*tanh(H)", "-alpha*L@H + M*H0", "H'' = -alpha*L@H")
     >>> [shares_batches(GreadSettings(reaction=text, method="euler", step=0.5)) for text in texts]
     [True, True, False, False]
     """
     system = settings.system
-    if type(settings) not in (GreadSettings, EquationSettings) or not system.is_single or settings.adjacency == "live":
+    if type(settings) not in (GreadSettings, EquationSettings) or settings.is_stacked:
+        return False
+    if not system.is_single or settings.adjacency == "live":
         return False
     normalisation = settings.normalisation if settings.adjacency == "original" else "row"
     record = find_normalisation(normalisation)

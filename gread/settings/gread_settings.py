@@ -62,6 +62,10 @@ ADJACENCIES = ("original", "soft", "live")
 VELOCITIES = ("zero", "encoded", "same")
 #: The precision of the states of the flow: that of the parameters, or bfloat16 with half the memory.
 STORAGES = FULL, HALF = ("full", "bfloat16")
+#: What a block may add to its flow, see `gread.models.blocks`; and the most blocks.
+RESIDUALS, NORMS = ("none", "identity", "linear"), ("none", "layer", "batch")
+ACTIVATIONS, SHARED = ("relu", "gelu", "tanh", "none"), ("none", "coefficients", "adjacency", "all")
+MOST_BLOCKS = 128
 #: The value for a method, link or region that is chosen from the equation.
 AUTO = "auto"
 #: The readout of every encoded state.
@@ -115,6 +119,14 @@ class GreadSettings(ModelSettings):
         decoder_mlp: Whether the decoder has a hidden layer.
         input_dropout: The share of the features that is dropped in training.
         dropout: The share of hidden entries that is dropped, including those before the decoder.
+        blocks: Blocks between encoder and decoder, each with a flow of the equation up to T. One block without the four
+            next settings is GREAD as published.
+        mixing: Whether every block starts with H W + b.
+        residual: What is added to the result of a block: none, identity (its input), or linear (a matrix times it).
+        norm: What follows: none, layer (over the channels of a node) or batch (over the nodes).
+        activation: What follows between two blocks, before dropout: relu, gelu, tanh or none. After the last block
+            `relu` decides.
+        shared: What all blocks share: none, coefficients, adjacency (attention from the first block) or all.
 
     Raises:
         InvalidArgument: For sizes, shares and steps out of range.
@@ -147,6 +159,12 @@ class GreadSettings(ModelSettings):
     relu: bool = True
     decoder_mlp: bool = False
     dropout: float = field(default=0.4, kw_only=True)
+    blocks: int = field(default=1, kw_only=True)
+    mixing: bool = field(default=False, kw_only=True)
+    residual: str = field(default="none", kw_only=True)
+    norm: str = field(default="none", kw_only=True)
+    activation: str = field(default="relu", kw_only=True)
+    shared: str = field(default="none", kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -154,7 +172,8 @@ class GreadSettings(ModelSettings):
         for name, known in (
             ("alpha", KINDS), ("beta", KINDS), ("alpha_link", LINKS), ("beta_link", LINKS),
             ("adjacency", ADJACENCIES), ("velocity", VELOCITIES), ("normalisation", tuple(NORMALISATIONS)),
-            ("storage", STORAGES),
+            ("storage", STORAGES), ("residual", RESIDUALS), ("norm", NORMS), ("activation", ACTIVATIONS),
+            ("shared", SHARED),
         ):  # fmt: skip
             self.check_one_of(name, known)
         if self.method != AUTO:
@@ -162,6 +181,7 @@ class GreadSettings(ModelSettings):
         if self.states not in (AUTO, SAFE):
             object.__setattr__(self, "states", str(StateRegion.read(self.states)))
         self.check_at_least(1, "heads", "attention_dim")
+        self.check_between(1, MOST_BLOCKS, "blocks")
         self.check_at_least(0, "time", "self_loops")
         if self.step is not None and not self.step > 0:
             raise InvalidArgument(f"expected step > 0 or none, got {self.step!r}")
@@ -179,6 +199,19 @@ class GreadSettings(ModelSettings):
         settings = ((f.name, getattr(self, f.name)) for f in fields(self))
         shared = tuple((name, value) for name, value in settings if name not in self.free + self.mixed)
         return self.model, shared, self.program, self.kinds
+
+    @property
+    def is_stacked(self) -> bool:
+        """Whether the network is more than one flow between its encoder and decoder, see `gread.models.blocks`."""
+        return self.blocks > 1 or self.mixing or self.residual != "none" or self.norm != "none"
+
+    def shares(self, part: str) -> bool:
+        """Whether all blocks share their coefficients, or their adjacency.
+
+        >>> GreadSettings(shared="all").shares("adjacency"), GreadSettings(shared="adjacency").shares("coefficients")
+        (True, False)
+        """
+        return self.shared in (part, "all")
 
     @property
     def region(self) -> StateRegion:
@@ -225,6 +258,11 @@ class GreadSettings(ModelSettings):
     @cached_property
     def effort(self) -> int:
         """The approximate number of products with A: the truncated degree of a polynomial, else the evaluations."""
+        return self.blocks * self._flow_effort
+
+    @cached_property
+    def _flow_effort(self) -> int:
+        """The effort of one flow."""
         if self.method == AUTO:
             return 1
         record = find_method(self.method)

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from gread.settings.gread_settings import LINKS, GreadSettings, read_equation
 from gread.settings.state_region import FREE
-from rdgraph.errors import InvalidArgument, UnknownName
+from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
 from rdgraph.systems.system import System
 from rdgraph.vocabulary.normalisations import NORMALISATIONS
 
@@ -42,6 +42,7 @@ class LineSettings(GreadSettings):
 
     Raises:
         InvalidArgument: For texts that are not lists of values, and an odd number of channels with `augmented`.
+        NotApplicable: For blocks: these networks have one flow.
         UnknownName: For an unknown choice, or a coefficient that is not in the equation.
 
     >>> str(LineSettings(reaction="-alpha*L@H + beta*H0", values="beta=0.5").system)
@@ -78,6 +79,11 @@ class LineSettings(GreadSettings):
             if link not in LINKS:
                 raise UnknownName(f"link of {name}", link, LINKS)
         read_numbers("starts", self.starts), read_numbers("values", self.values)
+        if self.is_stacked:
+            raise NotApplicable(
+                f"{self.model} has one flow, as published: blocks, mixing, residual and norm are settings of gread; "
+                "give gread its equation with reaction="
+            )
         if self.augmented and (self.hidden % 2 or self.encoder_mlp):
             raise InvalidArgument(
                 f"augmented needs an even number of channels and a linear encoder, got hidden={self.hidden} and "

@@ -111,7 +111,7 @@ PLACES = (
         f"gread.zoo.{module}"
         for module in (
             "classical_networks", "neighbour_networks", "channel_networks", "deep_networks", "equation_networks",
-            "sheaf", "graff",
+            "sheaf",
         )
     ),
 )  # fmt: skip

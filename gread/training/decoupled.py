@@ -132,6 +132,11 @@ def check_decoupled(settings: ModelSettings) -> GreadSettings:
             f"expected the original adjacency for decoupled training, got {settings.adjacency}, which follows from the "
             "state; set adjacency=original"
         )
+    if settings.is_stacked:
+        raise NotApplicable(
+            "expected one flow for decoupled training, got blocks with functions between them, which do not commute "
+            "with A; set blocks=1 without mixing, residual and norm"
+        )
     if settings.encoder_mlp:
         raise NotApplicable(
             "expected a linear encoder for decoupled training, which commutes with A, got layers with ReLU; set "

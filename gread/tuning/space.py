@@ -35,7 +35,7 @@ from gread.settings.shipped_toml import read_toml
 from rdgraph.errors import InvalidArgument, UnknownName
 
 #: The shipped spaces, files of gread/data/spaces.
-SHIPPED = ("paper", "wide", "small", "tuned")
+SHIPPED = ("paper", "wide", "small", "tuned", "modern")
 SECTIONS = ("title", "source", "fixed", "settings", "networks")
 RANGE_KEYS, CHOICE_KEYS = ("low", "high", "log", "step", "when"), ("choices", "when")
 
@@ -229,7 +229,8 @@ def find_space(name: str | Path | Mapping[str, Any]) -> Space:
     """The shipped space of that name, or the space of a toml file.
 
     Args:
-        name: "paper", "wide", "small" or "tuned", the path of a toml file, or a mapping with the content of one.
+        name: "paper", "wide", "small", "tuned" or "modern", the path of a toml file, or a mapping with the content of
+            one.
 
     Returns:
         The space for all its networks; `Space.of` restricts it to the network of a configuration.

@@ -15,6 +15,7 @@ from gread.models.batched_model import BatchedModel
 from gread.models.features import Features
 from gread.models.norms import BatchNorm, LayerNorm
 from gread.models.randomness import Dropper
+from gread.settings.gread_settings import NORMS
 from gread.settings.model_records import ModelRecord, ModelSettings, StackedSettings
 from rdgraph.graphs.operator import Operator
 
@@ -357,8 +358,6 @@ class Smoothed(SGC):
 # ---------------------------------------------------------------------- tuned
 # Luo et al., "Classic GNNs are Strong Baselines", NeurIPS 2024 (data sets and benchmarks): the three classical layers
 # match newer networks once depth, normalisation, residuals and dropout are tuned.
-
-NORMS = ("none", "layer", "batch")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from rdgraph.language.tree import Call, Kind, Name
 from rdgraph.vocabulary.learned_functions import LearnedFunction, LearnedValues, knots_of
 from rdgraph.wording import counted
 from studies.runs.chart import Chart, Line, Panel
-from studies.training.training_figures import Drawing
+from studies.training.training_figures import Drawing, own_blocks
 
 if TYPE_CHECKING:
     from gread.training.trainer import Trained
@@ -30,18 +30,26 @@ POINTS, BARS, MOST_TRIALS, TIMES, SHARE = 241, 60, 10, 5, 0.99
 
 
 def functions_of(done: Trained, sound: Sequence[int]) -> dict[str, list[LearnedValues]]:
-    """Learned functions by name, for every trial that did not diverge."""
+    """Learned functions by name, for every trial that did not diverge; of several blocks, such as phi[2]."""
     if not sound or not isinstance(done.trials[sound[0]].config.model, GreadSettings):
         return {}
-    each = [done.network(k).functions() for k in sound]
-    return {name: [group[name] for group in each] for name in each[0]}
+    networks = [done.network(k) for k in sound]
+    blocks = own_blocks(networks[0])
+    result: dict[str, list[LearnedValues]] = {}
+    for block in blocks:
+        each = [network.functions(block) for network in networks]
+        suffix = f"[{block}]" if len(blocks) > 1 else ""
+        result |= {name + suffix: [group[name] for group in each] for name in each[0]}
+    return result
 
 
 def states_seen(done: Trained, sound: Sequence[int], name: str) -> np.ndarray:
     """Entries of the states to which a function is applied, at even times of the flows of some trials.
 
-    Empty if the argument of the function is no state, as in phi(A@H).
+    Empty if the argument of the function is no state, as in phi(A@H), and for blocks, each of which has a flow.
     """
+    if done.network(sound[0]).gread.is_stacked:
+        return np.zeros(0)
     fields = taken_of(done.network(sound[0]).system, name)
     result = []
     for k in sound[:MOST_TRIALS]:

@@ -20,6 +20,7 @@ from gread.training.ensemble import METRICS
 from gread.training.trainer import EVERY, Progress, Trained, train
 from rdgraph.errors import Diverged, NotApplicable, UnknownName
 from rdgraph.run.engines.engine import silent
+from rdgraph.wording import counted
 from studies.runs.libraries import require
 from studies.runs.report import Passage
 from studies.runs.run_folder import prepare
@@ -286,7 +287,8 @@ def about_method(plan: TrainingPlan) -> str:
         return f"{record.title} ({record.source}): {record.rule}."
     step = "" if model.step is None else f", step {model.step:.4g}"
     why = f"chosen from the equation: {plan.method_reason}" if plan.method_reason else "from the settings"
-    how = f"{model.method}{step}, to T = {model.time:g}; {why}."
+    blocks = f"{counted(model.blocks, 'block')}, in each " if model.is_stacked else ""
+    how = f"{blocks}{model.method}{step}, to T = {model.time:g}; {why}."
     if not plan.decoupled:
         return how
     batch = "in one batch" if plan.batch is None else f"in batches of {plan.batch:,}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -97,16 +97,18 @@ def _mean(values: np.ndarray) -> np.ndarray:
 def coefficient_values(done: Trained, sound: Sequence[int]) -> Drawing | None:
     """Learned coefficients, a panel each: a dot per trial for scalars, else a histogram over all trials.
 
-    A coefficient of several equations is drawn with the first of them. None if the equation has no learned coefficient;
-    the trusted nodes M of a source are given.
+    A coefficient of several equations is drawn with the first of them, one of several blocks by block. None if the
+    equation has no learned coefficient; the trusted nodes M of a source are given.
     """
     system = done.network(sound[0]).system
     kinds = learned(system)
-    collected = [done.network(k).coefficients() for k in sound]
-    values = {name: [one[name].detach().double().numpy().reshape(-1) for one in collected] for name in kinds}
     lines = coefficient_lines(system)
     if not lines:
         return None
+    blocks = own_blocks(done.network(sound[0]))
+    if len(blocks) > 1:
+        return _by_block(done, sound, kinds, blocks)
+    values = _entries(done, sound, kinds, blocks[0])
     panels: list[Panel] = []
     rows: list[dict[str, Any]] = []
     for rest, names in lines.items():
@@ -119,6 +121,40 @@ def coefficient_values(done: Trained, sound: Sequence[int]) -> Drawing | None:
         f"values of all channels, nodes or matrix entries over {counted(len(sound), 'trial')}."
     )
     return Drawing("coefficients", Chart(panels, "trial", columns=max(map(len, lines.values()))), caption, rows)
+
+
+def own_blocks(network: Network) -> range:
+    """The blocks of a network around an equation that have coefficients of their own, counted from 1."""
+    model = network.gread
+    return range(1, 2 if model.shares("coefficients") else model.blocks + 1)
+
+
+def _entries(done: Trained, sound: Sequence[int], kinds: Mapping[str, Kind], block: int) -> dict[str, list[np.ndarray]]:
+    """The entries of the coefficients of a block, by name, for every trial."""
+    collected = [done.network(k).coefficients(block) for k in sound]
+    return {name: [one[name].detach().double().numpy().reshape(-1) for one in collected] for name in kinds}
+
+
+def _by_block(done: Trained, sound: Sequence[int], kinds: Mapping[str, Kind], blocks: range) -> Drawing:
+    """Learned coefficients against the block: mean and range over all trials and entries."""
+    numbers = np.array(blocks, dtype=float)
+    values = {block: _entries(done, sound, kinds, block) for block in blocks}
+    panels = []
+    for name, kind in kinds.items():
+        entries = np.stack([np.concatenate(values[block][name]) for block in blocks])
+        line = Line("mean and range", numbers, entries.mean(1), low=entries.min(1), high=entries.max(1))
+        panels.append(Panel(f"{name}, {kind.value}", [line], y_label=name))
+    rows = [
+        {"block": block, **row}
+        for block in blocks
+        for name, kind in kinds.items()
+        for row in _value_rows(done, sound, name, kind, values[block][name])
+    ]
+    caption = (
+        "Learned coefficients of every block at the best epochs: mean and range over the values of all channels, nodes "
+        f"or matrix entries of {counted(len(sound), 'trial')}."
+    )
+    return Drawing("coefficients", Chart(panels, "block", columns=min(3, len(panels))), caption, rows)
 
 
 def coefficient_lines(system: System) -> dict[str, list[str]]:
@@ -173,10 +209,10 @@ def _value_panel(letter: str, title: str, values: Sequence[np.ndarray]) -> Panel
 
 
 # ---------------------------------------------------------------------- filter response
-def gains(network: Network, lam: np.ndarray = GRID) -> np.ndarray:
-    """Gain g(lam) of the trained flow at T with the network's own solver: (lines, len(lam)), one line per channel.
+def gains(network: Network, lam: np.ndarray = GRID, block: int = 1) -> np.ndarray:
+    """Gain g(lam) of a trained flow at T with the network's own solver: (lines, len(lam)), one line per channel.
 
-    For a linear equation with scalar or channel coefficients; otherwise raises NotApplicable.
+    The flow is that of a block. Raises NotApplicable unless the equation is linear with scalar or channel coefficients.
     """
     model = network.gread
     if not network.system.is_single:
@@ -190,7 +226,7 @@ def gains(network: Network, lam: np.ndarray = GRID) -> np.ndarray:
     stepped = model.method in FIXED
     method, step = (model.method, model.step) if stepped else ("exact", None)
     expression = response(network.system, T=model.time, method=method, step=step)
-    values = {k: v.detach().double().numpy().reshape(-1, 1) for k, v in network.coefficients().items()}
+    values = {k: v.detach().double().numpy().reshape(-1, 1) for k, v in network.coefficients(block).items()}
     letters = sorted((s for s in expression.free_symbols if s.name != "lam"), key=lambda s: s.name)
     function = sp.lambdify([sp.Symbol("lam"), *letters], expression, "numpy")
     shape = np.broadcast_shapes((1, lam.size), *(values[s.name].shape for s in letters))
@@ -202,7 +238,13 @@ def gains(network: Network, lam: np.ndarray = GRID) -> np.ndarray:
 
 
 def response_lines(done: Trained, sound: Sequence[int], data: NodeData) -> Drawing:
-    """The learned filter: range and mean over the channels of the first trial, or over the trials for scalars."""
+    """The learned filter: range and mean over the channels of the first trial, or over the trials for scalars.
+
+    With several blocks, the mean of every block over all trials and channels.
+    """
+    blocks = own_blocks(done.network(sound[0]))
+    if len(blocks) > 1:
+        return _block_responses(done, sound, data, blocks)
     lines = gains(done.network(sound[0]))
     kind = "channel"
     if len(lines) == 1:
@@ -219,8 +261,33 @@ def response_lines(done: Trained, sound: Sequence[int], data: NodeData) -> Drawi
         for i, line in enumerate(lines)
         for x, g in zip(GRID, line, strict=True)
     ]
-    rows += [{"line": "density", "lam": float(x), "density": float(y)} for x, y in zip(lam, density, strict=True)]
+    rows += _density_rows(lam, density)
     return Drawing("response", response_chart(lines, kind, model.time, lam, density), caption, rows)
+
+
+def _block_responses(done: Trained, sound: Sequence[int], data: NodeData, blocks: range) -> Drawing:
+    """The learned filter of every block: its mean over all trials and channels."""
+    networks = [done.network(k) for k in sound]
+    means = {b: np.concatenate([gains(network, block=b) for network in networks]).mean(axis=0) for b in blocks}
+    model = done.trials[sound[0]].config.gread
+    lam, density = _density(data, model.self_loops)
+    scale = "linear" if max(np.abs(line).max() for line in means.values()) <= LINEAR_GAIN else "symlog"
+    lines = [Line(f"block {block}", GRID, mean, look=block - 1) for block, mean in means.items()]
+    panels = [
+        Panel("filters", lines, {"unchanged": 1.0}, y_label=f"gain after T = {model.time:g}", y_scale=scale),
+        Panel("eigenvalues of the graph", [Line("density", lam, density, look=len(means))], y_label="density"),
+    ]
+    rows = [
+        {"line": f"block {block}", "lam": float(x), "gain": float(g)}
+        for block, mean in means.items()
+        for x, g in zip(GRID, mean, strict=True)
+    ] + _density_rows(lam, density)
+    caption = (
+        f"Gain g(λ) of the equation in every block, after T = {model.time:g}: mean over the channels of "
+        f"{counted(len(sound), 'trial')}; and the density of the eigenvalues of the graph's symmetric L. The matrices, "
+        "norms and activations between the flows are not part of it."
+    )
+    return Drawing("response", Chart(panels, "λ, eigenvalue of L", columns=2), caption, rows)
 
 
 def response_chart(lines: np.ndarray, kind: str, time: float, lam: np.ndarray, density: np.ndarray) -> Chart:
@@ -233,6 +300,10 @@ def response_chart(lines: np.ndarray, kind: str, time: float, lam: np.ndarray, d
         Panel("eigenvalues of the graph", [Line("density", lam, density)], y_label="density"),
     ]
     return Chart(panels, "λ, eigenvalue of L", columns=2)
+
+
+def _density_rows(lam: np.ndarray, density: np.ndarray) -> list[dict[str, Any]]:
+    return [{"line": "density", "lam": float(x), "density": float(y)} for x, y in zip(lam, density, strict=True)]
 
 
 def _density(data: NodeData, self_loops: float) -> tuple[np.ndarray, np.ndarray]:
@@ -333,7 +404,7 @@ class _Where(NamedTuple):
 
 def _shown_states(network: Network, data: NodeData) -> tuple[dict[str, list[tuple[float, np.ndarray]]], _Where]:
     """The states to draw by field, each with its time or number, and how they are indexed."""
-    if isinstance(network.config, GreadSettings):
+    if isinstance(network.config, GreadSettings) and not network.config.is_stacked:
         T = network.config.time
         times = [0.0, T / 2, T]
         fields = [equation.field for equation in network.system.equations]

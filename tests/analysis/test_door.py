@@ -21,6 +21,7 @@ import rdgraph as rd
 from analysis import plots
 from analysis.phases.diagram import roughness_borders, stability_borders, swept_names
 from analysis.phases.reaction_grid import reaction_fates
+from analysis.spectra import sensitivity
 from analysis.verdicts.energy_fates import check_symbol, make_symbols
 from analysis.verdicts.statements import Reaction
 from rdgraph.systems.system import System
@@ -94,6 +95,7 @@ CALLS: dict[str, tuple[str, str, Callable[[Any], Any]]] = {
         "BS", TEXT, lambda s: analysis.response_figure([s], T=1.0, values=NUMBERS)[1][1].gain,
     ),
     "empirical_gains": ("BS", TEXT, lambda s: analysis.empirical_gains(s, OP, NUMBERS, T=1.0).gain),
+    "sensitivity": ("BS", TEXT, lambda s: sensitivity(s, OP, NUMBERS, T=1.0).values),
     "stability_borders": ("BS", TEXT, lambda s: [b.y for b in stability_borders(s, LAM, NAMED, WINDOW, values={})]),
     "roughness_borders": ("BS", TEXT, lambda s: [b.y for b in roughness_borders(s, LAM, NAMED, WINDOW, values={})]),
     "phase_diagram": (

@@ -9,9 +9,8 @@ import sympy as sp
 
 from rdgraph.language.tree import Kind
 from rdgraph.reports.coq.bound_sheets import speed_function
-from rdgraph.reports.coq.coq_text import matrix_text, real_text
+from rdgraph.reports.coq.coq_text import matrix_text, nonnegative_above, nonnegative_between, real_text
 from rdgraph.reports.coq.layer_sheets import PAIR, at, same_systems
-from rdgraph.reports.coq.polynomial_signs import nonnegative_above, nonnegative_between
 from rdgraph.reports.coq.sheets import Library, Theorem, sheet
 from rdgraph.reports.coq.theorem_kinds import (
     coq_name,

@@ -23,6 +23,7 @@ from rdgraph.vocabulary.methods import FIXED
 from studies.runs.chart import Chart, FieldMap, MovingDots
 from studies.runs.chart_figures import chart_figure
 from studies.runs.study import perform
+from studies.training import learned_tables
 from studies.training import study as training
 from studies.training import training_figures as training_figures
 from studies.training import training_figures as training_states
@@ -276,6 +277,47 @@ def test_coefficients_are_those_of_the_networks(done: Trained) -> None:
     assert [r["value"] for r in rows] == pytest.approx(done.network(1).coefficients()["beta"].tolist())
     assert {r["kind"] for r in rows} == {"channel"}
     assert sum(r["coefficient"] == "alpha" for r in drawing.rows) == 2
+
+
+@pytest.fixture(scope="module")
+def in_blocks() -> Trained:
+    return trained(blocks=3, mixing=True, norm="layer", residual="linear", reaction="-alpha*L@H + beta*phi(H)")
+
+
+def test_coefficients_of_blocks_are_drawn_block_by_block(in_blocks: Trained) -> None:
+    drawing = training_figures.coefficient_values(in_blocks, [0, 1])
+    assert drawing is not None
+    rows = [r for r in drawing.rows if r["coefficient"] == "beta" and r["split"] == 1 and r["block"] == 2]
+    assert [r["value"] for r in rows] == pytest.approx(in_blocks.network(1).coefficients(2)["beta"].tolist())
+    line = next(panel for panel in drawing.drawn.panels if panel.title.startswith("beta")).lines[0]
+    both = np.concatenate([in_blocks.network(k).coefficients(2)["beta"].numpy() for k in (0, 1)])
+    assert (line.x[1], line.y[1], line.low[1], line.high[1]) == pytest.approx((2, both.mean(), both.min(), both.max()))
+
+
+def test_functions_of_blocks_are_drawn_block_by_block(in_blocks: Trained) -> None:
+    drawing = learned_tables.function_curves(in_blocks, [0, 1])
+    assert drawing is not None
+    assert [panel.title for panel in drawing.drawn.panels] == ["phi[1]", "phi[2]", "phi[3]"]
+    second = in_blocks.network(0).functions(2)["phi"]
+    rows = [r for r in drawing.rows if r["function"] == "phi[2]" and r.get("split") == 0]
+    assert [r["value"] for r in rows] == pytest.approx(second(np.array([r["x"] for r in rows])).tolist())
+
+
+def test_filters_of_blocks_are_drawn_block_by_block() -> None:
+    linear = trained(blocks=2, mixing=True, method="euler", step=0.5)
+    drawing = training_figures.response_lines(linear, [0, 1], karate())
+    assert {r["line"] for r in drawing.rows} == {"block 1", "block 2", "density"}
+    mean = np.concatenate([training_figures.gains(linear.network(k), block=2) for k in (0, 1)]).mean(0)
+    assert [r["gain"] for r in drawing.rows if r["line"] == "block 2"] == pytest.approx(mean.tolist())
+    shared = trained(1, blocks=2, shared="coefficients", method="euler", step=0.5)
+    lines = {r["line"] for r in training_figures.response_lines(shared, [0], karate()).rows}
+    assert lines == {"channel 0", "channel 1", "channel 2", "channel 3", "density"}
+
+
+def test_every_figure_of_blocks_can_be_drawn(in_blocks: Trained) -> None:
+    drawings, missing = training.draw_all(in_blocks)
+    assert {d.name for d in drawings} >= {"coefficients", "functions", "states", "confusion"}
+    assert [text.partition(":")[0] for text in missing] == ["Filter response"]
 
 
 def test_confusion_counts_every_test_node_once(done: Trained) -> None:

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdgraph.errors import NotApplicable
-from rdgraph.reports.coq.coq_text import matrix_text, rational_text, real_text
-from rdgraph.reports.coq.polynomial_signs import nonnegative_above, nonnegative_between
+from rdgraph.reports.coq.coq_text import matrix_text, nonnegative_above, nonnegative_between, rational_text, real_text
 from rdgraph.reports.coq.theorem_kinds import ring_text
 
 x, y = sp.symbols("x y")
