@@ -24,16 +24,7 @@ from gread.settings.presets import find_preset
 from gread.settings.trials import make_trials
 from gread.training.trainer import choose_device, train
 from rdgraph.infer.formulas.prefix_terms import to_text
-from studies.benchmarks.result_files import (
-    RESULTS,
-    ResultRow,
-    head,
-    measure_cells,
-    missing_cells,
-    open_cells,
-    read_cells,
-    write_json,
-)  # fmt: skip
+from studies.benchmarks.result_files import RESULTS, ResultRow, head, measure_table, read_cells, write_json
 from studies.cells.cell import SETS
 
 #: The column that says which function was learned, and that of every row.
@@ -95,11 +86,10 @@ def distilled(
     Writes the file after every set.
     """
     device, sets = choose_device(device), sets or SETS
-    dropped = [(FUNCTION, dataset) for dataset in sets] if again else []
-    found = open_cells(out, "python -m studies.benchmarks distilled --device cuda", device, dropped)
     chosen = None if splits is None else range(splits)
     measure = partial(distilled_row, device=device, splits=chosen, epochs=epochs)
-    measure_cells(missing_cells(found, KEY, [FUNCTION], sets), measure, distilled_line, out, found, seconds)
+    measure_table("distilled", KEY, [FUNCTION], sets, measure, distilled_line, device=device, out=out, again=again,
+                  seconds=seconds)  # fmt: skip
 
 
 # ---------------------------------------------------------------------- formulas from states

@@ -11,6 +11,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,9 @@ RESULTS = results_folder()
 Cell = tuple[str, str]
 #: A row of a file: numbers by their names.
 ResultRow = dict[str, Any]
+#: Measures a cell, and writes its row in a line.
+Measure = Callable[[str, str, NodeData], ResultRow]
+Line = Callable[[ResultRow], str]
 #: Columns that name who is measured, in the files of cells.
 KEYS = ("contestant", "model", "function")
 #: This many missing cells are named on a page; of more, their number is given.
@@ -131,13 +135,22 @@ def _name(row: Mapping[str, Any]) -> str:
     return next(str(row[key]) for key in KEYS if key in row)
 
 
+def measure_table(
+    program: str, key: str, names: Sequence[str], sets: Sequence[str], measure: Measure, line: Line, *, device: str,
+    out: Path, again: bool, seconds: float, select: Callable[[list[Cell]], list[Cell]] = list,
+    cells: Callable[..., list[Cell]] = missing_cells,
+) -> None:  # fmt: skip
+    """Measure the cells that the file of a program lacks, resumed where it stopped, all of them where `again`.
+
+    `cells` lists what is missing, as `missing_cells` does, and `select` leaves out what is not measured by default.
+    """
+    dropped = product(names, sets) if again else ()
+    found = open_cells(out, f"python -m studies.benchmarks {program} --device cuda", device, dropped)
+    measure_cells(select(cells(found, key, names, sets)), measure, line, out, found, seconds)
+
+
 def measure_cells(
-    cells: Sequence[Cell],
-    measure: Callable[[str, str, NodeData], ResultRow],
-    line: Callable[[ResultRow], str],
-    out: Path,
-    found: dict[str, Any],
-    budget: float,
+    cells: Sequence[Cell], measure: Measure, line: Line, out: Path, found: dict[str, Any], budget: float
 ) -> None:
     """Measure cells, a row each, until the time is up; any failure is reported and recorded.
 
