@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import json
 import time
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,7 +22,7 @@ from rdgraph.errors import UnknownName
 from rdgraph.infer.layers.conformity import Conformity
 from rdgraph.infer.layers.probe_graphs import probe_graphs
 from rdgraph.vocabulary.normalisations import find_normalisation
-from studies.benchmarks.result_files import RESULTS, head, write_json
+from studies.benchmarks.result_files import CASES, RESULTS, head, write_json
 
 # ---------------------------------------------------------------------- faulty layers
 # Layers written as expressions of torch, and their faults: one operator, sign, power, term or number changed.
@@ -66,11 +65,9 @@ class Recipe:
         return found | {n: torch.randn(channels, generator=generator, dtype=torch.float64) for n in self.biases}
 
 
-#: The layers that are measured, as data.
-LAYERS = tomllib.loads((Path(__file__).parent / "layers.toml").read_text(encoding="utf-8"))
 RECIPES = tuple(
     Recipe(**{name: tuple(value) if isinstance(value, list) else value for name, value in row.items()})
-    for row in LAYERS["recipe"]
+    for row in CASES["recipe"]
 )
 
 _FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -330,7 +327,7 @@ def torch_geometric_layers() -> tuple[PublishedLayer, ...]:
     return tuple(
         PublishedLayer(row["layer"], partial(_torch_geometric_layer, row), row["formula"], row["equation"],
                        partial(_options, row), row.get("note", ""))
-        for row in LAYERS["published"]
+        for row in CASES["published"]
     )  # fmt: skip
 
 

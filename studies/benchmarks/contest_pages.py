@@ -299,25 +299,13 @@ def searched(found: Mapping[str, Any], printed_rows: Rows) -> dict[str, Any]:
                  "by_test": fmean(row["by_test"] for row in tops["by_test"])}  # fmt: skip
     metrics = {d: next(cells[n, d]["metric"] for n in CONTESTANTS if (n, d) in cells) for d in sets}
     return {
-        "tests": answers, "best": _best_reaction(cells), "answer": answer, "every": every,
+        "tests": answers, "best": _best_reaction(cells), "every": every,
         "reactions": {d: rows for d, rows in reactions.items() if rows}, "averages": list(_averages(cells, printed)),
         "drawn": searched_field(found) is not None, "results": _results(cells, sets), "pairs": _pairs(cells, sets),
         "head": ["", *(d if metrics[d] == "accuracy" else f"{d}, {METRIC_TITLES[metrics[d]]}" for d in sets)],
         "costs": list(_search_costs(found)),
         "missing": usual_cells(missing_cells(found, KEY, CONTESTANTS, (*SETS, *OTHERS))),
     }  # fmt: skip
-
-
-def answer(tests: Mapping[str, Any], best: Mapping[str, Any] | None) -> str:
-    """Whether reaction-diffusion beats a tuned GCN, and the best mean over the nine sets where all are there."""
-    if not tests["tests"]:
-        return "Nothing is compared yet."
-    counts = f"on {len(tests['better'])} of {tests['tests']} sets and worse on {len(tests['worse'])}"
-    text = f"Under equal budgets {FIRST} is significantly better than a tuned GCN {counts}."
-    if best is None:
-        return text
-    own = f"{text} {best['title']}, the best on the validation nodes, has a mean of {best['mean']:.2f}"
-    return f"{own} over the nine sets; a choice by test would have claimed {best['by_test']:.2f}."
 
 
 def _best_reaction(cells: Cells) -> dict[str, Any] | None:

@@ -30,32 +30,14 @@ from gread.training.ensemble import Ensemble
 from rdgraph import Graph
 from rdgraph.errors import RdgraphError, UnknownName
 from rdgraph.run import Powers, propagate
-from studies.benchmarks.result_files import ResultRow, checked, head, read_json, say, write_json
+from studies.benchmarks.result_files import CASES, ResultRow, checked, head, read_json, say, write_json
 from studies.benchmarks.timing import clocked
 
-#: Nodes, entries, features and classes.
-SIZES = {
-    "products": (2_449_029, 123_718_280, 100, 47),
-    "ten-million": (10_000_000, 500_000_000, 100, 47),
-    "tiny": (2_000, 20_000, 12, 5),
-}
+#: Nodes, entries, features and classes by name, and the settings that are trained.
+SIZES, PARTS = CASES["large"]["sizes"], CASES["large"]["parts"]
 #: The variable that says how torch takes memory of a GPU.
 ALLOCATOR = "PYTORCH_CUDA_ALLOC_CONF"
-HIDDEN, TIME, STEP = 64, 1.0, 0.25
-#: What is trained, by name.
-PARTS: dict[str, dict[str, Any]] = {
-    "BS exact": {"reaction": "BS", "adjacency": "original", "method": "exact"},
-    "F euler": {"reaction": "F", "adjacency": "original", "method": "euler", "step": STEP},
-    "AC rk4": {"reaction": "AC", "adjacency": "original", "method": "rk4", "step": STEP},
-    "BS soft": {"reaction": "BS", "adjacency": "soft", "method": "exact"},
-    "AC rk4 in bfloat16": {
-        "reaction": "AC",
-        "adjacency": "original",
-        "method": "rk4",
-        "step": STEP,
-        "storage": "bfloat16",
-    },
-}
+HIDDEN, TIME = 64, 1.0
 PEER = "GCN of three layers, torch-geometric"
 #: Nodes of a batch of decoupled training, which stores the powers of the features on disk.
 DECOUPLED, BATCH = "decoupled BS exact", 65_536

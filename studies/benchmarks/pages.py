@@ -24,7 +24,7 @@ from rdgraph.errors import UnknownName
 from rdgraph.files import read_text, write_text
 from rdgraph.wording import markdown_text
 from studies.benchmarks import contest_pages
-from studies.benchmarks.coverage import CASES
+from studies.benchmarks.coverage import FITTED
 from studies.benchmarks.formulas import FUNCTION, KEY, MOST_LOST
 from studies.benchmarks.result_files import missing_cells, not_measured, read_json
 from studies.cells.cell import SETS
@@ -335,7 +335,7 @@ PAGES = {
         ),
         Page("distil_recovery", ("distil_recovery",), _recovery, part=("distil", "recovery")),
         Page("distilled", ("distilled",), _distilled, part=("distil", "distilled")),
-        Page("fit_coverage", ("fit_coverage",), lambda found: {"cases": CASES}),
+        Page("fit_coverage", ("fit_coverage",), lambda found: {"cases": FITTED}),
         Page("performance", SPEEDS, _performance, ("scaling", scaling_figure)),
         Page("scale", ("scale",)),
         Page(

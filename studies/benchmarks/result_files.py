@@ -9,6 +9,7 @@ import json
 import platform
 import sys
 import time
+import tomllib
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
@@ -27,6 +28,8 @@ from studies.runs.run_config import fingerprint
 
 #: Where results are kept.
 RESULTS = results_folder()
+#: What is measured, by topic.
+CASES: dict[str, Any] = tomllib.loads((Path(__file__).parent / "cases.toml").read_text(encoding="utf-8"))
 #: Who is measured, and the data set.
 Cell = tuple[str, str]
 #: A row of a file: numbers by their names.

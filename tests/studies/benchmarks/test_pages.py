@@ -155,7 +155,8 @@ def test_budgets_are_compared_split_by_split_where_they_are_equal() -> None:
     assert pairs["F - tuned GCN"][1] == "0 / 1 / 0"
     assert "FB - tuned GCN" not in pairs
     assert found["tests"]["better"] == ["texas"]
-    assert "1 of 1 sets and worse on 0" in contest_pages.answer(found["tests"], None)
+    text = PAGES["searched"].text({"rows": rows, "command": "a command", "environment": {"device": "a machine"}})
+    assert "on 1 of 1 sets and worse on 0" in text
     drawn = contest_pages.searched_field({"rows": rows})
     assert drawn is not None
     assert (list(drawn.rows), list(drawn.columns)) == (["F", "FB", "tuned GCN", "MLP"], ["texas"])
