@@ -27,7 +27,7 @@ from gread.training.ensemble import Ensemble
 from rdgraph.errors import InvalidArgument, RdgraphError
 from rdgraph.graphs.twin_quotient import Quotient
 from studies.benchmarks.result_files import ResultRow, head, read_json, say, write_json
-from studies.benchmarks.timing import SpeedRow, clocked, copy_bandwidth, wait
+from studies.benchmarks.timing import Case, Peer, SpeedRow, clocked, copy_bandwidth, wait
 from studies.cells.cell import SETS
 
 # ---------------------------------------------------------------------- gather scatter network
@@ -242,24 +242,16 @@ def floor(ensemble: Ensemble, bandwidth: float) -> float:
     return (gathered + entries + weights) / bandwidth
 
 
-def cpu_row(repeats: int = 7) -> SpeedRow:
+def cpu_row() -> SpeedRow:
     """One epoch on Cora, one split, the authors' settings; both programs take turns in one run."""
     data, config = load_dataset("cora"), find_preset("authors", "BS", "cora").config
     ensemble = Ensemble(data, make_trials(config, [0]), device="cpu")
     torch.manual_seed(0)
-    peer = peer_epoch(GatherScatter(data, config), (), data, config)
-    times: tuple[list[float], list[float]] = ([], [])
-    for turn in range(repeats + 1):
-        for own, call in zip(times, (ensemble._epoch, peer), strict=True):
-            started = time.perf_counter()
-            call()
-            if turn:
-                own.append(time.perf_counter() - started)
-    ours, theirs = (float(np.median(own)) for own in times)
-    return SpeedRow.against(
-        "cpu training", f"cora, one split, rk4, {ensemble.model.degree} products, one epoch", ours,
-        f"gather-scatter and torchdiffeq {theirs * 1e3:.0f} ms", theirs / ours, f">= {TARGET_CPU:g}",
-    )  # fmt: skip
+    plain = peer_epoch(GatherScatter(data, config), (), data, config)
+    peer = Peer("gather-scatter and torchdiffeq", plain, f">= {TARGET_CPU:g}", is_slower=True)
+    what = f"cora, one split, rk4, {ensemble.model.degree} products, one epoch"
+    (row,) = Case("cpu training", what, ensemble._epoch, (peer,), rounds=5, with_gradients=True).rows("cpu")
+    return row
 
 
 def training_rows(device: str, epochs: int) -> dict[str, Any]:

@@ -20,13 +20,13 @@ from analysis.figure_files import PALETTE, plain
 from gread.comparison import Comparison
 from gread.formulas.distilled_network import MAX_SIZE, TOLERANCE
 from gread.settings.presets import authors_runs
-from rdgraph.errors import UnknownName
 from rdgraph.files import read_text, write_text
 from rdgraph.wording import markdown_text
 from studies.benchmarks import contest_pages
 from studies.benchmarks.coverage import FITTED
 from studies.benchmarks.formulas import FUNCTION, KEY, MOST_LOST
-from studies.benchmarks.result_files import missing_cells, not_measured, read_json
+from studies.benchmarks.result_files import checked, missing_cells, not_measured, read_json
+from studies.benchmarks.timing import duration
 from studies.cells.cell import SETS
 from studies.results import page_path, pages_folder, result_link, results_folder
 from studies.runs.chart_figures import map_figure
@@ -35,7 +35,6 @@ from studies.runs.tables import markdown_table, number_text
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-DOCS = results_folder().parents[1] / "docs"
 TEMPLATES = Path(__file__).parent / "templates"
 #: Dots per inch of figures.
 DPI = 120
@@ -101,10 +100,7 @@ class Page:
 
 def write(*, names: Sequence[str] = ()) -> None:
     """Write pages of kept results into docs/, all by default."""
-    for name in names:
-        if name not in PAGES:
-            raise UnknownName("page of measured numbers", name, PAGES)
-    for name in names or PAGES:
+    for name in checked(names, tuple(PAGES), "page of measured numbers"):
         print(f"wrote {PAGES[name].write()}")
 
 
@@ -174,17 +170,6 @@ def command_text(command: str) -> str:
 def origin(found: Mapping[str, Any], end: str = ".") -> str:
     """The command of a result and the machine it ran on."""
     return f"`{command_text(found['command'])}` on {where(found['environment'])}{end}"
-
-
-def duration(seconds: float) -> str:
-    """A time with a unit that fits.
-
-    >>> duration(0.00114), duration(0.00001966)
-    ('1.14 ms', '19.7 us')
-    """
-    if seconds >= 1:
-        return f"{seconds:.3g} s"
-    return f"{seconds * 1e6:.1f} us" if seconds < 1e-4 else f"{seconds * 1e3:.3g} ms"
 
 
 def yes_no(value: bool | None) -> str:

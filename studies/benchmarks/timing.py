@@ -77,17 +77,19 @@ class Case:
         for peer in self.peers:
             seconds = others.pop(0) if callable(peer.time) else peer.time
             ratio = seconds / own if peer.is_slower else own / seconds
-            text = f"{peer.name} {short_time(seconds)}"
+            text = f"{peer.name} {duration(seconds)}"
             yield SpeedRow.against(self.topic, what, own, text, ratio, peer.target)
 
 
-def short_time(seconds: float) -> str:
-    """A time in milliseconds, or in microseconds where it is short.
+def duration(seconds: float) -> str:
+    """A time with a unit that fits.
 
-    >>> short_time(0.0021), short_time(0.00003)
-    ('2.10 ms', '30.0 us')
+    >>> duration(0.00114), duration(0.00001966)
+    ('1.14 ms', '19.7 us')
     """
-    return f"{seconds * 1e3:.2f} ms" if seconds >= 1e-4 else f"{seconds * 1e6:.1f} us"
+    if seconds >= 1:
+        return f"{seconds:.3g} s"
+    return f"{seconds * 1e6:.1f} us" if seconds < 1e-4 else f"{seconds * 1e3:.3g} ms"
 
 
 def median_seconds(function: Callable[[], object], device: str, seconds: float = 0.3, most: int = 200) -> float:

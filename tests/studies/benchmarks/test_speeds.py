@@ -60,7 +60,7 @@ def test_a_ratio_is_to_the_peer_or_times_faster() -> None:
     peers = (Peer("known", 4.0, "<= 1"), Peer("called", "peer".__str__, ">= 3", is_slower=True))
     case = Case("topic", lambda: "what", "own".__str__, peers, rounds=2, clock=lambda call: clock(call()))  # type: ignore[arg-type, return-value]
     first, second = case.rows("cpu")
-    assert (first.what, first.ratio, first.met, first.peer) == ("what", 0.5, True, "known 4000.00 ms")
+    assert (first.what, first.ratio, first.met, first.peer) == ("what", 0.5, True, "known 4 s")
     assert (second.seconds, second.ratio, second.met) == (2.0, 4.0, True)
 
 
