@@ -65,11 +65,11 @@ class Recipe:
         return found | {n: torch.randn(channels, generator=generator, dtype=torch.float64) for n in self.biases}
 
 
-def _recipe(**row: Any) -> Recipe:
-    return Recipe(**{name: tuple(value) if isinstance(value, list) else value for name, value in row.items()})
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
-RECIPES = tuple(_recipe(**row) for row in CASES["recipe"])
+RECIPES = tuple(Recipe(**{name: _frozen(value) for name, value in row.items()}) for row in CASES["recipe"])
 _FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": torch.relu, "tanh": torch.tanh, "sigmoid": torch.sigmoid, "sin": torch.sin, "exp": torch.exp,
     "softplus": torch.nn.functional.softplus,

@@ -80,8 +80,11 @@ class Page:
 
     def text(self, *found: Any) -> str:
         """The page as Markdown."""
-        shown = dict(zip(self.sources, found, strict=True)) | dict(self.numbers(*found))
-        return _templates().get_template(f"{self.name}.md").render(shown).rstrip("\n") + "\n"
+        return self.shown(dict(zip(self.sources, found, strict=True)) | dict(self.numbers(*found)))
+
+    def shown(self, values: Mapping[str, Any]) -> str:
+        """The page of values by the names of the template."""
+        return _templates().get_template(f"{self.name}.md").render(values).rstrip("\n") + "\n"
 
     def written(self) -> str:
         """The whole file, made from the kept results."""
@@ -130,6 +133,8 @@ def _templates() -> Environment:
     found.globals |= {
         "origin": origin,
         "table": _table,
+        "grid": _grid,
+        "paired": contest_pages.paired,
         "link": result_link,
         "not_measured": _not_measured,
         "front_interval": contest_pages.front_interval,
@@ -218,6 +223,18 @@ def without_formula(row: Mapping[str, Any]) -> str:
     answer, several = str(row["answer"]), len(row["learned_each"]) > 1
     with_means = " % with constants per split; with their means it is "
     return markdown_text(answer.replace(" %: ", with_means) if several else answer)
+
+
+def _grid(
+    columns: Iterable[str], names: Iterable[str], cells: Mapping[tuple[str, str], Any], show: Callable[[Any], str]
+) -> str:
+    """A table of cells by name and column; mappings of columns and names say what they are called."""
+    shown, titles = (dict(x if isinstance(x, Mapping) else zip(x, x, strict=True)) for x in (columns, names))
+    rows = [
+        [title, *(show(cells[name, key]).strip() if (name, key) in cells else "" for key in shown)]
+        for name, title in titles.items()
+    ]
+    return _table(["", *shown.values()], rows)
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
