@@ -25,7 +25,7 @@ from rdgraph.wording import markdown_text
 from studies.benchmarks import contest_pages
 from studies.benchmarks.coverage import FITTED
 from studies.benchmarks.formulas import FUNCTION, KEY, MOST_LOST
-from studies.benchmarks.result_files import checked, missing_cells, not_measured, read_json
+from studies.benchmarks.result_files import checked, missing_cells, read_json
 from studies.benchmarks.timing import duration
 from studies.cells.cell import SETS
 from studies.results import page_path, pages_folder, result_link, results_folder
@@ -126,9 +126,8 @@ def _templates() -> Environment:
     found.filters |= {
         "number": lambda value, form=".2f": number_text(value, form, missing=""), "spread": spread, "where": where,
         "command": command_text, "duration": duration, "yes_no": yes_no, "percent": percent, "slope": slope,
-        "cell": lambda text: text.replace("|", "\\|"), "markdown": markdown_text, "verdict": verdict,
-        "without_formula": without_formula, "paired": contest_pages.paired, "counted": counted,
-        "loss_interval": loss_interval,
+        "cell": lambda text: text.replace("|", "\\|"), "markdown": markdown_text,
+        "paired": contest_pages.paired, "counted": counted, "loss_interval": loss_interval,
     }  # fmt: skip
     found.globals |= {
         "origin": origin,
@@ -136,7 +135,6 @@ def _templates() -> Environment:
         "grid": _grid,
         "paired": contest_pages.paired,
         "link": result_link,
-        "not_measured": _not_measured,
         "front_interval": contest_pages.front_interval,
     }
     return found
@@ -202,29 +200,6 @@ def counted(counts: Mapping[str, int], start: str) -> int:
     return sum(count for name, count in counts.items() if name.startswith(start))
 
 
-def verdict(found: Mapping[str, Any]) -> str:
-    """What `rd.conform` answered, in a cell of a table."""
-    if found["conforms"]:
-        refuses = any(note.startswith("the layer refused") for note in found["notes"])
-        worth = "proof up to rounding" if found["proof"] else "agrees on the probes"
-        return f"conforms, {worth}{' (it refuses some graphs)' if refuses else ''}"
-    if found["hints"]:
-        return f"**differs**: {'; '.join(found['hints'][:2])}"
-    computed = f"; it computes `{found['equation']}`" if found["equation"] else ""
-    return f"**differs**{computed} ({found['reading']})"
-
-
-def without_formula(row: Mapping[str, Any]) -> str:
-    """That there is no formula. Rows of before held the means of its constants, to which the error does not belong.
-
-    >>> without_formula({"answer": "no formula; the nearest leaves 14 %: 0.5*H - 0.1", "learned_each": [41.0, 40.0]})
-    'no formula; the nearest leaves 14 % with constants per split; with their means it is 0.5\\\\*H - 0.1'
-    """
-    answer, several = str(row["answer"]), len(row["learned_each"]) > 1
-    with_means = " % with constants per split; with their means it is "
-    return markdown_text(answer.replace(" %: ", with_means) if several else answer)
-
-
 def _grid(
     columns: Iterable[str], names: Iterable[str], cells: Mapping[tuple[str, str], Any], show: Callable[[Any], str]
 ) -> str:
@@ -239,10 +214,6 @@ def _grid(
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(markdown_table(head, rows))
-
-
-def _not_measured(found: Mapping[str, Any], missing: Sequence[tuple[str, str]]) -> str:
-    return "\n".join(not_measured(found, missing))
 
 
 # ---------------------------------------------------------------------- the numbers of pages

@@ -158,13 +158,7 @@ def evenly(configs: Sequence[Config], costs: Costs, samples: int) -> list[Config
 
 
 def search_row(
-    name: str,
-    device: str,
-    trials: int,
-    epochs: int,
-    samples: int,
-    full: float = FULL,
-    methods: Sequence[str] = METHODS,
+    name: str, device: str, trials: int, epochs: int, samples: int, methods: Sequence[str] = METHODS
 ) -> dict[str, Any]:
     """The search on a data set, and a sample of its members alone."""
     data = load_dataset(name)
@@ -182,7 +176,7 @@ def search_row(
         say(f"{name} {json.dumps(asdict(one) | {'rate': one.rate})}")
     alone: list[dict[str, Any]] = []
     for config in evenly(configs, Costs.of(data, device), samples):
-        alone.append(rate_alone(data, config, device, full))
+        alone.append(rate_alone(data, config, device))
         say(f"{name} {json.dumps(alone[-1])}")
         if device.startswith("cuda"):
             torch.cuda.empty_cache()

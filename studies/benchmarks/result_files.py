@@ -1,4 +1,4 @@
-"""Files of measured results: their provenance, rows added one by one, cells measured once.
+"""The table of cases, and files of measured results: their provenance, rows added one by one, cells measured once.
 
 Every file says which command wrote it, on which machine and with which code.
 """
@@ -39,8 +39,6 @@ Measure = Callable[[str, str, NodeData], ResultRow]
 Line = Callable[[ResultRow], str]
 #: Columns that name who is measured, in the files of cells.
 KEYS = ("contestant", "model", "function")
-#: This many missing cells are named on a page; of more, their number is given.
-NAMED = 12
 
 
 # ---------------------------------------------------------------------- files
@@ -99,20 +97,6 @@ def missing_cells(found: Mapping[str, Any], key: str, names: Iterable[str], sets
     known = {(row[key], row["dataset"]) for row in found["rows"]}
     wanted = [(name, dataset) for dataset in sets for name in names]
     return [cell for cell in wanted if cell not in known]
-
-
-def not_measured(found: Mapping[str, Any], missing: Sequence[Cell]) -> list[str]:
-    """Lines of a page: which cells failed, with the reasons, and which were not tried yet.
-
-    >>> not_measured({"failed": {"BS/cora": "no memory"}}, [("BS", "cora"), ("F", "cora")])
-    ['', 'Not measured: BS/cora (no memory).', '', 'Not measured yet: F/cora.']
-    """
-    failed, lines = found.get("failed", {}), list[str]()
-    if failed:
-        lines += ["", "Not measured: " + "; ".join(f"{cell} ({why})" for cell, why in failed.items()) + "."]
-    if waiting := [cell for cell in map("/".join, missing) if cell not in failed]:
-        lines += ["", f"Not measured yet: {', '.join(waiting) if len(waiting) <= NAMED else f'{len(waiting)} cells'}."]
-    return lines
 
 
 def cells_of_set(found: Mapping[str, Any], dataset: str) -> dict[str, Any]:

@@ -180,6 +180,8 @@ def test_costs_and_failures_are_counted() -> None:
     assert (cost["sets"], cost["trials"], cost["seconds"]) == (2, 120, 14.0)
     assert (cost["share"], cost["states"]) == (0.375, [("complete", 18), ("pruned", 102)])
     assert len(found["missing"]) == 170  # 16 on nine sets and 7 on four, but two rows
+    text = PAGES["searched"].text({"rows": [row()], "failed": {"Z/pubmed": "no memory"}} | PROVENANCE)
+    assert "\n\nNot measured: Z/pubmed (no memory).\n\nNot measured yet: 170 cells.\n" in text
 
 
 # ---------------------------------------------------------------------- discovered equations
