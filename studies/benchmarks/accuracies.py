@@ -27,18 +27,7 @@ from gread.tuning.candidates import Candidate, PlannedRound
 from gread.tuning.rounds import train_round
 from gread.tuning.selection import chosen
 from rdgraph.errors import InvalidArgument
-from studies.benchmarks.result_files import (
-    RESULTS,
-    ResultRow,
-    checked,
-    head,
-    measure_cells,
-    missing_cells,
-    open_cells,
-    read_json,
-    say,
-    write_json,
-)  # fmt: skip
+from studies.benchmarks.result_files import RESULTS, ResultRow, checked, head, measure_table, read_json, say, write_json
 from studies.cells.cell import SETS
 
 #: The presets of the authors' released settings, by data set.
@@ -211,10 +200,8 @@ def compared(
     device, sets = choose_device(device), sets or SETS
     checked([*contestants, *skip], tuple(models), "model")
     asked = [name for name in contestants or models if name not in skip and (contestants or name != "gread")]
-    again_cells = [(name, dataset) for name in asked for dataset in sets] if again else []
-    found = open_cells(out, "python -m studies.benchmarks compared --device cuda", device, again_cells)
-    cells = missing_cells(found, KEY, asked, sets)
-    measure_cells(cells, partial(compared_row, device=device), compared_line, out, found, seconds)
+    measure_table("compared", KEY, asked, sets, partial(compared_row, device=device), compared_line, device=device,
+                  out=out, again=again, seconds=seconds)  # fmt: skip
 
 
 def compared_line(row: ResultRow) -> str:

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -21,7 +22,7 @@ from rdgraph.errors import UnknownName
 from rdgraph.infer.layers.conformity import Conformity
 from rdgraph.infer.layers.probe_graphs import probe_graphs
 from rdgraph.vocabulary.normalisations import find_normalisation
-from studies.benchmarks.result_files import RESULTS, head, write_json
+from studies.benchmarks.result_files import CASES, RESULTS, head, write_json
 
 # ---------------------------------------------------------------------- faulty layers
 # Layers written as expressions of torch, and their faults: one operator, sign, power, term or number changed.
@@ -64,35 +65,11 @@ class Recipe:
         return found | {n: torch.randn(channels, generator=generator, dtype=torch.float64) for n in self.biases}
 
 
-RECIPES = (
-    Recipe("gcn", "relu(hop(x) @ W + b)", "relu(A@H@W + b)", "symmetric", True, (), ("W",), ("b",),
-           ("relu(hop(x @ W) + b)", "(hop(x) @ W + b) * (hop(x) @ W + b > 0)")),
-    Recipe("sgc", "hop(hop(x)) @ W", "A@A@H@W", "symmetric", True, (), ("W",), (),
-           ("hop(hop(x @ W))", "hop(hop(x) @ W)")),
-    Recipe("appnp", "(1.0 - alpha)*hop(x) + alpha*x_0", "(1 - alpha)*A@H + alpha*H0", "symmetric", True, ("alpha",), (),
-           (), ("hop(x) + alpha*(x_0 - hop(x))",)),
-    Recipe("gcn2", "(1.0 - beta)*((1.0 - alpha)*hop(x) + alpha*x_0) + beta*((1.0 - alpha)*hop(x) + alpha*x_0) @ W",
-           "(1 - beta)*((1 - alpha)*A@H + alpha*H0) + beta*((1 - alpha)*A@H + alpha*H0)@W", "symmetric", True,
-           ("alpha", "beta"), ("W",)),
-    Recipe("bs", "-alpha*lap(x) + beta*(hop(x) - hop(hop(x)))", "-alpha*L@H + beta*(A@H - A@A@H)", "row", False,
-           ("alpha", "beta"), variants=("alpha*(hop(x) - x) + beta*hop(lap(x))", "beta*lap(hop(x)) - alpha*lap(x)")),
-    Recipe("fb", "-alpha*lap(x) + beta*(lap(x) + x)", "-alpha*L@H + beta*(L@H + H)", "row", False, ("alpha", "beta"),
-           variants=("(beta - alpha)*lap(x) + beta*x",)),
-    Recipe("allen-cahn", "-alpha*lap(x) + beta*x*(1.0 - x**2)", "-alpha*L@H + beta*H*(1 - H**2)", "symmetric", False,
-           ("alpha", "beta"), variants=("-alpha*lap(x) + beta*x - beta*x*x*x",)),
-    Recipe("source", "-alpha*lap(x) + beta*x_0 - mu*x", "-alpha*L@H + beta*H0 - mu*H", "row", False,
-           ("alpha", "beta", "mu"), variants=("alpha*hop(x) - (alpha + mu)*x + beta*x_0",)),
-    Recipe("antisymmetric", "x + epsilon*tanh(x @ V + hop(x) @ W + b)", "H + epsilon*tanh(H@V + A@H@W + b)",
-           "symmetric", True, ("epsilon",), ("V", "W"), ("b",),
-           ("x + epsilon*(1.0 - 2.0/(exp(2.0*(x @ V + hop(x @ W) + b)) + 1.0))",)),
-    Recipe("graph-conv", "x @ V + hop(x) @ W + b", "H@V + A@H@W + b", "none", False, (), ("V", "W"), ("b",),
-           ("hop(x @ W) + (x @ V + b)",)),
-    Recipe("chebyshev", "x @ U - hop(x) @ V + (2.0*hop(hop(x)) - x) @ W", "H@U - A@H@V + (2*A@A@H - H)@W", "symmetric",
-           False, (), ("U", "V", "W"), (), ("x @ (U - W) - hop(x @ V - 2.0*hop(x @ W))",)),
-    Recipe("wave", "alpha*sin(hop(x)) - beta*lap(lap(x))", "alpha*sin(A@H) - beta*L@L@H", "column", False,
-           ("alpha", "beta"), variants=("alpha*sin(hop(x)) - beta*(lap(x) - hop(lap(x)))",)),
-)  # fmt: skip
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
+
+RECIPES = tuple(Recipe(**{name: _frozen(value) for name, value in row.items()}) for row in CASES["recipe"])
 _FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": torch.relu, "tanh": torch.tanh, "sigmoid": torch.sigmoid, "sin": torch.sin, "exp": torch.exp,
     "softplus": torch.nn.functional.softplus,
@@ -312,86 +289,45 @@ def with_unit_feature(layer: Any, x: torch.Tensor, start: torch.Tensor, graph: A
     return answer
 
 
-def antisymmetric(layer: Any) -> dict[str, Any]:
+def antisymmetric_part(layer: Any) -> Array:
     """The part of an AntiSymmetricConv that is given: x (W - W^T)^T."""
-    weight = layer.W.detach().double().numpy()
-    kinds = {"V": "matrix", "b": "channel"}
-    return {"values": {"V": weight.T - weight}, "kinds": kinds, **_LITERAL, "assume": "gamma real"}
+    weight: Array = layer.W.detach().double().numpy()
+    return weight.T - weight
 
 
-#: A + I, as the formulas print it.
-_LITERAL: dict[str, Any] = {"normalisation": "symmetric", "self_loops": "added"}
-_PLAIN: dict[str, Any] = {"normalisation": "symmetric", "self_loops": "none"}
-_BIAS = {"kinds": {"b": "channel"}}
+#: What the options of a published layer name, as functions of the layer.
+NAMED: dict[str, Callable[[Any], Any]] = {
+    "scaled Laplacian": lambda layer: scaled_laplacian, "diagonal part": lambda layer: diagonal_part,
+    "degrees": lambda layer: degree_matrix, "signed attention": signed_attention,
+    "antisymmetric part": antisymmetric_part, "unit edge features": lambda layer: with_unit_feature,
+    **{f"nodes of degree {k}": partial(lambda count, layer: of_degree(count), k) for k in range(5)},
+}  # fmt: skip
 
 
-def _matrices(*names: str, **more: str) -> dict[str, Any]:
-    return {"kinds": {**dict.fromkeys(names, "matrix"), **more}}
+def _options(row: Mapping[str, Any], layer: Any) -> dict[str, Any]:
+    """Options of `rd.conform` for a published layer, with functions in place of their names."""
+    found = dict(row["options"])
+    for name in found.keys() & {"operators", "values"}:
+        found[name] = {letter: NAMED[word](layer) for letter, word in found[name].items()}
+    return found | ({"call": NAMED[found["call"]](layer)} if "call" in found else {})
+
+
+def _torch_geometric_layer(row: Mapping[str, Any]) -> nn.Module:
+    """A layer of torch-geometric; the argument "network" is a network of two layers."""
+    from torch_geometric import nn as pyg
+
+    network = nn.Sequential(nn.Linear(2, 4), nn.ReLU(), nn.Linear(4, 2))
+    arguments = [network if value == "network" else value for value in row["arguments"]]
+    layer: nn.Module = getattr(pyg, row["layer"])(*arguments, **row.get("keywords", {}))
+    return layer
 
 
 def torch_geometric_layers() -> tuple[PublishedLayer, ...]:
     """Sixteen layers of torch-geometric, with what its documentation prints."""
-    from torch_geometric import nn as pyg
-
-    degrees = [f"P{k}" for k in range(5)]
-    by_degree = " + ".join([*(f"P{k}@H@U{k}" for k in range(5)), *(f"P{k}@A@H@V{k}" for k in range(1, 5))])
-    mlp = nn.Sequential(nn.Linear(2, 4), nn.ReLU(), nn.Linear(4, 2))
-    return (
-        PublishedLayer("GCNConv", lambda: pyg.GCNConv(3, 2), "D^-1/2 (A+I) D^-1/2 X W", "A@H@W + b",
-                       {**_LITERAL, **_BIAS}),
-        PublishedLayer("SGConv", lambda: pyg.SGConv(3, 2, K=3), "(D^-1/2 (A+I) D^-1/2)^K X W", "A@A@A@H@W + b",
-                       {**_LITERAL, **_BIAS}),
-        PublishedLayer("SSGConv", lambda: pyg.SSGConv(3, 2, alpha=0.3, K=2), "1/K sum_k ((1-alpha) A^k X + alpha X) W",
-                       "(alpha*H + (1 - alpha)/2*(A@H + A@A@H))@W + b", {**_LITERAL, **_BIAS}),
-        PublishedLayer("APPNP", lambda: pyg.APPNP(3, 0.1), "X_k = (1-alpha) A X_(k-1) + alpha X_0, k = 1..K",
-                       "(1 - alpha)*A@H + alpha*H0", {**_LITERAL, "compared": "map", "count": 3}),
-        PublishedLayer("TAGConv", lambda: pyg.TAGConv(2, 3, K=2), "sum_k (D^-1/2 A D^-1/2)^k X W_k",
-                       "H@W0 + A@H@W1 + A@A@H@W2 + b", {**_PLAIN, **_matrices("W0", "W1", "W2", b="channel")}),
-        PublishedLayer("ChebConv", lambda: pyg.ChebConv(2, 3, K=3), "sum_k Z_k W_k, Z_k Chebyshev in 2L/lam_max - I",
-                       "H@W0 + B@H@W1 + (2*B@B@H - H)@W2 + b",
-                       {**_PLAIN, **_matrices("W0", "W1", "W2", b="channel"), "operators": {"B": scaled_laplacian}},
-                       "lam_max as printed"),
-        PublishedLayer("ChebConv", lambda: pyg.ChebConv(2, 3, K=3), "the same with lam_max = 2",
-                       "H@W0 - A@H@W1 + (2*A@A@H - H)@W2 + b", {**_PLAIN, **_matrices("W0", "W1", "W2", b="channel")},
-                       "lam_max = 2"),
-        PublishedLayer("GCN2Conv", lambda: pyg.GCN2Conv(2, 0.1, theta=0.5, layer=1),
-                       "((1-alpha) P X + alpha X_0) ((1-beta) I + beta W)",
-                       "(1 - beta)*((1 - alpha)*A@H + alpha*H0) + beta*((1 - alpha)*A@H + alpha*H0)@W", _LITERAL),
-        PublishedLayer("FAConv", lambda: pyg.FAConv(2), "eps x_0 + sum_N(i) tanh(a^T[x_i,x_j])/sqrt(d_i d_j) x_j",
-                       "epsilon*H0 + S@H", lambda layer: {**_PLAIN, "operators": {"S": signed_attention(layer)}}),
-        PublishedLayer("ARMAConv", lambda: pyg.ARMAConv(2, 3), "relu(D^-1/2 A D^-1/2 X W + X_0 V)",
-                       "relu(A@H@W + H@V + b)", {**_PLAIN, **_matrices("V", b="channel")}),
-        PublishedLayer("ClusterGCNConv", lambda: pyg.ClusterGCNConv(2, 3, diag_lambda=0.5),
-                       "(B + lambda diag(B)) X W_1 + X W_2, B = (D+I)^-1 (A+I)",
-                       "(A + mu*B)@H@W1 + H@W2 + b",
-                       {"normalisation": "row", "self_loops": "added", **_matrices("W1", "W2", b="channel"),
-                        "operators": {"B": diagonal_part}}),
-        PublishedLayer("LEConv", lambda: pyg.LEConv(2, 2), "x_i W_1 + sum_j e_ji (W_2 x_i - W_3 x_j)",
-                       "H@W1 + D@H@W2 - A@H@W3 + b",
-                       {"normalisation": "none", "self_loops": "none", **_matrices("W1", "W2", "W3", b="channel"),
-                        "operators": {"D": degree_matrix}}, "with biases"),
-        PublishedLayer("LEConv", lambda: pyg.LEConv(2, 2, bias=False), "the same", "H@W1 + D@H@W2 - A@H@W3",
-                       {"normalisation": "none", "self_loops": "none", **_matrices("W1", "W2", "W3"),
-                        "operators": {"D": degree_matrix}}, "bias=False"),
-        PublishedLayer("GraphConv", lambda: pyg.GraphConv(2, 3), "W_1 x_i + W_2 sum_j e_ji x_j", "H@W1 + A@H@W2 + b",
-                       {"normalisation": "none", "self_loops": "none", **_matrices("W1", "W2", b="channel")}),
-        PublishedLayer("MFConv", lambda: pyg.MFConv(2, 2, max_degree=4, bias=False),
-                       "W_1^(deg i) x_i + W_2^(deg i) sum_j x_j", by_degree,
-                       {"normalisation": "none", "self_loops": "none",
-                        **_matrices(*(f"U{k}" for k in range(5)), *(f"V{k}" for k in range(1, 5))),
-                        "operators": {name: of_degree(k) for k, name in enumerate(degrees)}}, "bias=False"),
-        PublishedLayer("GINConv", lambda: pyg.GINConv(mlp, eps=0.2), "h((1 + eps) x_i + sum_j x_j), h a network",
-                       "relu((1 + epsilon)*H@W1 + A@H@W1 + b1)@W2 + b2",
-                       {"normalisation": "none", "self_loops": "none", "shapes": {"W1": (2, 4)},
-                        **_matrices("W1", "W2", b1="channel", b2="channel")}),
-        PublishedLayer("AntiSymmetricConv", lambda: pyg.AntiSymmetricConv(2),
-                       "x_i + eps tanh((W - W^T - gamma I) x_i + Phi(X)_i + b)",
-                       "H + epsilon*tanh(H@V - gamma*H + A@H@W + b)", antisymmetric),
-        PublishedLayer("PDNConv", lambda: pyg.PDNConv(2, 3, 1, 4), "sum_(N(i), i) f(e_ji) W x_j", "A@H@W + b",
-                       {"normalisation": "none", "self_loops": "added", **_BIAS}, "without edge features, f = 1"),
-        PublishedLayer("PDNConv", lambda: pyg.PDNConv(2, 3, 1, 4, normalize=False), "the same", "A@H@W + b",
-                       {"normalisation": "none", "self_loops": "added", "call": with_unit_feature, **_BIAS},
-                       "normalize=False, one edge feature that is 1"),
+    return tuple(
+        PublishedLayer(row["layer"], partial(_torch_geometric_layer, row), row["formula"], row["equation"],
+                       partial(_options, row), row.get("note", ""))
+        for row in CASES["published"]
     )  # fmt: skip
 
 

@@ -70,37 +70,22 @@ def accuracy(found: Mapping[str, Any], printed: Rows) -> dict[str, Any]:
             gap = gap_to(row, "authors")
             row = row | {"gap": gap.difference, "error": gap.error, "verdict": verdict(gap)}
         authors.append(row)
-    by_cell = {(row["reaction"], row["dataset"]): row for row in printed}
-    sets = [name for name in SETS if any(dataset == name for _, dataset in by_cell)]
-    cells = [
-        [reaction, *(_printed_cell(by_cell[reaction, name]) if (reaction, name) in by_cell else "" for name in sets)]
-        for reaction in dict.fromkeys(reaction for reaction, _ in by_cell)
-    ]
-    against = [row for row in printed if row["paper"] is not None]
-    counts = Counter(_verdict(row) for row in against)
+    cells = {}
+    for row in printed:
+        word = None if row["paper"] is None else verdict(gap_to(row, "paper"))
+        is_marked = row["diverged"] > MANY * row["trials"]
+        cells[row["reaction"], row["dataset"]] = {**row, "verdict": word, "is_marked": is_marked}
+    against = [row for row in cells.values() if row["verdict"]]
+    counts = Counter(row["verdict"] for row in against)
     compared_authors = [row for row in authors if row["authors"] is not None]
     agree = sum(row["verdict"] == "agrees" for row in compared_authors) if compared_authors else None
     return {
         "authors": authors, "authors_agree": agree, "authors_compared": len(compared_authors),
-        "sets": sets, "cells": cells, "diverged": sum(map(_diverged, against)),
+        "sets": [name for name in SETS if any(dataset == name for _, dataset in cells)], "cells": cells,
+        "reactions": list(dict.fromkeys(name for name, _ in cells)),
+        "diverged": sum(row["is_marked"] for row in against),
         "counts": {word: counts[word] for word in ("agrees", "above", "below")},
     }  # fmt: skip
-
-
-def _verdict(row: Mapping[str, Any]) -> str:
-    return verdict(gap_to(row, "paper"))
-
-
-def _diverged(row: Mapping[str, Any]) -> bool:
-    return bool(row["diverged"] > MANY * row["trials"])
-
-
-def _printed_cell(row: Mapping[str, Any]) -> str:
-    text = number_text(row["mean"])
-    if row["paper"] is not None:
-        text = text if _verdict(row) == "agrees" else f"**{text}**"
-        text += f" ({number_text(row['paper'])})"
-    return text + ("†" if _diverged(row) else "")
 
 
 # ---------------------------------------------------------------------- compared networks
@@ -120,7 +105,7 @@ def compared(found: Mapping[str, Any], reactions: Rows, notes: Rows, epochs: Map
     """The numbers of the page of compared networks: all cells, their agreement with print, outliers, costs."""
     own = [_as_cell(row) for row in reactions]
     every = [*found["rows"], *own]
-    by_cell = {(row["model"], row["dataset"]): row for row in every}
+    by_cell = {(row["model"], row["dataset"]): {**row, "status": status(row)} for row in every}
     names = [name for name in models if any((name, dataset) in by_cell for dataset in SETS)]
     names += dict.fromkeys(row["model"] for row in own)
     published = [row for row in every if row["published"] is not None]
@@ -128,7 +113,7 @@ def compared(found: Mapping[str, Any], reactions: Rows, notes: Rows, epochs: Map
     far = [row for row in published if status(row) != "agrees" and abs(row["mean"] - row["published"]) > FAR]
     far.sort(key=lambda row: -abs(row["mean"] - row["published"]))
     return {
-        "sets": SETS, "cells": [[_title(n), *(_compared_cell(by_cell.get((n, d))) for d in SETS)] for n in names],
+        "sets": SETS, "networks": {name: _title(name) for name in names}, "cells": by_cell,
         "published": len(published), "total": len(every), "far": FAR, "notes": notes,
         "counts": {word: counts[word] for word in ("agrees", "above", "below", "underspecified")},
         "difference": fmean(abs(row["mean"] - row["published"]) for row in published) if published else None,
@@ -147,15 +132,6 @@ def _as_cell(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _title(name: str) -> str:
     return models[name].title if name in models else name
-
-
-def _compared_cell(row: Mapping[str, Any] | None) -> str:
-    if row is None:
-        return ""
-    text = number_text(row["mean"], ".1f")
-    text += "" if row["published"] is None else f" ({number_text(row['published'], '.1f')})"
-    text = f"*{text}*" if row["tried"] > 1 else text
-    return f"**{text}**" if status(row) in ("above", "below") else text
 
 
 def cause(row: Mapping[str, Any], notes: Rows) -> str:
@@ -299,25 +275,13 @@ def searched(found: Mapping[str, Any], printed_rows: Rows) -> dict[str, Any]:
                  "by_test": fmean(row["by_test"] for row in tops["by_test"])}  # fmt: skip
     metrics = {d: next(cells[n, d]["metric"] for n in CONTESTANTS if (n, d) in cells) for d in sets}
     return {
-        "tests": answers, "best": _best_reaction(cells), "answer": answer, "every": every,
+        "tests": answers, "best": _best_reaction(cells), "every": every,
         "reactions": {d: rows for d, rows in reactions.items() if rows}, "averages": list(_averages(cells, printed)),
         "drawn": searched_field(found) is not None, "results": _results(cells, sets), "pairs": _pairs(cells, sets),
-        "head": ["", *(d if metrics[d] == "accuracy" else f"{d}, {METRIC_TITLES[metrics[d]]}" for d in sets)],
+        "sets": {d: d if metrics[d] == "accuracy" else f"{d}, {METRIC_TITLES[metrics[d]]}" for d in sets},
         "costs": list(_search_costs(found)),
         "missing": usual_cells(missing_cells(found, KEY, CONTESTANTS, (*SETS, *OTHERS))),
     }  # fmt: skip
-
-
-def answer(tests: Mapping[str, Any], best: Mapping[str, Any] | None) -> str:
-    """Whether reaction-diffusion beats a tuned GCN, and the best mean over the nine sets where all are there."""
-    if not tests["tests"]:
-        return "Nothing is compared yet."
-    counts = f"on {len(tests['better'])} of {tests['tests']} sets and worse on {len(tests['worse'])}"
-    text = f"Under equal budgets {FIRST} is significantly better than a tuned GCN {counts}."
-    if best is None:
-        return text
-    own = f"{text} {best['title']}, the best on the validation nodes, has a mean of {best['mean']:.2f}"
-    return f"{own} over the nine sets; a choice by test would have claimed {best['by_test']:.2f}."
 
 
 def _best_reaction(cells: Cells) -> dict[str, Any] | None:
@@ -369,39 +333,28 @@ def searched_field(found: Mapping[str, Any]) -> FieldMap | None:
     return _field(tests, sets, f"{FIRST} minus the others")
 
 
-def _results(cells: Cells, sets: Sequence[str]) -> list[list[str]]:
+def _results(cells: Cells, sets: Sequence[str]) -> dict[str, Any]:
     """All contestants on all sets, and published tuned networks."""
-    rows = [
-        [c.title, *(_mean_text(cells.get((c.name, d))) for d in sets)]
-        for c in present(cells, CONTESTANTS.values(), sets)
-    ]
-    tuned = {(row["network"], row["dataset"]): row for row in published_tuned()}
-    published = [
-        [f"published {CONTESTANTS[name].title}, Luo et al. 2024", *(_mean_text(tuned.get((name, d))) for d in sets)]
-        for name in sorted({network for network, _ in tuned})
-    ]
-    return rows + published
+    names = {c.name: c.title for c in present(cells, CONTESTANTS.values(), sets)}
+    shown: dict[Cell, Mapping[str, Any]] = dict(cells)
+    for row in sorted(published_tuned(), key=lambda row: row["network"]):
+        title = f"published {CONTESTANTS[row['network']].title}, Luo et al. 2024"
+        names[title] = title
+        shown[title, row["dataset"]] = {"mean": float(row["mean"]), "std": float(row["std"])}
+    return {"names": names, "cells": shown}
 
 
-def _mean_text(row: Mapping[str, Any] | None) -> str:
-    return "" if row is None else f"{number_text(float(row['mean']))} ± {number_text(float(row['std']))}"
-
-
-def _pairs(cells: Cells, sets: Sequence[str]) -> list[list[str]]:
+def _pairs(cells: Cells, sets: Sequence[str]) -> dict[str, Any]:
     """BS against every network, every other reaction against the tuned GCN, and how often either is better."""
     pairs = [(FIRST, c.name) for c in present(cells, NETWORKS, sets)]
     pairs += [(c.name, TUNED) for c in present(cells, ALL_REACTIONS, sets) if c.name != FIRST]
-    rows = []
+    names, shown = list[str](), dict[Cell, Any]()
     for first, second in pairs:
         tests = {d: paired_test(cells, first, second, d) for d in sets}
-        counts = tally(tests)
-        better, worse = len(counts["better"]), len(counts["worse"])
-        if counts["tests"]:
-            names = f"{CONTESTANTS[first].title} - {CONTESTANTS[second].title}"
-            rows.append(
-                [names, *map(paired, tests.values()), f"{better} / {worse} / {counts['tests'] - better - worse}"]
-            )
-    return rows
+        if any(tests.values()):
+            names.append(f"{CONTESTANTS[first].title} - {CONTESTANTS[second].title}")
+            shown |= {(names[-1], d): test for d, test in tests.items()} | {(names[-1], "counts"): tally(tests)}
+    return {"names": names, "cells": shown}
 
 
 def _search_costs(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -453,15 +406,12 @@ def discovered(found: Mapping[str, Any], searched_found: Mapping[str, Any]) -> d
     """What was chosen and proved, equal budgets with few trials and with many, the winner's curse, transfer, terms."""
     rows, few = rows_named(found, DISCOVERED), few_cells(found, searched_found)
     moved = rows_named(found, TRANSFER)
-    few_words = "The same number of trials as for the [tuned networks](searched.md), all reactions:"
-    many_words = "The same number of trials as the whole search over equations; only some cells, to save time:"
     missing = usual_discoveries(missing_cells(found, KEY, (FEW_TRIALS, DISCOVERED, *MANY_TRIALS), SETS))
     return {
         "rows": rows, "few_rows": rows_named(found, FEW_TRIALS), "moved": moved,
         "headline": tally({d: paired_test(few, FEW_TRIALS, FIRST, d) for d in rows_named(found, FEW_TRIALS)}),
         "fresh": tally({d: fresh_test(row) for d, row in rows.items()}), "fresh_test": fresh_test,
-        "budgets": [_budget(few, FEW_TRIALS, FEW_NAMES, few_words),
-                    _budget(cells_of(found), DISCOVERED, MANY_TRIALS, many_words)],
+        "budgets": [_budget(few, FEW_TRIALS, FEW_NAMES), _budget(cells_of(found), DISCOVERED, MANY_TRIALS)],
         "transfer": _transfer(moved), "terms": terms, "normalisation": NORMALISATION, "method": METHOD,
         "proofs": lambda equation: [
             (topic, text) for topic, text in proofs(parse(equation)).items() if not text.startswith(UNKNOWN)
@@ -472,18 +422,20 @@ def discovered(found: Mapping[str, Any], searched_found: Mapping[str, Any]) -> d
     }  # fmt: skip
 
 
-def _budget(cells: Cells, own: str, others: Sequence[str], words: str) -> dict[str, Any]:
+def _budget(cells: Cells, own: str, others: Sequence[str]) -> dict[str, Any]:
     """All contestants on the sets of the discovered equation, and how often it is better than each."""
     sets = [name for name in SETS if (own, name) in cells]
     known = [n for n in others if any((n, d) in cells for d in sets)]
-    results = [[title(n), *(_mean_text(cells.get((n, d))) for d in sets)] for n in (own, *known)]
     tests = {n: {d: paired_test(cells, own, n, d) for d in sets} for n in known}
     tests = {n: line for n, line in tests.items() if any(line.values())}
     compared_sets = {d for line in tests.values() for d, test in line.items() if test}
     return {
-        "words": words, "sets": sets, "results": [*results, ["trials", *(str(cells[own, d]["trials"]) for d in sets)]],
+        "has_many": own == DISCOVERED, "sets": sets,
+        "names": {n: title(n) for n in (own, *known)} | {"trials": "trials"},
+        "cells": cells | {("trials", d): cells[own, d]["trials"] for d in sets},
         "others": [{"title": title(n)} | tally(line) for n, line in tests.items()],
-        "pairs": [[f"discovered - {title(n)}", *map(paired, line.values())] for n, line in tests.items()],
+        "pairs": {n: f"discovered - {title(n)}" for n in tests},
+        "tests": {(n, d): test for n, line in tests.items() for d, test in line.items()},
         "trials": sorted({cells[own, d]["trials"] for d in compared_sets}),
     }  # fmt: skip
 

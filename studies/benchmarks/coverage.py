@@ -17,7 +17,7 @@ from torch import Tensor
 import rdgraph as rd
 from rdgraph.infer.fit.least_squares import Problems, Residuals, Unknowns, border_of, profile
 from rdgraph.infer.fit.observations import Observations
-from studies.benchmarks.result_files import RESULTS, checked, head, present, read_json, write_json
+from studies.benchmarks.result_files import CASES, RESULTS, checked, head, present, read_json, write_json
 
 LEVEL = 0.95
 #: Observations of every observed node, after the start.
@@ -38,11 +38,7 @@ class Case:
     end: float
 
 
-CASES = (
-    Case("SIS", "beta*(1 - H)*(A@H) - gamma*H", "none", {"beta": 0.25, "gamma": 0.5}, 0.1, 4.0),
-    Case("Fisher", "F", "row", {"alpha": 0.5, "beta": 1.5}, 0.1, 4.0),
-    Case("BS", "BS", "symmetric", {"alpha": 0.5, "beta": 1.0}, 1.0, 3.0),
-)
+FITTED = tuple(Case(**case) for case in CASES["fitted"])
 
 
 def networks() -> dict[str, rd.Graph]:
@@ -109,7 +105,7 @@ def measure(case: Case, graph: rd.Graph, share: float, repeats: int, seed: int =
 def summary(cells: dict[str, Any]) -> dict[str, Any]:
     """Over all cells and by equation: the coverage with its own interval (Wilson)."""
     found = {}
-    for name in ["all", *(case.name for case in CASES)]:
+    for name in ["all", *(case.name for case in FITTED)]:
         chosen = [cell for key, cell in cells.items() if name in ("all", key.split()[0])]
         inside = sum(sum(cell["inside"].values()) for cell in chosen)
         total = sum(cell["repeats"] * len(cell["inside"]) for cell in chosen)
@@ -127,11 +123,11 @@ def fit_coverage(
     cells = {
         key: cell for path in [out, *present(files)] for key, cell in read_json(path, {"cells": {}})["cells"].items()
     }
-    names = checked(equations, [case.name for case in CASES], "equation of this benchmark")
+    names = checked(equations, [case.name for case in FITTED], "equation of this benchmark")
     jobs = [
         (f"{case.name} {name} {share:g}", case, graph, share)
         for share in shares
-        for case in CASES
+        for case in FITTED
         for name, graph in networks().items()
         if case.name in names
     ]

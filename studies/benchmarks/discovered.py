@@ -31,30 +31,18 @@ from gread.training.trainer import choose_device
 from gread.tuning.selection import best_by_test, nested_accuracies
 from rdgraph.errors import InvalidArgument
 from rdgraph.systems.parser import parse
+from studies.benchmarks import searched
 from studies.benchmarks.result_files import (
     RESULTS,
     Cell,
     ResultRow,
     checked,
-    measure_cells,
+    measure_table,
     missing_cells,
-    open_cells,
+    read_cells,
     say,
 )
-from studies.benchmarks.searched import (
-    CONTESTANTS,
-    EPOCHS,
-    FEW,
-    FIRST,
-    KEY,
-    OTHERS,
-    TRIALS,
-    TUNED,
-    USUAL,
-    Contestant,
-    searched_line,
-    searched_row,
-)  # fmt: skip
+from studies.benchmarks.searched import CONTESTANTS, FIRST, KEY, OTHERS, TUNED, Contestant, searched_line, searched_row
 from studies.cells.cell import SETS
 from studies.discovery.discovery_rows import front_rows
 
@@ -91,10 +79,8 @@ class Budget:
         >>> Budget.of("texas", None, None, None), Budget.of("film", None, 5, None).total
         (Budget(equations=500, settings=100, epochs=200), 155)
         """
-        return cls(
-            equations or EQUATIONS.get(dataset, FEWER), settings or SETTINGS.get(dataset, FEW_SETTINGS),
-            epochs or EPOCHS.get(dataset, USUAL),
-        )  # fmt: skip
+        own = equations or EQUATIONS.get(dataset, FEWER), settings or SETTINGS.get(dataset, FEW_SETTINGS)
+        return cls(*own, searched.epochs_of(dataset, epochs))
 
     @classmethod
     def few(cls, dataset: str, trials: int | None, epochs: int | None) -> Budget:
@@ -103,11 +89,11 @@ class Budget:
         >>> Budget.few("texas", None, None), Budget.few("film", None, None)
         (Budget(equations=150, settings=50, epochs=200), Budget(equations=45, settings=15, epochs=200))
         """
-        total = trials or TRIALS.get(dataset, FEW)
+        total = searched.trials_of(dataset, trials)
         equations = int(SHARE * total)
         if equations < 1:
             raise InvalidArgument(f"expected at least 2 trials, one of an equation and one of settings, got {total}")
-        return cls(equations, total - equations, epochs or EPOCHS.get(dataset, USUAL))
+        return cls(equations, total - equations, searched.epochs_of(dataset, epochs))
 
     @property
     def total(self) -> int:
@@ -152,7 +138,7 @@ def measure_discovered(
     )  # fmt: skip
     in_time, jobs = partial(_in_time, until), usual_jobs(budget.equations)
     found = Discovery(plan, folder, device=device, tell=say, on_round=in_time, jobs=jobs).run()
-    searched = time.monotonic()
+    chosen = time.monotonic()
     tuned = tuned_row(found, dataset, data, budget, device, seed, folder)
     settled = time.monotonic()
     fresh = fresh_results(found, data, device, seed)
@@ -161,7 +147,7 @@ def measure_discovered(
     untuned: dict[str, Any] = {"val_mean": 100 * own.val_accuracy, **_spread(own.test)}
     searched_best = {name: tuned[name] for name in ("val_mean", "mean", "std")}
     best = untuned if untuned["val_mean"] >= tuned["val_mean"] else tuned
-    seconds = {"search": searched - began, "settings": settled - searched, "again": time.monotonic() - settled}
+    seconds = {"search": chosen - began, "settings": settled - chosen, "again": time.monotonic() - settled}
     return {
         "contestant": name, "dataset": dataset, "metric": data.meta.metric, "trials": budget.total,
         "epochs": budget.epochs, "equation": found.best.text, "formula": found.best.formula,
@@ -272,11 +258,11 @@ def measure_transfer(
     }  # fmt: skip
 
 
-def cells_to_measure(found: dict[str, Any], names: Sequence[str], sets: Sequence[str]) -> list[Cell]:
+def cells_to_measure(found: dict[str, Any], key: str, names: Sequence[str], sets: Sequence[str]) -> list[Cell]:
     """The cells that there is no row of, transfers last and only where all of the nine sets have chosen."""
-    first = missing_cells(found, KEY, [n for n in names if n != TRANSFER], [s for s in sets if s in SETS])
-    known = {row["dataset"] for row in found["rows"] if row[KEY] == DISCOVERED}
-    later = missing_cells(found, KEY, [n for n in names if n == TRANSFER], sets) if set(SETS) <= known else []
+    first = missing_cells(found, key, [n for n in names if n != TRANSFER], [s for s in sets if s in SETS])
+    known = {row["dataset"] for row in found["rows"] if row[key] == DISCOVERED}
+    later = missing_cells(found, key, [n for n in names if n == TRANSFER], sets) if set(SETS) <= known else []
     return first + later
 
 
@@ -294,9 +280,7 @@ def discovered(
     names = checked(contestants, NAMES, "contestant")
     sets = checked(sets, (*SETS, *OTHERS), "data set of this benchmark")
     find_terms(terms)  # refused at once, not by every cell
-    dropped = [(name, dataset) for name in names for dataset in sets] if again else []
-    found = open_cells(out, "python -m studies.benchmarks discovered --device cuda", device, dropped)
-    chosen = [row for row in found["rows"] if row[KEY] == DISCOVERED]
+    chosen = [row for row in read_cells(out)["rows"] if row[KEY] == DISCOVERED]
 
     def measure(name: str, dataset: str, data: NodeData) -> ResultRow:
         budget = Budget.few(dataset, trials, epochs) if name == FEW_TRIALS else Budget.of(
@@ -311,9 +295,10 @@ def discovered(
         return measure_discovered(name, dataset, data, budget, device=device, seed=seed, folder=place, terms=terms,
                                   until=until)  # fmt: skip
 
-    cells = cells_to_measure(found, names, sets)
+    usual = list if contestants else usual_discoveries
     try:
-        measure_cells(cells if contestants else usual_discoveries(cells), measure, line, out, found, seconds)
+        measure_table("discovered", KEY, names, sets, measure, line, device=device, out=out, again=again,
+                      seconds=seconds, select=usual, cells=cells_to_measure)  # fmt: skip
     except OutOfTime:
         say("no time is left; the same command goes on")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,7 @@ from gread.training.ensemble import Ensemble
 from rdgraph.errors import InvalidArgument, RdgraphError
 from rdgraph.graphs.twin_quotient import Quotient
 from studies.benchmarks.result_files import ResultRow, head, read_json, say, write_json
-from studies.benchmarks.timing import SpeedRow, clocked, copy_bandwidth, wait
+from studies.benchmarks.timing import Case, Peer, SpeedRow, clocked, copy_bandwidth, wait
 from studies.cells.cell import SETS
 
 # ---------------------------------------------------------------------- gather scatter network
@@ -83,22 +83,24 @@ class GatherScatter(nn.Module):
         return functional.dropout(self.decoder(torch.tanh(h)), m.dropout, self.training)
 
 
-def peer_epoch(data: NodeData, config: Config) -> Callable[[], None]:
-    """A training step and an evaluation of the usual network on split 0."""
-    torch.manual_seed(0)
-    model = GatherScatter(data, config)
-    t = config.training
+def peer_epoch(
+    model: nn.Module, given: Sequence[Tensor], data: NodeData, config: Config, device: str = "cpu"
+) -> Callable[[], None]:
+    """A training step of a usual network on split 0, and the accuracies on the parts of the split."""
+    t, y = config.training, torch.tensor(data.y, device=device)
     adam = torch.optim.Adam(model.parameters(), lr=t.learning_rate, weight_decay=t.weight_decay)
-    train, y = torch.tensor(data.masks.train[0]), torch.tensor(data.y)
+    masks = [torch.tensor(getattr(data.masks, part)[0], device=device) for part in ("train", "val", "test")]
 
     def epoch() -> None:
         model.train()
         adam.zero_grad()
-        functional.cross_entropy(model()[train], y[train]).backward()
+        functional.cross_entropy(model(*given)[masks[0]], y[masks[0]]).backward()
         adam.step()
         model.eval()
         with torch.no_grad():
-            (model().argmax(-1) == y).float().mean()
+            right = model(*given).argmax(-1) == y
+            for mask in masks:
+                float(right[mask].float().mean())
 
     return epoch
 
@@ -127,16 +129,10 @@ PEER_EPOCHS, SHORT = 30, 40
 # ---------------------------------------------------------------------- BS on a GPU
 
 
-def epoch_seconds(ensemble: Ensemble, epochs: int) -> float:
-    """Seconds per epoch on the device; the first epoch, which compiles and captures, is not counted."""
-    ensemble.advance(1)
-    torch.cuda.synchronize()
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    start.record()
-    ensemble.advance(epochs)
-    end.record()
-    torch.cuda.synchronize()
-    return float(start.elapsed_time(end)) / 1e3 / epochs
+def epoch_seconds(ensemble: Ensemble, epochs: int, device: str, warm: int = 1) -> float:
+    """Seconds per epoch; the first `warm` ones, which compile and capture, are not counted."""
+    ensemble.advance(warm)
+    return clocked(partial(ensemble.advance, epochs), device)[1] / epochs
 
 
 def set_rows(device: str, epochs: int) -> Iterator[tuple[SpeedRow, dict[str, Any]]]:
@@ -146,39 +142,29 @@ def set_rows(device: str, epochs: int) -> Iterator[tuple[SpeedRow, dict[str, Any
     for name in SETS:
         data, config = load_dataset(name), find_preset("authors", "BS", name).config
         ensemble = Ensemble(data, make_trials(config, range(SPLITS)), device=device)
-        seconds = epoch_seconds(ensemble, epochs - 1)
+        seconds = epoch_seconds(ensemble, epochs - 1, device)
         total += seconds * EPOCHS
         peer = authors_runs()[name].ms_per_epoch * SPLITS
         target = f">= {peer / TARGETS[name]:.1f}" if name in TARGETS else ""
         what = f"{name}, {config.gread.method}, {ensemble.model.degree} products"
         about = parts(ensemble) | {"floor": floor(ensemble, bandwidth), "epoch": seconds}
-        yield (
-            SpeedRow.against(
-                "training", what, seconds, f"the authors' code {peer:.0f} ms", peer / (seconds * 1e3), target
-            ),
-            about,
-        )
+        against = f"the authors' code {peer:.0f} ms"
+        yield SpeedRow.against("training", what, seconds, against, peer / (seconds * 1e3), target), about
         del ensemble
         torch.cuda.empty_cache()
     peer = sum(authors_runs()[name].ms_per_epoch for name in SETS) * SPLITS * EPOCHS / 1e3
     what = f"all nine sets, {SPLITS} splits, {EPOCHS} epochs"
-    yield (
-        SpeedRow.against(
-            "training", what, total, f"the authors' code {peer:.0f} s", peer / total, f">= {peer / TARGET_TOTAL:.1f}"
-        ),
-        {},
-    )
+    against, target = f"the authors' code {peer:.0f} s", f">= {peer / TARGET_TOTAL:.1f}"
+    yield SpeedRow.against("training", what, total, against, peer / total, target), {}
 
 
 def exact_row(device: str, epochs: int) -> SpeedRow:
     """Cora with the exact flow instead of RK4."""
     config = find_preset("authors", "BS", "cora").config.updated({"method": "exact"})
     ensemble = Ensemble(load_dataset("cora"), make_trials(config, range(SPLITS)), device=device)
-    seconds = epoch_seconds(ensemble, epochs - 1)
-    what = f"cora, exact, {ensemble.model.degree} products"
-    return SpeedRow.against(
-        "training", what, seconds, f"a budget of {TARGET_EXACT:g} ms", seconds * 1e3 / TARGET_EXACT, "<= 1"
-    )
+    seconds = epoch_seconds(ensemble, epochs - 1, device)
+    what, against = f"cora, exact, {ensemble.model.degree} products", f"a budget of {TARGET_EXACT:g} ms"
+    return SpeedRow.against("training", what, seconds, against, seconds * 1e3 / TARGET_EXACT, "<= 1")
 
 
 def sweep_trials(count: int) -> list[Trial]:
@@ -214,9 +200,8 @@ def sweep_row(device: str) -> tuple[SpeedRow, dict[str, Any]]:
     peak = torch.cuda.max_memory_allocated() / 2**30
     what = f"texas, {len(trials)} members of {CONFIGURATIONS} configurations, {EPOCHS} epochs, {peak:.0f} GiB"
     about = parts(ensemble) | {"floor": floor(ensemble, copy_bandwidth(device)), "epoch": seconds / EPOCHS}
-    return SpeedRow.against(
-        "sweep", what, seconds, f"{rate:.0f} trainings per second", rate, f">= {TARGET_RATE:g}"
-    ), about
+    against = f"{rate:.0f} trainings per second"
+    return SpeedRow.against("sweep", what, seconds, against, rate, f">= {TARGET_RATE:g}"), about
 
 
 def parts(ensemble: Ensemble) -> dict[str, Any]:
@@ -257,23 +242,16 @@ def floor(ensemble: Ensemble, bandwidth: float) -> float:
     return (gathered + entries + weights) / bandwidth
 
 
-def cpu_row(repeats: int = 7) -> SpeedRow:
+def cpu_row() -> SpeedRow:
     """One epoch on Cora, one split, the authors' settings; both programs take turns in one run."""
     data, config = load_dataset("cora"), find_preset("authors", "BS", "cora").config
     ensemble = Ensemble(data, make_trials(config, [0]), device="cpu")
-    peer = peer_epoch(data, config)
-    times: tuple[list[float], list[float]] = ([], [])
-    for turn in range(repeats + 1):
-        for own, call in zip(times, (ensemble._epoch, peer), strict=True):
-            started = time.perf_counter()
-            call()
-            if turn:
-                own.append(time.perf_counter() - started)
-    ours, theirs = (float(np.median(own)) for own in times)
-    return SpeedRow.against(
-        "cpu training", f"cora, one split, rk4, {ensemble.model.degree} products, one epoch", ours,
-        f"gather-scatter and torchdiffeq {theirs * 1e3:.0f} ms", theirs / ours, f">= {TARGET_CPU:g}",
-    )  # fmt: skip
+    torch.manual_seed(0)
+    plain = peer_epoch(GatherScatter(data, config), (), data, config)
+    peer = Peer("gather-scatter and torchdiffeq", plain, f">= {TARGET_CPU:g}", is_slower=True)
+    what = f"cora, one split, rk4, {ensemble.model.degree} products, one epoch"
+    (row,) = Case("cpu training", what, ensemble._epoch, (peer,), rounds=5, with_gradients=True).rows("cpu")
+    return row
 
 
 def training_rows(device: str, epochs: int) -> dict[str, Any]:
@@ -331,38 +309,12 @@ def peer_seconds(name: str, data: NodeData, config: Any, device: str, epochs: in
     """Seconds of an epoch of one split: a step and an evaluation."""
     x = row_normalised(data.x)
     dense = torch.tensor(x.toarray() if data.is_sparse else x, device=device)  # type: ignore[union-attr]
-    edges, labels = (torch.tensor(a, device=device) for a in (data.graph.edge_index, data.y))
-    masks = [torch.tensor(getattr(data.masks, part)[0], device=device) for part in ("train", "val", "test")]
+    edges = torch.tensor(data.graph.edge_index, device=device)
     network = PeerNetwork(name, data.num_features, data.num_classes, config.model).to(device)
-    adam = torch.optim.Adam(
-        network.parameters(), lr=config.training.learning_rate, weight_decay=config.training.weight_decay
-    )  # fmt: skip
-
-    def epoch() -> None:
-        network.train()
-        adam.zero_grad()
-        functional.cross_entropy(network(dense, edges)[masks[0]], labels[masks[0]]).backward()
-        adam.step()
-        network.eval()
-        with torch.no_grad():
-            right = network(dense, edges).argmax(-1) == labels
-            for mask in masks:
-                float(right[mask].float().mean())
-
-    return timed(epoch, epochs, device)
-
-
-def timed(epoch: Callable[[], object], epochs: int, device: str) -> float:
-    """Seconds of a call on the clock, after three to warm up."""
-    for _ in range(3):
+    epoch = peer_epoch(network, (dense, edges), data, config, device)
+    for _ in range(3):  # to warm up
         epoch()
     return clocked(lambda: [epoch() for _ in range(epochs)], device)[1] / epochs
-
-
-def ensemble_seconds(ensemble: Ensemble, device: str) -> float:
-    """Seconds of an epoch of an ensemble, the first ones, which compile and record, left out."""
-    ensemble.advance(5)
-    return clocked(lambda: ensemble.advance(EPOCHS), device)[1] / EPOCHS
 
 
 def epoch_rows(names: Iterable[str], device: str, dataset: str, epochs: int = SHORT) -> list[ResultRow]:
@@ -401,7 +353,7 @@ def network_rows(device: str, dataset: str = "cora") -> list[SpeedRow]:
     for name, target in NETWORK_TARGETS.items():
         config = find_preset("published", name, dataset).config.updated({"epochs": EPOCHS + 10, "patience": 0})
         ensemble = Ensemble(data, make_trials(config, range(data.num_splits)), device=device)
-        ours = ensemble_seconds(ensemble, device)
+        ours = epoch_seconds(ensemble, EPOCHS, device, warm=5)
         theirs = data.num_splits * peer_seconds(name, data, config, device, PEER_EPOCHS)
         what = f"{name} on {dataset}, {data.num_splits} splits, target {target:g} ms"
         peer = f"torch-geometric, one split after the other, {theirs * 1e3:.1f} ms"

@@ -110,34 +110,27 @@ def _benchmark(
     return Measurement(name, command, result, file, pages, not is_in_cells, is_in_cells, dataset)
 
 
+def _by_set(program: str, dataset: str, words: tuple[str, ...]) -> Measurement:
+    """The cells of one data set, a part of the table of a program."""
+    return _benchmark(
+        program, "--set", dataset, *words, end=dataset, page=program, is_in_cells=True, dataset=dataset
+    )  # fmt: skip
+
+
 def measurements() -> tuple[Measurement, ...]:
     """All measurements, those of time first."""
+    searches = {name: [] if name in TARGETS else ["--samples", "0"] for name in SETS}
     return (
         _benchmark("model-speed", page="compared"),
-        *(
-            _benchmark("search-speed", "--dataset", name, *([] if name in TARGETS else ["--samples", "0"]), end=name,
-                       page="performance")
-            for name in SETS
-        ),
-        *(
-            _benchmark("large-graphs", "--size", size, end=size, page="performance")
-            for size in ("products", "ten-million")
-        ),
+        *(_benchmark("search-speed", "--dataset", name, *words, end=name, page="performance")
+          for name, words in searches.items()),
+        *(_benchmark("large-graphs", "--size", size, end=size, page="performance")
+          for size in ("products", "ten-million")),
         _benchmark("printed-speed", page="performance"),
-        of_study("runtime", alone=True),
-        of_study("complexity", alone=True),
-        *(of_study(name) for name in STUDIES),
-        *(
-            _benchmark("searched", "--set", name, *CHECKPOINTS, end=name, page="searched", is_in_cells=True,
-                       dataset=name)
-            for name in (*SETS, *OTHERS)
-        ),
+        *(of_study(name, alone=True) for name in ("runtime", "complexity")), *map(of_study, STUDIES),
+        *(_by_set("searched", name, CHECKPOINTS) for name in (*SETS, *OTHERS)),
         _benchmark("distilled", page="distilled", is_in_cells=True),
-        *(
-            _benchmark("discovered", "--set", name, *ROUNDS, end=name, page="discovered", is_in_cells=True,
-                       dataset=name)
-            for name in SETS
-        ),
+        *(_by_set("discovered", name, ROUNDS) for name in SETS),
         _benchmark("discovered", "--contestant", "transfer", end="transfer", page="discovered", is_in_cells=True),
     )  # fmt: skip
 

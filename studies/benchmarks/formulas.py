@@ -24,16 +24,7 @@ from gread.settings.presets import find_preset
 from gread.settings.trials import make_trials
 from gread.training.trainer import choose_device, train
 from rdgraph.infer.formulas.prefix_terms import to_text
-from studies.benchmarks.result_files import (
-    RESULTS,
-    ResultRow,
-    head,
-    measure_cells,
-    missing_cells,
-    open_cells,
-    read_cells,
-    write_json,
-)  # fmt: skip
+from studies.benchmarks.result_files import CASES, RESULTS, ResultRow, head, measure_table, read_cells, write_json
 from studies.cells.cell import SETS
 
 #: The column that says which function was learned, and that of every row.
@@ -95,11 +86,10 @@ def distilled(
     Writes the file after every set.
     """
     device, sets = choose_device(device), sets or SETS
-    dropped = [(FUNCTION, dataset) for dataset in sets] if again else []
-    found = open_cells(out, "python -m studies.benchmarks distilled --device cuda", device, dropped)
     chosen = None if splits is None else range(splits)
     measure = partial(distilled_row, device=device, splits=chosen, epochs=epochs)
-    measure_cells(missing_cells(found, KEY, [FUNCTION], sets), measure, distilled_line, out, found, seconds)
+    measure_table("distilled", KEY, [FUNCTION], sets, measure, distilled_line, device=device, out=out, again=again,
+                  seconds=seconds)  # fmt: skip
 
 
 # ---------------------------------------------------------------------- formulas from states
@@ -120,13 +110,7 @@ class Case:
     high: float
 
 
-CASES = (
-    Case("Fisher", "beta*H*(1 - H)", {"beta": 1.2}, 0.0, 1.5),
-    Case("Allen-Cahn", "beta*H*(1 - H**2)", {"beta": 1.2}, -1.5, 1.5),
-    Case("Zeldovich", "beta*H**2*(1 - H)", {"beta": 1.2}, -0.3, 1.5),
-    Case("bistable", "beta*H*(1 - H)*(H - a)", {"beta": 1.5, "a": 0.3}, -0.4, 1.5),
-    Case("sine", "beta*sin(omega*H)", {"beta": 1.0, "omega": 1.7}, -3.0, 3.0),
-)
+REACTIONS = tuple(Case(**case) for case in CASES["reaction"])
 ALPHA = 0.3
 
 
@@ -209,7 +193,7 @@ def recovery_row(case: Case, seed: int) -> dict[str, Any]:
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """By reaction: how many of the draws were recovered, and how far the worst coefficient was off."""
     found = {}
-    for case in CASES:
+    for case in REACTIONS:
         own = [row for row in rows if row["case"] == case.name]
         good = [row for row in own if row["recovered"]]
         if own:
@@ -227,7 +211,7 @@ def distil_recovery(*, command: str, draws: int = 10, out: Path = RESULTS / "dis
     """
     rows = read_cells(out)["rows"]
     known = {(row["case"], row["seed"]) for row in rows}
-    jobs = [(case, seed) for seed in range(draws) for case in CASES if (case.name, seed) not in known]
+    jobs = [(case, seed) for seed in range(draws) for case in REACTIONS if (case.name, seed) not in known]
     sizes = {"noise": NOISE, "nodes": NODES, "times": TIMES, "end": END}
     for case, seed in track(jobs, description="draws"):
         rows.append(recovery_row(case, seed))

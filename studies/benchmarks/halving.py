@@ -128,18 +128,10 @@ def halved_search(data: NodeData, candidates: Sequence[Candidate], splits: int, 
     return best.number
 
 
-@dataclass(frozen=True)
-class Searches:
-    """Whole searches of one network on one data set: a row for each, and their curves."""
-
-    rows: tuple[dict[str, Any], ...]
-    curves: tuple[Curves, ...]
-
-
 def measure(
     network: str, dataset: str, seeds: Iterable[int], device: str, *, trials: int, splits: int, folder: Path | None
-) -> Searches:
-    """Search with every seed; the first search is also trained with halving."""
+) -> tuple[list[dict[str, Any]], list[Curves]]:
+    """Rows and curves of whole searches with every seed; the first search is also trained with halving."""
     data, rows, curves = load_dataset(dataset, offline=True), list[dict[str, Any]](), list[Curves]()
     for seed in seeds:
         candidates = trials_of(network, dataset, trials, seed)
@@ -154,7 +146,7 @@ def measure(
             row["trained"] = halved_search(data, candidates, splits, device)
         rows.append(row)
         say(f"{dataset} {seed}: {results['default']}")
-    return Searches(tuple(rows), tuple(curves))
+    return rows, curves
 
 
 def resampled(curves: Sequence[Curves], rungs: Rungs, trials: int, seed: int = 0) -> dict[str, float]:
@@ -200,10 +192,10 @@ def halving(
     checked([network], (SMALL, *CONTESTANTS), "contestant")
     found = read_json(out, {"rows": [], "runs": {}})
     for dataset in sets:
-        done = measure(network, dataset, range(searches), device, trials=trials, splits=splits, folder=curves)
-        name = subject(done.rows[0])
-        rows = [*(row for row in found["rows"] if subject(row) != name), *done.rows]
-        shares = {rule: resampled(done.curves, rungs, trials) for rule, rungs in RULES.items()}
+        new, made = measure(network, dataset, range(searches), device, trials=trials, splits=splits, folder=curves)
+        name = subject(new[0])
+        rows = [*(row for row in found["rows"] if subject(row) != name), *new]
+        shares = {rule: resampled(made, rungs, trials) for rule, rungs in RULES.items()}
         origin = head("python -m studies.benchmarks halving", device)
         runs = found["runs"] | {name: {"environment": origin.pop("environment"), "resampled": shares}}
         found = origin | {"summary": summary(rows), "runs": runs, "rows": rows}

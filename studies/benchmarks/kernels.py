@@ -18,36 +18,13 @@ from torch import Tensor
 import rdgraph as rd
 from rdgraph.errors import MissingDependency
 from rdgraph.graphs.kernels import operations as ops
+from rdgraph.graphs.kernels import torch_reference as plain
 from rdgraph.graphs.operator import Operator, Pattern
-from studies.benchmarks.result_files import head, write_json
-from studies.benchmarks.timing import (
-    Case,
-    Peer,
-    SpeedRow,
-    copy_bandwidth,
-    gather_scatter,
-    lattice,
-    median_seconds,
-    random_operator,
-    replay_seconds,
-    scipy_csr,
-    torch_csr,
-)
+from studies.benchmarks.result_files import CASES, head, write_json
+from studies.benchmarks.timing import Case, Peer, SpeedRow, copy_bandwidth, median_seconds, replay_seconds
 
 #: Nodes and entries of the graphs whose size the CPU products are taken at.
 SIZES = {"Cora": (2708, 10556, 64), "PubMed": (19717, 88648, 64), "Squirrel": (5201, 396846, 256)}
-#: Systems of two fields, with numbers for their coefficients.
-COUPLED = {
-    "Schnakenberg": (
-        "u' = a - u + u**2*v - Du*L@u; v' = b - u**2*v - Dv*L@v",
-        {"a": 0.1, "b": 0.9, "Du": 0.01, "Dv": 1.0},
-    ),
-    "two linear fields": (
-        "u' = -Du*L@u + a*v; v' = -Dv*L@v - b*u",
-        {"a": 0.1, "b": 0.9, "Du": 0.01, "Dv": 1.0},
-    ),
-    "GraphCON with tanh": ("H'' = -gamma*H - alpha*H' + tanh(A@H)", {"alpha": 1.0, "gamma": 1.0}),
-}
 #: One field with one product and one nonlinear term.
 SINGLE = ("-alpha*L@H + beta*H*(1 - H**2)", {"alpha": 1.0, "beta": 0.5})
 
@@ -79,6 +56,72 @@ class Sizes:
         """Seconds to move every gathered row, the result, and an index and a weight per entry, once."""
         moved = op.num_edges * channels * itemsize + op.num_nodes * channels * itemsize
         return (moved + op.num_edges * (4 + op.weights.element_size())) / self.bandwidth
+
+
+# ---------------------------------------------------------------------- sample operators
+# Operators whose products are timed: random graphs, a local lattice, and the products everybody writes first.
+
+
+def random_operator(
+    nodes: int, entries: int, device: str, dtype: torch.dtype = torch.float32, seed: int = 0
+) -> Operator:
+    """A random undirected graph with about `entries` stored entries, symmetric normalisation, made on the device."""
+    generator = torch.Generator(device).manual_seed(seed)
+    ends = torch.randint(nodes, (2, entries // 2), generator=generator, device=device)
+    flat = torch.cat([ends[0] * nodes + ends[1], ends[1] * nodes + ends[0]])
+    flat = torch.unique(flat)
+    return _operator(flat // nodes, flat % nodes, nodes, dtype)
+
+
+def _operator(rows: Tensor, columns: Tensor, nodes: int, dtype: torch.dtype) -> Operator:
+    """Symmetric normalisation of a pattern with unit weights, entries sorted by row."""
+    degree = torch.bincount(rows, minlength=nodes)
+    indptr = torch.cat([degree.new_zeros(1), degree.cumsum(0)])
+    root = degree.clamp(min=1).double().rsqrt()
+    pattern = Pattern.from_csr(indptr, columns, rows.device)
+    return Operator(pattern, (root[rows] * root[columns]).to(dtype), "symmetric")
+
+
+def lattice(side: int) -> rd.Graph:
+    """A local graph: a torus of side x side nodes with 20 neighbours each, its nodes in random order."""
+    node = np.arange(side * side)
+    row, column = node // side, node % side
+    steps = [(i, j) for i in range(-2, 3) for j in range(-2, 3) if (i, j) != (0, 0) and abs(i) + abs(j) < 4]
+    others = [((row + i) % side) * side + (column + j) % side for i, j in steps]
+    name = np.random.default_rng(0).permutation(len(node))
+    edges = np.stack([name[np.concatenate(others)], name[np.tile(node, len(steps))]])
+    return rd.Graph.from_edges(edges, num_nodes=len(node))
+
+
+def gather_scatter(op: Operator, x: Tensor) -> Callable[[], Tensor]:
+    """The product everybody writes first: index_select, times weight, scatter_add."""
+    rows, columns = op.pattern.rows.long(), op.pattern.indices.long()
+    target = rows[:, None].expand(-1, x.shape[1])
+
+    def product() -> Tensor:
+        messages = x.index_select(0, columns) * op.weights[:, None]
+        return torch.zeros_like(x).scatter_add_(0, target, messages)
+
+    return product
+
+
+def torch_csr(op: Operator) -> Tensor:
+    """The operator as torch's own sparse matrix."""
+    plain._accept_csr()
+    pattern = op.pattern
+    return torch.sparse_csr_tensor(
+        pattern.indptr, pattern.indices, op.weights, size=(op.num_nodes,) * 2, check_invariants=False
+    )
+
+
+def scipy_csr(op: Operator) -> Any:
+    """The operator as scipy's sparse matrix."""
+    import scipy.sparse
+
+    pattern = op.pattern
+    return scipy.sparse.csr_array(
+        (op.weights.numpy(), pattern.indices.numpy(), pattern.indptr.numpy()), shape=(op.num_nodes,) * 2
+    )
 
 
 # ---------------------------------------------------------------------- cases
@@ -168,10 +211,10 @@ def coupled_cases(sizes: Sizes, graphs: Mapping[str, Operator]) -> Iterator[Case
     op = sizes.operator()
     x = torch.randn(op.num_nodes, 64, device=sizes.device)
     single = partial(_prepared(rd.lower(SINGLE[0], op, SINGLE[1])), 0.0, x)
-    for name, (text, values) in COUPLED.items():
-        field = _prepared(rd.lower(text, op, values))
+    for case in CASES["coupled"]:
+        field = _prepared(rd.lower(case["text"], op, case["values"]))
         peer = Peer("Allen-Cahn, 64 channels,", single, "<= 1.1" if sizes.is_gpu else "")
-        what = f"{name}, {_size(op)}, two fields of 32 channels"
+        what = f"{case['name']}, {_size(op)}, two fields of 32 channels"
         yield Case("fields", what, partial(field, 0.0, x), (peer,), rounds=3)
 
 
@@ -225,8 +268,8 @@ def cpu_cases(sizes: Sizes, graphs: Mapping[str, Operator]) -> Iterator[Case]:
         yield Case("cpu product", what, partial(op.product, x), peers, rounds=5)
 
 
-#: All cases, topic by topic; those of a topic share their graph, which is freed after it.
-CASES = (
+#: What is timed, topic by topic; the cases of a topic share their graph, which is freed after it.
+TOPICS = (
     product_cases, locality_cases, field_cases, ensemble_cases, coupled_cases, huge_cases, cpu_cases,
 )  # fmt: skip
 
@@ -312,7 +355,7 @@ def performance(*, command: str, device: str = "", graphs: Path | None = None, o
         raise MissingDependency("measuring on a CUDA device needs Triton; install rdgraph[triton]")
     torch.manual_seed(0)
     sizes = Sizes.of(device)
-    rows = measure_cases(CASES, sizes, sample_graphs(graphs, device))
+    rows = measure_cases(TOPICS, sizes, sample_graphs(graphs, device))
     found = head(command, device) | {
         "copy_bandwidth": sizes.bandwidth, "rows": [asdict(row) for row in rows],
         "scaling": scaling(device, sizes.largest),

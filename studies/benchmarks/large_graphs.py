@@ -11,11 +11,11 @@ from __future__ import annotations
 import gc
 import os
 import tempfile
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -30,32 +30,15 @@ from gread.training.ensemble import Ensemble
 from rdgraph import Graph
 from rdgraph.errors import RdgraphError, UnknownName
 from rdgraph.run import Powers, propagate
-from studies.benchmarks.result_files import ResultRow, checked, head, read_json, say, write_json
+from studies.benchmarks.result_files import CASES, ResultRow, checked, head, read_json, say, write_json
 from studies.benchmarks.timing import clocked
 
-#: Nodes, entries, features and classes.
-SIZES = {
-    "products": (2_449_029, 123_718_280, 100, 47),
-    "ten-million": (10_000_000, 500_000_000, 100, 47),
-    "tiny": (2_000, 20_000, 12, 5),
-}
+#: Nodes, entries, features and classes by name, and the settings that are trained.
+SIZES, PARTS = CASES["large"]["sizes"], CASES["large"]["parts"]
 #: The variable that says how torch takes memory of a GPU.
 ALLOCATOR = "PYTORCH_CUDA_ALLOC_CONF"
-HIDDEN, TIME, STEP = 64, 1.0, 0.25
-#: What is trained, by name.
-PARTS: dict[str, dict[str, Any]] = {
-    "BS exact": {"reaction": "BS", "adjacency": "original", "method": "exact"},
-    "F euler": {"reaction": "F", "adjacency": "original", "method": "euler", "step": STEP},
-    "AC rk4": {"reaction": "AC", "adjacency": "original", "method": "rk4", "step": STEP},
-    "BS soft": {"reaction": "BS", "adjacency": "soft", "method": "exact"},
-    "AC rk4 in bfloat16": {
-        "reaction": "AC",
-        "adjacency": "original",
-        "method": "rk4",
-        "step": STEP,
-        "storage": "bfloat16",
-    },
-}
+HIDDEN, TIME = 64, 1.0
+Made = TypeVar("Made")
 PEER = "GCN of three layers, torch-geometric"
 #: Nodes of a batch of decoupled training, which stores the powers of the features on disk.
 DECOUPLED, BATCH = "decoupled BS exact", 65_536
@@ -102,37 +85,46 @@ def peak(device: str) -> float | None:
     return torch.cuda.max_memory_allocated() / 2**30 if device.startswith("cuda") else None
 
 
-def row_of(
-    case: Case, what: str, epochs: int, *, seconds: float, first: float, rest: float, segment: int = 0, products: int,
-    accuracy: float | None = None,
+def clocked_row(
+    case: Case, what: str, epochs: int, prepare: Callable[[], Made], advance: Callable[[Made, int], object],
+    facts: Callable[[Made], Mapping[str, Any]],
 ) -> ResultRow:  # fmt: skip
-    """One network on one graph: milliseconds per epoch, GiB at most, and seconds before the first epoch."""
+    """One network on one graph: milliseconds per epoch, GiB at most, and seconds before the first epoch.
+
+    `facts` tells the products, and where they are known the segment and the validation accuracy.
+    """
     setup = (0.0, 0.0) if what == PEER else case.timed[1:]
+    release(case.device)
+    made, seconds = clocked(prepare, case.device)
+    first, rest = (clocked(partial(advance, made, count), case.device)[1] for count in (1, epochs))
     return {
-        "size": case.size, "what": what, "ms_per_epoch": 1e3 * rest / epochs, "gib": peak(case.device),
-        "graph_seconds": setup[0], "data_seconds": setup[1], "ensemble_seconds": seconds, "first_epoch_seconds": first,
-        "segment": segment, "products": products, "val_accuracy": accuracy, "epochs": epochs,
+        "size": case.size, "what": what, "ms_per_epoch": 1e3 * rest / epochs, "graph_seconds": setup[0],
+        "data_seconds": setup[1], "ensemble_seconds": seconds, "first_epoch_seconds": first, "segment": 0,
+        "val_accuracy": None, **facts(made), "gib": peak(case.device), "epochs": epochs,
         "seconds_before": sum(setup) + seconds, "allocator": os.environ.get(ALLOCATOR, ""),
     }  # fmt: skip
 
 
+def trial_of(what: str, epochs: int) -> Trial:
+    """A training of the settings of this name."""
+    settings = {"hidden": HIDDEN, "time": TIME, "epochs": epochs + 1, "input_dropout": 0.2, "dropout": 0.2}
+    return Trial(Config().updated(settings | PARTS[what]))
+
+
 def network_row(case: Case, what: str, epochs: int) -> ResultRow:
     """A network of ours."""
-    data = case.timed[0]
-    release(case.device)
-    settings = {"hidden": HIDDEN, "time": TIME, "epochs": epochs + 1, "input_dropout": 0.2, "dropout": 0.2}
-    config = Config().updated(settings | PARTS[what])
-    ensemble, seconds = clocked(lambda: Ensemble(data, [Trial(config)], device=case.device), case.device)
-    _, first = clocked(lambda: ensemble.advance(1), case.device)
-    _, rest = clocked(lambda: ensemble.advance(epochs), case.device)
-    model = ensemble.model
-    assert isinstance(model, GREAD)
-    products = model.degree or model.chosen_flow.evaluations
-    accuracy = float(ensemble.outcome().val_accuracy[0])
-    return row_of(
-        case, what, epochs, seconds=seconds, first=first, rest=rest, segment=model.segment, products=products,
-        accuracy=accuracy,
-    )  # fmt: skip
+
+    def prepare() -> Ensemble:
+        return Ensemble(case.timed[0], [trial_of(what, epochs)], device=case.device)
+
+    def facts(ensemble: Ensemble) -> dict[str, Any]:
+        model = ensemble.model
+        assert isinstance(model, GREAD)
+        accuracy = float(ensemble.outcome().val_accuracy[0])
+        products = model.degree or model.chosen_flow.evaluations
+        return {"segment": model.segment, "products": products, "val_accuracy": accuracy}
+
+    return clocked_row(case, what, epochs, prepare, Ensemble.advance, facts)
 
 
 def peer_row(case: Case, epochs: int) -> ResultRow:
@@ -142,7 +134,6 @@ def peer_row(case: Case, epochs: int) -> ResultRow:
     from torch_geometric.utils import to_torch_csr_tensor
 
     raw, device = case.raw, case.device
-    release(device)
 
     def prepare() -> tuple[Any, ...]:
         edges, weight = gcn_norm(torch.from_numpy(raw.edges).to(device), num_nodes=len(raw.y), dtype=torch.float32)
@@ -154,33 +145,23 @@ def peer_row(case: Case, epochs: int) -> ResultRow:
         given = [torch.from_numpy(part).to(device) for part in (raw.x, raw.y, raw.train)]
         return matrix, layers, torch.optim.Adam(layers.parameters(), lr=0.01), *given
 
-    (matrix, layers, optimiser, x, y, mask), seconds = clocked(prepare, device)
+    def advance(made: tuple[Any, ...], count: int) -> None:
+        matrix, layers, optimiser, x, y, mask = made
+        for _ in range(count):
+            h = x
+            for number, layer in enumerate(layers):
+                h = layer(torch.relu(h) if number else h, matrix)
+            loss = torch.nn.functional.cross_entropy(h[mask], y[mask])
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
 
-    def step() -> None:
-        h = x
-        for number, layer in enumerate(layers):
-            h = layer(torch.relu(h) if number else h, matrix)
-        loss = torch.nn.functional.cross_entropy(h[mask], y[mask])
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-
-    _, first = clocked(step, device)
-
-    def steps() -> None:
-        for _ in range(epochs):
-            step()
-
-    _, rest = clocked(steps, device)
-    return row_of(case, PEER, epochs, seconds=seconds, first=first, rest=rest, products=3)
+    return clocked_row(case, PEER, epochs, prepare, advance, lambda made: {"products": len(made[1])})
 
 
 def decoupled_row(case: Case, epochs: int) -> ResultRow:
     """BS on propagated features; what is written down for the ensemble are the products, to the disk and back."""
-    data = case.timed[0]
-    release(case.device)
-    settings = {"hidden": HIDDEN, "time": TIME, "epochs": epochs + 1, "input_dropout": 0.2, "dropout": 0.2}
-    trial = Trial(Config().updated(settings | PARTS["BS exact"]))
+    data, trial, accuracies = case.timed[0], trial_of("BS exact", epochs), list[float]()
     model = trial.config.gread
     with tempfile.TemporaryDirectory() as folder:
 
@@ -196,18 +177,15 @@ def decoupled_row(case: Case, epochs: int) -> ResultRow:
                 extend=extend,
             )  # fmt: skip
 
-        training, seconds = clocked(prepare, case.device)
+        def advance(training: DecoupledTraining, count: int) -> None:
+            for _ in range(count):
+                training.epoch()
+                accuracies.append(float(training.scores()[0][1]))
 
-        def epoch() -> float:
-            training.epoch()
-            return float(training.scores()[0][1])
+        def facts(training: DecoupledTraining) -> dict[str, Any]:
+            return {"products": training.network.degree, "val_accuracy": max(accuracies[1:])}
 
-        _, first = clocked(epoch, case.device)
-        found, rest = clocked(lambda: [epoch() for _ in range(epochs)], case.device)
-    return row_of(
-        case, DECOUPLED, epochs, seconds=seconds, first=first, rest=rest, products=training.network.degree,
-        accuracy=max(found),
-    )  # fmt: skip
+        return clocked_row(case, DECOUPLED, epochs, prepare, advance, facts)
 
 
 def measure(case: Case, what: str, epochs: int) -> ResultRow:

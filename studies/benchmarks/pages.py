@@ -20,13 +20,13 @@ from analysis.figure_files import PALETTE, plain
 from gread.comparison import Comparison
 from gread.formulas.distilled_network import MAX_SIZE, TOLERANCE
 from gread.settings.presets import authors_runs
-from rdgraph.errors import UnknownName
 from rdgraph.files import read_text, write_text
 from rdgraph.wording import markdown_text
 from studies.benchmarks import contest_pages
-from studies.benchmarks.coverage import CASES
+from studies.benchmarks.coverage import FITTED
 from studies.benchmarks.formulas import FUNCTION, KEY, MOST_LOST
-from studies.benchmarks.result_files import missing_cells, not_measured, read_json
+from studies.benchmarks.result_files import checked, missing_cells, read_json
+from studies.benchmarks.timing import duration
 from studies.cells.cell import SETS
 from studies.results import page_path, pages_folder, result_link, results_folder
 from studies.runs.chart_figures import map_figure
@@ -35,7 +35,6 @@ from studies.runs.tables import markdown_table, number_text
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-DOCS = results_folder().parents[1] / "docs"
 TEMPLATES = Path(__file__).parent / "templates"
 #: Dots per inch of figures.
 DPI = 120
@@ -81,8 +80,11 @@ class Page:
 
     def text(self, *found: Any) -> str:
         """The page as Markdown."""
-        shown = dict(zip(self.sources, found, strict=True)) | dict(self.numbers(*found))
-        return _templates().get_template(f"{self.name}.md").render(shown).rstrip("\n") + "\n"
+        return self.shown(dict(zip(self.sources, found, strict=True)) | dict(self.numbers(*found)))
+
+    def shown(self, values: Mapping[str, Any]) -> str:
+        """The page of values by the names of the template."""
+        return _templates().get_template(f"{self.name}.md").render(values).rstrip("\n") + "\n"
 
     def written(self) -> str:
         """The whole file, made from the kept results."""
@@ -101,10 +103,7 @@ class Page:
 
 def write(*, names: Sequence[str] = ()) -> None:
     """Write pages of kept results into docs/, all by default."""
-    for name in names:
-        if name not in PAGES:
-            raise UnknownName("page of measured numbers", name, PAGES)
-    for name in names or PAGES:
+    for name in checked(names, tuple(PAGES), "page of measured numbers"):
         print(f"wrote {PAGES[name].write()}")
 
 
@@ -127,15 +126,15 @@ def _templates() -> Environment:
     found.filters |= {
         "number": lambda value, form=".2f": number_text(value, form, missing=""), "spread": spread, "where": where,
         "command": command_text, "duration": duration, "yes_no": yes_no, "percent": percent, "slope": slope,
-        "cell": lambda text: text.replace("|", "\\|"), "markdown": markdown_text, "verdict": verdict,
-        "without_formula": without_formula, "paired": contest_pages.paired, "counted": counted,
-        "loss_interval": loss_interval,
+        "cell": lambda text: text.replace("|", "\\|"), "markdown": markdown_text,
+        "paired": contest_pages.paired, "counted": counted, "loss_interval": loss_interval,
     }  # fmt: skip
     found.globals |= {
         "origin": origin,
         "table": _table,
+        "grid": _grid,
+        "paired": contest_pages.paired,
         "link": result_link,
-        "not_measured": _not_measured,
         "front_interval": contest_pages.front_interval,
     }
     return found
@@ -176,17 +175,6 @@ def origin(found: Mapping[str, Any], end: str = ".") -> str:
     return f"`{command_text(found['command'])}` on {where(found['environment'])}{end}"
 
 
-def duration(seconds: float) -> str:
-    """A time with a unit that fits.
-
-    >>> duration(0.00114), duration(0.00001966)
-    ('1.14 ms', '19.7 us')
-    """
-    if seconds >= 1:
-        return f"{seconds:.3g} s"
-    return f"{seconds * 1e6:.1f} us" if seconds < 1e-4 else f"{seconds * 1e3:.3g} ms"
-
-
 def yes_no(value: bool | None) -> str:
     """Whether a target was met; nothing where there is none."""
     return "" if value is None else "yes" if value else "no"
@@ -212,35 +200,20 @@ def counted(counts: Mapping[str, int], start: str) -> int:
     return sum(count for name, count in counts.items() if name.startswith(start))
 
 
-def verdict(found: Mapping[str, Any]) -> str:
-    """What `rd.conform` answered, in a cell of a table."""
-    if found["conforms"]:
-        refuses = any(note.startswith("the layer refused") for note in found["notes"])
-        worth = "proof up to rounding" if found["proof"] else "agrees on the probes"
-        return f"conforms, {worth}{' (it refuses some graphs)' if refuses else ''}"
-    if found["hints"]:
-        return f"**differs**: {'; '.join(found['hints'][:2])}"
-    computed = f"; it computes `{found['equation']}`" if found["equation"] else ""
-    return f"**differs**{computed} ({found['reading']})"
-
-
-def without_formula(row: Mapping[str, Any]) -> str:
-    """That there is no formula. Rows of before held the means of its constants, to which the error does not belong.
-
-    >>> without_formula({"answer": "no formula; the nearest leaves 14 %: 0.5*H - 0.1", "learned_each": [41.0, 40.0]})
-    'no formula; the nearest leaves 14 % with constants per split; with their means it is 0.5\\\\*H - 0.1'
-    """
-    answer, several = str(row["answer"]), len(row["learned_each"]) > 1
-    with_means = " % with constants per split; with their means it is "
-    return markdown_text(answer.replace(" %: ", with_means) if several else answer)
+def _grid(
+    columns: Iterable[str], names: Iterable[str], cells: Mapping[tuple[str, str], Any], show: Callable[[Any], str]
+) -> str:
+    """A table of cells by name and column; mappings of columns and names say what they are called."""
+    shown, titles = (dict(x if isinstance(x, Mapping) else zip(x, x, strict=True)) for x in (columns, names))
+    rows = [
+        [title, *(show(cells[name, key]).strip() if (name, key) in cells else "" for key in shown)]
+        for name, title in titles.items()
+    ]
+    return _table(["", *shown.values()], rows)
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(markdown_table(head, rows))
-
-
-def _not_measured(found: Mapping[str, Any], missing: Sequence[tuple[str, str]]) -> str:
-    return "\n".join(not_measured(found, missing))
 
 
 # ---------------------------------------------------------------------- the numbers of pages
@@ -335,7 +308,7 @@ PAGES = {
         ),
         Page("distil_recovery", ("distil_recovery",), _recovery, part=("distil", "recovery")),
         Page("distilled", ("distilled",), _distilled, part=("distil", "distilled")),
-        Page("fit_coverage", ("fit_coverage",), lambda found: {"cases": CASES}),
+        Page("fit_coverage", ("fit_coverage",), lambda found: {"cases": FITTED}),
         Page("performance", SPEEDS, _performance, ("scaling", scaling_figure)),
         Page("scale", ("scale",)),
         Page(

@@ -7,9 +7,11 @@ import subprocess
 import sys
 import tempfile
 import time
+import timeit
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -19,20 +21,15 @@ from rich.table import Table
 
 import rdgraph as rd
 from rdgraph.errors import MissingDependency
-from studies.benchmarks.result_files import checked, head, write_json
+from studies.benchmarks.result_files import CASES, checked, head, write_json
 
 # ---------------------------------------------------------------------- the symbolic half
 IMPORT_RUNS = 5
 
 
-def best_time(function: Callable[[], object], runs: int = 5) -> float:
+def best_time(function: Callable[[], object], runs: int) -> float:
     """Shortest wall time of several runs, seconds."""
-    times = []
-    for _ in range(runs):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return min(times)
+    return min(timeit.repeat(function, number=1, repeat=runs))
 
 
 def import_times() -> tuple[float, float]:
@@ -89,41 +86,7 @@ class Problem:
     values: dict[str, float]
 
 
-PROBLEMS = (
-    Problem("diffusion", "u' = -alpha*L@u", {"u": "alpha*laplace(u)"}, {"alpha": 0.7}),
-    Problem("Allen-Cahn", "u' = -alpha*L@u + u - u**3", {"u": "alpha*laplace(u) + u - u**3"}, {"alpha": 0.7}),
-    Problem(
-        "Fisher", "u' = -alpha*L@u + beta*u*(1 - u)", {"u": "alpha*laplace(u) + beta*u*(1 - u)"},
-        {"alpha": 0.7, "beta": 1.3},
-    ),
-    Problem(
-        "Gray-Scott", "u' = -Du*L@u - u*v**2 + beta*(1 - u); v' = -Dv*L@v + u*v**2 - gamma*v",
-        {"u": "Du*laplace(u) - u*v**2 + beta*(1 - u)", "v": "Dv*laplace(v) + u*v**2 - gamma*v"},
-        {"Du": 0.2, "Dv": 0.1, "beta": 0.03, "gamma": 0.09},
-    ),
-    Problem(
-        "Schnakenberg", "u' = alpha - u + u**2*v - Du*L@u; v' = beta - u**2*v - Dv*L@v",
-        {"u": "alpha - u + u**2*v + Du*laplace(u)", "v": "beta - u**2*v + Dv*laplace(v)"},
-        {"Du": 0.1, "Dv": 0.9, "alpha": 0.1, "beta": 0.9},
-    ),
-)  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Row:
-    """One comparison: seconds of an evaluation, and of the first one with all that comes before it."""
-
-    problem: str
-    side: int
-    seconds: float
-    peer_seconds: float
-    torch_seconds: float
-    first: float
-    peer_first: float
-
-    @property
-    def ratio(self) -> float:
-        return self.seconds / self.peer_seconds
+PROBLEMS = tuple(Problem(**case) for case in CASES["compiled"])
 
 
 def take_turns(functions: Sequence[Callable[[], object]], count: int) -> list[float]:
@@ -147,10 +110,7 @@ def _bunch(function: Callable[[], object]) -> int:
 
 
 def _seconds(function: Callable[[], object], calls: int) -> float:
-    start = time.perf_counter()
-    for _ in range(calls):
-        function()
-    return (time.perf_counter() - start) / calls
+    return timeit.timeit(function, number=calls) / calls
 
 
 def peer(problem: Problem, state: np.ndarray, side: int) -> Callable[[], np.ndarray]:
@@ -166,8 +126,11 @@ def peer(problem: Problem, state: np.ndarray, side: int) -> Callable[[], np.ndar
     return lambda: slope(whole.data, 0.0)
 
 
-def compare(problem: Problem, side: int, count: int) -> Row:
-    """Compile both, see that they agree, and time them in turns; a cache of our own starts empty."""
+def compare(problem: Problem, side: int, count: int) -> dict[str, Any]:
+    """Compile both, see that they agree, and time them in turns; a cache of our own starts empty.
+
+    The row has the seconds of an evaluation, and of the first one with all that comes before it.
+    """
     operator = rd.generators.grid(side, side, periodic=True).operator("none", dtype=torch.float64)
     state = np.random.default_rng(0).uniform(0.1, 1.0, (len(problem.theirs), side, side))
     H = torch.from_numpy(state.reshape(len(state), -1).T.copy())
@@ -184,7 +147,10 @@ def compare(problem: Problem, side: int, count: int) -> Row:
     np.testing.assert_allclose(slope.numpy().T.reshape(expected.shape), expected, rtol=1e-10, atol=1e-10)
     seconds, peer_seconds = take_turns([lambda: ours(0.0, H), theirs], count)
     (torch_seconds,) = take_turns([lambda: lowered(0.0, H)], 3)
-    return Row(problem.name, side, seconds, peer_seconds, torch_seconds, first, peer_first)
+    return {
+        "problem": problem.name, "side": side, "seconds": seconds, "peer_seconds": peer_seconds,
+        "torch_seconds": torch_seconds, "first": first, "peer_first": peer_first,
+    }  # fmt: skip
 
 
 def compiled_speed(
@@ -197,16 +163,17 @@ def compiled_speed(
     """
     names = checked(problems, [problem.name for problem in PROBLEMS], "equation of this benchmark")
     table = Table("equation", "grid", "compiled, us", "py-pde, us", "ratio", "torch, us", "first, s", "py-pde first, s")
-    rows = []
+    rows, ratios = list[dict[str, Any]](), list[float]()
     for problem, side in itertools.product((p for p in PROBLEMS if p.name in names), sizes):
         rows.append(row := compare(problem, side, turns))
-        print(f"{problem.name}, {side} x {side}: ratio to py-pde {row.ratio:.2f}", flush=True)
-        times = (f"{1e6 * row.seconds:.1f}", f"{1e6 * row.peer_seconds:.1f}", f"{row.ratio:.2f}")
-        others = (f"{1e6 * row.torch_seconds:.0f}", f"{row.first:.2f}", f"{row.peer_first:.1f}")
-        table.add_row(row.problem, f"{row.side} x {row.side}", *times, *others)
+        ratios.append(row["seconds"] / row["peer_seconds"])
+        print(f"{problem.name}, {side} x {side}: ratio to py-pde {ratios[-1]:.2f}", flush=True)
+        times = (f"{1e6 * row['seconds']:.1f}", f"{1e6 * row['peer_seconds']:.1f}", f"{ratios[-1]:.2f}")
+        others = (f"{1e6 * row['torch_seconds']:.0f}", f"{row['first']:.2f}", f"{row['peer_first']:.1f}")
+        table.add_row(problem.name, f"{side} x {side}", *times, *others)
     Console(width=120).print(table)
-    print(f"largest ratio {max(row.ratio for row in rows):.2f}, target {TARGET:g}; {torch.get_num_threads()} threads")
+    print(f"largest ratio {max(ratios):.2f}, target {TARGET:g}; {torch.get_num_threads()} threads")
     if out:
         found = head(command, "cpu")
         found["environment"] |= {"threads": str(torch.get_num_threads())}
-        write_json(out, found | {"rows": [asdict(row) for row in rows]})
+        write_json(out, found | {"rows": rows})

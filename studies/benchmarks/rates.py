@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from scipy.interpolate import make_interp_spline
 
 from gread import load_dataset
 from gread.datasets.node_data import NodeData
@@ -157,13 +158,7 @@ def evenly(configs: Sequence[Config], costs: Costs, samples: int) -> list[Config
 
 
 def search_row(
-    name: str,
-    device: str,
-    trials: int,
-    epochs: int,
-    samples: int,
-    full: float = FULL,
-    methods: Sequence[str] = METHODS,
+    name: str, device: str, trials: int, epochs: int, samples: int, methods: Sequence[str] = METHODS
 ) -> dict[str, Any]:
     """The search on a data set, and a sample of its members alone."""
     data = load_dataset(name)
@@ -181,7 +176,7 @@ def search_row(
         say(f"{name} {json.dumps(asdict(one) | {'rate': one.rate})}")
     alone: list[dict[str, Any]] = []
     for config in evenly(configs, Costs.of(data, device), samples):
-        alone.append(rate_alone(data, config, device, full))
+        alone.append(rate_alone(data, config, device))
         say(f"{name} {json.dumps(alone[-1])}")
         if device.startswith("cuda"):
             torch.cuda.empty_cache()
@@ -210,30 +205,19 @@ def paper_hours(found: dict[str, Any]) -> dict[str, Any] | None:
     if not set(TARGETS) <= set(known):
         return None
     points = sorted((math.log(found[n]["nodes"] + found[n]["entries"]), math.log(1 / found[n]["rate"])) for n in known)
-    seconds = {}
+    lines, seconds = make_interp_spline(*zip(*points, strict=True), k=1), {}
     for name in SETS:
         if name in known:
             seconds[name] = 1 / found[name]["rate"]
             continue
         data = load_dataset(name)
-        seconds[name] = math.exp(on_lines(points, math.log(data.num_nodes + data.graph.edge_index.shape[1])))
+        seconds[name] = math.exp(lines(math.log(data.num_nodes + data.graph.edge_index.shape[1])))
     total = sum(seconds.values()) * len(REACTIONS) * TRIALS * SPLITS / 3600
     halved = Rungs().work([EPOCHS] * TRIALS) / (EPOCHS * TRIALS)
     return {
         "seconds_per_training": seconds, "trainings": len(SETS) * len(REACTIONS) * TRIALS * SPLITS, "hours": total,
         "hours_with_halving": total * halved, "target": TARGET_HOURS, "measured": known,
     }  # fmt: skip
-
-
-def on_lines(points: Sequence[tuple[float, float]], x: float) -> float:
-    """The value at x of the lines through points with rising first numbers; the outer ones go on.
-
-    >>> on_lines([(0.0, 0.0), (1.0, 2.0), (2.0, 2.0)], 0.5), on_lines([(0.0, 0.0), (1.0, 2.0)], 3.0)
-    (1.0, 6.0)
-    """
-    place = min(max(1, sum(x > left for left, _ in points)), len(points) - 1)
-    (x0, y0), (x1, y1) = points[place - 1], points[place]
-    return y0 + (y1 - y0) * (x - x0) / (x1 - x0)
 
 
 def search_speed(

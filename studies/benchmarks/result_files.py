@@ -1,4 +1,4 @@
-"""Files of measured results: their provenance, rows added one by one, cells measured once.
+"""The table of cases, and files of measured results: their provenance, rows added one by one, cells measured once.
 
 Every file says which command wrote it, on which machine and with which code.
 """
@@ -9,8 +9,10 @@ import json
 import platform
 import sys
 import time
+import tomllib
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +28,17 @@ from studies.runs.run_config import fingerprint
 
 #: Where results are kept.
 RESULTS = results_folder()
+#: What is measured, by topic.
+CASES: dict[str, Any] = tomllib.loads((Path(__file__).parent / "cases.toml").read_text(encoding="utf-8"))
 #: Who is measured, and the data set.
 Cell = tuple[str, str]
 #: A row of a file: numbers by their names.
 ResultRow = dict[str, Any]
+#: Measures a cell, and writes its row in a line.
+Measure = Callable[[str, str, NodeData], ResultRow]
+Line = Callable[[ResultRow], str]
 #: Columns that name who is measured, in the files of cells.
 KEYS = ("contestant", "model", "function")
-#: This many missing cells are named on a page; of more, their number is given.
-NAMED = 12
 
 
 # ---------------------------------------------------------------------- files
@@ -94,20 +99,6 @@ def missing_cells(found: Mapping[str, Any], key: str, names: Iterable[str], sets
     return [cell for cell in wanted if cell not in known]
 
 
-def not_measured(found: Mapping[str, Any], missing: Sequence[Cell]) -> list[str]:
-    """Lines of a page: which cells failed, with the reasons, and which were not tried yet.
-
-    >>> not_measured({"failed": {"BS/cora": "no memory"}}, [("BS", "cora"), ("F", "cora")])
-    ['', 'Not measured: BS/cora (no memory).', '', 'Not measured yet: F/cora.']
-    """
-    failed, lines = found.get("failed", {}), list[str]()
-    if failed:
-        lines += ["", "Not measured: " + "; ".join(f"{cell} ({why})" for cell, why in failed.items()) + "."]
-    if waiting := [cell for cell in map("/".join, missing) if cell not in failed]:
-        lines += ["", f"Not measured yet: {', '.join(waiting) if len(waiting) <= NAMED else f'{len(waiting)} cells'}."]
-    return lines
-
-
 def cells_of_set(found: Mapping[str, Any], dataset: str) -> dict[str, Any]:
     """What a file has of one data set.
 
@@ -131,13 +122,22 @@ def _name(row: Mapping[str, Any]) -> str:
     return next(str(row[key]) for key in KEYS if key in row)
 
 
+def measure_table(
+    program: str, key: str, names: Sequence[str], sets: Sequence[str], measure: Measure, line: Line, *, device: str,
+    out: Path, again: bool, seconds: float, select: Callable[[list[Cell]], list[Cell]] = list,
+    cells: Callable[..., list[Cell]] = missing_cells,
+) -> None:  # fmt: skip
+    """Measure the cells that the file of a program lacks, resumed where it stopped, all of them where `again`.
+
+    `cells` lists what is missing, as `missing_cells` does, and `select` leaves out what is not measured by default.
+    """
+    dropped = product(names, sets) if again else ()
+    found = open_cells(out, f"python -m studies.benchmarks {program} --device cuda", device, dropped)
+    measure_cells(select(cells(found, key, names, sets)), measure, line, out, found, seconds)
+
+
 def measure_cells(
-    cells: Sequence[Cell],
-    measure: Callable[[str, str, NodeData], ResultRow],
-    line: Callable[[ResultRow], str],
-    out: Path,
-    found: dict[str, Any],
-    budget: float,
+    cells: Sequence[Cell], measure: Measure, line: Line, out: Path, found: dict[str, Any], budget: float
 ) -> None:
     """Measure cells, a row each, until the time is up; any failure is reported and recorded.
 

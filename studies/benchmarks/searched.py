@@ -27,16 +27,7 @@ from gread.tuning.selection import best_by_test, chosen, nested_accuracies
 from gread.tuning.space import Space, find_space
 from rdgraph.errors import InvalidArgument
 from rdgraph.vocabulary.methods import FIXED
-from studies.benchmarks.result_files import (
-    RESULTS,
-    Cell,
-    ResultRow,
-    checked,
-    measure_cells,
-    missing_cells,
-    open_cells,
-    say,
-)
+from studies.benchmarks.result_files import RESULTS, Cell, ResultRow, checked, measure_table, say
 from studies.cells.cell import SETS
 from studies.search.tasks import SearchRequest, base_config
 
@@ -89,6 +80,16 @@ CONTESTANTS = {contestant.name: contestant for contestant in (*REACTIONS, *BOUND
 FIRST, TUNED = "BS", "gcn-tuned"
 #: Who is measured on the other sets unless somebody is asked for: one reaction for all, to save time.
 ON_OTHERS = (FIRST, *(contestant.name for contestant in NETWORKS))
+
+
+def trials_of(dataset: str, asked: int | None = None) -> int:
+    """Trials of a cell on a data set, unless another number is asked for."""
+    return asked or TRIALS.get(dataset, FEW)
+
+
+def epochs_of(dataset: str, asked: int | None = None) -> int:
+    """Epochs of every trial on a data set, unless another number is asked for."""
+    return asked or EPOCHS.get(dataset, USUAL)
 
 
 # ---------------------------------------------------------------------- what is tried
@@ -191,15 +192,13 @@ def searched(
     device = choose_device(device)
     names = checked(contestants, tuple(CONTESTANTS), "contestant")
     sets = checked(sets, (*SETS, *OTHERS), "data set of this benchmark")
-    dropped = [(name, dataset) for name in names for dataset in sets] if again else []
-    found = open_cells(out, "python -m studies.benchmarks searched --device cuda", device, dropped)
-    missing = missing_cells(found, KEY, names, sets)
 
     def measure(name: str, dataset: str, data: NodeData) -> ResultRow:
-        return searched_row(CONTESTANTS[name], dataset, data, device, trials=trials or TRIALS.get(dataset, FEW),
-                            epochs=EPOCHS.get(dataset, USUAL), seed=seed, folder=folder)  # fmt: skip
+        return searched_row(CONTESTANTS[name], dataset, data, device, trials=trials_of(dataset, trials),
+                            epochs=epochs_of(dataset), seed=seed, folder=folder)  # fmt: skip
 
-    measure_cells(missing if contestants else usual_cells(missing), measure, searched_line, out, found, seconds)
+    measure_table("searched", KEY, names, sets, measure, searched_line, device=device, out=out, again=again,
+                  seconds=seconds, select=list if contestants else usual_cells)  # fmt: skip
 
 
 def searched_line(row: ResultRow) -> str:

@@ -9,15 +9,9 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
-import numpy as np
 import torch
-from torch import Tensor
-
-import rdgraph as rd
-from rdgraph.graphs.kernels import torch_reference as plain
-from rdgraph.graphs.operator import Operator, Pattern
 
 # ---------------------------------------------------------------------- timing
 #: Clock cycles the GPU waits while a call is queued: about a millisecond.
@@ -83,17 +77,19 @@ class Case:
         for peer in self.peers:
             seconds = others.pop(0) if callable(peer.time) else peer.time
             ratio = seconds / own if peer.is_slower else own / seconds
-            text = f"{peer.name} {short_time(seconds)}"
+            text = f"{peer.name} {duration(seconds)}"
             yield SpeedRow.against(self.topic, what, own, text, ratio, peer.target)
 
 
-def short_time(seconds: float) -> str:
-    """A time in milliseconds, or in microseconds where it is short.
+def duration(seconds: float) -> str:
+    """A time with a unit that fits.
 
-    >>> short_time(0.0021), short_time(0.00003)
-    ('2.10 ms', '30.0 us')
+    >>> duration(0.00114), duration(0.00001966)
+    ('1.14 ms', '19.7 us')
     """
-    return f"{seconds * 1e3:.2f} ms" if seconds >= 1e-4 else f"{seconds * 1e6:.1f} us"
+    if seconds >= 1:
+        return f"{seconds:.3g} s"
+    return f"{seconds * 1e6:.1f} us" if seconds < 1e-4 else f"{seconds * 1e3:.3g} ms"
 
 
 def median_seconds(function: Callable[[], object], device: str, seconds: float = 0.3, most: int = 200) -> float:
@@ -178,69 +174,3 @@ def clocked(call: Callable[[], T], device: str) -> tuple[T, float]:
     found = call()
     wait(device)
     return found, time.perf_counter() - started
-
-
-# ---------------------------------------------------------------------- sample operators
-# Operators whose products are timed: random graphs, a local lattice, and the products everybody writes first.
-
-
-def random_operator(
-    nodes: int, entries: int, device: str, dtype: torch.dtype = torch.float32, seed: int = 0
-) -> Operator:
-    """A random undirected graph with about `entries` stored entries, symmetric normalisation, made on the device."""
-    generator = torch.Generator(device).manual_seed(seed)
-    ends = torch.randint(nodes, (2, entries // 2), generator=generator, device=device)
-    flat = torch.cat([ends[0] * nodes + ends[1], ends[1] * nodes + ends[0]])
-    flat = torch.unique(flat)
-    return _operator(flat // nodes, flat % nodes, nodes, dtype)
-
-
-def _operator(rows: Tensor, columns: Tensor, nodes: int, dtype: torch.dtype) -> Operator:
-    """Symmetric normalisation of a pattern with unit weights, entries sorted by row."""
-    degree = torch.bincount(rows, minlength=nodes)
-    indptr = torch.cat([degree.new_zeros(1), degree.cumsum(0)])
-    root = degree.clamp(min=1).double().rsqrt()
-    pattern = Pattern.from_csr(indptr, columns, rows.device)
-    return Operator(pattern, (root[rows] * root[columns]).to(dtype), "symmetric")
-
-
-def lattice(side: int) -> rd.Graph:
-    """A local graph: a torus of side x side nodes with 20 neighbours each, its nodes in random order."""
-    node = np.arange(side * side)
-    row, column = node // side, node % side
-    steps = [(i, j) for i in range(-2, 3) for j in range(-2, 3) if (i, j) != (0, 0) and abs(i) + abs(j) < 4]
-    others = [((row + i) % side) * side + (column + j) % side for i, j in steps]
-    name = np.random.default_rng(0).permutation(len(node))
-    edges = np.stack([name[np.concatenate(others)], name[np.tile(node, len(steps))]])
-    return rd.Graph.from_edges(edges, num_nodes=len(node))
-
-
-def gather_scatter(op: Operator, x: Tensor) -> Callable[[], Tensor]:
-    """The product everybody writes first: index_select, times weight, scatter_add."""
-    rows, columns = op.pattern.rows.long(), op.pattern.indices.long()
-    target = rows[:, None].expand(-1, x.shape[1])
-
-    def product() -> Tensor:
-        messages = x.index_select(0, columns) * op.weights[:, None]
-        return torch.zeros_like(x).scatter_add_(0, target, messages)
-
-    return product
-
-
-def torch_csr(op: Operator) -> Tensor:
-    """The operator as torch's own sparse matrix."""
-    plain._accept_csr()
-    pattern = op.pattern
-    return torch.sparse_csr_tensor(
-        pattern.indptr, pattern.indices, op.weights, size=(op.num_nodes,) * 2, check_invariants=False
-    )
-
-
-def scipy_csr(op: Operator) -> Any:
-    """The operator as scipy's sparse matrix."""
-    import scipy.sparse
-
-    pattern = op.pattern
-    return scipy.sparse.csr_array(
-        (op.weights.numpy(), pattern.indices.numpy(), pattern.indptr.numpy()), shape=(op.num_nodes,) * 2
-    )

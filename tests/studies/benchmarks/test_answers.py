@@ -36,7 +36,7 @@ from studies.benchmarks.conforming import (
     variant_row,
 )
 from studies.benchmarks.coverage import covered, networks, problems_of
-from studies.benchmarks.formulas import CASES, drawn, is_recovered
+from studies.benchmarks.formulas import REACTIONS, drawn, is_recovered
 from studies.benchmarks.halving import RULES, Curves, replay, whole_search
 from studies.results import read_result
 
@@ -65,31 +65,31 @@ def found(word: Word, constants: list[float], alpha: float) -> rd.infer.Distilla
 )
 def test_only_the_true_formula_counts(word: Word, constants: list[float], alpha: float, expected: bool) -> None:
     truth = {"alpha": 0.3, "beta": 1.2}
-    assert is_recovered(CASES[0], truth, found(word, constants, alpha))[0] is expected
+    assert is_recovered(REACTIONS[0], truth, found(word, constants, alpha))[0] is expected
 
 
 def test_a_sine_is_told_by_amplitude_and_frequency() -> None:
     truth = {"alpha": 0.3, "beta": 1.0, "omega": 1.7}
     word = ("*", "c", "sin", "*", "c", "x")
-    assert is_recovered(CASES[4], truth, found(word, [1.01, 1.69], 0.3))[0]
-    assert not is_recovered(CASES[4], truth, found(word, [1.01, 1.9], 0.3))[0]
-    assert not is_recovered(CASES[4], truth, EMPTY)[0]
+    assert is_recovered(REACTIONS[4], truth, found(word, [1.01, 1.69], 0.3))[0]
+    assert not is_recovered(REACTIONS[4], truth, found(word, [1.01, 1.9], 0.3))[0]
+    assert not is_recovered(REACTIONS[4], truth, EMPTY)[0]
 
 
 def test_a_draw_is_noisy_and_the_same_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(formulas, "TIMES", 5)
     monkeypatch.setattr(formulas, "END", 0.4)
-    one, same = drawn(CASES[1], 3), drawn(CASES[1], 3)
+    one, same = drawn(REACTIONS[1], 3), drawn(REACTIONS[1], 3)
     np.testing.assert_array_equal(one.states, same.states)
     assert one.states.shape == (5, 30, 1)
-    assert not np.array_equal(one.states, drawn(CASES[1], 4).states)
+    assert not np.array_equal(one.states, drawn(REACTIONS[1], 4).states)
     rows = [{"case": "Fisher", "recovered": k > 0, "worst_error": 0.01 * k} for k in range(3)]
     assert formulas.summary(rows) == {"Fisher": {"recovered": 2, "draws": 3, "worst_error": 0.02}}
 
 
 # ---------------------------------------------------------------------- intervals
 def test_a_moved_truth_is_not_covered() -> None:
-    case, graph = coverage.CASES[2], networks()["grid"]
+    case, graph = coverage.FITTED[2], networks()["grid"]
     problems, truth = problems_of(case, graph, 1.0, 4, seed=0)
     inside, rows = covered(problems, truth, torch.arange(4), 0)
     assert inside.sum() >= 6

@@ -24,7 +24,7 @@ from rdgraph.errors import InvalidArgument
 from studies.benchmarks import accuracies, discovered, result_files, searched
 from studies.benchmarks.accuracies import RELEASED, configurations, row_of
 from studies.benchmarks.discovered import DISCOVERED, NAMES, TRANSFER, Budget, cells_to_measure
-from studies.benchmarks.result_files import ResultRow, joined_cells, measure_cells, missing_cells, open_cells, present
+from studies.benchmarks.result_files import ResultRow, joined_cells, measure_cells, open_cells, present
 from studies.benchmarks.searched import CONTESTANTS, make_candidates, searched_line, searched_row
 from studies.cells.cell import SETS
 
@@ -155,9 +155,8 @@ def test_a_row_is_measured_once_and_again_where_it_is_asked_for(
 
     monkeypatch.setattr(searched, "searched_row", row)
     out = tmp_path / "searched.json"
-    asked = {"contestants": ["mlp", "gcnii"], "sets": ["texas"], "device": "cpu", "out": out}
-    karates = lambda found, key, names, sets: missing_cells(found, key, names, ["karate"])  # noqa: E731
-    monkeypatch.setattr(searched, "missing_cells", karates)
+    asked = {"contestants": ["mlp", "gcnii"], "sets": ["karate"], "device": "cpu", "out": out}
+    monkeypatch.setattr(searched, "OTHERS", ("karate",))
     searched.searched(**asked)
     searched.searched(**asked)
     assert measured == {"mlp": 1, "gcnii": 1}
@@ -235,11 +234,11 @@ def test_files_measured_side_by_side_become_one(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------- discovered equations
 def test_transfers_wait_for_all_choices() -> None:
     rows = [{"contestant": DISCOVERED, "dataset": name} for name in SETS]
-    cells = cells_to_measure({"rows": rows[:8]}, NAMES, [*SETS, "minesweeper"])
+    cells = cells_to_measure({"rows": rows[:8]}, searched.KEY, NAMES, [*SETS, "minesweeper"])
     assert (DISCOVERED, SETS[8]) in cells
     assert all(name != TRANSFER for name, _ in cells)
     assert all(dataset != "minesweeper" for _, dataset in cells)
-    later = cells_to_measure({"rows": rows}, [DISCOVERED, TRANSFER], [*SETS, "minesweeper"])
+    later = cells_to_measure({"rows": rows}, searched.KEY, [DISCOVERED, TRANSFER], [*SETS, "minesweeper"])
     assert later == [(TRANSFER, dataset) for dataset in (*SETS, "minesweeper")]
 
 
