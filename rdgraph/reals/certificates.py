@@ -15,15 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from rdgraph.check_certificate import (
-    FORMAT,
-    Polynomial,
-    Problem,
-    Rejected,
-    check_model,
-    check_obligation,
-    quotient,
-)
+from rdgraph.check_certificate import FORMAT, Polynomial, Problem, Rejected, check_model, check_obligation, quotient
 from rdgraph.reals.judge import Identity, Obligation, Possibility, Record, recorded
 from rdgraph.reals.refutations import refuted
 

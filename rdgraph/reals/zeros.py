@@ -21,16 +21,7 @@ from rdgraph.reals import polynomials
 from rdgraph.reals.budget import remaining, spend
 from rdgraph.reals.domain import Domain
 from rdgraph.reals.enclosure import NotEnclosed, enclose_at, precision
-from rdgraph.reals.line_pieces import (
-    BITS,
-    Neighbourhood,
-    Piece,
-    is_before,
-    is_zero_at,
-    neighbourhood,
-    pieces,
-    rational,
-)
+from rdgraph.reals.line_pieces import BITS, Neighbourhood, Piece, is_before, is_zero_at, neighbourhood, pieces, rational
 from rdgraph.reals.regions import reduced, strict_sign
 from rdgraph.vocabulary.functions import record_of
 from rdgraph.vocabulary.learned_functions import LearnedCall

@@ -17,13 +17,7 @@ from gread.settings.published_tables import published_ablations
 from rdgraph.errors import FileError
 from rdgraph.files import read_bytes
 from studies.cells.cell import published_config
-from studies.ledger.entry import (
-    CONTRADICTED,
-    NOT_REPRODUCED,
-    UNDECIDED,
-    UNDERSPECIFIED,
-    Measurement,
-)
+from studies.ledger.entry import CONTRADICTED, NOT_REPRODUCED, UNDECIDED, UNDERSPECIFIED, Measurement
 from studies.ledger.printed_numbers import cell_name, claim_measurements, measured_claims, table_of
 from studies.paper.ablation import best_options
 from studies.paper.depth import BEST, READINGS

@@ -18,15 +18,7 @@ from gread.comparison import mean_interval, share_ratio
 from gread.settings.config import Config
 from gread.settings.gread_settings import GreadSettings
 from gread.training.trainer import EVERY
-from gread.tuning.candidates import (
-    COMPLETE,
-    DIVERGED,
-    PlannedRound,
-    TrialResult,
-    load_plan,
-    load_results,
-    save_results,
-)
+from gread.tuning.candidates import COMPLETE, DIVERGED, PlannedRound, TrialResult, load_plan, load_results, save_results
 from gread.tuning.rounds import train_round
 from gread.tuning.searching import BEST, JOURNAL, Found, Search, SearchProgress
 from gread.tuning.selection import (

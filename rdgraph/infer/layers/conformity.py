@@ -19,13 +19,7 @@ from rdgraph.infer.layers.faults import EXPLANATION_EFFORT, Explanation, Hint, a
 from rdgraph.infer.layers.layer_call import Adaptor, LayerCall
 from rdgraph.infer.layers.layer_check import Comparison, LayerCheck, first_agreeing, read_values
 from rdgraph.infer.layers.layer_properties import Agreement, LayerProperty, agreement_of, layer_properties
-from rdgraph.infer.layers.probe_graphs import (
-    ProbeGraph,
-    Reading,
-    declared_readings,
-    read_graph,
-    read_graphs,
-)
+from rdgraph.infer.layers.probe_graphs import ProbeGraph, Reading, declared_readings, read_graph, read_graphs
 from rdgraph.infer.layers.probe_stack import OperatorRule, Probe, Stack, ask
 from rdgraph.infer.layers.recovery import RecoveredLine, recovered_line
 from rdgraph.language.printer import to_text

@@ -8,20 +8,7 @@ import sympy as sp
 
 from rdgraph.errors import NotApplicable
 from rdgraph.language.reader import Vocabulary, read_expression
-from rdgraph.language.tree import (
-    Apply,
-    Call,
-    Fold,
-    Kind,
-    Minus,
-    Name,
-    Negative,
-    Over,
-    Plus,
-    Power,
-    Times,
-    kind_of,
-)
+from rdgraph.language.tree import Apply, Call, Fold, Kind, Minus, Name, Negative, Over, Plus, Power, Times, kind_of
 
 # ---------------------------------------------------------------------- trees
 

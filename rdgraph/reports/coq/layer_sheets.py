@@ -9,14 +9,7 @@ import sympy as sp
 from rdgraph.language.tree import Kind
 from rdgraph.reports.coq.coq_text import matrix_text
 from rdgraph.reports.coq.sheets import Library, Theorem, sheet
-from rdgraph.reports.coq.theorem_kinds import (
-    SPACE,
-    coq_name,
-    real_function,
-    real_theorem,
-    refuted,
-    right_hand_side,
-)
+from rdgraph.reports.coq.theorem_kinds import SPACE, coq_name, real_function, real_theorem, refuted, right_hand_side
 from rdgraph.systems.catalogue import catalogue
 from rdgraph.systems.parser import parse
 from rdgraph.theory.equality.derivations import euler_map

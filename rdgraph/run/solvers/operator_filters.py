@@ -13,13 +13,7 @@ import torch
 from torch import Tensor
 
 from rdgraph.graphs.operator import Operator
-from rdgraph.run.solvers.matrix_functions import (
-    balancing_units,
-    exact_gain,
-    logarithmic_norm,
-    norms,
-    polynomial,
-)
+from rdgraph.run.solvers.matrix_functions import balancing_units, exact_gain, logarithmic_norm, norms, polynomial
 
 # ---------------------------------------------------------------------- expansions
 # Expansions of analytic functions in Chebyshev polynomials or powers, truncated by rigorous tail bounds.
