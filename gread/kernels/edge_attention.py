@@ -119,3 +119,30 @@ def weighted_sums(operator: Operator, weights: Tensor, x: Tensor) -> Tensor:
     heads = weights.shape[1]
     flat = weights.flatten(0, 1)
     return join_heads(ops.spmm(operator.pattern.tensors, flat, split_heads(x, heads), None, None, [], []), heads)
+
+
+# ---------------------------------------------------------------------- soft adjacency
+# Edge weights from scaled dot products of the states, a softmax within every row.
+#
+# w_ij = mean over heads of softmax_j(q_i . k_j / sqrt(width)), q = H Wq + bq, k = H Wk + bk, on the edges of the graph
+# and optionally on self-loops. Row i of A is normalised, so A is row-stochastic.
+
+
+def soft_weights(operator: Operator, query: Tensor, key: Tensor, heads: int) -> Tensor:
+    """Edge weights (M, E) on the pattern of an operator, for queries and keys (M, n, heads*width).
+
+    If members have different graphs, stacked into one pattern, only the nonzero entries of a member count.
+
+    >>> import torch, rdgraph as rd
+    >>> path = rd.generators.path(3).operator("row")
+    >>> soft_weights(path, torch.zeros(1, 3, 4), torch.zeros(1, 3, 4), 2)
+    tensor([[1.0000, 0.5000, 0.5000, 1.0000]])
+    """
+    return head_weights(operator, split_heads(query, heads), split_heads(key, heads), heads)
+
+
+def head_weights(operator: Operator, query: Tensor, key: Tensor, heads: int) -> Tensor:
+    """Edge weights (M, E), averaged over the heads, for queries and keys (M*heads, n, width)."""
+    rows, _, width = query.shape
+    logits = edge_products(operator.pattern, query, key) * width**-0.5
+    return edge_softmax(operator, logits.view(rows // heads, heads, operator.num_edges)).mean(1)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from gread.layers.conv import GREADConv
-from gread.models.blocks import CURVES
+from gread.models.gread_model import CURVES
 from gread.settings.gread_settings import ACTIVATIONS, NORMS, RESIDUALS
 from rdgraph.errors import InvalidArgument, UnknownName
 from rdgraph.systems.system import System

@@ -10,8 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from gread.kernels.edge_attention import soft_weights
 from gread.models.flow import Flow, bounding, with_finite_gradient
-from gread.models.gread_model import ATTENTION_START, soft_weights
+from gread.models.gread_model import ATTENTION_START
 from gread.models.resolution import DRAWN, link_of, linked, pole_warning, resolve_method
 from gread.models.state_layout import StateLayout
 from gread.settings.gread_settings import AUTO, GreadSettings

@@ -295,7 +295,7 @@ class PlainNetwork(nn.Module):
         model = network.model(graph)
         if type(model) is not GREAD:
             raise NotApplicable(
-                f"expected a network around one flow of an equation, got {type(model).__name__} "
+                f"expected a network around an equation with one flow, got {type(model).__name__} "
                 f"({network.config.model}); export a torch module with GREADConv layers"
             )
         self.config = c = model.config

@@ -404,3 +404,36 @@ def pieces_of(degrees: Sequence[int], quantum: int = QUANTUM) -> tuple[Piece, ..
     if len(starts) < 2:
         return ()
     return tuple((a, b, levels[a]) for a, b in pairwise([*starts, len(levels)]))
+
+
+# ---------------------------------------------------------------------- flow memory
+# The states kept for the gradient of a flow, and the segments in which it can be computed with less memory.
+
+#: Lengths of segments to try, the longest first.
+LENGTHS = (8, 4, 3, 2, 1)
+
+
+def kept_states(flow: Flow, degree: int, segment: int, *, soft: bool, single: bool) -> int:
+    """The number of states kept at a time for the gradient of a flow.
+
+    Args:
+        flow: The flow.
+        degree: The degree of its polynomial.
+        segment: The steps or terms between two kept states; 0 keeps all.
+        soft: Whether the weights of A need a gradient.
+        single: Whether the system has one field; polynomials of several are not divided into segments.
+    """
+    if flow.form == POLYNOMIAL:
+        size = segment if segment and single else degree
+        boundaries = 2 * (degree // size) if soft and 0 < size < degree else 0
+        return min(size, degree) * (1 + soft) + boundaries
+    steps = 1 if flow.schedule is None else flow.schedule.steps
+    if flow.form != STEPS or not segment or segment >= steps:
+        return 6 * flow.evaluations
+    return 6 * flow.evaluations * segment // steps + steps // segment
+
+
+def segment_lengths(flow: Flow, degree: int) -> list[int]:
+    """Possible lengths of segments for the gradient, the longest first; empty if it cannot be divided."""
+    whole = degree if flow.form == POLYNOMIAL else 0 if flow.schedule is None else flow.schedule.steps
+    return [size for size in LENGTHS if size < whole] if flow.form != SOLVE else []

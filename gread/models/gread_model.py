@@ -7,30 +7,31 @@ adjacency.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional
 
-from gread.kernels.edge_attention import edge_products, edge_softmax, split_heads
+from gread.kernels.edge_attention import head_weights
 from gread.models.batched_model import BatchedModel, Passed
 from gread.models.features import Features
 from gread.models.flow import (
-    POLYNOMIAL,
     QUANTUM,
-    SOLVE,
-    STEPS,
     Additions,
     Flow,
     MakeField,
     bounding,
+    kept_states,
     pieces_of,
+    segment_lengths,
     with_finite_gradient,
 )
 from gread.models.mixed_coefficients import MixedCoefficient, shared_settings
+from gread.models.norms import BatchNorm, LayerNorm
 from gread.models.place import Place
 from gread.models.randomness import Dropper, Randomness, Rates
 from gread.models.resolution import DRAWN, TRUSTED, link_of, linked, resolve_method
@@ -38,7 +39,7 @@ from gread.models.state_layout import StateLayout
 from gread.settings.gread_settings import HALF, GreadSettings
 from gread.settings.model_records import ModelRecord, ModelSettings
 from rdgraph import lower
-from rdgraph.errors import InvalidArgument
+from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.graphs.eigenbasis import Eigenbasis
 from rdgraph.graphs.operator import Operator
 from rdgraph.graphs.twin_quotient import Quotient
@@ -47,39 +48,6 @@ from rdgraph.run import VectorField
 from rdgraph.run.lowering.coefficients import valued_letters
 from rdgraph.run.lowering.splines import make_controls, start_parameters
 from rdgraph.run.solvers.polynomial_flow import LinearFlow, Piece, Shortcut
-
-# ---------------------------------------------------------------------- flow memory
-# The states kept for the gradient of a flow, and the segments in which it can be computed with less memory.
-
-#: Lengths of segments to try, the longest first.
-LENGTHS = (8, 4, 3, 2, 1)
-
-
-def kept_states(flow: Flow, degree: int, segment: int, *, soft: bool, single: bool) -> int:
-    """The number of states kept at a time for the gradient of a flow.
-
-    Args:
-        flow: The flow.
-        degree: The degree of its polynomial.
-        segment: The steps or terms between two kept states; 0 keeps all.
-        soft: Whether the weights of A need a gradient.
-        single: Whether the system has one field; polynomials of several are not divided into segments.
-    """
-    if flow.form == POLYNOMIAL:
-        size = segment if segment and single else degree
-        boundaries = 2 * (degree // size) if soft and 0 < size < degree else 0
-        return min(size, degree) * (1 + soft) + boundaries
-    steps = 1 if flow.schedule is None else flow.schedule.steps
-    if flow.form != STEPS or not segment or segment >= steps:
-        return 6 * flow.evaluations
-    return 6 * flow.evaluations * segment // steps + steps // segment
-
-
-def segment_lengths(flow: Flow, degree: int) -> list[int]:
-    """Possible lengths of segments for the gradient, the longest first; empty if it cannot be divided."""
-    whole = degree if flow.form == POLYNOMIAL else 0 if flow.schedule is None else flow.schedule.steps
-    return [size for size in LENGTHS if size < whole] if flow.form != SOLVE else []
-
 
 # ---------------------------------------------------------------------- place operator
 # The operator A of a place for the settings of a network around an equation.
@@ -101,33 +69,6 @@ def make_operator(place: Place, config: GreadSettings) -> Operator:
     if config.adjacency == "original":
         return place.operator(config.normalisation, config.self_loops)
     return place.operator("row", float(config.self_loops > 0))
-
-
-# ---------------------------------------------------------------------- soft adjacency
-# Soft adjacency: edge weights from scaled dot products of the states, a softmax within every row.
-#
-# w_ij = mean over heads of softmax_j(q_i . k_j / sqrt(width)), q = H Wq + bq, k = H Wk + bk, on the edges of the graph
-# and optionally on self-loops. Row i of A is normalised, so A is row-stochastic.
-
-
-def soft_weights(operator: Operator, query: Tensor, key: Tensor, heads: int) -> Tensor:
-    """Edge weights (M, E) on the pattern of an operator, for queries and keys (M, n, heads*width).
-
-    If members have different graphs, stacked into one pattern, only the nonzero entries of a member count.
-
-    >>> import torch, rdgraph as rd
-    >>> path = rd.generators.path(3).operator("row")
-    >>> soft_weights(path, torch.zeros(1, 3, 4), torch.zeros(1, 3, 4), 2)
-    tensor([[1.0000, 0.5000, 0.5000, 1.0000]])
-    """
-    return head_weights(operator, split_heads(query, heads), split_heads(key, heads), heads)
-
-
-def head_weights(operator: Operator, query: Tensor, key: Tensor, heads: int) -> Tensor:
-    """Edge weights (M, E), averaged over the heads, for queries and keys (M*heads, n, width)."""
-    rows, _, width = query.shape
-    logits = edge_products(operator.pattern, query, key) * width**-0.5
-    return edge_softmax(operator, logits.view(rows // heads, heads, operator.num_edges)).mean(1)
 
 
 # ---------------------------------------------------------------------- gread model
@@ -173,10 +114,8 @@ class GREAD(BatchedModel):
     """
 
     def __new__(cls, settings: GreadSettings | None = None, *_: Any, **__: Any) -> GREAD:
-        """A network of this class, or a `gread.models.blocks.Stack` for settings with blocks."""
+        """A network of this class, or a `Stack` for settings with blocks."""
         if cls is GREAD and settings is not None and settings.is_stacked:
-            from gread.models.blocks import Stack
-
             return super().__new__(Stack)
         return super().__new__(cls)
 
@@ -521,6 +460,227 @@ class GREAD(BatchedModel):
     def segments(self) -> list[int]:
         """Possible lengths of segments for the gradient, the longest first; empty if it cannot be divided."""
         return segment_lengths(self.chosen_flow, self.degree)
+
+
+# ---------------------------------------------------------------------- blocks
+# GREAD with several blocks between encoder and decoder, each with a flow of the equation.
+#
+# A block computes h -> norm(flow(h W + b) + residual); between blocks follow an activation and dropout.
+
+#: The distance between the first random streams of two blocks, for their initial parameters.
+STREAMS = 256
+#: The activations by name.
+CURVES: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": functional.relu, "gelu": functional.gelu, "tanh": torch.tanh, "none": lambda x: x
+}  # fmt: skip
+#: States that the norm, the residual and the activation of a block keep for their gradients.
+KEPT_BY_BLOCK = 6
+
+
+class Block(GREAD):
+    """The parameters of one block of a stack: mixing, attention, coefficients, residual and norm.
+
+    It has no encoder and decoder of its own. What all blocks share belongs to the first.
+
+    Args:
+        stack: The stack, whose operator and layout the block uses.
+        number: Its place in the stack, from 0.
+        first: The first block, for the others.
+    """
+
+    def __init__(self, stack: Stack, number: int, first: Block | None = None) -> None:
+        self.number, self.operator, self.layout, self.storage = number, stack.operator, stack.layout, stack.storage
+        # In a tuple, since a module that is an attribute would be registered here as well.
+        self._first = () if first is None else (first,)
+        width = stack.layout.encoded_width
+        super().__init__(
+            stack.config, stack.place, features=width, classes=width, seeds=stack.seeds.tolist(), each=stack.each
+        )
+
+    def build(self) -> None:
+        """Add the parameters of the block."""
+        config, width = self.config, self.layout.encoded_width
+        self.system = config.system
+        self._streams = STREAMS * (self.number + 1)
+        if config.mixing:
+            self.add_linear("mixing", width, width)
+        if not self._lender("adjacency"):
+            self.add_attention()
+        if not self._lender("coefficients"):
+            self.add_coefficients()
+        if config.residual == "linear":
+            self.add_linear("residual", width, width)
+        self.norm: LayerNorm | BatchNorm | None = None
+        if config.norm != "none":
+            self.norm = (LayerNorm if config.norm == "layer" else BatchNorm)(self, "norm", width)
+
+    def _lender(self, part: str) -> tuple[Block, ...]:
+        """The first block, if this one uses its coefficients or adjacency."""
+        return self._first if self.config.shares(part) else ()
+
+    def coefficients(self) -> dict[str, Tensor]:
+        """The coefficients of the flow of this block."""
+        for first in self._lender("coefficients"):
+            return first.coefficients()
+        return super().coefficients()
+
+    def couple(self, H: Tensor) -> Operator:
+        """The operator A of this block for a state."""
+        for first in self._lender("adjacency"):
+            return first.couple(H)
+        return super().couple(H)
+
+    # ------------------------------------------------------------------ what surrounds the flow
+    def mixed(self, h: Tensor) -> Tensor:
+        """The encoded columns at which the flow starts."""
+        return self.linear("mixing", h) if self.config.mixing else h
+
+    def finished(self, result: Tensor, h: Tensor, is_training: bool) -> Tensor:
+        """The output of the block, from the result of the flow and the input h of the block."""
+        if self.config.residual == "identity":
+            result = result + h
+        elif self.config.residual == "linear":
+            result = self.linear_onto(result, "residual", h)
+        if isinstance(self.norm, BatchNorm):
+            return self.norm(self, result, is_training)
+        return result if self.norm is None else self.norm(self, result)
+
+
+class Stack(GREAD):
+    """GREAD in blocks; `forward` gives logits (M, n, classes).
+
+    H_0 = e(X), H_k = norm(Phi_k(H_(k-1) W_k + b_k) + residual), Phi_k the flow of the equation up to T with the
+    coefficients and the operator of block k, logits = o(H_K). For several fields the encoded states pass from block to
+    block; velocities start as in GREAD in every block. With polynomials all blocks have the highest degree that one of
+    them needs.
+
+    Raises:
+        NotApplicable: For a readout that is not encoded, which no block passes on.
+
+    >>> import numpy as np, gread, rdgraph as rd
+    >>> from gread.models.features import Features
+    >>> from gread.settings.gread_settings import GreadSettings
+    >>> place = gread.models.Place.of(rd.generators.path(4))
+    >>> settings = GreadSettings(hidden=8, adjacency="original", blocks=3, mixing=True, norm="layer")
+    >>> model = gread.models.GREAD(settings, place, features=3, classes=2, seeds=[0, 1])
+    >>> type(model).__name__, model(Features.make(np.eye(4, 3))).shape
+    ('Stack', torch.Size([2, 4, 2]))
+    """
+
+    def add_flows(self) -> None:
+        """Add the blocks."""
+        if missing := set(self.layout.read) - set(self.layout.encoded):
+            raise NotApplicable(
+                f"expected a readout that the blocks pass on, got {min(missing)}, which is not encoded; set "
+                "velocity=encoded, or readout=all"
+            )
+        blocks = [Block(self, 0)]
+        blocks += [Block(self, number, blocks[0]) for number in range(1, self.config.blocks)]
+        self.blocks = nn.ModuleList(blocks)
+        self.undecayed |= {f"blocks.{block.number}.{name}" for block in blocks for name in block.undecayed}
+
+    def block(self, number: int) -> Block:
+        """One of the blocks, counted from 0."""
+        block = self.blocks[number]
+        assert isinstance(block, Block)
+        return block
+
+    def member_part(self, name: str, value: Tensor, member: int) -> Tensor:
+        """The value of one member in a part of all members."""
+        if not name.startswith("blocks."):
+            return super().member_part(name, value, member)
+        _, number, part = name.split(".", 2)
+        return self.block(int(number)).member_part(part, value, member)
+
+    def coefficients(self) -> dict[str, Tensor]:
+        """The coefficients of all blocks, by name and block such as alpha[1]; of the first only if they are shared."""
+        if self.config.shares("coefficients"):
+            return self.block(0).coefficients()
+        return {
+            f"{name}[{number + 1}]": value
+            for number in range(self.config.blocks)
+            for name, value in self.block(number).coefficients().items()
+        }
+
+    # ------------------------------------------------------------------ the flow
+    def couple(self, H: Tensor) -> Operator:
+        """The operator A of the first block for a state."""
+        return self.block(0).couple(H)
+
+    def field_on(self, operator: Operator) -> VectorField:
+        """dH/dt in the first block, with this operator A."""
+        return self.block(0).field_on(operator)
+
+    def begin(self, encoded: Tensor, drop: Dropper) -> Tensor:
+        """The encoded columns (M, n, encoded*d), which the first block takes."""
+        return encoded
+
+    def opening(self, encoded: Tensor) -> Tensor:
+        """The state at which the flow of the first block starts."""
+        return self._start(self.block(0), encoded)
+
+    def _start(self, block: Block, h: Tensor) -> Tensor:
+        return self.layout.start(block.mixed(h.to(self.place.dtype))).to(self.storage)
+
+    def readout(self, H: Tensor) -> Tensor:
+        """The encoded columns that the decoder reads."""
+        return self.layout.read_encoded(H)
+
+    def needed_degrees(self, flow: Flow, start: Tensor, time: Tensor) -> list[int]:
+        """The degree that every member's polynomials need, in the block that needs most."""
+        count = 1 if self.config.shares("coefficients") else self.config.blocks
+        operator = self.couple(start)
+        needed = [flow.degrees(self.block(k).field_on(operator), start, time) for k in range(count)]
+        return [max(each) for each in zip(*needed, strict=True)]
+
+    def through(
+        self, encoded: Tensor, time: Tensor, flow: Flow, degree: int, drop: Dropper, pieces: Sequence[Piece] = ()
+    ) -> tuple[Tensor, Tensor | None]:
+        """The output of the last block (M, n, encoded*d), and the largest truncation of a block's polynomial."""
+        states, tail = self._outputs(encoded, time, flow, degree, drop, pieces)
+        return states[-1], tail
+
+    def _outputs(
+        self, encoded: Tensor, time: Tensor, flow: Flow, degree: int, drop: Dropper, pieces: Sequence[Piece] = ()
+    ) -> tuple[list[Tensor], Tensor | None]:
+        """The input of the first block and the output of every block; and the truncation as in `through`."""
+        h, tail = encoded.to(self.place.dtype), None
+        states, operator = [h], None
+        for number in range(self.config.blocks):
+            block = self.block(number)
+            if number:
+                h = self._activated(h, drop)
+            start = self._start(block, h)
+            if number == 0 and self.config.adjacency == "soft" and self.config.shares("adjacency"):
+                operator = block.couple(start)
+            make_field = block.field if operator is None else _fixed(block, operator)
+            H, cut = self.evolve(start, time, flow, degree, drop, pieces, make_field)
+            tail = cut if tail is None or cut is None else torch.maximum(tail, cut)
+            h = block.finished(self.layout.seen(H).to(self.place.dtype), h, drop.is_training)
+            states.append(h)
+        return states, tail
+
+    def _activated(self, h: Tensor, drop: Dropper) -> Tensor:
+        if self.config.activation == "relu":
+            return drop(h, relu=True)  # in one kernel with dropout
+        return drop(CURVES[self.config.activation](h))
+
+    def states(self, x: Features, drop: Dropper) -> list[Tensor]:
+        """The input of the first block and the output of every block."""
+        encoded = self.encode(x, drop.rates, drop.random)
+        time, flow, degree = self.whole_flow(encoded)
+        return self._outputs(encoded, time, flow, degree, Dropper(drop.rates, drop.random, first=STEP_DROPOUT))[0]
+
+    def memory(self, x: Features) -> int:
+        """Numbers that one member keeps for its gradient."""
+        width = self.place.nodes * self.layout.encoded_width
+        ends = x.values[0].numel() * 2 + self.place.nodes * self.classes * 8
+        return ends + self.config.blocks * (super().memory(x) - ends + KEPT_BY_BLOCK * width)
+
+
+def _fixed(block: Block, operator: Operator) -> Callable[[Tensor], VectorField]:
+    """The field of a block whose operator is given."""
+    return lambda H: block.field_on(operator)
 
 
 RECORDS = (

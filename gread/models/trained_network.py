@@ -14,10 +14,9 @@ from torch import Tensor
 from gread.datasets.node_data import NodeData
 from gread.datasets.preparation import Preparation
 from gread.models.batched_model import BatchedModel
-from gread.models.blocks import Stack
 from gread.models.bundle import load_bundle, save_bundle
 from gread.models.features import Features
-from gread.models.gread_model import GREAD, TRUSTED_NODES
+from gread.models.gread_model import GREAD, TRUSTED_NODES, Stack
 from gread.models.place import Place
 from gread.models.problem import make_features
 from gread.models.randomness import Dropper

@@ -62,7 +62,7 @@ ADJACENCIES = ("original", "soft", "live")
 VELOCITIES = ("zero", "encoded", "same")
 #: The precision of the states of the flow: that of the parameters, or bfloat16 with half the memory.
 STORAGES = FULL, HALF = ("full", "bfloat16")
-#: What a block may add to its flow, see `gread.models.blocks`; and the most blocks.
+#: What a block may add to its flow, see `Stack`; and the most blocks.
 RESIDUALS, NORMS = ("none", "identity", "linear"), ("none", "layer", "batch")
 ACTIVATIONS, SHARED = ("relu", "gelu", "tanh", "none"), ("none", "coefficients", "adjacency", "all")
 MOST_BLOCKS = 128
@@ -202,7 +202,7 @@ class GreadSettings(ModelSettings):
 
     @property
     def is_stacked(self) -> bool:
-        """Whether the network is more than one flow between its encoder and decoder, see `gread.models.blocks`."""
+        """Whether the network is more than one flow between its encoder and decoder, see `gread.models.gread_model.Stack`."""
         return self.blocks > 1 or self.mixing or self.residual != "none" or self.norm != "none"
 
     def shares(self, part: str) -> bool:

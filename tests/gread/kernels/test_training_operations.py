@@ -17,8 +17,8 @@ from torch.autograd import gradcheck
 
 import rdgraph as rd
 from gread.kernels import training_operations as ops
+from gread.kernels.edge_attention import soft_weights
 from gread.models.features import Features
-from gread.models.gread_model import soft_weights
 from rdgraph.graphs.kernels.rectangular_matrix import Rectangle
 from rdgraph.graphs.kernels.row_order import LONG, MUCH, SHORT, SMALL, Rows
 from tests.gread.kernels.random_tensors import random

@@ -14,9 +14,8 @@ import gread
 import rdgraph as rd
 from gread.datasets.embedded import karate
 from gread.layers import GREADBlock
-from gread.models.blocks import Stack
 from gread.models.features import Features
-from gread.models.gread_model import GREAD
+from gread.models.gread_model import GREAD, Stack
 from gread.models.place import Place
 from gread.models.trained_network import Network
 from gread.settings.config import Config
