@@ -71,9 +71,11 @@ def _directed_growth(run: RunSettings) -> list[Finding]:
 def _conditional_growth(run: RunSettings, rate: sp.Expr, where: str) -> Finding:
     reason = f"the fastest frequency{where} grows at rate {in_words(rate)}, over T = {run.end}"
     if isinstance(rate, sp.Piecewise):
-        value, condition = rate.args[0]
-        if is_at_least(0, run.internal(value), run.domain().where(_internal_condition(run, condition))):
-            return Finding("growth", IF, f"{condition_in_words(condition)}, so that no frequency{where} grows", reason)
+        conditions = [condition for _, condition in rate.args]
+        for k, (value, condition) in enumerate(rate.args):
+            region = sp.And(condition, *map(sp.Not, conditions[:k]))
+            if is_at_least(0, run.internal(value), run.domain().where(_internal_condition(run, region))):
+                return Finding("growth", IF, f"{condition_in_words(region)}, so that no frequency{where} grows", reason)
     elif is_above(run.internal(rate), 0, run.domain()):
         return Finding("growth", IF, f"growth by exp({run.end}*({in_words(rate)})){where} is acceptable", reason)
     needed = condition_in_words(sp.Le(rate, 0, evaluate=False))

@@ -338,12 +338,8 @@ def _certified(file: Path | None, question: str, status: StatusLine) -> Iterator
     status.say(f"proving what {question} rests on")
     certificate = certified({"question": question}, asked)
     write_certificate(file, certificate)
-    proved = sum((entry.get("proof") or entry.get("model")) is not None for entry in certificate["obligations"])
-    errors.print(
-        f"wrote {file}: {proved} of {len(certificate['obligations'])} obligations proved",
-        highlight=False,
-        soft_wrap=True,
-    )
+    proofs = [entry.get("proof") or entry.get("model") for entry in certificate["obligations"]]
+    say(errors, f"wrote {file}: {len(proofs) - proofs.count(None)} of {len(proofs)} obligations proved")
 
 
 def _declared(texts: list[str] | None) -> dict[str, str]:

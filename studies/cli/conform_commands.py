@@ -62,8 +62,7 @@ class ConformOptions:
 def conform_command(given: ConformOptions) -> None:
     """Check whether a PyTorch layer computes an equation.
 
-    Without an equation, finds the one it computes. Exits with 0 if the layer conforms, 1 if it differs or no equation
-    was found.
+    Without an equation, finds the one it computes. Exits with 0 if the layer conforms, 1 otherwise.
 
     Example: rdgraph conform my_layers.py:layer "-alpha*L@H" --compared step
     """

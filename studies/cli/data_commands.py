@@ -11,6 +11,7 @@ from rich.console import Console
 
 from rdgraph.errors import InvalidArgument
 from rdgraph.status_line import StatusLine
+from rdgraph.wording import counted
 from studies.cli.fitted_table import FittedTable
 from studies.cli.options import Root
 from studies.runs.boundary import say
@@ -116,7 +117,8 @@ def check_command(names: Names = None, root: Root = None, as_json: AsJson = Fals
     else:
         rows = [[c.name, c.what, c.status, c.text] for c in checks]
         console.print(FittedTable("Checks", ("set", "check", "status", "result"), rows))
-        for note in (f"{len(chosen)} sets checked, {len(bad)} checks failed", *_missing_note(missing)):
+        checked = f"{counted(len(chosen), 'data set')} checked, {counted(len(bad), 'check')} failed"
+        for note in (checked, *_missing_note(missing)):
             say(console, note)
     if bad:
         raise typer.Exit(1)

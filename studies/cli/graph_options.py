@@ -29,11 +29,7 @@ class GraphFiles:
     label_column: str = option("label", "Column of the classes.")
     features: str | None = option(None, "Feature columns, comma-separated.", shown="all others", metavar="LIST")
     categories: str | None = option(None, "Columns to one-hot encode, comma-separated.", shown="those without numbers")
-    missing: str = option(
-        "error",
-        "Missing values: stop with an error, or fill in the mean of the column (missing words get no category).",
-        metavar="error|mean",
-    )
+    missing: str = option("error", "Missing values: fail, or use the mean (words: none).", metavar="error|mean")
     standardise: bool = option(False, "Scale every feature to mean 0 and standard deviation 1.", "--standardise")
     weight_column: str = option("weight", "Column of the edge weights.")
     directed: bool | None = option(

@@ -54,11 +54,10 @@ def ledger_command(
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the rows as csv.")] = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the page of the documentation.")] = False,
     status: Annotated[
-        str | None,
-        typer.Option("--status", metavar="STATUS", help='Only rows of this status, such as "not reproduced".'),
+        str | None, typer.Option("--status", metavar="STATUS", help='Rows of this status, such as "not reproduced".')
     ] = None,
     table: Annotated[
-        str | None, typer.Option("--table", metavar="TABLE", help="Only rows of this table: 8, 20, ... or claims.")
+        str | None, typer.Option("--table", metavar="T", help="Rows of table T: 8, 20, ..., claims.")
     ] = None,
     page: Annotated[Path | None, typer.Option("--page", metavar="FILE", help="Write an HTML page.")] = None,
     add: Annotated[
@@ -102,7 +101,7 @@ def ledger_command(
         )  # fmt: skip
         sys.stdout.write(form(chosen))
     elif page is None:
-        say(console, ledger_forms.answer(every))
+        console.print(ledger_forms.answer(every), markup=False, highlight=False)
         console.print(tally_table(every) if status is None and table is None else rows_table(chosen))
 
 

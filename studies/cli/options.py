@@ -23,7 +23,7 @@ from studies.runs.libraries import require
 from studies.stability.named_graph import WORDS
 
 #: Placeholders of values in help texts.
-METAVARS = {str: "NAME", int: "N", float: "NUMBER", Path: "PATH"}
+METAVARS: dict[Any, str] = {str: "NAME", int: "N", float: "NUMBER", Path: "PATH"}
 #: Equations may begin with a minus sign, so no command has one-letter options.
 EQUATION_SETTINGS = {"ignore_unknown_options": True}
 Equation = Annotated[str, typer.Argument(help="An equation, or a name of the catalogue.", metavar="EQUATION")]

@@ -70,7 +70,7 @@ def plot_phase(
     ] = None,
     values: Values = None,
     end: Annotated[
-        float, typer.Option("--end", help="Sweep the first coefficient from 0 to N, the second from -N to N.")
+        float, typer.Option("--end", metavar="N", help="Sweep the first coefficient to N, the second from -N to N.")
     ] = 2.0,
     points: Annotated[int, typer.Option("--points", help="Number of values along each axis.")] = 100,
     step: Annotated[float, typer.Option("--step", help="Step size of RK4.")] = 0.25,

@@ -33,15 +33,9 @@ presets_app = typer.Typer(invoke_without_command=True)
 @presets_app.callback()
 def presets_command(
     context: typer.Context,
-    model: Annotated[
-        str | None, typer.Option("--model", metavar="NAME", help="Only this network, such as gcn.")
-    ] = None,
-    reaction: Annotated[
-        str | None, typer.Option("--reaction", metavar="R", help="Only this reaction, such as BS.")
-    ] = None,
-    dataset: Annotated[
-        str | None, typer.Option("--dataset", metavar="NAME", help="Only this data set, such as cora.")
-    ] = None,
+    model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="Only this network.")] = None,
+    reaction: Annotated[str | None, typer.Option("--reaction", metavar="NAME", help="Only this reaction.")] = None,
+    dataset: Annotated[str | None, typer.Option("--dataset", metavar="NAME", help="Only this data set.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list instead of the table.")] = False,
 ) -> None:
     """List the published settings, or print one as TOML.

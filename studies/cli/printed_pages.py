@@ -42,7 +42,7 @@ def catalogue_table(entries: Iterable[CatalogueEntry]) -> RecordList:
         ]
         for e in entries
     ]
-    headings = ("name", "equation, or dH/dt", "parameters", "source")
+    headings = ("name", "dH/dt, or equations", "parameters", "source")
     return RecordList("Catalogue", headings, rows, ("bold", "cyan"))
 
 

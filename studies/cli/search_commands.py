@@ -80,8 +80,8 @@ def search_command(context: typer.Context, given: SearchOptions, files: GraphFil
 
     The mean is over the splits; test labels are never used for selection. The folder of the run holds trials.csv,
     best.toml (a preset for `rdgraph train --preset`), the storage and a report with the selection gap. The same command
-    resumes an interrupted search. A setting given with --set is fixed, not searched.
-    --plan, --run and --tell train on another machine, --engine ray on a cluster.
+    resumes an interrupted search. A setting given with --set is fixed. --plan, --run and --tell train on another
+    machine, --engine ray on a cluster.
 
     Example: rdgraph search --dataset karate --model gcn --space small
     """

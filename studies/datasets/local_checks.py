@@ -87,8 +87,8 @@ def _oddities(local: LocalSets, name: str) -> Iterator[DataCheck]:
         yield DataCheck(name, "features", NOTE, f"{facts.empty_rows:,} of {facts.nodes:,} nodes have no feature at all")
     if twins.in_training >= TWINS_NOTED:
         text = (
-            f"test nodes with a twin in training: {twins.in_training:.1%}, with one of their own class "
-            f"{twins.alike:.1%}, with one that is no leaf {twins.beyond_leaves:.1%}"
+            f"test nodes with a twin in training: {twins.in_training:.1%} (in the same class {twins.alike:.1%}, not a "
+            f"leaf {twins.beyond_leaves:.1%})"
         )
         yield DataCheck(name, "twins", NOTE, text)
     other = next((n for n in entries() if n != name and local.is_available(n) and _same_nodes(local, name, n)), None)

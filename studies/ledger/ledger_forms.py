@@ -135,7 +135,7 @@ def answer(entries: Sequence[LedgerEntry]) -> str:
 def known_of(entry: LedgerEntry) -> list[tuple[str, str]]:
     """Everything about a cell, as headings and texts."""
     row = entry.row()
-    lines: list[tuple[str, str]] = [("cell", row["cell"]), ("place", f"{place(entry)}; {row['source']}")]
+    lines: list[tuple[str, str]] = [("cell", row["cell"]), ("printed in", f"{place(entry)}; {row['source']}")]
     if row["statement"]:
         lines.append(("claim", row["statement"]))
     else:

@@ -35,7 +35,7 @@ def cut_off(rows: Sequence[Mapping[str, Any]], training: Training, planned: int)
     `planned` are the epochs of its preset. Early stopping does not count.
 
     >>> cut_off([], Training(epochs=20), 200), cut_off([], Training(epochs=200), 200)
-    ('cut off after 20 of 200 epochs', '')
+    ('trained for only 20 of 200 epochs', '')
     >>> cut_off([{"best_epoch": 7}], Training(epochs=20, patience=10), 200)
     ''
     """
@@ -44,7 +44,7 @@ def cut_off(rows: Sequence[Mapping[str, Any]], training: Training, planned: int)
         return ""
     if patience and rows and all(int(row["best_epoch"]) + patience <= epochs for row in rows):
         return ""
-    return f"cut off after {epochs} of {planned} epochs"
+    return f"trained for only {epochs} of {planned} epochs"
 
 
 def fair_answer(answer: str, loser_was_cut_off: bool) -> str:

@@ -55,7 +55,7 @@ def test_only_whole_numbers_of_trials(tune: object) -> None:
 
 def test_weights_and_no_validation_are_refused() -> None:
     weights = np.linspace(0.5, 1.5, DATA.num_nodes)
-    with pytest.raises(InvalidArgument, match="one weight with tune"):
+    with pytest.raises(InvalidArgument, match="equal weight"):
         GREADClassifier(tune=2, **QUICK).fit(DATA.x, DATA.y, sample_weight=weights, **FIT)
     with pytest.raises(InvalidArgument, match="validation nodes"):
         GREADClassifier(tune=2, validation=0.0, **QUICK).fit(DATA.x, DATA.y, graph=DATA.graph, mask=FIT["mask"])

@@ -107,7 +107,7 @@ def test_a_network_has_its_own_range_in_place_of_the_common_one() -> None:
         ("[fixed]\nhidden = 8\n[settings]\nhidden = [8, 16]", InvalidArgument, "got hidden in both"),
         ("[settings]\nhidden = [8]\n[networks.gnc]\nlayers = [2]", UnknownName, "did you mean 'gcn'"),
         ("[others]\nhidden = [8]", UnknownName, "section of the space"),
-        ("settings = 1", InvalidArgument, "expected tables"),
+        ("settings = 1", InvalidArgument, "must be tables"),
         ("", InvalidArgument, "got none"),
     ],
 )  # fmt: skip

@@ -156,7 +156,7 @@ def test_a_network_that_was_cut_off_is_not_told_to_be_worse() -> None:
     changes = {"gcn.epochs": "20", "gcn.patience": "0"}
     gcn, mlp, spread = read_contestants(["gcn", "mlp", "labelprop"], "cora", changes=changes)
     planned = find_preset("published", "gcn", "cora").config.training.epochs
-    cut = f"GCN was cut off after 20 of {planned} epochs"
+    cut = f"GCN was trained for only 20 of {planned} epochs"
     low, high = rows(0.7, 0.71, 0.69), rows(0.8, 0.8, 0.8)
     results = {"gcn": low, "mlp": high, "labelprop": high}
     for order in ((gcn, mlp), (mlp, gcn), (gcn, spread)):
@@ -180,7 +180,7 @@ def test_the_same_budget_decides_where_nothing_is_published() -> None:
     assert "100 epochs" in sentences(pair, results, RATIO)[-1]
     uneven = read_contestants(["gread", "gcn"], "mine", changes={"gread.epochs": "100"}, is_own=True)
     assert [answer for _, answer, _ in verdicts(uneven, results, RATIO)] == ["undecided"]
-    assert "cut off after 100 of 200" in sentences(uneven, results, RATIO)[-1]
+    assert "trained for only 100 of 200" in sentences(uneven, results, RATIO)[-1]
 
 
 def test_equal_differences_are_decided_by_a_sign_test() -> None:
@@ -209,7 +209,7 @@ def test_nothing_beats_what_the_splits_do_not_tell_from_it() -> None:
 def test_patience_is_an_end_of_its_own() -> None:
     (one,) = read_contestants(["gcn"], "karate", changes={"epochs": "50", "patience": "10"})
     assert one.cut_off(rows(0.5, 0.5, best=40)) == ""
-    assert one.cut_off([*rows(0.5, best=40), *rows(0.5, best=41)]).startswith("cut off after 50 of ")
+    assert one.cut_off([*rows(0.5, best=40), *rows(0.5, best=41)]).startswith("trained for only 50 of ")
 
 
 def test_several_comparisons_are_said_not_to_be_corrected() -> None:

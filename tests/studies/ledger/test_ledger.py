@@ -130,7 +130,7 @@ def test_sentences_about_experiments_are_decided_by_kept_verdicts(tmp_path: Path
         assert found["E20"].status == status
         assert found["E21"].status == words.NOT_MEASURED
         told = dict(ledger_forms.known_of(found["E20"]))
-        assert told["place"].startswith("GREAD, Section 4.3, Figure 6")
+        assert told["printed in"].startswith("GREAD, Section 4.3, Figure 6")
         assert "GREAD-F has no sudden drop" in told[f"verdict, {last}"]
 
 

@@ -201,7 +201,7 @@ def test_one_split_decides_nothing() -> None:
 
 
 def test_sentence_and_verdict_of_a_network_that_was_cut_off_agree() -> None:
-    cut, own, theirs = "cut off after 2 of 9 epochs", rows_of([0.5, 0.5, 0.51]), [0.75, 0.75, 0.75]
+    cut, own, theirs = "trained for only 2 of 9 epochs", rows_of([0.5, 0.5, 0.51]), [0.75, 0.75, 0.75]
     (one,) = compare(own, rows_of(theirs, method=PROPAGATION), RATIO, cut)
     assert not one.is_better
     assert one.verdict().answer == "undecided"

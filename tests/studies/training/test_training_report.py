@@ -106,15 +106,17 @@ def test_a_training_that_was_cut_off_is_not_told_to_be_worse() -> None:
     rows = rows_of((0, 0, 0.74, "ok"), (1, 0, 0.76, "ok"), (2, 0, 0.75, "ok"))
     references = [{"method": "MLP", **row} for row in rows_of((0, 0, 0.9, "ok"), (1, 0, 0.9, "ok"), (2, 0, 0.9, "ok"))]
     other = Published("GREAD-BS", "cora", 90.0, 3.0, "")
-    for cut, answer in (("", "fails"), ("cut off after 20 of 200 epochs", "undecided")):
+    for cut, answer in (("", "fails"), ("trained for only 20 of 200 epochs", "undecided")):
         found = Summary.of(rows, other, references, cut=cut, ratio=20 / 48)
         told = training_summary.verdicts(found)
         assert [verdict.answer for verdict in told] == [answer, answer]
-        assert all(v.evidence.endswith(" The network was cut off after 20 of 200 epochs.") == bool(cut) for v in told)
-        assert ("The network was cut off after 20 of 200 epochs." in found.sentences()) == bool(cut)
+        assert all(
+            v.evidence.endswith(" The network was trained for only 20 of 200 epochs.") == bool(cut) for v in told
+        )
+        assert ("The network was trained for only 20 of 200 epochs." in found.sentences()) == bool(cut)
     low = [row | {"test_accuracy": 0.1} for row in references]
     better = Summary.of(
-        rows, dataclasses.replace(other, mean=20.0), low, cut="cut off after 20 of 200 epochs", ratio=20 / 48
+        rows, dataclasses.replace(other, mean=20.0), low, cut="trained for only 20 of 200 epochs", ratio=20 / 48
     )
     assert [verdict.answer for verdict in training_summary.verdicts(better)] == ["holds", "holds"]
 
@@ -123,7 +125,7 @@ def test_a_plan_remembers_the_epochs_of_its_preset(tmp_path: Path) -> None:
     rows = rows_of((0, 0, 0.5, "ok"), (1, 0, 0.5, "ok"))
     short = make_plan(Request("karate", settings={"epochs": 7}))
     whole = make_plan(Request("karate"))
-    cut = f"cut off after 7 of {whole.config.training.epochs} epochs"
+    cut = f"trained for only 7 of {whole.config.training.epochs} epochs"
     assert training_summary.summarise(short, rows).cut == cut
     assert training_summary.summarise(whole, rows).cut == ""
     assert "preset_epochs" not in whole.run_config.toml()

@@ -299,7 +299,7 @@ def test_the_answer_is_printed_and_drawn() -> None:
     [
         ({"times": [0.0, 1.0, 0.5, 2, 3]}, "times that rise"),
         ({"states": np.zeros((5, 4))}, r"shape \(5, 5\)"),
-        ({"states": np.full((5, 5), np.nan)}, "NaN alone"),
+        ({"states": np.full((5, 5), np.nan)}, "is NaN"),
         ({"states": np.full((5, 5), np.inf)}, "infinite"),
         ({"initial": np.zeros(4)}, r"start of shape \(5, 1\)"),
         ({"starts": 0}, "at least one start"),
