@@ -202,7 +202,7 @@ class GreadSettings(ModelSettings):
 
     @property
     def is_stacked(self) -> bool:
-        """Whether the network is more than one flow between its encoder and decoder, see `gread.models.gread_model.Stack`."""
+        """Whether there is more than one flow between encoder and decoder, see `gread.models.gread_model.Stack`."""
         return self.blocks > 1 or self.mixing or self.residual != "none" or self.norm != "none"
 
     def shares(self, part: str) -> bool:
