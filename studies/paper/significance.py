@@ -14,16 +14,7 @@ from gread.settings.gread_settings import GreadSettings
 from gread.settings.model_records import find_model
 from gread.settings.published_tables import PublishedTest, published_tests
 from rdgraph.errors import InvalidArgument
-from studies.cells.cell import (
-    Cell,
-    Variation,
-    cited,
-    departures,
-    file_name,
-    grouped_rows,
-    sized_config,
-    uncompared,
-)
+from studies.cells.cell import Cell, Variation, cited, departures, file_name, grouped_rows, sized_config, uncompared
 from studies.paper.drawing import ComparedMeans, comparison_chart
 from studies.paper.paired_rows import Printed, compared, gap_to, signed, with_holm
 from studies.paper.runner import Findings, Picture, Settings, Sheet, Table, Verdict, make_run, trained

@@ -17,13 +17,7 @@ from rdgraph.language.answer_symbols import R
 from rdgraph.theory import lipschitz_local
 from rdgraph.theory.global_existence import GLOBAL
 from rdgraph.theory.rate_bounds import RateBound, rate_bound
-from studies.cells.cell import (
-    LINEAR,
-    departures,
-    file_name,
-    grouped_rows,
-    train_first_splits,
-)
+from studies.cells.cell import LINEAR, departures, file_name, grouped_rows, train_first_splits
 from studies.paper.drawing import row_map
 from studies.paper.runner import (
     Findings,
