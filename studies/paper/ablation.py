@@ -9,7 +9,6 @@ import numpy as np
 
 from gread.comparison import ABOVE, BELOW, EXPLAINED, LEVEL, Comparison, Estimate, row_answer, tally
 from gread.settings.config import Config
-from gread.settings.gread_settings import GreadSettings
 from gread.settings.published_tables import published_ablations
 from studies.cells.cell import (
     Cell,
@@ -43,9 +42,7 @@ def best_options(config: Config) -> tuple[str, str]:
     >>> best_options(published_config("paper", "BS", "texas"))
     ('OA', 'VC')
     """
-    model = config.model
-    if not isinstance(model, GreadSettings):
-        return "", ""
+    model = config.gread
     return {"original": "OA", "soft": "SA"}[model.adjacency], {"scalar": "SC", "channel": "VC"}[model.beta]
 
 

@@ -41,15 +41,13 @@ from studies.paper.families import (
     standings,
 )
 from studies.paper.paired_rows import Printed, gap_to, picked, printed_accuracy, share_of, with_printed
-from studies.paper.runner import Findings, Picture, Settings, Sheet, Table, make_run, trained
+from studies.paper.runner import Findings, Picture, Settings, Sheet, Table, Verdict, make_run, trained
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, decide, interval
 
 # ---------------------------------------------------------------------- classification verdicts
 # The statements about the main tables, decided from the cells.
 
-#: A statement, its answer, and the evidence.
-Verdict = tuple[str, str, str]
 #: Methods that the paper tests GREAD-BS against, and the sets on which it is not claimed to be the best.
 REFERENCES, EXCEPTED = ("GloGNN", "ACM-GCN"), ("squirrel", "citeseer")
 #: Sets that come in two forms: the one of the paper, and the other.

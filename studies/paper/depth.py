@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
 
 from gread.comparison import EXPLAINED, LEVEL, Estimate, Gap, none_beyond, row_answer, tally
 from gread.settings.config import Config
-from gread.settings.gread_settings import GreadSettings
-from gread.settings.model_records import find_model
 from gread.settings.presets import find_published
 from gread.settings.published_tables import published_depths
-from rdgraph.errors import InvalidArgument
 from studies.cells.cell import (
     BORROWS,
     Cell,
     Variation,
     cited,
+    config_like,
     departures,
     file_name,
     grouped_rows,
@@ -75,18 +72,13 @@ def layered(config: Config, reading: str, layers: int) -> Config:
     >>> [layered(config, reading, 4).model.time for reading in (UNIT, SHARE)]
     [4.0, 3.04]
     """
-    if not isinstance(config.model, GreadSettings):
-        raise InvalidArgument(f"expected a network around an equation, got {config.model.model}")
-    time = float(layers) if reading == UNIT else config.model.time
+    time = float(layers) if reading == UNIT else config.gread.time
     return config.updated({"method": "euler", "step": time / layers, "time": time})
 
 
 def grand_plus(config: Config) -> Config:
     """GRAND++ with the settings of a GREAD network; its own are not published for these splits."""
-    built = find_model("grand-pp").settings()
-    known = {f.name for f in fields(built)} - {"reaction", "alpha", "beta", "alpha_link", "beta_link"}
-    shared = {f.name: getattr(config.model, f.name) for f in fields(config.model) if f.name in known}
-    return Config(replace(built, **shared), config.training)
+    return config_like("grand-pp", config, keep=("reaction", "alpha", "beta", "alpha_link", "beta_link"))
 
 
 # ---------------------------------------------------------------------- numbers

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
 
 import numpy as np
 
 from gread.comparison import LEVEL, Estimate, row_answer, standard_error, tally, welch
 from gread.settings.config import Config
-from gread.settings.gread_settings import GreadSettings
-from gread.settings.model_records import find_model
 from gread.settings.published_tables import PublishedTest, published_tests
-from rdgraph.errors import InvalidArgument
-from studies.cells.cell import Cell, Variation, cited, departures, file_name, grouped_rows, sized_config, uncompared
+from studies.cells.cell import (
+    Cell,
+    Variation,
+    cited,
+    config_like,
+    departures,
+    file_name,
+    grouped_rows,
+    sized_config,
+    uncompared,
+)
 from studies.paper.drawing import ComparedMeans, comparison_chart
 from studies.paper.paired_rows import Printed, compared, gap_to, signed, with_holm
 from studies.paper.runner import Findings, Picture, Settings, Sheet, Table, Verdict, make_run, trained
@@ -49,13 +55,7 @@ def plain_diffusion(config: Config) -> Config:
     >>> found.model.model, found.model.reaction, found.model.adjacency, found.model.hidden
     ('grand', 'diffusion', 'soft', 128)
     """
-    if not isinstance(config.model, GreadSettings):
-        raise InvalidArgument(f"expected a network around an equation, got {config.model.model}")
-    built = find_model("grand").settings()
-    stored = {f.name: getattr(config.model, f.name) for f in fields(config.model)}
-    changed = {**stored, "reaction": "diffusion", "adjacency": "soft", "normalisation": "row"}
-    known = {f.name for f in fields(built)}
-    return Config(replace(built, **{k: v for k, v in changed.items() if k in known}), config.training)
+    return config_like("grand", config, reaction="diffusion", adjacency="soft", normalisation="row")
 
 
 # ---------------------------------------------------------------------- numbers
