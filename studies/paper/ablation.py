@@ -136,10 +136,8 @@ def table_verdicts(options: Options) -> Iterator[Verdict]:
                 far.setdefault(d, []).extend([f"{r} {g.difference:+z.1f}"] if g.word in (ABOVE, BELOW) else [])
             listed = "; ".join(f"{d} {', '.join(each)}" for d, each in far.items() if each)
             tables = "Tables 5 and 20" if option in ADJACENCIES else "Tables 6 and 21"
-            yield (
-                f"The accuracies with {option} in {tables} are reproduced.", row_answer(list(gaps.values())),
-                f"{tally(gap.word for gap in gaps.values())}; beyond two standard errors: {listed or 'none'}",
-            )  # fmt: skip
+            answer, words = row_answer(list(gaps.values())), tally(gap.word for gap in gaps.values())
+            yield SHEET.verdict("table", answer, option=option, tables=tables, tally=words, listed=listed or "none")
 
 
 def effect_verdicts(effects: Sequence[MutableRow]) -> Iterator[Verdict]:

@@ -174,8 +174,7 @@ def verdicts(tests: Sequence[MutableRow]) -> Iterator[Verdict]:
     """Does the flow lead to local clusters: are neighbours more often of one class at T than at 0?"""
     for row in tests:
         source = cited("Figures 2 and 10", str(row["dataset"]))
-        statement = f"On {row['dataset']} the flow leads to local clusters of one class{source}."
-        yield statement, _answer(row), SHEET.text("change", **row)
+        yield SHEET.verdict("change", _answer(row), **row, source=source)
 
 
 # ---------------------------------------------------------------------- figures and words

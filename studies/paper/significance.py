@@ -123,11 +123,8 @@ def set_verdicts(table: Sequence[MutableRow]) -> Iterator[Verdict]:
     """Is GREAD-BS better than GRAND on every set, by the corrected test with Holm's correction?"""
     for row in table:
         printed = "" if math.isnan(float(row["paper_t"])) else f"; printed: t = {row['paper_t']:z.2f}"
-        yield (
-            f"{OWN} is better than {OTHER} on {row['dataset']}{cited('Table 24', str(row['dataset']))}.",
-            signed(float(row["difference"]), float(row["corrected_p_holm"])),
-            SHEET.text("difference", **row, printed=printed),
-        )
+        outcome = signed(float(row["difference"]), float(row["corrected_p_holm"]))
+        yield SHEET.verdict("set", outcome, **row, source=cited("Table 24", str(row["dataset"])), printed=printed)
 
 
 def row_verdicts(rows: Sequence[MutableRow]) -> Iterator[Verdict]:
@@ -140,10 +137,8 @@ def row_verdicts(rows: Sequence[MutableRow]) -> Iterator[Verdict]:
         }
         if gaps:
             listed = ", ".join(f"{d} {gap.difference:+z.2f}" for d, gap in gaps.items())
-            yield (
-                f"The means of {method} in Table 24 are reproduced.", row_answer(list(gaps.values())),
-                f"{tally(gap.word for gap in gaps.values())}; differences {listed}",
-            )  # fmt: skip
+            outcome, words = row_answer(list(gaps.values())), tally(gap.word for gap in gaps.values())
+            yield SHEET.verdict("row", outcome, method=method, tally=words, listed=listed)
 
 
 def printed_verdict() -> Verdict:
@@ -151,11 +146,8 @@ def printed_verdict() -> Verdict:
     table = {row: recomputed(row, PRINTED_RUNS) for row in published_tests()}
     off = [f"{row.dataset} {t:.2f} against {row.t:.2f}" for row, t in table.items() if abs(t / row.t - 1) > ROUNDED]
     words = f"; not: {', '.join(off)}" if off else ""
-    return (
-        "The t values of Table 24 follow from its means and deviations for 100 independent trainings.",
-        FAILS if off else HOLDS,
-        SHEET.text("recomputed", rounded=ROUNDED, on=len(table) - len(off), of=len(table), off=words),
-    )
+    on = len(table) - len(off)
+    return SHEET.verdict("printed", FAILS if off else HOLDS, rounded=ROUNDED, on=on, of=len(table), off=words)
 
 
 # ---------------------------------------------------------------------- figures and words
