@@ -9,7 +9,7 @@ from scipy.sparse import eye_array
 
 from gread.datasets.meta import Meta
 from gread.datasets.node_data import NodeData
-from gread.datasets.splits import Masks, describe_split, stratified_splits
+from gread.datasets.splits import describe_split, stratified_splits
 from rdgraph import Graph
 from rdgraph.errors import InvalidArgument, MissingDependency
 from rdgraph.graphs.edges import read_whole
@@ -52,7 +52,7 @@ def digits(neighbours: int = 10) -> NodeData:
             "contain no information beyond the features.",
         ),
     )
-    return NodeData(graph, images / 16, labels, _fixed_splits(labels), meta=meta)
+    return NodeData(graph, images / 16, labels, stratified_splits(labels, seed=0), meta=meta)
 
 
 def karate() -> NodeData:
@@ -86,7 +86,8 @@ def karate() -> NodeData:
         ),
     )
     features = eye_array(labels.size, dtype=np.float32, format="csr")
-    return NodeData(Graph.from_networkx(club, weight=None), features, labels, _fixed_splits(labels), meta=meta)
+    graph = Graph.from_networkx(club, weight=None)
+    return NodeData(graph, features, labels, stratified_splits(labels, seed=0), meta=meta)
 
 
 def nearest_neighbours(points: np.ndarray, neighbours: int) -> Graph:
@@ -119,7 +120,3 @@ def _load_digits() -> tuple[np.ndarray, Any]:
         raise MissingDependency("the digits need scikit-learn: pip install 'rdgraph[gread]'") from None
     loaded = load_digits()
     return np.asarray(loaded.data), loaded.target
-
-
-def _fixed_splits(labels: np.ndarray) -> Masks:
-    return stratified_splits(labels, 10, seed=0)

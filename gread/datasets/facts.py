@@ -122,7 +122,7 @@ def count(data: NodeData) -> Facts:
         component_edges=int(largest[pairs[0]].sum()),
         isolated=int((degree == 0).sum()),
         unlabelled=int((data.y < 0).sum()),
-        empty_rows=_empty_rows(data.x),
+        empty_rows=int((abs(data.x).sum(axis=1) == 0).sum()),
         average_degree=float(degree.mean()),
         max_degree=int(degree.max()),
         feature_density=float(filled) / max(1, data.x.shape[0] * data.x.shape[1]),
@@ -178,11 +178,6 @@ def _covers(masks: Masks, known: np.ndarray, largest: np.ndarray) -> tuple[str, 
         whole, inner = np.array_equal(covered, known), np.array_equal(covered, known & largest)
         coverages.append(WHOLE if whole else COMPONENT if inner else PART)
     return tuple(coverages)
-
-
-def _empty_rows(x: Any) -> int:
-    """The number of nodes with only zero features."""
-    return int((abs(x).sum(axis=1) == 0).sum())
 
 
 # ---------------------------------------------------------------------- twins

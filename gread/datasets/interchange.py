@@ -84,7 +84,7 @@ class FeatureCells:
         if not self.choices.finds_categories or len(odd) < len(self._keys):
             return False
         texts = [text for _, text in odd if not is_missing(text)]
-        return bool(texts) and not any(_is_number(text) for text in texts)
+        return bool(texts) and all(_number(text) is None for text in texts)
 
     def _check_numbers(self, name: str, odd: Sequence[tuple[int, str]]) -> None:
         wrong = [(key, text) for key, text in odd if not is_missing(text)]
@@ -118,22 +118,18 @@ def _text(cell: Cell) -> str:
     return cell if isinstance(cell, str) else f"{cell:.17g}"
 
 
+def _number(value: Any) -> float | None:
+    """A number, possibly infinite or nan, from a text or an object; None for anything else."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
 def _cell_number(text: Cell) -> float:
     """A number in the range of float32, nan for anything else."""
-    try:
-        value = float(text)
-    except ValueError:
-        return float("nan")
-    return value if abs(value) <= LARGEST else float("nan")
-
-
-def _is_number(text: str) -> bool:
-    """Whether a text is a number, possibly infinite."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    value = _number(text)
+    return value if value is not None and abs(value) <= LARGEST else math.nan
 
 
 # ---------------------------------------------------------------------- interchange
@@ -141,11 +137,6 @@ def _is_number(text: str) -> bool:
 Pieces = dict[str, Any]
 #: The note of a set without features.
 WITHOUT_FEATURES = "No features were given: every node carries its own unit vector."
-
-
-def scipy_pieces(adjacency: Any, x: Any, y: Any, *, masks: Masks | None = None) -> Pieces:
-    """The parts from a sparse adjacency (n, n), entry [i, j] for the edge j -> i, features and labels or None."""
-    return assemble(Graph.from_scipy(adjacency), x, y, masks, Meta("data"))
 
 
 def pyg_pieces(data: Any, *, masks: Masks | None = None, directed: bool | None = None) -> Pieces:
@@ -226,8 +217,8 @@ def encode_labels(values: Sequence[Any]) -> tuple[np.ndarray, tuple[str, ...]]:
     >>> encode_labels(["10", "9", "", "9.0"])
     (array([ 1,  0, -1,  0]), ('9', '10'))
     """
-    known = [value for value in dict.fromkeys(values) if not _is_unknown(value)]
-    numbers = [_label_number(value) for value in known]
+    known = [value for value in dict.fromkeys(values) if value is not None and value != "" and value == value]
+    numbers = [number if (number := _number(value)) is not None and math.isfinite(number) else None for value in known]
     if -1.0 in numbers:
         raise InvalidArgument(
             "expected labels other than -1, which means unknown elsewhere; leave the label out or give the class a name"
@@ -239,19 +230,6 @@ def encode_labels(values: Sequence[Any]) -> tuple[np.ndarray, tuple[str, ...]]:
     order = {key: k for k, key in enumerate(sorted(names))}
     number = {value: order[key] for key, value in zip(keys, known, strict=True)}
     return np.array([number.get(value, -1) for value in values], dtype=np.int64), tuple(names[key] for key in order)
-
-
-def _is_unknown(value: Any) -> bool:
-    return value is None or value == "" or value != value
-
-
-def _label_number(value: Any) -> float | None:
-    """The finite number of a numeric label, None for other names."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        return None
-    return number if math.isfinite(number) else None
 
 
 class AttributeColumns:
@@ -346,12 +324,8 @@ def _pyg_masks(data: Any, num_nodes: int) -> Masks | None:
             raise InvalidArgument(
                 f"expected a {name}_mask of shape ({num_nodes},) or ({num_nodes}, splits), got {array.shape}"
             )
-    splits = max(_columns(array) for array in arrays.values())
+    splits = max(1 if array.ndim == 1 else array.shape[1] for array in arrays.values())
     return Masks(*(np.repeat(a[None], splits, axis=0) if a.ndim == 1 else a.T for a in arrays.values()))
-
-
-def _columns(array: np.ndarray) -> int:
-    return array.shape[1] if array.ndim == 2 else 1
 
 
 def _strided(x: Any) -> Any:

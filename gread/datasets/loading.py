@@ -153,7 +153,7 @@ def _read(
     if with_splits:
         stored = read_split_files([file.path for file in local[count:]]) if source.split_files else raw.masks
         if stored is not None:
-            masks = _labelled(stored, raw.y)
+            masks = Masks(*(getattr(stored, part) & (raw.y >= 0) for part in PARTS))
             notes += _split_notes(source, stored, raw.y, graph)
     meta = Meta(
         name=source.name,
@@ -164,11 +164,6 @@ def _read(
         metric=source.metric,
     )
     return NodeData(graph, raw.x, raw.y, masks, meta=meta)
-
-
-def _labelled(masks: Masks, y: np.ndarray) -> Masks:
-    """The masks without the nodes of unknown label."""
-    return Masks(*(getattr(masks, part) & (y >= 0) for part in PARTS)) if (y < 0).any() else masks
 
 
 def _file_notes(source: Dataset, local: Sequence[LocalFile]) -> list[str]:
@@ -192,9 +187,8 @@ def _split_notes(source: Dataset, stored: Masks, y: np.ndarray, graph: Graph) ->
     parts = [getattr(stored, part) for part in PARTS]
     shares = np.sum(parts, axis=(1, 2)) / stored.covered.sum()
     if source.split_files:
-        notes.append(
-            f"The names of the split files say 0.6 and 0.2; the splits have {_percent(shares)} of their nodes."
-        )
+        percent = "/".join(f"{100 * share:.0f}" for share in shares)
+        notes.append(f"The names of the split files say 0.6 and 0.2; the splits have {percent} % of their nodes.")
     unknown = y < 0
     if unknown.any():
         counts = [part[:, unknown].sum(axis=1) for part in parts]
@@ -210,7 +204,3 @@ def _split_notes(source: Dataset, stored: Masks, y: np.ndarray, graph: Graph) ->
         which = "All splits" if exact.size == stored.num_splits else f"Splits {', '.join(map(str, exact))}, no other,"
         notes.append(f"{which} cover exactly the largest connected component, {inside.sum()} of {y.size} nodes.")
     return notes
-
-
-def _percent(shares: np.ndarray) -> str:
-    return "/".join(f"{100 * share:.0f}" for share in shares) + " %"

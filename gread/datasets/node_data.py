@@ -195,7 +195,7 @@ class NodeData:
         >>> data.graph.is_undirected, data.x.tolist(), data.num_splits
         (True, [[0.5], [1.5]], 0)
         """
-        return cls(**interchange.scipy_pieces(adjacency, x, y, masks=masks))
+        return cls(**interchange.assemble(Graph.from_scipy(adjacency), x, y, masks, Meta("data")))
 
     def _with_warnings(self) -> NodeData:
         """The same, after issuing the warnings of its reading."""

@@ -18,14 +18,7 @@ from rdgraph import Graph
 from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.files import Place
 from rdgraph.graphs.edges import EdgeKeys
-from rdgraph.graphs.graph_files import (
-    EdgeRows,
-    header_columns,
-    is_graph_file,
-    read_edge_rows,
-    read_networkx,
-    text_rows,
-)
+from rdgraph.graphs.graph_files import EdgeRows, header_columns, is_graph_file, read_edge_rows, read_networkx, text_rows
 
 
 def read_files(edge_file: Path, node_file: Path, id_column: str, how: Reading) -> tuple[Pieces, Preparation]:

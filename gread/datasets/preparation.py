@@ -214,15 +214,11 @@ class Preparation:
 def _statistics(numbers: np.ndarray, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """Means and standard deviations of columns without missing values; 1 for a constant column."""
     wide = np.asarray(numbers, dtype=np.float64)
-    known = ~np.isnan(wide)
-    counts = known.sum(0)
-    if len(wide) and (counts == 0).any():
-        raise InvalidArgument(
-            f"expected a number in column {names[int((counts == 0).argmax())]!r}, got none; leave it out"
-        )
-    safe = np.maximum(counts, 1)
-    means = np.where(known, wide, 0.0).sum(0) / safe
-    deviations = np.sqrt(np.where(known, (wide - means) ** 2, 0.0).sum(0) / safe)
+    if not len(wide):
+        return np.zeros(len(names)), np.ones(len(names))
+    if (is_empty := np.isnan(wide).all(axis=0)).any():
+        raise InvalidArgument(f"expected a number in column {names[int(is_empty.argmax())]!r}, got none; leave it out")
+    means, deviations = np.nanmean(wide, axis=0), np.nanstd(wide, axis=0)
     return means, np.where(deviations > 1e-12 * np.maximum(1.0, np.abs(means)), deviations, 1.0)
 
 

@@ -123,48 +123,47 @@ def _two_graphs(case: Case) -> str:
     return f"the whole graph; splits {', '.join(inner)} cover the largest component alone, with {size:,}"
 
 
-def _whole_graph(case: Case) -> str:
-    """All nodes and edges are counted, although the masks lie inside the largest component."""
-    facts = case.facts
-    whole = {"nodes": facts.nodes, "edges": facts.edges}.get(case.quantity)
-    if whole is None or not case.printed.fits(whole):
-        return ""
-    return f"counts the whole graph; the masks of every split cover its largest component, {facts.used_nodes:,} nodes"
+def _cited_loops(facts: Facts) -> Printed | None:
+    """The self-loops of the raw list, where the file read here does not have them."""
+    return None if facts.loops else printed_for(facts.name).get("loops")
 
 
-def _loops_counted(case: Case) -> str:
-    """Self-loops are counted as edges."""
-    facts = case.facts
-    if case.quantity != "edges" or not facts.loops or not case.printed.fits(facts.edges_with_loops):
-        return ""
-    return f"counts the {facts.loops} self-loops ({facts.edges:,} without)"
+_WHOLE = "counts the whole graph; the masks of every split cover its largest component, {facts.used_nodes:,} nodes"
+#: Other ways to count a column, None where they do not apply: the column, the count, and the reason in words.
+OTHER_COUNTS: tuple[tuple[str, Callable[[Facts], float | None], str], ...] = (
+    ("nodes", lambda facts: facts.nodes, _WHOLE),
+    ("edges", lambda facts: facts.edges, _WHOLE),
+    (
+        "edges",
+        lambda facts: facts.edges_with_loops if facts.loops else None,
+        "counts the {facts.loops} self-loops ({facts.edges:,} without)",
+    ),
+    (
+        "edges",
+        lambda facts: facts.edges + cited.value if (cited := _cited_loops(facts)) else None,
+        "counts the {cited} self-loops of the raw list ({facts.edges:,} without), which the file read here has not",
+    ),
+    (
+        "homophily",
+        lambda facts: facts.edge_homophily,
+        "is the edge homophily, not the node homophily of the paper's formula ({facts.node_homophily:.2f})",
+    ),
+    (
+        "homophily",
+        lambda facts: facts.loop_homophily if facts.loops else None,
+        "is the edge homophily with the {facts.loops} self-loops counted as homophilic ({facts.edge_homophily:.2f} "
+        "without), not the node homophily of the paper's formula ({facts.node_homophily:.2f})",
+    ),
+)
 
 
-def _loops_of_the_raw_list(case: Case) -> str:
-    """Self-loops of the raw list are counted, which the file read here does not have."""
-    facts, cited = case.facts, printed_for(case.facts.name).get("loops")
-    if case.quantity != "edges" or facts.loops or cited is None or not case.printed.fits(facts.edges + cited.value):
-        return ""
-    return f"counts the {cited} self-loops of the raw list ({facts.edges:,} without), which the file read here has not"
-
-
-def _edge_homophily(case: Case) -> str:
-    """The number is another measure of homophily than the one defined."""
-    facts = case.facts
-    if case.quantity != "homophily" or not case.printed.fits(facts.edge_homophily):
-        return ""
-    return f"is the edge homophily, not the node homophily of the paper's formula ({facts.node_homophily:.2f})"
-
-
-def _loop_homophily(case: Case) -> str:
-    """Every self-loop joins a node to its own class."""
-    facts = case.facts
-    if case.quantity != "homophily" or not facts.loops or not case.printed.fits(facts.loop_homophily):
-        return ""
-    return (
-        f"is the edge homophily with the {facts.loops} self-loops counted as homophilic ({facts.edge_homophily:.2f} "
-        f"without), not the node homophily of the paper's formula ({facts.node_homophily:.2f})"
-    )
+def _counted_otherwise(case: Case) -> str:
+    """The number is counted in one of the `OTHER_COUNTS`."""
+    for quantity, count, words in OTHER_COUNTS:
+        value = count(case.facts) if quantity == case.quantity else None
+        if value is not None and case.printed.fits(value):
+            return words.format(facts=case.facts, cited=_cited_loops(case.facts))
+    return ""
 
 
 def _old_version(case: Case) -> str:
@@ -198,13 +197,4 @@ def _digit_missing(case: Case) -> str:
 
 
 #: Possible reasons for a difference; the first that reproduces the printed number is reported.
-REASONS = (
-    _whole_graph,
-    _loops_counted,
-    _loops_of_the_raw_list,
-    _edge_homophily,
-    _loop_homophily,
-    _digit_missing,
-    _old_version,
-    _swapped,
-)
+REASONS = (_counted_otherwise, _digit_missing, _old_version, _swapped)

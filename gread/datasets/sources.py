@@ -259,19 +259,11 @@ def _read_entry(name: str, raw: Mapping[str, Any]) -> Dataset:
         for k in range(NUM_SPLITS if "splits" in reader else 0)
     ]
     return Dataset(
-        name=name,
-        title=raw["title"],
-        reader=raw["reader"],
+        name,
         files=tuple(registry()[key] for key in files),
         split_files=tuple(registry()[key] for key in splits),
-        nodes=raw["nodes"],
-        edges=raw["edges"],
-        features=raw["features"],
-        classes=raw["classes"],
-        counts=raw["counts"],
-        split=raw.get("split", "geom-gcn"),
         notes=tuple(raw.get("notes", ())),
         citation=_raw()["repositories"][reader["repository"]]["title"],
         origin=reader["repository"],
-        metric=raw.get("metric", ACCURACY),
+        **{key: value for key, value in raw.items() if key not in ("stem", "notes")},
     )

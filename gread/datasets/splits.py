@@ -108,11 +108,8 @@ def split_names(columns: Iterable[str]) -> list[str]:
     >>> split_names(["id", "split_10", "split_2", "splitting"])
     ['split_2', 'split_10']
     """
-    return sorted((name for name in columns if re.fullmatch(r"split(_\d+)?", name)), key=_split_number)
-
-
-def _split_number(name: str) -> int:
-    return int(name.partition("_")[2] or -1)
+    names = [name for name in columns if re.fullmatch(r"split(_\d+)?", name)]
+    return sorted(names, key=lambda name: int(name.partition("_")[2] or -1))
 
 
 def read_split_words(words: Sequence[Sequence[str]], place: Callable[[int, int], Place]) -> Masks:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from gread.datasets.loading import load_dataset
 from gread.datasets.node_data import NodeData
 from gread.settings.config import Config
+from gread.settings.model_records import find_model
 from gread.settings.presets import find_preset
 from gread.settings.trials import Trial, make_trials
 from gread.training.trainer import Results, Trained, train
@@ -72,6 +73,19 @@ def published_config(kind: str, reaction: str, dataset: str) -> Config:
 def sized_config(kind: str, reaction: str, dataset: str, s: Mapping[str, Any]) -> Config:
     """`published_config` with the epochs and channels of a study's settings, unless these are 0."""
     return shrunk(published_config(kind, reaction, dataset), s["epochs"], s["hidden"])
+
+
+def config_like(name: str, config: Config, keep: Collection[str] = (), **changes: Any) -> Config:
+    """A network with the settings that it shares with another one, except for those it keeps, and with some changed.
+
+    >>> config = published_config("paper", "BS", "cora")
+    >>> config_like("gcn", config, dropout=0.5).model.hidden == config.model.hidden
+    True
+    """
+    built = find_model(name).settings()
+    known = {f.name for f in fields(built)}.difference(keep)
+    shared = {f.name: getattr(config.model, f.name) for f in fields(config.model)} | changes
+    return Config(replace(built, **{k: value for k, value in shared.items() if k in known}), config.training)
 
 
 def train_first_splits(kind: str, reaction: str, dataset: str, s: Mapping[str, Any], device: str, seed: int) -> Trained:

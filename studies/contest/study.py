@@ -32,8 +32,7 @@ from rdgraph.wording import counted
 from studies.contest.contestants import REFERENCES, Contestant, read_contestants
 from studies.runs.cell_work import each_cell
 from studies.runs.chart import Bar, Bars, Chart, Line, Panel
-from studies.runs.run_config import RunConfig, command_line
-from studies.runs.run_folder import prepare
+from studies.runs.run_config import RunConfig, command_line, prepare
 from studies.runs.study import Study, perform
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import MutableRow, Row, read_rows

@@ -37,7 +37,7 @@ from studies.discovery.discovery_words import (
 )
 from studies.explorer.page_text import page_text
 from studies.runs.chart import Bar, Bars, Chart, Line, Panel
-from studies.runs.run_folder import prepare
+from studies.runs.run_config import prepare
 from studies.runs.study import Study, perform
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import Row, read_rows, write_rows

@@ -31,8 +31,7 @@ from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.files import read_text
 from rdgraph.infer.formulas.formula_finding import FormulaSearch, check_search, range_words
 from studies.runs.chart import Chart, Line, Panel
-from studies.runs.run_config import RunConfig
-from studies.runs.run_folder import prepare
+from studies.runs.run_config import RunConfig, prepare
 from studies.runs.study import Study, perform
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import Row

@@ -9,7 +9,6 @@ import numpy as np
 
 from gread.comparison import ABOVE, BELOW, EXPLAINED, LEVEL, Comparison, Estimate, row_answer, tally
 from gread.settings.config import Config
-from gread.settings.gread_settings import GreadSettings
 from gread.settings.published_tables import published_ablations
 from studies.cells.cell import (
     Cell,
@@ -43,9 +42,7 @@ def best_options(config: Config) -> tuple[str, str]:
     >>> best_options(published_config("paper", "BS", "texas"))
     ('OA', 'VC')
     """
-    model = config.model
-    if not isinstance(model, GreadSettings):
-        return "", ""
+    model = config.gread
     return {"original": "OA", "soft": "SA"}[model.adjacency], {"scalar": "SC", "channel": "VC"}[model.beta]
 
 
@@ -139,10 +136,8 @@ def table_verdicts(options: Options) -> Iterator[Verdict]:
                 far.setdefault(d, []).extend([f"{r} {g.difference:+z.1f}"] if g.word in (ABOVE, BELOW) else [])
             listed = "; ".join(f"{d} {', '.join(each)}" for d, each in far.items() if each)
             tables = "Tables 5 and 20" if option in ADJACENCIES else "Tables 6 and 21"
-            yield (
-                f"The accuracies with {option} in {tables} are reproduced.", row_answer(list(gaps.values())),
-                f"{tally(gap.word for gap in gaps.values())}; beyond two standard errors: {listed or 'none'}",
-            )  # fmt: skip
+            answer, words = row_answer(list(gaps.values())), tally(gap.word for gap in gaps.values())
+            yield SHEET.verdict("table", answer, option=option, tables=tables, tally=words, listed=listed or "none")
 
 
 def effect_verdicts(effects: Sequence[MutableRow]) -> Iterator[Verdict]:

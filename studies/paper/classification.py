@@ -41,15 +41,16 @@ from studies.paper.families import (
     standings,
 )
 from studies.paper.paired_rows import Printed, gap_to, picked, printed_accuracy, share_of, with_printed
-from studies.paper.runner import Findings, Picture, Settings, Sheet, Table, make_run, trained
+from studies.paper.runner import Findings, Picture, Settings, Sheet, Table, Verdict, make_run, trained
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, decide, interval
+
+SHEET = Sheet("classification", lists={"readings": list(FAMILIES)})
+
 
 # ---------------------------------------------------------------------- classification verdicts
 # The statements about the main tables, decided from the cells.
 
-#: A statement, its answer, and the evidence.
-Verdict = tuple[str, str, str]
 #: Methods that the paper tests GREAD-BS against, and the sets on which it is not claimed to be the best.
 REFERENCES, EXCEPTED = ("GloGNN", "ACM-GCN"), ("squirrel", "citeseer")
 #: Sets that come in two forms: the one of the paper, and the other.
@@ -82,12 +83,11 @@ def row_verdicts(result: Measured, words: Mapping[str, str]) -> list[Verdict]:
     built = []
     for family, method in result.rows:
         gaps = result.row(family, method)
-        evidence = f"{tally(gap.word for gap in gaps.values())}; differences " + ", ".join(
-            f"{s} {gap.difference:+z.2f} ({gap.error:.2f})" for s, gap in gaps.items()
-        )
-        built.append(
-            (f"{method} in Table 8 is reproduced with {words[family]}.", row_answer(list(gaps.values())), evidence)
-        )
+        listed = ", ".join(f"{s} {gap.difference:+z.2f} ({gap.error:.2f})" for s, gap in gaps.items())
+        built.append(SHEET.verdict(
+            "row", row_answer(list(gaps.values())), method=method, words=words[family],
+            tally=tally(gap.word for gap in gaps.values()), listed=listed,
+        ))  # fmt: skip
     return built
 
 
@@ -130,11 +130,9 @@ def best_verdicts(result: Measured, known: Others, ratio: Callable[[str], float]
     lost = [s for s in claimed if gaps[s][0] < 0]
     corrected = dict(zip(claimed, holm([p for _, p in gaps.values()]), strict=True))
     listed = ", ".join(f"{s}: {best[s]} {gaps[s][0]:+z.2f} from {rival[s]}, p = {corrected[s]:.2g}" for s in claimed)
-    built: list[Verdict] = [(
-        "GREAD marks the best accuracy in all cases except for Squirrel and Citeseer.",
-        FAILS if any(corrected[s] < LEVEL for s in lost) else UNDECIDED if lost else HOLDS,
-        f"With the paper's settings a reaction is the best on {len(claimed) - len(lost)} of {len(claimed)} such sets, "
-        f"the other methods {origin}; {listed}; corrected resampled t-tests with Holm's correction.",
+    built = [SHEET.verdict(
+        "best", FAILS if any(corrected[s] < LEVEL for s in lost) else UNDECIDED if lost else HOLDS,
+        best=len(claimed) - len(lost), sets=len(claimed), origin=origin, listed=listed,
     )]  # fmt: skip
     for reference in REFERENCES:
         shared = [s for s in result.sets if (reference, s) in others and ("GREAD-BS", s) in group]
@@ -142,10 +140,9 @@ def best_verdicts(result: Measured, known: Others, ratio: Callable[[str], float]
             continue
         pair = [group["GREAD-BS", s].mean for s in shared], [others[reference, s] for s in shared]
         p, back = better_by_signs(*pair), better_by_signs(pair[1], pair[0])
-        built.append((
-            f"GREAD-BS improves on {reference} over the data sets (Wilcoxon's signed-rank test, Table 2).",
-            HOLDS if p < LEVEL else FAILS if back < LEVEL else UNDECIDED,
-            f"one-sided p = {p:.3g} on {len(shared)} means, {back:.3g} the other way; {reference} {origin}",
+        built.append(SHEET.verdict(
+            "improves", HOLDS if p < LEVEL else FAILS if back < LEVEL else UNDECIDED, reference=reference, p=p,
+            means=len(shared), back=back, origin=origin,
         ))  # fmt: skip
     return built
 
@@ -159,21 +156,15 @@ def reading_verdicts(result: Measured) -> list[Verdict]:
             shared = [s for s in printed if s in other]
             if not shared:
                 continue
-            nearer = np.array([abs(other[s].difference) < abs(printed[s].difference) for s in shared])
+            distances = np.array([[abs(gaps[s].difference) for s in shared] for gaps in (other, printed)])
+            nearer = distances[0] < distances[1]
             low, high = interval(int(nearer.sum()), len(nearer))
             word = "as released" if family == "released" else "inside tanh"
-            built.append((
-                f"{method} {word} comes nearer to Table 8 than as printed.",
-                decide(nearer),
-                f"nearer on {int(nearer.sum())} of {len(nearer)} sets (95 % interval of the share {low:.2f} to "
-                f"{high:.2f}); mean distance {_mean_distance(other, shared):.2f} against "
-                f"{_mean_distance(printed, shared):.2f} points",
+            built.append(SHEET.verdict(
+                "reading", decide(nearer), method=method, word=word, nearer=int(nearer.sum()), sets=len(nearer),
+                low=low, high=high, other=distances[0].mean(), printed=distances[1].mean(),
             ))  # fmt: skip
     return built
-
-
-def _mean_distance(gaps: Mapping[str, Gap], sets: Sequence[str]) -> float:
-    return float(np.mean([abs(gaps[s].difference) for s in sets]))
 
 
 def twin_verdicts(result: Measured, ratio: Callable[[str], float]) -> list[Verdict]:
@@ -186,11 +177,7 @@ def twin_verdicts(result: Measured, ratio: Callable[[str], float]) -> list[Verdi
             continue
         t, p = welch(group, other, ratio(new), ratio(old))
         answer = UNDECIDED if math.isnan(p) or p >= LEVEL else HOLDS if t < 0 else FAILS
-        built.append((
-            f"GREAD-BS is less accurate on {new} than on {old}.", answer,
-            f"{group.text} against {other.text}; Welch's test with corrected errors, p = {p:.3g}; "
-            f"the settings are those of {old}",
-        ))  # fmt: skip
+        built.append(SHEET.verdict("twin", answer, new=new, old=old, group=group, other=other, p=p))
     return built
 
 
@@ -210,21 +197,15 @@ def ranking_verdict(
     is_first = group.rank < first.rank - SAME
     printed = next(row for row in published_ranking() if row.method == group.method)
     shared = f", shared with {first.method}," if abs(first.rank - group.rank) <= SAME else ""
-    return [(
-        "GREAD-BS is ranked at the top (Table 7).",
-        HOLDS if is_first and ahead < LEVEL else FAILS if not is_first and behind < LEVEL else UNDECIDED,
-        f"place {position} of {len(ours)}{shared} with {_medals(group)}; Table 7 prints {_medals(printed)}; "
-        f"{first.method}, the best other, has the average rank {first.rank:.2f}; Wilcoxon's one-sided p over the "
-        f"sets is {ahead:.3g} that GREAD-BS is better, {behind:.3g} that {first.method} is",
+    return [SHEET.verdict(
+        "ranking", HOLDS if is_first and ahead < LEVEL else FAILS if not is_first and behind < LEVEL else UNDECIDED,
+        position=position, methods=len(ours), shared=shared, medals=_medals(group), printed=_medals(printed),
+        first=first, ahead=ahead, behind=behind,
     )]  # fmt: skip
 
 
 def _medals(one: Standing | PublishedRank) -> str:
     return f"the average rank {one.rank:.2f} and {one.gold} gold, {one.silver} silver, {one.bronze} bronze"
-
-
-# ---------------------------------------------------------------------- classification
-SHEET = Sheet("classification", lists={"readings": list(FAMILIES)})
 
 
 # ---------------------------------------------------------------------- numbers

@@ -174,10 +174,8 @@ def product_verdicts(counts: Sequence[MutableRow]) -> Iterator[Verdict]:
     for row in counts:
         name, products = str(row["reaction"]), int(row["products"])
         needed = NEEDED.get(name, 1)
-        yield (
-            f"An evaluation of {name} takes {needed} sparse product{'s' * (needed > 1)} of |E| dim and forms no A A.",
-            HOLDS if products == needed else FAILS, f"{products} in the plan of the generated code",
-        )  # fmt: skip
+        answer, s = HOLDS if products == needed else FAILS, "s" * (needed > 1)
+        yield SHEET.verdict("products", answer, name=name, needed=needed, s=s, products=products)
 
 
 def growth_verdicts(exponents: Sequence[MutableRow]) -> Iterator[Verdict]:
@@ -189,14 +187,10 @@ def growth_verdicts(exponents: Sequence[MutableRow]) -> Iterator[Verdict]:
         if against == CHANNELS and name in POWERS:
             stated = POWERS[name] + 1
             answer = HOLDS if low > stated - SLACK else FAILS if is_filled(row) and high < stated - SLACK else UNDECIDED
-            yield (
-                f"The cost of {name} grows with dim^{stated} (appendix: dim^k dim with k = {stated - 1}).",
-                answer,
-                listed,
-            )
+            yield SHEET.verdict("power", answer, name=name, stated=stated, k=stated - 1, listed=listed)
         elif against != CHANNELS or name in PLAIN:
             answer = HOLDS if is_filled(row) and high <= 1 + SLACK else FAILS if low > 1 + SLACK else UNDECIDED
-            yield f"The cost of {name} grows at most in proportion to {against}.", answer, listed
+            yield SHEET.verdict("growth", answer, name=name, against=against, listed=listed)
 
 
 def is_filled(row: MutableRow) -> bool:
@@ -209,11 +203,8 @@ def square_verdicts(squares: Sequence[MutableRow]) -> Iterator[Verdict]:
     if squares:
         dearer = sum(float(row["cost_of_square"]) > 1 for row in squares)
         listed = ", ".join(f"{row['dataset']} {float(row['cost_of_square']):.1f}" for row in squares)
-        yield (
-            "Forming A A for BS costs more per evaluation than two products with A, on every data set.",
-            HOLDS if dearer == len(squares) else UNDECIDED if dearer else FAILS,
-            f"times the cost of two products: {listed}",
-        )  # fmt: skip
+        answer = HOLDS if dearer == len(squares) else UNDECIDED if dearer else FAILS
+        yield SHEET.verdict("squares", answer, listed=listed)
 
 
 # ---------------------------------------------------------------------- figures and words

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
 
 from gread.comparison import EXPLAINED, LEVEL, Estimate, Gap, none_beyond, row_answer, tally
 from gread.settings.config import Config
-from gread.settings.gread_settings import GreadSettings
-from gread.settings.model_records import find_model
 from gread.settings.presets import find_published
 from gread.settings.published_tables import published_depths
-from rdgraph.errors import InvalidArgument
 from studies.cells.cell import (
     BORROWS,
     Cell,
     Variation,
     cited,
+    config_like,
     departures,
     file_name,
     grouped_rows,
@@ -75,18 +72,13 @@ def layered(config: Config, reading: str, layers: int) -> Config:
     >>> [layered(config, reading, 4).model.time for reading in (UNIT, SHARE)]
     [4.0, 3.04]
     """
-    if not isinstance(config.model, GreadSettings):
-        raise InvalidArgument(f"expected a network around an equation, got {config.model.model}")
-    time = float(layers) if reading == UNIT else config.model.time
+    time = float(layers) if reading == UNIT else config.gread.time
     return config.updated({"method": "euler", "step": time / layers, "time": time})
 
 
 def grand_plus(config: Config) -> Config:
     """GRAND++ with the settings of a GREAD network; its own are not published for these splits."""
-    built = find_model("grand-pp").settings()
-    known = {f.name for f in fields(built)} - {"reaction", "alpha", "beta", "alpha_link", "beta_link"}
-    shared = {f.name: getattr(config.model, f.name) for f in fields(config.model) if f.name in known}
-    return Config(replace(built, **shared), config.training)
+    return config_like("grand-pp", config, keep=("reaction", "alpha", "beta", "alpha_link", "beta_link"))
 
 
 # ---------------------------------------------------------------------- numbers
@@ -146,21 +138,18 @@ def table_verdicts(table: Sequence[MutableRow]) -> Iterator[Verdict]:
         columns = ("difference", "gap_error", "p", "chance_errors")
         gaps = [Gap(*(float(row[column]) for column in columns)) for row in group]
         where = "Table 22" if reading == BEST else f"Table 23, where {READINGS[str(reading)]}"
-        yield (
-            f"{method} in {where}: the numbers are reproduced.", row_answer(gaps),
-            f"{tally(gap.word for gap in gaps)}; differences {_differences(group, str(reading))}",
-        )  # fmt: skip
+        listed, words = _differences(group, str(reading)), tally(gap.word for gap in gaps)
+        yield SHEET.verdict("table", row_answer(gaps), method=method, where=where, tally=words, listed=listed)
 
 
 def pair_verdicts(pairs: Sequence[MutableRow]) -> Iterator[Verdict]:
     """Is GREAD-ST better than GRAND++ everywhere, as the paper says?"""
     for (reading,), group in grouped_rows(pairs, "reading").items():
         sure = [float(row["difference"]) < 0 for row in group if float(row["p_holm"]) < LEVEL]
-        yield (
-            _superiority(str(reading), tuple(dict.fromkeys(str(row["dataset"]) for row in group))),
-            all_positive([(float(row["difference"]), float(row["p_holm"])) for row in group]),
-            f"of {len(group)} differences, {len(sure) - sum(sure)} are significantly positive and {sum(sure)} "
-            f"significantly negative after Holm's correction: {_differences(group, str(reading))}",
+        yield SHEET.verdict(
+            "pair", all_positive([(float(row["difference"]), float(row["p_holm"])) for row in group]),
+            statement=_superiority(str(reading), tuple(dict.fromkeys(str(row["dataset"]) for row in group))),
+            all=len(group), up=len(sure) - sum(sure), down=sum(sure), listed=_differences(group, str(reading)),
         )  # fmt: skip
 
 
@@ -183,12 +172,10 @@ def deep_verdicts(rows: Sequence[MutableRow], dataset: str) -> Iterator[Verdict]
         best, last = max(means, key=lambda k: means[k]), max(points)
         losses = {k: compared(points[k], points[last], dataset) for k in points}
         diverged = sum(row["status"] != "ok" for row in points[last])
-        yield (
-            f"{method} by the exact flow loses at most {LOST:g} points at {last} layers.",
-            none_beyond([test for k, test in losses.items() if k != last], LOST),
-            f"{means[last]:.2f} at {last} against {means[best]:.2f} at {best}, difference "
-            f"{-losses[best].difference:+z.2f} (error {losses[best].error:.2f}); "
-            f"{diverged} of {len(points[last])} trainings diverged",
+        yield SHEET.verdict(
+            "deep", none_beyond([test for k, test in losses.items() if k != last], LOST), method=method, lost=LOST,
+            last=last, there=means[last], best=best, most=means[best], difference=-losses[best].difference,
+            error=losses[best].error, diverged=diverged, trainings=len(points[last]),
         )  # fmt: skip
 
 

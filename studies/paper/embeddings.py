@@ -14,13 +14,7 @@ from gread.comparison import Comparison, standard_error
 from gread.datasets.node_data import NodeData
 from gread.training.trainer import Trained
 from rdgraph.errors import RdgraphError
-from studies.cells.cell import (
-    cited,
-    departures,
-    file_name,
-    grouped_rows,
-    train_first_splits,
-)
+from studies.cells.cell import cited, departures, file_name, grouped_rows, train_first_splits
 from studies.paper.drawing import panels_chart
 from studies.paper.paired_rows import share_of, signed, with_holm
 from studies.paper.runner import Film, Findings, Picture, Settings, Sheet, Table, Verdict, make_run, untrained_verdicts
@@ -180,8 +174,7 @@ def verdicts(tests: Sequence[MutableRow]) -> Iterator[Verdict]:
     """Does the flow lead to local clusters: are neighbours more often of one class at T than at 0?"""
     for row in tests:
         source = cited("Figures 2 and 10", str(row["dataset"]))
-        statement = f"On {row['dataset']} the flow leads to local clusters of one class{source}."
-        yield statement, _answer(row), SHEET.text("change", **row)
+        yield SHEET.verdict("change", _answer(row), **row, source=source)
 
 
 # ---------------------------------------------------------------------- figures and words
@@ -255,10 +248,7 @@ def findings(measured: Measured, s: Settings) -> Findings:
     table, tests = purity_table(measured.purities), purity_tests(measured.purities)
     return Findings(
         results=table,
-        items=[
-            *pictures(table, measured.maps),
-            Table("purities", table, SHEET.text("purity", neighbours=NEIGHBOURS)),
-        ],
+        items=[*pictures(table, measured.maps), Table("purities", table, SHEET.text("purity", neighbours=NEIGHBOURS))],
         verdicts=[*untrained_verdicts(measured.missing), *verdicts(tests)],
         answer=answer(tests),
         shows="maps",

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from gread.settings.config import Config
-from gread.settings.gread_settings import GreadSettings
 from rdgraph.files import read_text
 from studies.cells.cell import BOUNDED, SETS, Cell, Variation, file_name, published_config, released_reaction, shrunk
 from studies.contest.contestants import read_contestants
@@ -44,15 +43,11 @@ def family_configs(family: str, dataset: str, reactions: Sequence[str]) -> dict[
             continue
         config = published_config("authors" if family == "authors" else "paper", reaction, dataset)
         if family == "released":
-            config = config.updated({"reaction": released_reaction(reaction, _beta(config))})
+            config = config.updated({"reaction": released_reaction(reaction, config.gread.beta)})
         if family == "tanh":
             config = config.updated({"reaction": BOUNDED[reaction]})
         result[reaction] = config
     return result
-
-
-def _beta(config: Config) -> str:
-    return config.model.beta if isinstance(config.model, GreadSettings) else ""
 
 
 def make_cells(settings: Mapping[str, Any]) -> list[Cell]:

@@ -325,12 +325,10 @@ def authors_verdict(table: Sequence[MutableRow]) -> Verdict:
     far = [row for row in table if row["verdict"] not in AGREES]
     listed = ", ".join(f"{row['completion']} {row['difference']:+z.2f} ({row['error']:.2f})" for row in far)
     agreed = len(table) - len(far)
-    return (
-        f"Our code agrees with the authors' code within two standard errors in at least {NEEDED_CELLS} of {OF_CELLS} "
-        "cells.",
-        UNDECIDED if len(table) < OF_CELLS else HOLDS if agreed >= NEEDED_CELLS else FAILS,
-        f"{agreed} of {len(table)} agree" + (f"; beyond: {listed}" if far else ""),
-    )
+    return SHEET.verdict(
+        "authors", UNDECIDED if len(table) < OF_CELLS else HOLDS if agreed >= NEEDED_CELLS else FAILS,
+        needed=NEEDED_CELLS, all=OF_CELLS, agreed=agreed, cells=len(table), beyond=f"; beyond: {listed}" if far else "",
+    )  # fmt: skip
 
 
 # ---------------------------------------------------------------------- figures and words

@@ -144,21 +144,15 @@ def _steady(name: str, curve: Curve) -> Verdict:
     means, tests = _means(curve).values(), all_pairs(curve, 0.0)
     error = max((test.error for test in tests if not np.isnan(test.error)), default=float("nan"))
     low, high, graphs = min(means), max(means), max(len(result) for result in curve.values())
-    return (
-        f"{name} maintains its accuracy for all homophily rates (within {STEADY:g} points).",
-        none_beyond(tests, STEADY),
-        SHEET.text("steady", low=low, high=high, spread=high - low, error=error, graphs=graphs),
-    )
+    return SHEET.verdict(
+        "steady", none_beyond(tests, STEADY), name=name, most=STEADY, low=low, high=high, spread=high - low,
+        error=error, graphs=graphs,
+    )  # fmt: skip
 
 
 def _poor(name: str, curves: Curves) -> Verdict:
     test = _against(curves, name, "MLP", LOW)
-    return (
-        f"{name} performs poorly at low homophily: below the MLP for h up to {LOW:g}.",
-        signed(-test.difference, test.p),
-        f"{name} minus MLP {test.difference:+z.2f} (error {test.error:.2f}, p {test.p:.2g}), the levels of a graph "
-        f"together, over {test.splits} graphs",
-    )
+    return SHEET.verdict("poor", signed(-test.difference, test.p), name=name, low=LOW, test=test)
 
 
 def _largest_drop(curve: Curve) -> tuple[str, str]:
@@ -178,11 +172,8 @@ def _best_trend(name: str, curves: Curves) -> Verdict:
     tests = {other: _against(curves, name, other) for other in curves if not other.startswith("GREAD-")}
     rows = with_holm([{"other": o, "difference": test.difference, "p": test.p} for o, test in tests.items()])
     details = ", ".join(f"{r['other']} {r['difference']:+z.2f} (p {r['p_holm']:.2g})" for r in rows)
-    return (
-        f"{name} has the best trend overall: better than each other network over all levels.",
-        all_positive([(float(r["difference"]), float(r["p_holm"])) for r in rows]),
-        f"mean differences over all levels: {details}",
-    )
+    answer = all_positive([(float(r["difference"]), float(r["p_holm"])) for r in rows])
+    return SHEET.verdict("trend", answer, name=name, listed=details)
 
 
 # ---------------------------------------------------------------------- figures and words

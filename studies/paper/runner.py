@@ -107,6 +107,15 @@ class Sheet:
         """
         return str(self.entries["texts"][name]).format_map(values)
 
+    def verdict(self, name: str, answer: str, /, **values: object) -> Verdict:
+        """A verdict of the sheet: its statement and its evidence, their places filled.
+
+        >>> Sheet("sensitivity").verdict("best time", "undecided", listed="T = 1 +0.50 (p 0.2)")[:2]
+        ('On Chameleon GREAD-BS has the highest mean accuracy at T = 1.9 (Figure 3).', 'undecided')
+        """
+        words = self.entries["verdicts"][name]
+        return words["statement"].format_map(values), answer, words["evidence"].format_map(values)
+
     def _limit(self, entry: Mapping[str, Any]) -> Limit:
         needed = tuple(entry.get("needed", ()))
         return Limit(**{**entry, "known": tuple(self._list(entry.get("known", ()))), "needed": needed})

@@ -190,11 +190,8 @@ def cost_verdicts(rows: Sequence[MutableRow], suffix: str = "") -> Iterator[Verd
         for plain in [r for r in rows if ours and (r["method"], r["solver"]) == (DIFFUSION, solver)]:
             base = float(plain["ms_per_epoch"])
             listed = ", ".join(f"{r['method']} {float(r['ms_per_epoch']) / base:.2f}" for r in ours)
-            yield (
-                f"With {solver} the training time of GREAD{suffix} is little larger than that of GRAND: at most "
-                f"{LITTLE:g} times.",
-                _within([_ratio(r, plain) for r in ours], LITTLE), f"times an epoch of GRAND, {base:.2f} ms: {listed}",
-            )  # fmt: skip
+            answer = _within([_ratio(r, plain) for r in ours], LITTLE)
+            yield SHEET.verdict("cost", answer, solver=solver, place=suffix, little=LITTLE, base=base, listed=listed)
 
 
 def slope(rows: Sequence[MutableRow]) -> float:

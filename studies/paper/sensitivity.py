@@ -112,11 +112,9 @@ def _limit(tests: Sequence[MutableRow]) -> Iterator[Verdict]:
         for gap, row in zip(gaps, tests, strict=True)
         if not math.isnan(float(row["p"]))
     ]
-    yield (
-        "The smallest step of RK4 gives the accuracy of the exact flow.",
-        FAILS if apart else HOLDS if close and all(close) else UNDECIDED,
-        f"{apart} of {len(tests)} cells differ significantly after Holm's correction; the largest difference is "
-        f"{max(gaps):.2f} points; nearer than the largest step in {nearer}" + (f", as near in {tied}" if tied else ""),
+    yield SHEET.verdict(
+        "limit", FAILS if apart else HOLDS if close and all(close) else UNDECIDED, apart=apart, cells=len(tests),
+        largest=max(gaps), nearer=nearer, tied=f", as near in {tied}" if tied else "",
     )  # fmt: skip
 
 
@@ -127,11 +125,8 @@ def _best_time(rows: Sequence[MutableRow]) -> Iterator[Verdict]:
     tests = {t: compared(points[1.9], points[t], "chameleon") for t in points if t != 1.9}
     table = with_holm([{"T": t, "difference": test.difference, "p": test.p} for t, test in tests.items()])
     listed = ", ".join(f"T = {r['T']:g} {r['difference']:+z.2f} (p {r['p_holm']:.2g})" for r in table)
-    yield (
-        "On Chameleon GREAD-BS has the highest mean accuracy at T = 1.9 (Figure 3).",
-        all_positive([(float(r["difference"]), float(r["p_holm"])) for r in table]),
-        f"1.9 minus the others, paired and corrected: {listed}",
-    )
+    answer = all_positive([(float(r["difference"]), float(r["p_holm"])) for r in table])
+    yield SHEET.verdict("best time", answer, listed=listed)
 
 
 def _low_reaction(rows: Sequence[MutableRow]) -> Iterator[Verdict]:
@@ -141,10 +136,8 @@ def _low_reaction(rows: Sequence[MutableRow]) -> Iterator[Verdict]:
         if bs and z:
             last = max(set(bs) & set(z))
             test = compared(bs[last], z[last], dataset)
-            yield (
-                f"GREAD-Z is below GREAD-BS at large T on {dataset} (Figure 7).", signed(test.difference, test.p),
-                f"BS minus Z at T = {last:g}: {test.difference:+z.2f} (error {test.error:.2f}, p {test.p:.2g})",
-            )  # fmt: skip
+            answer = signed(test.difference, test.p)
+            yield SHEET.verdict("low reaction", answer, dataset=dataset, last=last, test=test)
 
 
 def _steps_of(rows: Sequence[MutableRow], dataset: str) -> dict[float, dict[int, float]]:
@@ -162,12 +155,10 @@ def _stable_steps(rows: Sequence[MutableRow]) -> Iterator[Verdict]:
     high, low = max(means, key=lambda x: means[x]), min(means, key=lambda x: means[x])
     ratio = share_of("chameleon")
     test = Comparison.of(points[high], points[low], ratio)
-    yield (
-        "On Chameleon GREAD-BS has stable accuracy at all step sizes (Figure 4).",
-        none_beyond(all_pairs(points, ratio), STABLE),
-        f"the best step, {high:g}, has {means[high]:.2f} and the worst, {low:g}, {means[low]:.2f}: a difference of "
-        f"{test.difference:.2f} (error {test.error:.2f}) where {STABLE:g} points count as stable",
-    )
+    yield SHEET.verdict(
+        "stable steps", none_beyond(all_pairs(points, ratio), STABLE), high=high, best=means[high], low=low,
+        worst=means[low], test=test, stable=STABLE,
+    )  # fmt: skip
 
 
 def _larger_steps(rows: Sequence[MutableRow]) -> Iterator[Verdict]:
@@ -181,11 +172,7 @@ def _larger_steps(rows: Sequence[MutableRow]) -> Iterator[Verdict]:
     each = {k: [result[k] for result in points.values()] for k in splits}
     ranks = {k: float(spearmanr(list(points), v).statistic) if len(set(v)) > 1 else 0.0 for k, v in each.items()}
     test = Comparison.of(ranks, dict.fromkeys(ranks, 0.0), share_of("cora"))
-    yield (
-        "On Cora GREAD-BS tends to higher accuracy with larger steps (Figure 4).", test.answer,
-        f"Spearman's rank correlation over {len(points)} steps is {test.difference:+z.2f} in the mean over "
-        f"{test.splits} splits (error {test.error:.2f}, p {test.p:.2g})",
-    )  # fmt: skip
+    yield SHEET.verdict("larger steps", test.answer, steps=len(points), test=test)
 
 
 # ---------------------------------------------------------------------- figures and words

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
 
 import numpy as np
 
 from gread.comparison import LEVEL, Estimate, row_answer, standard_error, tally, welch
 from gread.settings.config import Config
-from gread.settings.gread_settings import GreadSettings
-from gread.settings.model_records import find_model
 from gread.settings.published_tables import PublishedTest, published_tests
-from rdgraph.errors import InvalidArgument
 from studies.cells.cell import (
     Cell,
     Variation,
     cited,
+    config_like,
     departures,
     file_name,
     grouped_rows,
@@ -58,13 +55,7 @@ def plain_diffusion(config: Config) -> Config:
     >>> found.model.model, found.model.reaction, found.model.adjacency, found.model.hidden
     ('grand', 'diffusion', 'soft', 128)
     """
-    if not isinstance(config.model, GreadSettings):
-        raise InvalidArgument(f"expected a network around an equation, got {config.model.model}")
-    built = find_model("grand").settings()
-    stored = {f.name: getattr(config.model, f.name) for f in fields(config.model)}
-    changed = {**stored, "reaction": "diffusion", "adjacency": "soft", "normalisation": "row"}
-    known = {f.name for f in fields(built)}
-    return Config(replace(built, **{k: v for k, v in changed.items() if k in known}), config.training)
+    return config_like("grand", config, reaction="diffusion", adjacency="soft", normalisation="row")
 
 
 # ---------------------------------------------------------------------- numbers
@@ -132,11 +123,8 @@ def set_verdicts(table: Sequence[MutableRow]) -> Iterator[Verdict]:
     """Is GREAD-BS better than GRAND on every set, by the corrected test with Holm's correction?"""
     for row in table:
         printed = "" if math.isnan(float(row["paper_t"])) else f"; printed: t = {row['paper_t']:z.2f}"
-        yield (
-            f"{OWN} is better than {OTHER} on {row['dataset']}{cited('Table 24', str(row['dataset']))}.",
-            signed(float(row["difference"]), float(row["corrected_p_holm"])),
-            SHEET.text("difference", **row, printed=printed),
-        )
+        outcome = signed(float(row["difference"]), float(row["corrected_p_holm"]))
+        yield SHEET.verdict("set", outcome, **row, source=cited("Table 24", str(row["dataset"])), printed=printed)
 
 
 def row_verdicts(rows: Sequence[MutableRow]) -> Iterator[Verdict]:
@@ -149,10 +137,8 @@ def row_verdicts(rows: Sequence[MutableRow]) -> Iterator[Verdict]:
         }
         if gaps:
             listed = ", ".join(f"{d} {gap.difference:+z.2f}" for d, gap in gaps.items())
-            yield (
-                f"The means of {method} in Table 24 are reproduced.", row_answer(list(gaps.values())),
-                f"{tally(gap.word for gap in gaps.values())}; differences {listed}",
-            )  # fmt: skip
+            outcome, words = row_answer(list(gaps.values())), tally(gap.word for gap in gaps.values())
+            yield SHEET.verdict("row", outcome, method=method, tally=words, listed=listed)
 
 
 def printed_verdict() -> Verdict:
@@ -160,11 +146,8 @@ def printed_verdict() -> Verdict:
     table = {row: recomputed(row, PRINTED_RUNS) for row in published_tests()}
     off = [f"{row.dataset} {t:.2f} against {row.t:.2f}" for row, t in table.items() if abs(t / row.t - 1) > ROUNDED]
     words = f"; not: {', '.join(off)}" if off else ""
-    return (
-        "The t values of Table 24 follow from its means and deviations for 100 independent trainings.",
-        FAILS if off else HOLDS,
-        SHEET.text("recomputed", rounded=ROUNDED, on=len(table) - len(off), of=len(table), off=words),
-    )
+    on = len(table) - len(off)
+    return SHEET.verdict("printed", FAILS if off else HOLDS, rounded=ROUNDED, on=on, of=len(table), off=words)
 
 
 # ---------------------------------------------------------------------- figures and words

@@ -17,13 +17,7 @@ from rdgraph.language.answer_symbols import R
 from rdgraph.theory import lipschitz_local
 from rdgraph.theory.global_existence import GLOBAL
 from rdgraph.theory.rate_bounds import RateBound, rate_bound
-from studies.cells.cell import (
-    LINEAR,
-    departures,
-    file_name,
-    grouped_rows,
-    train_first_splits,
-)
+from studies.cells.cell import LINEAR, departures, file_name, grouped_rows, train_first_splits
 from studies.paper.drawing import row_map
 from studies.paper.runner import (
     Findings,
@@ -105,21 +99,12 @@ def fact_verdicts(facts: Sequence[MutableRow]) -> list[Verdict]:
     whole, soft = with_constant("for_all_states"), with_constant("for_all_states", ["row"])
     local = [name for name in groups if name not in whole]
     inside = [name for name in with_constant("up_to_R") if name in local]
+    locally = HOLDS if inside else UNDECIDED if local else FAILS
     return [
-        (
-            "The Lipschitz continuity of f can be fulfilled in some cases of GREAD.",
-            HOLDS if whole else FAILS, f"a constant for all states: {', '.join(whole) or 'none'}",
-        ),
-        (
-            "Some other functions are locally Lipschitz continuous.",
-            HOLDS if inside else UNDECIDED if local else FAILS,
-            f"a constant on |h| <= R alone: {', '.join(inside) or 'none'}",
-        ),
-        (
-            "GREAD with the soft adjacency matrix is not globally Lipschitz.",
-            "holds if the attention follows H(t)" if soft else HOLDS, SHEET.text("soft", names=", ".join(soft)),
-        ),
-    ]  # fmt: skip
+        SHEET.verdict("some cases", HOLDS if whole else FAILS, names=", ".join(whole) or "none"),
+        SHEET.verdict("others", locally, names=", ".join(inside) or "none"),
+        SHEET.verdict("soft", "holds if the attention follows H(t)" if soft else HOLDS, names=", ".join(soft)),
+    ]
 
 
 # ---------------------------------------------------------------------- what is proved of trained networks
@@ -199,13 +184,10 @@ def network_verdicts(rows: Sequence[MutableRow]) -> Iterator[Verdict]:
     for (reaction,), group in grouped_rows(rows, "reaction").items():
         proved, unproved, diverged = (sum(row["outcome"] == word for row in group) for word in (PROVED, OPEN, DIVERGED))
         spans = [float(row["KT"]) for row in group if row["outcome"] != DIVERGED]
-        yield (
-            f"The initial value problems that trained GREAD-{reaction} solves are well posed up to T.",
-            HOLDS if proved == len(group) else UNDECIDED,
-            SHEET.text(
-                "network", proved=proved, networks=len(group), open=unproved, diverged=diverged,
-                span=f"{np.median(spans):.3g}" if spans else "unknown",
-            ),
+        yield SHEET.verdict(
+            "network", HOLDS if proved == len(group) else UNDECIDED, reaction=reaction, proved=proved,
+            networks=len(group), open=unproved, diverged=diverged,
+            span=f"{np.median(spans):.3g}" if spans else "unknown",
         )  # fmt: skip
 
 

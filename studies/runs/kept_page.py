@@ -16,19 +16,17 @@ from pathlib import Path
 from typing import Any
 
 from rdgraph.errors import FileError
-from rdgraph.wording import markdown_text
 from studies.results import pages_folder, read_result, result_link, results_folder
 from studies.runs.boundary import run_program
-from studies.runs.report import verdict_counts
+from studies.runs.report import templates, verdict_counts
 from studies.runs.report_only import REBUILT
 from studies.runs.setting_limits import CHANGED, setting_text
 from studies.runs.tables import Value, read_rows
 
 #: Digits of a stored number.
 DIGITS = 6
-#: Abbreviations, units and tests of the kept pages, by their names, and where verdicts are explained.
+#: Abbreviations, units and tests of the kept pages, by their names.
 TERMS = tomllib.loads((results_folder().parent / "data" / "measured_pages.toml").read_text(encoding="utf-8"))
-EXPLAINED = "[how a verdict is reached](../guides/laboratory.md#studies)"
 
 
 def file_name(study: str) -> str:
@@ -79,34 +77,14 @@ def _short(value: Value) -> Value | None:
 def page(result: dict[str, Any]) -> str:
     """The page as Markdown: question, answer, figure, verdicts, and the provenance at the foot."""
     name = file_name(result["study"])
-    counts = verdict_counts([verdict["answer"] for verdict in result["verdicts"]])
-    has_figure = result.get("figure", (pages_folder() / "figures" / f"{name}.png").is_file())
-    lines = [
-        f"# {result['title']}", "", result["question"], "",
-        *([f"**{markdown_text(result['answer'])}**", ""] if result["answer"] else []),
-        *([result["note"], ""] if "note" in result else []),
-        *([f"![{result['title']}](figures/{name}.png)", ""] if has_figure else []),
-        f"{counts} ({EXPLAINED}). {TERMS.get(name, '')}".rstrip(), "",
-        "| statement | verdict | evidence |", "|---|---|---|",
-    ]  # fmt: skip
-    cells = [(v["statement"], f"**{v['answer']}**", v["evidence"]) for v in result["verdicts"]]
-    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in cells]
-    return "\n".join([*lines, "", "## Provenance", "", provenance(result)]) + "\n"
-
-
-def provenance(result: dict[str, Any]) -> str:
-    """How the numbers of a page were measured, and from which file it is written."""
     environment = result["environment"]
-    libraries = environment.get("libraries", {})
-    versions = "".join(f", {k} {libraries[k]}" for k in ("torch", "numpy") if k in libraries)
-    rebuilt = environment.get(REBUILT, {}).get("code")
-    by = f" (report by code {rebuilt})" if rebuilt else ""
-    gpu = f" on one {environment['gpu']}" if "gpu" in environment else ""
-    return (
-        f"Measured by `{result['command']}`{gpu}, {environment.get('seconds', 0):g} s in its last call, code "
-        f"{environment.get('code', 'unknown')}{by}{versions}. Numbers: {result_link(file_name(result['study']))}; this "
-        "page: `python -m studies.runs.kept_page`."
-    )
+    values = {
+        "name": name, "counts": verdict_counts([verdict["answer"] for verdict in result["verdicts"]]),
+        "has_figure": result.get("figure", (pages_folder() / "figures" / f"{name}.png").is_file()),
+        "terms": TERMS.get(name, ""), "rebuilt": environment.get(REBUILT, {}).get("code"),
+        "libraries": environment.get("libraries", {}), "link": result_link(name),
+    }  # fmt: skip
+    return templates().overlay(autoescape=False).get_template("kept_page.md").render(result, **values) + "\n"
 
 
 def keep(folder: Path, results: Path, docs: Path) -> Path:

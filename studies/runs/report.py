@@ -17,7 +17,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from rdgraph.systems.parser import parse
-from rdgraph.wording import counted
+from rdgraph.wording import counted, markdown_text
 from studies.runs.chart import Bars, Chart, FieldMap, MovingDots
 from studies.runs.run_config import RunConfig
 from studies.runs.tables import Row, Value, number_text
@@ -355,6 +355,9 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"shown": shown, "heading": heading, "with_code": with_code}
+    environment.filters |= {
+        "shown": shown, "heading": heading, "with_code": with_code, "markdown": markdown_text,
+        "cell": lambda text: text.replace("|", "\\|"),
+    }  # fmt: skip
     environment.tests |= {"number_cell": is_number, "link_cell": is_link}
     return environment

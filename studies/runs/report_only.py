@@ -17,8 +17,7 @@ from rdgraph.files import move, read_text, unwritable
 from rdgraph.interrupts import terminable
 from rdgraph.wording import counted
 from studies.runs.report import Heading
-from studies.runs.run_config import RunConfig
-from studies.runs.run_folder import earlier_codes, locked
+from studies.runs.run_config import RunConfig, earlier_codes, locked
 from studies.runs.setting_limits import CHANGED, check_settings
 from studies.runs.study import Study
 from studies.runs.study_run import GIVEN_UP, StudyRun

@@ -1,12 +1,14 @@
-"""Provenance of a run: its settings as TOML, versions and machine as json, and a fingerprint of the code."""
+"""Provenance of a run: its settings as TOML, versions and machine as json, a fingerprint of the code; its folder."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import platform
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -18,7 +20,8 @@ from typing import Any
 import tomli_w
 
 import rdgraph
-from rdgraph.errors import InvalidArgument
+from rdgraph.errors import FileError, InvalidArgument
+from rdgraph.files import read_text, unwritable
 from rdgraph.graphs.kernels.device_names import read_device
 
 PACKAGES = ("rdgraph", "analysis", "gread", "studies")
@@ -181,3 +184,74 @@ def fingerprint() -> str:
             if path.is_file() and path.suffix in (".py", ".toml", ".csv", ".json", ".html"):
                 digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:12]
+
+
+# ---------------------------------------------------------------------- run folder
+# The folder of a run: preparing it, locking it, and which code has written to it.
+
+#: Differing settings that an error lists; the first ones name the data and the network.
+MOST_LISTED = 4
+
+
+def prepare(folder: Path, config: RunConfig, *, resume: bool = True) -> str:
+    """State of the folder, which is made if necessary; "" if it is new.
+
+    Raises FileError if it holds other files, another study or other settings, or without `resume` anything at all.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        entries = [p.name for p in folder.iterdir() if not p.name.startswith(".")]
+    except OSError as problem:
+        raise unwritable(folder, problem) from None
+    if not entries:
+        return ""
+    known = folder / "config.toml"
+    if not resume or not known.is_file():
+        remedy = "add --resume, or choose another with --out" if known.is_file() else "choose another with --out"
+        raise FileError(f"{folder} is not empty (it holds {min(entries)}); {remedy}")
+    different = config.differences(read_text(known, "the settings of a run"))
+    if different:
+        rest = len(different) - MOST_LISTED
+        listed = "; ".join(different[:MOST_LISTED]) + (f" and {rest} more" if rest > 0 else "")
+        raise FileError(
+            f"{folder} holds a run with other settings: {listed}; resume with the same settings, choose another folder "
+            "with --out, or delete this one"
+        )
+    state = folder / "state"
+    return read_text(state, "the state of a run").strip() if state.is_file() else ""
+
+
+def earlier_codes(path: Path) -> set[str]:
+    """Fingerprints of the code that has written to a folder, from its environment.json, if there is one."""
+    if not path.is_file():
+        return set()
+    try:
+        earlier = json.loads(read_text(path, "an environment"))
+        codes = [*earlier.get("earlier_code", []), earlier["code"]]
+    except (FileError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        codes = [""]
+    if not all(isinstance(code, str) and code for code in codes):
+        raise FileError(f"{path} was changed by hand; delete the folder")
+    return set(codes)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Lock the folder until the process ends; does nothing on systems without flock."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    try:
+        file = (folder / ".lock").open("a")
+    except OSError as problem:
+        raise unwritable(folder, problem) from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise FileError(
+                f"another study is writing to {folder}; wait for it, or choose another folder with --out"
+            ) from None
+        yield

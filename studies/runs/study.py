@@ -15,8 +15,7 @@ from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.interrupts import terminable
 from rdgraph.run.engines.engine import Engine
 from studies.runs.report import Heading
-from studies.runs.run_config import RunConfig
-from studies.runs.run_folder import locked, prepare
+from studies.runs.run_config import RunConfig, locked, prepare
 from studies.runs.setting_limits import CHANGED, Limits, changed_settings, check_settings, no_limits, setting_text
 from studies.runs.study_run import NAME_PATTERN, StudyRun
 

@@ -20,8 +20,7 @@ from rdgraph.status_line import StatusLine
 from rdgraph.wording import counted
 from studies.runs import report
 from studies.runs.report import Formula
-from studies.runs.run_config import RunConfig, environment
-from studies.runs.run_folder import earlier_codes
+from studies.runs.run_config import RunConfig, earlier_codes, environment
 from studies.runs.tables import Row, Value, read_rows, summary, write_parquet, write_rows
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ from rdgraph.files import write_text
 from rdgraph.run.engines.engine import Engine
 from rdgraph.wording import counted
 from studies.runs.chart import Bar, Bars, Chart, Line, Panel
-from studies.runs.run_folder import locked
+from studies.runs.run_config import locked
 from studies.runs.study import Study, perform
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import Row, number_text, read_rows, write_rows

@@ -16,8 +16,7 @@ from gread.tuning.searching import JOURNAL, SearchPlan
 from gread.tuning.space import Choice, Searched
 from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.files import read_text
-from studies.runs.run_config import RunConfig, command_line
-from studies.runs.run_folder import prepare
+from studies.runs.run_config import RunConfig, command_line, prepare
 from studies.training.choices import folder_name, parse_splits
 from studies.training.data_source import DataRequest
 

@@ -23,7 +23,7 @@ from rdgraph.run.engines.engine import silent
 from rdgraph.wording import counted
 from studies.runs.libraries import require
 from studies.runs.report import Passage
-from studies.runs.run_folder import prepare
+from studies.runs.run_config import prepare
 from studies.runs.study import Study, perform
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import Row, write_rows
