@@ -19,7 +19,7 @@ from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.language.tree import Kind
 from rdgraph.run.lowering.coefficients import valued_letters
 from studies.oversmoothing.coupled_part import coupled_part
-from studies.oversmoothing.energy_figures import ENERGY, Curve, curves_chart, draw_all, indexed
+from studies.oversmoothing.energy_figures import ENERGY, TITLES, Curve, curves_chart, draw_all, indexed
 from studies.oversmoothing.flows import (
     BASELINES,
     BOXED,
@@ -42,6 +42,7 @@ from studies.oversmoothing.rows import (
     GONE,
     Answer,
     beta_over_alpha,
+    by_graph,
     column,
     curve_rows,
     decades,
@@ -148,9 +149,7 @@ def source_plateau(ends: list[MutableRow], graphs: list[MutableRow], settings: M
 
 def source_normalised(ends: list[MutableRow], settings: Mapping[str, Any]) -> Answer:
     """ST: the kernel component grows like 1 + beta t, so E/|H|^2 falls."""
-    rows = select(
-        ends, flow="ST", scheme="flow", kind="SC", alpha=settings["alpha"], beta=settings["beta"]
-    )  # fmt: skip
+    rows = select(ends, flow="ST", scheme="flow", kind="SC", alpha=settings["alpha"], beta=settings["beta"])
     share = column(rows, "normalised_T") / column(rows, "normalised_0")
     return Answer(
         "ST: also relative to its size the state stays rough (E/|H|^2 away from zero)",
@@ -359,17 +358,10 @@ def euler_is_flow(ends: list[MutableRow], graphs: list[MutableRow], settings: Ma
     """How many members Euler loses that the flow keeps, and how far the energies are apart."""
     words, differ = [], 0
     for name in (flow.name for flow in REACTIONS):
-        lost, apart = [], []
-        for scheme in ("euler", "flow"):
-            rows = select(ends, flow=name, start="features", scheme=scheme, kind="SC")
-            lost.append(sum(not is_unfrozen(r) for r in rows))
-        pairs = zip(
-            *(select(ends, flow=name, start="features", scheme=s, kind="SC") for s in ("euler", "flow")), strict=True
-        )
-        for euler, flow in pairs:
-            if is_unfrozen(euler) and is_unfrozen(flow):
-                apart.append(abs(decades(euler["energy_T"], flow["energy_T"])))
-        far = max(apart, default=float("nan"))
+        runs = [select(ends, flow=name, start="features", scheme=scheme, kind="SC") for scheme in SCHEMES]
+        lost = [sum(not is_unfrozen(row) for row in rows) for rows in runs]
+        both = ((euler, flow) for euler, flow in zip(*runs, strict=True) if is_unfrozen(euler) and is_unfrozen(flow))
+        far = max((abs(decades(euler["energy_T"], flow["energy_T"])) for euler, flow in both), default=float("nan"))
         differ += lost[0] != lost[1] or far > 1
         factor = "" if np.isnan(far) else f", energies up to a factor {10**far:.2g} apart"
         words.append(f"{name}: frozen {lost[0]} by Euler, {lost[1]} by the flow{factor}")
@@ -386,8 +378,6 @@ def euler_is_flow(ends: list[MutableRow], graphs: list[MutableRow], settings: Ma
 # ---------------------------------------------------------------------- own part
 # An equation that the user gives, in the study of oversmoothing: its energy on the same graphs, Euler and flow.
 
-TITLES = {"euler": "Euler", "flow": "flow"}
-
 
 def equation_part(run: StudyRun, ensemble: GraphEnsemble) -> list[Answer]:
     """The energies of the equation in the settings, drawn, and what becomes of them; nothing where there is none."""
@@ -396,10 +386,14 @@ def equation_part(run: StudyRun, ensemble: GraphEnsemble) -> list[Answer]:
         return []
     rows = run.part("own-equation", partial(equation_rows, text, ensemble, run.settings))
     run.equation(str(rd.parse(text)), "the equation that was given")
-    curves = [_curve(k, select(rows, scheme=scheme), scheme) for k, scheme in enumerate(SCHEMES)]
+    chosen = {scheme: select(rows, scheme=scheme) for scheme in SCHEMES}
+    curves = [
+        Curve.over(TITLES[scheme], ENERGY, np.unique(column(part, "t")), by_graph(part, "energy"), k)
+        for k, (scheme, part) in enumerate(chosen.items())
+    ]
     caption = f"{text} on the same graphs, from the features. Lines: medians over the graphs, bands: 10 to 90 %."
     run.figure("own_equation", curves_chart(curves, y_label=ENERGY, columns=1), caption, rows)
-    return [_answer(text, scheme, select(rows, scheme=scheme)) for scheme in SCHEMES]
+    return [_answer(text, scheme, part) for scheme, part in chosen.items()]
 
 
 def equation_rows(text: str, ensemble: GraphEnsemble, settings: Mapping[str, Any]) -> list[MutableRow]:
@@ -430,18 +424,9 @@ def equation_rows(text: str, ensemble: GraphEnsemble, settings: Mapping[str, Any
     return rows
 
 
-def _energies(rows: list[MutableRow]) -> np.ndarray:
-    """(times, graphs)."""
-    return column(rows, "energy").reshape(-1, 1 + max(int(row["graph"]) for row in rows))
-
-
-def _curve(number: int, rows: list[MutableRow], scheme: str) -> Curve:
-    return Curve.over(TITLES[scheme], "Dirichlet energy", np.unique(column(rows, "t")), _energies(rows), number)
-
-
 def _answer(text: str, scheme: str, rows: list[MutableRow]) -> Answer:
     """Does the energy vanish?"""
-    energy = _energies(rows)
+    energy = by_graph(rows, "energy")
     share = energy[-1] / energy[0]
     there = np.isfinite(share)
     statement = f"{text}, {TITLES[scheme]}: the Dirichlet energy vanishes"
