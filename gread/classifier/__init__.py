@@ -1,1 +1,1 @@
-"""The scikit-learn classifiers: `estimators`, their `inputs`, the training `sample`, `prediction` and storage."""
+"""The scikit-learn classifiers: `estimators`, their inputs and the training `sample`, `prediction` and storage."""

@@ -13,7 +13,7 @@ import torch
 from scipy.sparse import csr_array, issparse
 from torch import Tensor
 
-from gread.classifier.inputs import feature_names, read_graph, read_rows
+from gread.classifier.sample import feature_names, read_graph, read_rows
 from gread.datasets.checks import read_features
 from gread.models.bundle import Bundle, load_bundle, save_bundle
 from gread.models.trained_network import Network

@@ -78,7 +78,7 @@ COUNTED, MOST_TERMS = 1e-7, 512
 
 
 @dataclass(frozen=True)
-class GreadSettings(ModelSettings):
+class GreadSettings(ModelSettings, model="gread"):
     """The network: encoder, reaction-diffusion layer, decoder.
 
     Args:
@@ -133,7 +133,6 @@ class GreadSettings(ModelSettings):
         UnknownName: For an unknown choice.
     """
 
-    model: ClassVar[str] = "gread"
     free: ClassVar[tuple[str, ...]] = (*ModelSettings.free, "time")
     #: Settings in which members may differ as well, if `program` and `kinds` allow it.
     mixed: ClassVar[tuple[str, ...]] = ("method", "step", "alpha", "beta", "alpha_link", "beta_link")

@@ -35,7 +35,7 @@ class ModelSettings:
     0.5
     """
 
-    #: The name of the network with these settings.
+    #: The name of the network with these settings; subclasses give theirs as `class Own(ModelSettings, model="own")`.
     model: ClassVar[str] = ""
     #: Settings in which members of one batch may differ.
     free: ClassVar[tuple[str, ...]] = ("input_dropout", "dropout")
@@ -44,6 +44,11 @@ class ModelSettings:
     input_dropout: float = 0.5
     dropout: float = 0.5
     row_features: bool = False
+
+    def __init_subclass__(cls, model: str | None = None) -> None:
+        super().__init_subclass__()
+        if model is not None:
+            cls.model = model
 
     def __post_init__(self) -> None:
         self.check_at_least(1, "hidden")
@@ -206,12 +211,10 @@ def register_model(record: ModelRecord) -> ModelRecord:
 
     >>> import gread
     >>> from dataclasses import dataclass
-    >>> from typing import ClassVar
     >>> from gread.settings.model_records import unregister_model
     >>> from gread.zoo.classical_networks import GCN, GCNSettings
     >>> @dataclass(frozen=True, kw_only=True)
-    ... class DeepSettings(GCNSettings):
-    ...     model: ClassVar[str] = "deep-gcn"
+    ... class DeepSettings(GCNSettings, model="deep-gcn"):
     ...     layers: int = 8
     >>> facts = {"source": "ours", "rule": "as GCN", "settings": DeepSettings, "network": GCN}
     >>> _ = gread.register_model(gread.models.ModelRecord("deep-gcn", "deep GCN", "classical", **facts))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -29,10 +29,8 @@ SHORT = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
-class GGCNSettings(StackedSettings):
+class GGCNSettings(StackedSettings, model="ggcn"):
     """Settings of GGCN: layer k from the third on enters with the factor log(decay/k^exponent + 1)."""
-
-    model: ClassVar[str] = "ggcn"
 
     decay: float = 1.0
     exponent: float = 3.0
@@ -119,10 +117,8 @@ class GGCN(BatchedModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LINKXSettings(ModelSettings):
+class LINKXSettings(ModelSettings, model="linkx"):
     """Settings of LINKX: numbers of linear layers of the perceptrons of edges, of features, and of both combined."""
-
-    model: ClassVar[str] = "linkx"
 
     input_dropout: float = 0.0
     layers: int = 2
@@ -192,7 +188,7 @@ class LINKX(BatchedModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GloGNNSettings(ModelSettings):
+class GloGNNSettings(ModelSettings, model="glognn"):
     """Settings of GloGNN.
 
     Args:
@@ -206,8 +202,6 @@ class GloGNNSettings(ModelSettings):
     Raises:
         InvalidArgument: For numbers out of range, and for alpha + beta = 0, which leaves the coefficients unbounded.
     """
-
-    model: ClassVar[str] = "glognn"
 
     input_dropout: float = 0.0
     layers: int = 2
@@ -323,10 +317,8 @@ def definite_inverse(matrix: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ACMGCNSettings(StackedSettings):
+class ACMGCNSettings(StackedSettings, model="acmgcn"):
     """Settings of ACM-GCN; `structure` adds the fourth channel and the norms of ACM-GCN+."""
-
-    model: ClassVar[str] = "acmgcn"
 
     structure: bool = False
 

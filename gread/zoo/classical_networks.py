@@ -121,10 +121,8 @@ class GATLayers(Layered):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MLPSettings(StackedSettings):
+class MLPSettings(StackedSettings, model="mlp"):
     """Settings of an MLP of `layers` linear layers."""
-
-    model: ClassVar[str] = "mlp"
 
 
 class MLP(LayerStack):
@@ -146,10 +144,8 @@ class MLP(LayerStack):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GCNSettings(StackedSettings):
+class GCNSettings(StackedSettings, model="gcn"):
     """Settings of a GCN of `layers` convolutions."""
-
-    model: ClassVar[str] = "gcn"
 
 
 class GCN(GCNLayers, LayerStack):
@@ -164,10 +160,8 @@ class GCN(GCNLayers, LayerStack):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChebNetSettings(StackedSettings):
+class ChebNetSettings(StackedSettings, model="chebnet"):
     """Settings of ChebNet: `taps` matrices a layer, so that a layer is a polynomial of degree taps - 1."""
-
-    model: ClassVar[str] = "chebnet"
 
     taps: int = 3
 
@@ -216,10 +210,9 @@ def chebyshev_sum(adjacency: Operator, terms: list[Tensor]) -> Tensor:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GATSettings(StackedSettings):
+class GATSettings(StackedSettings, model="gat"):
     """Settings of a GAT: `hidden` channels in each of the `heads`, side by side; the last layer has one head."""
 
-    model: ClassVar[str] = "gat"
     free: ClassVar[tuple[str, ...]] = (*StackedSettings.free, "attention_dropout")
 
     hidden: int = 8
@@ -265,10 +258,8 @@ class GAT(GATLayers, LayerStack):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GraphSAGESettings(StackedSettings):
+class GraphSAGESettings(StackedSettings, model="graphsage"):
     """Settings of GraphSAGE with means over the neighbours."""
-
-    model: ClassVar[str] = "graphsage"
 
 
 class GraphSAGE(SAGELayers, LayerStack):
@@ -284,10 +275,8 @@ class GraphSAGE(SAGELayers, LayerStack):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SGCSettings(ModelSettings):
+class SGCSettings(ModelSettings, model="sgc"):
     """Settings of SGC: `hops` products with A. There is no hidden layer, so `hidden` and `dropout` have no effect."""
-
-    model: ClassVar[str] = "sgc"
 
     hops: int = 2
     input_dropout: float = 0.0
@@ -325,10 +314,8 @@ class SGC(BatchedModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SmoothedSettings(SGCSettings):
+class SmoothedSettings(SGCSettings, model="smoothed"):
     """Settings of logistic regression on features smoothed 0, 1, ..., `hops` times."""
-
-    model: ClassVar[str] = "smoothed"
 
 
 class Smoothed(SGC):
@@ -426,10 +413,8 @@ class TunedNetwork(Layered):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TunedGCNSettings(TunedSettings):
+class TunedGCNSettings(TunedSettings, model="gcn-tuned"):
     """Settings of a tuned GCN."""
-
-    model: ClassVar[str] = "gcn-tuned"
 
 
 class TunedGCN(GCNLayers, TunedNetwork):
@@ -437,10 +422,8 @@ class TunedGCN(GCNLayers, TunedNetwork):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TunedSAGESettings(TunedSettings):
+class TunedSAGESettings(TunedSettings, model="sage-tuned"):
     """Settings of a tuned GraphSAGE."""
-
-    model: ClassVar[str] = "sage-tuned"
 
 
 class TunedSAGE(SAGELayers, TunedNetwork):
@@ -448,10 +431,8 @@ class TunedSAGE(SAGELayers, TunedNetwork):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TunedGATSettings(TunedSettings):
+class TunedGATSettings(TunedSettings, model="gat-tuned"):
     """Settings of a tuned GAT, whose heads share the channels."""
-
-    model: ClassVar[str] = "gat-tuned"
 
     def __post_init__(self) -> None:
         super().__post_init__()

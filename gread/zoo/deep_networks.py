@@ -26,13 +26,11 @@ from rdgraph.errors import UnknownName
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairNormSettings(StackedSettings):
+class PairNormSettings(StackedSettings, model="pairnorm"):
     """Settings of a GCN with pair norms of length `scale`, over all nodes together or `individually`.
 
     `normalisation` is that of A: symmetric, or row, which the authors recommend.
     """
-
-    model: ClassVar[str] = "pairnorm"
 
     scale: float = 1.0
     individually: bool = False
@@ -124,10 +122,8 @@ class JumpingKnowledge:
 
 
 @dataclass(frozen=True, kw_only=True)
-class JKNetSettings(StackedSettings):
+class JKNetSettings(StackedSettings, model="jknet"):
     """Settings of JKNet: `layers` convolutions of width `hidden`, joined by `jump`: cat, max or lstm."""
-
-    model: ClassVar[str] = "jknet"
 
     jump: str = "cat"
 
@@ -169,7 +165,7 @@ class JKNet(GCNLayers):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GCNIISettings(StackedSettings):
+class GCNIISettings(StackedSettings, model="gcnii"):
     """Settings of GCNII.
 
     Args:
@@ -177,8 +173,6 @@ class GCNIISettings(StackedSettings):
         decay: lam in log(lam/k + 1), the weight of the matrices in layer k, counted from 1.
         variant: Whether the two terms have separate matrices, the authors' GCNII*.
     """
-
-    model: ClassVar[str] = "gcnii"
 
     layers: int = 8
     alpha: float = 0.1
@@ -238,7 +232,7 @@ SECOND = "H'' = relu(A@H@W - H@W + H@V + c) - gamma*H - alpha*H' where V matrix,
 
 
 @dataclass(frozen=True, kw_only=True)
-class GconGcnSettings(LineSettings):
+class GconGcnSettings(LineSettings, model="gcon-gcn"):
     """Settings of GraphCON-GCN: H'' = relu(A H W + r(H)) - gamma H - alpha H', T steps of length 1, H'(0) = H(0).
 
     V' = V + dt (relu(...) - alpha V - gamma H), H' = H + dt V': semi-implicit Euler, one step a layer. All layers share
@@ -248,7 +242,6 @@ class GconGcnSettings(LineSettings):
     symmetric, as in all other runs. Their dropout rate is always 0.3, since their code does not read the tuned one.
     """
 
-    model: ClassVar[str] = "gcon-gcn"
     usual_starts: ClassVar[dict[str, float]] = {"c": 0.0}
 
     reaction: str = SECOND
@@ -267,10 +260,8 @@ class GconGcnSettings(LineSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GconGatSettings(ModelSettings):
+class GconGatSettings(ModelSettings, model="gcon-gat"):
     """Settings of GraphCON-GAT: `layers` steps of length `step` with damping alpha and frequency gamma."""
-
-    model: ClassVar[str] = "gcon-gat"
 
     input_dropout: float = 0.3
     dropout: float = 0.3

@@ -165,7 +165,7 @@ class LineModel(GREAD):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CgnnSettings(LineSettings):
+class CgnnSettings(LineSettings, model="cgnn"):
     """Settings of CGNN: dH/dt = a/2 (A H - H) + H W - H + H0, a = sigmoid of a number per node.
 
     W = U diag(clamp(w, 0, 1)) U' with U near orthogonal; `reaction` CGNN-unweighted has no W. The second half of the
@@ -178,7 +178,6 @@ class CgnnSettings(LineSettings):
     by Adam, and dopri5 by rk4 with a fixed step.
     """
 
-    model: ClassVar[str] = "cgnn"
     usual_starts: ClassVar[dict[str, float]] = {"a": 1.0}
     usual_links: ClassVar[dict[str, str]] = {"a": "sigmoid"}
 
@@ -197,10 +196,8 @@ class CgnnSettings(LineSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GdeSettings(ModelSettings):
+class GdeSettings(ModelSettings, model="gde"):
     """Settings of GDE: `steps` steps of a Runge-Kutta `method` from 0 to 1; `dropout` within the slope."""
-
-    model: ClassVar[str] = "gde"
 
     input_dropout: float = 0.4
     dropout: float = 0.9
@@ -266,13 +263,11 @@ class GDE(BatchedModel):
 
 
 @dataclass(frozen=True)
-class GrandSettings(GreadSettings):
+class GrandSettings(GreadSettings, model="grand"):
     """Settings of GRAND: those of GREAD with diffusion as the equation.
 
     `adjacency` soft is the authors' GRAND-l, fixed attention from H(0); live is GRAND-nl, attention from H(t).
     """
-
-    model: ClassVar[str] = "grand"
 
     reaction: str = "diffusion"
     adjacency: str = "soft"
@@ -283,7 +278,7 @@ class GrandSettings(GreadSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GrandPlusSettings(LineSettings):
+class GrandPlusSettings(LineSettings, model="grand-pp"):
     """Settings of GRAND++: dH/dt = -L H + M (H0 - m), m the mean of H0 over the trusted nodes.
 
     M marks the nodes whose labels are known in training: it uses which nodes are labelled, but no label. The sources
@@ -293,8 +288,6 @@ class GrandPlusSettings(LineSettings):
     The authors' code is not public; the rule is the paper's. The code of the GREAD paper adds the source to the initial
     state instead.
     """
-
-    model: ClassVar[str] = "grand-pp"
 
     reaction: str = "GRAND++"
     adjacency: str = "soft"
@@ -374,7 +367,7 @@ POSITIONS = ("pagerank", "laplacian")
 
 
 @dataclass(frozen=True, kw_only=True)
-class BlendSettings(LineSettings):
+class BlendSettings(LineSettings, model="blend"):
     """Settings of BLEND: u' = -L u, v' = -L v, with L = I - S(u, v), u from the features and v from positions.
 
     Attention is computed from features and positions together and diffuses both; the decoder reads both. `positions`
@@ -385,8 +378,6 @@ class BlendSettings(LineSettings):
     Features and positions have the same number of channels here, 64 and 16 in the authors' code; their graph rewiring
     and their product kernel are not implemented.
     """
-
-    model: ClassVar[str] = "blend"
 
     reaction: str = "BLEND"
     adjacency: str = "soft"
@@ -442,7 +433,7 @@ LINE = "alpha*(A@H - b*(B@H) - H) + delta*H*(1 - H**2) + beta*H0 where alpha cha
 
 
 @dataclass(frozen=True, kw_only=True)
-class AcmpSettings(LineSettings):
+class AcmpSettings(LineSettings, model="acmp"):
     """Settings of ACMP: dH/dt = alpha (S H - b B H - H) + delta H (1 - H^2) + beta H0, B = 1 on every edge.
 
     The edges attract by S and repel by b, a fixed number; the Allen-Cahn term keeps the states near -1 and 1. alpha and
@@ -454,7 +445,6 @@ class AcmpSettings(LineSettings):
     for the best integration time on the validation nodes is not implemented.
     """
 
-    model: ClassVar[str] = "acmp"
     usual_starts: ClassVar[dict[str, float]] = {"alpha": 0.0, "delta": -10.0, "beta": 0.0}
     usual_links: ClassVar[dict[str, str]] = {"delta": "sigmoid"}
 
@@ -474,7 +464,7 @@ class AcmpSettings(LineSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GraffSettings(LineSettings):
+class GraffSettings(LineSettings, model="graff"):
     """Settings of GRAFF: dH/dt = A H W - H Omega + beta H0 by Euler steps, W symmetric and shared by all steps.
 
     `reaction` GRAFF-diagonal has a diagonal W; GRAFF has a whole one, made symmetric as `matrices` says, by default
@@ -487,7 +477,6 @@ class GraffSettings(LineSettings):
     first norm. The same is done here. The last of T/tau steps is shortened, as theirs is.
     """
 
-    model: ClassVar[str] = "graff"
     usual_starts: ClassVar[dict[str, float]] = {"beta": 0.0}
 
     reaction: str = "GRAFF-diagonal"

@@ -33,10 +33,8 @@ SPREAD, SHORT = 1e-3, 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
-class MixHopSettings(StackedSettings):
+class MixHopSettings(StackedSettings, model="mixhop"):
     """Settings of MixHop: `hidden` channels for every power of A up to `hops`, side by side."""
-
-    model: ClassVar[str] = "mixhop"
 
     hops: int = 2
 
@@ -215,10 +213,8 @@ KINDS = 9
 
 
 @dataclass(frozen=True, kw_only=True)
-class GeomGCNSettings(ModelSettings):
+class GeomGCNSettings(ModelSettings, model="geomgcn"):
     """Settings of Geom-GCN: `embedding` isomap or poincare, the plane in which nodes have positions."""
-
-    model: ClassVar[str] = "geomgcn"
 
     hidden: int = 16
     embedding: str = "isomap"
@@ -297,10 +293,8 @@ GAIN = 1.414
 
 
 @dataclass(frozen=True, kw_only=True)
-class FAGCNSettings(ModelSettings):
+class FAGCNSettings(ModelSettings, model="fagcn"):
     """Settings of FA-GCN: `layers` rounds of signed averaging, and the share `epsilon` of H_0 in every state."""
-
-    model: ClassVar[str] = "fagcn"
 
     hidden: int = 32
     layers: int = 2
@@ -362,13 +356,12 @@ class FAGCN(BatchedModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GPRGNNSettings(ModelSettings):
+class GPRGNNSettings(ModelSettings, model="gprgnn"):
     """Settings of GPR-GNN: powers of A up to `steps`, weighted at the start as in PageRank with teleport `alpha`.
 
     `propagation_dropout` is the share of H_0 that is dropped before the powers.
     """
 
-    model: ClassVar[str] = "gprgnn"
     free: ClassVar[tuple[str, ...]] = (*ModelSettings.free, "propagation_dropout")
 
     steps: int = 10
@@ -419,10 +412,8 @@ class GPRGNN(BatchedModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class H2GCNSettings(ModelSettings):
+class H2GCNSettings(ModelSettings, model="h2gcn"):
     """Settings of H2GCN: `rounds` of aggregation, each of which doubles the width; `relu` after the encoder."""
-
-    model: ClassVar[str] = "h2gcn"
 
     rounds: int = 2
     relu: bool = True
@@ -578,15 +569,13 @@ def role_graph(profile: np.ndarray, neighbours: int) -> Graph:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WRGATSettings(ModelSettings):
+class WRGATSettings(ModelSettings, model="wrgat"):
     """Settings of WRGAT.
 
     Args:
         rings: Relations of nodes with similar degrees around them, one for every distance, besides the graph itself.
         neighbours: How many similar nodes every node is joined with in each of them.
     """
-
-    model: ClassVar[str] = "wrgat"
 
     hidden: int = 128
     rings: int = 3

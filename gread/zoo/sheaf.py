@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -303,24 +302,18 @@ class GeneralSheaf(MatrixSheaf):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiagonalSheafSettings(SheafSettings):
+class DiagonalSheafSettings(SheafSettings, model="sheaf-diagonal"):
     """Settings of sheaf diffusion with diagonal maps."""
 
-    model: ClassVar[str] = "sheaf-diagonal"
-
 
 @dataclass(frozen=True, kw_only=True)
-class OrthogonalSheafSettings(SheafSettings):
+class OrthogonalSheafSettings(SheafSettings, model="sheaf"):
     """Settings of sheaf diffusion with orthogonal maps."""
 
-    model: ClassVar[str] = "sheaf"
-
 
 @dataclass(frozen=True, kw_only=True)
-class GeneralSheafSettings(SheafSettings):
+class GeneralSheafSettings(SheafSettings, model="sheaf-general"):
     """Settings of sheaf diffusion with general maps."""
-
-    model: ClassVar[str] = "sheaf-general"
 
 
 _SOURCE, _RULE = "Bodnar et al., NeurIPS 2022", "X' = (1 + tanh(e)) X - elu(D(X) (I x W1) X W2), {} maps"

@@ -20,8 +20,7 @@ from studies.oversmoothing.rows import GONE, TINY, Answer, column, median_text, 
 from studies.runs.cell_work import each_cell
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, agreed
-from studies.stability.member_growth import MemberKinetics
-from studies.stability.plane import read_values
+from studies.stability.plane import MemberKinetics, read_values
 
 if TYPE_CHECKING:
     from studies.runs.study_run import StudyRun

@@ -5,7 +5,7 @@ Nothing here knows where a curve comes from: a trained network's energies per la
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ import numpy as np
 from analysis.figure_files import PALETTE
 from analysis.measures.measure_records import MEASURES, Measure
 from studies.oversmoothing.flows import BASELINES, BOXED, CLASSICAL, LINEAR, REACTIONS, SCHEMES, GraphFlow
-from studies.oversmoothing.rows import BAND, select
+from studies.oversmoothing.rows import BAND, column, select
 from studies.runs.chart import Chart, Line, Panel
 from studies.runs.tables import MutableRow, Value
 
@@ -66,14 +66,11 @@ class Curve:
         return cls(name, group, times, median, low, high, counts, values.shape[1], colour, dash)
 
 
-def make_curve(rows: Sequence[MutableRow], name: str, group: str, colour: int = 0, dash: int = 0) -> Curve:
+def make_curve(rows: list[MutableRow], name: str, group: str, colour: int = 0, dash: int = 0) -> Curve:
     """The rows of one measure of one flow, in order of time, as a curve."""
-    columns: dict[str, Any] = {c: np.array([row[c] for row in rows], dtype=float) for c in ("t", "mean", "low", "high")}
+    times, mean, low, high = (column(rows, name) for name in ("t", "mean", "low", "high"))
     alive = np.array([row["alive"] for row in rows], dtype=int)
-    members = int(rows[0]["members"])
-    return Curve(
-        name, group, columns["t"], columns["mean"], columns["low"], columns["high"], alive, members, colour, dash
-    )  # fmt: skip
+    return Curve(name, group, times, mean, low, high, alive, int(rows[0]["members"]), colour, dash)
 
 
 def curves_chart(
@@ -132,12 +129,12 @@ def draw_all(run: StudyRun, curves: Index) -> None:
         ("energy", _energy_curves, 4, "Dirichlet energy at the initial coefficients", f"{at}; {schemes}."),
         ("sweep", _sweep_curves, 5, "Dirichlet energy over the coefficients", f"alpha = {s['alpha']:g}; {schemes}."),
     ):
-        drawn, used = make(run, curves)
+        drawn, used = _drawn(make(run, curves))
         run.figure(name, curves_chart(drawn, y_label=ENERGY, columns=columns), f"{title}. {caption} {common}", used)
-    drawn, used = _measure_curves(run, curves)
+    drawn, used = _drawn(_measure_curves(run, curves))
     caption = f"Other measures of the flows. {at}; baselines dashed. Arithmetic mean for the rank. {common}"
     run.figure("measures", curves_chart(drawn, y_label="measure", measures=MEASURES), caption, used)
-    drawn, used = _beta_curves(run, curves)
+    drawn, used = _drawn(_beta_curves(run, curves))
     caption = (
         f"Scalar beta {s['beta']:g} against one per channel, drawn from U({s['beta_low']:g}, {s['beta_high']:g}); "
         f"alpha = {s['alpha']:g}, untrained; solid: Euler, step {s['step']:g}; dashed: the flow. {common}"
@@ -145,9 +142,16 @@ def draw_all(run: StudyRun, curves: Index) -> None:
     run.figure("energy_beta", curves_chart(drawn, y_label=ENERGY), caption, used)
 
 
-Drawn = tuple[list[Curve], list[MutableRow]]
+#: The arguments of `make_curve`: the rows of a curve, its name, its panel, its colour and its dashes.
+Wanted = tuple[list[MutableRow], str, str, int, int]
 #: Rows of one measure of one flow, by flow, normalisation, start, scheme, kind and measure.
 Index = Mapping[tuple[Value, ...], list[MutableRow]]
+
+
+def _drawn(wanted: Iterable[Wanted]) -> tuple[list[Curve], list[MutableRow]]:
+    """The curves of a figure, and all rows behind them."""
+    each = list(wanted)
+    return [make_curve(*one) for one in each], [row for rows, *_ in each for row in rows]
 
 
 def indexed(curves: Sequence[MutableRow]) -> Index:
@@ -170,60 +174,43 @@ def _initial(run: StudyRun, flow: GraphFlow) -> dict[str, Any]:
     return {"alpha": run.settings["alpha"], "beta": run.settings["beta"]} if flow.has_reaction else {"alpha": 1.0}
 
 
-def _energy_curves(run: StudyRun, curves: Index) -> Drawn:
+def _energy_curves(run: StudyRun, curves: Index) -> Iterator[Wanted]:
     """Baselines, linear reactions, classical ones on A_sym, classical ones in their box on A_row."""
     groups = {
         "baselines": BASELINES, "linear reactions, symmetric A": LINEAR,
         "F, AC, Z, symmetric A, from features": CLASSICAL, "F, AC, Z, row-stochastic A, from the box": BOXED,
     }  # fmt: skip
-    drawn: list[Curve] = []
-    used: list[MutableRow] = []
     for group, flows in groups.items():
         for colour, flow in enumerate(flows):
             for dash, scheme in enumerate(SCHEMES):
                 rows = _chosen(curves, flow, scheme, "dirichlet_energy", **_initial(run, flow))
-                drawn.append(make_curve(rows, f"{flow.name}, {TITLES[scheme]}", group, colour, dash))
-                used += rows
-    return drawn, used
+                yield rows, f"{flow.name}, {TITLES[scheme]}", group, colour, dash
 
 
-def _sweep_curves(run: StudyRun, curves: Index) -> Drawn:
+def _sweep_curves(run: StudyRun, curves: Index) -> Iterator[Wanted]:
     """One panel a reaction, one colour a ratio beta/alpha."""
-    drawn: list[Curve] = []
-    used: list[MutableRow] = []
     alpha = run.settings["alpha"]
     for flow in chain(REACTIONS, BOXED):
         position = "row, box" if flow.start == "box" else "symmetric, features"
         for colour, ratio in enumerate(run.settings["ratios"]):
             for dash, scheme in enumerate(SCHEMES):
                 rows = _chosen(curves, flow, scheme, "dirichlet_energy", alpha=alpha, beta=alpha * ratio)
-                label = f"β/α {ratio:g}, {TITLES[scheme]}"
-                drawn.append(make_curve(rows, label, f"{flow.name} ({position})", colour, dash))
-                used += rows
-    return drawn, used
+                yield rows, f"β/α {ratio:g}, {TITLES[scheme]}", f"{flow.name} ({position})", colour, dash
 
 
-def _measure_curves(run: StudyRun, curves: Index) -> Drawn:
+def _measure_curves(run: StudyRun, curves: Index) -> Iterator[Wanted]:
     """Flows (not Euler), one panel a measure."""
-    drawn: list[Curve] = []
-    used: list[MutableRow] = []
     for measure in OTHERS:
         for k, flow in enumerate((*BASELINES, *REACTIONS)):
             rows = _chosen(curves, flow, "flow", measure, **_initial(run, flow))
-            drawn.append(make_curve(rows, flow.name, measure, k, k // 7 * 2 + (k < 3)))
-            used += rows
-    return drawn, used
+            yield rows, flow.name, measure, k, k // 7 * 2 + (k < 3)
 
 
-def _beta_curves(run: StudyRun, curves: Index) -> Drawn:
+def _beta_curves(run: StudyRun, curves: Index) -> Iterator[Wanted]:
     """One panel a reaction: the scalar and the vector, by Euler first."""
-    drawn: list[Curve] = []
-    used: list[MutableRow] = []
     for flow in REACTIONS:
         for dash, scheme in enumerate(SCHEMES):
             for colour, (kind, beta) in enumerate((("SC", run.settings["beta"]), ("VC", "drawn"))):
                 more = {"alpha": run.settings["alpha"], "beta": beta}
                 rows = _chosen(curves, flow, scheme, "dirichlet_energy", kind, **more)
-                drawn.append(make_curve(rows, f"{kind}, {TITLES[scheme]}", flow.name, colour, dash))
-                used += rows
-    return drawn, used
+                yield rows, f"{kind}, {TITLES[scheme]}", flow.name, colour, dash

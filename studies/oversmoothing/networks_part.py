@@ -23,7 +23,7 @@ from gread.settings.model_records import find_model
 from gread.zoo.neighbour_networks import H2GCN
 from studies.oversmoothing.energy_figures import ENERGY, Curve, curves_chart
 from studies.oversmoothing.flows import GraphEnsemble
-from studies.oversmoothing.rows import GONE, Answer, column, median_text, select
+from studies.oversmoothing.rows import GONE, Answer, by_graph, median_text, select
 from studies.runs.cell_work import each_cell
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import decide
@@ -171,16 +171,11 @@ def network_rows(name: str, ensemble: GraphEnsemble, settings: Mapping[str, Any]
     ]
 
 
-def _table(rows: list[MutableRow], measure: str) -> np.ndarray:
-    """A measure (layers + 1, graphs)."""
-    return column(rows, measure).reshape(-1, 1 + max(int(row["graph"]) for row in rows))
-
-
 def _curves(number: int, name: str, rows: list[MutableRow]) -> list[Curve]:
     """Median and band of a network over its layers, in the panel of each measure."""
     drawn = []
     for measure, panel in MEASURES.items():
-        values = _table(rows, measure)
+        values = by_graph(rows, measure)
         layers = np.arange(len(values), dtype=float)
         drawn.append(Curve.over(find_model(name).title, panel, layers, values, number % 7, number // 7 * 2))
     return drawn
@@ -188,7 +183,7 @@ def _curves(number: int, name: str, rows: list[MutableRow]) -> list[Curve]:
 
 def _answer(name: str, rows: list[MutableRow]) -> Answer:
     """Does the energy with random weights vanish with depth?"""
-    energy, rough = (_table(rows, measure) for measure in MEASURES)
+    energy, rough = (by_graph(rows, measure) for measure in MEASURES)
     share, title = energy[-1] / energy[0], find_model(name).title
     gone, lost = share <= GONE, int(np.isnan(energy[-1]).sum())
     return Answer(

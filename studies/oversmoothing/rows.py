@@ -149,6 +149,11 @@ def column(rows: list[MutableRow] | list[Mapping[str, Any]], name: str) -> np.nd
     return np.array([float(row[name]) for row in rows])
 
 
+def by_graph(rows: list[MutableRow], name: str) -> np.ndarray:
+    """One column of rows with a row for every time or layer and graph, (times or layers, graphs)."""
+    return column(rows, name).reshape(-1, 1 + max(int(row["graph"]) for row in rows))
+
+
 # ---------------------------------------------------------------------- answers
 # What a verdict on oversmoothing is made of: the answer, thresholds, medians, ratios.
 

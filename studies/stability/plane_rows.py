@@ -12,8 +12,7 @@ import numpy as np
 from analysis.figure_files import PALETTE, plain
 from studies.runs.tables import MutableRow, Row
 from studies.stability.deviations import Deviations
-from studies.stability.member_growth import is_real
-from studies.stability.plane import PlaneCase
+from studies.stability.plane import PlaneCase, is_real
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -19,16 +19,17 @@ from studies.oversmoothing.rows import GONE, Answer, median
 from studies.runs.cell_work import each_cell
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, decide, interval
-from studies.trained_energy.energy_rows import EnergyTable, layer_rows
 from studies.trained_energy.networks import (
     CLASSICAL,
     LINEAR,
     PLAIN,
     STAGES,
+    EnergyTable,
     NetworkCourse,
     Subject,
     course,
     layer_count,
+    layer_rows,
     make_graphs,
     make_subjects,
 )

@@ -304,9 +304,11 @@ def growth_rows(prediction: PlanePrediction, members: np.ndarray, generator: np.
     return rows
 
 
-def reference_member(case: PlaneCase) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """The steady state (1, F) and the coefficients (1,) of the reference."""
-    values = {name: np.array([value]) for name, value in case.reference.items()}
+def reference_member(
+    case: PlaneCase, changed: str = "", number: float = 0.0
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """The steady state (1, F) and the coefficients (1,) of the reference, one of them `changed` to another number."""
+    values = {name: np.array([number if name == changed else value]) for name, value in case.reference.items()}
     return case.kinetics.follow(case.reference, values), values
 
 
@@ -346,9 +348,7 @@ def threshold_on_graph(case: PlaneCase, name: str, low: float, high: float) -> f
     """The value of a coefficient between two at which the fastest mode with lam > 0 begins to grow; NaN without one."""
 
     def growth(size: float) -> float:
-        group = {key: np.array([value]) for key, value in {**case.reference, name: size}.items()}
-        point = case.kinetics.follow(case.reference, group)
-        return float(case.kinetics.leading(point, group, case.frequencies).real.max())
+        return float(case.kinetics.leading(*reference_member(case, name, size), case.frequencies).real.max())
 
     return float(brentq(growth, low, high, xtol=1e-10)) if growth(low) < 0 < growth(high) else float("nan")
 
@@ -362,17 +362,14 @@ def dispersion_rows(case: PlaneCase, points: int) -> list[MutableRow]:
     top = float(case.frequencies[-1])
     curve = np.linspace(0, 1.05 * top, points)
     marks = np.concatenate([[0.0], case.frequencies])
-    for value in places:
-        group = {**case.reference, case.across.name: float(value)}
-        values = {name: np.array([value]) for name, value in group.items()}
-        point = case.kinetics.follow(case.reference, values)
+    for value in map(float, places):
+        point, values = reference_member(case, case.across.name, value)
         for is_eigenvalue, lams in ((0, curve), (1, marks)):
             rates = case.kinetics.leading(point, values, lams)[0].real
             rows += [
-                {case.across.name: group[case.across.name], "is_eigenvalue": is_eigenvalue, "lam": float(lam),
-                 "rate": float(rate)}
+                {case.across.name: value, "is_eigenvalue": is_eigenvalue, "lam": float(lam), "rate": float(rate)}
                 for lam, rate in zip(lams, rates, strict=True)
-            ]  # fmt: skip
+            ]
     return rows
 
 
@@ -389,21 +386,12 @@ def threshold_rows(entry: dict[str, Any], network: str, seeds: Sequence[int]) ->
     closed = exact_threshold(entry)
     exact = float(closed)
     common = {"source": entry["name"], "coefficient": name, "printed": float(entry["printed"])}
-    rows: list[Row] = [
-        {
-            **common,
-            "network": "every λ > 0",
-            "seed": -1,
-            "threshold": exact,
-            "lam": closed.lam,
-            "formula": str(closed.value),
-        }
-    ]
+    everywhere: MutableRow = {"network": "every λ > 0", "seed": -1, "threshold": exact, "lam": closed.lam}
+    rows: list[Row] = [{**common, **everywhere, "formula": str(closed.value)}]
     for seed in seeds:
         case = PlaneCase.single(entry["system"], network, {**values, name: exact}, seed)
         result = threshold_on_graph(case, name, 0.5 * exact, 4 * exact)
-        group = {key: np.array([value]) for key, value in {**case.reference, name: result}.items()}
-        rates = case.kinetics.leading(case.kinetics.follow(case.reference, group), group, case.frequencies)[0].real
+        rates = case.kinetics.leading(*reference_member(case, name, result), case.frequencies)[0].real
         mode = float(case.frequencies[int(np.argmax(rates))])
         rows.append({**common, "network": network, "seed": seed, "threshold": result, "lam": mode, "formula": ""})
     return rows
@@ -534,12 +522,9 @@ def _plane(run: StudyRun, case: PlaneCase, parts: Mapping[str, list[MutableRow]]
 
 
 def _summary(case: PlaneCase, kind: str, rows: Sequence[Row]) -> Row:
-    away = [row for row in rows if row["away"]]
-    agreeing = sum(int(row["agrees"]) for row in away)
-    return {
-        "case": case.label, "graph": case.graph_text, "predicted": kind, "members": len(rows), "away": len(away),
-        "agreeing": agreeing,
-    }  # fmt: skip
+    away = [int(row["agrees"]) for row in rows if row["away"]]
+    named = {"case": case.label, "graph": case.graph_text, "predicted": kind}
+    return {**named, "members": len(rows), "away": len(away), "agreeing": sum(away)}
 
 
 def _pattern(run: StudyRun, case: PlaneCase, time: float, rows: list[MutableRow]) -> None:

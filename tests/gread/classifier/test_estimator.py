@@ -12,10 +12,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, eye_array
 
-from gread.classifier.estimators import GREADClassifier
-from gread.classifier.inputs import read_graph
-from gread.classifier.node_classifier import ARGUMENTS
-from gread.classifier.sample import read_parts
+from gread.classifier.estimators import ARGUMENTS, GREADClassifier
+from gread.classifier.sample import read_graph, read_parts
 from gread.datasets.node_data import NodeData
 from gread.datasets.splits import Masks
 from gread.settings.config import Config, Training

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gread.classifier.estimators import GREADClassifier
-from gread.classifier.inputs import read_labels
-from gread.classifier.sample import read_parts
+from gread.classifier.sample import read_labels, read_parts
 from gread.datasets.node_data import NodeData
 from rdgraph.errors import Diverged, InvalidArgument, RdgraphError, UnknownName
 from tests.gread.classifier.small_estimators import SMALL, swapped

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gread.classifier.estimators import GREADClassifier
-from gread.classifier.inputs import read_labels
+from gread.classifier.sample import read_labels
 from gread.datasets.node_data import NodeData
 from gread.models.problem import Problem
 from gread.settings.trials import Trial

@@ -22,8 +22,7 @@ from rdgraph.errors import InvalidArgument, UnknownName
 
 
 @dataclass(frozen=True, kw_only=True)
-class OwnSettings(ModelSettings):
-    model: ClassVar[str] = "own-net"
+class OwnSettings(ModelSettings, model="own-net"):
     free: ClassVar[tuple[str, ...]] = (*ModelSettings.free, "share")
 
     share: float = 0.5

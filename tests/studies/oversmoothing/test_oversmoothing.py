@@ -16,7 +16,6 @@ import rdgraph as rd
 from analysis.measures.energies import dirichlet_energy, laplacian_energy
 from analysis.measures.measure_records import MEASURES
 from studies.oversmoothing import study as oversmoothing
-from studies.oversmoothing import verdicts as energy_verdicts
 from studies.oversmoothing.energy_figures import Curve, curves_chart, make_curve
 from studies.oversmoothing.flows import (
     BASELINES,
@@ -283,7 +282,7 @@ def test_study_writes_curves_figures_and_verdicts(folder: Path) -> None:
 def test_study_answers_as_the_theory_does(folder: Path) -> None:
     ends = [row for path in sorted(folder.glob("parts/ends-*.csv")) for row in read_rows(path)]
     graphs = read_rows(folder / "parts" / "spectra.csv")
-    found = {a.statement: a.answer for a in energy_verdicts.verdicts(ends, graphs, TINY)}
+    found = {a.statement: a.answer for a in oversmoothing.verdicts(ends, graphs, TINY)}
     answers = {statement.split(":")[0]: answer for statement, answer in found.items() if "can be bounded" in statement}
     assert answers["BS"] == answers["FB*"] == answers["F"] == answers["Z"] == "fails"
     assert answers["FB"] == "holds if beta/alpha = 1"

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from studies.oversmoothing import verdicts
-from studies.oversmoothing import verdicts as energy_verdicts
+from studies.oversmoothing import study as energy_verdicts
 from studies.oversmoothing.flows import SCHEMES
 from studies.runs.tables import Row
 
@@ -67,8 +66,8 @@ def test_gcn_fails_at_a_plateau_and_holds_at_zero() -> None:
 
 def test_growth_is_the_largest_symbol_on_the_spectrum() -> None:
     """BS, alpha = 0.5, beta = 1: p = 0.5 lam - lam^2, 0.06 at 0.2; FB: 0.5 lam, 0.55 at 1.1."""
-    assert verdicts.growth("BS", 0.5, 1.0, [GRAPH]) == pytest.approx([0.06])
-    assert verdicts.growth("FB", 0.5, 1.0, [GRAPH]) == pytest.approx([0.55])
+    assert energy_verdicts.growth("BS", 0.5, 1.0, [GRAPH]) == pytest.approx([0.06])
+    assert energy_verdicts.growth("FB", 0.5, 1.0, [GRAPH]) == pytest.approx([0.55])
 
 
 def test_linear_reactions_decay_or_grow() -> None:
@@ -141,16 +140,16 @@ def test_a_profile_without_memory_is_told_from_features_that_stay_apart() -> Non
 
 def test_borders_follow_from_the_symbol() -> None:
     """BS 1/(1 - lam2) with lam2 = 0.2; FB 1; FB* lam2/(1 + lam2)."""
-    found = {name: float(verdicts.border(name, [GRAPH])[0]) for name in ("BS", "FB", "FB*")}
+    found = {name: float(energy_verdicts.border(name, [GRAPH])[0]) for name in ("BS", "FB", "FB*")}
     assert found == pytest.approx({"BS": 1.25, "FB": 1.0, "FB*": 0.2 / 1.2})
 
 
 @pytest.mark.parametrize(("level", "ratio"), [(0.5, 4.0), (0.25, 16 / 3)])
 def test_persistence_of_signs_is_computed(level: float, ratio: float) -> None:
     """1/(c (1 - c)) at the level c."""
-    assert verdicts.persistence("AC", level) == pytest.approx(ratio)
+    assert energy_verdicts.persistence("AC", level) == pytest.approx(ratio)
 
 
 def test_slopes_of_the_reactions_are_computed() -> None:
     """sup r' on the box: F and AC 1 (at 0), Z 1/3 (at 1/3)."""
-    assert verdicts._slopes() == pytest.approx({"F": 1.0, "AC": 1.0, "Z": 1 / 3})
+    assert energy_verdicts._slopes() == pytest.approx({"F": 1.0, "AC": 1.0, "Z": 1 / 3})

@@ -10,9 +10,8 @@ from scipy.integrate import solve_ivp
 
 from rdgraph.errors import InvalidArgument, NotApplicable
 from studies.stability.deviations import Deviations, fitted, measure_deviations, noise
-from studies.stability.member_growth import is_real
 from studies.stability.named_graph import named_graph
-from studies.stability.plane import Axis, PlaneCase, read_cases, read_values
+from studies.stability.plane import Axis, PlaneCase, is_real, read_cases, read_values
 from studies.stability.plane_rows import PlanePrediction, disagreements, member_rows
 
 SCHNAKENBERG = "u' = a - u + u**2*v - Du*L@u; v' = b - u**2*v - sigma*Du*L@v"

@@ -30,13 +30,14 @@ from studies.runs.kept_page import collected, page
 from studies.runs.study import execute
 from studies.runs.tables import read_rows
 from studies.trained_energy import study as trained_energy
-from studies.trained_energy.energy_rows import MEASURES, layer_rows
 from studies.trained_energy.networks import (
+    MEASURES,
     STAGES,
     NetworkCourse,
     Subject,
     configuration,
     course,
+    layer_rows,
     make_graphs,
     observer,
     stage_states,

@@ -11,8 +11,7 @@ from scipy.stats import binomtest
 
 from studies.oversmoothing.rows import Answer
 from studies.runs.uncertainty import decide, interval
-from studies.trained_energy.energy_rows import EnergyTable
-from studies.trained_energy.networks import STAGES, Subject, make_subjects
+from studies.trained_energy.networks import STAGES, EnergyTable, Subject, make_subjects
 from studies.trained_energy.study import (
     BOUNDED,
     beta_curves,
