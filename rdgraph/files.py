@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from rdgraph.errors import FileError, RdgraphError
+from rdgraph.errors import FileError, InvalidArgument, RdgraphError
 
 
 @dataclass(frozen=True)
@@ -116,6 +116,15 @@ def read_text(path: Path, what: str) -> str:
             f"expected {what} in UTF-8 in {path}, got byte {problem.object[problem.start]:#04x} at position "
             f"{problem.start}; save it as UTF-8"
         ) from None
+
+
+@contextmanager
+def naming(path: Path | str) -> Iterator[None]:
+    """Within the block, an `InvalidArgument` is a mistake in a file, which the error then names."""
+    try:
+        yield
+    except InvalidArgument as problem:
+        raise FileError(f"{path}: {problem}") from None
 
 
 def unwritable(path: Path, problem: OSError) -> FileError:

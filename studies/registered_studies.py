@@ -47,8 +47,7 @@ class StudyRecord:
 
     def study(self) -> Study:
         """The study; its module is imported on first use."""
-        from studies.runs.setting_limits import no_limits
-        from studies.runs.study import Study, no_settings
+        from studies.runs.study import Study, nothing
 
         def on_use(function: str, default: Callable[[Any], Any] | None = None) -> Callable[[Any], Any]:
             def call(argument: Any) -> Any:
@@ -58,8 +57,8 @@ class StudyRecord:
             return call
 
         return Study(
-            self.name, self.title, self.question, on_use("run"), on_use("settings", no_settings), self.extra,
-            limits=on_use("limits", no_limits),
+            self.name, self.title, self.question, on_use("run"), on_use("settings", nothing), self.extra,
+            limits=on_use("limits", nothing),
         )  # fmt: skip
 
 

@@ -24,8 +24,8 @@ from gread.datasets.meta import Meta
 from gread.datasets.preparation import ERROR, FeatureChoices, FeatureColumns, Preparation, is_missing
 from gread.datasets.splits import PARTS, Masks, split_names
 from rdgraph import Graph
-from rdgraph.errors import FileError, InvalidArgument, MissingDependency
-from rdgraph.files import reason_of
+from rdgraph.errors import FileError, MissingDependency
+from rdgraph.files import naming, reason_of
 from rdgraph.graphs.edges import BLOCK, EdgeKeys
 from rdgraph.graphs.graph_files import column_hint, edge_columns
 
@@ -264,13 +264,8 @@ PARQUET = ".parquet"
 ROWS = "write the row of a node in every cell, or give nodes an id"
 
 
-@dataclass(frozen=True, eq=False)
-class _EdgeFile:
-    """The number of edges, a reader of their ends, and a reader of their weights, None without weights."""
-
-    count: int
-    blocks: Callable[[], Iterator[Block]]
-    weights: Callable[[], np.ndarray] | None
+#: The number of edges, their ends in blocks, and a reader of their weights, None without weights.
+Edges = tuple[int, Iterator[Block], Callable[[], np.ndarray] | None]
 
 
 def read_graph(path: Path, weight: str | None, ids: Any, nodes: int, directed: bool, duplicates: str = "once") -> Graph:
@@ -278,43 +273,40 @@ def read_graph(path: Path, weight: str | None, ids: Any, nodes: int, directed: b
 
     `ids` is an arrow array of the node ids in the edge file, None if edges refer to the rows of the nodes.
     """
-    edges = _parquet_edges(path, weight, ids) if path.suffix.lower() == PARQUET else _numpy_edges(path, weight, ids)
-    try:
-        keys = EdgeKeys(edges.count, nodes, both_ways=not directed)
-        for end, start, block in edges.blocks():
+    is_table = path.suffix.lower() == PARQUET
+    count, blocks, weights = (_parquet_edges if is_table else _numpy_edges)(path, weight, ids)
+    with naming(path):
+        keys = EdgeKeys(count, nodes, both_ways=not directed)
+        for end, start, block in blocks:
             keys.add(end, start, block)
-        return Graph.from_keys(keys, edges.weights() if edges.weights else None, duplicates=duplicates)
-    except InvalidArgument as problem:
-        raise FileError(f"{path}: {problem}") from None
+        return Graph.from_keys(keys, weights() if weights else None, duplicates=duplicates)
 
 
-def _numpy_edges(path: Path, weight: str | None, ids: Any) -> _EdgeFile:
+def _numpy_edges(path: Path, weight: str | None, ids: Any) -> Edges:
     if ids is not None:
         raise FileError(f"expected edges in a parquet file for nodes with ids, got {path.name}; leave out the ids")
     count = edge_count(path)
     is_archive = path.suffix.lower() == NPZ
     weights = archive(path, (), ("weight",)).get("weight") if is_archive and weight is not None else None
-    return _EdgeFile(count, lambda: edge_blocks(path), None if weights is None else lambda: weights)
+    return count, edge_blocks(path), None if weights is None else lambda: weights
 
 
-def _parquet_edges(path: Path, weight: str | None, ids: Any) -> _EdgeFile:
+def _parquet_edges(path: Path, weight: str | None, ids: Any) -> Edges:
     table = ParquetTable(path, edge_columns(weight))
-    ends = _rows if ids is None else _looked_up
     has_weights = weight is not None and weight in table.names
 
     def blocks() -> Iterator[Block]:
         for end, name in enumerate(("source", "target")):
             start = 0
-            for block in ends(table, name, ids):
+            for block in _rows(table, name) if ids is None else _looked_up(table, name, ids):
                 yield end, start, block
                 start += len(block)
 
-    return _EdgeFile(table.rows, blocks, (lambda: table.numbers(str(weight))) if has_weights else None)
+    return table.rows, blocks(), (lambda: table.numbers(str(weight))) if has_weights else None
 
 
-def _rows(table: ParquetTable, name: str, ids: None) -> Iterator[np.ndarray]:
+def _rows(table: ParquetTable, name: str) -> Iterator[np.ndarray]:
     """The node rows of a column, in blocks."""
-    del ids
     for block in table.number_blocks(name, remedy=ROWS):
         if block.dtype.kind not in "iu":
             raise FileError(
@@ -374,11 +366,9 @@ def read_array_files(edge_file: Path, node_file: Path, id_column: str, how: Read
     graph = read_graph(edge_file, how.weight, nodes.ids, len(nodes.y), bool(how.directed), how.duplicates)
     given = nodes.masks if how.masks is None else how.masks
     columns = nodes.features() or FeatureColumns((), np.empty((len(nodes.y), 0)))
-    try:
+    with naming(node_file):
         preparation = how.preparation or Preparation.fit(columns, how.choices)
         x = preparation.apply(columns)
-    except InvalidArgument as problem:
-        raise FileError(f"{node_file}: {problem}") from None
     meta = Meta(
         node_file.stem, variant=(("undirected", str(not how.directed).lower()),), classes=nodes.classes,
         split=f"masks of {node_file.name}" if how.masks is None and given is not None else "",
@@ -427,11 +417,9 @@ def _array_nodes(path: Path) -> _Nodes:
             )
         return None if x is None else FeatureColumns.of_array(x)
 
-    try:
+    with naming(path):
         whole = [part for part in parts if part is not None]
         return _Nodes(arrays["y"], features, Masks(*whole) if whole else None)
-    except InvalidArgument as problem:
-        raise FileError(f"{path}: {problem}") from None
 
 
 def _parquet_nodes(path: Path, label: str | None, key: str, choices: FeatureChoices) -> _Nodes:

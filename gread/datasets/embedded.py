@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.sparse import eye_array
 
@@ -38,7 +36,11 @@ def digits(neighbours: int = 10) -> NodeData:
     >>> round(data.graph.homophily(data.y), 3)
     0.956
     """
-    images, labels = _load_digits()
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError:
+        raise MissingDependency("the digits need scikit-learn: pip install 'rdgraph[gread]'") from None
+    images, labels = load_digits(return_X_y=True)
     graph = nearest_neighbours(images, neighbours)
     meta = Meta(
         "digits",
@@ -111,12 +113,3 @@ def nearest_neighbours(points: np.ndarray, neighbours: int) -> Graph:
     nearest = np.argpartition(distance * n + np.arange(n), neighbours - 1, axis=1)[:, :neighbours]
     targets = np.repeat(np.arange(n), neighbours)
     return Graph.from_edges(np.stack([nearest.ravel(), targets]), n).undirected()
-
-
-def _load_digits() -> tuple[np.ndarray, Any]:
-    try:
-        from sklearn.datasets import load_digits
-    except ImportError:
-        raise MissingDependency("the digits need scikit-learn: pip install 'rdgraph[gread]'") from None
-    loaded = load_digits()
-    return np.asarray(loaded.data), loaded.target

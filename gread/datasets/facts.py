@@ -81,11 +81,8 @@ class Facts:
 
     def to_dict(self) -> dict[str, Any]:
         """All facts as a dictionary for JSON; an undefined number is None."""
-        derived = {"edges_with_loops": self.edges_with_loops, "coverage": self.coverage,
-                   "used_nodes": self.used_nodes, "used_edges": self.used_edges,
-                   "split_shares": self.split_shares}  # fmt: skip
-        values = {**asdict(self), **derived}
-        return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in values.items()}
+        derived = ("edges_with_loops", "coverage", "used_nodes", "used_edges", "split_shares")
+        return _for_json({**asdict(self), **{name: getattr(self, name) for name in derived}})
 
 
 def count(data: NodeData) -> Facts:
@@ -157,6 +154,10 @@ def alike_shares(data: NodeData) -> np.ndarray:
     return np.divide(alike, neighbours, out=np.full(data.num_nodes, np.nan), where=neighbours > 0)
 
 
+def _for_json(values: dict[str, Any]) -> dict[str, Any]:
+    return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in values.items()}
+
+
 def _loop_homophily(pairs: np.ndarray, loops: np.ndarray, y: np.ndarray) -> float:
     known = (y[pairs] >= 0).all(axis=0)
     alike = int((y[pairs[0]] == y[pairs[1]])[known].sum())
@@ -205,7 +206,7 @@ class Twins:
 
     def to_dict(self) -> dict[str, Any]:
         """All counts of twins as a dictionary for JSON; a share of nothing is None."""
-        return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in asdict(self).items()}
+        return _for_json(asdict(self))
 
 
 def find_twins(data: NodeData) -> Twins:
@@ -249,23 +250,13 @@ def neighbourhoods(graph: Graph) -> np.ndarray:
     np.cumsum(keys[:, loop_free.indices], axis=1, out=ahead[:, 1:])  # sums of unsigned numbers wrap around
     size = np.diff(starts)
     first, second = ahead[:, starts[1:]] - ahead[:, starts[:-1]]
-    order = np.lexsort((second, first, size))
-    new = np.zeros(order.size, dtype=bool)
-    for column in (size, first, second):
-        new[1:] |= column[order][1:] != column[order][:-1]
-    group = np.empty(order.size, dtype=np.int64)
-    group[order] = np.cumsum(new)
-    return _numbered(np.where(size > 0, group, -1))
-
-
-def _numbered(group: np.ndarray) -> np.ndarray:
-    """The same groups, numbered in the order of their lowest node; -1 is unchanged."""
-    values, first, inverse = np.unique(group, return_index=True, return_inverse=True)
-    rank = np.empty(values.size, dtype=np.int64)
-    named = np.flatnonzero(values >= 0)
-    rank[values < 0] = -1
-    rank[named[np.argsort(first[named])]] = np.arange(named.size)
-    return rank[inverse]
+    order = np.lexsort((second, first, size))[np.count_nonzero(size == 0) :]  # twins one after the other
+    is_new = np.ones(order.size, dtype=bool)
+    is_new[1:] = np.any([np.diff(column[order]) != 0 for column in (size, first, second)], axis=0)
+    rank = np.argsort(np.argsort(order[is_new]))  # groups are numbered in the order of their lowest node
+    group = np.full(graph.num_nodes, -1)
+    group[order] = rank[np.cumsum(is_new) - 1]
+    return group
 
 
 def _one_label(group: np.ndarray, y: np.ndarray) -> float:

@@ -15,8 +15,8 @@ from gread.datasets.meta import Meta
 from gread.datasets.preparation import FeatureChoices, FeatureColumns, Preparation
 from gread.datasets.splits import Masks, read_split_words, split_names
 from rdgraph import Graph
-from rdgraph.errors import FileError, InvalidArgument
-from rdgraph.files import Place
+from rdgraph.errors import FileError
+from rdgraph.files import Place, naming
 from rdgraph.graphs.edges import EdgeKeys
 from rdgraph.graphs.graph_files import EdgeRows, header_columns, is_graph_file, read_edge_rows, read_networkx, text_rows
 
@@ -26,11 +26,9 @@ def read_files(edge_file: Path, node_file: Path, id_column: str, how: Reading) -
     if is_graph_file(node_file):
         raise FileError(f"{node_file} holds a graph with its nodes; pass it as edges= alone")
     table = _read_nodes(node_file, id_column, how.label, how.choices)
-    try:
+    with naming(node_file):
         preparation = how.preparation or Preparation.fit(table.features, how.choices)
         x = preparation.apply(table.features)
-    except InvalidArgument as problem:
-        raise FileError(f"{node_file}: {problem}") from None
     rows = read_edge_rows(edge_file, how.weight)
     graph, directed = _graph(edge_file, rows, table.names, how)
     labels, classes = encode_labels(table.labels)
@@ -49,12 +47,8 @@ def read_files(edge_file: Path, node_file: Path, id_column: str, how: Reading) -
 
 def read_graph_file(path: Path, how: Reading) -> tuple[Pieces, Preparation]:
     """Read a GraphML or GEXF file with node attributes; see `NodeData.from_files`."""
-    try:
+    with naming(path):
         pieces, preparation = attribute_pieces(read_networkx(path), how)
-    except FileError:
-        raise
-    except InvalidArgument as problem:
-        raise FileError(f"{path}: {problem}") from None
     meta = replace(pieces["meta"], name=path.name.partition(".")[0], sources=((path.name, _digest(path)),))
     return pieces | {"meta": meta}, preparation
 
@@ -124,10 +118,8 @@ def _graph(path: Path, rows: EdgeRows, names: list[str], how: Reading) -> tuple[
     if how.duplicates == "once" and rows.weights is not None:
         _check_weights(path, pairs.T, np.array(rows.weights), rows.lines, len(names), directed)
     keys = EdgeKeys.of(pairs.T, len(names), both_ways=not directed)
-    try:
+    with naming(path):
         plain = Graph.from_keys(keys, rows.weights, duplicates=how.duplicates)
-    except InvalidArgument as problem:
-        raise FileError(f"{path}: {problem}") from None
     ids = None if names == [str(k) for k in range(len(names))] else tuple(names)
     return Graph(plain.edge_index, plain.weight, len(names), ids), directed
 

@@ -27,7 +27,8 @@ from gread.datasets.node_data import NodeData
 from gread.datasets.npz import read_arrays
 from gread.datasets.splits import Masks
 from rdgraph import Graph
-from rdgraph.errors import FileError, InvalidArgument, MissingDependency, NotApplicable, UnknownName
+from rdgraph.errors import FileError, MissingDependency, NotApplicable, UnknownName
+from rdgraph.files import naming
 
 PREFIX = "ogbn_"
 #: The file of cached arrays in the folder processed.
@@ -68,10 +69,8 @@ def load_ogb(name: str, *, root: str | Path | None = None) -> NodeData:
         raise NotApplicable(f"expected one kind of nodes with one label each, got {key}, which has many {what}")
     base = _folder(key, root)
     edges, x, y = _arrays(base, facts)
-    try:
+    with naming(base / "raw"):
         graph = Graph.from_edges(edges, len(y), duplicates="once")
-    except InvalidArgument as problem:
-        raise FileError(f"{base / 'raw'}: {problem}") from None
     meta = Meta(
         key, title=f"{key} of the Open Graph Benchmark", split=f"{facts['split']} split of ogb",
         sources=((f"ogb {key} version {facts['version']}", "Hu et al., Open Graph Benchmark, NeurIPS 2020"),),
@@ -183,7 +182,5 @@ def _masks(split: Path, y: np.ndarray) -> Masks:
             row[0, nodes] = True
         except (OSError, ValueError, IndexError, EOFError, zlib.error) as problem:
             raise FileError(f"expected nodes in {split / word}.csv.gz, got {problem}; fetch them again") from None
-    try:
+    with naming(split):
         return Masks(*(masks & (y >= 0)))
-    except InvalidArgument as problem:
-        raise FileError(f"{split}: {problem}") from None

@@ -161,15 +161,12 @@ class Preparation:
         """Sentences on the preparation of the features."""
         words = [c for c in self.columns if c.categories is not None]
         counts = ", ".join(f"{c.name} ({len(c.categories or ())})" for c in words)
-        return tuple(
-            text
-            for holds, text in (
-                (bool(words), f"One feature per category: {counts}."),
-                (self.standardise, "Numbers are standardised: mean 0 and deviation 1 over all nodes of the file."),
-                (self.missing == MEAN, "Missing numbers are the mean of their column, missing words no category."),
-            )
-            if holds
+        findings = (
+            (words, f"One feature per category: {counts}."),
+            (self.standardise, "Numbers are standardised: mean 0 and deviation 1 over all nodes of the file."),
+            (self.missing == MEAN, "Missing numbers are the mean of their column, missing words no category."),
         )
+        return tuple(text for holds, text in findings if holds)
 
     def unseen(self, table: FeatureColumns) -> tuple[str, ...]:
         """A warning for each column with categories unknown to the fitted table, which are treated as missing.

@@ -130,13 +130,15 @@ def synthetic_cora(
     """
     if not 0 <= homophily <= 1:
         raise InvalidArgument(f"expected a homophily between 0 and 1, got {homophily}")
-    source = _load_cora() if cora is None else cora
+    source = load_cora() if cora is None else cora
     sizes = np.bincount(source.y[source.y >= 0], minlength=CLASSES)
     largest = np.argsort(-sizes, kind="stable")[:CLASSES]
     size = int(sizes[largest[-1]])
     if size < LINKS:
         raise InvalidArgument(f"expected {CLASSES} classes of {LINKS} nodes or more, got sizes {sizes.tolist()}")
-    y = _arrivals(size, stream(seed, "arrivals"))
+    draw = stream(seed, "arrivals")
+    first, others = (np.repeat(np.arange(CLASSES), count) for count in (LINKS, size - LINKS))
+    y = np.append(draw.permutation(first), draw.permutation(others))
     pairs = grow(y, homophily, stream(seed, "growth"))
     graph = Graph.from_edges(np.concatenate([pairs, pairs[::-1]], axis=1), y.size, duplicates="error")
     nodes = np.empty(y.size, dtype=np.int64)
@@ -180,7 +182,7 @@ def synthetic_cora_levels(
     >>> [data.meta.variant[-2][1] for data in graphs]
     ['0.2', '0.8']
     """
-    source = _load_cora() if cora is None else cora
+    source = load_cora() if cora is None else cora
     chosen = [row.homophily for row in published_degrees()] if levels is None else levels
     return (synthetic_cora(level, seed, cora=source) for level in chosen for seed in seeds)
 
@@ -242,13 +244,8 @@ def _drawn(weight: np.ndarray, count: int, draw: np.random.Generator) -> np.ndar
     return possible if possible.size <= count else possible[np.argpartition(times, count)[:count]]
 
 
-def _arrivals(size: int, draw: np.random.Generator) -> np.ndarray:
-    """The classes (n,) of the nodes in order of arrival: two of each class, then the others."""
-    opening = draw.permutation(np.repeat(np.arange(CLASSES), LINKS))
-    return np.append(opening, draw.permutation(np.repeat(np.arange(CLASSES), size - LINKS)))
-
-
-def _load_cora() -> NodeData:
+def load_cora() -> NodeData:
+    """The whole graph of Cora."""
     from gread.datasets.loading import load_dataset
     from gread.datasets.variants import Variant
 

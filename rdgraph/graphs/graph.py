@@ -12,7 +12,8 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array, issparse
 from scipy.sparse.csgraph import connected_components
 
-from rdgraph.errors import FileError, InvalidArgument, UnknownName
+from rdgraph.errors import InvalidArgument, UnknownName
+from rdgraph.files import naming
 from rdgraph.graphs.edges import (
     EdgeKeys,
     as_array,
@@ -310,10 +311,8 @@ class Graph:
         pairs = np.array([(number[a], number[b]) for a, b in rows.ends], dtype=np.int64).reshape(-1, 2).T
         is_directed = rows.is_directed if directed is None else directed
         keys = EdgeKeys.of(pairs, read_count(len(names)), both_ways=not is_directed)
-        try:
+        with naming(path):
             graph = cls.from_keys(keys, rows.weights, duplicates=duplicates)
-        except InvalidArgument as problem:
-            raise FileError(f"{path}: {problem}") from None
         return graph if names == [str(k) for k in range(len(names))] else graph._renamed(names)
 
     # ------------------------------------------------------------------ what it is

@@ -21,14 +21,13 @@ from gread.comparison import (
     holm,
     row_answer,
     split_means,
-    standard_error,
     tally,
     welch,
 )
 from gread.settings.presets import find_published, published_results
 from gread.settings.published_tables import PublishedRank, published_ranking
 from studies.cells.cell import BORROWS, BOUNDED, NOTHING_COMPARED, SETS, grouped_rows, size_words
-from studies.paper.drawing import ComparedMeans, comparison_chart, row_map
+from studies.paper.drawing import ComparedMeans, compared_means, comparison_chart, row_map
 from studies.paper.families import (
     BASELINE,
     FAMILIES,
@@ -40,7 +39,7 @@ from studies.paper.families import (
     searched_rows,
     standings,
 )
-from studies.paper.paired_rows import Printed, gap_to, picked, printed_accuracy, share_of, with_printed
+from studies.paper.paired_rows import gap_to, picked, printed_accuracy, share_of, with_printed
 from studies.paper.runner import Findings, Picture, Settings, Sheet, Table, Verdict, make_run, trained
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, decide, interval
@@ -303,20 +302,13 @@ def pictures(result: Measured) -> Iterator[Picture]:
         )  # fmt: skip
         yield Picture("differences", chart, SHEET.text("differences"), rows)
     borrowing = [name for name in BORROWS if any(dataset == name for _, _, dataset in result.estimates)]
-    panels = {dataset: _beside(result, dataset) for dataset in (*result.sets, *borrowing)}
+    panels: dict[str, list[ComparedMeans]] = {dataset: [] for dataset in (*result.sets, *borrowing)}
+    for (family, method, dataset), one in result.estimates.items():
+        if family == "paper" and dataset in panels:
+            name, paper = method.removeprefix("GREAD-"), printed_accuracy(method, dataset)
+            panels[dataset].append(compared_means(name, one, paper, one.count))
     both, numbers = comparison_chart(panels)
     yield Picture("accuracies", both, SHEET.text("accuracies"), numbers)
-
-
-def _beside(result: Measured, dataset: str) -> list[ComparedMeans]:
-    """Our means and the printed ones of the reactions on a set with the paper's settings."""
-    points: list[ComparedMeans] = []
-    for (family, method, position), one in result.estimates.items():
-        if (family, position) == ("paper", dataset):
-            paper = printed_accuracy(method, dataset) or Printed(math.nan, math.nan, "")
-            errors = standard_error(one.std, one.count), standard_error(paper.std or math.nan, one.count)
-            points.append((method.removeprefix("GREAD-"), one.mean, errors[0], paper.mean, errors[1]))
-    return points
 
 
 def answer(result: Measured) -> str:

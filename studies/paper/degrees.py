@@ -12,10 +12,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from gread.datasets.loading import load_dataset
 from gread.datasets.node_data import NodeData
-from gread.datasets.synthetic import csbm, published_degrees, synthetic_cora
-from gread.datasets.variants import Variant
+from gread.datasets.synthetic import csbm, load_cora, published_degrees, synthetic_cora
 from studies.paper.runner import Settings, Sheet
 from studies.runs.boundary import run_program
 from studies.runs.tables import MutableRow
@@ -32,9 +30,7 @@ QUANTITIES: Mapping[str, Callable[[np.ndarray], float]] = {
 
 @lru_cache(maxsize=2)
 def _source(kind: str) -> NodeData:
-    if kind == CORA:
-        return load_dataset("cora", split="stratified", variant=Variant(component="all"))
-    return csbm(n=100, classes=5, features=8, signal=2.0)
+    return load_cora() if kind == CORA else csbm(n=100, classes=5, features=8, signal=2.0)
 
 
 @lru_cache(maxsize=64)

@@ -44,11 +44,8 @@ def make_cells(s: Settings) -> list[Cell]:
         name = file_name(method, reading, layers, dataset).replace(" ", "_")
         return Cell(name, (dataset,), (one,), s["splits"], s["seeds"])
 
-    def best(dataset: str) -> Config:
-        return sized_config("paper", "ST", dataset, s)
-
     suffix = str(s["dataset"])
-    base, cells = best(suffix), []
+    base, cells = sized_config("paper", "ST", suffix, s), []
     for method, config in ((OWN, base), (OTHER, grand_plus(base))):
         for reading in (UNIT, SHARE):
             cells += [cell(method, reading, k, layered(config, reading, k), suffix) for k in s["layers"]]
@@ -59,7 +56,7 @@ def make_cells(s: Settings) -> list[Cell]:
             cell(name, EXACT, k, exact.updated({"time": float(k)}), suffix) for k in (*s["layers"], *s["deep"])
         ]  # fmt: skip
     for dataset in s["sets"]:
-        group = best(dataset)
+        group = sized_config("paper", "ST", dataset, s)
         cells += [cell(method, BEST, 0, c, dataset) for method, c in ((OWN, group), (OTHER, grand_plus(group)))]
     return cells
 
@@ -147,7 +144,7 @@ def pair_verdicts(pairs: Sequence[MutableRow]) -> Iterator[Verdict]:
     for (reading,), group in grouped_rows(pairs, "reading").items():
         sure = [float(row["difference"]) < 0 for row in group if float(row["p_holm"]) < LEVEL]
         yield SHEET.verdict(
-            "pair", all_positive([(float(row["difference"]), float(row["p_holm"])) for row in group]),
+            "pair", all_positive(group),
             statement=_superiority(str(reading), tuple(dict.fromkeys(str(row["dataset"]) for row in group))),
             all=len(group), up=len(sure) - sum(sure), down=sum(sure), listed=_differences(group, str(reading)),
         )  # fmt: skip

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from gread.comparison import Estimate, standard_error
 from studies.cells.cell import grouped_rows
+from studies.paper.paired_rows import Printed
 from studies.runs.chart import Chart, FieldMap, Line, Panel
 from studies.runs.tables import MutableRow
 
@@ -59,6 +61,12 @@ def row_map(
         if note:
             notes[i][j] = note(row)
     return FieldMap(lines, columns, values, bold, title, notes=notes, **more)
+
+
+def compared_means(name: str, one: Estimate, paper: Printed | None, splits: int) -> ComparedMeans:
+    """Our mean and the printed one of a method, with their errors; nan where none is printed."""
+    mean, std, _ = paper or (math.nan, None, "")
+    return name, one.mean, standard_error(one.std, one.count), mean, standard_error(std or math.nan, splits)
 
 
 def comparison_chart(panels: Mapping[str, Sequence[ComparedMeans]]) -> tuple[Chart, list[MutableRow]]:

@@ -14,19 +14,13 @@ from gread.settings.config import Config
 from rdgraph.files import read_text
 from studies.cells.cell import BOUNDED, SETS, Cell, Variation, file_name, published_config, released_reaction, shrunk
 from studies.contest.contestants import read_contestants
+from studies.paper.runner import Sheet
 from studies.results import read_result
 from studies.runs.tables import MutableRow
 
 # ---------------------------------------------------------------------- families
 #: The readings by name, and what each is.
-FAMILIES = {
-    "paper": "the best settings that the paper prints (Tables 13 to 19); self-loops, hidden layers of encoder and "
-    "decoder and the ReLU after the flow, which it leaves open, from the released settings of the same set",
-    "authors": "the settings released with the authors' code, which are for BS",
-    "released": "FB and FB* as the authors' code computes them (x + A x in place of L x), with the paper's settings",
-    "tanh": "F, AC and Z inside tanh, an option of the authors' code that the paper does not mention, with the paper's "
-    "settings",
-}
+FAMILIES: dict[str, str] = Sheet("classification").entries["families"]
 BASELINE, SEARCHED = "baseline", "searched"
 
 

@@ -56,13 +56,7 @@ TRAINED: dict[str, str] = SHEET.entries["trained"]
 #: The printed settings, with what they leave open from the released settings of the same set.
 PRINTED = "as printed"
 #: All reactions inside tanh, an option of the authors' code.
-INSIDE_TANH = {
-    **BOUNDED,
-    "BS": "-alpha*L@H + beta*tanh(A@H - A@A@H)",
-    "ST": "-alpha*L@H + beta*tanh(H0)",
-    "FB": "-alpha*L@H + beta*tanh(L@H)",
-    "FB*": "-alpha*L@H + beta*tanh(L@H + H)",
-}
+INSIDE_TANH: dict[str, str] = {**BOUNDED, **SHEET.entries["inside tanh"]}
 
 
 def completed(config: Config, reaction: str, completion: str) -> Config:
@@ -89,14 +83,17 @@ def completed(config: Config, reaction: str, completion: str) -> Config:
 
 def printed_cells(s: Settings) -> list[Cell]:
     """The printed settings of every reaction on every set."""
-    return [_cell(PRINTED, reaction, dataset, _base(reaction, dataset, s), s) for reaction, dataset in _places(s)]
+    return [
+        _cell(PRINTED, reaction, dataset, sized_config("paper", reaction, dataset, s), s)
+        for reaction, dataset in _places(s)
+    ]
 
 
 def completion_cells(s: Settings, reactions: list[str]) -> list[Cell]:
     """Every completion of some reactions that changes something; the others have the numbers of the printed ones."""
     result = []
     for reaction, dataset in _places({**s, "reactions": reactions}):
-        base = _base(reaction, dataset, s)
+        base = sized_config("paper", reaction, dataset, s)
         for completion in s["completions"]:
             config = completed(base, reaction, completion)
             if config != base:
@@ -106,10 +103,6 @@ def completion_cells(s: Settings, reactions: list[str]) -> list[Cell]:
 
 def _places(s: Settings) -> Iterator[tuple[str, str]]:
     return ((str(reaction), str(dataset)) for dataset in s["sets"] for reaction in s["reactions"])
-
-
-def _base(reaction: str, dataset: str, s: Settings) -> Config:
-    return sized_config("paper", reaction, dataset, s)
 
 
 def _cell(completion: str, reaction: str, dataset: str, config: Config, s: Settings) -> Cell:

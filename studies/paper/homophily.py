@@ -172,8 +172,7 @@ def _best_trend(name: str, curves: Curves) -> Verdict:
     tests = {other: _against(curves, name, other) for other in curves if not other.startswith("GREAD-")}
     rows = with_holm([{"other": o, "difference": test.difference, "p": test.p} for o, test in tests.items()])
     details = ", ".join(f"{r['other']} {r['difference']:+z.2f} (p {r['p_holm']:.2g})" for r in rows)
-    answer = all_positive([(float(r["difference"]), float(r["p_holm"])) for r in rows])
-    return SHEET.verdict("trend", answer, name=name, listed=details)
+    return SHEET.verdict("trend", all_positive(rows), name=name, listed=details)
 
 
 # ---------------------------------------------------------------------- figures and words

@@ -93,11 +93,13 @@ def signed(difference: float, p: float) -> str:
     return HOLDS if difference > 0 else FAILS
 
 
-def all_positive(differences: Sequence[tuple[float, float]]) -> str:
-    """Whether all of several differences (with p) are positive: one that is negative refutes it.
+def all_positive(rows: Iterable[MutableRow]) -> str:
+    """Whether the differences of all rows are positive, with their p after Holm: one that is negative refutes it.
 
-    >>> all_positive([(1.0, 0.01), (2.0, 0.01)]), all_positive([(1.0, 0.01), (-2.0, 0.01)]), all_positive([(1.0, 0.5)])
-    ('holds', 'fails', 'undecided')
+    >>> all_positive([{"difference": 1.0, "p_holm": 0.01}, {"difference": -2.0, "p_holm": 0.01}])
+    'fails'
+    >>> all_positive([{"difference": 2.0, "p_holm": 0.01}]), all_positive([{"difference": 1.0, "p_holm": 0.5}])
+    ('holds', 'undecided')
     """
-    answers = [signed(difference, p) for difference, p in differences]
+    answers = [signed(float(row["difference"]), float(row["p_holm"])) for row in rows]
     return FAILS if FAILS in answers else HOLDS if answers and set(answers) == {HOLDS} else UNDECIDED

@@ -43,24 +43,6 @@ LISTS: Mapping[str, Sequence[str]] = {
     "reactions": REACTIONS,
     "linear": LINEAR,
 }
-_SET, _REACTION = {"known": "*published sets", "what": "data set with published settings"}, "reaction of the paper"
-#: What a setting may be where several studies have it, by the words for it in a sheet.
-LIMITS: Mapping[str, Mapping[str, Any]] = {
-    "anything": {},
-    "count": {"least": 1},
-    "zero or more": {"least": 0},
-    "positive": {"above": 0},
-    "sets": _SET,
-    "any sets": {**_SET, "some": False},
-    "reactions": {"known": "*reactions", "what": _REACTION},
-    "any reactions": {"known": "*reactions", "what": _REACTION, "some": False},
-    "any models": {"some": False},
-}
-#: The limits of settings that most studies have; 0 epochs or channels are the published ones.
-USUAL = {
-    "sets": "sets", "reactions": "reactions", "splits": "count", "seeds": "count", "epochs": "zero or more",
-    "hidden": "zero or more",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -95,9 +77,10 @@ class Sheet:
 
     def limits(self, small: bool) -> dict[str, Limit]:
         """What every setting may be, the same in both modes."""
-        named = {**USUAL, **self.entries.get("limits", {})}
+        known = Sheet("limits").entries
+        named = {**known["usual"], **self.entries.get("limits", {})}
         result = {name: named[name] for name in self.entries["settings"]}
-        return {name: self._limit(LIMITS[one] if isinstance(one, str) else one) for name, one in result.items()}
+        return {name: self._limit(known[one] if isinstance(one, str) else one) for name, one in result.items()}
 
     def text(self, name: str, **values: object) -> str:
         """A text of the sheet, its places filled.

@@ -125,8 +125,7 @@ def _best_time(rows: Sequence[MutableRow]) -> Iterator[Verdict]:
     tests = {t: compared(points[1.9], points[t], "chameleon") for t in points if t != 1.9}
     table = with_holm([{"T": t, "difference": test.difference, "p": test.p} for t, test in tests.items()])
     listed = ", ".join(f"T = {r['T']:g} {r['difference']:+z.2f} (p {r['p_holm']:.2g})" for r in table)
-    answer = all_positive([(float(r["difference"]), float(r["p_holm"])) for r in table])
-    yield SHEET.verdict("best time", answer, listed=listed)
+    yield SHEET.verdict("best time", all_positive(table), listed=listed)
 
 
 def _low_reaction(rows: Sequence[MutableRow]) -> Iterator[Verdict]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from gread.comparison import LEVEL, Estimate, row_answer, standard_error, tally, welch
+from gread.comparison import LEVEL, Estimate, row_answer, tally, welch
 from gread.settings.config import Config
 from gread.settings.published_tables import PublishedTest, published_tests
 from studies.cells.cell import (
@@ -21,7 +21,7 @@ from studies.cells.cell import (
     sized_config,
     uncompared,
 )
-from studies.paper.drawing import ComparedMeans, comparison_chart
+from studies.paper.drawing import ComparedMeans, compared_means, comparison_chart
 from studies.paper.paired_rows import Printed, compared, gap_to, signed, with_holm
 from studies.paper.runner import Findings, Picture, Settings, Sheet, Table, Verdict, make_run, trained
 from studies.runs.chart import FieldMap
@@ -166,9 +166,7 @@ def pictures(rows: Sequence[MutableRow], table: Sequence[MutableRow]) -> Iterato
     for method, points in panels.items():
         for dataset in sets:
             one = Estimate.of([row for row in rows if (row["method"], row["dataset"]) == (method, dataset)])
-            paper = printed_means(dataset).get(method, Printed(math.nan, math.nan, ""))
-            errors = standard_error(one.std, one.count), standard_error(paper.std or math.nan, 10)
-            points.append((dataset, one.mean, errors[0], paper.mean, errors[1]))
+            points.append(compared_means(dataset, one, printed_means(dataset).get(method), 10))
     both, numbers = comparison_chart(panels)
     words = ", with those of Table 24" if len(lines) > 1 else ""
     yield Picture("means", both, SHEET.text("means", suffix=words), numbers)

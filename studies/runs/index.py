@@ -14,7 +14,7 @@ from rich.console import Console
 from rdgraph.errors import FileError
 from rdgraph.files import read_text, write_text
 from studies.runs.boundary import reported
-from studies.runs.report import ReportVerdict, as_address, counts_in_words, fewer_colours, templates
+from studies.runs.report import ReportVerdict, as_address, fewer_colours, templates
 
 
 @dataclass(frozen=True)
@@ -32,39 +32,30 @@ class IndexEntry:
     verdicts: tuple[ReportVerdict, ...]
     picture: str | None
 
-    @property
-    def counts(self) -> list[tuple[str, str]]:
-        """The number of verdicts by outcome, each in words."""
-        return counts_in_words([verdict.sort for verdict in self.verdicts])
-
 
 def read_entry(folder: Path, root: Path) -> IndexEntry:
     """Entry of the run in `folder`, with its address relative to `root`."""
     try:
-        return _entry(folder, root)
+        outline = json.loads(read_text(folder / "report.json", "the outline of a report"))
+        config = tomllib.loads(read_text(folder / "config.toml", "the settings of a run"))
+        pictures = [folder / name for name in outline["figures"] if name.endswith(".png")]
+        return IndexEntry(
+            address=quote((folder / "report.html").relative_to(root).as_posix()),
+            title=outline["title"],
+            question=outline["question"],
+            answer=outline.get("answer", ""),
+            # The file `state` also knows whether the run was resumed or killed after the outline was written.
+            state=read_text(folder / "state", "the state of a run").strip(),
+            study=config["study"],
+            small=config["small"],
+            seed=config["seed"],
+            verdicts=tuple(ReportVerdict(**v) for v in outline["verdicts"]),
+            picture=as_address(fewer_colours(pictures[0]), "png") if pictures else None,
+        )
+    except FileError:
+        raise
     except (ValueError, LookupError, TypeError, AttributeError, OSError, RecursionError) as problem:
-        if isinstance(problem, FileError):
-            raise
         raise FileError(f"the files of the run in {folder} were changed ({problem})") from None
-
-
-def _entry(folder: Path, root: Path) -> IndexEntry:
-    outline = json.loads(read_text(folder / "report.json", "the outline of a report"))
-    config = tomllib.loads(read_text(folder / "config.toml", "the settings of a run"))
-    pictures = [folder / name for name in outline["figures"] if name.endswith(".png")]
-    return IndexEntry(
-        address=quote((folder / "report.html").relative_to(root).as_posix()),
-        title=outline["title"],
-        question=outline["question"],
-        answer=outline.get("answer", ""),
-        # The file `state` also knows whether the run was resumed or killed after the outline was written.
-        state=read_text(folder / "state", "the state of a run").strip(),
-        study=config["study"],
-        small=config["small"],
-        seed=config["seed"],
-        verdicts=tuple(ReportVerdict(**v) for v in outline["verdicts"]),
-        picture=as_address(fewer_colours(pictures[0]), "png") if pictures else None,
-    )
 
 
 def write_index(root: Path) -> Path:

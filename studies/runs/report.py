@@ -215,11 +215,6 @@ class Page:
         return [pair for pair in self.numbered if main is None or pair[0] is not main[0]]
 
     @property
-    def counts(self) -> list[tuple[str, str]]:
-        """The number of verdicts by outcome, each in words."""
-        return counts_in_words([verdict.sort for verdict in self.verdicts])
-
-    @property
     def numbered(self) -> list[tuple[Item, int]]:
         """The items with their numbers; figures and tables are numbered separately."""
         seen: dict[str, int] = {}
@@ -340,11 +335,6 @@ def is_link(value: Value) -> bool:
     return isinstance(value, str) and LINK.fullmatch(value) is not None
 
 
-def is_number(value: Value) -> bool:
-    """Whether a cell is sorted and aligned as a number."""
-    return not isinstance(value, str)
-
-
 @cache
 def templates() -> Environment:
     """The templates, which escape HTML and refuse unknown names."""
@@ -358,6 +348,7 @@ def templates() -> Environment:
     environment.filters |= {
         "shown": shown, "heading": heading, "with_code": with_code, "markdown": markdown_text,
         "cell": lambda text: text.replace("|", "\\|"),
+        "tally": lambda verdicts: counts_in_words([verdict.sort for verdict in verdicts]),
     }  # fmt: skip
-    environment.tests |= {"number_cell": is_number, "link_cell": is_link}
+    environment.tests["link_cell"] = is_link
     return environment

@@ -166,7 +166,10 @@ class ReportOnly(StudyRun):
         super().__init__(scratch, config, heading, console)
         self._measured = measured
         self.missing: list[str] = []
-        recorded = recorded_environment(measured)
+        path = measured / "environment.json"
+        text = read_text(path, "the environment of a run")
+        earlier_codes(path)  # raises for files that no study wrote
+        recorded = json.loads(text)
         self._earlier_code = list(recorded.pop("earlier_code", []))
         self._environment = {**recorded, REBUILT: {name: self._environment[name] for name in RECORDED}}
 
@@ -207,12 +210,3 @@ class ReportOnly(StudyRun):
                 f"{self._measured} lacks {bound}{count}, the first of them {self.missing[0]}; measure with "
                 f"{self.heading.resume}"
             )
-
-
-def recorded_environment(folder: Path) -> dict[str, Any]:
-    """The environment.json of a measurement."""
-    path = folder / "environment.json"
-    text = read_text(path, "the environment of a run")
-    earlier_codes(path)  # raises for files that no study wrote
-    environment: dict[str, Any] = json.loads(text)
-    return environment

@@ -81,11 +81,6 @@ class Limit:
 Limits = Callable[[bool], Mapping[str, Limit]]
 
 
-def no_limits(small: bool) -> dict[str, Limit]:
-    """Limits of a study without limits."""
-    return {}
-
-
 def check_settings(settings: Mapping[str, Any], limits: Mapping[str, Limit]) -> None:
     """Raise InvalidArgument for the first setting that violates its limit."""
     for name, limit in limits.items():

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 from rich.console import Console
@@ -15,23 +14,23 @@ from rdgraph.errors import FileError, InvalidArgument
 from rdgraph.interrupts import terminable
 from rdgraph.run.engines.engine import Engine
 from studies.runs.report import Heading
-from studies.runs.run_config import RunConfig, locked, prepare
-from studies.runs.setting_limits import CHANGED, Limits, changed_settings, check_settings, no_limits, setting_text
+from studies.runs.run_config import RunConfig, command_line, locked, prepare
+from studies.runs.setting_limits import CHANGED, Limits, changed_settings, check_settings, setting_text
 from studies.runs.study_run import NAME_PATTERN, StudyRun
 
 
-def no_settings(small: bool) -> dict[str, Any]:
-    """Settings of a study without settings."""
+def nothing(small: bool) -> dict[str, Any]:
+    """The settings, and the limits, of a study without any."""
     return {}
 
 
 def study_commands(config: RunConfig, folder: Path) -> tuple[str, str]:
     """The command that repeats a run of a study, twice, since it also resumes the run."""
-    small = " --small" if config.small else ""
-    device = "" if config.device == "cpu" else f" --device {config.device}"
-    settings = config.settings
-    changed = "".join(f" --set {quote(f'{n}={setting_text(settings[n])}')}" for n in config.head.get(CHANGED, ()))
-    line = f"rdgraph study {config.study}{small} --seed {config.seed}{device}{changed} --out {folder}"
+    device = None if config.device == "cpu" else config.device
+    changed = [f"{name}={setting_text(config.settings[name])}" for name in config.head.get(CHANGED, ())]
+    line = command_line(
+        "study", config.study, small=config.small, seed=config.seed, device=device, set=changed, out=folder
+    )
     return line, line
 
 
@@ -71,10 +70,10 @@ class Study:
     title: str
     question: str
     run: Callable[[StudyRun], object]
-    settings: Callable[[bool], Mapping[str, Any]] = no_settings
+    settings: Callable[[bool], Mapping[str, Any]] = nothing
     extra: str | None = None
     commands: Callable[[RunConfig, Path], tuple[str, str]] = study_commands
-    limits: Limits = no_limits
+    limits: Limits = nothing
 
     def __post_init__(self) -> None:
         if not NAME_PATTERN.fullmatch(self.name):

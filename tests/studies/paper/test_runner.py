@@ -15,7 +15,7 @@ from studies.cells.cell import BORROWS, REACTIONS, SETS
 from studies.paper import paired_rows
 from studies.paper.drawing import panels_chart, row_curves, row_map
 from studies.paper.paired_rows import Printed, compared, picked, with_holm, with_printed
-from studies.paper.runner import LIMITS, Findings, Passage, Picture, Sheet, Table, attempt, make_run
+from studies.paper.runner import Findings, Passage, Picture, Sheet, Table, attempt, make_run
 from studies.runs.chart import Line
 from studies.runs.study import Study, execute
 from studies.runs.study_run import StudyRun
@@ -46,12 +46,13 @@ def test_every_sheet_is_used(name: str) -> None:
     entries = Sheet(name).entries
     assert set(entries["small"]) <= set(entries["settings"])
     assert set(entries.get("limits", {})) <= set(entries["settings"])
-    assert {one for one in entries.get("limits", {}).values() if isinstance(one, str)} <= set(LIMITS)
+    assert {one for one in entries.get("limits", {}).values() if isinstance(one, str)} <= set(Sheet("limits").entries)
     folder = Path(str(module.__file__)).parent
     source = "".join(
-        (folder / f"{one}.py").read_text(encoding="utf-8") for one in dict.fromkeys((name, "forensics", "degrees"))
+        (folder / f"{one}.py").read_text(encoding="utf-8")
+        for one in dict.fromkeys((name, "forensics", "degrees", "families"))
     )
-    for text in entries["texts"]:
+    for text in (*entries["texts"], *entries.get("verdicts", {})):
         assert f'"{text}"' in source or text in ("T", "step")  # the names of the two curves of one study
     for table in set(entries) - {"study", "settings", "small", "limits", "texts"}:
         assert f'"{table}"' in source
