@@ -104,7 +104,7 @@ def inverse_root(matrices: Tensor, steps: int = STEPS) -> Tensor:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SheafSettings(StackedSettings):
+class SheafSettings(StackedSettings, least={"stalk": 1}):
     """Settings of sheaf diffusion.
 
     Args:
@@ -120,10 +120,6 @@ class SheafSettings(StackedSettings):
     low_pass: bool = False
     high_pass: bool = False
     second_linear: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_at_least(1, "stalk")
 
     @property
     def dimensions(self) -> int:
