@@ -316,17 +316,14 @@ _SOURCE, _RULE = "Bodnar et al., NeurIPS 2022", "X' = (1 + tanh(e)) X - elu(D(X)
 RECORDS = (
     ModelRecord(
         "sheaf", "Sheaf, O(d)", "continuous", source=_SOURCE, rule=_RULE.format("orthogonal"),
-        settings=OrthogonalSheafSettings,
-        network=OrthogonalSheaf, published="Sheaf",
+        settings=OrthogonalSheafSettings, network=OrthogonalSheaf, published="Sheaf",
     ),
     ModelRecord(
         "sheaf-diagonal", "Sheaf, diagonal", "continuous", source=_SOURCE, rule=_RULE.format("diagonal"),
-        settings=DiagonalSheafSettings,
-        network=DiagonalSheaf,
+        settings=DiagonalSheafSettings, network=DiagonalSheaf,
     ),
     ModelRecord(
         "sheaf-general", "Sheaf, general", "continuous", source=_SOURCE, rule=_RULE.format("any"),
-        settings=GeneralSheafSettings,
-        network=GeneralSheaf,
+        settings=GeneralSheafSettings, network=GeneralSheaf,
     ),
 )  # fmt: skip
