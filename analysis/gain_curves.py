@@ -217,13 +217,7 @@ def curve_rows(curves: Sequence[ResponseCurve]) -> list[dict[str, float | str]]:
         {'system': 'diffusion', 'method': 'exact', 'step': '', 'lam': 0.0, 'gain': 1.0}
     """
     return [
-        {
-            "system": c.system,
-            "method": c.method,
-            "step": "" if c.step is None else c.step,
-            "lam": float(x),
-            "gain": float(g),
-        }
+        {"system": c.system, "method": c.method, "step": "" if c.step is None else c.step, "lam": lam, "gain": gain}
         for c in curves
-        for x, g in zip(c.lam, c.gain, strict=True)
+        for lam, gain in zip(c.lam.tolist(), c.gain.tolist(), strict=True)
     ]

@@ -20,7 +20,7 @@ import torch
 from scipy.ndimage import maximum_filter, minimum_filter
 from torch import Tensor
 
-from analysis.spectra.eigenvalues import Spectrum, spectrum
+from analysis.spectra.eigenvalues import Spectrum, distinct, spectrum
 from analysis.verdicts.energy_fates import check_symbol, growth, make_symbols
 from rdgraph.errors import InvalidArgument, NotApplicable, UnknownName
 from rdgraph.graphs.operator import Operator
@@ -107,6 +107,8 @@ def _classify(solution: Solution, T: float) -> np.ndarray:
 # where it ties with the kernel of L.
 
 POINTS = 801
+#: Eigenvalues that are closer are one eigenvalue.
+SAME = 1e-9
 
 Window = tuple[tuple[float, float], tuple[float, float]]
 
@@ -175,7 +177,9 @@ def stability_borders(
     """
     system = parse(system)
     plane = _Plane.of(system, names, values)
-    return _lines(plane, _distinct(lams), window, _levels(method, step), lambda p: growth(p, 0 * p, method, step).rate)
+    return _lines(
+        plane, distinct(lams, SAME), window, _levels(method, step), lambda p: growth(p, 0 * p, method, step).rate
+    )
 
 
 def roughness_borders(
@@ -208,7 +212,7 @@ def roughness_borders(
     system = parse(system)
     if system.source_symbol != 0:
         return []
-    return _lines(_Plane.of(system, names, values, relative=True), _distinct(lams), window, [0.0], lambda p: p)
+    return _lines(_Plane.of(system, names, values, relative=True), distinct(lams, SAME), window, [0.0], lambda p: p)
 
 
 def _lines(
@@ -220,7 +224,10 @@ def _lines(
     for lam in lams:
         for level in levels:
             line = plane.line(float(lam), level, window)
-            if line is None or (ends := _ends(*line)) in seen:  # FB: one line for all modes
+            if line is None:
+                continue
+            ends = tuple(round(float(end), 9) for axis in line for end in axis[[0, -1]])
+            if ends in seen:  # FB: one line for all modes
                 continue
             seen.add(ends)
             x, y = line
@@ -275,15 +282,6 @@ class _Plane:
         if c != 0:
             return sp.Eq(y, sp.factor((height - a - b * x) / c), evaluate=False)
         return sp.Eq(x, sp.factor((height - a) / b), evaluate=False)
-
-
-def _distinct(lams: np.ndarray) -> np.ndarray:
-    ordered = np.sort(lams)
-    return ordered[np.concatenate([[True], np.diff(ordered) > 1e-9])] if len(ordered) else ordered
-
-
-def _ends(x: np.ndarray, y: np.ndarray) -> tuple[float, ...]:
-    return tuple(round(float(value), 9) for value in (x[0], y[0], x[-1], y[-1]))
 
 
 def _levels(method: str, step: float | None) -> list[float]:
@@ -418,7 +416,8 @@ def phase_diagram(
     x, y = (_axis(numbers, name) for numbers, name in zip((alphas, betas), names, strict=True))
     modes = spectrum(op)
     H0 = _start(op, modes, H0, seed)
-    excited = _excited(modes, H0)
+    size = torch.linalg.vector_norm(modes.transform(H0), dim=-1).cpu().numpy()
+    excited = size > 1e-9 * size.max()
     if not (excited & ~modes.kernel).any():
         raise InvalidArgument("expected a start outside the kernel of L, got one without energy; pass another H0")
     numbers = {names[0]: x[None, :], names[1]: y[:, None], **fixed}
@@ -443,19 +442,11 @@ def _predict(
     active = np.flatnonzero(excited)
     p, q = make_symbols(system)(modes.values[active][:, None, None], values)
     modal, kernel = growth(p, q, method, step), modes.kernel[active][:, None, None]
-    rough, smooth = (
-        modal.largest(np.broadcast_to(~kernel, p.shape)),
-        modal.largest(np.broadcast_to(kernel, p.shape)),
-    )
+    rough, smooth = (modal.largest(np.broadcast_to(chosen, p.shape)) for chosen in (~kernel, kernel))
     vanishing = smooth.compare(rough) > 0
     decays = np.where(vanishing, SMOOTHS, SHARPENS)
     grows = (rough.rate > 0) | ((rough.rate == 0) & (rough.power > 0))
     return np.where(grows, GROWS, np.where(rough.rate < 0, decays, NEUTRAL)), vanishing
-
-
-def _excited(modes: Spectrum, H0: Tensor) -> np.ndarray:
-    size = torch.linalg.vector_norm(modes.transform(H0), dim=-1).cpu().numpy()
-    return np.asarray(size > 1e-9 * size.max())
 
 
 # ---------------------------------------------------------------------- checks

@@ -52,9 +52,8 @@ def phase_figure(diagram: PhaseDiagram) -> Figure:
             panel.plot(tie.x, tie.y, color="black", lw=1.2, ls="--")
         panel.set(title=title, xlabel=plain(diagram.names[0]), xlim=(x.min(), x.max()), ylim=(y.min(), y.max()))
     hatched = diagram.vanishing & (diagram.predicted == GROWS)
-    handles: list[Patch | Line2D] = [
-        Patch(color=c, label=_label(n)) for n, c in zip(CLASSES, COLOURS, strict=True) if _occurs(diagram, n)
-    ]
+    occurring = np.union1d(diagram.predicted, diagram.simulated)
+    handles: list[Patch | Line2D] = [Patch(color=COLOURS[k], label=_label(CLASSES[k])) for k in occurring]
     handles.append(Line2D([], [], color="black", lw=1.4, label="border, closed form"))
     if diagram.ties:
         handles.append(Line2D([], [], color="black", lw=1.2, ls="--", label="tie with the kernel"))
@@ -71,11 +70,6 @@ def phase_figure(diagram: PhaseDiagram) -> Figure:
         fontsize=11,
     )
     return figure
-
-
-def _occurs(diagram: PhaseDiagram, name: str) -> bool:
-    code = CLASSES.index(name)
-    return bool(((diagram.predicted == code) | (diagram.simulated == code)).any())
 
 
 def _label(name: str) -> str:

@@ -392,7 +392,8 @@ def reaction_figure(diagram: ReactionDiagram) -> Figure:
         )
         panel.set(title=title, xlabel=plain(diagram.names[0]))
     panels[0].set_ylabel(plain(diagram.names[1]))
-    handles = [Patch(facecolor=colours[name], edgecolor="black", label=_label(name)) for name in names]
+    labels = {BLOWS_UP: f"{BLOWS_UP} (in finite time)"}
+    handles = [Patch(facecolor=colours[name], edgecolor="black", label=labels.get(name, name)) for name in names]
     figure.legend(handles=handles, loc="outside lower center", ncols=min(4, len(handles)), frameon=False)
     op, (low, high) = diagram.operator, diagram.start
     figure.suptitle(
@@ -409,7 +410,3 @@ def _joined(classes: np.ndarray) -> np.ndarray:
     if len(settled) <= len(SETTLED):
         return classes
     return np.where(np.isin(classes, sorted(settled - {settles_at(0.0)})), ELSEWHERE, classes)
-
-
-def _label(name: str) -> str:
-    return f"{name} (in finite time)" if name == BLOWS_UP else name

@@ -240,6 +240,16 @@ def spectral_gap(op: Operator) -> float:
         k *= 4
 
 
+def distinct(values: np.ndarray, gap: float) -> np.ndarray:
+    """Ascending numbers without those that follow another at no more than a gap, such as rounding.
+
+    >>> distinct(np.array([1.0, 1.0 + 1e-13, 2.0]), 1e-9).tolist()
+    [1.0, 2.0]
+    """
+    ordered = np.sort(values)
+    return ordered[np.diff(ordered, prepend=-np.inf) > gap]
+
+
 def _dense_part(laplacian: csr_array, k: int, end: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     n = laplacian.shape[0]
     values, vectors = eigh(laplacian.toarray())

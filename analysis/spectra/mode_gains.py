@@ -69,21 +69,11 @@ class Gains:
         return np.asarray(np.abs(self.gain - expected) / np.abs(expected).max())
 
     def rows(self) -> list[dict[str, Any]]:
-        name, expected = self.system.name or str(self.system), self.predicted(self.lam)
-        step = "" if self.step is None else self.step
+        name, step = self.system.name or str(self.system), "" if self.step is None else self.step
+        columns = {"lam": self.lam, "gain": self.gain, "predicted": self.predicted(self.lam), "leak": self.leak}
         return [
-            {
-                "system": name,
-                "method": self.method,
-                "step": step,
-                "lam": lam,
-                "gain": gain,
-                "predicted": p,
-                "leak": leak,
-            }
-            for lam, gain, p, leak in zip(
-                *(x.tolist() for x in (self.lam, self.gain, expected, self.leak)), strict=True
-            )
+            {"system": name, "method": self.method, "step": step, **dict(zip(columns, row, strict=True))}
+            for row in zip(*(column.tolist() for column in columns.values()), strict=True)
         ]
 
 

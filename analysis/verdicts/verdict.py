@@ -170,16 +170,9 @@ def _statement(
     name: str, conclusion: str, hypotheses: tuple[Hypothesis, ...], implies: str | None, evidence: str, observed: bool,
     numbers: Mapping[str, float],
 ) -> EnergyStatement:  # fmt: skip
-    applies = all(h.holds for h in hypotheses)
-    return EnergyStatement(
-        name,
-        conclusion,
-        hypotheses,
-        implies if applies else None,
-        evidence,
-        bool(observed) if applies else None,
-        numbers,
-    )
+    if not all(h.holds for h in hypotheses):
+        return EnergyStatement(name, conclusion, hypotheses, None, evidence, None, numbers)
+    return EnergyStatement(name, conclusion, hypotheses, implies, evidence, bool(observed), numbers)
 
 
 # ---------------------------------------------------------------------- verdict

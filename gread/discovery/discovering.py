@@ -259,14 +259,7 @@ class Discovery:
     def found(self) -> Discovered:
         """The results of the search so far."""
         results = tuple(self._results[k] for k in sorted(self._results))
-        return Discovered(
-            self.plan,
-            self._seen,
-            self._enumerated,
-            self._distinct,
-            tuple(self._tried),
-            results,
-        )
+        return Discovered(self.plan, self._seen, self._enumerated, self._distinct, tuple(self._tried), results)
 
     def _ordered(self) -> list[Line]:
         """The enumerated equations, each behaviour once: in order while all of a size fit, then in random order."""

@@ -93,8 +93,11 @@ class Examination:
         return self.settings.method == AUTO or self.settings.method in FIXED
 
     def _stepped(self, safety: Safety) -> Safety:
-        """The same, or left out if the method or its step cannot be used."""
-        problem = self._step_problem(safety.line)
+        """The same, or left out if the method or its step cannot be used; what is undecided is tried."""
+        try:
+            problem = limited(self.seconds, self._step_problem, safety.line)
+        except Undecided:
+            return safety
         return safety if problem is None else Safety(LEFT_OUT, safety.line, *problem)
 
     def _outgrows(self, term: Term) -> bool:
@@ -120,13 +123,6 @@ class Examination:
         return self._fates[part]
 
     def _step_problem(self, line: Line) -> tuple[str, str] | None:
-        """Why the method or its step cannot be used; None if they can, or if that is undecided."""
-        try:
-            return limited(self.seconds, self._given_step_problem, line)
-        except Undecided:
-            return None
-
-    def _given_step_problem(self, line: Line) -> tuple[str, str] | None:
         """Why a given step exceeds its limit; a step chosen from the equation never does."""
         chosen = self.settings
         if chosen.method not in FIXED:

@@ -108,7 +108,7 @@ class StudiedLines:
 
     def tell(self, number: int, value: float | None) -> None:
         with quiet():
-            state = None if value is not None else _failed()
+            state = None if value is not None else _optuna().trial.TrialState.FAIL
             self._study.tell(number, value, state=state, skip_if_finished=True)
 
     def _make_sampler(self, number: int) -> Any:
@@ -130,10 +130,6 @@ def _optuna() -> Any:
         ) from None
 
 
-def _failed() -> Any:
-    return _optuna().trial.TrialState.FAIL
-
-
 def make_line_sampler(
     name: str, grammar: TermGrammar, least: int, most: int, seed: int, journal: Path | None, begin: int
 ) -> LineSampler:
@@ -150,11 +146,9 @@ def make_line_sampler(
             f"expected names for more than {least - 1} coefficients, to draw larger equations, got "
             f"{len(grammar.names)} in {grammar.name}; add names, or lower the budget"
         )
-    return (
-        RandomLines(grammar, least, most, seed, begin)
-        if name == RANDOM
-        else StudiedLines(grammar, most, name, seed, journal)
-    )
+    if name == RANDOM:
+        return RandomLines(grammar, least, most, seed, begin)
+    return StudiedLines(grammar, most, name, seed, journal)
 
 
 def _different(terms: list[Term]) -> list[Term]:

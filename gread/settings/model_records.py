@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import KW_ONLY, dataclass, fields
 from functools import cached_property
 from importlib import import_module
@@ -37,6 +37,8 @@ class ModelSettings:
 
     #: The name of the network with these settings; subclasses give theirs as `class Own(ModelSettings, model="own")`.
     model: ClassVar[str] = ""
+    #: The least values of settings by name; subclasses add theirs as `class Own(ModelSettings, least={"depth": 1})`.
+    least: ClassVar[Mapping[str, float]] = {"hidden": 1}
     #: Settings in which members of one batch may differ.
     free: ClassVar[tuple[str, ...]] = ("input_dropout", "dropout")
 
@@ -45,13 +47,15 @@ class ModelSettings:
     dropout: float = 0.5
     row_features: bool = False
 
-    def __init_subclass__(cls, model: str | None = None) -> None:
+    def __init_subclass__(cls, model: str | None = None, least: Mapping[str, float] | None = None) -> None:
         super().__init_subclass__()
+        cls.least = {**cls.least, **(least or {})}
         if model is not None:
             cls.model = model
 
     def __post_init__(self) -> None:
-        self.check_at_least(1, "hidden")
+        for name, least in self.least.items():
+            self.check_at_least(least, name)
         self.check_share("input_dropout", "dropout")
 
     @property
@@ -232,14 +236,10 @@ def unregister_model(name: str) -> None:
 
 # ---------------------------------------------------------------------- stacked settings
 @dataclass(frozen=True, kw_only=True)
-class StackedSettings(ModelSettings):
+class StackedSettings(ModelSettings, least={"layers": 1}):
     """Settings of a stack of `layers` layers, the last of which gives the logits."""
 
     layers: int = 2
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_at_least(1, "layers")
 
     def widths(self, features: int, classes: int) -> list[int]:
         """The numbers of columns before and after every layer: `layers` + 1 numbers."""

@@ -117,17 +117,13 @@ class GGCN(BatchedModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LINKXSettings(ModelSettings, model="linkx"):
+class LINKXSettings(ModelSettings, model="linkx", least={"layers": 1, "edge_layers": 1, "node_layers": 1}):
     """Settings of LINKX: numbers of linear layers of the perceptrons of edges, of features, and of both combined."""
 
     input_dropout: float = 0.0
     layers: int = 2
     edge_layers: int = 1
     node_layers: int = 1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_at_least(1, "layers", "edge_layers", "node_layers")
 
 
 class LINKX(BatchedModel):
@@ -188,7 +184,7 @@ class LINKX(BatchedModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GloGNNSettings(ModelSettings, model="glognn"):
+class GloGNNSettings(ModelSettings, model="glognn", least={"layers": 1, "orders": 1, "alpha": 0, "beta": 0}):
     """Settings of GloGNN.
 
     Args:
@@ -213,8 +209,6 @@ class GloGNNSettings(ModelSettings, model="glognn"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check_at_least(1, "layers", "orders")
-        self.check_at_least(0, "alpha", "beta")
         self.check_share("gamma")
         self.check_between(0, 1, "delta")
         if self.alpha + self.beta <= 0:

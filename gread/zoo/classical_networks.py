@@ -160,14 +160,10 @@ class GCN(GCNLayers, LayerStack):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChebNetSettings(StackedSettings, model="chebnet"):
+class ChebNetSettings(StackedSettings, model="chebnet", least={"taps": 1}):
     """Settings of ChebNet: `taps` matrices a layer, so that a layer is a polynomial of degree taps - 1."""
 
     taps: int = 3
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_at_least(1, "taps")
 
 
 class ChebNet(LayerStack):
@@ -210,7 +206,7 @@ def chebyshev_sum(adjacency: Operator, terms: list[Tensor]) -> Tensor:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GATSettings(StackedSettings, model="gat"):
+class GATSettings(StackedSettings, model="gat", least={"heads": 1}):
     """Settings of a GAT: `hidden` channels in each of the `heads`, side by side; the last layer has one head."""
 
     free: ClassVar[tuple[str, ...]] = (*StackedSettings.free, "attention_dropout")
@@ -223,7 +219,6 @@ class GATSettings(StackedSettings, model="gat"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check_at_least(1, "heads")
         self.check_share("attention_dropout")
 
     def widths(self, features: int, classes: int) -> list[int]:
@@ -275,16 +270,12 @@ class GraphSAGE(SAGELayers, LayerStack):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SGCSettings(ModelSettings, model="sgc"):
+class SGCSettings(ModelSettings, model="sgc", least={"hops": 0}):
     """Settings of SGC: `hops` products with A. There is no hidden layer, so `hidden` and `dropout` have no effect."""
 
     hops: int = 2
     input_dropout: float = 0.0
     dropout: float = 0.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_at_least(0, "hops")
 
 
 class SGC(BatchedModel):

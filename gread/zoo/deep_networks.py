@@ -26,7 +26,7 @@ from rdgraph.errors import UnknownName
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairNormSettings(StackedSettings, model="pairnorm"):
+class PairNormSettings(StackedSettings, model="pairnorm", least={"scale": 0}):
     """Settings of a GCN with pair norms of length `scale`, over all nodes together or `individually`.
 
     `normalisation` is that of A: symmetric, or row, which the authors recommend.
@@ -38,7 +38,6 @@ class PairNormSettings(StackedSettings, model="pairnorm"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check_at_least(0, "scale")
         self.check_one_of("normalisation", ("symmetric", "row"))
 
 
@@ -165,7 +164,7 @@ class JKNet(GCNLayers):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GCNIISettings(StackedSettings, model="gcnii"):
+class GCNIISettings(StackedSettings, model="gcnii", least={"alpha": 0, "decay": 0}):
     """Settings of GCNII.
 
     Args:
@@ -178,10 +177,6 @@ class GCNIISettings(StackedSettings, model="gcnii"):
     alpha: float = 0.1
     decay: float = 0.5
     variant: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_at_least(0, "alpha", "decay")
 
 
 class GCNII(BatchedModel):
@@ -260,7 +255,9 @@ class GconGcnSettings(LineSettings, model="gcon-gcn"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GconGatSettings(ModelSettings, model="gcon-gat"):
+class GconGatSettings(
+    ModelSettings, model="gcon-gat", least={"layers": 1, "heads": 1, "step": 0, "alpha": 0, "gamma": 0}
+):
     """Settings of GraphCON-GAT: `layers` steps of length `step` with damping alpha and frequency gamma."""
 
     input_dropout: float = 0.3
@@ -270,11 +267,6 @@ class GconGatSettings(ModelSettings, model="gcon-gat"):
     step: float = 1.0
     alpha: float = 1.0
     gamma: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_at_least(1, "layers", "heads")
-        self.check_at_least(0, "step", "alpha", "gamma")
 
 
 class GraphConGat(BatchedModel):

@@ -196,7 +196,7 @@ class CgnnSettings(LineSettings, model="cgnn"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GdeSettings(ModelSettings, model="gde"):
+class GdeSettings(ModelSettings, model="gde", least={"steps": 1}):
     """Settings of GDE: `steps` steps of a Runge-Kutta `method` from 0 to 1; `dropout` within the slope."""
 
     input_dropout: float = 0.4
@@ -206,7 +206,6 @@ class GdeSettings(ModelSettings, model="gde"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check_at_least(1, "steps")
         self.check_one_of("method", tuple(name for name in FIXED if find_method(name).is_runge_kutta))
 
 

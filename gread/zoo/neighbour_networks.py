@@ -33,14 +33,10 @@ SPREAD, SHORT = 1e-3, 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
-class MixHopSettings(StackedSettings, model="mixhop"):
+class MixHopSettings(StackedSettings, model="mixhop", least={"hops": 1}):
     """Settings of MixHop: `hidden` channels for every power of A up to `hops`, side by side."""
 
     hops: int = 2
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_at_least(1, "hops")
 
 
 class MixHop(BatchedModel):
@@ -293,17 +289,12 @@ GAIN = 1.414
 
 
 @dataclass(frozen=True, kw_only=True)
-class FAGCNSettings(ModelSettings, model="fagcn"):
+class FAGCNSettings(ModelSettings, model="fagcn", least={"layers": 1, "epsilon": 0}):
     """Settings of FA-GCN: `layers` rounds of signed averaging, and the share `epsilon` of H_0 in every state."""
 
     hidden: int = 32
     layers: int = 2
     epsilon: float = 0.3
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_at_least(1, "layers")
-        self.check_at_least(0, "epsilon")
 
 
 class FAGCN(BatchedModel):
@@ -356,7 +347,7 @@ class FAGCN(BatchedModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GPRGNNSettings(ModelSettings, model="gprgnn"):
+class GPRGNNSettings(ModelSettings, model="gprgnn", least={"steps": 1}):
     """Settings of GPR-GNN: powers of A up to `steps`, weighted at the start as in PageRank with teleport `alpha`.
 
     `propagation_dropout` is the share of H_0 that is dropped before the powers.
@@ -370,7 +361,6 @@ class GPRGNNSettings(ModelSettings, model="gprgnn"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check_at_least(1, "steps")
         self.check_share("propagation_dropout")
         self.check_between(0, 1, "alpha")
 
@@ -412,15 +402,11 @@ class GPRGNN(BatchedModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class H2GCNSettings(ModelSettings, model="h2gcn"):
+class H2GCNSettings(ModelSettings, model="h2gcn", least={"rounds": 1}):
     """Settings of H2GCN: `rounds` of aggregation, each of which doubles the width; `relu` after the encoder."""
 
     rounds: int = 2
     relu: bool = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_at_least(1, "rounds")
 
 
 class H2GCN(BatchedModel):
@@ -569,7 +555,7 @@ def role_graph(profile: np.ndarray, neighbours: int) -> Graph:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WRGATSettings(ModelSettings, model="wrgat"):
+class WRGATSettings(ModelSettings, model="wrgat", least={"rings": 1, "neighbours": 1}):
     """Settings of WRGAT.
 
     Args:
@@ -580,10 +566,6 @@ class WRGATSettings(ModelSettings, model="wrgat"):
     hidden: int = 128
     rings: int = 3
     neighbours: int = 8
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_at_least(1, "rings", "neighbours")
 
 
 class WRGAT(BatchedModel):

@@ -104,7 +104,7 @@ def inverse_root(matrices: Tensor, steps: int = STEPS) -> Tensor:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SheafSettings(StackedSettings):
+class SheafSettings(StackedSettings, least={"stalk": 1}):
     """Settings of sheaf diffusion.
 
     Args:
@@ -120,10 +120,6 @@ class SheafSettings(StackedSettings):
     low_pass: bool = False
     high_pass: bool = False
     second_linear: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_at_least(1, "stalk")
 
     @property
     def dimensions(self) -> int:
@@ -320,17 +316,14 @@ _SOURCE, _RULE = "Bodnar et al., NeurIPS 2022", "X' = (1 + tanh(e)) X - elu(D(X)
 RECORDS = (
     ModelRecord(
         "sheaf", "Sheaf, O(d)", "continuous", source=_SOURCE, rule=_RULE.format("orthogonal"),
-        settings=OrthogonalSheafSettings,
-        network=OrthogonalSheaf, published="Sheaf",
+        settings=OrthogonalSheafSettings, network=OrthogonalSheaf, published="Sheaf",
     ),
     ModelRecord(
         "sheaf-diagonal", "Sheaf, diagonal", "continuous", source=_SOURCE, rule=_RULE.format("diagonal"),
-        settings=DiagonalSheafSettings,
-        network=DiagonalSheaf,
+        settings=DiagonalSheafSettings, network=DiagonalSheaf,
     ),
     ModelRecord(
         "sheaf-general", "Sheaf, general", "continuous", source=_SOURCE, rule=_RULE.format("any"),
-        settings=GeneralSheafSettings,
-        network=GeneralSheaf,
+        settings=GeneralSheafSettings, network=GeneralSheaf,
     ),
 )  # fmt: skip

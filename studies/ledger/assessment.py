@@ -30,7 +30,7 @@ from studies.ledger.kept_results import stored_measurements
 from studies.ledger.other_people import authors_measurements, find_cell
 from studies.ledger.printed_numbers import STANDINGS, cell_name, printed_numbers, table_of
 from studies.paper.ablation import best_options
-from studies.paper.families import Standing, standings
+from studies.paper.families import standings
 from studies.paper.forensics import explanations
 from studies.paper.significance import PRINTED_RUNS, ROUNDED, recomputed
 from studies.results import results_folder
@@ -180,16 +180,11 @@ def _wrong_tests() -> Iterator[tuple[str, Contradiction]]:
                 yield cell_name(table, method, row.dataset), Contradiction(text, ((main.mean, main.std),))
 
 
-@cache
-def printed_standings() -> Mapping[str, Standing]:
-    """Average ranks, accuracies and medals as the numbers of Table 8 give them, for the methods that Table 7 ranks."""
+def _wrong_standings() -> Iterator[tuple[str, Contradiction]]:
+    """Do average ranks, accuracies and medals follow from Table 8, for the methods that Table 7 ranks?"""
     ranked = {row.method for row in published_ranking()}
     means = {(p.method, p.dataset): p.mean for p in published_results() if p.method in ranked}
-    return {s.method: s for s in standings(means, SETS)}
-
-
-def _wrong_standings() -> Iterator[tuple[str, Contradiction]]:
-    result = printed_standings()
+    result = {standing.method: standing for standing in standings(means, SETS)}
     for row in published_ranking():
         recomputed_row = result.get(row.method)
         for quantity in STANDINGS if recomputed_row is not None else ():

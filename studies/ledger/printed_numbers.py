@@ -120,36 +120,20 @@ def printed_numbers() -> tuple[PrintedNumber, ...]:
     >>> found[0].cell, len([p for p in found if p.table == "Table 8"]), found[-1].table
     ('T8/MLP/texas', 315, 'Claims')
     """
-    return (
-        *_results(), *_ablations(), *_depths(), *_tests(), *_ranking(), *_counts(), *_degrees(), *_claims(),
-    )  # fmt: skip
+    return (*_accuracies(), *_tests(), *_ranking(), *_counts(), *_degrees(), *_claims())
 
 
-def _results() -> Iterator[PrintedNumber]:
-    for row in published_results():
+def _accuracies() -> Iterator[PrintedNumber]:
+    """Those of the large table, of the ablations and of the depths."""
+    rows: list[tuple[Any, str, object, str]] = [
+        *((row, row.method, "", "") for row in published_results()),
+        *((row, f"GREAD-{row.reaction}", row.setting, row.setting) for row in published_ablations()),
+        *((row, row.method, row.layers, f"{row.layers} layers") for row in published_depths()),
+    ]
+    for row, method, word, setting in rows:
         table = table_of(row.source)
-        yield PrintedNumber(
-            cell_name(table, row.method, row.dataset), table, row.method, row.dataset, "accuracy", row.mean, row.std,
-            row.source,
-        )  # fmt: skip
-
-
-def _ablations() -> Iterator[PrintedNumber]:
-    for row in published_ablations():
-        table = table_of(row.source)
-        yield PrintedNumber(
-            cell_name(table, f"GREAD-{row.reaction}", row.dataset, row.setting), table, f"GREAD-{row.reaction}",
-            row.dataset, "accuracy", row.mean, row.std, row.source, row.setting,
-        )  # fmt: skip
-
-
-def _depths() -> Iterator[PrintedNumber]:
-    for row in published_depths():
-        table = table_of(row.source)
-        yield PrintedNumber(
-            cell_name(table, row.method, row.dataset, row.layers), table, row.method, row.dataset, "accuracy",
-            row.mean, row.std, row.source, f"{row.layers} layers",
-        )  # fmt: skip
+        name = cell_name(table, method, row.dataset, word)
+        yield PrintedNumber(name, table, method, row.dataset, "accuracy", row.mean, row.std, row.source, setting)
 
 
 def _tests() -> Iterator[PrintedNumber]:

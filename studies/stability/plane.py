@@ -12,7 +12,7 @@ import sympy as sp
 import torch
 
 import rdgraph as rd
-from analysis.spectra.eigenvalues import Spectrum, spectrum
+from analysis.spectra.eigenvalues import Spectrum, distinct, spectrum
 from rdgraph.errors import InvalidArgument, NotApplicable
 from rdgraph.graphs.operator import Operator
 from rdgraph.language.answer_symbols import lam as frequency
@@ -303,7 +303,7 @@ class PlaneCase:
     @cached_property
     def frequencies(self) -> np.ndarray:
         """The different eigenvalues of L above zero, ascending."""
-        return distinct(self.spectrum.values[~self.spectrum.kernel], self.spectrum.bound)
+        return distinct(self.spectrum.values[~self.spectrum.kernel], SAME * self.spectrum.bound)
 
     @cached_property
     def values(self) -> dict[str, np.ndarray]:
@@ -323,16 +323,6 @@ class PlaneCase:
     def states(self) -> np.ndarray:
         """The constant steady state of every member, (m, fields)."""
         return self.kinetics.follow(self.reference, self.values)
-
-
-def distinct(values: np.ndarray, scale: float) -> np.ndarray:
-    """Ascending numbers without those that follow another within rounding.
-
-    >>> distinct(np.array([1.0, 1.0 + 1e-13, 2.0]), 2.0).tolist()
-    [1.0, 2.0]
-    """
-    ordered = np.sort(values)
-    return ordered[np.concatenate([[True], np.diff(ordered) > SAME * scale])] if len(ordered) else ordered
 
 
 def read_cases(settings: Mapping[str, Any], seed: int, device: str, also: Sequence[str] = ()) -> list[PlaneCase]:
