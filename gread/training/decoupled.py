@@ -79,17 +79,14 @@ class RowStore:
         self, powers: Powers, nodes: np.ndarray, degree: int, device: str, dtype: torch.dtype, memory: int | None = None
     ) -> None:
         self.powers, self.nodes, self.degree, self.device, self.dtype = powers, nodes, degree, device, dtype
-        self.row_bytes = (degree + 1) * (powers.features + 1) * torch.empty((), dtype=dtype).element_size()
+        columns = (degree + 1) * (powers.features + 1)
+        self.row_bytes = columns * dtype.itemsize
         available = int(SHARE * free_memory(device)) if memory is None else memory
         self.cached: Tensor | None = None
         if len(nodes) * self.row_bytes <= available:
-            self.cached = torch.empty((len(nodes), self.row_bytes // self._item), dtype=dtype, device=device)
+            self.cached = torch.empty((len(nodes), columns), dtype=dtype, device=device)
             for a, b in self.pieces(len(nodes)):
                 self.cached[a:b] = self._read(nodes[a:b])
-
-    @property
-    def _item(self) -> int:
-        return torch.empty((), dtype=self.dtype).element_size()
 
     def pieces(self, count: int) -> list[tuple[int, int]]:
         """Spans of rows that are evaluated together when there is no gradient."""

@@ -109,13 +109,6 @@ def planned_memory(device: str) -> int:
     return free_memory(device) if planned is None else min(planned, total_memory(device))
 
 
-def members_that_fit(need: Need, device: str) -> int:
-    """How many such members fit into the planned memory; at least one if it fits into the free memory."""
-    memories = planned_memory(device), free_memory(device)
-    planned, free = (int(SHARE * memory) // max(1, need.total) for memory in memories)
-    return max(planned, min(1, free))
-
-
 @dataclass(frozen=True)
 class Costs:
     """The approximate cost of an epoch in moved bytes: of a batch, and of its members.
@@ -183,9 +176,7 @@ def cut_by_effort(efforts: Sequence[int], fit: int, batch: float, fixed: float, 
     while end:
         ends.append((best[end][1], end))
         end = best[end][1]
-    return [
-        sorted((k for k, e in enumerate(efforts) if e in levels[start:end])) for start, end in reversed(ends)
-    ]  # fmt: skip
+    return [sorted((k for k, e in enumerate(efforts) if e in levels[start:end])) for start, end in reversed(ends)]
 
 
 def union_entries(datas: Sequence[NodeData]) -> int | None:
@@ -297,8 +288,13 @@ def largest(trials: Sequence[Trial], group: Sequence[int]) -> int:
 
 
 def check_fit(need: Need, device: str, asked: int | None) -> int:
-    """The number of members of a batch: as many as fit, or as many as were asked for if they fit."""
-    fit = members_that_fit(need, device)
+    """The number of members of a batch: as many as fit, or as many as were asked for if they fit.
+
+    Those fit that fit into the planned memory, and one that fits into the free memory.
+    """
+    memories = planned_memory(device), free_memory(device)
+    planned, free = (int(SHARE * memory) // max(1, need.total) for memory in memories)
+    fit = max(planned, min(1, free))
     if fit < 1:
         raise InvalidArgument(
             f"expected {need.total / 2**30:.2f} GiB for one member, got {free_memory(device) / 2**30:.2f} GiB free "

@@ -272,13 +272,8 @@ def _parse(values: Mapping[str, Any], name: str) -> Space:
         models.find(network)
     if doubled := sorted(set(fixed) & set(values.get("settings", {}))):
         raise InvalidArgument(f"expected a setting in [fixed] or in [settings], got {', '.join(doubled)} in both")
-    return Space(
-        name,
-        str(values.get("source", f"file {name}")),
-        dict(fixed),
-        _searched(values.get("settings", {})),
-        {network: _searched(table) for network, table in networks.items()},
-    )
+    source, searched = str(values.get("source", f"file {name}")), _searched(values.get("settings", {}))
+    return Space(name, source, dict(fixed), searched, {key: _searched(table) for key, table in networks.items()})
 
 
 def _searched(table: Mapping[str, Any]) -> tuple[Searched, ...]:

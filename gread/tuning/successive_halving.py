@@ -197,9 +197,7 @@ class RoundCheckpoint:
                 self._write_part(self._piece(start.end, count), Part(piece.members, [], piece.state))
                 count += 1
         results = {str(index): result.record() for index, result in start.results.items()}
-        words = {
-            "mark": self._mark(), "end": start.end, "done": start.done, "results": results, "pools": numbers,
-        }  # fmt: skip
+        words = {"mark": self._mark(), "end": start.end, "done": start.done, "results": results, "pools": numbers}
         save_bundle(self._manifest, RUNG, words, {})
 
     def _write_part(self, path: Path, part: Part) -> None:

@@ -29,7 +29,10 @@ NODES = {"test": "test nodes", "val": "validation nodes", "train": "training nod
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """Predicted classes of all nodes: `probabilities` (n, classes), and `parts` of the split, "" outside of all."""
+    """Predicted classes of all nodes: `probabilities` (n, classes), and `parts` of the split, "" outside of all.
+
+    `ids` are those of the nodes in their file or graph, their numbers if they have none.
+    """
 
     ids: tuple[str, ...]
     class_names: tuple[str, ...]
@@ -48,7 +51,8 @@ class Predictions:
                 parts[getattr(data.masks, part)[split]] = part
         known = data.meta.classes or tuple(str(k) for k in range(data.num_classes))
         labels = tuple(known[y] if y >= 0 else "" for y in data.y.tolist())
-        return cls(node_ids(data), names, probabilities, tuple(parts.tolist()), labels)
+        ids = tuple(map(str, data.graph.names or range(data.num_nodes)))
+        return cls(ids, names, probabilities, tuple(parts.tolist()), labels)
 
     @property
     def classes(self) -> list[str]:
@@ -119,12 +123,6 @@ def predictions_file(run: Path, nodes: Path | None) -> Path:
     ('predictions-new.csv', 'predictions.csv')
     """
     return run / (FILE if nodes is None else f"{Path(FILE).stem}-{nodes.name.partition('.')[0]}.csv")
-
-
-def node_ids(data: NodeData) -> tuple[str, ...]:
-    """Ids of the nodes in their file or graph; their numbers if they have none."""
-    names = data.graph.names
-    return tuple(map(str, range(data.num_nodes))) if names is None else tuple(map(str, names))
 
 
 def load_network(run: Path) -> Network:

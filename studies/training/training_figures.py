@@ -256,12 +256,7 @@ def response_lines(done: Trained, sound: Sequence[int], data: NodeData) -> Drawi
         f"Gain g(λ) of the trained equation after T = {model.time:g} by {how}: mean and range over the {kind}s; and "
         "the density of the eigenvalues of the graph's symmetric L."
     )
-    rows = [
-        {"line": f"{kind} {i}", "lam": float(x), "gain": float(g)}
-        for i, line in enumerate(lines)
-        for x, g in zip(GRID, line, strict=True)
-    ]
-    rows += _density_rows(lam, density)
+    rows = _gain_rows({f"{kind} {i}": line for i, line in enumerate(lines)}, lam, density)
     return Drawing("response", response_chart(lines, kind, model.time, lam, density), caption, rows)
 
 
@@ -277,11 +272,7 @@ def _block_responses(done: Trained, sound: Sequence[int], data: NodeData, blocks
         Panel("filters", lines, {"unchanged": 1.0}, y_label=f"gain after T = {model.time:g}", y_scale=scale),
         Panel("eigenvalues of the graph", [Line("density", lam, density, look=len(means))], y_label="density"),
     ]
-    rows = [
-        {"line": f"block {block}", "lam": float(x), "gain": float(g)}
-        for block, mean in means.items()
-        for x, g in zip(GRID, mean, strict=True)
-    ] + _density_rows(lam, density)
+    rows = _gain_rows({f"block {block}": mean for block, mean in means.items()}, lam, density)
     caption = (
         f"Gain g(λ) of the equation in every block, after T = {model.time:g}: mean over the channels of "
         f"{counted(len(sound), 'trial')}; and the density of the eigenvalues of the graph's symmetric L. The matrices, "
@@ -302,8 +293,14 @@ def response_chart(lines: np.ndarray, kind: str, time: float, lam: np.ndarray, d
     return Chart(panels, "λ, eigenvalue of L", columns=2)
 
 
-def _density_rows(lam: np.ndarray, density: np.ndarray) -> list[dict[str, Any]]:
-    return [{"line": "density", "lam": float(x), "density": float(y)} for x, y in zip(lam, density, strict=True)]
+def _gain_rows(gains_of: Mapping[str, np.ndarray], lam: np.ndarray, density: np.ndarray) -> list[dict[str, Any]]:
+    """The points of lines of gains by name, then those of the density."""
+    points = ((name, "gain", GRID, line) for name, line in gains_of.items())
+    return [
+        {"line": name, "lam": float(x), column: float(y)}
+        for name, column, xs, ys in (*points, ("density", "density", lam, density))
+        for x, y in zip(xs, ys, strict=True)
+    ]
 
 
 def _density(data: NodeData, self_loops: float) -> tuple[np.ndarray, np.ndarray]:
