@@ -297,7 +297,7 @@ def test_columns_are_the_union_of_the_keys(tmp_path: Path) -> None:
 
 def test_nothing_is_left_half_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(RdgraphError, match="can be written"):
+    with pytest.raises(RdgraphError, match="cannot write"):
         save_figure(Figure(), tmp_path / "file", "t", [])
 
     def fill_the_disk(path: Path, *_: object, **__: object) -> None:
