@@ -368,9 +368,7 @@ def train_group(
                 keep(cells[number], partial(rows, number, results))
 
     each = next(iter(graphs.values())) if len(graphs) == 1 else [graphs[name] for name, _ in origins]
-    train(
-        each, trials, device=device, checkpoint=checkpoint, keep_best=False, finished=finished, tell=lambda _: None
-    )  # fmt: skip
+    train(each, trials, device=device, checkpoint=checkpoint, keep_best=False, finished=finished, tell=lambda _: None)
 
 
 def training_rows(origins: Origins, done: Trained) -> list[MutableRow]:
