@@ -21,6 +21,7 @@ import numpy as np
 
 from gread.datasets.interchange import Pieces, Reading, assemble, encode_labels
 from gread.datasets.meta import Meta
+from gread.datasets.npz import read_header
 from gread.datasets.preparation import ERROR, FeatureChoices, FeatureColumns, Preparation, is_missing
 from gread.datasets.splits import PARTS, Masks, split_names
 from rdgraph import Graph
@@ -44,12 +45,6 @@ def is_npy(path: Path) -> bool:
     return path.suffix.lower() == NPY
 
 
-def load(path: Path) -> np.ndarray:
-    """The memory-mapped array of an npy file."""
-    with _reading(path):
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-
-
 def archive(path: Path, needed: Sequence[str], known: Sequence[str]) -> dict[str, np.ndarray]:
     """Arrays of an npz file: all `needed` ones, and the `known` ones that exist."""
     with _reading(path), path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
@@ -64,7 +59,7 @@ def archive(path: Path, needed: Sequence[str], known: Sequence[str]) -> dict[str
 def edge_count(path: Path) -> int:
     """The number E of edges (2, E) in an npy file, or an npz file with edge_index."""
     with _reading(path), _opened(path) as (file, size):
-        shape, _, kind = _header(file)
+        shape, _, kind = read_header(file)
         if len(shape) != 2 or shape[0] != 2 or kind.kind not in "iu":
             raise FileError(f"expected whole numbers (2, E), sources then targets, in {path}, got {kind} {shape}")
         if size < 2 * shape[1] * kind.itemsize:
@@ -75,7 +70,7 @@ def edge_count(path: Path) -> int:
 def edge_blocks(path: Path) -> Iterator[Block]:
     """Yield the edges (2, E) of an npy file, or an npz file with edge_index, in blocks."""
     with _reading(path), _opened(path) as (file, _):
-        (_, count), is_fortran, kind = _header(file)
+        (_, count), is_fortran, kind = read_header(file)
         ends = (None,) if is_fortran else (0, 1)
         for end in ends:
             for start in range(0, count, BLOCK):
@@ -86,14 +81,6 @@ def edge_blocks(path: Path) -> Iterator[Block]:
                     yield end, start, block[:, 0]
                 else:
                     yield from ((k, start, block[:, k]) for k in (0, 1))
-
-
-def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Shape, Fortran order and dtype from the header of an array."""
-    version = np.lib.format.read_magic(file)
-    if version == (1, 0):
-        return np.lib.format.read_array_header_1_0(file)
-    return np.lib.format.read_array_header_2_0(file)
 
 
 @contextmanager
@@ -201,11 +188,6 @@ class ParquetTable:
 
     def column(self, name: str) -> Any:
         return self.file.read(columns=[name], use_threads=False)[name]
-
-    def undivided(self, name: str) -> Any:
-        """A column as one arrow array of plain values, also if it is dictionary-encoded."""
-        column = self.column(name).combine_chunks()
-        return column.dictionary_decode() if hasattr(column, "dictionary_decode") else column
 
     def is_category(self, name: str, choices: FeatureChoices) -> bool:
         """Whether a column is categorical."""
@@ -397,7 +379,8 @@ class _Nodes:
 
 def _array_nodes(path: Path) -> _Nodes:
     if is_npy(path):
-        x = load(path)
+        with _reading(path):
+            x = np.load(path, mmap_mode="r", allow_pickle=False)
         if x.ndim != 2 or x.dtype.kind not in "biuf":
             raise FileError(f"expected features (n, f) in {path}, got {x.dtype} {x.shape}")
         return _Nodes(np.full(len(x), -1), lambda: FeatureColumns.of_array(x))
@@ -442,7 +425,9 @@ def _parquet_nodes(path: Path, label: str | None, key: str, choices: FeatureChoi
     y = np.full(table.rows, -1)
     if label is not None and label in table.names:
         y, classes = _labels(table.column(label))
-    ids = table.undivided(key) if key in table.names else None
+    ids: Any = table.column(key).combine_chunks() if key in table.names else None
+    if hasattr(ids, "dictionary_decode"):
+        ids = ids.dictionary_decode()
     if ids is not None and len(ids.unique()) != len(ids):
         raise FileError(f"expected a unique id for every node in column {key!r} of {path}, got duplicates")
     return _Nodes(y, features, _parquet_masks(table, splits), classes, ids)

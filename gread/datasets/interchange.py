@@ -218,7 +218,7 @@ def encode_labels(values: Sequence[Any]) -> tuple[np.ndarray, tuple[str, ...]]:
     (array([ 1,  0, -1,  0]), ('9', '10'))
     """
     known = [value for value in dict.fromkeys(values) if value is not None and value != "" and value == value]
-    numbers = [number if (number := _number(value)) is not None and math.isfinite(number) else None for value in known]
+    numbers = [x if (x := _number(value)) is not None and math.isfinite(x) else None for value in known]
     if -1.0 in numbers:
         raise InvalidArgument(
             "expected labels other than -1, which means unknown elsewhere; leave the label out or give the class a name"

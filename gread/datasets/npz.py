@@ -60,7 +60,7 @@ def read_shapes(path: Path, keys: Sequence[str]) -> dict[str, tuple[int, ...]]:
         with zipfile.ZipFile(path) as archive:
             for key in keys:
                 with archive.open(f"{key}.npy") as member:
-                    shape, dtype = _read_header(member)
+                    shape, _, dtype = read_header(member)
                     size = math.prod(shape) * dtype.itemsize + member.tell()
                 if dtype.kind not in "biuf" or size != archive.getinfo(f"{key}.npy").file_size:
                     raise ValueError(f"{key} is no array of numbers of its declared size")
@@ -73,13 +73,13 @@ def read_shapes(path: Path, keys: Sequence[str]) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def _read_header(member: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
+def read_header(member: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Shape, Fortran order and dtype from the header of an array."""
     version = np.lib.format.read_magic(member)
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     if version not in readers:
         raise ValueError(f"version {version} of the npy format")
-    shape, _, dtype = readers[version](member)
-    return shape, dtype
+    return readers[version](member)
 
 
 def check_npz(path: Path, entry: Dataset) -> None:

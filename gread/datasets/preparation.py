@@ -140,13 +140,11 @@ class Preparation:
         numbers = self._prepared(table.numbers, [c for c in self.columns if c.categories is None])
         if not table.words:
             return numbers
-        position, parts = 0, []
-        for column in self.columns:
-            if column.categories is None:
-                parts.append(numbers[:, position : position + 1])
-                position += 1
-            else:
-                parts.append(_one_hot(table.words[column.name], column.categories))
+        plain = iter(numbers.T)
+        parts = [
+            next(plain)[:, None] if c.categories is None else _one_hot(table.words[c.name], c.categories)
+            for c in self.columns
+        ]
         return np.concatenate(parts, axis=1)
 
     def _prepared(self, numbers: np.ndarray, columns: Sequence[Column]) -> np.ndarray:
@@ -231,9 +229,6 @@ def _categories(name: str, words: Sequence[str | None]) -> tuple[str, ...]:
 
 def _one_hot(words: Sequence[str | None], categories: Sequence[str]) -> np.ndarray:
     """One-hot rows (n, categories); missing words, and words unknown to the fitted table, are rows of zeros."""
-    position = {word: k for k, word in enumerate(categories)}
-    rows = np.zeros((len(words), len(categories)), dtype=np.float32)
-    for row, word in enumerate(words):
-        if word in position:
-            rows[row, position[word]] = 1.0
-    return rows
+    position: dict[str | None, int] = {word: k for k, word in enumerate(categories)}
+    chosen = np.array([position.get(word, -1) for word in words], dtype=np.int64)
+    return (chosen[:, None] == np.arange(len(categories))).astype(np.float32)

@@ -10,7 +10,6 @@ from scipy.sparse import csr_array, issparse
 
 from gread.datasets.splits import Masks
 
-# ---------------------------------------------------------------------- raw
 #: Features with a smaller share of nonzero entries are kept sparse.
 SPARSE_BELOW = 0.2
 

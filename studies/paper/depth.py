@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 from gread.comparison import EXPLAINED, LEVEL, Estimate, Gap, none_beyond, row_answer, tally
 from gread.settings.config import Config
-from gread.settings.presets import find_published
 from gread.settings.published_tables import published_depths
 from studies.cells.cell import (
     BORROWS,
@@ -22,7 +21,7 @@ from studies.cells.cell import (
     uncompared,
 )
 from studies.paper.drawing import panels_chart
-from studies.paper.paired_rows import Printed, all_positive, compared, picked, with_holm, with_printed
+from studies.paper.paired_rows import Printed, all_positive, compared, picked, printed_accuracy, with_holm, with_printed
 from studies.paper.runner import Findings, Picture, Settings, Sheet, Table, Verdict, make_run, trained
 from studies.runs.chart import Line
 from studies.runs.tables import MutableRow
@@ -52,9 +51,7 @@ def make_cells(s: Settings) -> list[Cell]:
     for reaction in s["reactions"]:
         name = f"plain {reaction}" if reaction == "diffusion" else f"GREAD-{reaction}"
         exact = base.updated({"reaction": reaction, "method": "exact", "step": None})
-        cells += [
-            cell(name, EXACT, k, exact.updated({"time": float(k)}), suffix) for k in (*s["layers"], *s["deep"])
-        ]  # fmt: skip
+        cells += [cell(name, EXACT, k, exact.updated({"time": float(k)}), suffix) for k in (*s["layers"], *s["deep"])]
     for dataset in s["sets"]:
         group = sized_config("paper", "ST", dataset, s)
         cells += [cell(method, BEST, 0, c, dataset) for method, c in ((OWN, group), (OTHER, grand_plus(group)))]
@@ -82,8 +79,8 @@ def grand_plus(config: Config) -> Config:
 def printed_depth(method: str, reading: str, layers: int, dataset: str) -> Printed | None:
     """What the paper prints for a network at a depth, or in Table 22."""
     if reading == BEST:
-        paper = find_published(method, dataset)
-        return Printed(paper.mean, paper.std, "GREAD (Choi et al., ICML 2023), Table 22") if paper else None
+        paper = printed_accuracy(method, dataset)
+        return paper and paper._replace(source="GREAD (Choi et al., ICML 2023), Table 22")
     known = {} if reading == EXACT else {(row.method, row.layers, row.dataset): row for row in published_depths()}
     row = known.get((method, layers, dataset))
     return Printed(row.mean, row.std, row.source) if row else None
@@ -94,12 +91,10 @@ def point_table(rows: Sequence[MutableRow]) -> list[MutableRow]:
     columns = """mean std error=standard_error splits diverged paper difference gap_error=error chance_errors p verdict
         source"""
     table: list[MutableRow] = []
-    for (method, reading, layers, dataset), group in grouped_rows(
-        rows, "method", "reading", "layers", "dataset"
-    ).items():
+    labels = ("method", "reading", "layers", "dataset")
+    for (method, reading, layers, dataset), group in grouped_rows(rows, *labels).items():
         printed = printed_depth(str(method), str(reading), int(layers), str(dataset))
-        labels: MutableRow = {"method": method, "reading": reading, "layers": layers, "dataset": dataset}
-        table.append({**labels, **picked(with_printed(group, printed), columns)})
+        table.append({**picked(group[0], " ".join(labels)), **picked(with_printed(group, printed), columns)})
     return table
 
 
@@ -108,9 +103,8 @@ def pair_table(rows: Sequence[MutableRow]) -> list[MutableRow]:
     table: list[MutableRow] = []
     for reading in (UNIT, SHARE, BEST):
         result: list[MutableRow] = []
-        for (layers, dataset), part in grouped_rows(
-            [row for row in rows if row["reading"] == reading], "layers", "dataset"
-        ).items():
+        those = [row for row in rows if row["reading"] == reading]
+        for (layers, dataset), part in grouped_rows(those, "layers", "dataset").items():
             group, other = ([row for row in part if row["method"] == method] for method in (OWN, OTHER))
             if group and other:
                 test = compared(group, other, str(dataset))

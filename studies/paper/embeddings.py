@@ -49,21 +49,14 @@ def measure(run: StudyRun) -> Measured:
     for dataset in run.progress([str(name) for name in s["sets"]], "data sets"):
         built = cache(partial(train_first_splits, s["kind"], s["reaction"], dataset, s, run.device, run.seed))
         try:
-            purities = run.part(file_name("purity", dataset), partial(_rows_of, built, purity_rows, dataset, s))
-            points = run.part(file_name("map", dataset), partial(_rows_of, built, map_rows, dataset, s))
+            purities = run.part(file_name("purity", dataset), partial(purity_rows, built, dataset, s))
+            points = run.part(file_name("map", dataset), partial(map_rows, built, s))
         except RdgraphError as problem:
             measured.missing.append(f"{dataset}: {problem}")
             continue
         measured.purities.extend(purities)
         measured.maps[dataset] = points
     return measured
-
-
-def _rows_of(
-    built: Callable[[], Trained], rows: Callable[[Trained, str, Settings], list[MutableRow]], dataset: str, s: Settings
-) -> list[MutableRow]:
-    """Rows of networks that are trained now if they were not yet."""
-    return rows(built(), dataset, s)
 
 
 # ---------------------------------------------------------------------- numbers
@@ -94,9 +87,10 @@ def purity(points: np.ndarray, labels: np.ndarray, asked: np.ndarray) -> float:
     return float(np.mean(shares))
 
 
-def purity_rows(done: Trained, dataset: str, s: Settings) -> list[MutableRow]:
+def purity_rows(built: Callable[[], Trained], dataset: str, s: Settings) -> list[MutableRow]:
     """How pure the neighbourhoods of the test nodes are at every time, for every split whose training went well."""
     rows: list[MutableRow] = []
+    done = built()
     for k, trial in enumerate(done.trials):
         if done.status[k] != "ok":
             continue
@@ -115,8 +109,9 @@ def purity_rows(done: Trained, dataset: str, s: Settings) -> list[MutableRow]:
     return rows
 
 
-def map_rows(done: Trained, dataset: str, s: Settings) -> list[MutableRow]:
+def map_rows(built: Callable[[], Trained], s: Settings) -> list[MutableRow]:
     """One t-SNE of the states of a set at all times together, begun at their principal axes: places can be compared."""
+    done = built()
     k = next((k for k, status in enumerate(done.status) if status == "ok"), 0)
     data = done.data_of(k)
     nodes = drawn_nodes(data, s["nodes"])
@@ -160,9 +155,9 @@ def purity_tests(rows: Sequence[MutableRow]) -> list[MutableRow]:
             for share in (max(shares), min(shares))
         )
         test = Comparison.of(last, first, share_of(str(dataset)))
-        table.append({
-            "dataset": dataset, "difference": test.difference, "error": test.error, "p": test.p, "splits": test.splits
-        })  # fmt: skip
+        table.append(
+            {"dataset": dataset, "difference": test.difference, "error": test.error, "p": test.p, "splits": test.splits}
+        )
     return with_holm(table)
 
 

@@ -126,9 +126,7 @@ def timed_row(name: str, solver: str, s: Settings, device: str) -> list[MutableR
     return [{"method": title, "solver": solver or "-", **clocked(config, 1, s, device), "parameters": size}]
 
 
-def growth_row(
-    kind: str, value: float, config: Config, members: int, s: Settings, device: str
-) -> list[MutableRow]:  # fmt: skip
+def growth_row(kind: str, value: float, config: Config, members: int, s: Settings, device: str) -> list[MutableRow]:
     """One point of a growth."""
     return [{"against": kind, "value": value, **clocked(config, members, s, device)}]
 

@@ -130,11 +130,9 @@ class RunConfig:
 
 
 def _is_setting(value: object) -> bool:
-    match value:
-        case list() | tuple():
-            return all(map(_is_setting, value))
-        case _:
-            return isinstance(value, bool | int | float | str)
+    if isinstance(value, list | tuple):
+        return all(map(_is_setting, value))
+    return isinstance(value, bool | int | float | str)
 
 
 def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
