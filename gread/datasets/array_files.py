@@ -21,7 +21,6 @@ import numpy as np
 
 from gread.datasets.interchange import Pieces, Reading, assemble, encode_labels
 from gread.datasets.meta import Meta
-from gread.datasets.npz import read_header
 from gread.datasets.preparation import ERROR, FeatureChoices, FeatureColumns, Preparation, is_missing
 from gread.datasets.splits import PARTS, Masks, split_names
 from rdgraph import Graph
@@ -54,6 +53,15 @@ def archive(path: Path, needed: Sequence[str], known: Sequence[str]) -> dict[str
         if name not in selected:
             raise _lacking(path, name, names)
     return selected
+
+
+def read_header(member: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Shape, Fortran order and dtype from the header of an array."""
+    version = np.lib.format.read_magic(member)
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in readers:
+        raise ValueError(f"version {version} of the npy format")
+    return readers[version](member)
 
 
 def edge_count(path: Path) -> int:

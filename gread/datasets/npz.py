@@ -7,10 +7,10 @@ import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 
+from gread.datasets.array_files import read_header
 from gread.datasets.raw import RawData, compact
 from gread.datasets.sources import Dataset
 from gread.datasets.splits import Masks
@@ -71,15 +71,6 @@ def read_shapes(path: Path, keys: Sequence[str]) -> dict[str, tuple[int, ...]]:
             f"({reason}); fetch the file again"
         ) from None
     return shapes
-
-
-def read_header(member: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Shape, Fortran order and dtype from the header of an array."""
-    version = np.lib.format.read_magic(member)
-    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-    if version not in readers:
-        raise ValueError(f"version {version} of the npy format")
-    return readers[version](member)
 
 
 def check_npz(path: Path, entry: Dataset) -> None:

@@ -63,8 +63,8 @@ FOLDER_ORDER = {
 }  # fmt: skip
 
 #: Modules, and lines of Python, of the four packages.
-MOST_MODULES = 470
-MOST_LINES = 120_990
+MOST_MODULES = 464
+MOST_LINES = 120_760
 
 RUNNING_LIBRARIES = {"torch", "torchdiffeq", "triton"}
 
