@@ -6,10 +6,10 @@ classifier: GREADClassifier, GNNClassifier, GREADConv, exportable, Network
 training:   train, train_decoupled, Config, Trial, make_trials, find_preset
 search:     search, discover
 formulas:   distil_network
-modules:    datasets, models, training
+modules:    datasets, layers, models, training
 
-Further names are in the modules: `gread.datasets.csbm`, `gread.models.find_model`, `gread.training.Ensemble`. Every
-name is loaded when it is first used.
+Further names are in the modules: `gread.datasets.csbm`, `gread.layers.GREADBlock`, `gread.models.find_model`,
+`gread.training.Ensemble`. Every name is loaded when it is first used.
 """
 
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from rdgraph.lazy_door import lazy_door
 
 if TYPE_CHECKING:
     from gread import datasets as datasets
+    from gread import layers as layers
     from gread import models as models
     from gread import training as training
     from gread.classifier.estimators import GNNClassifier as GNNClassifier

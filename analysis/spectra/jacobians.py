@@ -35,6 +35,8 @@ class Sensitivity:
         is_exact: Whether they come from the filter response of a linear system rather than a Jacobian at one state.
 
     Example:
+        >>> import numpy as np
+        >>> from analysis.spectra import Sensitivity
         >>> found = Sensitivity(1.0, np.array([1.0, 1.0, 1e-9]), is_exact=True)
         >>> found.norm, round(found.effective_rank, 3), found.count()
         (1.0, 2.0, 2)
@@ -73,8 +75,8 @@ def sensitivity(
 ) -> Sensitivity:
     """The singular values of dH(T)/dH(0) of a system on a graph.
 
-    For a linear equation with scalar coefficients they are those of g(L), g the filter response, whatever the state.
-    Other systems need a start H0, and the Jacobian at it is computed by derivatives through the integrator.
+    For a linear equation with scalar coefficients they are those of g(L), g the filter response, at every state. Other
+    systems need a start H0, and the Jacobian at it is computed by derivatives through the integrator.
 
     Args:
         system: A `System`, a name of the catalogue, or a line of text.

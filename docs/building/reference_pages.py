@@ -15,7 +15,7 @@ DOORS = (
     "rdgraph", "rdgraph.theory", "rdgraph.theory.patterns", "rdgraph.infer", "rdgraph.run", "rdgraph.graphs",
     "rdgraph.vocabulary", "rdgraph.reports",
     "analysis", "analysis.measures", "analysis.spectra", "analysis.phases", "analysis.verdicts",
-    "gread", "gread.datasets", "gread.models", "gread.training", "gread.formulas",
+    "gread", "gread.datasets", "gread.models", "gread.layers", "gread.training", "gread.formulas",
     "studies",
 )  # fmt: skip
 MODULES = ("rdgraph.errors", "rdgraph.testing")

@@ -199,7 +199,9 @@ def test_a_full_disk_is_reported_before_a_power_is_written(
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "posix_fallocate", full, raising=False)
-        with pytest.raises(FileError, match=r"got .*: No space left on device; make room, or choose another folder"):
+        with pytest.raises(
+            FileError, match=r"cannot write .*: No space left on device; make room, or choose another folder"
+        ):
             rd.run.propagate(graph, x, degree=4, out=tmp_path)
     assert rd.run.Powers(tmp_path).degree == 1
     assert rd.run.propagate(graph, x, degree=4, out=tmp_path).degree == 4
