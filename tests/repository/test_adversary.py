@@ -13,7 +13,7 @@ SLICE = Plan(count=300, seed=20230723, questions=1, seconds=4.0)
 SHARE = 20
 
 
-@pytest.mark.slow_cases(4)
+@pytest.mark.slow_cases(2)
 @pytest.mark.parametrize(
     "first", [pytest.param(k, marks=[pytest.mark.slow] if k > SHARE else []) for k in range(0, SLICE.count, SHARE)]
 )
@@ -33,7 +33,7 @@ def test_the_slice_asks_every_family() -> None:
 CONDITIONS = Plan(count=240, seed=20261118, families=("state_conditions",), questions=1, seconds=10.0)
 
 
-@pytest.mark.slow_cases(3)
+@pytest.mark.slow_cases(2)
 @pytest.mark.parametrize(
     "first",
     [pytest.param(k, marks=[pytest.mark.slow] if k else []) for k in range(0, CONDITIONS.count, SHARE)],

@@ -90,7 +90,7 @@ except ImportError as problem:
     ("profile", "expected"),
     [
         ("quick", [1, 3, 3, 10]),
-        ("ci", [1, 5, 15, 100]),
+        ("ci", [1, 5, 10, 50]),
         ("deep", [1000, 1000, 1000, 3000]),
     ],
 )

@@ -66,6 +66,7 @@ def test_the_defaults_here_are_those_of_the_classifier_and_the_command() -> None
 
 
 # ---------------------------------------------------------------------- nothing diverges
+@pytest.mark.slow_cases(9)
 @pytest.mark.parametrize("name", list(catalogue))
 def test_every_entry_of_the_catalogue_trains_with_the_defaults(name: str) -> None:
     for data in (karate(), own_graph("homophilic"), own_graph("heterophilic"), own_graph("directed")):
@@ -189,7 +190,7 @@ def test_trainings_pass_over_poles_that_no_region_is_proved_to_avoid(reaction: s
     assert all(p.grad is None or p.grad.isfinite().all() for p in layer.parameters())
 
 
-@pytest.mark.slow_cases(8)
+@pytest.mark.slow_cases(4)
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:no states are proved")
 @pytest.mark.parametrize("reaction", REACHED)

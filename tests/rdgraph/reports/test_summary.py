@@ -54,6 +54,7 @@ def same(text: str, formula: str, **values: float) -> bool:
     return bool(sp.simplify(gap) == 0)
 
 
+@pytest.mark.slow_cases(11)
 @pytest.mark.parametrize("name", list(rd.catalogue.single))
 @pytest.mark.slow
 def test_every_catalogued_system(name: str) -> None:

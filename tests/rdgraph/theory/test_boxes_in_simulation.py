@@ -35,6 +35,7 @@ def leaves(
     return float(max(path.max() - upper, lower - path.min()))
 
 
+@pytest.mark.slow_cases(9)
 @pytest.mark.parametrize("normalisation", ["row", "symmetric"])
 @pytest.mark.parametrize("name", BOXES)
 def test_boxes_are_invariant(name: str, normalisation: str) -> None:
