@@ -39,6 +39,10 @@ def commands() -> set[str]:
     return set(get_command(app).commands)
 
 
+#: The pages by name: the text around each, and the command that writes it.
+MADE_PAGES = (("ledger_rows", LEDGER, ("ledger", "--page")), ("explore", EXPLORER, ("explore", "--out")))
+
+
 def rdgraph(*words: str) -> None:
     """Run a command of the package."""
     done = subprocess.run(
@@ -54,9 +58,7 @@ def write_made_pages(extra: Path, generated: Path) -> None:
     The explorer is left out, with every link to it, where this version has no such command.
     """
     extra.mkdir(parents=True, exist_ok=True)
-    made = [("ledger_rows", LEDGER, ("ledger", "--page"))]
-    if "explore" in commands():
-        made.append(("explore", EXPLORER, ("explore", "--out")))
+    made = MADE_PAGES if "explore" in commands() else MADE_PAGES[:1]
     for name, page, words in made:
         rdgraph(*words, str(extra / f"{name}_page.html"))
         address = f"../{name}_page.html"

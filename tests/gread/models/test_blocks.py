@@ -17,6 +17,7 @@ from gread.layers import GREADBlock
 from gread.models.features import Features
 from gread.models.gread_model import GREAD, Stack
 from gread.models.place import Place
+from gread.models.randomness import Dropper
 from gread.models.trained_network import Network
 from gread.settings.config import Config
 from gread.settings.gread_settings import GreadSettings
@@ -95,6 +96,22 @@ def test_a_stack_is_the_network_written_by_hand(values: dict[str, Any]) -> None:
         torch.testing.assert_close(logits(model)[member], by_hand(model, member), rtol=1e-9, atol=1e-9)
 
 
+def test_every_block_has_the_terms_that_its_polynomial_needs() -> None:
+    """The second block needs more terms than the first: a long exact flow, against matrix exponentials."""
+    values = {"reaction": "-alpha*L@H", "adjacency": "original", "self_loops": 0.0, "alpha_link": "free"}
+    model = network((0,), method="exact", time=10.0, blocks=2, activation="none", **values)
+    assert isinstance(model, Stack)
+    for number, alpha in enumerate((0.1, 4.0)):
+        model.block(number).parts["coefficient_alpha"].data.fill_(alpha)
+    x = Features.make(X, dtype=torch.float64)
+    L = torch.eye(6, dtype=torch.float64) - GRAPH.operator("symmetric", dtype=torch.float64).dense()
+    with torch.no_grad():
+        states = model.states(x, Dropper())
+        for number, alpha in enumerate((0.1, 4.0)):
+            expected = torch.linalg.matrix_exp(-10.0 * alpha * L) @ states[number]
+            torch.testing.assert_close(states[number + 1], expected, rtol=1e-6, atol=1e-6)
+
+
 def test_one_block_without_further_parts_is_gread() -> None:
     plain = network(blocks=1, activation="tanh", shared="all")
     assert type(plain) is GREAD
@@ -144,16 +161,10 @@ def test_several_fields_pass_from_block_to_block() -> None:
     values = {"reaction": "u' = -Du*L@u + beta*v; v' = -Dv*L@v - u", "adjacency": "original", "blocks": 2}
     model = network(method="rk4", step=0.5, mixing=True, norm="layer", **values)
     assert model.parts["blocks.1.mixing_weight"].shape == (2, 8, 8)
-    assert [tuple(h.shape) for h in model.states(Features.make(X, dtype=torch.float64), _still())] == [(2, 6, 8)] * 3
+    assert [tuple(h.shape) for h in model.states(Features.make(X, dtype=torch.float64), Dropper())] == [(2, 6, 8)] * 3
     only_v = network(method="rk4", step=0.5, readout="v", **values)
     assert only_v.parts["decoder_weight"].shape == (2, 4, 2)
     assert logits(only_v).isfinite().all()
-
-
-def _still() -> Any:
-    from gread.models.randomness import Dropper
-
-    return Dropper()
 
 
 def test_velocities_start_anew_and_cannot_be_read() -> None:
