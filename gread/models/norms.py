@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from gread.models.batched_model import BatchedModel
 
@@ -26,9 +27,7 @@ class LayerNorm:
 
     def __call__(self, model: BatchedModel, x: Tensor) -> Tensor:
         weight, bias = (model.get_parameter(f"{self.name}_{part}")[:, None] for part in ("weight", "bias"))
-        centred = x - x.mean(-1, keepdim=True)
-        scale = torch.rsqrt(centred.square().mean(-1, keepdim=True) + EPS)
-        return torch.addcmul(bias, centred * scale, weight)
+        return torch.addcmul(bias, functional.layer_norm(x, x.shape[-1:], eps=EPS), weight)
 
 
 class BatchNorm:
@@ -48,16 +47,14 @@ class BatchNorm:
         weight, bias = (model.get_parameter(f"{self.name}_{part}")[:, None] for part in ("weight", "bias"))
         mean, variance = (model.get_buffer(f"{self.name}_{part}") for part in ("mean", "variance"))
         if is_training:
-            now = x.mean(1)
-            centred = x - now[:, None]
-            spread = centred.square().mean(1)
+            spread, now = torch.var_mean(x, 1, correction=0)
             with torch.no_grad():
                 nodes = x.shape[1]
                 mean.lerp_(now, MOMENTUM)
                 variance.lerp_(spread * (nodes / max(1, nodes - 1)), MOMENTUM)
         else:
-            centred, spread = x - mean[:, None], variance
-        return torch.addcmul(bias, centred * torch.rsqrt(spread[:, None] + EPS), weight)
+            spread, now = variance, mean
+        return torch.addcmul(bias, x - now[:, None], weight * torch.rsqrt(spread[:, None] + EPS))
 
 
 def pair_norm(x: Tensor, scale: float = 1.0, *, individually: bool = False) -> Tensor:
