@@ -5,10 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from rdgraph.errors import FileError, InvalidArgument, RdgraphError
 
@@ -89,6 +92,39 @@ def _sync(path: Path, flags: int) -> None:
         os.fsync(number)
     finally:
         os.close(number)
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _take(file: IO[bytes], *, wait: bool) -> bool:
+        while True:
+            with suppress(OSError):
+                file.seek(0)
+                msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+                return True
+            if not wait:
+                return False
+            time.sleep(0.1)
+
+else:
+    import fcntl
+
+    def _take(file: IO[bytes], *, wait: bool) -> bool:
+        with suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        return False
+
+
+@contextmanager
+def file_lock(path: Path, *, wait: bool = True) -> Iterator[bool]:
+    """Hold the lock of a file against other processes; a process that dies releases it.
+
+    Yields False if another process holds it and `wait` is off.
+    """
+    with path.open("ab") as file:
+        yield _take(file, wait=wait)
 
 
 def write_text(path: Path, text: str, *, durable: bool = False) -> None:
