@@ -54,12 +54,26 @@ MEASURING = ROOT / "tests" / "studies" / "benchmarks"
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Cases for later; tests marked `gpu` are skipped where there is no card."""
+    _let_examples_run_alone(items)
     _leave_cases_for_later(items)
     _leave_cases_for_the_deep_run(items)
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if marked and not _has_card():
         for item in marked:
             item.add_marker(pytest.mark.skip(reason="no CUDA device; `make test-gpu` is for machines that have one"))
+
+
+def _let_examples_run_alone(items: list[pytest.Item]) -> None:
+    """Examples of public names run when they are copied: they see no import but their own."""
+    examples = [item for item in items if isinstance(item, pytest.DoctestItem) and item.path.suffix == ".py"]
+    if not examples:
+        return
+    from tests.doors import public_examples
+
+    alone = public_examples()
+    for item in examples:
+        if item.name in alone:
+            item.dtest.globs = {}
 
 
 def _leave_cases_for_later(items: list[pytest.Item]) -> None:
