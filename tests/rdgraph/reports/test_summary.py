@@ -97,7 +97,7 @@ def test_symbols(name: str, symbol: str) -> None:
     assert same(str(rd.parse(name).symbol()), symbol)
 
 
-@pytest.mark.parametrize("name", ["BS", pytest.param("AC", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["BS", "AC"])
 def test_answers_are_those_of_single_questions(name: str) -> None:
     system, answer = rd.parse(name), answers(name)
     if name == "BS":
