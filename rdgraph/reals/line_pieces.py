@@ -109,15 +109,12 @@ def _closed_zeros_of_polynomial(expression: sp.Expr, x: sp.Symbol) -> tuple[list
         except NotImplementedError:
             return [], False
     found = sp.roots(polynomial)
-    shortest = {_shortest(z): None for z in found if z.is_real is not False}
+    real = [z for z in found if z.is_real is not False]
+    # Nothing makes Cardano's complex zeros real, and to simplify them takes longer than everything else.
+    cubic = {z for z in real if z.has(sp.I) and any(p.exp == sp.Rational(1, 3) for p in z.atoms(sp.Pow))}
+    shortest = {z if z in cubic else min(sp.expand(z), sp.simplify(z), key=sp.count_ops): None for z in real}
     kept = [z for z in shortest if not z.has(sp.I)]
     return kept, sum(found.values()) == polynomial.degree() and len(kept) == len(shortest)
-
-
-def _shortest(zero: sp.Expr) -> sp.Expr:
-    """The zero in its shortest form; Cardano's complex ones stay as they are, for nothing makes them real."""
-    is_complex = zero.has(sp.I) and any(power.exp == sp.Rational(1, 3) for power in zero.atoms(sp.Pow))
-    return zero if is_complex else min(sp.expand(zero), sp.simplify(zero), key=sp.count_ops)
 
 
 def _real_where(value: sp.Expr, domain: Domain) -> tuple[sp.Expr, ...] | None:
