@@ -102,7 +102,7 @@ def test_a_counter_example_has_its_graph_and_exact_numbers() -> None:
 
 PROGRAM = """
 import json, sys, rdgraph as rd
-json.dump([rd.step_limit("BS").certificate(), rd.invariant_box("AC").certificate()], sys.stdout)
+json.dump([rd.step_limit("BS").certificate(), rd.invariant_box("Z", "row").certificate()], sys.stdout)
 """
 
 
