@@ -21,7 +21,7 @@ import tomli_w
 
 import rdgraph
 from rdgraph.errors import FileError, InvalidArgument
-from rdgraph.files import read_text, unwritable
+from rdgraph.files import read_text, remove_drafts, unwritable
 from rdgraph.graphs.kernels.device_names import read_device
 
 PACKAGES = ("rdgraph", "analysis", "gread", "studies")
@@ -235,7 +235,7 @@ def earlier_codes(path: Path) -> set[str]:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Lock the folder until the process ends; does nothing on systems without flock."""
+    """Lock the folder until the process ends, and remove the drafts of killed ones; only yields without flock."""
     try:
         import fcntl
     except ImportError:
@@ -252,4 +252,5 @@ def locked(folder: Path) -> Iterator[None]:
             raise FileError(
                 f"another study is writing to {folder}; wait for it, or choose another folder with --out"
             ) from None
+        remove_drafts(folder)
         yield
