@@ -77,6 +77,13 @@ def replacing(path: Path, *, durable: bool = False) -> Iterator[Path]:
         move(draft, path, durable=durable)
 
 
+def remove_drafts(folder: Path) -> None:
+    """Remove the drafts that killed processes left in a folder, which no other process may be writing to."""
+    for draft in folder.rglob("." + "[0-9a-f]" * 16 + ".part*"):
+        with suppress(OSError):
+            draft.unlink()
+
+
 def move(draft: Path, path: Path, *, durable: bool = False) -> None:
     """Replace a file by another one of the same folder atomically."""
     if durable:

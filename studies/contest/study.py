@@ -313,7 +313,7 @@ def execute_contest(
     config = plan.run_config
     if prepare(folder, config) != "done":
         perform(contest_study(plan, progress, tell), config, folder, engine=engine)
-        shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
+    shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)  # also those of a run killed after its last file
     return list(read_rows(folder / f"{TABLE}.csv"))
 
 

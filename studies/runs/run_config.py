@@ -21,7 +21,7 @@ import tomli_w
 
 import rdgraph
 from rdgraph.errors import FileError, InvalidArgument
-from rdgraph.files import file_lock, read_text, unwritable
+from rdgraph.files import file_lock, read_text, remove_drafts, unwritable
 from rdgraph.graphs.kernels.device_names import read_device
 
 PACKAGES = ("rdgraph", "analysis", "gread", "studies")
@@ -235,7 +235,7 @@ def earlier_codes(path: Path) -> set[str]:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Lock the folder until the process ends."""
+    """Lock the folder until the process ends, and remove the drafts of killed ones."""
     with ExitStack() as held:
         try:
             is_free = held.enter_context(file_lock(folder / ".lock", wait=False))
@@ -243,4 +243,5 @@ def locked(folder: Path) -> Iterator[None]:
             raise unwritable(folder, problem) from None
         if not is_free:
             raise FileError(f"another study is writing to {folder}; wait for it, or choose another folder with --out")
+        remove_drafts(folder)
         yield
