@@ -101,11 +101,8 @@ def _compared(layer: Any, equation: str, given: ConformOptions) -> Conformity:
 
 
 def _show(answer: Conformity | Recovery) -> None:
-    say(console, str(answer))
-    for note in answer.notes:
-        say(console, f"note: {note}")
-    for held in answer.properties:
-        say(console, f"property: {held}")
+    notes = [*(f"note: {note}" for note in answer.notes), *(f"property: {held}" for held in answer.properties)]
+    say(console, "\n".join([str(answer), *notes]), wrap=True)
 
 
 def _declared(texts: list[str] | None) -> dict[str, str]:

@@ -169,7 +169,7 @@ _BACKGROUND = ("method", "graph", "isolated nodes")
 
 
 def report_page(report: Report, *, everything: bool = False) -> RenderableType:
-    """The equations and settings of a run, the findings that decide, or all of them, and the verdict."""
+    """The equations, settings and verdict of a run, and the findings that decide, or all of them."""
     settings = ", ".join(f"{k} = {v}" for k, v in report.settings.items())
     table = Table(box=box.SIMPLE, show_header=False)
     table.add_column(style="bold", no_wrap=True)
@@ -181,7 +181,7 @@ def report_page(report: Report, *, everything: bool = False) -> RenderableType:
         if f.reason:
             text.append(f"\n{f.reason}", "dim")
         table.add_row(f.topic, Text(f.outcome, _STATUS[f.outcome]), text)
-    panel = Panel(Group(equation_line(report.system), Text(settings)), title="preflight", title_align="left")
+    verdict = Text("verdict: ").append(report.verdict, _VERDICT[report.outcome])
+    panel = Panel(Group(equation_line(report.system), Text(settings), verdict), title="preflight", title_align="left")
     others = len(report.findings) - len(printed)
-    hint = [Text(f"--all shows {counted(others, 'further finding')}", "dim"), Text("")] if others else []
-    return Group(panel, table, *hint, Text("verdict: ").append(report.verdict, _VERDICT[report.outcome]))
+    return Group(panel, table, *([Text(f"--all shows {counted(others, 'further finding')}", "dim")] if others else []))
