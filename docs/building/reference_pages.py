@@ -103,6 +103,22 @@ def table(group: Group) -> str:
     return "\n".join(lines) + "\n"
 
 
+def contents(top: str) -> str:
+    """The pages of a package and its subpackages, each with its names."""
+    rows = [
+        f"   * - :doc:`/generated/reference/{group.address}`\n     - {', '.join(f'``{name}``' for name in group.names)}"
+        for package in DOORS
+        if package.split(".")[0] == top
+        for group in groups(package)
+    ]
+    rows += [
+        f"   * - :doc:`/generated/reference/{module.replace('.', '_')}`\n     - {summary(top, module.split('.')[1])}"
+        for module in MODULES
+        if module.startswith(f"{top}.")
+    ]
+    return "\n".join([".. list-table::", "   :widths: 30 70", "   :width: 100%", "", *rows]) + "\n"
+
+
 def all_names() -> str:
     """The page with every public name, a table for each group."""
     sections = [
@@ -131,6 +147,8 @@ def write_reference(folder: Path) -> None:
     for module in MODULES:
         page = f"{titled(module)}.. automodule:: {module}\n   :members:\n"
         write_if_new(folder / f"{module.replace('.', '_')}.rst", page)
+    for top in ("rdgraph", "analysis", "gread", "studies"):
+        write_if_new(folder / f"{top}.inc", contents(top))
     write_if_new(folder / "all_names.rst", all_names())
     write_if_new(folder / "commands.md", commands())
 
@@ -144,7 +162,7 @@ def commands() -> str:
 
     command = get_command(app)
     text = get_docs_for_click(obj=command, ctx=command.context_class(command, info_name="rdgraph"), name="rdgraph")
-    return "# The command line" + plain_stars(text.removeprefix("# `rdgraph`"))
+    return "# All commands and options" + plain_stars(text.removeprefix("# `rdgraph`"))
 
 
 def plain_stars(text: str) -> str:
