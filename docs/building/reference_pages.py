@@ -104,19 +104,16 @@ def table(group: Group) -> str:
 
 
 def contents(top: str) -> str:
-    """The pages of a package and its subpackages, each with its names."""
+    """The pages of a package and its subpackages as a table in Markdown, each with its names."""
     rows = [
-        f"   * - :doc:`/generated/reference/{group.address}`\n     - {', '.join(f'``{name}``' for name in group.names)}"
+        (group.address, ", ".join(f"`{name}`" for name in group.names))
         for package in DOORS
         if package.split(".")[0] == top
         for group in groups(package)
     ]
-    rows += [
-        f"   * - :doc:`/generated/reference/{module.replace('.', '_')}`\n     - {summary(top, module.split('.')[1])}"
-        for module in MODULES
-        if module.startswith(f"{top}.")
-    ]
-    return "\n".join([".. list-table::", "   :widths: 30 70", "   :width: 100%", "", *rows]) + "\n"
+    rows += [(name.replace(".", "_"), summary(*name.split("."))) for name in MODULES if name.startswith(f"{top}.")]
+    lines = [f"| {{doc}}`/generated/reference/{address}` | {names} |" for address, names in rows]
+    return "\n".join(["| page | names |", "|---|---|", *lines]) + "\n"
 
 
 def all_names() -> str:

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rdgraph.reals.basis import ALONE
+from rdgraph.reports.coq.record import WHOLE
 from rdgraph.wording import counted
 from studies.cli.fitted_table import RecordList
 
@@ -143,7 +144,7 @@ def _claim_line(claim: Claim, width: int, mark: str) -> Text:
         passed = sum(check.passed for check in claim.evidence)
         remark = f"; NOT AS RECORDED ({claim.expected}), {passed} of {len(claim.evidence)} checks passed"
         line.append(remark, style="bold red")
-    return line.append(f" ({mark})", style="green") if mark else line
+    return line.append(f" ({mark.replace(WHOLE, 'Coq proof')})", style="green") if mark else line
 
 
 def _gist(claim: Claim) -> list[Text]:
