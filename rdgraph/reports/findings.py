@@ -142,13 +142,14 @@ class Report(Answer):
         lines = [
             f"preflight of {self.system!r}",
             "  " + ", ".join(f"{k} = {v}" for k, v in self.settings.items()),
+            f"verdict: {self.verdict}",
             "",
         ]
         width = max(len(f.topic) for f in self.findings)
         for f in self.findings:
             reason = f" ({f.reason})" if f.reason else ""
             lines.append(f"  {f.topic:<{width}}  [{f.outcome:^7}]  {f.text}{reason}")
-        return "\n".join([*lines, "", f"verdict: {self.verdict}"])
+        return "\n".join(lines)
 
 
 # ---------------------------------------------------------------------- slope findings
