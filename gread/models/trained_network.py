@@ -17,6 +17,7 @@ from gread.models.batched_model import BatchedModel
 from gread.models.bundle import load_bundle, save_bundle
 from gread.models.features import Features
 from gread.models.gread_model import GREAD, TRUSTED_NODES, Stack
+from gread.models.network_bounds import NetworkBounds, network_bounds
 from gread.models.place import Place
 from gread.models.problem import make_features
 from gread.models.randomness import Dropper
@@ -208,6 +209,20 @@ class Network:
             name: LearnedValues(declared, trained[name].detach().cpu().double().numpy())
             for name, declared in self.system.learned.items()
         }
+
+    def bounds(self) -> NetworkBounds:
+        """A Lipschitz constant from the features to the logits on every graph, its factors, and what does not compose.
+
+        >>> import gread
+        >>> fixed = {"hidden": 4, "epochs": 3, "adjacency": "original", "blocks": 2, "mixing": True, "norm": "batch"}
+        >>> config = gread.Config().updated(fixed)
+        >>> bounds = gread.train(gread.karate(), [gread.Trial(config)], device="cpu").network(0).bounds()
+        >>> str(bounds.lipschitz.status), [factor.part for factor in bounds.factors][:3]
+        ('bounded', ['encoder', 'block 1', 'block 1, batch norm'])
+        >>> str(bounds.training.status)
+        'refused'
+        """
+        return network_bounds(self, self._flow_model(self._blank_graph()))
 
     def _blank_graph(self) -> Graph:
         """A graph without edges, with the number of nodes of the parameters."""

@@ -238,13 +238,15 @@ def file_name(*words: object) -> str:
 
 
 def train_cells(
-    run: StudyRun, cells: Sequence[Cell], load: Load = load_set, rows_of: RowsOf | None = None, *, some: bool = True
-) -> CellRows:
+    run: StudyRun, cells: Sequence[Cell], load: Load = load_set, rows_of: RowsOf | None = None, *, some: bool = True,
+    keep_best: bool = False,
+) -> CellRows:  # fmt: skip
     """Rows of all cells; each is a part of the run, trained if missing, and resumed from its checkpoint.
 
     On a GPU, many cells are trained in one batch, and each is stored as soon as it is done. A cell that cannot be
     trained, because of its equation or for lack of memory, is reported and tried again by the next run. `rows_of` makes
-    the rows of a cell, by default one per training. With `some`, an empty list of cells is an error.
+    the rows of a cell, by default one per training; with `keep_best` it can use the networks of the best epochs. With
+    `some`, an empty list of cells is an error.
     """
     if some and not cells:
         empty = ", ".join(name for name, value in run.settings.items() if value == [])
@@ -268,10 +270,12 @@ def train_cells(
         if cell in missing and shared not in tried and (len(missing) > 1 or shared.exists()):
             tried.add(shared)
             with suppress(RdgraphError, RuntimeError):  # then each cell is tried alone and reports its own error
-                train_group(begun_with(shared, group_of[cell.name], missing), *arguments, shared, rows_of, keep)
+                train_group(
+                    begun_with(shared, group_of[cell.name], missing), *arguments, shared, rows_of, keep, keep_best
+                )
             shutil.rmtree(shared, ignore_errors=True)
         try:
-            keep(cell, partial(train_cell, cell, *arguments, private, rows_of))
+            keep(cell, partial(train_cell, cell, *arguments, private, rows_of, keep_best))
         except (RdgraphError, RuntimeError) as problem:
             failed[cell.name] = str(problem).partition("\n")[0]
             run.give_up(cell.name, failed[cell.name])
@@ -326,10 +330,11 @@ def train_cell(
     first_seed: int = 0,
     checkpoint: Path | None = None,
     rows_of: RowsOf | None = None,
+    keep_best: bool = False,
 ) -> list[MutableRow]:
     """Rows of a cell: data set, labels, split, seed, best epoch, accuracies as fractions, status."""
     result: list[MutableRow] = []
-    train_group([cell], load, device, first_seed, checkpoint, rows_of, lambda _, rows: result.extend(rows()))
+    train_group([cell], load, device, first_seed, checkpoint, rows_of, lambda _, rows: result.extend(rows()), keep_best)
     return result
 
 
@@ -341,6 +346,7 @@ def train_group(
     checkpoint: Path | None,
     rows_of: RowsOf | None,
     keep: Callable[[Cell, Callable[[], list[MutableRow]]], None],
+    keep_best: bool = False,
 ) -> None:
     """Train cells in one batch; `keep` is called with each finished cell and a function that makes its rows."""
     graphs = {name: load(name) for name in dict.fromkeys(name for cell in cells for name in cell.graphs)}
@@ -368,7 +374,9 @@ def train_group(
                 keep(cells[number], partial(rows, number, results))
 
     each = next(iter(graphs.values())) if len(graphs) == 1 else [graphs[name] for name, _ in origins]
-    train(each, trials, device=device, checkpoint=checkpoint, keep_best=False, finished=finished, tell=lambda _: None)
+    train(
+        each, trials, device=device, checkpoint=checkpoint, keep_best=keep_best, finished=finished, tell=lambda _: None
+    )
 
 
 def training_rows(origins: Origins, done: Trained) -> list[MutableRow]:

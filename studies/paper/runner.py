@@ -50,7 +50,8 @@ class Sheet:
     """The file NAME.toml: what the study asks, settings, what the small mode changes, limits, and texts with {places}.
 
     Args:
-        name: of the study and of its file in this folder.
+        name: of the study and of its file.
+        package: the folder of the file.
         lists: further lists that the sheet names, or what makes them.
 
     Example:
@@ -63,11 +64,12 @@ class Sheet:
 
     name: str
     _: KW_ONLY
+    package: str = "studies.paper"
     lists: Mapping[str, Sequence[str] | Callable[[], Sequence[str]]] = field(default_factory=dict)
 
     @cached_property
     def entries(self) -> dict[str, Any]:
-        path = resources.files("studies.paper").joinpath(f"{self.name}.toml")
+        path = resources.files(self.package).joinpath(f"{self.name}.toml")
         return tomllib.loads(path.read_text(encoding="utf-8"))
 
     def settings(self, small: bool) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The learned functions of a training with the distribution of the states, as a figure and as a file."""
+"""What was learned, in tables: functions with the distribution of the states, and what is proved of a network."""
 
 from __future__ import annotations
 
@@ -19,8 +19,12 @@ from studies.runs.chart import Chart, Line, Panel
 from studies.training.training_figures import Drawing, own_blocks
 
 if TYPE_CHECKING:
+    from gread.datasets.node_data import NodeData
+    from gread.models.trained_network import Network
     from gread.training.trainer import Trained
     from rdgraph.systems.system import System
+    from studies.runs.study_run import StudyRun
+    from studies.runs.tables import Row
 
 #: The file of a run folder, and its contents.
 FILE = "functions.json"
@@ -175,3 +179,32 @@ def read_functions(folder: Path) -> dict[str, list[LearnedValues]]:
             f"{path} holds no learned functions ({problem}); train some, as in "
             "rdgraph train --reaction '-alpha*L@H + phi(H)'"
         ) from None
+
+
+# ---------------------------------------------------------------------- the whole network
+def add_bounds(run: StudyRun, network: Network, data: NodeData) -> None:
+    """Add what is proved of a network as a whole, the constants of its parts, and the energy after every block."""
+    from analysis.measures.energies import dirichlet_energy, normalised_energy
+
+    bounds = network.bounds()
+    answers = {"Lipschitz constant": bounds.lipschitz, "Training": bounds.training, "Dirichlet energy": bounds.energy}
+    run.say("What is proved of the whole network", "\n\n".join(f"{name}: {one}." for name, one in answers.items()))
+    if bounds.factors:
+        rows: list[Row] = [{"part": one.part, "constant": one.value, "reason": one.reason} for one in bounds.factors]
+        run.table(
+            "constants", rows, "Lipschitz constants of the parts of the first network; their product is the whole."
+        )
+    if network.gread.is_stacked:
+        plain = data.graph.operator("none")
+        symmetric = (data.graph if data.graph.is_undirected else data.graph.undirected()).operator("symmetric")
+        energies: list[Row] = [
+            {
+                "block": k,
+                "energy": float(dirichlet_energy(H, plain)),
+                "normalised": float(normalised_energy(H, symmetric)),
+            }
+            for k, H in enumerate(state.cpu().float() for state in network.layers(data.x, data.graph))
+        ]
+        run.table(
+            "energies", energies, "Energy and normalised energy before the first block (0) and after every block."
+        )

@@ -231,6 +231,8 @@ def run(
         predicted = predictions.Predictions.of(network, done.data_of(first_trial), split)
         predicted.write(run.folder / predictions.FILE)
         run.describe(predictions.FILE, predictions.CAPTION)
+        if type(network.config) is GreadSettings:
+            learned_tables.add_bounds(run, network, done.data_of(first_trial))
         if learned_tables.write_functions(run.folder, done, sound_trials(done)):
             run.describe(learned_tables.FILE, learned_tables.CAPTION)
     drawings, missing = draw_all(done, stage) if has_figures else ([], [])

@@ -57,8 +57,8 @@ FOLDER_ORDER = {
     ],
     "studies": [
         "results", "runs", "stability", "grid", "response", "turing", "atlas", "discretisation", "oversmoothing",
-        "trained_energy", "datasets", "training", "contest", "search", "distilling", "cells", "paper", "ledger",
-        "explorer", "discovery", "registered_studies", "cli", "benchmarks",
+        "trained_energy", "datasets", "training", "contest", "search", "distilling", "cells", "paper", "recipe",
+        "ledger", "explorer", "discovery", "registered_studies", "cli", "benchmarks",
     ],
 }  # fmt: skip
 
