@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
+from gread.kernels.training_operations import layer_norm
 from gread.models.batched_model import BatchedModel
 
 EPS = 1e-5
@@ -26,8 +26,8 @@ class LayerNorm:
         model.add_parameter(f"{name}_bias", model.full((width,), 0.0))
 
     def __call__(self, model: BatchedModel, x: Tensor) -> Tensor:
-        weight, bias = (model.get_parameter(f"{self.name}_{part}")[:, None] for part in ("weight", "bias"))
-        return torch.addcmul(bias, functional.layer_norm(x, x.shape[-1:], eps=EPS), weight)
+        weight, bias = (model.get_parameter(f"{self.name}_{part}") for part in ("weight", "bias"))
+        return layer_norm(x, weight, bias, EPS)
 
 
 class BatchNorm:
