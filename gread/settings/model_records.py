@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import KW_ONLY, dataclass, fields
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rdgraph.errors import InvalidArgument, UnknownName
@@ -171,6 +174,30 @@ class ModelRecord:
                 f"expected settings whose `model` is {self.name!r}, got {self.settings.model!r}; "
                 "define a subclass of the settings for every name"
             )
+
+
+#: What is printed of the networks of this package: module, name, title, family, rule, source, parameters, published.
+NETWORKS = files("gread") / "data" / "networks.csv"
+
+
+@cache
+def printed_rows() -> tuple[dict[str, str], ...]:
+    """The rows of the file of the networks of this package.
+
+    >>> [row["title"] for row in printed_rows() if row["name"] == "gat"]
+    ['GAT']
+    """
+    return tuple(csv.DictReader(io.StringIO(NETWORKS.read_text(encoding="utf-8"))))
+
+
+def printed_records(*networks: tuple[Any, ...]) -> tuple[ModelRecord, ...]:
+    """Records of networks of this package: settings, network and perhaps `line` are given, the rest is in the file."""
+    rows, records = {row["name"]: row for row in printed_rows()}, []
+    for settings, network, *line in networks:
+        row = rows[settings.model]
+        facts = {name: row[name] for name in ("title", "family", "source", "rule", "published")}
+        records.append(ModelRecord(row["name"], **facts, settings=settings, network=network, line="".join(line)))
+    return tuple(records)
 
 
 def _built_in() -> Iterator[ModelRecord]:

@@ -16,7 +16,7 @@ from gread.models.batched_model import BatchedModel
 from gread.models.features import Features
 from gread.models.norms import BatchNorm, LayerNorm
 from gread.models.randomness import Dropper
-from gread.settings.model_records import ModelRecord, ModelSettings, StackedSettings
+from gread.settings.model_records import ModelSettings, StackedSettings, printed_records
 from gread.zoo.classical_networks import LayerStack
 from rdgraph.errors import InvalidArgument
 from rdgraph.graphs.operator import Operator
@@ -377,25 +377,6 @@ class ACMGCN(LayerStack):
         return h
 
 
-RECORDS = (
-    ModelRecord(
-        "ggcn", "GGCN", "heterophily", source="Yan et al., ICDM 2022",
-        rule="H' = s (q_1 S+ U + q_2 S- U + q_3 U), U = H W + b",
-        settings=GGCNSettings, network=GGCN, published="GGCN",
-    ),
-    ModelRecord(
-        "linkx", "LINKX", "heterophily", source="Lim et al., NeurIPS 2021",
-        rule="Y = mlp(relu(W [mlp(A), mlp(X)] + mlp(A) + mlp(X)))",
-        settings=LINKXSettings, network=LINKX, published="LINKX",
-    ),
-    ModelRecord(
-        "glognn", "GloGNN", "heterophily", source="Li et al., ICML 2022",
-        rule="H' = (1 - g) Z H + g H_0, Z the best coefficients of all pairs near sum_k l_k A^k",
-        settings=GloGNNSettings, network=GloGNN, published="GloGNN",
-    ),
-    ModelRecord(
-        "acmgcn", "ACM-GCN", "heterophily", source="Luan et al., NeurIPS 2022",
-        rule="H' = 3 (a_L o relu(A H W_L) + a_H o relu((1 - A) H W_H) + a_I o relu(H W_I)), a node by node",
-        settings=ACMGCNSettings, network=ACMGCN, published="ACM-GCN",
-    ),
+RECORDS = printed_records(
+    (GGCNSettings, GGCN), (LINKXSettings, LINKX), (GloGNNSettings, GloGNN), (ACMGCNSettings, ACMGCN),
 )  # fmt: skip

@@ -16,7 +16,7 @@ from gread.models.features import Features
 from gread.models.norms import BatchNorm, LayerNorm
 from gread.models.randomness import Dropper
 from gread.settings.gread_settings import NORMS
-from gread.settings.model_records import ModelRecord, ModelSettings, StackedSettings
+from gread.settings.model_records import ModelSettings, StackedSettings, printed_records
 from rdgraph.graphs.operator import Operator
 
 #: The slope of the leaky ReLU below zero.
@@ -438,51 +438,8 @@ class TunedGAT(GATLayers, TunedNetwork):
         return self.settings.heads, outputs // self.settings.heads
 
 
-_TUNED = "Luo et al., NeurIPS 2024, layers of {}"
-RECORDS = (
-    ModelRecord(
-        "mlp", "MLP", "simple", source="textbook; no graph",
-        rule="H' = relu(H W + b)", settings=MLPSettings, network=MLP, published="MLP",
-    ),
-    ModelRecord(
-        "gcn", "GCN", "classical", source="Kipf and Welling, ICLR 2017",
-        rule="H' = relu(A H W + b), A symmetric with self-loops",
-        settings=GCNSettings, network=GCN, published="GCN",
-    ),
-    ModelRecord(
-        "chebnet", "ChebNet", "classical", source="Defferrard et al., NeurIPS 2016",
-        rule="H' = relu(sum_k T_k(-A) H W_k + b)",
-        settings=ChebNetSettings, network=ChebNet, published="ChebNet",
-    ),
-    ModelRecord(
-        "gat", "GAT", "classical", source="Velickovic et al., ICLR 2018",
-        rule="H' = elu(S(H) H W + b), S attention over the edges",
-        settings=GATSettings, network=GAT, published="GAT",
-    ),
-    ModelRecord(
-        "graphsage", "GraphSAGE", "classical", source="Hamilton et al., NeurIPS 2017",
-        rule="H' = relu(H V + P H W + b)",
-        settings=GraphSAGESettings, network=GraphSAGE, published="GraphSAGE",
-    ),
-    ModelRecord(
-        "sgc", "SGC", "classical", source="Wu et al., ICML 2019", rule="logits = A^K X W + b", settings=SGCSettings,
-        network=SGC, published="SGC",
-        line="-L@H",
-    ),
-    ModelRecord(
-        "smoothed", "smoothed features", "simple", source="logistic regression on [X, A X, ..., A^K X]",
-        rule="logits = sum_k A^k X W_k + b", settings=SmoothedSettings, network=Smoothed,
-    ),
-    ModelRecord(
-        "gcn-tuned", "tuned GCN", "tuned", source=_TUNED.format("Kipf and Welling 2017"),
-        rule="H' = relu(norm(A H W + H V + c))", settings=TunedGCNSettings, network=TunedGCN,
-    ),
-    ModelRecord(
-        "sage-tuned", "tuned GraphSAGE", "tuned", source=_TUNED.format("Hamilton et al. 2017"),
-        rule="H' = relu(norm(H V + P H W + H U + c))", settings=TunedSAGESettings, network=TunedSAGE,
-    ),
-    ModelRecord(
-        "gat-tuned", "tuned GAT", "tuned", source=_TUNED.format("Velickovic et al. 2018"),
-        rule="H' = relu(norm(S(H) H W + H V + c))", settings=TunedGATSettings, network=TunedGAT,
-    ),
+RECORDS = printed_records(
+    (MLPSettings, MLP), (GCNSettings, GCN), (ChebNetSettings, ChebNet), (GATSettings, GAT),
+    (GraphSAGESettings, GraphSAGE), (SGCSettings, SGC, "-L@H"), (SmoothedSettings, Smoothed),
+    (TunedGCNSettings, TunedGCN), (TunedSAGESettings, TunedSAGE), (TunedGATSettings, TunedGAT),
 )  # fmt: skip

@@ -16,7 +16,7 @@ from gread.models.features import Features
 from gread.models.norms import pair_norm
 from gread.models.randomness import Dropper
 from gread.settings.line_settings import LineSettings
-from gread.settings.model_records import ModelRecord, ModelSettings, StackedSettings
+from gread.settings.model_records import ModelSettings, StackedSettings, printed_records
 from gread.zoo.classical_networks import LEAK, GCNLayers, LayerStack
 from gread.zoo.equation_networks import LineModel
 from rdgraph.errors import UnknownName
@@ -319,30 +319,8 @@ class GraphConGat(BatchedModel):
         return self.linear("decoder", drop(states[-1]))
 
 
-RECORDS = (
-    ModelRecord(
-        "pairnorm", "PairNorm", "oversmoothing", source="Zhao and Akoglu, ICLR 2020", rule="H' = relu(norm(A H W + b))",
-        settings=PairNormSettings, network=PairNormGCN, published="PairNorm",
-    ),
-    ModelRecord(
-        "jknet", "JKNet", "oversmoothing", source="Xu et al., ICML 2018",
-        rule="H' = relu(A H W + b), all layers read out together",
-        settings=JKNetSettings, network=JKNet, published="JKNet",
-    ),
-    ModelRecord(
-        "gcnii", "GCNII", "oversmoothing", source="Chen et al., ICML 2020",
-        rule="H' = relu(((1 - a) A H + a H_0)((1 - b_k) I + b_k W_k))",
-        settings=GCNIISettings, network=GCNII, published="GCNII",
-        line="-(1 - alpha)*L@H + alpha*(H0 - H)",
-    ),
-    ModelRecord(
-        "gcon-gcn", "GCON-GCN", "oversmoothing", source="Rusch et al., ICML 2022",
-        rule="H'' = relu(A H W + r(H)) - gamma H - alpha H'",
-        settings=GconGcnSettings, network=LineModel, published="GCON-GCN",
-    ),
-    ModelRecord(
-        "gcon-gat", "GCON-GAT", "oversmoothing", source="Rusch et al., ICML 2022",
-        rule="H'' = mean elu(S(H) H W + H R) - gamma H - alpha H'",
-        settings=GconGatSettings, network=GraphConGat, published="GCON-GAT",
-    ),
+RECORDS = printed_records(
+    (PairNormSettings, PairNormGCN), (JKNetSettings, JKNet),
+    (GCNIISettings, GCNII, "-(1 - alpha)*L@H + alpha*(H0 - H)"), (GconGcnSettings, LineModel),
+    (GconGatSettings, GraphConGat),
 )  # fmt: skip

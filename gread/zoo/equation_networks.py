@@ -21,7 +21,7 @@ from gread.models.norms import standardised
 from gread.models.randomness import Dropper, Randomness, Rates
 from gread.settings.gread_settings import GreadSettings
 from gread.settings.line_settings import LineSettings
-from gread.settings.model_records import ModelRecord, ModelSettings
+from gread.settings.model_records import ModelSettings, printed_records
 from gread.zoo.neighbour_networks import neighbour_pattern
 from rdgraph import Graph
 from rdgraph.errors import InvalidArgument
@@ -490,39 +490,7 @@ class GraffSettings(LineSettings, model="graff"):
     source_term: str = "detached"
 
 
-RECORDS = (
-    ModelRecord(
-        "cgnn", "CGNN", "continuous", source="Xhonneux et al., ICML 2020",
-        rule="dH/dt = a/2 (A - I) H + H (W - I) + H0",
-        settings=CgnnSettings, network=LineModel, published="CGNN",
-    ),
-    ModelRecord(
-        "gde", "GDE", "continuous", source="Poli et al., AAAI workshop 2020",
-        rule="dH/dt = A softplus(A H W + b) V + c",
-        settings=GdeSettings, network=GDE, published="GDE",
-    ),
-    ModelRecord(
-        "grand", "GRAND", "continuous", source="Chamberlain et al., ICML 2021", rule="dH/dt = sigmoid(alpha) (S - I) H",
-        settings=GrandSettings, network=GREAD, published="GRAND",
-    ),
-    ModelRecord(
-        "grand-pp", "GRAND++", "continuous", source="Thorpe et al., ICLR 2022",
-        rule="dH/dt = (S - I) H + M (H0 - mean H0)",
-        settings=GrandPlusSettings, network=LineModel, published="GRAND++",
-    ),
-    ModelRecord(
-        "blend", "BLEND", "continuous", source="Chamberlain et al., NeurIPS 2021",
-        rule="dZ/dt = (S(Z) - I) Z, Z = [X W, P V]",
-        settings=BlendSettings, network=Blend, published="BLEND",
-    ),
-    ModelRecord(
-        "acmp", "ACMP", "continuous", source="Wang et al., ICLR 2023",
-        rule="dH/dt = alpha (S - b B - I) H + delta H (1 - H^2)",
-        settings=AcmpSettings, network=LineModel, published="ACMP",
-    ),
-    ModelRecord(
-        "graff", "GRAFF", "continuous", source="Di Giovanni et al., TMLR 2023",
-        rule="dH/dt = A H W - H Omega + beta H0, W = W'",
-        settings=GraffSettings, network=LineModel, published="GRAFF",
-    ),
+RECORDS = printed_records(
+    (CgnnSettings, LineModel), (GdeSettings, GDE), (GrandSettings, GREAD), (GrandPlusSettings, LineModel),
+    (BlendSettings, Blend), (AcmpSettings, LineModel), (GraffSettings, LineModel),
 )  # fmt: skip

@@ -19,7 +19,7 @@ from gread.models.batched_model import BatchedModel
 from gread.models.features import Features
 from gread.models.place import Place
 from gread.models.randomness import Dropper
-from gread.settings.model_records import ModelRecord, ModelSettings, StackedSettings
+from gread.settings.model_records import ModelSettings, StackedSettings, printed_records
 from gread.zoo.classical_networks import LEAK
 from rdgraph import Graph
 from rdgraph.graphs import stack
@@ -627,34 +627,7 @@ def role_relations(graph: Graph, rings: int, neighbours: int) -> list[Graph]:
     return [unweighted, *(role_graph(profile, neighbours) for profile in profiles)]
 
 
-RECORDS = (
-    ModelRecord(
-        "mixhop", "MixHop", "heterophily", source="Abu-El-Haija et al., ICML 2019",
-        rule="H' = relu([H W_0, A H W_1, A^2 H W_2])",
-        settings=MixHopSettings, network=MixHop, published="MixHop",
-    ),
-    ModelRecord(
-        "geomgcn", "Geom-GCN", "heterophily", source="Pei et al., ICLR 2020",
-        rule="H' = relu([s A_r s H W_r] over nine kinds r of neighbours)",
-        settings=GeomGCNSettings, network=GeomGCN, published="Geom-GCN",
-    ),
-    ModelRecord(
-        "fagcn", "FA-GCN", "heterophily", source="Bo et al., AAAI 2021",
-        rule="H' = epsilon H_0 + (tanh(gate(H)) o A) H",
-        settings=FAGCNSettings, network=FAGCN, published="FA-GCN",
-    ),
-    ModelRecord(
-        "gprgnn", "GPR-GNN", "heterophily", source="Chien et al., ICLR 2021", rule="Z = sum_k g_k A^k H_0, g learned",
-        settings=GPRGNNSettings, network=GPRGNN, published="GPR-GNN",
-    ),
-    ModelRecord(
-        "h2gcn", "H2GCN", "heterophily", source="Zhu et al., NeurIPS 2020",
-        rule="R' = [A1 R, A2 R], all rounds read out together",
-        settings=H2GCNSettings, network=H2GCN, published="H2GCN",
-    ),
-    ModelRecord(
-        "wrgat", "WRGAT", "heterophily", source="Suresh et al., KDD 2021",
-        rule="h' = relu(W_0 h + sum_r mean_j w_ij a_ij W_r h_j + b)",
-        settings=WRGATSettings, network=WRGAT, published="WRGAT",
-    ),
+RECORDS = printed_records(
+    (MixHopSettings, MixHop), (GeomGCNSettings, GeomGCN), (FAGCNSettings, FAGCN), (GPRGNNSettings, GPRGNN),
+    (H2GCNSettings, H2GCN), (WRGATSettings, WRGAT),
 )  # fmt: skip

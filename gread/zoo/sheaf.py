@@ -18,7 +18,7 @@ from gread.kernels.edge_attention import edge_sums, reversed_edges
 from gread.models.batched_model import BatchedModel
 from gread.models.features import Features
 from gread.models.randomness import Dropper
-from gread.settings.model_records import ModelRecord, StackedSettings
+from gread.settings.model_records import StackedSettings, printed_records
 from rdgraph.graphs.kernels import operations as ops
 
 # ---------------------------------------------------------------------- small matrices
@@ -312,18 +312,7 @@ class GeneralSheafSettings(SheafSettings, model="sheaf-general"):
     """Settings of sheaf diffusion with general maps."""
 
 
-_SOURCE, _RULE = "Bodnar et al., NeurIPS 2022", "X' = (1 + tanh(e)) X - elu(D(X) (I x W1) X W2), {} maps"
-RECORDS = (
-    ModelRecord(
-        "sheaf", "Sheaf, O(d)", "continuous", source=_SOURCE, rule=_RULE.format("orthogonal"),
-        settings=OrthogonalSheafSettings, network=OrthogonalSheaf, published="Sheaf",
-    ),
-    ModelRecord(
-        "sheaf-diagonal", "Sheaf, diagonal", "continuous", source=_SOURCE, rule=_RULE.format("diagonal"),
-        settings=DiagonalSheafSettings, network=DiagonalSheaf,
-    ),
-    ModelRecord(
-        "sheaf-general", "Sheaf, general", "continuous", source=_SOURCE, rule=_RULE.format("any"),
-        settings=GeneralSheafSettings, network=GeneralSheaf,
-    ),
+RECORDS = printed_records(
+    (OrthogonalSheafSettings, OrthogonalSheaf), (DiagonalSheafSettings, DiagonalSheaf),
+    (GeneralSheafSettings, GeneralSheaf),
 )  # fmt: skip

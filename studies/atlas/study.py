@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.ndimage import distance_transform_edt
@@ -15,6 +15,7 @@ from scipy.ndimage import distance_transform_edt
 import rdgraph as rd
 from analysis.figure_files import plain
 from studies.runs.cell_work import each_cell
+from studies.runs.sheets import WordSheet
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import MutableRow, Row
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 # ---------------------------------------------------------------------- regimes
 # Regimes of a member: predicted by the linearisation, and measured at the end of its run.
 
+SHEET = WordSheet("atlas")
 #: Least relative difference that counts: between nodes, over time, and from the steady state.
 SEEN = 0.01
 #: Number of times at which a run is measured, and the least share of earlier motion that counts as lasting.
@@ -174,22 +176,21 @@ def judge(run: StudyRun, case: PlaneCase, rows: Sequence[Row]) -> None:
         away = [row for row in group if row["away"]]
         wrong = [row for row in away if not row["agrees"]]
         seen = Counter(str(row["measured"]) for row in away)
-        run.verdict(
-            f"{case.label} on {case.graph_text}, {regime}: {statement}.",
-            UNDECIDED if not away else FAILS if wrong else HOLDS,
-            f"{len(away)} of {len(group)} members are away from the border (growth over the run above "
-            f"exp({run.settings['border']:g}) or below its inverse): "
-            + ", ".join(f"{count} {name}" for name, count in seen.most_common())
-            + f"; {len(wrong)} otherwise.",
-        )
+        run.verdict(*SHEET.verdict(
+            "regime", UNDECIDED if not away else FAILS if wrong else HOLDS, case=case, regime=regime,
+            statement=statement, away=len(away), group=len(group), border=run.settings["border"],
+            seen=_counts(seen), wrong=len(wrong),
+        ))  # fmt: skip
     death = [row for row in rows if row["measured"] == "oscillation death"]
     regimes = Counter(str(row["predicted"]) for row in death)
-    run.verdict(
-        f"{case.label} on {case.graph_text}: for some coefficients the graph stops an oscillation (oscillation death).",
-        HOLDS if death else FAILS,
-        f"{len(death)} of {len(rows)} members oscillate if all nodes are equal, and rest in a pattern on the graph"
-        + (f": predicted {', '.join(f'{count} {name}' for name, count in regimes.most_common())}." if death else "."),
-    )
+    run.verdict(*SHEET.verdict(
+        "death", HOLDS if death else FAILS, case=case, death=len(death), rows=len(rows),
+        predicted=f": predicted {_counts(regimes)}." if death else ".",
+    ))  # fmt: skip
+
+
+def _counts(words: Counter[str]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in words.most_common())
 
 
 # ---------------------------------------------------------------------- figures
@@ -312,28 +313,7 @@ def course_rows(case: PlaneCase, rows: Sequence[Row], run: PlaneRun, count: int)
 
 
 # ---------------------------------------------------------------------- study
-BRUSSELATOR = "u' = a - (b + 1)*u + u**2*v - Du*L@u; v' = b*u - u**2*v - Dv*L@v"
-SCHNAKENBERG = "u' = a - u + u**2*v - Du*L@u; v' = b - u**2*v - Dv*L@v"
-REGIME_CAPTION = "Number of members by predicted and measured regime."
-OTHERWISE_CAPTION = "Members away from the border whose end differs from the prediction of the linearisation."
-
-
-def settings(small: bool) -> dict[str, Any]:
-    """Cases (lists with one entry per case), size of the planes, and duration of the runs."""
-    return {
-        "labels": ["Brusselator", "Schnakenberg"],
-        "systems": [BRUSSELATOR, SCHNAKENBERG],
-        "graphs": ["ring:12", "ring:12"] if small else ["ring:40", "ring:40"],
-        "normalisations": ["none", "none"],
-        "values": ["a=1.5, b=2, Du=0.5, Dv=4", "a=0.1, b=0.9, Du=0.2, Dv=4"],
-        "across": ["a 1 2.6", "a 0.05 0.4"],
-        "up": ["b 1 5", "b 0.5 1.8"],
-        "points": 6 if small else 60,
-        "times": [30.0, 40.0] if small else [200.0, 300.0],
-        "start": 0.05,
-        "border": 3.0 if small else 5.0,
-        "pictures": 8,
-    }
+settings = SHEET.settings
 
 
 def run(run: StudyRun) -> None:
@@ -341,7 +321,7 @@ def run(run: StudyRun) -> None:
     chosen = run.settings
     for label, system in zip(chosen["labels"], chosen["systems"], strict=True):
         run.equation(system, label)
-    run.say("What is drawn", _about(chosen))
+    run.say("What is drawn", SHEET.text("about", chosen=chosen))
     results: list[Row] = []
     members: list[Row] = []
     cases = read_cases(chosen, run.seed, run.device, ["times"])
@@ -350,7 +330,7 @@ def run(run: StudyRun) -> None:
         results += _page(run, case, rows, numbers)
         members += rows
     run.answer(_answer(results, members))
-    run.table("regimes", results, REGIME_CAPTION)
+    run.table("regimes", results, SHEET.text("regimes"))
     run.results(results)
 
 
@@ -373,14 +353,9 @@ def _measured(run: StudyRun, cell: tuple[PlaneCase, float]) -> tuple[list[Mutabl
 
 def _page(run: StudyRun, case: PlaneCase, rows: list[MutableRow], numbers: list[MutableRow]) -> list[Row]:
     courses = read_courses(numbers)
-    caption = (
-        f"{case.label}, {case.text}, on {case.graph_text}. Left: predicted from the eigenvalues of P(λ) on the graph; "
-        "right: measured over the last quarter of the run. Below: the first field of the member in the middle of each "
-        "region (predicted → measured), nodes against time, each with its own colour scale."
-    )
-    run.figure(f"atlas-{case.key}", page(case, rows, courses), caption, rows)
+    run.figure(f"atlas-{case.key}", page(case, rows, courses), SHEET.text("page", case=case), rows)
     run.table(f"drawn-{case.key}", _places(rows, courses), "The members drawn below the planes.")
-    run.table(f"otherwise-{case.key}", [r for r in rows if r["away"] and not r["agrees"]], OTHERWISE_CAPTION)
+    run.table(f"otherwise-{case.key}", [r for r in rows if r["away"] and not r["agrees"]], SHEET.text("otherwise"))
     judge(run, case, rows)
     counts = Counter((str(row["predicted"]), str(row["measured"])) for row in rows)
     return [
@@ -401,24 +376,4 @@ def _answer(results: Sequence[Row], rows: Sequence[Row]) -> str:
     away = [row for row in rows if row["away"]]
     agreeing = sum(int(row["agrees"]) for row in away)
     pairs = ", ".join(f"{predicted} → {measured} {count}" for (predicted, measured), count in counts.most_common(4))
-    return (
-        f"Linear theory predicts the end of {agreeing} of {len(away)} runs away from a border. Most frequent pairs "
-        f"(predicted → measured) among all {counts.total()} runs: {pairs}."
-    )
-
-
-def _about(chosen: Mapping[str, Any]) -> str:
-    return f"""
-    Predicted: at the constant steady state, a deviation along an eigenvector of L evolves by a matrix P(λ). If all
-    modes decay, the state is stable. If constant deviations decay and others grow, it is Turing (some grow without
-    oscillating) or wave (all oscillate). If constant deviations oscillate and grow, it is Hopf, or Turing-Hopf if some
-    mode with λ > 0 also grows without oscillating. If they grow without oscillating, it is unstable at 0.
-
-    Measured: every member is integrated by RK4 from a deviation of {chosen["start"]:.0%} of its steady state. In the
-    last quarter of the time we measure whether it differs between nodes, whether it moves (and not less than in the
-    quarter before, as a settling state does) and whether it has left the steady state, each by more than 1 % of its
-    size. A pattern at rest is oscillation death if the member oscillates with all nodes equal. A member that blows up
-    is repeated with a quarter of the step. The linearisation predicts whether the constant state is left; where a run
-    ends is only measured. Members whose predicted growth or decay over the run is less than
-    exp({chosen["border"]:g})-fold are near a border and not counted.
-    """
+    return SHEET.text("answer", agreeing=agreeing, away=len(away), runs=counts.total(), pairs=pairs)

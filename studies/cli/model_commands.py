@@ -7,12 +7,13 @@ import io
 import json
 import sys
 from importlib import import_module
-from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
+from rdgraph.files import write_text
 from rdgraph.status_line import StatusLine
 from studies.cli.fitted_table import RecordList
 from studies.runs.boundary import say
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 CORA = {"nodes": 2485, "features": 1433, "classes": 7}
 #: Nodes of the ring graphs on which parameters are counted.
 RINGS = (8, 10)
-#: The rows of the networks of this package, so that a listing builds none of them.
-NETWORKS = files("gread") / "data" / "networks.csv"
 HEADINGS = ("name", "network", "family", "update rule", "source", "parameters on Cora", "row in the GREAD paper")
 
 console = Console()
@@ -79,19 +78,22 @@ def model_row(record: ModelRecord) -> dict[str, Any]:
 
 
 def known_rows() -> dict[str, list[dict[str, Any]]]:
-    """Rows of the networks of this package by module, from the file that `python -m studies.cli.model_commands` writes.
+    """Rows of the networks of this package by module, from their file.
 
     >>> known_rows()["gread.zoo.classical_networks"][0]["parameters"] == 1433 * 64 + 64 + 64 * 7 + 7
     True
     """
+    from gread.settings.model_records import printed_rows
+
     rows: dict[str, list[dict[str, Any]]] = {}
-    for row in csv.DictReader(io.StringIO(NETWORKS.read_text(encoding="utf-8"))):
-        rows.setdefault(row.pop("place"), []).append({**row, "parameters": int(row["parameters"])})
+    for row in printed_rows():
+        known = {name: text for name, text in row.items() if name != "place"}
+        rows.setdefault(row["place"], []).append({**known, "parameters": int(row["parameters"])})
     return rows
 
 
 def networks_file() -> str:
-    """Text of the file with a row for every network of this package, built from the records."""
+    """Text of the file of the networks of this package, with parameters counted anew, as this module writes it."""
     from gread.settings.model_records import PLACES
 
     rows = [{"place": module, **row} for module in PLACES for row in built_rows(module)]
@@ -143,4 +145,6 @@ def models_page(rows: list[dict[str, Any]]) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(networks_file())
+    from gread.settings.model_records import NETWORKS
+
+    write_text(Path(str(NETWORKS)), networks_file())

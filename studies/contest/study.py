@@ -33,6 +33,7 @@ from studies.contest.contestants import REFERENCES, Contestant, read_contestants
 from studies.runs.cell_work import each_cell
 from studies.runs.chart import Bar, Bars, Chart, Line, Panel
 from studies.runs.run_config import RunConfig, command_line, prepare
+from studies.runs.sheets import WordSheet
 from studies.runs.study import Study, perform
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import MutableRow, Row, read_rows
@@ -46,6 +47,7 @@ from studies.training.training_summary import result_rows
 # ---------------------------------------------------------------------- contest figures
 # Figures of a comparison: accuracies by split, and learning curves side by side.
 
+SHEET = WordSheet("contest", "words")
 #: Panels in a row, and the metrics drawn in each with their labels.
 COLUMNS, DRAWN = 4, {"train_accuracy": "training", "val_accuracy": "validation", "test_accuracy": "test"}
 
@@ -177,11 +179,6 @@ def contest_folder(plan: ContestPlan, base: Path = Path("runs/compare")) -> Path
 OnProgress = Callable[[Progress], None]
 #: Number of epochs that time a short training.
 TIMED = 5
-TABLE_CAPTION = (
-    "mean, std: test accuracy in percent, mean and standard deviation over the splits (mean over seeds within a "
-    "split). difference: from the first method, paired by split, with its corrected standard error. parameters: of one "
-    "network. ms per epoch: training step and evaluation of all its trainings together. settings: their source."
-)
 
 
 @dataclass(eq=False)
@@ -348,20 +345,14 @@ def run(
     run.answer(first, "accuracy")
     if further:
         run.say("Baselines and budgets", "\n\n".join(further))
-    run.table(TABLE, table, TABLE_CAPTION)
+    run.table(TABLE, table, SHEET.text("table"))
     for one in plan.contestants:
         if one.config is not None and isinstance(one.config.model, GreadSettings):
             run.equation(one.config.model.reaction, one.title)
-    caption = (
-        "Test accuracy of every method: mean (dot), one standard deviation over the splits (line), and every split "
-        "with the mean over its seeds (ticks)."
-    )
+    caption = SHEET.text("accuracy")
     run.figure("accuracy", accuracy_bars(plan.contestants, results), caption)
     if (chart := curves_chart(plan.contestants, curves, table)) is not None:
-        run.figure(
-            "learning", chart, "Learning curves: mean accuracy over the trials, with a band from the least to the "
-            "largest; dotted: the mean test accuracy of the baselines.",
-        )  # fmt: skip
+        run.figure("learning", chart, SHEET.text("learning"))
     for statement, answer, evidence in verdicts(plan.contestants, results, ratio):
         run.verdict(statement, answer, evidence)
     best = best_network(plan.contestants, results)

@@ -15,12 +15,14 @@ from rdgraph.wording import counted
 from studies.datasets.local_sets import LocalSets, all_names
 from studies.runs.cell_work import each_cell
 from studies.runs.chart import Chart, Line, Panel
+from studies.runs.sheets import WordSheet
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import Row
 
 # ---------------------------------------------------------------------- figures
 # The gallery of data sets: distributions of degrees and of the share of neighbours with a node's own class.
 
+SHEET = WordSheet("datasets")
 #: Bins of the histograms.
 BINS = 20
 DEGREE, ALIKE = "degree", "alike"
@@ -89,9 +91,9 @@ def judge(
     leaking = [row for row in ordered if row["beyond_leaves"] >= 100 * LEAK]
     listed = ", ".join(f"{row['set']} {row['beyond_leaves']:g} %" for row in leaking or ordered[:1])
     run.verdict(
-        f"On every set fewer than {LEAK:.0%} of the test nodes have a twin in the training set, leaves not counted.",
-        "fails" if leaking else "holds",
-        f"Test nodes with a twin in the training set that is no leaf: {'' if leaking else 'at most '}{listed}.",
+        *SHEET.verdict(
+            "leak", "fails" if leaking else "holds", leak=LEAK, bound="" if leaking else "at most ", listed=listed
+        )
     )
 
 
@@ -180,20 +182,6 @@ def paper_row(compared: Comparison) -> Row:
 # ---------------------------------------------------------------------- study
 #: Data sets without files.
 SMALL = ("karate", "digits")
-FACTS_CAPTION = (
-    "Statistics of the whole undirected graph; loops are counted separately. Homophily (without self-loops): edge, "
-    "node (the paper's formula) and adjusted for class sizes. Splits: training, validation and test nodes in "
-    "percent. Empty rows: nodes without features."
-)
-PAPER_CAPTION = (
-    "Numbers of the paper's table that differ from ours or need a remark, with the first computation that reproduces "
-    "them. Nodes and edges are those of the graph used for training; homophily uses the paper's formula."
-)
-TWINS_CAPTION = (
-    "Twins are nodes with the same neighbours. one label: groups of twins with equal labels. in training: test "
-    "nodes with a twin among the training nodes, mean over the splits; alike: with a twin of their own class; "
-    "beyond leaves: with a twin and more than one neighbour. In percent; a dash if the set has no twins or no splits."
-)
 
 
 def settings(small: bool) -> dict[str, Any]:
@@ -219,11 +207,11 @@ def run(run: StudyRun) -> None:
     run.say("Which sets", _about(names, missing))
     for name, (chart, caption) in gallery(drawn, {row["set"]: row for row in statistics}).items():
         run.figure(name, chart, caption)
-    run.table("facts", statistics, FACTS_CAPTION)
+    run.table("facts", statistics, SHEET.text("facts"))
     if shown := [paper_row(c) for c in compared if c.reason or not c.agrees]:
-        run.table("paper", shown, PAPER_CAPTION)
+        run.table("paper", shown, SHEET.text("paper"))
     run.say("Twins", _twins_text(twins))
-    run.table("twins", twins, TWINS_CAPTION)
+    run.table("twins", twins, SHEET.text("twins"))
     judge(run, [local.facts(name) for name in names], compared, twins)
     run.results(statistics)
 
@@ -247,17 +235,13 @@ def _answer(compared: Sequence[Comparison], twins: Sequence[Mapping[str, Any]]) 
     reasons = f"{unexplained} without an explanation" if unexplained else "all explained"
     text = "None of these data sets is in the paper's table."
     if compared:
-        text = (
-            f"{len(compared) - len(wrong)} of the paper's {len(compared)} numbers agree with our counts and "
-            f"{len(wrong)} differ ({reasons})."
+        text = SHEET.text(
+            "table", agreeing=len(compared) - len(wrong), all=len(compared), wrong=len(wrong), reasons=reasons
         )
     most = _with_most_twins(twins)
     if most is None:
         return f"{text} No test node has a twin in the training set."
-    return (
-        f"{text} A twin in the training set that is no leaf reveals the neighbours of {most['beyond_leaves']:g} % "
-        f"of the test nodes of {most['set']}, the most of all."
-    )
+    return SHEET.text("most", text=text, most=most)
 
 
 def _with_most_twins(twins: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
@@ -266,14 +250,7 @@ def _with_most_twins(twins: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | 
 
 
 def _twins_text(twins: Sequence[Mapping[str, Any]]) -> str:
-    text = (
-        "A test node with the same neighbours as a training node can be classified by looking up its twin. Leaves "
-        "of one node are twins too but not copies of each other, so they are counted separately."
-    )
+    text = SHEET.text("about twins")
     if (most := _with_most_twins(twins)) is None:
         return text
-    return (
-        f"{text} The most twins other than leaves has {most['set']}: {most['in_training']:g} % of its test nodes "
-        f"have a twin in the training set, {most['alike']:g} % one of their own class, {most['beyond_leaves']:g} % one "
-        "that is no leaf."
-    )
+    return SHEET.text("most twins", text=text, most=most)

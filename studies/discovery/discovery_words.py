@@ -25,49 +25,14 @@ from rdgraph.wording import counted
 from studies.discovery import discovery_rows as rows_of
 from studies.discovery.discovery_rows import difference, percent
 from studies.discovery.discovery_task import DiscoveryTask
+from studies.runs.sheets import WordSheet
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import MutableRow, Row
 
 # ---------------------------------------------------------------------- discovery words
-CHOICES_CAPTION = (
-    "Test accuracy in percent with corrected 95 % intervals over the splits. First row: the result, one equation "
-    "chosen by its mean validation accuracy. Second: the same, with an interval that repeats the choice on every "
-    "sample of splits. Third: a separate choice for every split among the equations that were not dropped "
-    "(dropping compares means over all splits). Last: chosen by test accuracy, which is no result and only shows "
-    "the selection bias."
-)
-REACTIONS_CAPTION = (
-    "The chosen equation and the reactions of the GREAD paper with the same settings, splits and seed: test "
-    "accuracy in percent, and the difference of the chosen one in points with its standard error and two-sided p "
-    "(corrected resampled t-test, Nadeau and Bengio 2003). Reactions without numbers diverged in all trainings: "
-    "they may blow up with these settings, while candidate equations that may were bounded by tanh."
-)
-BEST_CAPTION = (
-    "The ten best equations by mean validation accuracy, in percent, with the means of their coefficients over splits "
-    "and channels; the last column opens the equation in the explorer."
-)
-PROOFS_CAPTION = (
-    "Proved facts about them, for a row-normalised A: symbol, Lipschitz bound (s is the largest row sum of A) and "
-    "existence for all declared coefficients; filter class and step limit of RK4 at the means of the coefficients."
-)
+SHEET = WordSheet("discovery", "words")
 #: The columns of `reaction_rows` that need trainings without divergence.
 NUMBERS = ("validation", "test", "chosen_minus_it", "error", "p")
-CURSE_CAPTION = (
-    "The winner's curse: the chosen equation and BS retrained with fresh seeds, on the same splits and on fresh "
-    "splits; percent. The loss in validation accuracy is the part of the choice that was luck."
-)
-TRANSFER_CAPTION = (
-    "The chosen equation and BS with the same settings on other data sets: percent, the difference in points, its "
-    "standard error and two-sided p (corrected resampled t-test)."
-)
-MERGES_CAPTION = (
-    "Equations that behave like another one and were not trained, by the rule that proves it; the last column "
-    "expresses the coefficients of the trained equation by those of the merged one."
-)
-SAFETY_CAPTION = (
-    "Safety of the examined equations: those without a proof of global existence get tanh around the terms that may "
-    "outgrow the state, or are left out."
-)
 
 
 @dataclass(frozen=True)
@@ -108,13 +73,13 @@ def counted_sentence(collected: Discovered) -> str:
     largest = max((t.line.size for t in collected.tried if t.draw < 0), default=0)
     drawn = sum(t.draw >= 0 for t in collected.tried)
     tried = len(collected.tried) - drawn
-    text = (
-        f"{counted(collected.enumerated, 'equation')} of up to {counted(plan.size, 'term')} ({plan.grammar.name}, "
-        f"{counted(len(plan.grammar.terms), 'term')}): {counted(collected.distinct, 'behaviour')}. "
-        f"{len(collected.tried)} were examined: "
-        f"{unsafe[BOUNDED]} got tanh, {unsafe[LEFT_OUT]} were left out. {len(collected.results)} were trained on "
-        f"{counted(len(plan.splits), 'split')}, {counted(plan.base.training.epochs, 'epoch')}: {outcomes}."
-    )
+    text = SHEET.text(
+        "counts", enumerated=counted(collected.enumerated, "equation"), size=counted(plan.size, "term"), plan=plan,
+        terms=counted(len(plan.grammar.terms), "term"), behaviours=counted(collected.distinct, "behaviour"),
+        examined=len(collected.tried), bounded=unsafe[BOUNDED], left_out=unsafe[LEFT_OUT],
+        trained=len(collected.results), splits=counted(len(plan.splits), "split"),
+        epochs=counted(plan.base.training.epochs, "epoch"), outcomes=outcomes,
+    )  # fmt: skip
     if tried < collected.distinct:
         text += f" Those of {counted(largest, 'term')} are a random sample, limited by the budget."
     if drawn:
@@ -127,22 +92,18 @@ def counted_sentence(collected: Discovered) -> str:
 def answer_sentence(task: DiscoveryTask, collected: Discovered, reactions: Yardsticks, curse: CursePart) -> str:
     """The answer with its number, compared with BS, and repeated on fresh splits."""
     group = collected.chosen
-    text = (
-        f"dH/dt = {collected.best.formula} has the best mean validation accuracy of "
-        f"{counted(len(collected.results), 'equation')}, "
-        f"{percent(group.val_accuracy):.2f} %; its test accuracy is {percent(group.test_accuracy):.2f} % "
-        f"({interval_text(group.test, share_ratio(collected.plan.data))})."
-    )
+    text = SHEET.text(
+        "answer", collected=collected, among=counted(len(collected.results), "equation"),
+        validation=percent(group.val_accuracy), test=percent(group.test_accuracy),
+        interval=interval_text(group.test, share_ratio(collected.plan.data)),
+    )  # fmt: skip
     if (bs := reactions.by_name.get("BS")) is not None:
         has = "diverged in all trainings" if all_diverged(bs) else f"has {percent(bs.test):.2f} %"
         text += f" BS with the same settings {has}."
     if (fresh := curse.parts.get("fresh_splits")) is not None and not all_diverged(fresh["BS"]):
         test = difference(fresh["chosen"], fresh["BS"], curse.ratio)
         word = {"holds": "better than", "fails": "worse than"}.get(test.answer, "not significantly different from")
-        text += (
-            f" On fresh splits it has {percent(fresh['chosen'].test):.2f} % and is {word} BS "
-            f"({test.difference:+z.2f} points, p = {test.p:.2g})."
-        )
+        text += SHEET.text("fresh", accuracy=percent(fresh["chosen"].test), word=word, test=test)
     return text
 
 

@@ -18,14 +18,7 @@ from studies.discovery import discovery_rows as rows_of
 from studies.discovery.discovery_rows import EXPLORER
 from studies.discovery.discovery_task import DiscoveryTask
 from studies.discovery.discovery_words import (
-    BEST_CAPTION,
-    CHOICES_CAPTION,
-    CURSE_CAPTION,
-    MERGES_CAPTION,
-    PROOFS_CAPTION,
-    REACTIONS_CAPTION,
-    SAFETY_CAPTION,
-    TRANSFER_CAPTION,
+    SHEET,
     Listener,
     Retraining,
     answer_sentence,
@@ -41,20 +34,12 @@ from studies.runs.run_config import prepare
 from studies.runs.study import Study, perform
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import Row, read_rows, write_rows
-from studies.search.study import GAP_CAPTION, best_in_words, gap_chart, gap_rows, split_rows, write_best
+from studies.search.study import SHEET as SEARCHED
+from studies.search.study import best_in_words, gap_chart, gap_rows, split_rows, write_best
 
 # ---------------------------------------------------------------------- discovery pictures
 # Figures: accuracy against size, and effects of terms.
 
-FRONT_CAPTION = (
-    "Accuracy against size. Dots: mean validation accuracy of every fully trained equation over the splits. Lines: the "
-    "best equation of each size by validation, and its test accuracy with the 95 % bootstrap interval over the splits."
-)
-EFFECTS_CAPTION = (
-    "Effect of each term: points of validation accuracy that it adds with the other terms fixed, after the first rung, "
-    "with 95 % intervals (least squares over all trained equations, including dropped ones; not corrected for the "
-    "number of terms)."
-)
 #: Most terms drawn, from both ends of the list.
 DRAWN = 24
 
@@ -140,20 +125,20 @@ def run(run: StudyRun, task: DiscoveryTask, make: Callable[[], Discovered], list
     write_text(run.folder / EXPLORER, page_text(result.best.text))
     run.answer(answer_sentence(task, result, reactions, curse), "front")
     front = rows_of.front_rows(result)
-    run.figure("front", front_chart(rows_of.cloud_rows(result), front), FRONT_CAPTION, front)
+    run.figure("front", front_chart(rows_of.cloud_rows(result), front), SHEET.text("front"), front)
     run.say("What was tried", counted_sentence(result))
-    run.table("choices", rows_of.choice_rows(result), CHOICES_CAPTION)
-    run.table("reactions", reaction_rows(result, reactions), REACTIONS_CAPTION)
-    run.table("best_equations", rows_of.best_rows(result), BEST_CAPTION)
-    run.table("proofs", rows_of.proof_rows(result), PROOFS_CAPTION)
+    run.table("choices", rows_of.choice_rows(result), SHEET.text("choices"))
+    run.table("reactions", reaction_rows(result, reactions), SHEET.text("reactions"))
+    run.table("best_equations", rows_of.best_rows(result), SHEET.text("best"))
+    run.table("proofs", rows_of.proof_rows(result), SHEET.text("proofs"))
     if curse.parts:
-        run.table("winners_curse", curse_rows(result, curse), CURSE_CAPTION)
+        run.table("winners_curse", curse_rows(result, curse), SHEET.text("curse"))
     if moved:
-        run.table("transfer_results", transfer_rows(moved), TRANSFER_CAPTION)
+        run.table("transfer_results", transfer_rows(moved), SHEET.text("transfer"))
     if effects := rows_of.effect_rows(result):
-        run.figure("term_effects", effect_bars(effects), EFFECTS_CAPTION, effects)
+        run.figure("term_effects", effect_bars(effects), SHEET.text("effects"), effects)
     points = gap_rows(gap_curve(result.results))
-    run.figure("selection_gap", gap_chart(points, "equations"), GAP_CAPTION.replace("trials", "equations"), points)
+    run.figure("selection_gap", gap_chart(points, "equations"), SEARCHED.text("gap", unit="equations"), points)
     _counted_parts(run, result)
     for name, text in FILES.items():
         if (run.folder / name).exists():
@@ -165,9 +150,9 @@ def run(run: StudyRun, task: DiscoveryTask, make: Callable[[], Discovered], list
 def _counted_parts(run: StudyRun, result: Discovered) -> None:
     """Add the tables of merges and of safety findings."""
     if merges := rows_of.merge_rows(result):
-        run.table("merges", merges, MERGES_CAPTION)
+        run.table("merges", merges, SHEET.text("merges"))
     if unsafe := rows_of.safety_rows(result):
-        run.table("safety", unsafe, SAFETY_CAPTION)
+        run.table("safety", unsafe, SHEET.text("safety"))
 
 
 def best_text(folder: Path) -> str:

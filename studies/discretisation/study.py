@@ -13,13 +13,15 @@ import sympy as sp
 import torch
 
 import rdgraph as rd
+from gread.settings.presets import Preset, paper_presets
 from rdgraph.errors import NotApplicable
 from rdgraph.systems.system import System
 from rdgraph.vocabulary.methods import tableau
 from studies.runs.cell_work import each_cell
 from studies.runs.chart import Chart, FieldMap, Line, Panel
-from studies.runs.published_settings import PublishedSetting, best_settings
+from studies.runs.sheets import Verdict, WordSheet
 from studies.runs.tables import MutableRow
+from studies.runs.uncertainty import FAILS, HOLDS
 
 if TYPE_CHECKING:
     from studies.runs.study_run import StudyRun
@@ -30,8 +32,11 @@ if TYPE_CHECKING:
 #
 # F, AC and Z are nonlinear; near each state at rest h* they become -alpha*L@H + beta*r'(h*)*H.
 
+SHEET = WordSheet("discretisation")
 LINEAR = ("BS", "ST", "FB", "FB*")
 CLASSICAL = ("F", "AC", "Z")
+#: The paper's abbreviations of adjacencies and of kinds of coefficients.
+SHORT = {"original": "OA", "soft": "SA", "scalar": "SC", "channel": "VC"}
 Gain = Callable[[np.ndarray, float, float], np.ndarray]
 #: Gains this close to one are neither damped nor amplified, and gains this close to zero have no sign.
 NEUTRAL = 1e-9
@@ -72,20 +77,22 @@ def forms(reaction: str) -> tuple[LinearForm, ...]:
     return tuple(result.values())
 
 
-def steps(setting: PublishedSetting) -> int:
+def steps(setting: Preset) -> int:
     """Number of steps of the solver, the last one shortened.
 
-    >>> steps(PublishedSetting("BS", "texas", "OA", "SC", "VC", 1.0, 1.46, "euler", ""))
+    >>> steps(paper_presets()[0])
     2
     """
-    return math.ceil(sp.Rational(repr(setting.time)) / sp.Rational(repr(setting.step)))
+    model = setting.config.gread
+    return math.ceil(sp.Rational(repr(model.time)) / sp.Rational(repr(model.step)))
 
 
-def gains(form: LinearForm, setting: PublishedSetting) -> tuple[Gain, Gain]:
+def gains(form: LinearForm, setting: Preset) -> tuple[Gain, Gain]:
     """Exact and computed gain as functions of lam, alpha, beta."""
     names = sp.symbols("lam alpha beta")
-    exact = rd.theory.response(form.system, T=setting.time)
-    computed = rd.theory.response(form.system, T=setting.time, method=setting.solver, step=setting.step)
+    model = setting.config.gread
+    exact = rd.theory.response(form.system, T=model.time)
+    computed = rd.theory.response(form.system, T=model.time, method=model.method, step=model.step)
     return _function(names, exact), _function(names, computed)
 
 
@@ -115,15 +122,15 @@ def compare(exact: np.ndarray, computed: np.ndarray) -> dict[str, float]:
     }
 
 
-def coefficient_box(setting: PublishedSetting, chosen: Mapping[str, Any]) -> list[tuple[float, float]]:
+def coefficient_box(setting: Preset, chosen: Mapping[str, Any]) -> list[tuple[float, float]]:
     """The reachable coefficients of a setting; a scalar beta is positive, since it passes a sigmoid."""
-    betas = [b for b in chosen["betas"] if b > 0 or setting.beta == "VC"]
+    betas = [b for b in chosen["betas"] if b > 0 or setting.config.gread.beta == "channel"]
     return [(alpha, beta) for alpha in chosen["alphas"] for beta in betas]
 
 
-def mode_rows(setting: PublishedSetting, chosen: Mapping[str, Any]) -> list[MutableRow]:
+def mode_rows(setting: Preset, chosen: Mapping[str, Any]) -> list[MutableRow]:
     """Rows of the linear forms: errors at typical and at the worst coefficients, and shares of changed modes."""
-    lam = np.linspace(0.0, 2.0, chosen["points"])
+    lam, model = np.linspace(0.0, 2.0, chosen["points"]), setting.config.gread
     rows: list[MutableRow] = []
     for form in forms(setting.reaction):
         exact, computed = gains(form, setting)
@@ -136,23 +143,25 @@ def mode_rows(setting: PublishedSetting, chosen: Mapping[str, Any]) -> list[Muta
         typical = at(chosen["typical_alpha"], chosen["typical_beta"])
         rows.append({
             "reaction": setting.reaction, "dataset": setting.dataset, "form": form.name,
-            "adjacency": setting.adjacency, "beta": setting.beta, "T": setting.time, "step": setting.step,
-            "solver": setting.solver, "steps": steps(setting), "error_typical": _short(typical["error"]),
-            "error_worst": _short(box[worst]["error"]), "alpha_worst": worst[0], "beta_worst": worst[1],
+            "adjacency": SHORT[model.adjacency], "beta": SHORT[model.beta], "T": model.time,
+            "step": float(model.step or 0), "solver": model.method, "steps": steps(setting),
+            "error_typical": _short(typical["error"]), "error_worst": _short(box[worst]["error"]),
+            "alpha_worst": worst[0], "beta_worst": worst[1],
             "flipped_typical": _short(typical["flipped"]), "amplified_typical": _short(typical["amplified"]),
             **{n: _short(max(errors[n] for errors in box.values())) for n in ("amplified", "damped", "flipped")},
         })  # fmt: skip
     return rows
 
 
-def product_row(setting: PublishedSetting, chosen: Mapping[str, Any]) -> MutableRow:
+def product_row(setting: Preset, chosen: Mapping[str, Any]) -> MutableRow:
     """Sparse products of the published solver and of `exact`, at typical and over all reachable coefficients.
 
     The degree of `exact` depends on the equation, the time and the kind of operator, not on the graph, so a ring is
     used. A symmetric operator gets a Chebyshev series, a row-stochastic one (soft adjacency) a power series.
     """
     system = rd.parse(rd.catalogue[setting.reaction].text, {"alpha": "channel", "beta": "channel"})
-    normalisation = "symmetric" if setting.adjacency == "OA" else "row"
+    model = setting.config.gread
+    normalisation = "symmetric" if model.adjacency == "original" else "row"
     operator = rd.generators.ring(4).operator(normalisation, dtype=torch.float64)
     counts = {}
     typical = [(chosen["typical_alpha"], chosen["typical_beta"])]
@@ -160,12 +169,12 @@ def product_row(setting: PublishedSetting, chosen: Mapping[str, Any]) -> Mutable
         alpha, beta = torch.tensor(pairs, dtype=torch.float64).T
         field = rd.lower(system, operator, {"alpha": alpha, "beta": beta})
         start = torch.ones(4, len(pairs), dtype=torch.float64)
-        solved = rd.solve(field, start, [0.0, setting.time], "exact", rtol=chosen["tolerance"])
+        solved = rd.solve(field, start, [0.0, model.time], "exact", rtol=chosen["tolerance"])
         counts[name] = solved.stats.products
-    stages = len(tableau(setting.solver).weights)
+    stages = len(tableau(model.method).weights)
     return {
-        "reaction": setting.reaction, "dataset": setting.dataset, "adjacency": setting.adjacency,
-        "solver": setting.solver, "steps": steps(setting),
+        "reaction": setting.reaction, "dataset": setting.dataset, "adjacency": SHORT[model.adjacency],
+        "solver": model.method, "steps": steps(setting),
         "solver_products": steps(setting) * stages * field.plan.products, **counts,
     }  # fmt: skip
 
@@ -214,13 +223,6 @@ def error_map(modes: Sequence[MutableRow], which: str) -> FieldMap:
     )  # fmt: skip
 
 
-WORST_CAPTION = (
-    "The linear settings with the largest errors, at their worst coefficients (in the titles), one per reaction first: "
-    "exact gain (solid) and what the solver computes (dashed) over λ, on a scale that is linear between -1 and 1 and "
-    "logarithmic beyond; below zero a mode changes its sign."
-)
-
-
 def worst_cases(modes: Sequence[MutableRow]) -> list[MutableRow]:
     """Rows of the worst linear setting of every reaction, then of the next worst ones."""
     ordered = sorted((r for r in modes if r["reaction"] in LINEAR), key=lambda r: -float(r["error_worst"]))
@@ -235,10 +237,11 @@ def worst_chart(modes: Sequence[MutableRow], points: int) -> tuple[Chart, list[M
     drawn: list[MutableRow] = []
     for row in worst_cases(modes):
         setting = _setting(row)
+        model = setting.config.gread
         alpha, beta = float(row["alpha_worst"]), float(row["beta_worst"])
         exact, computed = (g(lam, alpha, beta) for g in gains(forms(setting.reaction)[0], setting))
         title = (
-            f"{setting.reaction}, {setting.dataset}: {setting.solver}, step {setting.step:g}, T {setting.time:g}, "
+            f"{setting.reaction}, {setting.dataset}: {model.method}, step {model.step:g}, T {model.time:g}, "
             f"α {alpha:g}, β {beta:g}"
         )
         thin = slice(None, None, max(1, points // DRAWN_POINTS))
@@ -252,8 +255,8 @@ def worst_chart(modes: Sequence[MutableRow], points: int) -> tuple[Chart, list[M
     return Chart(panels, "λ, eigenvalue of L", "gain", y_scale="symlog"), drawn
 
 
-def _setting(row: MutableRow) -> PublishedSetting:
-    return next(s for s in best_settings() if (s.reaction, s.dataset) == (row["reaction"], row["dataset"]))
+def _setting(row: MutableRow) -> Preset:
+    return next(s for s in paper_presets() if (s.reaction, s.dataset) == (row["reaction"], row["dataset"]))
 
 
 # ---------------------------------------------------------------------- verdicts
@@ -261,11 +264,9 @@ def _setting(row: MutableRow) -> PublishedSetting:
 
 #: An error below this share of the largest gain counts as solving the equation.
 SOLVED = 0.01
-HOLDS, FAILS = "holds", "fails"
-Finding = tuple[str, str, str]
 
 
-def solved(modes: Sequence[MutableRow]) -> list[Finding]:
+def solved(modes: Sequence[MutableRow]) -> list[Verdict]:
     """Verdicts: is every linear setting solved, by solver and kind of coefficients?"""
     result = []
     for solver, which in (("rk4", "typical"), ("rk4", "worst"), ("euler", "typical"), ("euler", "worst")):
@@ -273,17 +274,14 @@ def solved(modes: Sequence[MutableRow]) -> list[Finding]:
         bad = [r for r in rows if float(r[f"error_{which}"]) > SOLVED]
         errors = [float(r[f"error_{which}"]) for r in rows]
         named = f"; not: {setting_names(bad)}" if bad else ""
-        result.append((
-            f"the layer is the continuous equation: {solver_title(solver)} settings solve it to 1 % at {which} "
-            "coefficients",
-            FAILS if bad else HOLDS,
-            f"{len(rows) - len(bad)} of {len(rows)} linear settings; errors between {min(errors):.1g} and "
-            f"{max(errors):.1g}{named}",
+        result.append(SHEET.verdict(
+            "solved", FAILS if bad else HOLDS, solver=solver_title(solver), which=which, good=len(rows) - len(bad),
+            all=len(rows), least=min(errors), most=max(errors), named=named,
         ))  # fmt: skip
     return result
 
 
-def class_changes(modes: Sequence[MutableRow]) -> list[Finding]:
+def class_changes(modes: Sequence[MutableRow]) -> list[Verdict]:
     """Verdicts: do modes change their class or their sign?"""
     linear = [r for r in modes if r["reaction"] in LINEAR]
     result = []
@@ -306,7 +304,7 @@ def class_changes(modes: Sequence[MutableRow]) -> list[Finding]:
     return result
 
 
-def inert_steps(modes: Sequence[MutableRow]) -> Finding:
+def inert_steps(modes: Sequence[MutableRow]) -> Verdict:
     """Verdict: is every step shorter than the end time?"""
     seen = {(r["reaction"], r["dataset"]): r for r in modes}
     bad = [r for r in seen.values() if float(r["step"]) > float(r["T"])]
@@ -320,7 +318,7 @@ def inert_steps(modes: Sequence[MutableRow]) -> Finding:
     )
 
 
-def product_counts(products: Sequence[MutableRow], tolerance: float) -> Finding:
+def product_counts(products: Sequence[MutableRow], tolerance: float) -> Verdict:
     """Verdict: does the exact method need fewer products than RK4?"""
     rows = [r for r in products if r["solver"] == "rk4"]
     total = {
@@ -328,13 +326,10 @@ def product_counts(products: Sequence[MutableRow], tolerance: float) -> Finding:
     }  # fmt: skip
     dearer = [r for r in rows if int(r["exact_worst"]) > int(r["solver_products"])]
     fewer, most = len(rows) - len(dearer), max((int(r["steps"]) for r in dearer), default=0)
-    return (
-        f"the exact method reaches {tolerance:g} with fewer sparse products than the published RK4",
-        HOLDS if not dearer else FAILS if not fewer else f"holds if RK4 takes more than {most} steps",
-        f"all {len(rows)} RK4 settings together: {total['solver_products']} products by RK4, {total['exact_typical']} "
-        f"by the exact method at typical and {total['exact_worst']} at all reachable coefficients; no more than RK4's "
-        f"in {fewer} of {len(rows)}",
-    )
+    return SHEET.verdict(
+        "products", HOLDS if not dearer else FAILS if not fewer else f"holds if RK4 takes more than {most} steps",
+        tolerance=tolerance, all=len(rows), total=total, fewer=fewer,
+    )  # fmt: skip
 
 
 def setting_names(rows: Sequence[MutableRow]) -> str:
@@ -348,28 +343,9 @@ def solver_title(solver: str) -> str:
 
 
 # ---------------------------------------------------------------------- study
-MODES_CAPTION = (
-    "Every published setting. form: the linear equation compared (F, AC, Z near a state at rest); error: largest "
-    "difference of computed and exact gain over λ in [0, 2], over the largest exact gain, at typical and at the worst "
-    "coefficients the setting can reach; amplified, damped, flipped: largest share of λ in [0, 2] that the solver "
-    "amplifies though the flow damps it, damps though it is amplified, and gives the wrong sign."
-)
-PRODUCTS_CAPTION = (
-    "Sparse products of the published solver, and of the exact method to the tolerance of the settings at typical and "
-    "over all coefficients the setting can reach: a Chebyshev series for OA, a power series for SA."
-)
 
 
-def settings(small: bool) -> dict[str, Any]:
-    """Settings of a mode; the paper prints no coefficients: alpha and a scalar beta pass a sigmoid."""
-    return {
-        "points": 201 if small else 2001,
-        "typical_alpha": 0.7,
-        "typical_beta": 0.4,
-        "alphas": [0.1, 0.5, 1.0],
-        "betas": [-1.0, -0.5, 0.5, 1.0],
-        "tolerance": 1e-6,
-    }
+settings = SHEET.settings
 
 
 def run(run: StudyRun) -> None:
@@ -378,18 +354,18 @@ def run(run: StudyRun) -> None:
     modes: list[MutableRow] = []
     for _, result in each_cell(run, (*LINEAR, *CLASSICAL), _modes, "reactions"):
         modes += result
-    linear = [s for s in best_settings() if s.reaction in LINEAR]
+    linear = [s for s in paper_presets() if s.reaction in LINEAR]
     products = run.part("products", lambda: [product_row(s, chosen) for s in linear])
     run.answer(_summary(modes), "errors_worst")
     for name in (*LINEAR, *CLASSICAL):
         run.equation(name)
-    run.say("What is compared", _about(chosen))
+    run.say("What is compared", SHEET.text("about", chosen=chosen))
     for which in ("worst", "typical"):
         run.figure(f"errors_{which}", error_map(modes, which), _map_caption(chosen, which), map_rows(modes))
     chart, drawn = worst_chart(modes, chosen["points"])
-    run.figure("worst", chart, WORST_CAPTION, drawn)
-    run.table("modes", modes, MODES_CAPTION)
-    run.table("products", products, PRODUCTS_CAPTION)
+    run.figure("worst", chart, SHEET.text("worst"), drawn)
+    run.table("modes", modes, SHEET.text("modes"))
+    run.table("products", products, SHEET.text("products"))
     answers = [*solved(modes), *class_changes(modes), inert_steps(modes), product_counts(products, chosen["tolerance"])]
     for statement, answer, evidence in answers:
         run.verdict(statement, answer, evidence)
@@ -398,39 +374,22 @@ def run(run: StudyRun) -> None:
 
 def _modes(run: StudyRun, reaction: str) -> list[MutableRow]:
     """The errors of all settings of one reaction."""
-    group = [s for s in best_settings() if s.reaction == reaction]
+    group = [s for s in paper_presets() if s.reaction == reaction]
     name = f"modes-{reaction.replace('*', 'star')}"
     return run.part(name, lambda: [row for s in group for row in mode_rows(s, run.settings)])
-
-
-def _about(chosen: Any) -> str:
-    return (
-        "A linear equation multiplies an eigenvector of L with eigenvalue λ by a gain, known in closed form for "
-        "the flow and for every Runge-Kutta method. Both are compared for λ in [0, 2], the range of symmetric and "
-        "row-normalised graphs. F, AC and Z are linearised at their states at rest. The paper prints time, step and "
-        f"solver; alpha and beta are trained and not printed. Typical means alpha = {chosen['typical_alpha']:g}, beta "
-        f"= {chosen['typical_beta']:g}; worst is taken over alpha in {chosen['alphas']} and beta in {chosen['betas']}, "
-        "without the negative ones where beta is a scalar, which passes a sigmoid in the authors' code."
-    )
 
 
 def _map_caption(chosen: Any, which: str) -> str:
     typical = f"alpha = {chosen['typical_alpha']:g}, beta = {chosen['typical_beta']:g}"
     coefficients = typical if which == "typical" else "the worst coefficients that the setting can reach"
-    return (
-        f"Largest difference of computed and exact gain over λ in [0, 2], relative to the largest exact gain, at "
-        f"{coefficients}. Time, step and solver as published; E: Euler, R: RK4; bold: at most {SOLVED:.0%}."
-    )
+    return SHEET.text("map", coefficients=coefficients, solved=SOLVED)
 
 
 def _summary(modes: Sequence[MutableRow]) -> str:
     linear = [r for r in modes if r["reaction"] in LINEAR]
     median = {s: np.median([float(r["error_typical"]) for r in linear if r["solver"] == s]) for s in ("euler", "rk4")}
     worst = max(linear, key=lambda r: float(r["error_worst"]))
-    return (
-        f"At typical coefficients the median error is {median['rk4']:.1g} with RK4 and {median['euler']:.1g} with "
-        "Euler: the RK4 settings solve the equation, the Euler settings compute a different, discrete filter. The "
-        f"largest error is {float(worst['error_worst']):.2g}, for {setting_names([worst])} "
-        f"({solver_title(str(worst['solver']))}, alpha = {float(worst['alpha_worst']):g}, beta = "
-        f"{float(worst['beta_worst']):g})."
-    )
+    return SHEET.text(
+        "summary", median=median, error=float(worst["error_worst"]), where=setting_names([worst]),
+        solver=solver_title(str(worst["solver"])), alpha=float(worst["alpha_worst"]), beta=float(worst["beta_worst"]),
+    )  # fmt: skip

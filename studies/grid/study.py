@@ -16,6 +16,7 @@ from analysis.measures.measure_records import make_measures
 from analysis.spectra.eigenvalues import spectrum
 from studies.runs.chart import Chart, Line, Panel
 from studies.runs.chart_figures import write_frames
+from studies.runs.sheets import WordSheet
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import Row
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 # ---------------------------------------------------------------------- figures
 # Pictures of flows on a grid: panels at chosen times, an animation, energies over time.
 
+SHEET = WordSheet("grid")
 #: Rows of the figure from top to bottom, as in the paper; names of the catalogue.
 FLOWS = ("BS", "diffusion")
 COLOURS = "viridis"
@@ -66,23 +68,6 @@ def _range(values: np.ndarray) -> str:
     return f"{values.min():.3g} to {values.max():.3g}"
 
 
-def still_caption(chosen: Mapping[str, Any]) -> str:
-    """What the panels show."""
-    return (
-        f"Blurring-sharpening (top, α = {chosen['alpha']:g}, β = {chosen['beta']:g}) and diffusion (bottom, α = "
-        f"{chosen['alpha']:g}) on a {chosen['rows']} x {chosen['columns']} grid from the same start, exact flows. Each "
-        "panel has its own colour scale, from dark (least) to bright (largest); its range of values is printed below."
-    )
-
-
-def animation_caption(chosen: Mapping[str, Any]) -> str:
-    """What the animation shows."""
-    return (
-        f"The same flows from t = 0 to {chosen['times'][-1]:g} in {chosen['frames']} frames; the colours of every "
-        "frame are scaled to the range printed below it."
-    )
-
-
 def write_animation(path: Path, times: Iterable[float], states: Mapping[str, np.ndarray]) -> None:
     """A gif of all flows side by side; states per flow (frames, rows, columns)."""
     from matplotlib.figure import Figure
@@ -115,15 +100,6 @@ def energy_chart(rows: Sequence[Mapping[str, Any]], chosen: Mapping[str, Any]) -
     return Chart(panels, "t", y_scale="log", columns=2)
 
 
-def energy_caption(chosen: Mapping[str, Any]) -> str:
-    """What the energies over time show."""
-    return (
-        f"Energy and normalised energy of BS over time for α = {chosen['alpha']:g} and several β, symmetric L, exact "
-        "flow, logarithmic axes. Lines with β ≤ α decay; those with β > α finally grow without bound, and their "
-        "normalised energy tends to the frequency that grows fastest."
-    )
-
-
 # ---------------------------------------------------------------------- verdicts
 # Statements of the paper's first figure, decided by the spectrum of the grid and the measured energies.
 
@@ -139,33 +115,16 @@ def judge(run: StudyRun, drawn: Sequence[Mapping[str, Any]], rates: Sequence[Map
     times = chosen["times"]
     values = {(row["flow"], row["t"]): row for row in drawn}
     first, smooth = values["diffusion", 0.0], values["diffusion", times[-1]]
-    sharp = values["BS", times[-1]]
-    run.verdict(
-        "The diffusion equation oversmooths the grid.",
-        "holds",
-        f"Normalised energy {first['normalised_energy']:.3g} at t = 0, {smooth['normalised_energy']:.3g} at "
-        f"t = {times[-1]:g}, and 0 in the limit, at the rate 2αλ₂ = {2 * chosen['alpha'] * edge['winning_lam']:.2g}.",
-    )
+    sharp, rate = values["BS", times[-1]], 2 * chosen["alpha"] * edge["winning_lam"]
+    run.verdict(*SHEET.verdict("diffusion", "holds", first=first, smooth=smooth, end=times[-1], rate=rate))
     growth = sharp["laplacian_energy"] / values["BS", times[1]]["laplacian_energy"]
     run.verdict(
-        "The blurring-sharpening equation seeks a balance between smoothing and sharpening: its energy stays bounded "
-        "and above zero.",
-        "holds if β(1 - λ₂) = α",
-        f"Here that is β = {edge['beta']:.5f}. Below, the energy tends to 0; above, to infinity: at β = "
-        f"{chosen['beta']:g} tr(HᵀLH) grows {growth:.3g}-fold between t = {times[1]:g} and t = {times[-1]:g}.",
+        *SHEET.verdict(
+            "balance", "holds if β(1 - λ₂) = α", edge=edge, chosen=chosen, growth=growth, begin=times[1], end=times[-1]
+        )
     )
-    run.verdict(
-        "With colours scaled to the range of every panel, BS keeps showing a pattern.",
-        "holds if β(1 - λ₂) > α",
-        f"The fastest mode dominates: the normalised energy is {sharp['normalised_energy']:.3g} at t = "
-        f"{times[-1]:g} and tends to the winning λ of the table of rates. The price is growth without bound.",
-    )
-    run.verdict(
-        "The reaction of BS sharpens, that is, it raises the highest frequencies.",
-        "fails",
-        "For β > 0 the reaction βλ(1 - λ) raises λ < 1 and damps λ > 1: at λ = 2 the rate is -2(α + β), below the "
-        "-2α of diffusion.",
-    )
+    run.verdict(*SHEET.verdict("colours", "holds if β(1 - λ₂) > α", sharp=sharp, end=times[-1]))
+    run.verdict(*SHEET.verdict("sharpens", "fails"))
 
 
 # ---------------------------------------------------------------------- rows
@@ -256,33 +215,9 @@ def named_row(row: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, An
 
 
 # ---------------------------------------------------------------------- study
-MEASURES_CAPTION = (
-    "The two flows at the times of the figure. energy: the Dirichlet energy of the paper, the mean over nodes of the "
-    "squared differences to all neighbours. laplacian energy: tr(HᵀLH) with the symmetric L; normalised energy: the "
-    "same divided by ‖H‖². kernel distance: the part of H outside the kernel of L, relative to H."
-)
-RATES_CAPTION = (
-    "Limits for t → ∞ for each β, from the spectrum of this grid: the dominant mode outside the kernel and its "
-    "rate p(λ), the limits of tr(HᵀLH) and of the normalised energy, and the gain of the highest frequency at the "
-    "last time of the figure. β = 0 is diffusion."
-)
 
 
-def settings(small: bool) -> dict[str, Any]:
-    """Settings of a mode; the paper prints only the times, the rest is our choice."""
-    side = 16 if small else 40
-    return {
-        "rows": side,
-        "columns": side,
-        "times": [0.0, 5.0, 25.0, 50.0],
-        "start": "independent uniform numbers in [0, 1]",
-        "operator": "symmetric, no self-loops",
-        "method": "exact",
-        "alpha": 1.0,
-        "beta": 1.5,
-        "beta_sweep": [0.0, 0.5, 1.0, 1.1, 1.25, 1.5, 2.0],
-        "frames": 11 if small else 51,
-    }
+settings = SHEET.settings
 
 
 def run(run: StudyRun) -> None:
@@ -292,6 +227,7 @@ def run(run: StudyRun) -> None:
     op = graph.operator("symmetric", dtype=torch.float64, device=run.device)
     H0 = torch.as_tensor(run.generator("start").random((graph.num_nodes, 1)), device=run.device)
 
+    times = chosen["times"]
     fields = run.part("fields", lambda: field_rows(op, H0, chosen))
     energies = run.part("energies", lambda: energy_rows(run, graph, op, H0))
     rates = run.part("rates", lambda: rate_rows(op, chosen))
@@ -302,12 +238,14 @@ def run(run: StudyRun) -> None:
     for name in ("diffusion", "BS"):
         run.equation(name)
     run.say("The two flows", _about(chosen, drawn))
-    run.figure("fields", still(fields, chosen), still_caption(chosen), fields)
-    run.animation("flow", lambda path: _animate(path, op, H0, run), animation_caption(chosen))
-    run.table("measures", drawn, MEASURES_CAPTION)
+    run.figure("fields", still(fields, chosen), SHEET.text("still", chosen=chosen), fields)
+    run.animation(
+        "flow", lambda path: _animate(path, op, H0, run), SHEET.text("animation", chosen=chosen, end=times[-1])
+    )
+    run.table("measures", drawn, SHEET.text("measures"))
     run.say("Which coefficients balance", _border_text(chosen, rates))
-    run.figure("energies", energy_chart(energies, chosen), energy_caption(chosen), energies)
-    run.table("rates", rates, RATES_CAPTION)
+    run.figure("energies", energy_chart(energies, chosen), SHEET.text("energies", chosen=chosen), energies)
+    run.table("rates", rates, SHEET.text("rates"))
     judge(run, drawn, rates)
     run.results(at_times)
 
@@ -329,41 +267,19 @@ def _about(chosen: Mapping[str, Any], drawn: Sequence[Mapping[str, Any]]) -> str
     begin = next(row for row in drawn if row["t"] == 0)
     peak = (beta - alpha) ** 2 / (4 * beta)
     smooth, sharp = end["diffusion"], end["BS"]
-    return f"""
-    Diffusion is dH/dt = -α L H and blurring-sharpening is dH/dt = -α L H + β (A H - A² H), with A the symmetric
-    normalised adjacency and L = I - A. A frequency λ of L grows at the rate p(λ) = -αλ under diffusion and
-    p(λ) = (β - α)λ - βλ² under BS. The paper does not print its coefficients; here α = {alpha:g} and β = {beta:g}.
-
-    With β > α, BS is a band-pass filter that amplifies: frequencies below λ = 1 - α/β = {1 - alpha / beta:.3f} grow,
-    most of all λ = (β - α)/(2β) = {(beta - alpha) / (2 * beta):.3f}, at the rate (β - α)²/(4β) = {peak:.4f}; that is a
-    factor {np.exp(peak * sharp["t"]):.3g} at t = {sharp["t"]:g}. Everything above is damped, the highest frequencies
-    more than by diffusion. So the texture that BS shows is a band of low frequencies taken from the start and enlarged.
-    The equation is linear: nothing saturates, and the pattern is no Turing pattern.
-
-    From t = 0 to {sharp["t"]:g} the normalised energy falls from {begin["normalised_energy"]:.3g} to
-    {smooth["normalised_energy"]:.2g} under diffusion and to {sharp["normalised_energy"]:.2g} under BS. The values lie
-    in [{smooth["least"]:.3f}, {smooth["largest"]:.3f}] under diffusion and in [{sharp["least"]:.2f},
-    {sharp["largest"]:.2f}] under BS, having started in [0, 1]. Nodes at the border of the grid have fewer neighbours,
-    and the symmetric normalisation leads diffusion to a multiple of the square root of the degree, not to a constant.
-    """
+    return SHEET.text(
+        "about", alpha=alpha, beta=beta, edge=1 - alpha / beta, best=(beta - alpha) / (2 * beta), peak=peak,
+        factor=np.exp(peak * sharp["t"]), sharp=sharp, begin=begin, smooth=smooth,
+    )  # fmt: skip
 
 
 def _answer(chosen: Mapping[str, Any], drawn: Sequence[Mapping[str, Any]], rates: Sequence[Mapping[str, Any]]) -> str:
     smooth = [float(row["normalised_energy"]) for row in drawn if row["flow"] == "diffusion"]
-    return (
-        f"Diffusion oversmooths: its normalised energy falls from {smooth[0]:.3g} to {smooth[-1]:.3g} by t = "
-        f"{chosen['times'][-1]:g}. BS balances only at β = {border_row(rates)['beta']:.5f}; below, it decays, "
-        "above, it grows without bound."
+    return SHEET.text(
+        "answer", smooth=smooth, last=smooth[-1], end=chosen["times"][-1], border=border_row(rates)["beta"]
     )
 
 
 def _border_text(chosen: Mapping[str, Any], rates: Sequence[Mapping[str, Any]]) -> str:
     edge = border_row(rates)
-    return f"""
-    Whether BS balances depends on one number. Let λ₂ be the smallest eigenvalue of L above zero, here
-    {edge["winning_lam"]:.5f}. If β(1 - λ₂) < α, every mode outside the kernel decays and BS oversmooths as diffusion
-    does, only more slowly. If β(1 - λ₂) > α, some frequency grows and the energy rises without bound. The energy stays
-    bounded and above zero only on the border β = α/(1 - λ₂) = {edge["beta"]:.5f} (for α = {chosen["alpha"]:g}), where
-    the mode λ₂ persists. At finite times the difference is one of speed: the slowest modes of a grid change over times
-    of the order 1/(αλ₂) = {1 / (chosen["alpha"] * edge["winning_lam"]):.0f}.
-    """
+    return SHEET.text("border", edge=edge, chosen=chosen, order=1 / (chosen["alpha"] * edge["winning_lam"]))

@@ -16,7 +16,7 @@ from analysis.measures.energies import dirichlet_energy
 from rdgraph.errors import NotApplicable
 from studies.oversmoothing.energy_figures import Curve, curves_chart
 from studies.oversmoothing.flows import GraphEnsemble
-from studies.oversmoothing.rows import GONE, TINY, Answer, column, median_text, select
+from studies.oversmoothing.rows import GONE, SHEET, TINY, Answer, column, median_text, select
 from studies.runs.cell_work import each_cell
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, agreed
@@ -211,14 +211,10 @@ def undamped(rows: list[MutableRow]) -> Answer:
     mean = column(group, "energy").reshape(-1, len(times)).mean(1)
     ratio = mean / column(first, "predicted")
     close = bool((np.abs(ratio - 1) < MEAN).all())
-    return Answer(
-        "linear GraphCON without damping, H'' = AH - γH with γ > 1: no mode loses energy, and it does not oversmooth",
-        HOLDS if (drift < DRIFT).all() and close else UNDECIDED,
-        "proved: c'' = -(γ - 1 + λ)c conserves |c'|² + (γ - 1 + λ)|c|² of every mode, so that the energy of H has half "
-        f"the sum over the modes' first energies as mean over time. Measured: drift at most {drift.max():.1e}; mean "
-        f"energy over the predicted one {ratio.min():.3f} to {ratio.max():.3f} on {len(drift)} graphs",
-        "A linear GraphCON layer without damping keeps its Dirichlet energy, in the mean over time.",
-    )
+    return Answer.of(
+        SHEET, "undamped", HOLDS if (drift < DRIFT).all() and close else UNDECIDED, most_drift=drift.max(),
+        least_ratio=ratio.min(), most_ratio=ratio.max(), graphs=len(drift),
+    )  # fmt: skip
 
 
 def damped(rows: list[MutableRow], rates: list[MutableRow]) -> Answer:
@@ -226,14 +222,10 @@ def damped(rows: list[MutableRow], rates: list[MutableRow]) -> Answer:
     group = select(rates, flow=DAMPED.name)
     proved = bool((column(group, "beyond_0") < 0).all() and (np.abs(column(group, "at_0")) < EQUAL_RATES).all())
     share = remaining_share(rows, DAMPED.name, "H", "normalised")
-    return Answer(
-        "linear GraphCON with damping, γ = 1, does not oversmooth",
-        FAILS if proved and (share < GONE).all() else UNDECIDED,
-        "proved: constants stay (rate 0), all other modes decay, the slowest at a rate of "
-        f"{_range(group, 'beyond_0')}. Measured: the normalised energy of H falls to {median_text(share)} of the "
-        f"first in the median, at most {share.max():.1e}",
-        "With damping and γ = 1 it oversmooths.",
-    )
+    return Answer.of(
+        SHEET, "damped", FAILS if proved and (share < GONE).all() else UNDECIDED, beyond=_range(group, "beyond_0"),
+        median_share=median_text(share), most_share=share.max(),
+    )  # fmt: skip
 
 
 def even(rows: list[MutableRow], rates: list[MutableRow]) -> Answer:
@@ -243,13 +235,10 @@ def even(rows: list[MutableRow], rates: list[MutableRow]) -> Answer:
     decays = bool((column(group, "beyond_0") < 0).all())
     energy, shape = remaining_share(rows, EVEN.name, "H"), remaining_share(rows, EVEN.name, "H", "normalised")
     holds = decays and spread < EQUAL_RATES and (energy < GONE).all() and (shape > GONE).all()
-    return Answer(
-        "linear GraphCON with damping and γ > 1 + α²/4: the energy vanishes, and as a share of the state it does not",
-        HOLDS if holds else UNDECIDED,
-        f"proved: every mode, the constant one too, has the rate -α/2 = {_range(group, 'beyond_0')}. Measured: "
-        f"energy of H at most {energy.max():.1e} of the first, normalised energy at least {shape.min():.2g} of it",
-        "With a stronger spring all modes decay alike: the state vanishes without becoming smooth.",
-    )
+    return Answer.of(
+        SHEET, "even", HOLDS if holds else UNDECIDED, beyond=_range(group, "beyond_0"), most_energy=energy.max(),
+        least_shape=shape.min(),
+    )  # fmt: skip
 
 
 def theorem(rows: list[MutableRow], rates: list[MutableRow]) -> Answer:
@@ -262,24 +251,15 @@ def theorem(rows: list[MutableRow], rates: list[MutableRow]) -> Answer:
         seen = remaining_share(rows, flow.name, TOGETHER, "normalised") < GONE
         right, count = right + int((vanishes == seen).sum()), count + len(group)
         words.append(f"{flow.name}: vanishes on {int(vanishes.sum())} predicted, {int(seen.sum())} measured")
-    return Answer(
-        "linear layers of any number of fields: the energy as a share of the state vanishes where the real parts of "
-        "P(λ), λ > 0, lie below those of P(0), and does not where they reach them",
-        HOLDS if right == count else UNDECIDED,
-        "proved for almost every start, where the leading eigenvalues of P(0) have no Jordan blocks, as here; measured "
-        f"as predicted in {right} of {count} runs: {'; '.join(words)}",
+    return Answer.of(
+        SHEET, "theorem", HOLDS if right == count else UNDECIDED, right=right, count=count, words="; ".join(words)
     )
 
 
 def nonlinear(rows: list[MutableRow]) -> Answer:
     """GraphCON with tanh: measured alone."""
     share = remaining_share(rows, NONLINEAR.name, "H", "normalised")
-    return Answer(
-        "GraphCON with tanh, damped, γ = 1, does not oversmooth",
-        agreed(share > GONE),
-        f"measured alone, nothing is proved: the normalised energy of H is {share.min():.1e} to {share.max():.1e} "
-        "of the first at the end",
-    )
+    return Answer.of(SHEET, "nonlinear", agreed(share > GONE), least_share=share.min(), most_share=share.max())
 
 
 def turing(rows: list[MutableRow], rates: list[MutableRow]) -> Answer:
@@ -287,15 +267,11 @@ def turing(rows: list[MutableRow], rates: list[MutableRow]) -> Answer:
     group = select(rates, flow=TURING.name)
     unstable = (column(group, "beyond_0") > 0) & (column(group, "at_0") < 0)
     share, settled = remaining_share(rows, TURING.name, TOGETHER), _settled(rows, TURING.name)
-    return Answer(
-        "a Turing-unstable layer of two fields holds a state that is not constant",
-        agreed((share > GONE) & (settled < GONE)) if unstable.all() else UNDECIDED,
-        f"proved: zero, which is stable without the graph (rate {_range(group, 'at_0')}), is unstable on "
-        f"{int(unstable.sum())} of {len(group)} graphs (rate {_range(group, 'beyond_0')}). Measured, since that "
-        f"does not say where runs end: the energy at the end is {share.min():.3g} to {share.max():.3g} of the first "
-        f"and changes by at most {settled.max():.1e} of itself in the last quarter",
-        "A Turing-unstable layer of two fields was seen to hold a state that is not constant.",
-    )
+    return Answer.of(
+        SHEET, "turing", agreed((share > GONE) & (settled < GONE)) if unstable.all() else UNDECIDED,
+        at_zero=_range(group, "at_0"), unstable=int(unstable.sum()), graphs=len(group),
+        beyond=_range(group, "beyond_0"), least_share=share.min(), most_share=share.max(), most_settled=settled.max(),
+    )  # fmt: skip
 
 
 def equal(rows: list[MutableRow], rates: list[MutableRow]) -> Answer:
@@ -303,13 +279,10 @@ def equal(rows: list[MutableRow], rates: list[MutableRow]) -> Answer:
     group = select(rates, flow=EQUAL.name)
     stable = bool((column(group, "beyond_0") < column(group, "at_0")).all() and (column(group, "at_0") < 0).all())
     share = remaining_share(rows, EQUAL.name, TOGETHER)
-    return Answer(
-        "two fields alone, with equal diffusion, keep the energy",
-        FAILS if stable and (share < GONE).all() else agreed(share > GONE),
-        f"proved near zero: the rates are {_range(group, 'at_0')} at λ = 0 and at most {_range(group, 'beyond_0')} "
-        f"beyond. Measured: the energy at the end is at most {share.max():.1e} of the first",
-        "It is the difference of the diffusivities that does it, not the second field.",
-    )
+    return Answer.of(
+        SHEET, "equal", FAILS if stable and (share < GONE).all() else agreed(share > GONE),
+        at_zero=_range(group, "at_0"), beyond=_range(group, "beyond_0"), most_share=share.max(),
+    )  # fmt: skip
 
 
 def _settled(rows: list[MutableRow], flow: str) -> np.ndarray:
@@ -327,11 +300,6 @@ def _range(rows: Sequence[MutableRow], name: str) -> str:
 
 
 # ---------------------------------------------------------------------- coupled part
-RATES_CAPTION = (
-    "Growth rates of the layers of second order and of two fields: the largest real part of an eigenvalue of P(0), of "
-    "the fastest other mode, and of the slowest, each with its range over the graphs. Linear layers are decided by "
-    "them, nonlinear ones near zero alone."
-)
 
 
 def coupled_part(run: StudyRun, ensemble: GraphEnsemble) -> list[Answer]:
@@ -344,13 +312,10 @@ def coupled_part(run: StudyRun, ensemble: GraphEnsemble) -> list[Answer]:
     curves, used = _curves(rows)
     title = "Layers of second order and of two fields: Dirichlet energy of each field"
     equations = "; ".join(f"{flow.name}: {flow.text} ({flow.values or 'no coefficients'})" for flow in COUPLED)
-    caption = (
-        f"{title}, and of all fields as a share of their size (dashed). {equations}. Row-stochastic A, RK4 with step "
-        f"{run.settings['coupled_step']:g}; lines: geometric mean over the graphs, bands: all graphs."
-    )
+    caption = SHEET.text("coupled", title=title, equations=equations, step=run.settings["coupled_step"])
     chart = curves_chart(curves, y_label="energy, normalised energy", x_label="time t")
     run.figure("coupled", chart, caption, used)
-    run.table("coupled_rates", _ranges(rates), RATES_CAPTION)
+    run.table("coupled_rates", _ranges(rates), SHEET.text("rates"))
     return coupled_verdicts(rows, rates)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from analysis.figure_files import PALETTE
 from analysis.measures.measure_records import MEASURES, Measure
 from studies.oversmoothing.flows import BASELINES, BOXED, CLASSICAL, LINEAR, REACTIONS, SCHEMES, GraphFlow
-from studies.oversmoothing.rows import BAND, column, select
+from studies.oversmoothing.rows import BAND, SHEET, column, select
 from studies.runs.chart import Chart, Line, Panel
 from studies.runs.tables import MutableRow, Value
 
@@ -117,12 +117,7 @@ TITLES = {"euler": "Euler", "flow": "flow"}
 def draw_all(run: StudyRun, curves: Index) -> None:
     """The four figures, each with its numbers."""
     s = run.settings
-    common = (
-        f"cSBM of the appendix ({sum(s['sizes'])} nodes, two classes, sigma = {s['sigma']:g}, p = {s['within']:g} and "
-        f"{s['between']:g}), {s['graphs']} graphs, T = {s['time']:g}; lines: geometric mean of the members that are "
-        "not frozen, bands: 10 to 90 %; pale: some members are frozen, cross: all are. Hover over a curve to see how "
-        "many remain."
-    )
+    common = SHEET.text("drawn", nodes=sum(s["sizes"]), s=s)
     at = f"alpha = {s['alpha']:g}, beta = {s['beta']:g} (the authors' initial values), diffusion and GRAND alpha = 1"
     schemes = f"solid: Euler, step {s['step']:g}; dashed: the flow (exact, or Strang with step {s['splitting_step']:g})"
     for name, make, columns, title, caption in (
@@ -135,10 +130,7 @@ def draw_all(run: StudyRun, curves: Index) -> None:
     caption = f"Other measures of the flows. {at}; baselines dashed. Arithmetic mean for the rank. {common}"
     run.figure("measures", curves_chart(drawn, y_label="measure", measures=MEASURES), caption, used)
     drawn, used = _drawn(_beta_curves(run, curves))
-    caption = (
-        f"Scalar beta {s['beta']:g} against one per channel, drawn from U({s['beta_low']:g}, {s['beta_high']:g}); "
-        f"alpha = {s['alpha']:g}, untrained; solid: Euler, step {s['step']:g}; dashed: the flow. {common}"
-    )
+    caption = SHEET.text("energy_beta", s=s, common=common)
     run.figure("energy_beta", curves_chart(drawn, y_label=ENERGY), caption, used)
 
 

@@ -23,7 +23,7 @@ from gread.settings.model_records import find_model
 from gread.zoo.neighbour_networks import H2GCN
 from studies.oversmoothing.energy_figures import ENERGY, Curve, curves_chart
 from studies.oversmoothing.flows import GraphEnsemble
-from studies.oversmoothing.rows import GONE, Answer, by_graph, median_text, select
+from studies.oversmoothing.rows import GONE, SHEET, Answer, by_graph, median_text, select
 from studies.runs.cell_work import each_cell
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import decide
@@ -124,11 +124,7 @@ def networks_part(run: StudyRun, ensemble: GraphEnsemble) -> list[Answer]:
         return []
     curves = [c for k, name in enumerate(names) for c in _curves(k, name, select(rows, network=name))]
     title = "Networks with random weights, layer by layer"
-    caption = (
-        f"{title}: {run.settings['hidden']} hidden channels, {run.settings['layers']} layers where their number is a "
-        "setting, weights as they are drawn before training, no dropout. Layer 0 is the state before the first layer. "
-        "Normalised: (N/2) E/|H|^2. Lines: medians over the graphs, bands: 10 to 90 %."
-    )
+    caption = SHEET.text("networks", title=title, hidden=run.settings["hidden"], layers=run.settings["layers"])
     used: list[MutableRow] = [
         {"network": c.name, "measure": c.group, "layer": int(t), "median": float(m), "low": float(a), "high": float(b)}
         for c in curves
@@ -186,11 +182,8 @@ def _answer(name: str, rows: list[MutableRow]) -> Answer:
     energy, rough = (by_graph(rows, measure) for measure in MEASURES)
     share, title = energy[-1] / energy[0], find_model(name).title
     gone, lost = share <= GONE, int(np.isnan(energy[-1]).sum())
-    return Answer(
-        f"{title}, random weights: the Dirichlet energy vanishes with depth",
-        decide(gone[np.isfinite(share)]),
-        f"at most {GONE:g} of the first energy is left after {len(energy) - 1} layers on {int(gone.sum())} of "
-        f"{len(share)} graphs ({lost} have left single precision); median E_T/E_0 {median_text(share)}, relative to "
-        f"|H|^2 {median_text(rough[-1] / rough[0])}",
-        f"With random weights {title} keeps {median_text(share)} of its energy over {len(energy) - 1} layers.",
-    )
+    return Answer.of(
+        SHEET, "network", decide(gone[np.isfinite(share)]), title=title, gone=GONE, depth=len(energy) - 1,
+        vanished=int(gone.sum()), graphs=len(share), lost=lost, median_share=median_text(share),
+        rough=median_text(rough[-1] / rough[0]),
+    )  # fmt: skip

@@ -11,6 +11,7 @@ import numpy as np
 from analysis.measures.measure_records import MEASURES
 from analysis.spectra.eigenvalues import spectrum
 from studies.oversmoothing.flows import Batch, EnsembleTrajectory, GraphEnsemble, GraphFlow
+from studies.runs.sheets import WordSheet
 from studies.runs.tables import MutableRow, Value
 
 # ---------------------------------------------------------------------- rows
@@ -157,6 +158,7 @@ def by_graph(rows: list[MutableRow], name: str) -> np.ndarray:
 # ---------------------------------------------------------------------- answers
 # What a verdict on oversmoothing is made of: the answer, thresholds, medians, ratios.
 
+SHEET = WordSheet("oversmoothing")
 #: An energy below this share of the first one counts as gone.
 GONE = 1e-3
 #: Largest difference of a measured and a predicted number that counts as agreement, as a share.
@@ -171,6 +173,12 @@ class Answer:
     answer: str
     evidence: str
     summary: str = ""
+
+    @classmethod
+    def of(cls, sheet: WordSheet, name: str, answer: str, /, **values: object) -> Answer:
+        """The words of a sheet's verdict, their places filled."""
+        summary = str(sheet.entries["verdicts"][name].get("summary", ""))
+        return cls(*sheet.verdict(name, answer, **values), summary.format_map(values))
 
 
 def median(values: np.ndarray) -> float:

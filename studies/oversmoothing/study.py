@@ -40,6 +40,7 @@ from studies.oversmoothing.networks_part import networks_part
 from studies.oversmoothing.rows import (
     CLOSE,
     GONE,
+    SHEET,
     Answer,
     beta_over_alpha,
     by_graph,
@@ -151,13 +152,10 @@ def source_normalised(ends: list[MutableRow], settings: Mapping[str, Any]) -> An
     """ST: the kernel component grows like 1 + beta t, so E/|H|^2 falls."""
     rows = select(ends, flow="ST", scheme="flow", kind="SC", alpha=settings["alpha"], beta=settings["beta"])
     share = column(rows, "normalised_T") / column(rows, "normalised_0")
-    return Answer(
-        "ST: also relative to its size the state stays rough (E/|H|^2 away from zero)",
-        agreed(share >= 0.5),
-        f"E/|H|^2 at T over its start: median {median_text(share)}, range [{share.min():.2g}, {share.max():.2g}]; the "
-        "kernel component grows like 1 + beta t",
-        "Relative to |H|^2 its energy falls all the same, because the kernel component grows.",
-    )
+    return Answer.of(
+        SHEET, "source size", agreed(share >= 0.5), median_share=median_text(share), least_share=share.min(),
+        most_share=share.max(),
+    )  # fmt: skip
 
 
 # ---------------------------------------------------------------------- classical verdicts
@@ -221,14 +219,10 @@ def profile(ends: list[MutableRow]) -> Answer:
     rows = select(ends, flow="F", normalisation="symmetric", start="box", scheme="flow")
     strong = [r for r in rows if beta_over_alpha(r) >= 1]
     energy, rank = column(strong, "energy_T"), column(strong, "rank_T")
-    return Answer(
-        "F with A_sym: an energy that stays away from zero means that features stay apart",
-        agreed(rank[energy > 0] - 1 >= GONE),
-        f"start in [0, 1]^n, beta >= alpha: E(T) is {energy.min():.2g} to {energy.max():.2g}, and the effective rank "
-        f"of the two channels, which start apart, is at most 1 + {max(rank.max() - 1, 0):.1g}: every start ends in the "
-        "same profile",
-        "With A_sym the energy of F stays positive although nothing of the start is left.",
-    )
+    return Answer.of(
+        SHEET, "profile", agreed(rank[energy > 0] - 1 >= GONE), least_energy=energy.min(), most_energy=energy.max(),
+        rank=max(rank.max() - 1, 0),
+    )  # fmt: skip
 
 
 def small_reactions(ends: list[MutableRow], graphs: list[MutableRow], settings: Mapping[str, Any]) -> Answer:
@@ -242,12 +236,10 @@ def small_reactions(ends: list[MutableRow], graphs: list[MutableRow], settings: 
             if bound < 0 and not np.isnan(float(row["energy_T"])):
                 measured = decades(row["energy_T"], row["energy_half"]) * np.log(10) / span
                 checked, exceeded = checked + 1, exceeded + int(measured > bound * (1 - 1e-2))
-    return Answer(
-        "F, AC, Z: a reaction with beta sup r' < alpha λ₂ cannot stop E from vanishing",
-        UNDECIDED if not checked else HOLDS if not exceeded else FAILS,
-        f"{checked} members on row-stochastic A from the box are below the border; the energy of "
-        f"{checked - exceeded} decays at least at the rate 2(alpha λ₂ - beta sup r')",
-    )
+    return Answer.of(
+        SHEET, "small reactions", UNDECIDED if not checked else HOLDS if not exceeded else FAILS, checked=checked,
+        slower=checked - exceeded,
+    )  # fmt: skip
 
 
 def _slopes() -> dict[str, float]:
@@ -291,15 +283,11 @@ def gcn_decay(ends: list[MutableRow], graphs: list[MutableRow]) -> Answer:
     first, fifth, last = (column(rows, f"energy_{k}") for k in ("0", "5", "T"))
     plateau = column(graphs, "plateau_loops")
     off = np.abs(last / plateau - 1).max()
-    return Answer(
-        'GCN: "the Dirichlet energy decays exponentially to zero in the first five layers"',
-        agreed(last < 1e-8 * first),
-        f"linear GCN, median over {len(rows)} graphs: E = {median_text(first)} at the start, {median_text(fifth)} "
-        f"after 5 layers, {median_text(last)} after 40; the energy of the projection on sqrt(d) is "
-        f"{median_text(plateau)} (largest difference {off:.1%})",
-        f"With A_sym the energy falls by a factor {median_text(first / last)} and then stays at a positive plateau, "
-        "the energy of the component along sqrt(d), since the graphs are not regular.",
-    )
+    return Answer.of(
+        SHEET, "gcn", agreed(last < 1e-08 * first), all_rows=len(rows), median_first=median_text(first),
+        median_fifth=median_text(fifth), median_last=median_text(last), median_plateau=median_text(plateau), off=off,
+        factor=median_text(first / last),
+    )  # fmt: skip
 
 
 def constants(ends: list[MutableRow], graphs: list[MutableRow]) -> Answer:
@@ -313,26 +301,20 @@ def constants(ends: list[MutableRow], graphs: list[MutableRow]) -> Answer:
     stays = bool((share > 0.5).all())
     decays = bool(off < CLOSE)
     answer = "holds if A is row-stochastic" if stays and decays else HOLDS if decays else UNDECIDED
-    return Answer(
-        'diffusion: "all node features converge to constants", so that E "decays to zero asymptotically in time"',
-        answer,
-        f"exact flow, alpha = 1: with A_sym E(T)/E(plateau) lies in [{share.min():.3g}, {share.max():.3g}]; with "
-        f"D^-1 W log |H - PH|^2 falls at the rate 2 alpha λ₂ within {off:.2%} and E(T) = {median_text(end)}",
-        "Diffusion sends E to zero with the row-stochastic operator, at the rate of λ₂, not with the symmetric one.",
-    )
+    return Answer.of(
+        SHEET, "constants", answer, least_share=share.min(), most_share=share.max(), off=off,
+        median_end=median_text(end),
+    )  # fmt: skip
 
 
 def grand_delay(ends: list[MutableRow], graphs: list[MutableRow]) -> Answer:
     """Diffusivity only rescales time."""
     slow, fast = (column(select(ends, flow="GRAND", scheme="flow", alpha=a), "rate") for a in (0.5, 1.0))
     ratio = slow / fast
-    return Answer(
-        "GRAND: diffusion with learned diffusivity can delay the oversmoothing",
-        agreed((slow < 0) & (slow > fast)),
-        f"rates of log |H - PH|^2: {median_text(fast)} at alpha = 1 and {median_text(slow)} at alpha = 0.5, ratio in "
-        f"[{ratio.min():.3f}, {ratio.max():.3f}]; predicted 0.5, and the limit is the same",
-        "A smaller diffusivity delays it, by rescaling time, and does not prevent it.",
-    )
+    return Answer.of(
+        SHEET, "grand", agreed((slow < 0) & (slow > fast)), median_fast=median_text(fast),
+        median_slow=median_text(slow), least_ratio=ratio.min(), most_ratio=ratio.max(),
+    )  # fmt: skip
 
 
 # ---------------------------------------------------------------------- vectors and Euler
@@ -346,11 +328,8 @@ def vectors(name: str, ends: list[MutableRow], settings: Mapping[str, Any]) -> A
     lost = f"{sum(not is_unfrozen(r) for r in drawn)} of {len(drawn)} VC and "
     lost += f"{sum(not is_unfrozen(r) for r in scalar.values())} of {len(scalar)} SC"
     low, high = interval(int(more.sum()), len(more))
-    return Answer(
-        f'{name}: a vector beta (VC) "conserves more energy" than a scalar one (SC)',
-        decide(more),
-        f"Euler, untrained coefficients: VC has more energy at T in {int(more.sum())} of {len(more)} pairs (95 % "
-        f"interval of the share {low:.2f} to {high:.2f}); frozen {lost}",
+    return Answer.of(
+        SHEET, "vectors", decide(more), name=name, more=int(more.sum()), all=len(more), low=low, high=high, lost=lost
     )
 
 
@@ -366,13 +345,10 @@ def euler_is_flow(ends: list[MutableRow], graphs: list[MutableRow], settings: Ma
         factor = "" if np.isnan(far) else f", energies up to a factor {10**far:.2g} apart"
         words.append(f"{name}: frozen {lost[0]} by Euler, {lost[1]} by the flow{factor}")
     limit = np.sqrt(1 + 2 / (settings["step"] * settings["beta"]))
-    return Answer(
-        "Euler's method with step 1 and 40 steps shows what the equations do",
-        FAILS if differ else HOLDS,
-        "; ".join(words) + f". Euler on AC diverges from |h| > sqrt(1 + 2/(step*beta)) = {limit:.3g} at beta = "
-        f"{settings['beta']:g}; the features reach {column(graphs, 'largest').min():.2g} and more on every graph",
-        f"In {differ} of 7 reactions Euler's method with step 1 differs from the equation.",
-    )
+    return Answer.of(
+        SHEET, "euler", FAILS if differ else HOLDS, words="; ".join(words), limit=limit, settings=settings,
+        largest=column(graphs, "largest").min(), differ=differ,
+    )  # fmt: skip
 
 
 # ---------------------------------------------------------------------- own part
@@ -391,7 +367,7 @@ def equation_part(run: StudyRun, ensemble: GraphEnsemble) -> list[Answer]:
         Curve.over(TITLES[scheme], ENERGY, np.unique(column(part, "t")), by_graph(part, "energy"), k)
         for k, (scheme, part) in enumerate(chosen.items())
     ]
-    caption = f"{text} on the same graphs, from the features. Lines: medians over the graphs, bands: 10 to 90 %."
+    caption = SHEET.text("own equation", text=text)
     run.figure("own_equation", curves_chart(curves, y_label=ENERGY, columns=1), caption, rows)
     return [_answer(text, scheme, part) for scheme, part in chosen.items()]
 
@@ -467,7 +443,7 @@ def run(run: StudyRun) -> None:
     draw_all(run, indexed(curves))
     answers = [*verdicts(ends, graphs, run.settings), *coupled_part(run, ensemble), *networks_part(run, ensemble)]
     answers += equation_part(run, ensemble)
-    run.table("ends", _end_table(ends), END_CAPTION)
+    run.table("ends", _end_table(ends), SHEET.text("ends"))
     for answer in answers:
         run.verdict(answer.statement, answer.answer, answer.evidence)
     run.answer(answer_text(answers), "energy")
@@ -509,13 +485,6 @@ def answer_text(answers: Sequence[Answer]) -> str:
     return f"{'; '.join([first, *parts])}. {euler.summary if euler else ''}".strip()
 
 
-END_CAPTION = (
-    "Where the members ended: medians over the graphs that were not frozen. E_0, E_5, E_T: Dirichlet energy at the "
-    "start, after time 5 and at the end; rate: slope of log |H - PH|^2 over the second half; normalised: "
-    "tr(H'(D-W)H)/|H|^2."
-)
-
-
 def _end_table(ends: list[MutableRow]) -> list[MutableRow]:
     """Medians over the members, one row per flow, scheme and coefficient."""
     names = ("flow", "normalisation", "start", "method", "kind", "alpha", "beta")
@@ -539,17 +508,7 @@ def _say_settings(run: StudyRun, graphs: list[MutableRow]) -> None:
     s = run.settings
     lam2, lam3, top = (column(graphs, name) for name in ("lam2", "lam3", "lam_max"))
     joined = "all" if (column(graphs, "components") == 1).all() else "not all"
-    run.say(
-        "What is run",
-        f"{s['graphs']} contextual stochastic block models as in the paper's appendix; {joined} of them are connected. "
-        f"Their L = I - A_sym has λ₂ between {lam2.min():.3f} and {lam2.max():.3f}, all other non-zero eigenvalues "
-        f"between {lam3.min():.2f} and {top.max():.2f}. The state has {s['channels']} channels and starts at the "
-        "features, or in the box: F and Z at their logistic function, AC at their sign times their size cut to "
-        f"[1/2, 1]. Euler takes {s['time'] / s['step']:g} steps of {s['step']:g}, one per layer. The flow is "
-        "exact for linear equations; for others diffusion and exact reaction alternate (Strang) with step "
-        f"{s['splitting_step']:g}. All coefficients and graphs of an equation run as one batch; a member that leaves "
-        "1e100 or blows up is frozen and counted. No network is trained: coefficients are swept, and drawn as the "
-        "authors' code initialises them.\n\n"
-        "Of the flows, GCN stands for its linear part, H <- A H with self-loops; GRAND for diffusion by D^-1 W, which "
-        "its attention equals before training. Networks by name are run with the weights they start with.",
-    )
+    run.say("What is run", SHEET.text(
+        "about", s=s, joined=joined, least_lam2=lam2.min(), most_lam2=lam2.max(), least_lam3=lam3.min(),
+        most_top=top.max(), layers=s["time"] / s["step"],
+    ))  # fmt: skip

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from functools import cached_property
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,6 +22,8 @@ from studies.cells.cell import (
 )
 from studies.runs.report import Drawn
 from studies.runs.setting_limits import Limit
+from studies.runs.sheets import Verdict as Verdict
+from studies.runs.sheets import WordSheet
 from studies.runs.tables import MutableRow, Row
 from studies.runs.uncertainty import FAILS
 
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from studies.runs.study_run import StudyRun
 
 Settings = Mapping[str, Any]
-#: A statement, its answer, and the evidence.
-Verdict = tuple[str, str, str]
 T = TypeVar("T")
 
 #: Lists that a sheet names: "*sets" stands for all of them.
@@ -46,12 +43,12 @@ LISTS: Mapping[str, Sequence[str]] = {
 
 
 @dataclass(frozen=True)
-class Sheet:
+class Sheet(WordSheet):
     """The file NAME.toml: what the study asks, settings, what the small mode changes, limits, and texts with {places}.
 
     Args:
         name: of the study and of its file.
-        package: the folder of the file.
+        folder: of the file.
         lists: further lists that the sheet names, or what makes them.
 
     Example:
@@ -62,20 +59,14 @@ class Sheet:
         1
     """
 
+    folder: str = field(default="paper", kw_only=True)
     name: str
     _: KW_ONLY
-    package: str = "studies.paper"
     lists: Mapping[str, Sequence[str] | Callable[[], Sequence[str]]] = field(default_factory=dict)
 
-    @cached_property
-    def entries(self) -> dict[str, Any]:
-        path = resources.files(self.package).joinpath(f"{self.name}.toml")
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-
     def settings(self, small: bool) -> dict[str, Any]:
-        """The settings of a mode, in the order of the file."""
-        chosen = {**self.entries["settings"], **(self.entries["small"] if small else {})}
-        return {name: self._list(value) for name, value in chosen.items()}
+        """The settings of a mode, in the order of the file, with the lists that they name."""
+        return {name: self._list(value) for name, value in super().settings(small).items()}
 
     def limits(self, small: bool) -> dict[str, Limit]:
         """What every setting may be, the same in both modes."""
@@ -83,23 +74,6 @@ class Sheet:
         named = {**known["usual"], **self.entries.get("limits", {})}
         result = {name: named[name] for name in self.entries["settings"]}
         return {name: self._limit(known[one] if isinstance(one, str) else one) for name, one in result.items()}
-
-    def text(self, name: str, **values: object) -> str:
-        """A text of the sheet, its places filled.
-
-        >>> Sheet("depth").text("nothing deep")
-        'No depth of Table 23 is in this run.'
-        """
-        return str(self.entries["texts"][name]).format_map(values)
-
-    def verdict(self, name: str, answer: str, /, **values: object) -> Verdict:
-        """A verdict of the sheet: its statement and its evidence, their places filled.
-
-        >>> Sheet("sensitivity").verdict("best time", "undecided", listed="T = 1 +0.50 (p 0.2)")[:2]
-        ('On Chameleon GREAD-BS has the highest mean accuracy at T = 1.9 (Figure 3).', 'undecided')
-        """
-        words = self.entries["verdicts"][name]
-        return words["statement"].format_map(values), answer, words["evidence"].format_map(values)
 
     def _limit(self, entry: Mapping[str, Any]) -> Limit:
         needed = tuple(entry.get("needed", ()))

@@ -53,7 +53,7 @@ from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED
 from studies.training.training_figures import LINEAR_GAIN, gains, own_blocks
 
 LISTS: dict[str, Any] = {"data sets": all_names}
-SHEET = Sheet("study", package="studies.recipe", lists=LISTS)
+SHEET = Sheet("study", folder="recipe", lists=LISTS)
 PROPAGATIONS, RECIPES, GRAPH = (SHEET.entries[name] for name in ("propagations", "recipes", "graph"))
 LISTS["propagations"] = list(PROPAGATIONS)
 #: The propagation that others are compared with, and the first and last recipes.

@@ -8,33 +8,36 @@ from typing import Any
 import numpy as np
 
 from analysis.gain_curves import GAIN_RANGE, ResponseCurve, response_curves, response_figure
+from gread.settings.presets import Preset, paper_presets
 from rdgraph.systems.catalogue import catalogue
 from studies.runs.chart import Chart, Line, Panel
-from studies.runs.published_settings import PublishedSetting, best_settings
+from studies.runs.sheets import WordSheet
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import Row, Value
 
 # ---------------------------------------------------------------------- rows
 # Responses of the flow, of Euler's method and of RK4 at published settings, and where they differ, as rows.
 
+SHEET = WordSheet("response")
 #: Systems that share the settings of a published reaction: the paper's form and the form its authors released.
 FORMS = {"BS": ("BS",), "ST": ("ST",), "FB": ("FB", "FB-released"), "FB*": ("FB*", "FB*-released")}
 #: Gains this close to one count as one.
 TOLERANCE = 1e-9
 
 
-def setting_curves(name: str, setting: PublishedSetting, beta: float, chosen: Mapping[str, Any]) -> list[ResponseCurve]:
+def setting_curves(name: str, setting: Preset, beta: float, chosen: Mapping[str, Any]) -> list[ResponseCurve]:
     """Flow, Euler and RK4 at the end time and step of a published setting."""
+    step = setting.config.gread.step
     return response_curves(
         catalogue[name],
-        T=setting.time,
+        T=setting.config.gread.time,
         values={"alpha": chosen["alpha"], "beta": beta},
-        methods=(("exact", None), ("euler", setting.step), ("rk4", setting.step)),
+        methods=(("exact", None), ("euler", step), ("rk4", step)),
         points=chosen["points"],
     )
 
 
-def comparison_rows(run: StudyRun, published: Sequence[PublishedSetting]) -> list[Row]:
+def comparison_rows(run: StudyRun, published: Sequence[Preset]) -> list[Row]:
     """One row per system, published setting and beta: where a method amplifies what the flow damps."""
     chosen = run.settings
     cases = [(name, s, beta) for s in published for name in FORMS[s.reaction] for beta in chosen["betas"]]
@@ -44,7 +47,7 @@ def comparison_rows(run: StudyRun, published: Sequence[PublishedSetting]) -> lis
     ]
 
 
-def compare(name: str, setting: PublishedSetting, alpha: float, beta: float, curves: Sequence[ResponseCurve]) -> Row:
+def compare(name: str, setting: Preset, alpha: float, beta: float, curves: Sequence[ResponseCurve]) -> Row:
     """Where Euler and RK4 have |gain| > 1 though the flow has |gain| < 1, and how far they are from the flow."""
     flow, euler, rk4 = (np.abs(curve.gain) for curve in curves)
     lam = curves[0].lam
@@ -53,9 +56,9 @@ def compare(name: str, setting: PublishedSetting, alpha: float, beta: float, cur
     row: dict[str, Value] = {
         "system": name,
         "dataset": setting.dataset,
-        "solver": setting.solver,
-        "step": setting.step,
-        "time": setting.time,
+        "solver": setting.config.gread.method,
+        "step": float(setting.config.gread.step or 0),
+        "time": setting.config.gread.time,
         "alpha": alpha,
         "beta": beta,
         "euler_width": float(2 * false.mean()),
@@ -81,14 +84,14 @@ def is_false_gain(flow: np.ndarray, method: np.ndarray) -> np.ndarray:
     return (flow < 1 - TOLERANCE) & (method > 1 + TOLERANCE)
 
 
-def curve_rows(ours: Sequence[PublishedSetting], curves: Sequence[Sequence[ResponseCurve]]) -> list[Row]:
+def curve_rows(ours: Sequence[Preset], curves: Sequence[Sequence[ResponseCurve]]) -> list[Row]:
     """The numbers drawn in a figure, one row a point."""
     return [
         {
             "system": curve.system,
             "dataset": setting.dataset,
-            "time": setting.time,
-            "step": setting.step,
+            "time": setting.config.gread.time,
+            "step": float(setting.config.gread.step or 0),
             "method": curve.method,
             "lam": round(float(lam), 6),
             "gain": float(f"{gain:.9g}"),
@@ -106,7 +109,7 @@ def curve_rows(ours: Sequence[PublishedSetting], curves: Sequence[Sequence[Respo
 TITLES, POINTS = {"exact": "flow", "euler": "Euler", "rk4": "RK4"}, 100
 
 
-def settings_chart(ours: Sequence[PublishedSetting], curves: Sequence[Sequence[ResponseCurve]]) -> Chart:
+def settings_chart(ours: Sequence[Preset], curves: Sequence[Sequence[ResponseCurve]]) -> Chart:
     """One panel a data set; gains beyond the range of all panels are left out."""
     low, high = _limits(curves)
     panels = []
@@ -117,7 +120,8 @@ def settings_chart(ours: Sequence[PublishedSetting], curves: Sequence[Sequence[R
             gain = np.abs(curve.gain[::stride])
             stored = np.where((gain >= low) & (gain <= high), gain, np.nan)
             lines.append(Line(TITLES[curve.method], curve.lam[::stride], stored, look=8 * k))
-        title = f"{setting.dataset}: {setting.solver}, T = {setting.time:g}, τ = {setting.step:g}"
+        model = setting.config.gread
+        title = f"{setting.dataset}: {model.method}, T = {model.time:g}, τ = {model.step:g}"
         panels.append(Panel(title, lines, {"unchanged": 1.0}))
     return Chart(panels, "λ, eigenvalue of L", "|gain|", y_scale="log", is_shared=True)
 
@@ -132,33 +136,23 @@ def draw_others(run: StudyRun) -> None:
     """Linear systems of the catalogue in alpha and beta that the paper has no settings for, at one published one."""
     chosen = run.settings
     reaction, dataset = chosen["others_drawn_at"]
-    setting = next(s for s in best_settings() if (s.reaction, s.dataset) == (reaction, dataset))
+    setting = next(s for s in paper_presets() if (s.reaction, s.dataset) == (reaction, dataset))
+    model = setting.config.gread
     covered = {name for names in FORMS.values() for name in names}
     known = {"alpha", "beta"}  # what a setting has values for
     others = [
         s for n, s in catalogue.single.items() if n not in covered and s.has_response and set(s.coefficients) <= known
     ]
     numbers = {"alpha": chosen["alpha"], "beta": chosen["beta"]}
-    methods = (("exact", None), ("euler", setting.step), ("rk4", setting.step))
-    figure, curves = response_figure(others, T=setting.time, values=numbers, methods=methods)
+    methods = (("exact", None), ("euler", model.step), ("rk4", model.step))
+    figure, curves = response_figure(others, T=model.time, values=numbers, methods=methods)
     rows = curve_rows([setting], [curves])
-    run.figure("others", figure, f"The other linear systems of the catalogue, for which the paper prints no settings, "
-               f"at those of {reaction} on {dataset}: T = {setting.time:g}, τ = {setting.step:g}.", rows)  # fmt: skip
+    run.figure("others", figure, SHEET.text("others", reaction=reaction, dataset=dataset, model=model), rows)
 
 
 def file_name(name: str) -> str:
     """The name of a system as that of a file."""
     return name.replace("*", "star")
-
-
-def settings_caption(name: str, chosen: Mapping[str, Any]) -> str:
-    """What the figure of a system shows."""
-    system = catalogue[name]
-    return (
-        f"{name}, dH/dt = {system}, at α = {chosen['alpha']:g} and β = {chosen['beta']:g}: absolute gain of frequency "
-        "λ at the end time T, for the flow, for Euler's method and for RK4 with the published step τ. The solver that "
-        "the paper used on a data set is in the title of its panel."
-    )
 
 
 # ---------------------------------------------------------------------- verdicts
@@ -173,40 +167,22 @@ def judge(run: StudyRun, result: Sequence[Mapping[str, Any]]) -> None:
         wrong = [row for row in used if row[f"{used[0]['solver']}_width"] > 0]
         places = sorted({f"{row['system']} on {row['dataset']}" for row in wrong})
         betas = ", ".join(f"{b:g}" for b in run.settings["betas"])
-        run.verdict(
-            f"Where the paper uses {name}, it damps every frequency that the flow damps.",
-            "fails" if wrong else "holds",
-            f"Of {len(used)} cases, with β = {betas}, {len(wrong)} amplify one"
-            + (f": {', '.join(places)}." if places else "."),
-        )
+        run.verdict(*SHEET.verdict(
+            "damps", "fails" if wrong else "holds", name=name, cases=len(used), betas=betas, wrong=len(wrong),
+            places=f": {', '.join(places)}." if places else ".",
+        ))  # fmt: skip
 
 
 # ---------------------------------------------------------------------- study
-AMPLIFIED_CAPTION = (
-    "Settings for which some frequency in [0, 2] is damped by the flow and amplified by Euler's method at the "
-    "published step. solver: the one the paper used there. euler width: length of the set of such λ; from, to: its "
-    "ends; at: the λ where Euler's gain is largest in it, with the gains of flow, Euler and RK4. rk4 width: the same "
-    "set for RK4. The errors are the largest over λ in [0, 2], relative to the largest gain of the flow."
-)
 
 
-def settings(small: bool) -> dict[str, Any]:
-    """Data sets, and coefficients: the paper trains alpha and beta and does not print them."""
-    every = list(dict.fromkeys(s.dataset for s in best_settings()))
-    return {
-        "datasets": ["chameleon", "cora"] if small else every,
-        "points": 201 if small else 801,
-        "alpha": 0.5,
-        "beta": 1.0,
-        "betas": [-1.0, -0.5, 0.5, 1.0],
-        "others_drawn_at": ["BS", "cora"],
-    }
+settings = SHEET.settings
 
 
 def run(run: StudyRun) -> None:
     """One figure a system with a panel per data set, one of the others, the table of false amplification."""
     chosen = run.settings
-    published = [s for s in best_settings() if s.reaction in FORMS and s.dataset in chosen["datasets"]]
+    published = [s for s in paper_presets() if s.reaction in FORMS and s.dataset in chosen["datasets"]]
     result = run.part("comparison", lambda: comparison_rows(run, published))
     run.answer(_answer(result))
     for name in dict.fromkeys(name for names in FORMS.values() for name in names):
@@ -217,46 +193,31 @@ def run(run: StudyRun) -> None:
         for name in names:
             curves = [setting_curves(name, s, chosen["beta"], chosen) for s in ours]
             chart = settings_chart(ours, curves)
-            run.figure(file_name(name), chart, settings_caption(name, chosen), curve_rows(ours, curves))
+            caption = SHEET.text("system", name=name, system=catalogue[name], chosen=chosen)
+            run.figure(file_name(name), chart, caption, curve_rows(ours, curves))
     draw_others(run)
     wrong = [row for row in result if float(row["euler_width"]) > 0]
     run.say("Where Euler's method amplifies what the flow damps", _summary(result))
-    run.table("amplified", wrong, AMPLIFIED_CAPTION)
+    run.table("amplified", wrong, SHEET.text("amplified"))
     judge(run, result)
     run.results(result)
 
 
 # ---------------------------------------------------------------------- words
 def _about(chosen: Mapping[str, Any]) -> str:
-    return f"""
-    A linear system multiplies the frequency λ of L, an eigenvalue in [0, 2], by a gain. The flow's gain is
-    exp(T p(λ)), plus a term for a source; a method with step τ multiplies by its stability polynomial at τ p(λ) in
-    every step, the last one shortened. T, τ and the solver are the best settings of the paper's appendix for each
-    reaction and data set.
-
-    The paper trains α and β and prints no values. In the released code a scalar starts at 0.5 and the entries of a
-    vector β start between -1 and 1, so the curves use α = {chosen["alpha"]:g} with β = {chosen["beta"]:g}, and the
-    table β = {", ".join(f"{b:g}" for b in chosen["betas"])}. FB and FB* are shown as printed and as released.
-    """
+    return SHEET.text("about", chosen=chosen, betas=", ".join(f"{b:g}" for b in chosen["betas"]))
 
 
 def _answer(result: Sequence[Mapping[str, Any]]) -> str:
     wrong, rk4 = (sum(row[name] > 0 for row in result) for name in ("euler_width", "rk4_width"))
-    return (
-        f"In {wrong} of {len(result)} cases (system, data set, β) Euler's method at the published step amplifies a "
-        f"frequency that the flow damps; RK4 does so in {rk4}."
-    )
+    return SHEET.text("answer", wrong=wrong, cases=len(result), rk4=rk4)
 
 
 def _summary(result: Sequence[Mapping[str, Any]]) -> str:
     wrong = [row for row in result if row["euler_width"] > 0]
     used = [row for row in wrong if row["solver"] == "euler"]
     worst = max(used, key=lambda row: row["euler_gain"], default=None)
-    text = f"In {len(used)} of the {len(wrong)} cases Euler's method is the solver the paper used."
+    text = SHEET.text("used", used=len(used), wrong=len(wrong))
     if worst is not None:
-        text += f"""
-    The largest such gain where Euler was used: {worst["system"]} on {worst["dataset"]} with τ = {worst["step"]:g} and
-    β = {worst["beta"]:g} multiplies λ = {worst["at"]:.3g} by {worst["euler_gain"]:.3g}, where the flow multiplies by
-    {worst["flow_gain"]:.2g}.
-    """
+        text += " " + SHEET.text("worst", worst=worst)
     return text

@@ -37,6 +37,7 @@ from rdgraph.run.engines.engine import Engine
 from rdgraph.wording import counted
 from studies.runs.chart import Bar, Bars, Chart, Line, Panel
 from studies.runs.run_config import locked
+from studies.runs.sheets import WordSheet
 from studies.runs.study import Study, perform
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import Row, number_text, read_rows, write_rows
@@ -47,15 +48,7 @@ from studies.training.data_source import DataRequest
 # ---------------------------------------------------------------------- pictures
 # Figures: the selection gap against the number of trials, and the importance of settings.
 
-GAP_CAPTION = (
-    "The selection gap: expected test accuracy (percent) of the best of n trials, chosen by validation or "
-    "by test accuracy (which no result uses); exact means over all choices of n fully trained trials. The gap is what "
-    "reporting the best trial by test accuracy would have added."
-)
-IMPORTANCE_CAPTION = (
-    "Importance of each setting for being among the best tenth of the trials by validation (PED-ANOVA, Watanabe, "
-    "Bansal, Hutter, IJCAI 2023); the bars sum to 1. Conditional settings are left out."
-)
+SHEET = WordSheet("search", "words")
 
 
 def gap_rows(points: Sequence[GapPoint]) -> list[dict[str, float | int]]:
@@ -96,12 +89,6 @@ FILES = {
     "results.csv": "a row per trial and split",
 }
 TOP = 10
-CHOICES_CAPTION = (
-    "Test accuracy in percent with corrected 95 % intervals over the splits. First row: the result, one trial "
-    "chosen by its mean validation accuracy. Second: the same, with an interval that repeats the choice on every "
-    "sample of splits. Third: a separate choice for every split. Last: chosen by test accuracy, which is no result "
-    "and only shows the selection bias."
-)
 TOP_CAPTION = f"The best {TOP} trials by mean validation accuracy over the splits; accuracies are fractions."
 
 
@@ -174,14 +161,14 @@ def run(run: StudyRun, task: SearchTask, make: Callable[[], Found]) -> None:
     run.answer(first)
     run.say("Trials", "\n\n".join([counted, *further]))
     if eligible(collected.results):
-        run.table("choices", choice_rows(collected.results, share_ratio(collected.plan.data)), CHOICES_CAPTION)
+        run.table("choices", choice_rows(collected.results, share_ratio(collected.plan.data)), SHEET.text("choices"))
         points = gap_rows(gap_curve(collected.results))
-        run.figure("selection_gap", gap_chart(points), GAP_CAPTION, points)
+        run.figure("selection_gap", gap_chart(points), SHEET.text("gap", unit="trials"), points)
         run.table("best_trials", top_rows(collected), TOP_CAPTION)
         run.say("The chosen settings", f"{BEST}, for rdgraph train --preset:\n\n" + settings_text(collected))
     if collected.importance:
         rows: list[Row] = [{"setting": name, "importance": value} for name, value in collected.importance.items()]
-        run.figure("importance", importance_bars(collected.importance), IMPORTANCE_CAPTION, rows)
+        run.figure("importance", importance_bars(collected.importance), SHEET.text("importance"), rows)
     if isinstance(model := task.plan.base.model, GreadSettings):
         run.equation(model.reaction, task.subject)
     run.say("The space", f"{task.plan.space.source}. Searched around: {task.base_source}.")

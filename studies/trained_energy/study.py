@@ -17,6 +17,7 @@ from rdgraph.errors import InvalidArgument
 from studies.oversmoothing.energy_figures import ENERGY, Curve, curves_chart
 from studies.oversmoothing.rows import GONE, Answer, median
 from studies.runs.cell_work import each_cell
+from studies.runs.sheets import WordSheet
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, decide, interval
 from studies.trained_energy.networks import (
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 # ---------------------------------------------------------------------- figures
 # Figures of trained networks: energies layer by layer, a scalar against a vector beta, other measures.
 
+SHEET = WordSheet("trained_energy")
 #: Stages that are drawn: solid and dashed.
 DRAWN = {"end": "trained", "start": "untrained"}
 #: Columns of the measures drawn in addition to the energy.
@@ -62,11 +64,7 @@ def families(table: EnergyTable) -> dict[str, tuple[Subject, ...]]:
 def draw_all(run: StudyRun, table: EnergyTable) -> None:
     """Energies by family, a scalar against a vector beta, and the measures that do not depend on size."""
     s = run.settings
-    common = (
-        f"{s['graphs']} graphs of {sum(s['sizes'])} nodes, {layer_count(s)} layers (Euler, step {s['step']:g}), "
-        f"{s['epochs']} epochs. Lines: medians of the networks that have not diverged, bands: 10 to 90 %; "
-        "pale: some have diverged, cross: all have. Hover over a line to see how many remain."
-    )
+    common = SHEET.text("drawn", s=s, nodes=sum(s["sizes"]), layers=layer_count(s))
     rounds = f" H2GCN is trained with {s['rounds']} rounds; further ones, which have no parameters, are added."
     rounds = rounds if "h2gcn" in s["models"] else ""
     for name, make, title, more, columns in (
@@ -189,13 +187,10 @@ def vanishes(name: str, table: EnergyTable) -> Answer:
             f"{STAGE_WORDS[stage]}: {count(truths[stage])}, median E_{fifth}/E_0 {_share(energy, fifth)}, last layer "
             f"{_share(energy, -1)}, exactly zero by then on {int((energy[-1] == 0).sum())}"
         )
-    return Answer(
-        f'{name}: "the Dirichlet energy decays exponentially to zero in the first five layers"',
-        decide(truths["end"]),
-        f"at most {GONE:g} of the features' energy left after five layers; " + "; ".join(reversed(parts)),
-        f"{name} has lost all but a thousandth of its energy after five layers on {int(truths['end'].sum())} of "
-        f"{len(truths['end'])} graphs.",
-    )
+    return Answer.of(
+        SHEET, "vanishes", decide(truths["end"]), name=name, threshold=GONE, parts="; ".join(reversed(parts)),
+        gone=int(truths["end"].sum()), all=len(truths["end"]),
+    )  # fmt: skip
 
 
 def delays(table: EnergyTable) -> Answer:
@@ -205,15 +200,11 @@ def delays(table: EnergyTable) -> Answer:
     later = grand[fifth] / grand[0] > gcn[fifth] / gcn[0]
     falls = grand[-1] < grand[0]
     gone = grand[-1] <= GONE * grand[0]
-    return Answer(
-        'GRAND: "it can delay the oversmoothing"',
-        decide(later & falls),
-        f"trained: a larger share of the energy than GCN is left after {fifth} layers and less than at the start after "
-        f"the last one on {count(later & falls)}; median E_{fifth}/E_0 {_share(grand, fifth)} against "
-        f"{_share(gcn, fifth)}, E_T/E_0 {_share(grand, -1)} against {_share(gcn, -1)}; at the last layer at most "
-        f"{GONE:g} is left on {count(gone)}",
-        f"GRAND's energy falls more slowly than GCN's, to {_share(grand, -1)} of its start in the median.",
-    )
+    return Answer.of(
+        SHEET, "delays", decide(later & falls), fifth=fifth, slower=count(later & falls), grand=_share(grand, fifth),
+        gcn=_share(gcn, fifth), grand_last=_share(grand, -1), gcn_last=_share(gcn, -1), threshold=GONE,
+        lost=count(gone),
+    )  # fmt: skip
 
 
 def deeper(table: EnergyTable, rounds: int) -> Answer:
@@ -221,16 +212,10 @@ def deeper(table: EnergyTable, rounds: int) -> Answer:
     energy, rough = (table.values(Subject("H2GCN"), "end", measure) for measure in ("energy", "normalised"))
     there = np.isfinite(energy).all(0)
     deepest = len(energy) - 1
-    return Answer(
-        'H2GCN: "it is impossible to report on deeper layers due to memory limitations"',
-        FAILS if there.any() else UNDECIDED,
-        f"energies at all of {deepest} rounds on {count(there)}: each round doubles the columns of the state, but the "
-        "inner products of its rows, which decide the energy, are nodes x nodes at any depth. Trained with "
-        f"{rounds} rounds; rounds have no parameters of their own. Median E_T/E_0 {_share(energy, -1)}, relative to "
-        f"|H|^2 {_share(rough, -1)}",
-        f"H2GCN's energies can be had at any depth: at {deepest} rounds the energy is {_share(energy, -1)} times its "
-        f"start in the median, and {_share(rough, -1)} times relative to |H|^2.",
-    )
+    return Answer.of(
+        SHEET, "deeper", FAILS if there.any() else UNDECIDED, deepest=deepest, there=count(there), rounds=rounds,
+        last=_share(energy, -1), rough=_share(rough, -1),
+    )  # fmt: skip
 
 
 # ---------------------------------------------------------------------- within bounds
@@ -256,12 +241,10 @@ def keeps(subject: Subject, table: EnergyTable) -> Answer:
     """Does the energy of a network stay within three decades of its start? A question of ours."""
     stored, evidence = within(subject, table)
     energy = table.values(subject, "end")
-    return Answer(
-        f"{subject.name}: the Dirichlet energy neither vanishes nor explodes over the layers",
-        decide(stored),
-        f"{evidence}. Median E_T/E_0 {_share(energy, -1)} at layer {len(energy) - 1}",
-        f"{subject.name} keeps its energy within three decades on {int(stored.sum())} of {len(stored)} graphs.",
-    )
+    return Answer.of(
+        SHEET, "keeps", decide(stored), subject=subject, evidence=evidence, last=_share(energy, -1),
+        depth=len(energy) - 1, kept=int(stored.sum()), all=len(stored),
+    )  # fmt: skip
 
 
 def bounded(name: str, table: EnergyTable) -> Answer:
@@ -299,12 +282,10 @@ def conserves(name: str, table: EnergyTable) -> Answer:
         lost = int(np.isnan(remaining).sum()), int(np.isnan(right).sum())
         parts.append(f"{STAGE_WORDS[stage]}: more on {count(truths[stage])}; diverged: {lost[0]} SC, {lost[1]} VC")
     seen = truths["end"]
-    return Answer(
-        f'{name}: a vector beta (VC) "conserves more energy" than a scalar one (SC)',
-        decide(seen),
-        "energy at the last layer, graphs on which both have one; " + "; ".join(reversed(parts)),
-        f"For {name}, VC ends with more energy than SC on {int(seen.sum())} of {len(seen)} graphs.",
-    )
+    return Answer.of(
+        SHEET, "conserves", decide(seen), name=name, parts="; ".join(reversed(parts)), more=int(seen.sum()),
+        all=len(seen),
+    )  # fmt: skip
 
 
 def _share(energy: np.ndarray, layer: int) -> str:
@@ -351,7 +332,7 @@ def run(run: StudyRun) -> None:
     run.say("What is run", about(run.settings))
     draw_all(run, table)
     summary = summary_rows(table)
-    run.table("networks", summary, CAPTION)
+    run.table("networks", summary, SHEET.text("networks"))
     answers = verdicts(table, run.settings["rounds"])
     for answer in answers:
         run.verdict(answer.statement, answer.answer, answer.evidence)
@@ -376,15 +357,6 @@ def _trained(
 
 
 # ---------------------------------------------------------------------- text and table
-CAPTION = (
-    "Medians over the graphs whose network has not diverged. E_0, E_5, E_T: Dirichlet energy at the start, "
-    "after five layers and at the last; normalised: (N/2) E/|H|^2 at the last layer over the first; failed: trainings "
-    "whose loss diverged; left: networks without a state at the last layer; accuracy: test nodes, at the best "
-    "validation epoch, in percent, mean and population standard deviation over the networks that had such an epoch; "
-    "alpha, beta: after training."
-)
-
-
 def summary_rows(table: EnergyTable) -> list[MutableRow]:
     """One row per network and stage."""
     rows: list[MutableRow] = []
@@ -419,10 +391,7 @@ def _changes(table: EnergyTable) -> str:
             decades = np.log10(after[there]) - np.log10(before[there])
             kind = "" if subject.kind == "-" else f" {subject.kind}"
             moved.append(f"{subject.name}{kind} {np.median(decades):+z.2f} ({int(there.sum())} graphs)")
-    return (
-        "Median change of log10 of the energy at the last layer by training, on graphs where both energies are "
-        f"positive numbers: {', '.join(moved)}."
-    )
+    return SHEET.text("changes", moved=", ".join(moved))
 
 
 def _exceptions(s: Mapping[str, Any], *, of_graph: bool) -> str:
@@ -435,20 +404,7 @@ def _exceptions(s: Mapping[str, Any], *, of_graph: bool) -> str:
 def about(s: Mapping[str, Any]) -> str:
     """Which networks were trained on which graphs with which settings, and what a layer is."""
     names = ", ".join(find_model(name).title for name in s["models"]) or "none"
-    return (
-        f"{s['graphs']} contextual stochastic block models as in the paper's appendix{_exceptions(s, of_graph=True)}, "
-        f"each with one stratified split ({s['train']:.0%} training, {s['val']:.0%} validation nodes), and on each of "
-        f"them every network with the paper's settings{_exceptions(s, of_graph=False)}: {s['epochs']} epochs of Adam, "
-        f"learning rate {s['learning_rate']:g}, weight decay {s['weight_decay']:g}, input dropout "
-        f"{s['input_dropout']:g}, {s['hidden']} hidden channels, {layer_count(s)} layers where the number of layers is "
-        f"a setting, which for equations are Euler's steps of {s['step']:g}. Networks by name: {names}. GREAD and "
-        f"plain diffusion use the {s['adjacency']} adjacency, {s['normalisation']}, self-loops of weight "
-        f"{s['self_loops']:g}; GRAND is diffusion with attention computed from H(0). Coefficients start as the "
-        "authors' code starts them: alpha and a scalar beta at 0.5, a vector beta drawn from U(-1, 1).\n\n"
-        "Layer 0 is the state before the first layer: the features for networks whose first layer takes them, as GCN "
-        "and GAT, the encoded features for the others. The paper does not say which parameters its figure shows; drawn "
-        "and judged are those after the last epoch. The evidence also has the best validation epoch and, in brackets, "
-        "95 % intervals of shares of graphs. All graphs of a network are trained as one ensemble in single precision; "
-        "states are computed from the parameters in double precision. A network has diverged if an entry of its state "
-        "is beyond what single precision holds, and one whose training failed has no trained states."
-    )
+    return SHEET.text(
+        "about", s=s, graphs=_exceptions(s, of_graph=True), trainings=_exceptions(s, of_graph=False),
+        layers=layer_count(s), names=names,
+    )  # fmt: skip

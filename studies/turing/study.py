@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from importlib import resources
@@ -20,6 +21,7 @@ from rdgraph.theory.patterns.thresholds import Threshold
 from studies.runs.cell_work import each_cell
 from studies.runs.chart import Chart, Line, Panel
 from studies.runs.chart_figures import write_frames
+from studies.runs.sheets import WordSheet
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import MutableRow, Row
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED
@@ -174,6 +176,7 @@ def write_pattern_animation(path: Path, case: PlaneCase, times: Iterable[float],
 # ---------------------------------------------------------------------- verdicts
 # What the study of Turing patterns answers, from its rows.
 
+SHEET = WordSheet("turing")
 #: Largest relative difference of a measured and a predicted growth rate.
 CLOSE = 0.01
 #: A pattern differs between nodes by more than this share of the field, and moves by less than that.
@@ -184,34 +187,24 @@ def judge_plane(run: StudyRun, case: PlaneCase, rows: Sequence[Row]) -> None:
     """Do the predicted unstable modes decide what a simulation does, away from the border?"""
     away = [row for row in rows if row["away"]]
     wrong = disagreements(list(rows))
-    share = 1 - len(wrong) / len(away) if away else float("nan")
-    counts = {
-        name: sum(row["predicted"] == name for row in away) for name in dict.fromkeys(r["predicted"] for r in rows)
-    }
-    everywhere = sum(int(row["agrees"]) for row in rows) / len(rows)
+    counts = Counter(str(row["predicted"]) for row in away)
     answer = UNDECIDED if not away else FAILS if wrong else HOLDS
-    run.verdict(
-        f"{case.label} on {case.graph_text}: the eigenvalues of P(λ) on the graph predict which deviations grow.",
-        answer,
-        f"{len(away)} of {len(rows)} members are away from the border, and {share:.2%} of them were simulated as "
-        f"predicted, {len(wrong)} were not; with those near the border {everywhere:.2%}. Away from it: "
-        + ", ".join(f"{count} {name}" for name, count in counts.items())
-        + f". Near the border: a predicted deviation changes by less than exp({run.settings['border']:g}) while it is "
-        "watched.",
-    )
+    run.verdict(*SHEET.verdict(
+        "plane", answer, case=case, away=len(away), rows=len(rows), wrong=len(wrong), border=run.settings["border"],
+        share=1 - len(wrong) / len(away) if away else float("nan"),
+        everywhere=sum(int(row["agrees"]) for row in rows) / len(rows),
+        counts=", ".join(f"{counts[name]} {name}" for name in dict.fromkeys(str(row["predicted"]) for row in rows)),
+    ))  # fmt: skip
 
 
 def judge_growth(run: StudyRun, case: PlaneCase, rows: Sequence[Row]) -> None:
     """Are growth rates of single modes as predicted?"""
     differences = np.array([float(row["difference"]) for row in rows])
     answer = UNDECIDED if not len(rows) else HOLDS if (differences < CLOSE).all() else FAILS
-    largest = f"{differences.max():.2e}" if len(rows) else "nan"
-    run.verdict(
-        f"{case.label} on {case.graph_text}: single modes grow at the predicted rates, within {CLOSE:.0%}.",
-        answer,
-        f"{len(rows)} modes of Turing-unstable members, linear fit of the log of the projected deviation: largest "
-        f"relative difference {largest}, of {sum(differences < CLOSE)} within {CLOSE:.0%}.",
-    )
+    run.verdict(*SHEET.verdict(
+        "growth", answer, case=case, rows=len(rows), close=CLOSE, within=sum(differences < CLOSE),
+        largest=f"{differences.max():.2e}" if len(rows) else "nan",
+    ))  # fmt: skip
 
 
 def judge_pattern(run: StudyRun, case: PlaneCase, rows: Sequence[Row], growth: float, at_zero: float) -> None:
@@ -223,14 +216,10 @@ def judge_pattern(run: StudyRun, case: PlaneCase, rows: Sequence[Row], growth: f
     patterned, still = spread > PATTERNED * size, moved < STILL * size
     expected = growth > 0 > at_zero
     answer = UNDECIDED if not (expected and still) else HOLDS if patterned else FAILS
-    numbers = ", ".join(f"{name} = {value:g}" for name, value in case.reference.items())
-    run.verdict(
-        f"{case.label} on {case.graph_text}: a Turing-unstable constant state gives way to a pattern that stays.",
-        answer,
-        f"At {numbers} the fastest mode grows at the rate {growth:.4g} and constant deviations at {at_zero:.4g}; at "
-        f"the end {first} lies between {values.min():.4g} and {values.max():.4g}, and moved by at most {moved:.2g} "
-        "in the last tenth of the time.",
-    )
+    run.verdict(*SHEET.verdict(
+        "pattern", answer, case=case, numbers=_numbers(case), growth=growth, at_zero=at_zero, first=first,
+        low=values.min(), high=values.max(), moved=moved,
+    ))  # fmt: skip
 
 
 def judge_threshold(run: StudyRun, entry: dict[str, object], rows: Sequence[Row]) -> None:
@@ -238,15 +227,14 @@ def judge_threshold(run: StudyRun, entry: dict[str, object], rows: Sequence[Row]
     printed, digits = float(str(entry["printed"])), int(str(entry["digits"]))
     exact = float(rows[0]["threshold"])
     networks = np.array([float(row["threshold"]) for row in rows[1:]])
-    ours = f"{rows[0]['formula']} = {exact:.6f}"
-    drawn = f"On {len(networks)} networks drawn as described ({rows[-1]['network']}), whose eigenvalues lie apart: "
-    run.verdict(
-        f"{entry['name']}: the threshold is {entry['threshold']} = {printed:g}, as printed.",
-        HOLDS if round(exact, digits) == printed else FAILS,
-        f"Over all λ > 0 it is {ours}, which is {abs(exact / printed - 1):.2%} from the printed number. "
-        + (f"{drawn}{networks.min():.6f} to {networks.max():.6f}. " if len(networks) else "")
-        + f"Source: {entry['source']}.",
-    )
+    drawn = ""
+    if len(networks):
+        drawn = SHEET.text("drawn", network=rows[-1]["network"], low=networks.min(), high=networks.max(),
+                           count=len(networks))  # fmt: skip
+    run.verdict(*SHEET.verdict(
+        "threshold", HOLDS if round(exact, digits) == printed else FAILS, entry=entry, printed=printed, exact=exact,
+        formula=rows[0]["formula"], off=abs(exact / printed - 1), drawn=drawn,
+    ))  # fmt: skip
 
 
 # ---------------------------------------------------------------------- rows
@@ -408,40 +396,7 @@ def exact_threshold(entry: dict[str, Any]) -> Threshold:
 
 
 # ---------------------------------------------------------------------- study
-SCHNAKENBERG = "u' = a - u + u**2*v - Du*L@u; v' = b - u**2*v - sigma*Du*L@v"
-MIMURA_MURRAY = "u' = ((a + b*u - u**2)/c - v)*u - epsilon*L@u; v' = (u - (1 + delta*v))*v - sigma*epsilon*L@v"
-DISAGREEMENT_CAPTION = "Members away from the border whose simulation differs from the prediction."
-GROWTH_CAPTION = (
-    "Growth rates of single modes: predicted, the largest real part of an eigenvalue of P(λ); measured, the slope of "
-    "the log of the deviation projected on the mode, while it is small."
-)
-THRESHOLD_CAPTION = (
-    "Published thresholds and ours: over all λ > 0, and over the eigenvalues of networks drawn as described (the "
-    "published network is not available)."
-)
-
-
-def settings(small: bool) -> dict[str, Any]:
-    """Cases (lists with one entry a case), the size of the planes, and how long members are watched."""
-    return {
-        "labels": ["Schnakenberg", "Mimura-Murray"],
-        "systems": [SCHNAKENBERG, MIMURA_MURRAY],
-        "graphs": ["torus:6:6", "barabasi-albert:40:5"] if small else ["torus:16:16", "barabasi-albert:200:10"],
-        "normalisations": ["none", "none"],
-        "values": ["a=0.1, b=0.9, Du=0.15, sigma=20", "a=35, b=16, c=9, delta=0.4, epsilon=0.12, sigma=20"],
-        "across": ["sigma 2 25", "sigma 5 22"],
-        "up": ["b 0.3 2", "delta 0.3 0.5"],
-        "points": 8 if small else 100,
-        "times": [40.0, 20.0] if small else [80.0, 40.0],
-        "saves": 61 if small else 161,
-        "border": 1.0,
-        "modes_checked": 4 if small else 12,
-        "pattern_times": [200.0, 80.0] if small else [300.0, 120.0],
-        "pattern_start": 0.05 if small else 0.01,
-        "frames": 9 if small else 61,
-        "network": "barabasi-albert:200:10" if small else "barabasi-albert:1000:10",
-        "networks": 2 if small else 5,
-    }
+settings = SHEET.settings
 
 
 def run(run: StudyRun) -> None:
@@ -450,7 +405,7 @@ def run(run: StudyRun) -> None:
     cases = read_cases(chosen, run.seed, run.device, ("times", "pattern_times"))
     for label, system in zip(chosen["labels"], chosen["systems"], strict=True):
         run.equation(system, label)
-    run.say("What is compared", _about(chosen))
+    run.say("What is compared", SHEET.text("about", cases=_cases(chosen), border=chosen["border"]))
     results: list[Row] = []
     times = [map(float, chosen[name]) for name in ("times", "pattern_times")]
     for (case, _, end), parts in each_cell(run, zip(cases, *times, strict=True), _measured, "cases"):
@@ -461,7 +416,7 @@ def run(run: StudyRun) -> None:
     for (_, entry), result in each_cell(run, enumerate(published()), _threshold, "thresholds"):
         judge_threshold(run, entry, result)
         thresholds += result
-    run.table("thresholds", thresholds, THRESHOLD_CAPTION)
+    run.table("thresholds", thresholds, SHEET.text("thresholds"))
     run.results(results)
 
 
@@ -501,20 +456,10 @@ def _states(run: StudyRun, case: PlaneCase, time: float) -> tuple[np.ndarray, np
 def _plane(run: StudyRun, case: PlaneCase, parts: Mapping[str, list[MutableRow]]) -> list[Row]:
     """The plane of a case, its figure and verdicts; returns a summary, one row a class."""
     rows, modes, curves = parts["plane"], parts["growth"], parts["dispersion"]
-    caption = (
-        f"{case.label}, {case.text}, on {case.graph_text}: {len(rows)} members as one batch. Left: predicted from the "
-        "eigenvalues of P(λ); middle: simulated, from the rates at which a small deviation grows while it is small; "
-        "right: these rates against the predicted ones, members away from the border."
-    )
-    run.figure(f"plane-{case.key}", plane_figure(case, rows), caption, rows)
-    run.table(f"disagreements-{case.key}", disagreements(rows), DISAGREEMENT_CAPTION)
-    run.table(f"growth-{case.key}", modes, GROWTH_CAPTION)
-    caption = (
-        f"Dispersion of {case.label}: below the threshold of {case.across.name} on this graph, at it, and at the value "
-        "of the pattern below. Growth rate: the largest real part of an eigenvalue of P(λ); dots: eigenvalues of the "
-        "graph. Rates far below zero are left out."
-    )
-    run.figure(f"dispersion-{case.key}", dispersion_chart(case, curves), caption, curves)
+    run.figure(f"plane-{case.key}", plane_figure(case, rows), SHEET.text("plane", case=case, members=len(rows)), rows)
+    run.table(f"disagreements-{case.key}", disagreements(rows), SHEET.text("disagreements"))
+    run.table(f"growth-{case.key}", modes, SHEET.text("growth"))
+    run.figure(f"dispersion-{case.key}", dispersion_chart(case, curves), SHEET.text("dispersion", case=case), curves)
     judge_plane(run, case, rows)
     judge_growth(run, case, modes)
     kinds = dict.fromkeys(str(row["predicted"]) for row in rows)
@@ -530,47 +475,29 @@ def _summary(case: PlaneCase, kind: str, rows: Sequence[Row]) -> Row:
 def _pattern(run: StudyRun, case: PlaneCase, time: float, rows: list[MutableRow]) -> None:
     """The reference member run until its pattern stays: figure, animation, verdict."""
     chosen = run.settings
-    numbers = ", ".join(f"{name} = {value:g}" for name, value in case.reference.items())
-    share = f"{chosen['pattern_start']:.0%}"
-    start = f"from a deviation of {share} of the steady state"
-    caption = f"{case.label} on {case.graph_text} at t = {time:g}, {start}; {numbers}."
+    caption = SHEET.text("pattern", case=case, time=time, share=chosen["pattern_start"], numbers=_numbers(case))
     run.figure(f"pattern-{case.key}", pattern_figure(case, rows), caption, rows)
 
     def animate(path: Any) -> None:
         times, result = _states(run, case, time)
         write_pattern_animation(path, case, run.progress(times.tolist(), "drawing frames"), result)
 
-    run.animation(f"growth-{case.key}", animate, f"How the pattern of {case.label} grows; one scale for all frames.")
+    run.animation(f"growth-{case.key}", animate, SHEET.text("animation", case=case))
     point, values = reference_member(case)
     leading = case.kinetics.leading(point, values, np.concatenate([[0.0], case.frequencies]))[0].real
     judge_pattern(run, case, rows, float(leading[1:].max()), float(leading[0]))
 
 
 # ---------------------------------------------------------------------- words
+def _numbers(case: PlaneCase) -> str:
+    return ", ".join(f"{name} = {value:g}" for name, value in case.reference.items())
+
+
 def _answer(results: Sequence[Row]) -> str:
-    away, agreeing = (sum(int(row[name]) for row in results) for name in ("away", "agreeing"))
-    return (
-        f"The eigenvalues of P(λ) on the graph predict {agreeing} of {away} simulations away from a border; "
-        f"{sum(int(row['members']) for row in results) - away} are too near to a border to count."
-    )
+    away, agreeing, members = (sum(int(row[name]) for row in results) for name in ("away", "agreeing", "members"))
+    return SHEET.text("answer", away=away, agreeing=agreeing, near=members - away)
 
 
-def _about(chosen: Any) -> str:
-    cases = "; ".join(
-        f"{label}: {text} on {graph} ({normalisation})"
-        for label, text, graph, normalisation in zip(
-            chosen["labels"], chosen["systems"], chosen["graphs"], chosen["normalisations"], strict=True
-        )
-    )
-    return f"""
-    {cases}.
-
-    At a steady state that is the same in all nodes, a small deviation along an eigenvector of L with eigenvalue λ
-    evolves by a small matrix P(λ). Turing-unstable means: constant deviations (λ = 0) decay, and one at some eigenvalue
-    λ > 0 of the graph grows. Every member starts from the same deviation of 1e-7 of its steady state and is integrated
-    by RK4 (the nonlinear equations, all members as one batch). Its two parts, in the kernel of L and outside of it, are
-    measured while they are below 1e-3: the slope of their logarithms over the second half of that time decides whether
-    they grow. A member is near the border where one of the two predicted deviations changes by less than
-    exp({chosen["border"]:g}) in the time of the fit; such members are left out of the count of agreement, and drawn
-    hatched.
-    """
+def _cases(chosen: Any) -> str:
+    columns = (chosen[name] for name in ("labels", "systems", "graphs", "normalisations"))
+    return "; ".join(starmap("{}: {} on {} ({})".format, zip(*columns, strict=True)))

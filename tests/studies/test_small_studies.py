@@ -19,12 +19,13 @@ from scipy.linalg import expm
 
 import rdgraph as rd
 from analysis.gain_curves import response_curves
+from gread.settings.config import Config
+from gread.settings.presets import Preset, paper_presets
 from studies.cli import app as cli
 from studies.grid import study as grid
 from studies.grid import study as grid_pictures
 from studies.registered_studies import find_study
 from studies.response import study as response_rows
-from studies.runs.published_settings import PublishedSetting, best_settings
 from studies.runs.study import execute
 from studies.runs.tables import read_rows
 from tests.paths import ROOT
@@ -147,19 +148,22 @@ def test_grid_on_the_command_line(tmp_path: Path) -> None:
 
 # ---------------------------------------------------------------------- response
 def test_published_settings_name_their_source() -> None:
-    found = best_settings()
+    found = paper_presets()
     assert len(found) == 63
     assert {s.reaction for s in found} == {"BS", "F", "AC", "Z", "ST", "FB", "FB*"} <= set(rd.catalogue)
     assert len({s.dataset for s in found}) == 9
-    assert all(s.source.startswith("GREAD (Choi et al., ICML 2023)") and s.solver in ("euler", "rk4") for s in found)
-    chosen = {(s.reaction, s.dataset): (s.step, s.time, s.solver) for s in found}
+    assert all(s.source.startswith("GREAD (Choi et al., ICML 2023)") for s in found)
+    assert {s.config.gread.method for s in found} == {"euler", "rk4"}
+    models = {(s.reaction, s.dataset): s.config.gread for s in found}
+    chosen = {pair: (model.step, model.time, model.method) for pair, model in models.items()}
     assert chosen["BS", "squirrel"] == (0.75, 5.7, "euler")
     assert chosen["FB*", "pubmed"] == (1.0, 1.4, "rk4")
 
 
 def test_comparison_of_one_euler_step() -> None:
     # alpha = beta = tau = T = 1: the flow's gain is exp(-lam^2), Euler's 1 - lam^2, above one from sqrt 2 on.
-    setting = PublishedSetting("BS", "none", "OA", "SC", "SC", 1.0, 1.0, "euler", "this test")
+    config = Config().updated({"step": 1.0, "time": 1.0, "method": "euler"})
+    setting = Preset("none", "BS", "none", config, "this test")
     methods = (("exact", None), ("euler", 1.0), ("rk4", 1.0))
     curves = response_curves(
         rd.catalogue["BS"], T=1.0, values={"alpha": 1.0, "beta": 1.0}, methods=methods, points=2001

@@ -26,65 +26,10 @@ from rdgraph.run.lowering.torch_source import matrix_code
 from rdgraph.systems.system import System
 
 # ---------------------------------------------------------------------- loop source
-# The C loops of one pass: over compressed rows, or over runs of rows with equal offsets and weights.
+# The C loops of one pass, from `rdgraph/data/compiled_loops.c`.
 
 #: Rows of a run with at most this degree have a specialised loop.
 MOST_UNROLLED = 12
-
-_ROWS = """\
-static void pass_{level}(const Member *member, const int64_t begin, const int64_t end) {{
-    const Member copy = *member, *p = &copy;{simd}
-    for (int64_t i = begin; i < end; ++i) {{
-{body}
-    }}
-}}
-"""
-
-_ENTRIES = """\
-for ({index} e = p->{letter}_rows[i]; e < p->{letter}_rows[i + 1]; ++e) {{
-    const real weight = p->{letter}_weights[e];
-    const int64_t j = p->{letter}_columns[e];
-    EACH_CHANNEL {{
-{added}
-    }}
-}}"""
-
-_RUNS = """\
-INLINE void run_{level}(const Member *p, const int degree, const int64_t begin, const int64_t end,
-                  const int64_t *restrict offsets, const real *restrict weights) {{{simd}
-    for (int64_t i = begin; i < end; ++i) {{
-{sums}
-        for (int k = 0; k < degree; ++k) {{
-            EACH_CHANNEL {{
-{added}
-            }}
-        }}
-{body}
-    }}
-}}
-
-static void pass_{level}(const Member *member, const int64_t begin, const int64_t end) {{
-    const Member copy = *member, *p = &copy;
-    const int64_t *starts = p->{letter}_starts;
-    for (int64_t r = first_run(starts, p->{letter}_count[0], begin); starts[r] < end; ++r) {{
-        const int64_t first = starts[r] < begin ? begin : starts[r];
-        const int64_t last = starts[r + 1] > end ? end : starts[r + 1];
-        const int64_t *offsets = p->{letter}_offsets + p->{letter}_entries[r];
-        const real *weights = p->{letter}_weights + p->{letter}_entries[r];
-        switch (p->{letter}_degrees[r]) {{
-{cases}
-        default: run_{level}(p, p->{letter}_degrees[r], first, last, offsets, weights);
-        }}
-    }}
-}}
-"""
-
-_MIXED = """\
-real {name}[CHANNELS] = {{0}};
-for (int k = 0; k < CHANNELS; ++k) {{
-    const real value = {value};
-    EACH_CHANNEL {name}[c] += value * p->{matrix}[k * CHANNELS + c];
-}}"""
 
 
 def loop_source(text: PassText, names: SourceNames) -> str:
@@ -100,9 +45,9 @@ def loop_source(text: PassText, names: SourceNames) -> str:
             if state == letter
         ]
         if added:
-            body.append(_ENTRIES.format(index=index, letter=letter, added=_indented(added, 8)))
+            body.append(_loop("entries").format(index=index, letter=letter, added=_indented(added, 8)))
     body += _entry(text, names)
-    return _ROWS.format(level=text.level, simd="" if text.gathers else simd, body=_indented(body, 8))
+    return _loop("rows").format(level=text.level, simd="" if text.gathers else simd, body=_indented(body, 8)) + "\n"
 
 
 def _runs(text: PassText, names: SourceNames, degrees: tuple[int, ...], simd: str) -> str:
@@ -111,10 +56,10 @@ def _runs(text: PassText, names: SourceNames, degrees: tuple[int, ...], simd: st
         f"{name}[c] += weights[k] * {names.at(array, '(i + offsets[k])')};" for (_, array), name in text.gathers.items()
     ]
     cases = [f"case {k}: WITH_CONSTANTS(run_{text.level}, {k}) break;" for k in degrees if 0 < k <= MOST_UNROLLED]
-    return _RUNS.format(
+    return _loop("runs").format(
         level=text.level, letter=letter, simd=simd, sums=_indented(_sums(text), 8), added=_indented(added, 16),
         body=_indented(_entry(text, names), 8), cases=_indented(cases, 8),
-    )  # fmt: skip
+    ) + "\n"  # fmt: skip
 
 
 def _sums(text: PassText) -> list[str]:
@@ -124,7 +69,7 @@ def _sums(text: PassText) -> list[str]:
 def _entry(text: PassText, names: SourceNames) -> list[str]:
     """Mixed channels, and then every entry of a row."""
     mixed = [
-        _MIXED.format(name=name, matrix=matrix, value=names.at(array, "i", "k"))
+        _loop("mixed").format(name=name, matrix=matrix, value=names.at(array, "i", "k"))
         for (matrix, array), name in text.mixes.items()
     ]
     given = ["p", "i", "c", *(f"{name}[c]" for name in text.sums)]
@@ -219,4 +164,14 @@ def _member_pieces(names: SourceNames) -> dict[str, str]:
 
 @cache
 def _frame() -> str:
-    return resources.files("rdgraph").joinpath("data", "compiled_frame.c").read_text(encoding="utf-8")
+    return _shipped("compiled_frame.c")
+
+
+@cache
+def _loop(name: str) -> str:
+    """A piece of `rdgraph/data/compiled_loops.c`, up to the next one."""
+    return _shipped("compiled_loops.c").partition(f"// ---- {name}\n")[2].partition("\n\n// ----")[0].rstrip("\n")
+
+
+def _shipped(file: str) -> str:
+    return resources.files("rdgraph").joinpath("data", file).read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import typer.testing
 
-from studies.atlas.study import BRUSSELATOR, EXPECTED, MEASURED, PREDICTED, middles, predicted_regimes, read_courses
+from studies.atlas.study import EXPECTED, MEASURED, PREDICTED, middles, predicted_regimes, read_courses, settings
 from studies.cli import app as cli
 from studies.runs.tables import Row, read_rows
 from studies.stability.plane import Axis, PlaneCase, read_values
@@ -20,7 +20,9 @@ from tests.report_pages import code_names
 def test_regimes_of_the_brusselator_are_the_textbook_ones() -> None:
     """Hopf: b > 1 + a^2; a mode grows without oscillation where det P(lam) < 0, at the ring's own eigenvalues."""
     values = read_values("a=1.5, b=2, Du=0.5, Dv=4")
-    case = PlaneCase("B", BRUSSELATOR, "ring:12", "none", values, Axis("a", 1.0, 2.6, 9), Axis("b", 1.03, 4.97, 9))
+    case = PlaneCase(
+        "B", settings(True)["systems"][0], "ring:12", "none", values, Axis("a", 1.0, 2.6, 9), Axis("b", 1.03, 4.97, 9)
+    )
     found = predicted_regimes(PlanePrediction(case))
     lam = 2 - 2 * np.cos(2 * np.pi * np.arange(1, 7) / 12)
     for a, b, word in zip(case.values["a"], case.values["b"], found, strict=True):

@@ -7,11 +7,11 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from gread.settings.model_records import ModelRecord, models, register_model, unregister_model
+from gread.settings.model_records import NETWORKS, ModelRecord, models, register_model, unregister_model
 from gread.zoo.classical_networks import MLP, MLPSettings
 from studies.cli import app as cli
 from studies.cli import model_commands
-from studies.cli.model_commands import NETWORKS, cells, known_rows, model_row, model_rows, models_page, networks_file
+from studies.cli.model_commands import cells, known_rows, model_row, model_rows, models_page, networks_file
 from tests.paths import ROOT
 
 
@@ -29,7 +29,7 @@ def test_every_network_has_a_row() -> None:
 
 
 def test_the_file_of_networks_is_made_from_their_records() -> None:
-    """Made by `python -m studies.cli.model_commands > gread/data/networks.csv`."""
+    """`python -m studies.cli.model_commands` writes it."""
     assert networks_file() == NETWORKS.read_text(encoding="utf-8")
 
 

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import rdgraph as rd
+from gread.settings.presets import Preset, paper_presets
 from studies.discretisation import study
 from studies.discretisation import study as discretisation
 from studies.discretisation.study import (
@@ -25,15 +26,14 @@ from studies.discretisation.study import (
     worst_cases,
 )
 from studies.registered_studies import find_study
-from studies.runs.published_settings import PublishedSetting, best_settings
 from studies.runs.study import execute
 from studies.runs.tables import Row, read_rows
 
 LAM = np.linspace(0.0, 2.0, 41)
 
 
-def published(reaction: str, dataset: str) -> PublishedSetting:
-    return next(s for s in best_settings() if (s.reaction, s.dataset) == (reaction, dataset))
+def published(reaction: str, dataset: str) -> Preset:
+    return next(s for s in paper_presets() if (s.reaction, s.dataset) == (reaction, dataset))
 
 
 # ---------------------------------------------------------------------- forms and gains
@@ -71,12 +71,13 @@ def test_gain_of_a_source_at_its_removable_point() -> None:
 )
 def test_gain_is_what_the_solver_does_to_an_eigenvector(reaction: str, dataset: str) -> None:
     setting = published(reaction, dataset)
+    model = setting.config.gread
     op = rd.generators.path(5).operator("symmetric", dtype=torch.float64)
     values, vectors = np.linalg.eigh(np.eye(5) - op.dense().numpy())
     values[np.abs(values) < 1e-12] = 0.0  # the source's response has a removable point there
     field = rd.lower(reaction, op, {"alpha": 0.5, "beta": 1.0})
     start = torch.as_tensor(vectors)
-    solved = rd.solve(field, start, [0.0, setting.time], setting.solver, step=setting.step).final.numpy()
+    solved = rd.solve(field, start, [0.0, model.time], model.method, step=model.step).final.numpy()
     _, computed = gains(forms(reaction)[0], setting)
     np.testing.assert_allclose(np.diag(vectors.T @ solved), computed(values, 0.5, 1.0), rtol=1e-10, atol=1e-12)
 
@@ -134,34 +135,35 @@ def test_steps_count_the_shortened_one() -> None:
 @pytest.mark.parametrize(("reaction", "dataset"), [("BS", "cora"), ("ST", "texas"), ("FB", "citeseer")])
 def test_products_are_those_of_a_run(reaction: str, dataset: str) -> None:
     setting = published(reaction, dataset)
+    model = setting.config.gread
     row = product_row(setting, settings(True))
     op = rd.generators.ring(5).operator("symmetric", dtype=torch.float64)
     field = rd.lower(reaction, op, {"alpha": 0.7, "beta": 0.4})
     start = torch.ones(5, 1, dtype=torch.float64)
-    solved = rd.solve(field, start, [0.0, setting.time], setting.solver, step=setting.step)
+    solved = rd.solve(field, start, [0.0, model.time], model.method, step=model.step)
     assert row["solver_products"] == solved.stats.products
     assert 0 < int(row["exact_typical"]) <= int(row["exact_worst"])
-    if setting.adjacency == "OA":
-        exact = rd.solve(field, start, [0.0, setting.time], "exact", rtol=1e-6)
+    if model.adjacency == "original":
+        exact = rd.solve(field, start, [0.0, model.time], "exact", rtol=1e-6)
         assert row["exact_typical"] == exact.stats.products
 
 
 # ---------------------------------------------------------------------- the study
 @pytest.fixture(scope="module")
-def few() -> tuple[PublishedSetting, ...]:
-    return tuple(s for s in best_settings() if s.dataset in ("texas", "cora"))
+def few() -> tuple[Preset, ...]:
+    return tuple(s for s in paper_presets() if s.dataset in ("texas", "cora"))
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory, few: tuple[PublishedSetting, ...]) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory, few: tuple[Preset, ...]) -> Path:
     place = tmp_path_factory.mktemp("runs") / "discretisation"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(discretisation, "best_settings", lambda: few)
+        patch.setattr(discretisation, "paper_presets", lambda: few)
         execute(find_study("discretisation"), place, small=True)
     return place
 
 
-def test_study_writes_numbers_figures_and_verdicts(folder: Path, few: tuple[PublishedSetting, ...]) -> None:
+def test_study_writes_numbers_figures_and_verdicts(folder: Path, few: tuple[Preset, ...]) -> None:
     assert (folder / "state").read_text().strip() == "done"
     results = read_rows(folder / "results.csv")
     assert {(r["reaction"], r["dataset"]) for r in results} == {(s.reaction, s.dataset) for s in few}
