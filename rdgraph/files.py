@@ -5,10 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from rdgraph.errors import FileError, InvalidArgument, RdgraphError
 
@@ -74,6 +77,13 @@ def replacing(path: Path, *, durable: bool = False) -> Iterator[Path]:
         move(draft, path, durable=durable)
 
 
+def remove_drafts(folder: Path) -> None:
+    """Remove the drafts that killed processes left in a folder, which no other process may be writing to."""
+    for draft in folder.rglob("." + "[0-9a-f]" * 16 + ".part*"):
+        with suppress(OSError):
+            draft.unlink()
+
+
 def move(draft: Path, path: Path, *, durable: bool = False) -> None:
     """Replace a file by another one of the same folder atomically."""
     if durable:
@@ -89,6 +99,39 @@ def _sync(path: Path, flags: int) -> None:
         os.fsync(number)
     finally:
         os.close(number)
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _take(file: IO[bytes], *, wait: bool) -> bool:
+        while True:
+            with suppress(OSError):
+                file.seek(0)
+                msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+                return True
+            if not wait:
+                return False
+            time.sleep(0.1)
+
+else:
+    import fcntl
+
+    def _take(file: IO[bytes], *, wait: bool) -> bool:
+        with suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        return False
+
+
+@contextmanager
+def file_lock(path: Path, *, wait: bool = True) -> Iterator[bool]:
+    """Hold the lock of a file against other processes; a process that dies releases it.
+
+    Yields False if another process holds it and `wait` is off.
+    """
+    with path.open("ab") as file:
+        yield _take(file, wait=wait)
 
 
 def write_text(path: Path, text: str, *, durable: bool = False) -> None:

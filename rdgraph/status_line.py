@@ -122,9 +122,10 @@ class StatusLine:
             self.write()
 
     def write(self) -> None:
-        """Write the status as a line; the next one follows after a pause."""
+        """Write the status as a line, if there is one; the next follows after a pause."""
         self._due = time.monotonic() + PAUSE
-        self.note(self.line())
+        if self.title or self.text:
+            self.note(self.line())
 
     def track(self, items: Iterable[T], text: str, total: float | None = None) -> Iterator[T]:
         """The items, with a text that counts them.

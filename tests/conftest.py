@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import signal
 import socket
 import sys
 import tempfile
+from collections.abc import Iterator
 from typing import Any
 
 import matplotlib
@@ -15,6 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from rdgraph.reals import second_engine
 from tests.paths import ROOT
 from tests.property_examples import PROFILE, USUAL, examples
 
@@ -43,6 +46,10 @@ for name, is_random in (("quick", False), ("ci", False), ("deep", True)):
 settings.load_profile(PROFILE)
 
 
+#: Of a thousand proofs cvc5 confirms all but five in a quarter of a second; the long run waits for the others.
+if PROFILE != "deep":
+    second_engine.SECONDS = 0.25
+
 #: Of a test with more cases than this, so many belong to the first look, spread over all; the others are marked slow.
 FIRST_LOOK = 3
 #: Examples of docstrings that fit and search for many seconds.
@@ -51,15 +58,39 @@ LONG_EXAMPLES = {"rdgraph.infer.fit.fitting.fit", "rdgraph.infer.formulas.state_
 MEASURING = ROOT / "tests" / "studies" / "benchmarks"
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
+    """Nothing that is collected is garbage: to look for some would take a seventh of the time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Cases for later; tests marked `gpu` are skipped where there is no card."""
+    _let_examples_run_alone(items)
     _leave_cases_for_later(items)
     _leave_cases_for_the_deep_run(items)
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if marked and not _has_card():
         for item in marked:
             item.add_marker(pytest.mark.skip(reason="no CUDA device; `make test-gpu` is for machines that have one"))
+
+
+def _let_examples_run_alone(items: list[pytest.Item]) -> None:
+    """Examples of public names run when they are copied: they see no import but their own."""
+    examples = [item for item in items if isinstance(item, pytest.DoctestItem) and item.path.suffix == ".py"]
+    if not examples:
+        return
+    from tests.doors import public_examples
+
+    alone = public_examples()
+    for item in examples:
+        if item.name in alone:
+            item.dtest.globs = {}
 
 
 def _leave_cases_for_later(items: list[pytest.Item]) -> None:

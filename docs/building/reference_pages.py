@@ -103,6 +103,19 @@ def table(group: Group) -> str:
     return "\n".join(lines) + "\n"
 
 
+def contents(top: str) -> str:
+    """The pages of a package and its subpackages as a table in Markdown, each with its names."""
+    rows = [
+        (group.address, ", ".join(f"`{name}`" for name in group.names))
+        for package in DOORS
+        if package.split(".")[0] == top
+        for group in groups(package)
+    ]
+    rows += [(name.replace(".", "_"), summary(*name.split("."))) for name in MODULES if name.startswith(f"{top}.")]
+    lines = [f"| {{doc}}`/generated/reference/{address}` | {names} |" for address, names in rows]
+    return "\n".join(["| page | names |", "|---|---|", *lines]) + "\n"
+
+
 def all_names() -> str:
     """The page with every public name, a table for each group."""
     sections = [
@@ -131,6 +144,8 @@ def write_reference(folder: Path) -> None:
     for module in MODULES:
         page = f"{titled(module)}.. automodule:: {module}\n   :members:\n"
         write_if_new(folder / f"{module.replace('.', '_')}.rst", page)
+    for top in ("rdgraph", "analysis", "gread", "studies"):
+        write_if_new(folder / f"{top}.inc", contents(top))
     write_if_new(folder / "all_names.rst", all_names())
     write_if_new(folder / "commands.md", commands())
 
@@ -144,7 +159,7 @@ def commands() -> str:
 
     command = get_command(app)
     text = get_docs_for_click(obj=command, ctx=command.context_class(command, info_name="rdgraph"), name="rdgraph")
-    return "# The command line" + plain_stars(text.removeprefix("# `rdgraph`"))
+    return "# All commands and options" + plain_stars(text.removeprefix("# `rdgraph`"))
 
 
 def plain_stars(text: str) -> str:

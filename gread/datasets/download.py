@@ -21,11 +21,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from gread.datasets.sources import Dataset, RemoteFile, entry
 from rdgraph.errors import FileError, MissingDependency
-from rdgraph.files import write_text
+from rdgraph.files import file_lock, write_text
 
 # ---------------------------------------------------------------------- transfer
 # The download of one file over HTTP: resumed after a failure, retried if that may help, one writer at a time.
@@ -122,37 +122,8 @@ class Resuming:
 def only_writer(folder: Path) -> Iterator[None]:
     """Hold the lock of the folder; a second process waits, and a killed process releases the lock."""
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("ab") as handle:
-        _lock(handle)
-        try:
-            yield
-        finally:
-            _unlock(handle)
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(handle: IO[bytes]) -> None:
-        while True:
-            try:
-                handle.seek(0)
-                return msvcrt.locking(handle.fileno(), msvcrt.LK_LOCK, 1)
-            except OSError:  # it gives up after ten seconds
-                time.sleep(0.1)
-
-    def _unlock(handle: IO[bytes]) -> None:
-        handle.seek(0)
-        msvcrt.locking(handle.fileno(), msvcrt.LK_UNLCK, 1)
-
-else:
-    import fcntl
-
-    def _lock(handle: IO[bytes]) -> None:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-
-    def _unlock(handle: IO[bytes]) -> None:
-        fcntl.flock(handle, fcntl.LOCK_UN)
+    with file_lock(folder / ".lock"):
+        yield
 
 
 # ---------------------------------------------------------------------- download

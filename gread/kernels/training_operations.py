@@ -1,4 +1,4 @@
-"""Operations of training on any device: dropout, row softmax, Adam; Triton on a GPU, plain torch elsewhere."""
+"""Operations of training on any device: dropout, layer norm, row softmax, Adam; Triton on a GPU, else plain torch."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from gread.kernels import counters
 from rdgraph.graphs.kernels import torch_reference as plain
@@ -81,6 +82,38 @@ def dropout_rows(
     drawn = counters.uniform_at(seeds, stream, indices, step).reshape(len(seeds), *x.shape[1:])
     is_kept = (drawn >= scale) & ~(x.detach() <= 0) if relu else drawn >= scale
     return torch.where(is_kept, x / (1 - scale).to(x.dtype), 0.0)
+
+
+# ---------------------------------------------------------------------- layer norm
+class _LayerNorm(torch.autograd.Function):
+    """The norm and its affine map in one kernel; torch's own takes one program for every short row."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
+        from gread.kernels import triton_training as launches
+
+        x, weight = x.contiguous(), weight.contiguous()
+        ctx.save_for_backward(x, weight)
+        ctx.eps = eps
+        return launches.layer_norm(x, weight, bias.contiguous(), eps)
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+        from gread.kernels import triton_training as launches
+
+        x, weight = ctx.saved_tensors
+        return *launches.layer_norm_gradient(g.contiguous(), x, weight, ctx.eps), None
+
+
+def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
+    """(x - mean)/deviation over the channels of x (M, n, d), times weights (M, d), plus biases (M, d).
+
+    >>> layer_norm(torch.tensor([[[1.0, 3.0]]]), torch.full((1, 2), 2.0), torch.ones(1, 2), 1e-9).ravel()
+    tensor([-1.,  3.])
+    """
+    if _use_kernels(x):
+        return _LayerNorm.apply(x, weight, bias, eps)  # type: ignore[no-untyped-call, no-any-return]
+    return torch.addcmul(bias[:, None], functional.layer_norm(x, x.shape[-1:], eps=eps), weight[:, None])
 
 
 # ---------------------------------------------------------------------- softmax over the edges of a row

@@ -1,4 +1,4 @@
-"""Triton kernels of training: dropout by counters, softmax over the edges of a row, Adam with rates per member."""
+"""Triton kernels of training: dropout by counters, layer norm, softmax over the edges of a row, Adam by member."""
 
 from __future__ import annotations
 
@@ -60,6 +60,79 @@ def dropout(x: Tensor, sign: Tensor | None, seeds: Tensor, step: Tensor, rates: 
             HAS_SIGN=sign is not None, BLOCK=BLOCK,
         )  # fmt: skip
     return out
+
+
+# ---------------------------------------------------------------------- layer norm
+#: Rows of a state that a program normalises at a time, and the most parts that gradients of weights are summed in.
+NORM_ROWS, NORM_PARTS = 32, 64
+
+
+@triton.jit
+def _norm_kernel(x, weight, bias, out, nodes, width, eps, ROWS: tl.constexpr, WIDTH: tl.constexpr):
+    """out = (x - mean)/deviation of every row, times the weight of the member, plus its bias."""
+    member, columns = tl.program_id(1).to(tl.int64), tl.arange(0, WIDTH)
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    live = (rows[:, None] < nodes) & (columns[None, :] < width)
+    place = (member * nodes + rows[:, None]) * width + columns[None, :]
+    value = tl.load(x + place, mask=live, other=0)
+    centred = tl.where(live, value - tl.sum(value, 1)[:, None] / width, 0)
+    scale = 1 / tl.sqrt(tl.sum(centred * centred, 1) / width + eps)
+    gain = tl.load(weight + member * width + columns, mask=columns < width, other=0)
+    shift = tl.load(bias + member * width + columns, mask=columns < width, other=0)
+    tl.store(out + place, centred * scale[:, None] * gain[None, :] + shift[None, :], mask=live)
+
+
+@triton.jit
+def _norm_gradient_kernel(
+    g, x, weight, out, sums, nodes, width, eps, ROWS: tl.constexpr, WIDTH: tl.constexpr, PARTS: tl.constexpr
+):
+    """The gradient by x, and of each part of the rows the sums for weight and bias; rows are normalised again."""
+    member, part, columns = tl.program_id(1).to(tl.int64), tl.program_id(0), tl.arange(0, WIDTH)
+    gain = tl.load(weight + member * width + columns, mask=columns < width, other=0)
+    weights, biases = tl.zeros((WIDTH,), tl.float32), tl.zeros((WIDTH,), tl.float32)
+    for first in range(part * ROWS, nodes, PARTS * ROWS):
+        rows = first + tl.arange(0, ROWS)
+        live = (rows[:, None] < nodes) & (columns[None, :] < width)
+        place = (member * nodes + rows[:, None]) * width + columns[None, :]
+        value = tl.load(x + place, mask=live, other=0)
+        arrived = tl.load(g + place, mask=live, other=0)
+        centred = tl.where(live, value - tl.sum(value, 1)[:, None] / width, 0)
+        scale = 1 / tl.sqrt(tl.sum(centred * centred, 1) / width + eps)
+        normal = centred * scale[:, None]
+        weights += tl.sum(arrived * normal, 0)
+        biases += tl.sum(arrived, 0)
+        pulled = arrived * gain[None, :]
+        along = tl.sum(pulled * normal, 1) / width
+        left = pulled - tl.sum(pulled, 1)[:, None] / width - normal * along[:, None]
+        tl.store(out + place, left * scale[:, None], mask=live)
+    target = sums + ((member * PARTS + part) * 2) * width + columns
+    tl.store(target, weights, mask=columns < width)
+    tl.store(target + width, biases, mask=columns < width)
+
+
+def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
+    """Rows of x (M, n, d) normalised, with weight and bias (M, d)."""
+    out = torch.empty_like(x)
+    members, nodes, width = x.shape
+    if out.numel():
+        _norm_kernel[(triton.cdiv(nodes, NORM_ROWS), members)](
+            x, weight, bias, out, nodes, width, eps, ROWS=NORM_ROWS, WIDTH=triton.next_power_of_2(width)
+        )
+    return out
+
+
+def layer_norm_gradient(g: Tensor, x: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients by x (M, n, d), weight and bias (M, d)."""
+    members, nodes, width = x.shape
+    parts = max(1, min(NORM_PARTS, triton.cdiv(nodes, NORM_ROWS)))
+    out, sums = torch.empty_like(x), torch.zeros((members, parts, 2, width), dtype=x.dtype, device=x.device)
+    if out.numel():
+        _norm_gradient_kernel[(parts, members)](
+            g, x, weight, out, sums, nodes, width, eps,
+            ROWS=NORM_ROWS, WIDTH=triton.next_power_of_2(width), PARTS=parts,
+        )  # fmt: skip
+    by_weight, by_bias = sums.sum(1).unbind(1)
+    return out, by_weight, by_bias
 
 
 # ---------------------------------------------------------------------- softmax over the edges of a row

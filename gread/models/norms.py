@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from gread.kernels.training_operations import layer_norm
 from gread.models.batched_model import BatchedModel
 
 EPS = 1e-5
@@ -25,10 +26,8 @@ class LayerNorm:
         model.add_parameter(f"{name}_bias", model.full((width,), 0.0))
 
     def __call__(self, model: BatchedModel, x: Tensor) -> Tensor:
-        weight, bias = (model.get_parameter(f"{self.name}_{part}")[:, None] for part in ("weight", "bias"))
-        centred = x - x.mean(-1, keepdim=True)
-        scale = torch.rsqrt(centred.square().mean(-1, keepdim=True) + EPS)
-        return torch.addcmul(bias, centred * scale, weight)
+        weight, bias = (model.get_parameter(f"{self.name}_{part}") for part in ("weight", "bias"))
+        return layer_norm(x, weight, bias, EPS)
 
 
 class BatchNorm:
@@ -48,16 +47,14 @@ class BatchNorm:
         weight, bias = (model.get_parameter(f"{self.name}_{part}")[:, None] for part in ("weight", "bias"))
         mean, variance = (model.get_buffer(f"{self.name}_{part}") for part in ("mean", "variance"))
         if is_training:
-            now = x.mean(1)
-            centred = x - now[:, None]
-            spread = centred.square().mean(1)
+            spread, now = torch.var_mean(x, 1, correction=0)
             with torch.no_grad():
                 nodes = x.shape[1]
                 mean.lerp_(now, MOMENTUM)
                 variance.lerp_(spread * (nodes / max(1, nodes - 1)), MOMENTUM)
         else:
-            centred, spread = x - mean[:, None], variance
-        return torch.addcmul(bias, centred * torch.rsqrt(spread[:, None] + EPS), weight)
+            spread, now = variance, mean
+        return torch.addcmul(bias, x - now[:, None], weight * torch.rsqrt(spread[:, None] + EPS))
 
 
 def pair_norm(x: Tensor, scale: float = 1.0, *, individually: bool = False) -> Tensor:

@@ -13,7 +13,7 @@ import warnings
 import weakref
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -23,7 +23,7 @@ from gread.settings.config import Config
 from gread.tuning.candidates import FAILED, PRUNED, Candidate, TrialResult
 from gread.tuning.space import Choice, Searched, Space, Value
 from rdgraph.errors import FileError, InvalidArgument, MissingDependency, RdgraphError, UnknownName
-from rdgraph.files import unwritable
+from rdgraph.files import file_lock, unwritable
 
 if TYPE_CHECKING:
     import optuna
@@ -165,18 +165,10 @@ def _advisory_lock(url: Any, study: str, stack: ExitStack) -> bool:
 
 
 def _file_lock(url: Any, study: str, stack: ExitStack) -> bool:
-    try:
-        import fcntl
-    except ImportError:
-        return True
     if not url.database or url.database == ":memory:":
         return True
     path = Path(url.database)
-    file = stack.enter_context(path.with_name(f".{path.name}-{study}.lock").open("a"))
-    with suppress(BlockingIOError):
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    return False
+    return stack.enter_context(file_lock(path.with_name(f".{path.name}-{study}.lock"), wait=False))
 
 
 # ---------------------------------------------------------------------- the journal
@@ -185,9 +177,7 @@ def _journal(path: Path) -> Any:
     from optuna.storages.journal import JournalFileBackend
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    lock = _lock(path)
-    if lock is None:
-        return JournalStorage(JournalFileBackend(str(path)))
+    lock: Any = _Lock(path.with_name(f".{path.name}.lock"))
 
     class _Journal(JournalFileBackend):
         """A journal whose lines reach the file at once and survive a kill, but reach the disk only by `sync`.
@@ -228,25 +218,17 @@ def sync(location: Path | str | None) -> None:
             os.fsync(file.fileno())
 
 
-def _lock(path: Path) -> Any:
-    """A lock that is released when the process dies; None on systems without flock, where optuna's is used."""
-    try:
-        import fcntl
-    except ImportError:
-        return None
+class _Lock:
+    """A file lock as optuna's journal wants it, held from `acquire` to `release`."""
 
-    class _Flock:
-        """A file lock held by one process from `acquire` to `release`."""
+    def __init__(self, path: Path) -> None:
+        self._path, self._held = path, ExitStack()
 
-        def acquire(self) -> bool:
-            self._file = path.with_name(f".{path.name}.lock").open("a")
-            fcntl.flock(self._file, fcntl.LOCK_EX)
-            return True
+    def acquire(self) -> bool:
+        return self._held.enter_context(file_lock(self._path))
 
-        def release(self) -> None:
-            self._file.close()
-
-    return _Flock()
+    def release(self) -> None:
+        self._held.close()
 
 
 # ---------------------------------------------------------------------- ask tell

@@ -109,7 +109,10 @@ def _closed_zeros_of_polynomial(expression: sp.Expr, x: sp.Symbol) -> tuple[list
         except NotImplementedError:
             return [], False
     found = sp.roots(polynomial)
-    shortest = {min(sp.expand(z), sp.simplify(z), key=sp.count_ops): None for z in found if z.is_real is not False}
+    real = [z for z in found if z.is_real is not False]
+    # Nothing makes Cardano's complex zeros real, and to simplify them takes longer than everything else.
+    cubic = {z for z in real if z.has(sp.I) and any(p.exp == sp.Rational(1, 3) for p in z.atoms(sp.Pow))}
+    shortest = {z if z in cubic else min(sp.expand(z), sp.simplify(z), key=sp.count_ops): None for z in real}
     kept = [z for z in shortest if not z.has(sp.I)]
     return kept, sum(found.values()) == polynomial.degree() and len(kept) == len(shortest)
 

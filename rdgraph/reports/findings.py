@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+import sympy as sp
+
 from rdgraph.answers import Answer, Status, certainty
 from rdgraph.language.reader import RESERVED
 from rdgraph.reports.run_settings import RunSettings
@@ -25,12 +27,19 @@ COMPUTED = ("growth", "growth, directed", "fidelity")
 
 @dataclass(frozen=True, repr=False)
 class Finding(Answer):
-    """One line of the page: a topic, its outcome (ok, info, if, problem, unknown), the text and its reason."""
+    """One line of the page: a topic, its outcome (ok, info, if, problem, unknown), the text and its reason.
+
+    A condition on the run as formulas too: `box` is the interval that H0 has to lie in, `limit` that of the step, and
+    `keeps` what the limit keeps (as in `StepLimit`).
+    """
 
     topic: str
     outcome: str
     text: str
     reason: str = ""
+    box: tuple[sp.Expr, sp.Expr] | None = None
+    limit: sp.Expr | None = None
+    keeps: str = ""
 
     @property
     def value(self) -> str | None:
@@ -51,7 +60,8 @@ class Finding(Answer):
         """The line as plain values."""
         return {
             "topic": self.topic, "outcome": self.outcome, "status": str(self.status), "text": self.text,
-            "reason": self.reason,
+            "reason": self.reason, "box": None if self.box is None else [str(face) for face in self.box],
+            "limit": None if self.limit is None else str(self.limit), "keeps": self.keeps,
         }  # fmt: skip
 
 
@@ -132,13 +142,14 @@ class Report(Answer):
         lines = [
             f"preflight of {self.system!r}",
             "  " + ", ".join(f"{k} = {v}" for k, v in self.settings.items()),
+            f"verdict: {self.verdict}",
             "",
         ]
         width = max(len(f.topic) for f in self.findings)
         for f in self.findings:
             reason = f" ({f.reason})" if f.reason else ""
             lines.append(f"  {f.topic:<{width}}  [{f.outcome:^7}]  {f.text}{reason}")
-        return "\n".join([*lines, "", f"verdict: {self.verdict}"])
+        return "\n".join(lines)
 
 
 # ---------------------------------------------------------------------- slope findings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import sympy as sp
@@ -96,7 +97,8 @@ def safety(run: RunSettings) -> list[Finding]:
     if lives.value == GLOBAL:
         return [Finding("existence", OK, "solutions exist for all time", detail), *_box_finding(box)]
     if lives.value == LOCAL and box is not None and box.exists:
-        return [Finding("existence", IF, inside(run, box), f"outside it solutions can blow up: {detail}")]
+        reason = f"outside it solutions can blow up: {detail}"
+        return [Finding("existence", IF, inside(run, box), reason, box=box.starts)]
     if lives.value == LOCAL and unsettled:
         text = f"some solutions blow up, and whether a box keeps others is undecided: {unsettled}"
         return [Finding("existence", UNKNOWN, text, detail)]
@@ -161,10 +163,13 @@ def stepping(run: RunSettings) -> list[Finding]:
         return [Finding("step", UNKNOWN, f"no step limit for {run.method} is known", limit.reason)]
     if run.facts is not None and run.facts.directed and limit.keeps == "stability":
         return _directed_stepping(run, limit)
-    return _bounded_stepping(run, limit)
+    found = _bounded_stepping(run, limit)
+    if found.outcome in (OK, IF):
+        found = replace(found, limit=run.filled(limit.value), keeps=limit.keeps)
+    return [found]
 
 
-def _bounded_stepping(run: RunSettings, limit: StepLimit) -> list[Finding]:
+def _bounded_stepping(run: RunSettings, limit: StepLimit) -> Finding:
     """The step against its limit, with what the limit assumes of the graph."""
     value = run.filled(limit.value)
     within = is_settled(run, value)
@@ -174,16 +179,15 @@ def _bounded_stepping(run: RunSettings, limit: StepLimit) -> list[Finding]:
     if limit.keeps == "equal slopes":
         return _equal_stepping(run, limit, bound, within)
     if within is False:
-        return [_beyond(run, limit, PROBLEM)]
+        return _beyond(run, limit, PROBLEM)
     if limit.keeps == "box":
         box = invariant_box_of(run)
         assert box is not None
-        return [Finding("step", IF, f"{inside(run, box)} and step {bound}", limit.reason)]
+        return Finding("step", IF, f"{inside(run, box)} and step {bound}", limit.reason, box=box.starts)
     directed = f"; on directed graphs up to {in_words(limit.directed, -1)}" if limit.directed is not None else ""
     assumed = f" where {limit.assumes}" if limit.assumes and run.may_be_directed else ""
-    return [
-        Finding("step", OK if within else IF, f"step {bound}{assumed}", limit.reason + (directed if assumed else ""))
-    ]
+    reason = limit.reason + (directed if assumed else "")
+    return Finding("step", OK if within else IF, f"step {bound}{assumed}", reason)
 
 
 def _beyond(run: RunSettings, limit: StepLimit, status: str) -> Finding:
@@ -197,30 +201,30 @@ def _beyond(run: RunSettings, limit: StepLimit, status: str) -> Finding:
     return Finding("step", status, text, reason)
 
 
-def _slope_stepping(run: RunSettings, limit: StepLimit, bound: str, within: bool | None) -> list[Finding]:
+def _slope_stepping(run: RunSettings, limit: StepLimit, bound: str, within: bool | None) -> Finding:
     """A limit for every state; one with R is a condition on how far the run goes."""
     if within is False:
-        return [_beyond(run, limit, PROBLEM if limit.is_sharp else UNKNOWN)]
+        return _beyond(run, limit, PROBLEM if limit.is_sharp else UNKNOWN)
     if limit.rate is not None and not is_at_least(sp.S.Zero, run.internal(run.filled(limit.rate)), run.domain()):
         text = f"the step bounds how fast errors grow, not that {run.method} damps what the flow damps"
-        return [Finding("step", UNKNOWN, text, limit.reason)]
+        return Finding("step", UNKNOWN, text, limit.reason)
     far = " as long as |h| <= R" if "|h| <= R" in limit.reason else ""
     assumed = f" where {limit.assumes}" if limit.assumes and run.may_be_directed else ""
     status = OK if within and not far else IF
-    return [Finding("step", status, f"step {bound}{far}{assumed}", limit.reason)]
+    return Finding("step", status, f"step {bound}{far}{assumed}", limit.reason)
 
 
-def _equal_stepping(run: RunSettings, limit: StepLimit, bound: str, within: bool | None) -> list[Finding]:
+def _equal_stepping(run: RunSettings, limit: StepLimit, bound: str, within: bool | None) -> Finding:
     """A limit for states that are the same in all nodes: a condition on the run, and on the graph."""
     if within is False:
-        return [_beyond(run, limit, UNKNOWN)]
+        return _beyond(run, limit, UNKNOWN)
     if run.facts is not None and not run.facts.is_stochastic:
         text = f"no step limit for {run.method} on this graph is known: {bound} needs one whose A keeps constant states"
-        return [Finding("step", UNKNOWN, text, limit.reason)]
+        return Finding("step", UNKNOWN, text, limit.reason)
     far = " and |h| <= R" if "|h| <= R" in limit.reason else ""
     assumed = f", where {limit.assumes}" if limit.assumes and run.facts is None else ""
     text = f"step {bound} as long as states are nearly the same in all nodes{far}{assumed}"
-    return [Finding("step", IF, text, limit.reason)]
+    return Finding("step", IF, text, limit.reason)
 
 
 def _directed_stepping(run: RunSettings, limit: StepLimit) -> list[Finding]:

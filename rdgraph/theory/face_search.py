@@ -107,10 +107,16 @@ class Box(Answer):
         return Box(*self.with_isolated, self.reason, with_isolated=self.with_isolated)
 
     @property
+    def starts(self) -> tuple[sp.Expr, sp.Expr]:
+        """The range of H0 for which the box is invariant."""
+        assert self.lower is not None
+        assert self.upper is not None
+        return self.start or (self.lower, self.upper)
+
+    @property
     def inside(self) -> str:
         """The range of H0 for which the box is invariant, as text."""
-        lower, upper = self.start or (self.lower, self.upper)
-        return f"[{in_words(lower)}, {in_words(upper)}]"
+        return f"[{', '.join(map(in_words, self.starts))}]"
 
 
 def no_box(reason: str) -> Box:

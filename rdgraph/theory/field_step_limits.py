@@ -196,7 +196,7 @@ class Block:
     def growing(self) -> Any | None:
         """A rational lam at which the flow itself amplifies a mode; None if there is none, except at isolated lam."""
         for point in self.points():
-            if any(real > 0 for real in self._real_parts(point)):
+            if any(real > 0 for real, _ in self._rates(point)):
                 return point
         return None
 
@@ -209,9 +209,6 @@ class Block:
         return cell_points(self.crossings, sp.S.Zero, sp.Integer(2))
 
     # ------------------------------------------------------------------ one lam
-    def _real_parts(self, point: Any) -> list[int]:
-        return [real for real, _ in self._rates(point)]
-
     def _rates(self, point: Any) -> list[tuple[int, bool]]:
         """The sign of the real part of every eigenvalue at a lam inside a cell, and whether the eigenvalue is zero."""
         rates = []

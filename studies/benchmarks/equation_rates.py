@@ -93,10 +93,9 @@ def read_equations(asked: str, kind: str) -> list[str]:
     return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
 
 
-def work_done(found: Sequence[EquationResult], rungs: Sequence[int], epochs: int) -> float:
-    """The share of the equations that were trained as far as they should be: to the end, or to a rung."""
-    stops = {20 * -(-rung // 20) for rung in rungs} | {epochs}
-    through = [one.state in (COMPLETE, DIVERGED) or (one.state == PRUNED and one.epochs in stops) for one in found]
+def work_done(found: Sequence[EquationResult], epochs: int) -> float:
+    """The share of the equations that were trained to the end."""
+    through = [one.state in (COMPLETE, DIVERGED) or (one.state == PRUNED and one.epochs == epochs) for one in found]
     return sum(through) / max(1, len(found))
 
 
@@ -111,15 +110,11 @@ def best_of(found: Sequence[EquationResult]) -> dict[str, Any]:
 
 def discover_speed(
     *, command: str, out: Path | None = None, part: Path | None = None, device: str = "cpu", dataset: str = "texas",
-    equations: str = "600", kind: str = "mixed", splits: int = SPLITS, epochs: int = EPOCHS, rungs: Sequence[int] = (),
-    keep: float = 0.5, adjacency: str = "original", beta: str = "scalar", hidden: int = 64,
+    equations: str = "600", kind: str = "mixed", splits: int = SPLITS, epochs: int = EPOCHS,
     seconds: float | None = None,
 ) -> None:  # fmt: skip
     """How many equations a minute are trained, in a new process with an empty cache of kernels."""
-    settings = {
-        "dataset": dataset, "kind": kind, "splits": splits, "epochs": epochs, "rungs": list(rungs), "keep": keep,
-        "adjacency": adjacency, "beta": beta, "hidden": hidden,
-    }  # fmt: skip
+    settings = {"dataset": dataset, "kind": kind, "splits": splits, "epochs": epochs}
     if part is not None:
         write_json(part, settings | measured(equations, device, seconds, settings) | head(command, device))
         return
@@ -142,15 +137,15 @@ def measured(asked: str, device: str, seconds: float | None, settings: dict[str,
     def hear(now: EquationProgress) -> None:
         shares.append((time.time() - ready, now.share))
 
-    base = Config().updated({name: settings[name] for name in ("adjacency", "beta", "hidden")})
+    base = Config().updated({"adjacency": "original", "beta": "scalar", "hidden": 64})
     found = train_equations(
         equations, data, base, splits=range(min(settings["splits"], data.num_splits)), epochs=settings["epochs"],
-        rungs=settings["rungs"], keep=settings["keep"], device=choose_device(device), seconds=seconds, on_progress=hear,
+        device=choose_device(device), seconds=seconds, on_progress=hear,
     )  # fmt: skip
     return {
         "equations": len(equations), "states": dict(Counter(STATE_WORDS[one.state] for one in found)),
         "seconds_of_reading": ready - started, "seconds_of_training": time.time() - ready,
-        "share_done": work_done(found, settings["rungs"], settings["epochs"]),
+        "share_done": work_done(found, settings["epochs"]),
         "first_epochs_after": shares[0][0] if shares else None, "best": best_of(found),
         "reasons": sorted({one.note for one in found if one.note})[:5],
     }  # fmt: skip

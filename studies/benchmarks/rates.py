@@ -52,7 +52,6 @@ SAMPLED = 0.5
 #: Seconds that the paper's table may take once kernels are compiled, and the parts of its time.
 TABLE_TARGET = 60.0
 PARTS = ("loading", "planning", "setup", "recording", "running")
-SUMMED = (*PARTS, "seconds", "trainings")
 
 
 # ---------------------------------------------------------------------- searches
@@ -242,9 +241,7 @@ def search_speed(
 
 
 # ---------------------------------------------------------------------- the paper's table
-def measure_sets(
-    sets: Sequence[str], device: str, epochs: int = 0, reactions: Sequence[str] = REACTIONS
-) -> dict[str, Any]:
+def measure_sets(sets: Sequence[str], device: str, epochs: int = 0) -> dict[str, Any]:
     """The printed settings on data sets, all splits, and seconds by part; 0 epochs are the printed ones."""
     began = time.perf_counter()
     datas = {name: load_dataset(name) for name in sets}
@@ -252,7 +249,7 @@ def measure_sets(
     trials: list[Trial] = []
     each: list[NodeData] = []
     for name, data in datas.items():
-        for reaction in reactions:
+        for reaction in REACTIONS:
             config = shrunk(published_config("paper", reaction, name), epochs, 0)
             trials += make_trials(config, range(min(SPLITS, data.num_splits)))
         each += [data] * (len(trials) - len(each))
@@ -261,8 +258,8 @@ def measure_sets(
     return row | {"seconds": sum(row[part] for part in PARTS)}
 
 
-def table_seconds(sets: Sequence[str], device: str, epochs: int = 0, *, by_set: bool = False) -> dict[str, Any]:
-    """All sets shortly, so that kernels are there, then as they are: at once, and where asked for one by one."""
+def table_seconds(sets: Sequence[str], device: str, epochs: int = 0) -> dict[str, Any]:
+    """All sets shortly, one by one, so that kernels are there, then as they are, at once."""
 
     def measured(names: Sequence[str], count: int) -> dict[str, Any]:
         row = measure_sets(names, device, count)
@@ -271,25 +268,23 @@ def table_seconds(sets: Sequence[str], device: str, epochs: int = 0, *, by_set: 
 
     first = [measured([name], 1) for name in sets]
     whole = measured(sets, epochs)
-    rows = [measured([name], epochs) for name in sets] if by_set else []
-    rows += [{"dataset": "one after the other"} | {p: sum(r[p] for r in rows) for p in SUMMED}] if rows else []
     before = [sum(row[part] for row in of for part in PARTS[:-1]) for of in (first, [whole])]
     return {
-        "trainings": whole["trainings"], "rows": [*rows, whole],
-        "seconds": whole["seconds"], "compiling": max(0.0, before[0] - before[1]), "target": TABLE_TARGET,
+        "trainings": whole["trainings"], "rows": [whole], "seconds": whole["seconds"],
+        "compiling": max(0.0, before[0] - before[1]), "target": TABLE_TARGET,
     }  # fmt: skip
 
 
 def printed_speed(
-    *, command: str, out: Path, device: str = "cuda", sets: Sequence[str] = SETS, epochs: int = 0, by_set: bool = False
+    *, command: str, out: Path, device: str = "cuda", sets: Sequence[str] = SETS, epochs: int = 0
 ) -> None:
     """How long the paper's table takes.
 
     The printed settings of seven reactions on nine data sets and ten splits, 630 trainings side by side, as the study
     `classification` trains them. A first pass with one epoch, set by set, compiles the kernels; the second is the
     whole, with a clock at every part: reading the data, planning the batches, set-up, recording, and the epochs that
-    were not hidden behind them. `--by-set` then trains the sets one after the other too.
+    were not hidden behind them.
     """
-    found = head(command, device) | table_seconds(sets, device, epochs, by_set=by_set)
+    found = head(command, device) | table_seconds(sets, device, epochs)
     write_json(out, found)
     print(f"{found['trainings']} trainings in {found['seconds']:.1f} s, {found['compiling']:.1f} s of compiling before")

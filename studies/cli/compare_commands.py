@@ -94,12 +94,13 @@ def compare_command(given: CompareOptions, files: GraphFiles) -> None:
     folder = given.out or contest_folder(plan)
     say(errors, _headline(plan))
     with resumable(errors, folder), chosen_engine(given.engine, given.address) as engine, Display(errors) as display:
-        rows = execute_contest(plan, folder, progress=display.update, tell=display.note, engine=engine)
+        rows = execute_contest(plan, folder, progress=display.update, tell=display.stage, engine=engine)
+    answer, *others = contest_words(plan, folder)
+    say(console, answer, wrap=True)
     console.print(contest_table(rows))
-    for sentence in contest_words(plan, folder):
-        say(console, sentence)
+    say(console, "\n".join(others), wrap=True)
     if (folder / BEST).is_file():
-        say(console, f"train the network with the best validation accuracy: {train_command(plan, folder)}")
+        say(console, f"train the network with the best validation accuracy:\n  {train_command(plan, folder)}")
     say(console, f"wrote {folder / 'report.html'}")
 
 
@@ -118,7 +119,9 @@ def contest_table(rows: Sequence[Any]) -> FittedTable:
         "accuracy in percent ± standard deviation over the splits; difference from the first method, paired by split "
         "(corrected standard error)"
     )
-    headings = ("method", "accuracy", "difference", "parameters", "ms/epoch", "published")
+    headings = ["method", "accuracy", "difference", "parameters", "ms/epoch", "published"]
+    if all(math.isnan(float(row["published"])) for row in rows):
+        headings, cells = headings[:-1], [row[:-1] for row in cells]
     return FittedTable("", headings, cells, caption=caption)
 
 

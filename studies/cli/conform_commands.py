@@ -79,7 +79,8 @@ def conform_command(given: ConformOptions) -> None:
     if given.as_json:
         sys.stdout.write(json.dumps(answer.to_dict(), indent=2) + "\n")
     else:
-        _show(answer)
+        notes = [*(f"note: {note}" for note in answer.notes), *(f"property: {held}" for held in answer.properties)]
+        say(console, "\n".join([str(answer), *notes]), wrap=True)
     if given.report is not None and given.equation is not None:
         from studies.cli.conform_report import write_report
 
@@ -98,14 +99,6 @@ def _compared(layer: Any, equation: str, given: ConformOptions) -> Conformity:
         transposed=_yes_no(given.transposed, "--transposed"), values=read_numbers(given.values),
         kinds=_declared(given.coefficient), assume=given.assume or [], channels=given.channels, graphs=given.graphs,
     )  # fmt: skip
-
-
-def _show(answer: Conformity | Recovery) -> None:
-    say(console, str(answer))
-    for note in answer.notes:
-        say(console, f"note: {note}")
-    for held in answer.properties:
-        say(console, f"property: {held}")
 
 
 def _declared(texts: list[str] | None) -> dict[str, str]:

@@ -126,16 +126,17 @@ def show_command(
         sys.stdout.write(json.dumps(entry.row(), indent=1, ensure_ascii=False) + "\n")
         return
     for heading, text in known_of(entry):
-        say(console, f"{heading}: {text}")
+        say(console, f"{heading}: {text}", wrap=True)
 
 
 def tally_table(entries: Sequence[LedgerEntry]) -> FittedTable:
     """Table of the number of rows by table and status."""
     from studies.ledger.entry import status_tally
+    from studies.ledger.ledger_forms import table_names
 
     total = status_tally(entries)
     rows: list[list[str | Text]] = []
-    for name in dict.fromkeys(entry.printed.table for entry in entries):
+    for name in table_names(entries):
         tally = status_tally(entry for entry in entries if entry.printed.table == name)
         rows.append([name, *(str(tally.get(status, "")) for status in total)])
     rows.append([Text(cell, style="bold") for cell in ("all", *map(str, total.values()))])

@@ -187,10 +187,10 @@ def say_report(console: Console, report: Path, *, all_verdicts: bool = False) ->
 
     outline = json.loads((report.parent / "report.json").read_text(encoding="utf-8"))
     if outline["answer"]:
-        say(console, outline["answer"])
+        say(console, outline["answer"], wrap=True)
     if all_verdicts:
         for verdict in outline["verdicts"]:
-            say(console, f"{verdict['answer']}: {verdict['statement']} {verdict['evidence']}")
+            say(console, f"{verdict['answer']}: {verdict['statement']} {verdict['evidence']}", wrap=True)
     elif outline["verdicts"]:
         say(console, verdict_counts([verdict["answer"] for verdict in outline["verdicts"]]))
     say(console, f"wrote {report}")

@@ -54,6 +54,5 @@ def predict_command(given: PredictOptions) -> None:
             predictions, data = predict_files(given.run, given.edges, given.nodes)
             cautions = data.meta.cautions
     is_new = predictions.write_once(target, overwrite=given.overwrite)
-    for sentence in (*cautions, *predictions.sentences()):
-        say(console, sentence)
+    say(console, "\n".join((*cautions, *predictions.sentences())), wrap=True)
     say(console, f"wrote {target}" if is_new else f"{target} already has these predictions")

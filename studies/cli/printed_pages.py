@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rdgraph.reals.basis import ALONE
+from rdgraph.reports.coq.record import WHOLE
 from rdgraph.wording import counted
 from studies.cli.fitted_table import RecordList
 
@@ -143,7 +144,7 @@ def _claim_line(claim: Claim, width: int, mark: str) -> Text:
         passed = sum(check.passed for check in claim.evidence)
         remark = f"; NOT AS RECORDED ({claim.expected}), {passed} of {len(claim.evidence)} checks passed"
         line.append(remark, style="bold red")
-    return line.append(f" ({mark})", style="green") if mark else line
+    return line.append(f" ({mark.replace(WHOLE, 'Coq proof')})", style="green") if mark else line
 
 
 def _gist(claim: Claim) -> list[Text]:
@@ -169,7 +170,7 @@ _BACKGROUND = ("method", "graph", "isolated nodes")
 
 
 def report_page(report: Report, *, everything: bool = False) -> RenderableType:
-    """The equations and settings of a run, the findings that decide, or all of them, and the verdict."""
+    """The equations, settings and verdict of a run, and the findings that decide, or all of them."""
     settings = ", ".join(f"{k} = {v}" for k, v in report.settings.items())
     table = Table(box=box.SIMPLE, show_header=False)
     table.add_column(style="bold", no_wrap=True)
@@ -181,7 +182,7 @@ def report_page(report: Report, *, everything: bool = False) -> RenderableType:
         if f.reason:
             text.append(f"\n{f.reason}", "dim")
         table.add_row(f.topic, Text(f.outcome, _STATUS[f.outcome]), text)
-    panel = Panel(Group(equation_line(report.system), Text(settings)), title="preflight", title_align="left")
+    verdict = Text("verdict: ").append(report.verdict, _VERDICT[report.outcome])
+    panel = Panel(Group(equation_line(report.system), Text(settings), verdict), title="preflight", title_align="left")
     others = len(report.findings) - len(printed)
-    hint = [Text(f"--all shows {counted(others, 'further finding')}", "dim"), Text("")] if others else []
-    return Group(panel, table, *hint, Text("verdict: ").append(report.verdict, _VERDICT[report.outcome]))
+    return Group(panel, table, *([Text(f"--all shows {counted(others, 'further finding')}", "dim")] if others else []))

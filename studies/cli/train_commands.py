@@ -128,8 +128,7 @@ def run(plan: TrainingPlan, given: TrainOptions) -> None:
             tell=display.note, log=given.log, stage=display.stage, has_references=given.references,
             has_figures=given.figures,
         )  # fmt: skip
-    for sentence in summarise(plan, rows, read_references(folder)).sentences():
-        say(console, sentence)
+    say(console, "\n".join(summarise(plan, rows, read_references(folder)).sentences()), wrap=True)
     for name in ("report.html", "predictions.csv"):
         if (folder / name).is_file():
             say(console, f"wrote {folder / name}")

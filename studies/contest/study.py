@@ -284,7 +284,7 @@ def table_rows(
         rows.append({
             "name": one.name, "method": one.title, "mean": round(score.mean, 4),
             "std": round(score.std, 4) if score.count > 1 else math.nan,
-            "difference": 0.0 if one is contestants[0] else gap.difference,
+            "difference": 0.0 if one is contestants[0] else round(gap.difference, 6) + 0.0,
             "difference_error": math.nan if one is contestants[0] else gap.error,
             "trials": len(trials), "diverged": sum(row["status"] != "ok" for row in trials),
             "parameters": cost["parameters"], "epochs": cost["epochs"], "ms_per_epoch": cost["ms_per_epoch"],
@@ -313,7 +313,7 @@ def execute_contest(
     config = plan.run_config
     if prepare(folder, config) != "done":
         perform(contest_study(plan, progress, tell), config, folder, engine=engine)
-        shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
+    shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)  # also those of a run killed after its last file
     return list(read_rows(folder / f"{TABLE}.csv"))
 
 
@@ -408,7 +408,7 @@ def _entered(
     @cache
     def computed() -> Entry:
         if tell is not None:
-            tell(f"{one.title} ({one.source or 'no settings'})")
+            tell(f"{one.title}, settings: {one.source}" if one.source else one.title)
         return enter(plan, one, run.folder / CHECKPOINTS / one.key, progress, tell)
 
     results = run.part(f"results-{one.key}", lambda: computed().results)
@@ -433,16 +433,18 @@ def sentences(
     first = best.title[:1].upper() + best.title[1:]
     texts = [f"{first} has the highest mean test accuracy ({average[best.name]:.2f} %){apart}."]
     for reference in (one for one in contestants if one.name in REFERENCES):
+        title, undecided = reference.title.capitalize(), []
         for one in contestants:
             gap = Comparison.of(means[reference.name], means[one.name], ratio)
             if one.name in REFERENCES or math.isnan(gap.difference) or gap.difference == 0:
                 continue
-            title = reference.title.capitalize()
             if gap.answer == HOLDS:
                 ended = f", {cut[one.name]}" if cut[one.name] else ""
                 texts.append(f"{title} beats {one.title}{ended}: {gap.text}.")
             elif gap.answer == UNDECIDED:
-                texts.append(f"{title} against {one.title}: {gap.text}{gap.doubt}.")
+                undecided.append(one.title)
+        if undecided:
+            texts.append(f"{title} is not significantly different from {', '.join(undecided)}.")
     return [*texts, *budget_words(contestants, cut)]
 
 
@@ -463,7 +465,7 @@ def contest_words(plan: ContestPlan, folder: Path) -> list[str]:
     rows = read_rows(folder / "results.csv")
     results = {one.name: [row for row in rows if row["name"] == one.name] for one in plan.contestants}
     ratio = share_ratio(plan.data)
-    answers = [f"{answer}: {text} {evidence}" for text, answer, evidence in verdicts(plan.contestants, results, ratio)]
+    answers = [f"{answer}: {text}" for text, answer, _ in verdicts(plan.contestants, results, ratio)]
     return [*sentences(plan.contestants, results, ratio), *answers]
 
 

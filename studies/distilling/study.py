@@ -334,4 +334,4 @@ def _write_proofs(run: StudyRun, equation: str, proofs: tuple[Proof, ...]) -> No
     for proof in proofs:
         if proof.topic == "existence":
             answer = HOLDS if proof.status == "ok" else FAILS if proof.status == "problem" else UNDECIDED
-            run.verdict("Solutions exist for all time.", answer, proof.text)
+            run.verdict("Solutions exist for all time.", answer, proof.reason or proof.text)

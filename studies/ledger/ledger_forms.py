@@ -85,7 +85,7 @@ def as_page(entries: Sequence[LedgerEntry]) -> str:
     """One page that needs nothing else: the tally, then rows to filter, sort and open; the paper's methods first."""
     ordered = sorted(entries, key=lambda entry: not entry.printed.subject.startswith("GREAD"))
     environment = report.templates().overlay(loader=FileSystemLoader([TEMPLATES, report.TEMPLATES]))
-    tables = {name: status_tally(e for e in entries if e.printed.table == name) for name in _tables(entries)}
+    tables = {name: status_tally(e for e in entries if e.printed.table == name) for name in table_names(entries)}
     return environment.get_template("ledger.html").render(
         rows=[{**entry.row(), "colour": COLOURS[entry.status], "place": place(entry)} for entry in ordered],
         tally=status_tally(entries), tables=tables, statuses=STATUSES, colours=COLOURS, answer=answer(entries),
@@ -96,7 +96,7 @@ def as_markdown(entries: Sequence[LedgerEntry]) -> str:
     """The page of the documentation: the tally by table, how rows are judged, and what the paper contradicts."""
     tally = status_tally(entries)
     tables = [f"| table | {' | '.join(tally)} |", f"|---|{'---:|' * len(tally)}"]
-    for name in sorted(_tables(entries), key=lambda name: (not name[-1].isdigit(), len(name), name)):
+    for name in table_names(entries):
         collected = status_tally(e for e in entries if e.printed.table == name)
         tables.append(f"| {name} | {' | '.join(str(collected.get(status, '')) for status in tally)} |")
     statuses = ["| status | meaning |", "|---|---|", *(f"| {status} | {text} |" for status, text in STATUSES.items())]
@@ -113,8 +113,9 @@ def as_markdown(entries: Sequence[LedgerEntry]) -> str:
     )
 
 
-def _tables(entries: Sequence[LedgerEntry]) -> list[str]:
-    return list(dict.fromkeys(entry.printed.table for entry in entries))
+def table_names(entries: Sequence[LedgerEntry]) -> list[str]:
+    """The tables of some entries in their order, and last the claims."""
+    return sorted({e.printed.table for e in entries}, key=lambda name: (not name[-1].isdigit(), len(name), name))
 
 
 def place(entry: LedgerEntry) -> str:

@@ -72,6 +72,6 @@ def _end(console: Console, name: str, text: str, one_line: bool) -> NoReturn:
     sys.exit(2)
 
 
-def say(console: Console, text: str) -> None:
-    """Print a text unchanged: no markup, no coloured numbers, no broken lines."""
-    console.print(text, markup=False, highlight=False, soft_wrap=True)
+def say(console: Console, text: str, *, wrap: bool = False) -> None:
+    """Print a text without markup or colours: unchanged, or as sentences wrapped to the width of the console."""
+    console.print(text, markup=False, highlight=False, soft_wrap=not wrap)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -122,6 +123,8 @@ def rebuild_report(study: Study, folder: Path, console: Console | None = None) -
 
 
 def _scratch_in(folder: Path) -> tempfile.TemporaryDirectory[str]:
+    for left in folder.glob(".report-only-*"):  # by a killed process
+        shutil.rmtree(left, ignore_errors=True)
     try:
         return tempfile.TemporaryDirectory(prefix=".report-only-", dir=folder)
     except OSError as problem:

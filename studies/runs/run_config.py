@@ -8,7 +8,7 @@ import os
 import platform
 import tomllib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -21,7 +21,7 @@ import tomli_w
 
 import rdgraph
 from rdgraph.errors import FileError, InvalidArgument
-from rdgraph.files import read_text, unwritable
+from rdgraph.files import file_lock, read_text, remove_drafts, unwritable
 from rdgraph.graphs.kernels.device_names import read_device
 
 PACKAGES = ("rdgraph", "analysis", "gread", "studies")
@@ -235,21 +235,13 @@ def earlier_codes(path: Path) -> set[str]:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Lock the folder until the process ends; does nothing on systems without flock."""
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    try:
-        file = (folder / ".lock").open("a")
-    except OSError as problem:
-        raise unwritable(folder, problem) from None
-    with file:
+    """Lock the folder until the process ends, and remove the drafts of killed ones."""
+    with ExitStack() as held:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise FileError(
-                f"another study is writing to {folder}; wait for it, or choose another folder with --out"
-            ) from None
+            is_free = held.enter_context(file_lock(folder / ".lock", wait=False))
+        except OSError as problem:
+            raise unwritable(folder, problem) from None
+        if not is_free:
+            raise FileError(f"another study is writing to {folder}; wait for it, or choose another folder with --out")
+        remove_drafts(folder)
         yield

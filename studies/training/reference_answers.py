@@ -183,9 +183,9 @@ class Reference:
             return f"{score}."
         if gap.difference == 0:
             return f"{score}, as much as the network."
-        side = "above" if gap.difference > 0 else "below"
+        side = f"{abs(gap.difference):.2f} points {'above' if gap.difference > 0 else 'below'}"
         doubt = f", undecided: the network was {self.cut}" if self.cut and gap.answer == FAILS else gap.doubt
-        return f"{score}; the network is {abs(gap.difference):.2f} points {side}{gap.spread}{doubt}."
+        return f"{score}; the network is {side if round(gap.difference, 2) else 'level'}{gap.spread}{doubt}."
 
     def verdict(self) -> ReportVerdict:
         """Verdict: is the network significantly better? Undecided if it is worse after a shortened training."""

@@ -152,7 +152,7 @@ def execute(
             )  # fmt: skip
         refer = partial(reference_rows, plan, reference_progress, stage) if has_references and plan.references else list
         perform(training_study(plan, make, refer, events, stage, has_figures and plan.figures), plan.run_config, folder)
-        shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
+    shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)  # also those of a run killed after its last file
     return read_results(folder, plan)
 
 

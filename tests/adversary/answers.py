@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -64,6 +65,11 @@ class Step:
     directed: str | None = None
     sharp: bool = False
     rate: str | None = None
+
+    @property
+    def one_way(self) -> bool:
+        """Whether directed graphs are meant: not where the answer speaks of undirected ones or real spectra."""
+        return not re.search("undirected|real spectrum|real eigenvalues", self.assumes)
 
 
 @dataclass(frozen=True)
@@ -182,10 +188,25 @@ class Flow:
 
 
 @dataclass(frozen=True)
+class Finding:
+    """A line of a preflight; with the box of H0, the limit of the step and what the limit keeps where it has them."""
+
+    topic: str
+    status: str
+    text: str
+    box: tuple[str, str] | None = None
+    limit: str | None = None
+    keeps: str = ""
+
+
+@dataclass(frozen=True)
 class Preflight:
     status: str
     verdict: str
-    findings: tuple[tuple[str, str, str], ...]
+    findings: tuple[Finding, ...]
+
+    def has(self, topic: str) -> bool:
+        return any(line.topic == topic for line in self.findings)
 
 
 @dataclass(frozen=True)
@@ -348,7 +369,8 @@ def _preflight(text: str, graph: Any = None, **settings: Any) -> Preflight:
     found = rd.preflight(text, graph=graph, **settings)
     if found.outcome == "undecided":
         raise Undecided(found.verdict)
-    return Preflight(found.outcome, found.verdict, tuple((f.topic, f.outcome, f.text) for f in found.findings))
+    lines = (Finding(f.topic, f.outcome, f.text, _pair(f.box), _text(f.limit), f.keeps) for f in found.findings)
+    return Preflight(found.outcome, found.verdict, tuple(lines))
 
 
 def _formula(question: Callable[..., Any]) -> Callable[[str], Formula]:

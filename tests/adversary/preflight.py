@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -69,33 +68,12 @@ def _field(drawn: Drawn, settings: dict[str, Any], rng: Random, *, isolated: boo
 
 
 def _stated_box(answer: Preflight, field: Field) -> tuple[float, float, bool] | None:
-    """The box of "H0 lies in [l, u]", and whether a step is promised to keep it, not the flow alone."""
-    pattern = r"H0 lies in \[(.*?)\](?: for some R > 0)?(?: and|$)"
+    """The box that H0 has to lie in, and whether a step is promised to keep it, not the flow alone."""
     for topic in ("step", "existence"):
-        for text in (text for t, _, text in answer.findings if t == topic):
-            if found := re.search(pattern, text):
-                faces = [formulas.evaluate(t, numbers(field, 1.0)) for t in _apart(found.group(1))]
-                return float(faces[0]), float(faces[1]), topic == "step"
+        for box in (line.box for line in answer.findings if line.topic == topic and line.box is not None):
+            lower, upper = (float(formulas.evaluate(face, numbers(field, 1.0))) for face in box)
+            return lower, upper, topic == "step"
     return None
-
-
-def _apart(text: str) -> list[str]:
-    """Two formulas at the comma that stands in no bracket.
-
-    >>> _apart("f(a, b), c")
-    ['f(a, b)', 'c']
-    """
-    places = [i for i, sign in enumerate(text) if sign == "," and text[:i].count("(") == text[:i].count(")")]
-    return [text[: places[0]], text[places[0] + 1 :].strip()]
-
-
-def _formula(words: str) -> str:
-    """A limit in words, as in "no limit if R <= 1, otherwise 2/R", as a formula."""
-    found = re.fullmatch(r"(.*) if (.*), otherwise (.*)", words)
-    if found is None:
-        return words.replace("no limit", "oo")
-    value, condition, rest = found.groups()
-    return f"Piecewise(({_formula(value)}, {condition}), ({_formula(rest)}, True))"
 
 
 def _kept(field: Field, settings: dict[str, Any], box: tuple[float, float, bool], rng: Random) -> str | None:
@@ -118,7 +96,7 @@ def _tame(field: Field, settings: dict[str, Any], answer: Preflight, rng: Random
     """Without a box: linear systems follow their exact flow, others at least do not blow up."""
     end, method, step = settings["T"], settings["method"], settings["step"]
     start = rng.normal(size=(field.graph.nodes, 1))
-    if not any(topic == "fidelity" for topic, _, _ in answer.findings):
+    if not answer.has("fidelity"):
         path = follow(lambda x: field(x, start), start, end)
         return f"blows up at t = {path.end:.6g} from {start.ravel().tolist()}" if path.blew_up else None
     if not field.graph.is_undirected or field.normalisation != "symmetric":
@@ -134,16 +112,15 @@ def _tame(field: Field, settings: dict[str, Any], answer: Preflight, rng: Random
 
 def _step_claim(answer: Preflight) -> tuple[str, bool] | None:
     """The limit of a step that holds at every state, and whether only as long as |h| <= R."""
-    for text in (text for topic, _, text in answer.findings if topic == "step" and "nearly the same" not in text):
-        found = re.fullmatch(r"step \S+ <= (.*?)( as long as \|h\| <= R)?( where .*)?", text)
-        if found:
-            return _formula(found.group(1)), bool(found.group(2))
+    for line in answer.findings:
+        if line.limit is not None and line.keeps in ("stability", "slopes"):
+            return line.limit, "R" in formulas.letters(line.limit)
     return None
 
 
 def _amplified(field: Field, settings: dict[str, Any], answer: Preflight, rng: Random) -> str | None:
     """Nonlinear systems, undirected graphs: a damped mode at some state that the step makes grow."""
-    claim, linear = _step_claim(answer), any(topic == "fidelity" for topic, _, _ in answer.findings)
+    claim, linear = _step_claim(answer), answer.has("fidelity")
     if claim is None or linear or settings["step"] is None or not field.graph.is_undirected:
         return None
     for radius in np.exp(rng.uniform(-3, 3, 6)):
@@ -168,8 +145,8 @@ def _largest_gain(p: Array, q: Array, end: float) -> float:
 def _safe_after_all(drawn: Drawn, question: Question, answer: Preflight) -> str | None:
     """ "Unsafe" because of growth must grow: checked where the system is linear."""
     settings = question.arguments
-    reasons = {topic for topic, status, _ in answer.findings if status == "problem"}
-    if reasons == {"step"} and not any(topic == "fidelity" for topic, _, _ in answer.findings):
+    reasons = {line.topic for line in answer.findings if line.status == "problem"}
+    if reasons == {"step"} and not answer.has("fidelity"):
         return _step_after_all(drawn, settings)
     if reasons != {"growth"}:
         return None

@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from tests.adversary import graphs, methods
+from tests.adversary import formulas, graphs, methods
 from tests.adversary.answers import Step
 from tests.adversary.lipschitz import bound_at
 from tests.adversary.systems import Drawn, Field
@@ -21,10 +21,10 @@ CASES = 12
 
 def amplified(drawn: Drawn, method: str, normalisation: str, answer: Step, rng: Random) -> str | None:
     """A damped mode of the Jacobian at some state that a step of the told size makes grow."""
-    equal, complex_ones = "same in all nodes" in answer.means, "real or not" in answer.means
+    equal, is_local = answer.keeps == "equal slopes", "R" in formulas.letters(answer.value)
     channels = 2 if drawn.has("channel", "matrix") else 1
     for _ in range(CASES):
-        graph = _regular(rng) if equal else graphs.draw(rng, normalisation, one_way=complex_ones)
+        graph = _regular(rng) if equal else graphs.draw(rng, normalisation, one_way=answer.one_way)
         field = Field(drawn, graph, normalisation, drawn.values(rng, graph.nodes, channels), channels)
         radius = float(np.exp(rng.uniform(-2, 2)))
         limit = _least(answer.value, field, radius)
@@ -32,7 +32,7 @@ def amplified(drawn: Drawn, method: str, normalisation: str, answer: Step, rng: 
             return f"the limit is {limit}; {field.told()}"
         for _ in range(4):
             # exponentials of larger states drown differences of equal terms in rounding
-            size = radius if "|h| <= R" in answer.means else float(np.exp(rng.uniform(-3, 2)))
+            size = radius if is_local else float(np.exp(rng.uniform(-3, 2)))
             state = _state(rng, (graph.nodes, channels), size)
             if equal:
                 state = np.broadcast_to(state[:1], state.shape).copy()
@@ -60,7 +60,7 @@ def separated(drawn: Drawn, method: str, normalisation: str, answer: Step, rng: 
         rate = max(bound_at(answer.rate, field, radius, c) for c in range(channels))
         if not limit > 0:
             return f"the limit is {limit}; {field.told()}"
-        local = "|h| <= R" in answer.means
+        local = "R" in formulas.letters(f"{answer.value} + {answer.rate}")
         for share in (1.0, 0.5, 0.1):
             step, size = min(limit, 1e3) * share, radius if local else float(np.exp(rng.uniform(-3, 4)))
             first = _state(rng, (graph.nodes, channels), size)

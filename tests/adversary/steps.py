@@ -37,15 +37,13 @@ def check(drawn: Drawn, question: Question, answer: Step, rng: Random) -> str | 
 
 
 def _limit(answer: Step, field: Field) -> float:
-    value = formulas.evaluate(answer.value, numbers(field, 1.0))
-    if isinstance(value, complex):
+    """The limit for the graph: the least one where it is another for nodes with and without the mask."""
+    given = numbers(field, 1.0)
+    masks: list[dict[str, float]] = [{"M": 0.0}, {"M": 1.0}] if "M" in formulas.letters(answer.value) else [{}]
+    values = [formulas.evaluate(answer.value, given | mask) for mask in masks]
+    if any(isinstance(value, complex) for value in values):
         return float("nan")
-    return abs(float(value)) if np.isinf(value) else float(value)
-
-
-def _one_way(answer: Step) -> bool:
-    """Whether directed graphs are meant: not where the answer speaks of undirected ones or real spectra."""
-    return not re.search("undirected|real spectrum|real eigenvalues", answer.assumes)
+    return min(abs(float(value)) if np.isinf(value) else float(value) for value in values)
 
 
 def _stable(drawn: Drawn, method: str, normalisation: str, answer: Step, rng: Random) -> str | None:
@@ -53,7 +51,7 @@ def _stable(drawn: Drawn, method: str, normalisation: str, answer: Step, rng: Ra
     if witness:
         return witness
     for _ in range(CASES):
-        graph = graphs.draw(rng, normalisation, one_way=_one_way(answer))
+        graph = graphs.draw(rng, normalisation, one_way=answer.one_way)
         field = Field(drawn, graph, normalisation, drawn.values(rng, graph.nodes))
         limit = _limit(answer, field)
         if not limit > 0:

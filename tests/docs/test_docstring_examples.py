@@ -1,59 +1,41 @@
-"""Examples in docstrings of public names run when they are copied: each one alone, with no imports but its own."""
+"""Examples in docstrings of public names are collected, and each runs alone, with no imports but its own."""
 
 from __future__ import annotations
 
 import doctest
-import inspect
-from collections.abc import Iterator
+import importlib
 
 import pytest
 
-from tests import doors
-from tests.conftest import LONG_EXAMPLES
+from tests.conftest import _let_examples_run_alone
+from tests.doors import public_examples
 
-PARSER = doctest.DocTestParser()
-#: As pytest runs them in their modules.
-RUNNER_FLAGS = doctest.ELLIPSIS
+EXAMPLES = sorted(public_examples())
 
 
-def members(value: object) -> Iterator[tuple[str, object]]:
-    """A public value and, for a class, its public methods and properties, by the last part of the name."""
-    yield "", value
-    if inspect.isclass(value):
-        for name, member in vars(value).items():
-            if not name.startswith("_") and (callable(member) or isinstance(member, property | classmethod)):
-                yield f".{name}", member
+def module_of(where: str) -> str:
+    """The module in the dotted name of an example."""
+    parts = where.split(".")
+    for count in range(len(parts), 0, -1):
+        try:
+            return importlib.import_module(".".join(parts[:count])).__name__
+        except ModuleNotFoundError:
+            continue
+    raise AssertionError(where)
 
 
-def examples() -> dict[str, str]:
-    """Every docstring of a public name that has an example, once."""
-    texts: dict[str, str] = {}
-    for package in doors.PACKAGES:
-        for name, value in doors.public_names(package).items():
-            for suffix, member in members(value):
-                text = inspect.getdoc(member) or ""
-                if ">>>" in text and text not in texts.values():
-                    where = f"{getattr(value, '__module__', package)}.{getattr(value, '__qualname__', name)}{suffix}"
-                    texts[where] = text
-    return texts
-
-
-EXAMPLES = examples()
-
-
-def test_there_are_examples() -> None:
+def test_every_example_is_collected() -> None:
     assert len(EXAMPLES) > 150
+    modules = {importlib.import_module(module_of(where)) for where in EXAMPLES}
+    found = {test.name for module in modules for test in doctest.DocTestFinder().find(module) if test.examples}
+    assert [where for where in EXAMPLES if where not in found] == []
 
 
-@pytest.mark.parametrize("where", sorted(EXAMPLES.keys() - LONG_EXAMPLES))
-def test_an_example_runs_alone(where: str) -> None:
-    example = PARSER.get_doctest(EXAMPLES[where], {}, where, None, None)
-    output: list[str] = []
-    failed, _ = doctest.DocTestRunner(optionflags=RUNNER_FLAGS).run(example, out=output.append, clear_globs=False)
-    assert not failed, "".join(output)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("where", sorted(EXAMPLES.keys() & LONG_EXAMPLES))
-def test_a_long_example_runs_alone(where: str) -> None:
-    test_an_example_runs_alone(where)
+def test_an_example_sees_no_import_of_its_module(request: pytest.FixtureRequest) -> None:
+    parent = pytest.Module.from_parent(request.session, path=request.path)
+    parser, item = doctest.DocTestParser(), None
+    for name, globs in ((EXAMPLES[0], {}), ("rdgraph.nothing", {"x": 1})):
+        example = parser.get_doctest(">>> x\n1", {"x": 1}, name, None, None)
+        item = pytest.DoctestItem.from_parent(parent, name=name, runner=doctest.DocTestRunner(), dtest=example)
+        _let_examples_run_alone([item])
+        assert item.dtest.globs == globs

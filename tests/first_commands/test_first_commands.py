@@ -22,6 +22,7 @@ from gread import GREADClassifier, Network, NodeData, karate
 from gread.datasets.loading import load_dataset
 from rdgraph.errors import RdgraphError
 from tests.paths import ROOT
+from tests.warm_processes import run_warm
 
 WIDTH = 80
 #: Lines of a terminal.
@@ -41,10 +42,7 @@ def typed(line: str, folder: Path, **environment: str) -> str:
         "OMP_NUM_THREADS": "1",
         **environment,
     }
-    done = subprocess.run(
-        [sys.executable, "-m", "studies.cli.app", *words[1:]], cwd=folder, capture_output=True, text=True, env=known,
-        timeout=600, check=False,
-    )  # fmt: skip
+    done = run_warm(["studies.cli.app", *words[1:]], folder, known)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return done.stdout

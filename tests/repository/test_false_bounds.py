@@ -89,6 +89,8 @@ def test_conditional_and_missing_boxes_are_attacked(text: str, normalisation: st
          "2.785/(2*alpha + 3*beta*R**2)", "2.785/(2*alpha)", None),
         ("alpha*A@tanh(H) - 3*H", "midpoint", "equal slopes", "at every state that is the same in all nodes",
          "2/(alpha + 3)", "2.5/(alpha + 3)", None),
+        ("-H - H*(L@H)", "euler", "equal slopes", "where all nodes are equal", "2/(1 + 2*R)", "2/(1 + R)", None),
+        ("-H - H*(L@H)", "euler", "slopes", "at every state", "2/(1 + 4*R)", "2/(1 + 2*R)", None),
         ("-3*H + H@W", "euler", "distances", "whatever its size", "1/3", "1.5", "norm_W - 3"),
         ("-3*H + k*(A@H) where k node", "euler", "distances", "whatever its size", "1/3", "1", "Abs(k) - 3"),
     ],

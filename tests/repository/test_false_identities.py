@@ -14,6 +14,7 @@ from tests.adversary.answers import (
     Energy,
     Equivalence,
     Existence,
+    Finding,
     Flow,
     Formula,
     Identifiability,
@@ -292,14 +293,14 @@ def test_wrong_flows_are_refuted() -> None:
 
 def test_unsafe_runs_that_are_called_safe_are_refuted() -> None:
     run_of = {"normalisation": "symmetric", "T": 5.0, "method": "euler", "values": {"alpha": 1.0}}
-    safe = Preflight("safe", "", (("fidelity", "ok", ""),))
+    safe = Preflight("safe", "", (Finding("fidelity", "ok", ""),))
     assert witness(DIFFUSION, "preflight", safe, **run_of, step=0.05) is None
     assert witness(DIFFUSION, "preflight", safe, **run_of, step=2.0)
     boxed = {"normalisation": "row", "T": 5.0, "method": "euler", "values": {"alpha": 1.0, "beta": 2.0}}
-    kept = Preflight("safe if", "", (("step", "if", "H0 lies in [0, 1] and step 0.3 <= 1/3"),))
+    kept = Preflight("safe if", "", (Finding("step", "if", "", ("0", "1"), "1/3", "box"),))
     assert witness(FISHER, "preflight", kept, **boxed, step=0.3) is None
     assert witness(FISHER, "preflight", kept, **boxed, step=1.0)
-    lives = Preflight("safe", "", (("existence", "ok", "solutions exist for all time"),))
+    lives = Preflight("safe", "", (Finding("existence", "ok", "solutions exist for all time"),))
     assert witness(FISHER, "preflight", lives, **{**boxed, "method": "exact"}, step=None)
-    grows = Preflight("unsafe", "", (("growth", "problem", ""),))
+    grows = Preflight("unsafe", "", (Finding("growth", "problem", ""),))
     assert witness(DIFFUSION, "preflight", grows, **run_of, step=0.05)

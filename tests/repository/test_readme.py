@@ -7,8 +7,6 @@ import importlib
 import json
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ import pytest
 from docs.building.made_pages import MADE_PAGES
 from tests.paths import ROOT
 from tests.repository.test_architecture import FOLDER_ORDER
+from tests.warm_processes import run_warm
 
 PAGES = [
     ROOT / name
@@ -70,9 +69,7 @@ def test_console_blocks() -> None:
     for command in commands:
         words = shlex.split(command)
         assert words[0] == "rdgraph"
-        run = subprocess.run(
-            [sys.executable, "-m", "studies.cli.app", *words[1:]], capture_output=True, text=True, cwd=ROOT
-        )
+        run = run_warm(["studies.cli.app", *words[1:]])
         assert run.returncode == 0, run.stderr
         assert json.loads(run.stdout)["identifiable"] == ["alpha - beta"]
 

@@ -18,6 +18,7 @@ from rdgraph.errors import InvalidArgument, MissingDependency
 from rdgraph.plugins import load_plugins
 from rdgraph.vocabulary.functions import FUNCTIONS
 from tests.paths import ROOT
+from tests.warm_processes import run_warm
 
 PLUGIN = '''"""A plugin: the Gaussian error linear unit, with what is known of it."""
 
@@ -79,8 +80,7 @@ def _command(plugin: Path, *words: str, plugins: str = "gelu_plugin") -> subproc
         "PYTHONPATH": f"{ROOT}:{plugin}", "PATH": "/usr/bin:/bin", "NO_COLOR": "1", "COLUMNS": "200",
         "RDGRAPH_PLUGINS": plugins,
     }  # fmt: skip
-    program = [sys.executable, "-m", "studies.cli.app", *words]
-    return subprocess.run(program, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=300, check=False)
+    return run_warm(["studies.cli.app", *words], ROOT, environment)
 
 
 @pytest.mark.slow

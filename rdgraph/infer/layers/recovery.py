@@ -529,8 +529,8 @@ def _reason(properties: Sequence[LayerProperty], degree: int | None) -> str:
         return "a node reaches the whole graph, unlike any word of A"
     if degree == 1:
         return (
-            f"it is affine in the state, but no combination of words up to A^{LONGEST} and D under any normalisation: "
-            "its weights depend on the graph in another way"
+            f"it is affine in the state, but no combination of I, A, ..., A^{LONGEST} and D under any normalisation "
+            "equals it: its weights depend on the graph in another way"
         )
     if degree is not None:
         return (

@@ -73,26 +73,12 @@ def limit() -> Iterable[Theorem | str]:
         "literal_limit_keeps_only_zero",
         "forall (x : R -> R) (lam t : R), 0 < lam -> continuous x t -> "
         "(forall h, 0 < h -> x (t + h) - x t = difference lam * x t) -> x t = 0",
-        """intros x lam t lam0 C E. destruct (Req_dec (x t) 0) as [z | nz]; [exact z | exfalso].
-assert (e0 : 0 < lam ^ 2 * Rabs (x t)) by (apply Rmult_lt_0_compat; [nra | apply Rabs_pos_lt; exact nz]).
-destruct (C _ (locally_ball (x t) (mkposreal _ e0))) as [[d pd] near].
-assert (B : ball (x t) (mkposreal _ e0) (x (t + d / 2))) by (apply near; apply Rabs_lt_between'; simpl; lra).
-change (Rabs (x (t + d / 2) - x t) < lam ^ 2 * Rabs (x t)) in B. rewrite E in B by lra.
-assert (Rabs (difference lam * x t) = lam ^ 2 * Rabs (x t)); [| lra].
-unfold difference. rewrite Rabs_mult. f_equal. rewrite Rabs_left; nra.""",
     )
-    yield Theorem(
-        "one_step_is_not_the_flow",
-        "1 + difference 2 <> exp (difference 2)",
-        "pose proof (exp_pos (difference 2)) as P. unfold difference in *. lra.",
-    )
+    yield Theorem("one_step_is_not_the_flow", "1 + difference 2 <> exp (difference 2)")
     substeps = sp.expand((1 + h * lam) * (1 - h * lam))
-    yield real_theorem(
-        "substeps_of_size_h", "h lam", "", f"(1 + h * lam) * (1 - h * lam) = {real_text(substeps)}", "intros. ring."
-    )
+    yield real_theorem("substeps_of_size_h", "h lam", "", f"(1 + h * lam) * (1 - h * lam) = {real_text(substeps)}")
     yield real_theorem(
         "substeps_have_no_first_order_term", "lam", "", "is_derive (fun h => (1 + h * lam) * (1 - h * lam)) 0 0",
-        "intros. auto_derive; [exact I | ring].",
     )  # fmt: skip
 
 
@@ -103,9 +89,6 @@ def euler_factors() -> Iterable[Theorem | str]:
         "euler_step_blurs_then_sharpens",
         f"{SPACE} (alpha beta tau s b : R), tau * beta = s * b -> tau * alpha = s * b - s + b -> "
         "H + tau *: BS alpha beta A H = (1%:M + s *: laplacian A) *m (1%:M - b *: laplacian A) *m H",
-        """move=> R n d A H alpha beta tau s b product difference.
-have -> : tau *: BS alpha beta A H = BS (tau * alpha) (tau * beta) A H by rewrite /BS; operators.
-by rewrite product difference /BS; operators.""",
     )
 
 
@@ -117,21 +100,9 @@ def positive_factors() -> Iterable[Theorem | str]:
     yield real_function("blurring", (-tau * (beta - alpha) + root) / 2, *letters)
     at = "sharpening alpha beta tau", "blurring alpha beta tau"
     given, variables = "0 < beta -> 0 < tau", "alpha beta tau"
-    opening = """intros alpha beta tau beta0 tau0. unfold sharpening, blurring.
-assert (0 < beta * tau) by nra. pose proof (pow2_ge_0 (tau * (beta - alpha))).
-match goal with |- context [sqrt ?y] => set (root := sqrt y); assert (square : root * root = y) by (apply sqrt_sqrt; nra) end."""
-    yield real_theorem("product", variables, given, f"{at[0]} * {at[1]} = tau * beta",
-                       f"{opening}\ntransitivity ((root * root - tau ^ 2 * (beta - alpha) ^ 2) / 4); [field | rewrite square; field].")  # fmt: skip
-    yield real_theorem("difference", variables, given, f"{at[0]} - {at[1]} = tau * (beta - alpha)", f"{opening}\nlra.")
-    yield real_theorem(
-        "both_positive", variables, given, f"0 < {at[0]} /\\ 0 < {at[1]}",
-        "intros alpha beta tau beta0 tau0. pose proof (product alpha beta tau beta0 tau0) as P.\n"
-        "assert (0 < tau * beta) by nra.\n"
-        "assert (S : 0 < sharpening alpha beta tau + blurring alpha beta tau).\n"
-        "{ pose proof (pow2_ge_0 (tau * (beta - alpha))). unfold sharpening, blurring.\n"
-        "  match goal with |- context [sqrt ?y] => assert (0 < sqrt y) by (apply sqrt_lt_R0; nra) end. lra. }\n"
-        "set (s := sharpening _ _ _) in *. set (b := blurring _ _ _) in *. split; nra.",
-    )  # fmt: skip
+    yield real_theorem("product", variables, given, f"{at[0]} * {at[1]} = tau * beta")
+    yield real_theorem("difference", variables, given, f"{at[0]} - {at[1]} = tau * (beta - alpha)")
+    yield real_theorem("both_positive", variables, given, f"0 < {at[0]} /\\ 0 < {at[1]}")
 
 
 @sheet("M1.6", Library.REALS)
@@ -145,29 +116,18 @@ def turing() -> Iterable[Theorem | str]:
         yield real_function(f"growth_{name}", sp.expand(public(slope)), "alpha", "beta", "h", "lam")
         yield real_theorem(
             f"{name}_grows_fastest_at_0", "alpha beta h lam", "0 <= alpha -> 0 <= lam",
-            f"growth_{name} alpha beta h lam <= growth_{name} alpha beta h 0", f"intros. unfold growth_{name}. nra.",
+            f"growth_{name} alpha beta h lam <= growth_{name} alpha beta h 0",
         )  # fmt: skip
     for name in ("ST", "FB", "BS"):
         p = symbol(catalogue[name])
         yield real_function(f"growth_{name}", p, "alpha", "beta", "lam")
-        yield real_theorem(f"{name}_does_not_damp_constant_states", "alpha beta", "", f"growth_{name} alpha beta 0 = 0",
-                           f"intros. unfold growth_{name}. ring.")  # fmt: skip
+        yield real_theorem(f"{name}_does_not_damp_constant_states", "alpha beta", "", f"growth_{name} alpha beta 0 = 0")
     yield real_theorem("ST_grows_fastest_at_0", "alpha beta lam", "0 <= alpha -> 0 <= lam",
-                       "growth_ST alpha beta lam <= growth_ST alpha beta 0", "intros. unfold growth_ST. nra.")  # fmt: skip
+                       "growth_ST alpha beta lam <= growth_ST alpha beta 0")  # fmt: skip
     yield real_theorem("FB_grows_fastest_at_2", "alpha beta lam", "alpha <= beta -> 0 <= lam <= 2",
-                       "growth_FB alpha beta lam <= growth_FB alpha beta 2", "intros. unfold growth_FB. nra.")  # fmt: skip
+                       "growth_FB alpha beta lam <= growth_FB alpha beta 2")  # fmt: skip
     band = "0 < lam < 1 - alpha / beta"
     yield real_theorem(
         "BS_grows_exactly_in_a_band", "alpha beta lam", "0 < alpha < beta -> 0 <= lam",
         f"(0 < growth_BS alpha beta lam <-> {band})",
-        """intros alpha beta lam [a0 ab] l0. unfold growth_BS.
-replace (1 - alpha / beta) with ((beta - alpha) / beta) by (field; lra).
-set (edge := (beta - alpha) / beta). assert (at_edge : beta * edge = beta - alpha) by (unfold edge; field; lra).
-replace (- beta * (lam ^ 2) + lam * (- alpha + beta)) with (lam * (beta * (edge - lam)))
-  by (rewrite Rmult_minus_distr_l, at_edge; ring).
-split; intros K.
-- destruct (Req_dec lam 0) as [z | nz]; [rewrite z in K; lra |]. split; [lra |].
-  destruct (Rlt_le_dec lam edge) as [ok | no]; [exact ok | exfalso; assert (0 <= lam * (beta * (lam - edge))); [| lra]].
-  apply Rmult_le_pos; [lra | apply Rmult_le_pos; lra].
-- repeat apply Rmult_lt_0_compat; lra.""",
     )  # fmt: skip

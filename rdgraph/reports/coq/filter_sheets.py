@@ -45,9 +45,6 @@ def symbols() -> Iterable[Theorem | str]:
         "ST_symbol",
         "forall (R : comRingType) (n d : nat) (A : 'M[R]_n) (H H0 : 'M[R]_(n, d)) (alpha beta lam : R), "
         f"laplacian A *m H = lam *: H -> {at('ST', 'alpha beta')} = (- alpha * lam) *: H + beta *: H0",
-        "move=> R n d A H H0 alpha beta lam eigen.\n"
-        "have known : A *m H = H - lam *: H by rewrite -eigen; operators.\n"
-        "rewrite /ST; operators_by known.",
     )
 
 
@@ -62,7 +59,6 @@ def responses() -> Iterable[Theorem | str]:
             f"response_of_{coq_name(name)}",
             f"forall ({scalars} lam T : R) (x : R -> R), 0 <= T -> "
             f"(forall t, 0 <= t <= T -> is_derive x t ({at_lam} * x t)) -> x T = exp (T * {at_lam}) * x 0",
-            "intros. apply linear_flow; assumption.",
         )
     rate, constant = (formula.expr for formula in response(catalogue["ST"]).args)
     yield real_function("forced", rate, "alpha", "beta", "lam", "T")
@@ -72,17 +68,11 @@ def responses() -> Iterable[Theorem | str]:
         "response_of_ST",
         f"forall (alpha beta lam T : R) (x : R -> R), alpha * lam <> 0 -> 0 <= T -> {equation} -> "
         "x T = forced alpha beta lam T * x 0",
-        """intros alpha beta lam T x nz T0 D.
-assert (alpha <> 0) by (intros e; apply nz; rewrite e; ring).
-assert (lam <> 0) by (intros e; apply nz; rewrite e; ring).
-rewrite (forced_flow x (- alpha * lam) (beta * x 0) T T0 ltac:(lra) D). unfold forced.
-replace (- T * alpha * lam) with (T * (- alpha * lam)) by ring. field. split; assumption.""",
     )
     yield Theorem(
         "response_of_ST_at_frequency_0",
         "forall (alpha beta T : R) (x : R -> R), 0 <= T -> "
         "(forall t, 0 <= t <= T -> is_derive x t (beta * x 0)) -> x T = forced_at_0 beta T * x 0",
-        """intros alpha beta T x T0 D. unfold forced_at_0. rewrite (steady_growth x (beta * x 0) T T0 D). ring.""",
     )
 
 
@@ -130,26 +120,18 @@ def stability_polynomials() -> Iterable[Theorem | str]:
         tableau = methods[method]
         yield real_function(name, tableau.factor(z), "z")
         yield step_function(tableau, name)
-        yield real_theorem(f"{name}_polynomial", "p tau x", "", f"{name}_step p 0 tau x = {name} (tau * p) * x",
-                           f"intros. unfold {name}_step, {name}. field.")  # fmt: skip
+        yield real_theorem(f"{name}_polynomial", "p tau x", "", f"{name}_step p 0 tau x = {name} (tau * p) * x")
         yield bounded_where(name, tableau.factor(-x), below)
         yield unbounded_beyond(name, tableau.factor(-x), above)
         yield real_theorem(
             f"{name}_step_with_source", "p q tau x", "p <> 0",
             f"{name}_step p q tau x = {name} (tau * p) * x + ({name} (tau * p) - 1) * (q / p)",
-            f"intros. unfold {name}_step, {name}. field. assumption.",
         )  # fmt: skip
         yield Theorem(
             f"{name}_steps_on_ST",
             "forall (alpha beta lam tau x0 : R) (n : nat), alpha * lam <> 0 -> "
             f"Nat.iter n ({name}_step (- alpha * lam) (beta * x0) tau) x0 = "
             f"({name} (tau * (- alpha * lam)) ^ n + beta / (alpha * lam) * (1 - {name} (tau * (- alpha * lam)) ^ n)) * x0",
-            f"""intros alpha beta lam tau x0 n nz. assert (nz' : - alpha * lam <> 0) by lra.
-assert (alpha <> 0) by (intros e; apply nz; rewrite e; ring).
-assert (lam <> 0) by (intros e; apply nz; rewrite e; ring).
-induction n as [| n IH]; [simpl; field; repeat split; assumption |].
-change (Nat.iter (S n) ?f ?s) with (f (Nat.iter n f s)). rewrite IH, {name}_step_with_source by exact nz'.
-set (r := {name} (tau * (- alpha * lam))). simpl pow. field. repeat split; assumption.""",
         )
 
 
@@ -188,8 +170,7 @@ def filter_classes() -> Iterable[Theorem | str]:
         yield symbol_function(name)
         yield monotone(name, f"{word}_low_pass", less, "-")
         yield monotone(name, f"{word}_high_pass", more, "+")
-        yield real_theorem(f"{word}_all_pass", "alpha beta x y", equal, f"{word} alpha beta x = {word} alpha beta y",
-                           f"intros. unfold {word}. nra.")  # fmt: skip
+        yield real_theorem(f"{word}_all_pass", "alpha beta x y", equal, f"{word} alpha beta x = {word} alpha beta y")
     yield symbol_function("BS")
     yield monotone("BS", "BS_low_pass", "- alpha / 3 <= beta -> beta <= alpha", "-",
                    hint="(destruct (Rle_lt_dec 0 beta); nra)")  # fmt: skip
@@ -199,39 +180,17 @@ def filter_classes() -> Iterable[Theorem | str]:
             theorem = monotone("BS", f"BS_{kind}_{part}_c", f"{given} -> {turn}", sign, ends=ends)
             yield Theorem(theorem.name, theorem.statement.replace("T x y : R", "T c x y : R"),
                           theorem.proof.replace("T x y alpha0", "T c x y alpha0"))  # fmt: skip
-    yield real_theorem(
-        "BS_peak", "alpha beta lam", "0 < beta", "BS alpha beta lam <= (beta - alpha) ^ 2 / (4 * beta)",
-        """intros alpha beta lam b0. unfold BS.
-replace ((beta - alpha) ^ 2 / (4 * beta))
-  with (- beta * (lam ^ 2) + lam * (- alpha + beta) + beta * (lam - (beta - alpha) / (2 * beta)) ^ 2) by (field; lra).
-pose proof (pow2_ge_0 (lam - (beta - alpha) / (2 * beta))). nra.""",
-    )  # fmt: skip
+    yield real_theorem("BS_peak", "alpha beta lam", "0 < beta", "BS alpha beta lam <= (beta - alpha) ^ 2 / (4 * beta)")
     yield real_function("forced", response(catalogue["ST"]).args[0].expr, "alpha", "beta", "lam", "T")
     yield real_function("forced_at_0", response(catalogue["ST"]).args[1].expr, "beta", "T")
     yield real_theorem(
         "ST_falls", "alpha beta T x y", "0 < alpha -> 0 <= beta -> 0 < T -> 0 < x -> x < y",
         "forced alpha beta y T < forced alpha beta x T",
-        f"""intros alpha beta T x y a0 b0 T0 x0 xy. {_AS_MEAN}
-assert (0 < T * alpha) by nra. assert (lo : 0 < T * alpha * x) by nra.
-assert (step : T * alpha * x < T * alpha * y) by nra. pose proof (mean_decay_falls _ _ lo step).
-assert (exp (- (T * alpha * y)) < exp (- (T * alpha * x))) by (apply exp_increasing; lra).
-rewrite 2 F by lra. assert (0 <= beta * T) by nra. nra.""",
     )  # fmt: skip
     yield real_theorem(
         "ST_passes_frequency_0_best", "alpha beta T y", "0 < alpha -> 0 <= beta -> 0 < T -> 0 < y",
         "forced alpha beta y T < forced_at_0 beta T",
-        f"""intros alpha beta T y a0 b0 T0 y0. {_AS_MEAN}
-assert (0 < T * alpha * y) by (repeat apply Rmult_lt_0_compat; assumption).
-assert (exp (- (T * alpha * y)) < 1) by (rewrite <- exp_0; apply exp_increasing; lra).
-pose proof (mean_decay_below_1 (T * alpha * y) ltac:(lra)). rewrite F by lra. unfold forced_at_0.
-assert (0 <= beta * T) by nra. nra.""",
     )  # fmt: skip
-
-
-#: The gain with a source as a decay and a mean of decays.
-_AS_MEAN = """assert (F : forall u, 0 < u ->
-  forced alpha beta u T = exp (- (T * alpha * u)) + beta * T * mean_decay (T * alpha * u)).
-{ intros u u0. unfold forced, mean_decay. replace (- T * alpha * u) with (- (T * alpha * u)) by ring. field. lra. }"""
 
 
 @sheet("M2.3-sharpening", Library.REALS)
@@ -240,16 +199,9 @@ def sharpening() -> Iterable[Theorem | str]:
     yield real_function("reaction", reaction, "beta", "lam")
     yield symbol_function("BS")
     gain = "exp (T * reaction beta {})".format
-    yield real_theorem("amplifies_low_frequencies", "beta T lam", "0 < beta -> 0 < T -> 0 < lam < 1", f"1 < {gain('lam')}",
-                       "intros. rewrite <- exp_0 at 1. apply exp_increasing, Rmult_lt_0_compat; [assumption |].\n"
-                       "replace (reaction beta lam) with (beta * (lam * (1 - lam))) by (unfold reaction; ring).\n"
-                       "apply Rmult_lt_0_compat; [assumption | apply Rmult_lt_0_compat; lra].")  # fmt: skip
-    yield real_theorem("damps_high_frequencies", "beta T lam", "0 < beta -> 0 < T -> 1 < lam", f"{gain('lam')} < 1",
-                       "intros. rewrite <- exp_0 at 1. apply exp_increasing.\n"
-                       "assert (0 < T * (beta * (lam * (lam - 1)))) by (repeat apply Rmult_lt_0_compat; lra).\n"
-                       "unfold reaction. lra.")  # fmt: skip
-    yield real_theorem("at_frequency_2", "beta T", "", f"{gain('2')} = exp (- 2 * beta * T)",
-                       "intros. f_equal. unfold reaction. ring.")  # fmt: skip
+    yield real_theorem("amplifies_low_frequencies", "beta T lam", "0 < beta -> 0 < T -> 0 < lam < 1", f"1 < {gain('lam')}")  # fmt: skip
+    yield real_theorem("damps_high_frequencies", "beta T lam", "0 < beta -> 0 < T -> 1 < lam", f"{gain('lam')} < 1")
+    yield real_theorem("at_frequency_2", "beta T", "", f"{gain('2')} = exp (- 2 * beta * T)")
 
 
 @sheet("M2.3-continuous", Library.REALS)
@@ -259,24 +211,11 @@ def high_frequencies() -> Iterable[Theorem | str]:
     yield real_function("forced", rate, "alpha", "beta", "lam", "T")
     yield real_theorem(
         "GRAND_loses_every_frequency", "lam e", "0 < lam -> 0 < e", "exists T, 0 < T /\\ exp (T * GRAND_l lam) < e",
-        """intros lam e l0 e0. exists (/ (e * lam)). assert (0 < e * lam) by nra. split; [apply Rinv_0_lt_compat; assumption |].
-unfold GRAND_l. replace (/ (e * lam) * - lam) with (- / e) by (field; lra).
-rewrite exp_Ropp. pose proof (exp_ineq1 (/ e) ltac:(apply Rinv_neq_0_compat; lra)) as P.
-assert (0 < / e) by (apply Rinv_0_lt_compat; lra). rewrite <- (Rinv_inv e) at 2.
-apply Rinv_lt_contravar; [apply Rmult_lt_0_compat; [assumption | apply exp_pos] | lra].""",
     )  # fmt: skip
-    yield real_theorem("a_source_keeps_half_of_frequency_2", "T", "", "1 / 2 <= forced 1 1 2 T",
-                       "intros. unfold forced. pose proof (exp_pos (- T * 1 * 2)) as P. set (decay := exp _) in *.\n"
-                       "match goal with |- _ <= ?f => replace f with (1 / 2 + decay / 2) by field end. lra.")  # fmt: skip
+    yield real_theorem("a_source_keeps_half_of_frequency_2", "T", "", "1 / 2 <= forced 1 1 2 T")
     yield real_theorem(
         "a_source_keeps_its_share", "alpha beta lam T", "0 < alpha -> 0 < lam -> 0 < beta -> beta <= alpha * lam",
         "beta / (alpha * lam) <= forced alpha beta lam T",
-        """intros alpha beta lam T a0 l0 b0 small. unfold forced. pose proof (exp_pos (- T * alpha * lam)) as P.
-set (decay := exp _) in *. assert (0 < alpha * lam) by nra.
-match goal with |- _ <= ?f => replace f with (beta / (alpha * lam) + decay * (alpha * lam - beta) / (alpha * lam))
-  by (field; lra) end.
-assert (0 <= decay * (alpha * lam - beta) / (alpha * lam)); [| lra].
-apply Rmult_le_pos; [apply Rmult_le_pos; lra | apply Rlt_le, Rinv_0_lt_compat; assumption].""",
     )  # fmt: skip
 
 
@@ -288,30 +227,9 @@ def euler_stability() -> Iterable[Theorem | str]:
     yield real_theorem(
         "euler_stable_iff", "alpha beta tau", "0 < alpha -> 0 < beta -> 0 < tau",
         f"(({everywhere}) <-> beta <= alpha /\\ tau * (alpha + beta) <= 1)",
-        """intros alpha beta tau a0 b0 t0. split.
-- intros stable. split.
-  + destruct (Rle_lt_dec beta alpha) as [ok | no]; [exact ok | exfalso].
-    set (c := (beta - alpha) / (2 * beta)). assert (at_c : 2 * beta * c = beta - alpha) by (unfold c; field; lra).
-    assert (0 < c) by (unfold c; apply Rdiv_lt_0_compat; lra). clearbody c. assert (c <= 2) by nra.
-    pose proof (Rle_trans _ _ _ (Rle_abs _) (stable c ltac:(lra))) as P.
-    assert (growth : BS alpha beta c = beta * c * c) by (unfold BS; replace (- alpha + beta) with (2 * beta * c) by lra; ring).
-    assert (0 < tau * (beta * c * c)) by (repeat apply Rmult_lt_0_compat; assumption). rewrite growth in P. lra.
-  + pose proof (stable 2 ltac:(lra)) as P. apply Rabs_le_between in P. unfold BS in P. lra.
-- intros [ba short] lam [lo hi].
-  assert (neg : 0 <= - BS alpha beta lam).
-  { replace (- BS alpha beta lam) with (lam * (beta * lam + (alpha - beta))) by (unfold BS; ring).
-    apply Rmult_le_pos; [lra |]. assert (0 <= beta * lam) by nra. lra. }
-  assert (top : 0 <= BS alpha beta lam + 2 * (alpha + beta)).
-  { replace (BS alpha beta lam + 2 * (alpha + beta)) with ((2 - lam) * (beta * lam + (alpha + beta))) by (unfold BS; ring).
-    apply Rmult_le_pos; [lra |]. assert (0 <= beta * lam) by nra. lra. }
-  assert (0 <= tau * - BS alpha beta lam) by (apply Rmult_le_pos; lra).
-  assert (0 <= tau * (BS alpha beta lam + 2 * (alpha + beta))) by (apply Rmult_le_pos; lra).
-  apply Rabs_le. lra.""",
     )  # fmt: skip
     yield real_theorem("euler_grows_beyond_alpha", "alpha beta tau c", "0 < tau -> 0 < beta -> 0 < c -> 2 * beta * c = beta - alpha",
-                       "1 < 1 + tau * BS alpha beta c",
-                       "intros alpha beta tau c t0 b0 c0 at_c. unfold BS. replace (- alpha + beta) with (2 * beta * c) by lra.\n"
-                       "assert (0 < tau * (beta * (c * c))) by (repeat apply Rmult_lt_0_compat; assumption). lra.")  # fmt: skip
+                       "1 < 1 + tau * BS alpha beta c")  # fmt: skip
     tableau = methods["rk4"]
     yield real_function("rk4", tableau.factor(z), "z")
     yield bounded_where("rk4", tableau.factor(-x), "2.7852")
@@ -320,24 +238,13 @@ def euler_stability() -> Iterable[Theorem | str]:
         "rk4_stable_below", "alpha beta tau lam",
         "0 < alpha -> 0 < beta <= alpha -> 0 < tau -> 2 * tau * (alpha + beta) <= 6963 / 2500 -> 0 <= lam <= 2",
         "Rabs (rk4 (tau * BS alpha beta lam)) <= 1",
-        """intros alpha beta tau lam a0 [b0 ba] t0 short [lo hi].
-replace (tau * BS alpha beta lam) with (- (tau * (lam * (beta * lam + (alpha - beta))))) by (unfold BS; ring).
-apply rk4_stable.
-assert (0 <= beta * lam) by nra. split.
-- apply Rmult_le_pos; [lra | apply Rmult_le_pos; lra].
-- assert (0 <= tau * ((2 - lam) * (beta * lam + (alpha + beta)))) by (apply Rmult_le_pos; [lra | apply Rmult_le_pos; lra]).
-  lra.""",
     )  # fmt: skip
     yield real_theorem("rk4_unstable_above", "alpha beta tau", "27853 / 10000 < 2 * tau * (alpha + beta)",
-                       "1 < Rabs (rk4 (tau * BS alpha beta 2))",
-                       "intros. replace (tau * BS alpha beta 2) with (- (2 * tau * (alpha + beta))) by (unfold BS; ring).\n"
-                       "apply rk4_unstable. lra.")  # fmt: skip
-    yield real_theorem("unit_step", "lam", "", "1 + 1 * BS 1 1 lam = 1 - lam ^ 2", "intros. unfold BS. ring.")
-    yield real_theorem("unit_step_at_2", "", "", "1 + 1 * BS 1 1 2 = - 3", "unfold BS. ring.")
+                       "1 < Rabs (rk4 (tau * BS alpha beta 2))")  # fmt: skip
+    yield real_theorem("unit_step", "lam", "", "1 + 1 * BS 1 1 lam = 1 - lam ^ 2")
+    yield real_theorem("unit_step_at_2", "", "", "1 + 1 * BS 1 1 2 = - 3")
     yield real_theorem(
         "unit_step_grows_beyond_root_2", "lam", "0 <= lam -> sqrt 2 < lam", "1 < Rabs (1 + 1 * BS 1 1 lam)",
-        """intros lam lo far. rewrite unit_step. pose proof (sqrt_sqrt 2 ltac:(lra)). pose proof (sqrt_lt_R0 2 ltac:(lra)).
-assert (2 < lam * lam) by nra. rewrite Rabs_left; lra.""",
     )  # fmt: skip
 
 
@@ -358,16 +265,12 @@ def time_gauge() -> Iterable[Theorem | str]:
 def gauge_of_gains() -> Iterable[Theorem | str]:
     yield symbol_function("BS")
     yield real_theorem("BS_gain_sees_products_with_T", "alpha beta lam T c", "c <> 0",
-                       "exp (T / c * BS (c * alpha) (c * beta) lam) = exp (T * BS alpha beta lam)",
-                       "intros. f_equal. unfold BS. field. assumption.")  # fmt: skip
+                       "exp (T / c * BS (c * alpha) (c * beta) lam) = exp (T * BS alpha beta lam)")  # fmt: skip
     yield Theorem(
         "BS_gain_reveals_both_at_known_T",
         "forall alpha beta alpha' beta' T : R, 0 < T -> "
         "(forall lam, 0 <= lam <= 2 -> exp (T * BS alpha beta lam) = exp (T * BS alpha' beta' lam)) -> "
         "alpha = alpha' /\\ beta = beta'",
-        """intros alpha beta alpha' beta' T T0 same.
-assert (one := exp_inv _ _ (same 1 ltac:(lra))). assert (two := exp_inv _ _ (same 2 ltac:(lra))).
-apply Rmult_eq_reg_l in one; [| lra]. apply Rmult_eq_reg_l in two; [| lra]. unfold BS in *. lra.""",
     )
     for name in ("F", "AC", "Z"):
         yield speed_function(name)
@@ -375,13 +278,9 @@ apply Rmult_eq_reg_l in one; [| lra]. apply Rmult_eq_reg_l in two; [| lra]. unfo
             f"{name}_reveals_both_at_known_T",
             "forall alpha beta alpha' beta' : R, "
             f"(forall h m, speed_{name} alpha beta h m = speed_{name} alpha' beta' h m) -> alpha = alpha' /\\ beta = beta'",
-            f"intros alpha beta alpha' beta' same. pose proof (same 0 1). pose proof (same (1 / 2) (1 / 2)).\n"
-            f"unfold speed_{name} in *. split; lra.",
         )
     yield real_theorem("a_fixed_step_breaks_the_gauge", "alpha beta lam tau", "tau * BS alpha beta lam <> 0",
-                       "(1 + tau * BS alpha beta lam) ^ 2 <> 1 + tau * BS (2 * alpha) (2 * beta) lam",
-                       "intros alpha beta lam tau nz E. replace (BS (2 * alpha) (2 * beta) lam) with (2 * BS alpha beta lam) in E\n"
-                       "  by (unfold BS; ring). apply nz. apply (Rsqr_0_uniq). unfold Rsqr. lra.")  # fmt: skip
+                       "(1 + tau * BS alpha beta lam) ^ 2 <> 1 + tau * BS (2 * alpha) (2 * beta) lam")  # fmt: skip
 
 
 @sheet("M3.6", Library.OPERATORS, beyond="that the spectrum of diag(b) L with b >= 0 is real and non-negative")
@@ -394,8 +293,6 @@ def channels() -> Iterable[Theorem | str]:
         "every_channel_has_its_own_scalar_system",
         "forall (R : comRingType) (n d : nat) (A : 'M[R]_n) (H : 'M[R]_(n, d)) (alpha beta : 'rV[R]_d) (j : 'I_d), "
         f"col j ({field}) = BS (alpha 0 j) (beta 0 j) A (col j H)",
-        """intros. rewrite col_add !col_diag_product ?col_sub !col_product [(- alpha) 0 j]mxE /BS.
-move: (alpha 0 j) (beta 0 j) (col j H) => a b X; operators.""",
     )
 
 
@@ -410,15 +307,10 @@ def reach() -> Iterable[Theorem | str]:
     """A vector beta = -2 amplifies frequency 2; a scalar beta in (0, 1) damps it, for every alpha."""
     yield symbol_function("BS")
     yield real_theorem("a_scalar_beta_damps_frequency_2", "alpha beta T",
-                       "0 < alpha < 1 -> 0 < beta < 1 -> 0 < T", "exp (T * BS alpha beta 2) < 1",
-                       "intros. rewrite <- exp_0 at 1. apply exp_increasing.\n"
-                       "assert (0 < T * (alpha + beta)) by (apply Rmult_lt_0_compat; lra). unfold BS. lra.")  # fmt: skip
-    yield real_theorem("a_vector_beta_amplifies_it", "T", "0 < T", "1 < exp (T * BS (1 / 4) (- 2) 2)",
-                       "intros. rewrite <- exp_0 at 1. apply exp_increasing. unfold BS. nra.")  # fmt: skip
+                       "0 < alpha < 1 -> 0 < beta < 1 -> 0 < T", "exp (T * BS alpha beta 2) < 1")  # fmt: skip
+    yield real_theorem("a_vector_beta_amplifies_it", "T", "0 < T", "1 < exp (T * BS (1 / 4) (- 2) 2)")
     yield Theorem(
         "no_scalar_beta_gives_that_filter",
         "forall alpha beta T T' : R, 0 < alpha < 1 -> 0 < beta < 1 -> 0 < T -> 0 < T' -> "
         "exp (T * BS alpha beta 2) <> exp (T' * BS (1 / 4) (- 2) 2)",
-        """intros alpha beta T T' a b t t'. pose proof (a_scalar_beta_damps_frequency_2 alpha beta T a b t).
-pose proof (a_vector_beta_amplifies_it T' t'). lra.""",
     )

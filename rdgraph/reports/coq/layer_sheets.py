@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import sympy as sp
-
 from rdgraph.language.tree import Kind
 from rdgraph.reports.coq.coq_text import matrix_text
 from rdgraph.reports.coq.sheets import Library, Theorem, sheet
@@ -53,16 +51,12 @@ def reductions() -> Iterable[Theorem | str]:
         "euler_step_of_FBstar",
         f"{SPACE} (alpha beta tau short : R), (1 + tau * beta) * short = tau -> "
         f"H + tau *: {at('FB*', pair)} = (1 + tau * beta) *: (H + short *: {at('FB', pair)})",
-        "intros R n d A H alpha beta tau short step. rewrite [in RHS]scaled_step step.\n"
-        "rewrite /FBstar /FB; operators.",
     )
     yield Theorem(
         "euler_step_of_released_FB",
         f"{SPACE} (alpha beta tau short : R), (1 + 2%:R * tau * beta) * short = tau -> "
         f"H + tau *: {at('FB-released', pair)} = "
         f"(1 + 2%:R * tau * beta) *: (H + (short * (alpha + beta)) *: {at('GRAND-l', '')})",
-        "intros R n d A H alpha beta tau short step. rewrite [in RHS]scaled_step mulrA step.\n"
-        "rewrite /FB_released /GRAND_l; operators.",
     )
 
 
@@ -71,7 +65,6 @@ def reduced_flows() -> Iterable[Theorem | str]:
     """The gains over a time T: the growth factors out."""
     for name in ("diffusion", "FB", "FB*", "FB-released", "GRAND-l"):
         yield real_function(coq_name(name), symbol(catalogue[name]), *catalogue[name].coefficients, "lam")
-    proof = "intros. rewrite <- ?exp_plus. f_equal. unfold diffusion, FB, FBstar, FB_released, GRAND_l. ring."
     variables = "alpha beta lam T"
     for name, left, right in (
         ("FB", "exp (T * FB alpha beta lam)", "exp (T * diffusion (alpha - beta) lam)"),
@@ -79,7 +72,7 @@ def reduced_flows() -> Iterable[Theorem | str]:
         ("FB_released", "exp (T * FB_released alpha beta lam)",
          "exp (2 * beta * T) * exp (T * (alpha + beta) * GRAND_l lam)"),
     ):  # fmt: skip
-        yield real_theorem(f"flow_of_{name}", variables, "", f"{left} = {right}", proof)
+        yield real_theorem(f"flow_of_{name}", variables, "", f"{left} = {right}")
 
 
 @sheet("M2.9", Library.OPERATORS)
@@ -87,30 +80,10 @@ def normalisations() -> Iterable[Theorem]:
     """S is the diagonal matrix of the roots of the degrees: D = S S; only its inverse is used."""
     space = "forall (R : comUnitRingType) (n : nat) (W S : 'M[R]_n.+1) (f : {poly R}), S \\in unitmx -> "
     symmetric = "(invmx S *m W *m invmx S)"
-    conjugated = (
-        "have conjugated : forall (X : 'M[R]_n.+1) (P Q : 'M[R]_n.+1), Q *m P = 1%:M -> P *m Q = 1%:M ->\n"
-        "  horner_mx (P *m X *m Q) f = P *m horner_mx X f *m Q.\n"
-        "{ move=> X P Q QP PQ. elim/poly_ind: f => [| q c IH].\n"
-        "    by rewrite !rmorph0 mulmx0 mul0mx.\n"
-        "  rewrite !rmorphD !rmorphM /= !horner_mx_X !horner_mx_C IH -!mulmxE.\n"
-        "  rewrite mulmxDr mulmxDl !mulmxA -(mulmxA _ Q P) QP mulmx1 mul_mx_scalar -scalemxAl PQ scalemx1.\n"
-        "  by []. }\n"
-    )
-    yield Theorem(
-        "row_filter",
-        f"{space}horner_mx (invmx (S *m S) *m W) f = invmx S *m horner_mx {symmetric} f *m S",
-        f"move=> R n W S f unit. {conjugated}"
-        "rewrite -conjugated ?mulmxV ?mulVmx //. congr horner_mx.\n"
-        "have -> : invmx (S *m S) = invmx S *m invmx S := invrM unit unit.\n"
-        "by rewrite -!mulmxA mulVmx // mulmx1.",
-    )
+    yield Theorem("row_filter", f"{space}horner_mx (invmx (S *m S) *m W) f = invmx S *m horner_mx {symmetric} f *m S")
     yield Theorem(
         "column_filter",
         f"{space}horner_mx (W *m invmx (S *m S)) f = S *m horner_mx {symmetric} f *m invmx S",
-        f"move=> R n W S f unit. {conjugated}"
-        "rewrite -conjugated ?mulmxV ?mulVmx //. congr horner_mx.\n"
-        "have -> : invmx (S *m S) = invmx S *m invmx S := invrM unit unit.\n"
-        "by rewrite !mulmxA mulmxV // mul1mx.",
     )
 
 
@@ -120,9 +93,6 @@ def gcn_step() -> Iterable[Theorem | str]:
     yield Theorem(
         "euler_step_is_averaging",
         f"{SPACE} (alpha tau : R), tau * alpha = 1 -> H + tau *: {at('diffusion', 'alpha')} = A *m H",
-        "intros R n d A H alpha tau step.\n"
-        "have -> : tau *: diffusion alpha A H = (tau * alpha) *: (A *m H - H) by rewrite /diffusion; operators.\n"
-        "rewrite step; operators.",
     )
     yield right_hand_side("SGC")
     yield same_systems("SGC_layer", f"H + {at('SGC', '')}", "A *m H", ["SGC"])
@@ -159,12 +129,10 @@ def cgnn() -> Iterable[Theorem | str]:
     yield Theorem(
         "CGNN_without_mixing",
         f"{SPACE} (H0 : 'M[R]_(n, d)) (W : 'M[R]_d), W = 0 -> {at('ST', '1 1')} = {printed}",
-        "intros; subst; rewrite /ST; operators.",
     )
     yield Theorem(
         "equal_coefficients_are_a_speed",
         f"{SPACE} (H0 : 'M[R]_(n, d)) (W : 'M[R]_d) (alpha : R), W = 0 -> {at('ST', 'alpha alpha')} = alpha *: {printed}",
-        "intros; subst; rewrite /ST; operators.",
     )
 
 
@@ -181,11 +149,7 @@ def cgnn_with_mixing() -> Iterable[Theorem]:
 @sheet("M8.4", Library.RATIONALS)
 def grand_plus_plus() -> Iterable[Theorem]:
     """A source at one node of two: for all alpha and beta, ST differs from GRAND++ at one of two states."""
-    yield Theorem(
-        "no_scalar_coefficient_switches_a_source",
-        "forall beta : Q, ~ (beta == 1 /\\ beta == 0)",
-        "intros beta [one zero]. rewrite one in zero. discriminate zero.",
-    )
+    yield Theorem("no_scalar_coefficient_switches_a_source", "forall beta : Q, ~ (beta == 1 /\\ beta == 0)")
     source, switched = catalogue["ST"].expression, catalogue["GRAND++"].expression
     values: dict[str, object] = {"A": PAIR, "H": [[0], [0]], "H0": [[1], [1]], "M": [[1], [0]], "alpha": 1}
     for beta in (0, 1):
@@ -203,18 +167,11 @@ def grand_plus_plus_in_general() -> Iterable[Theorem | str]:
         "no_scalar_coefficients",
         "forall (R : comRingType) (n : nat) (A : 'M[R]_n.+2) (M : 'rV[R]_n.+2) (alpha beta : R), "
         f"{mask} -> ~ (forall H H0 : 'cV[R]_n.+2, {at('ST', 'alpha beta')} = {switched})",
-        """move=> R n A M alpha beta -> same. have := same 0 (const_mx 1). rewrite /ST !mulmx0 !add0r => E.
-have := congr1 (fun X : 'cV[R]_n.+2 => X ord0 0) E. have := congr1 (fun X : 'cV[R]_n.+2 => X ord_max 0) E.
-rewrite !mul_diag_mx !mxE /= !mulr1 /= => -> /eqP; rewrite eq_sym oner_eq0. by [].""",
     )
     yield Theorem(
         "no_channel_coefficients",
         "forall (R : comRingType) (n d : nat) (A : 'M[R]_n.+2) (M : 'rV[R]_n.+2) (alpha : R) (beta : 'rV[R]_d.+1), "
         f"{mask} -> ~ (forall H H0 : 'M[R]_(n.+2, d.+1), {channels} = {switched})",
-        """move=> R n d A M alpha beta -> same. have := same 0 (const_mx 1). rewrite !mulmx0 !add0r => E.
-have := congr1 (fun X : 'M[R]_(n.+2, d.+1) => X ord0 0) E.
-have := congr1 (fun X : 'M[R]_(n.+2, d.+1) => X ord_max 0) E.
-rewrite !mul_diag_mx !mul_mx_diag !mxE /= !mulr1 !mul1r /= => -> /eqP; rewrite eq_sym oner_eq0. by [].""",
     )
 
 
@@ -241,20 +198,12 @@ def gcnii_with_leak() -> Iterable[Theorem | str]:
         "with_the_leak_it_is_GCNII",
         f"{SPACE} (H0 : 'M[R]_(n, d)) (alpha beta tau a : R), tau * (alpha + beta) = 1 -> a = tau * beta -> "
         f"H + tau *: {at('APPNP', 'alpha beta')} = {layer}",
-        """intros R n d A H H0 alpha beta tau a step share; subst a.
-have -> : tau *: APPNP alpha beta A H0 H = (1 - tau * beta) *: (A *m H) + (tau * beta) *: H0 - H
-  + (tau * (alpha + beta) - 1) *: (A *m H - H) by rewrite /APPNP; operators.
-by rewrite step; operators.""",
     )
     yield Theorem(
         "without_the_leak_it_never_is",
         "forall (R : comRingType) (n d : nat) (A : 'M[R]_n.+1) (alpha beta tau a : R), "
         "A *m const_mx 1 = const_mx 1 :> 'cV_n.+1 -> "
         f"(forall H H0 : 'cV[R]_n.+1, H + tau *: {at('ST', 'alpha beta')} = {layer}) -> a = 0",
-        """move=> R n _ A alpha beta tau a rows same. have := same (const_mx 1) 0.
-rewrite /ST !scaler0 !addr0 rows. rewrite -scalemxAl /laplacian mulmxBl mul1mx rows subrr !scaler0 addr0.
-move/(congr1 (fun X : 'cV[R]_n.+1 => X 0 0)); rewrite !mxE mulr1 => E.
-by apply: (addrI (1 - a)); rewrite addr0 subrK.""",
     )
 
 
@@ -264,44 +213,13 @@ def gpr() -> Iterable[Theorem | str]:
     for name, growth in (("diffusion", 1), ("FB", 1), ("FB*", 1), ("BS", 2)):
         system = catalogue[name]
         scalars = " ".join(system.coefficients)
-        weights = [sp.sympify(system.structure.generator.get(k, 0)) for k in range(growth + 1)]
         yield right_hand_side(name)
-        coefficients = [_ring(w) for w in weights]
-        rest = [f"(tau * {c}) *: 'X^{k}" if k > 1 else f"(tau * {c}) *: 'X" for k, c in enumerate(coefficients) if k]
-        polynomial = f"((1 + tau * {coefficients[0]})%:P + {' + '.join(rest)})"
         step = f"(fun X : 'M[R]_(n.+1, d) => X + tau *: {coq_name(name)} {scalars} A X)"
         yield Theorem(
             f"{coq_name(name)}_steps_are_a_polynomial",
             f"forall (R : comRingType) (n d k : nat) (A : 'M[R]_n.+1) (H : 'M[R]_(n.+1, d)) ({scalars} tau : R), "
             f"exists p : {{poly R}}, (size p <= ({growth} * k).+1)%N /\\ iter k {step} H = horner_mx A p *m H",
-            f"""move=> R n d k A H {scalars} tau. set q : {{poly R}} := {polynomial}.
-have small : (size q <= {growth}.+1)%N.
-  rewrite /q; apply: leq_trans (size_add _ _) _; rewrite geq_max; apply/andP; split; last first.
-    {
-                "apply: leq_trans (size_scale_leq _ _) _; rewrite ?size_polyX ?size_polyXn //."
-                if growth == 1
-                else "by apply: leq_trans (size_scale_leq _ _) _; rewrite size_polyXn."
-            }
-  {
-                "by apply: leq_trans (size_polyC_leq1 _) _."
-                if growth == 1
-                else "apply: leq_trans (size_add _ _) _; rewrite geq_max; apply/andP; split; first by apply: leq_trans (size_polyC_leq1 _) _."
-                " by apply: leq_trans (size_scale_leq _ _) _; rewrite size_polyX."
-            }
-exists (q ^+ k); split.
-  apply: leq_trans (size_exp_leq _ _) _. rewrite ltnS leq_mul2r.
-  by apply/orP; right; move: small; case: (size q).
-elim: k => [| k IH]; first by rewrite expr0 rmorph1 mul1mx.
-rewrite iterS IH exprS rmorphM -mulmxE -mulmxA /=. set X := horner_mx A (q ^+ k) *m H.
-rewrite /q !rmorphD /= !linearZ /= ?rmorphX /= !horner_mx_X !horner_mx_C ?expr2 -?mulmxE /{coq_name(name)}.
-clearbody X; operators.""",
         )
-
-
-def _ring(expression: sp.Expr) -> str:
-    from rdgraph.reports.coq.theorem_kinds import ring_text
-
-    return f"({ring_text(expression)})"
 
 
 @sheet("M8.6", Library.REALS)
@@ -310,25 +228,10 @@ def gpr_converse() -> Iterable[Theorem | str]:
     for name, steps in (("diffusion", 2), ("FB", 2), ("FB*", 2), ("BS", 1)):
         scalars = list(catalogue[name].coefficients)
         yield real_function(coq_name(name), symbol(catalogue[name]), *scalars, "lam")
-        proof = f"intros {' '.join(scalars)} tau E. unfold {coq_name(name)} in E.\n"
-        if name == "FB*":
-            proof += (
-                "pose proof (E 0) as E0. pose proof (E 1) as E1. pose proof (E 2) as E2.\n"
-                "set (u := tau * beta) in *. set (v := tau * (beta - alpha)) in *.\n"
-                "assert (F0 : (1 + u) ^ 2 = 2) by (unfold u; lra).\n"
-                "assert (F1 : (1 + u + v) ^ 2 = 1) by (unfold u, v; lra).\n"
-                "assert (F2 : (1 + u + 2 * v) ^ 2 = 2) by (unfold u, v; lra).\n"
-                "assert (P : (1 + u) * (1 + u + 2 * v) = 0) by lra.\n"
-                "assert (Q : (1 + u) ^ 2 * (1 + u + 2 * v) ^ 2 = 0) by (rewrite <- Rpow_mult_distr, P; ring).\n"
-                "rewrite F0, F2 in Q. lra."
-            )
-        else:
-            proof += "specialize (E 0). lra."
         yield Theorem(
             f"{coq_name(name)}_does_not_reach_I_plus_A_squared",
             f"forall {' '.join(scalars)} tau : R, "
             f"~ (forall lam, (1 + tau * {coq_name(name)} {' '.join(scalars)} lam) ^ {steps} = 1 + (1 - lam) ^ 2)",
-            proof,
         )
 
 
@@ -342,7 +245,6 @@ def special_cases() -> Iterable[Theorem | str]:
     yield Theorem(
         "CGNN_without_mixing",
         f"{SPACE} (H0 : 'M[R]_(n, d)) (W : 'M[R]_d), W = 0 -> {at('ST', '1 1')} = {printed}",
-        "intros; subst; rewrite /ST; operators.",
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import textwrap
+import tomllib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from importlib import import_module, resources
@@ -39,11 +40,14 @@ _OPENING = {
 
 @dataclass(frozen=True)
 class Theorem:
-    """A theorem: its name, its statement and the tactics that prove it, all as Coq text."""
+    """A theorem: its name, its statement and the tactics that prove it, all as Coq text.
+
+    A theorem without tactics has them in `rdgraph/data/coq/proofs.toml`, below the names of its file and of itself.
+    """
 
     name: str
     statement: str
-    proof: str
+    proof: str = ""
 
     def __str__(self) -> str:
         statement = textwrap.fill(self.statement, 116, initial_indent="  ", subsequent_indent="  ",
@@ -158,5 +162,17 @@ def _registered() -> list[_Entry]:
 
 def _sheet(entry: _Entry) -> Sheet:
     parts = list(entry.make())
-    theorems = tuple(part for part in parts if isinstance(part, Theorem))
-    return Sheet(entry.claim, entry.library, theorems, tuple(part for part in parts if isinstance(part, str)))
+    made = Sheet(
+        entry.claim, entry.library, tuple(part for part in parts if isinstance(part, Theorem)),
+        tuple(part for part in parts if isinstance(part, str)),
+    )  # fmt: skip
+    return replace(made, theorems=tuple(one if one.proof else _proved(made.name, one) for one in made.theorems))
+
+
+def _proved(file: str, theorem: Theorem) -> Theorem:
+    return replace(theorem, proof=_proofs()[file][theorem.name])
+
+
+@cache
+def _proofs() -> dict[str, dict[str, str]]:
+    return tomllib.loads(resources.files("rdgraph").joinpath("data/coq/proofs.toml").read_text(encoding="utf-8"))

@@ -111,7 +111,7 @@ def _let(letter: str, value: object) -> str:
     return f"let {letter} := {text} in"
 
 
-def real_theorem(name: str, variables: str, given: str, conclusion: str, proof: str) -> Theorem:
+def real_theorem(name: str, variables: str, given: str, conclusion: str, proof: str = "") -> Theorem:
     """forall variables : R, given -> conclusion."""
     quantified = f"forall {variables} : R, " if variables else ""
     return Theorem(name, f"{quantified}{f'{given} -> ' if given else ''}{conclusion}", proof)

@@ -143,9 +143,10 @@ class RayEngine:
     ) -> Iterator[tuple[T, R]]:
         """See `Engine`; twice as many tasks as there is room for are submitted to Ray, so that no worker is idle."""
         if not self._room(device):
+            needed = "a GPU" if _need(device)["num_gpus"] else f"{_need(device)['num_cpus']} processors"
             raise InvalidArgument(
-                f"expected a machine with {_need_text(_need(device))}, got none in the cluster; set OMP_NUM_THREADS to "
-                "the processors of a worker, or choose another device"
+                f"expected a machine with {needed}, got none in the cluster; set OMP_NUM_THREADS to the processors of "
+                "a worker, or choose another device"
             )
         ears = self._ears()
         task = self._ray.remote(_perform).options(
@@ -267,10 +268,6 @@ def threads() -> int:
 def _need(device: str) -> dict[str, int]:
     """The resources of a task: a GPU, or a processor for every thread."""
     return {"num_cpus": 1, "num_gpus": 1} if device.startswith("cuda") else {"num_cpus": threads(), "num_gpus": 0}
-
-
-def _need_text(need: dict[str, int]) -> str:
-    return "a GPU" if need["num_gpus"] else f"{need['num_cpus']} processors"
 
 
 def _wanted(need: dict[str, int]) -> list[tuple[str, int]]:

@@ -196,7 +196,7 @@ def in_trigonometric_factors(expression: sp.Expr) -> sp.Expr:
 def _halved(factor: sp.Expr, field: FunctionField) -> sp.Expr:
     """cos(u) + 1 as 2*cos(u/2)**2 and cos(u) - 1 as -2*sin(u/2)**2, sin(u) being cos(u - pi/2); others as they are."""
     for g in factor.free_symbols:
-        if (end := factor - g) in (1, -1):
+        if (end := factor - g) in (1, -1) and _function(g, field) in (sp.sin, sp.cos):
             turn = sp.pi / 2 if _function(g, field) is sp.sin else sp.S.Zero
             half = (field.resolve(field.generators[g].argument) - turn) / 2
             return 2 * sp.cos(half) ** 2 if end == 1 else -2 * sp.sin(half) ** 2

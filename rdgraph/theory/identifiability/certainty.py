@@ -36,7 +36,7 @@ def readings(entries: FieldEntries) -> tuple[sp.Expr, ...]:
     formulas: dict[sp.Expr, None] = {}
     for value in entries.values:
         for start in _with_masks(value, entries.states):
-            for reading in _read(start, _present(start, entries.states)):
+            for reading in _read(start, [x for x in entries.states if x in start.free_symbols]):
                 formula = primitive(at_zero(reading))
                 if formula.free_symbols:
                     formulas.setdefault(formula)
@@ -66,10 +66,6 @@ def _with_masks(value: sp.Expr, states: Sequence[sp.Symbol]) -> Iterator[sp.Expr
     masks = [x for x in states if FieldEntries.origin(x) == "M"]
     for choice in (sp.S.One, sp.S.Zero) if masks else (sp.S.One,):
         yield value.xreplace(dict.fromkeys(masks, choice))
-
-
-def _present(value: sp.Expr, states: Sequence[sp.Symbol]) -> list[sp.Symbol]:
-    return [x for x in states if x in value.free_symbols]
 
 
 def _read(value: sp.Expr, states: list[sp.Symbol]) -> Iterator[sp.Expr]:

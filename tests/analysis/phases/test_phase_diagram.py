@@ -32,7 +32,7 @@ from rdgraph.systems.catalogue import catalogue
 from rdgraph.systems.parser import parse
 
 DOUBLE = torch.float64
-GRID = np.linspace(-1, 3, 200), np.linspace(-3, 3, 200)
+GRID = np.linspace(-1, 3, 120), np.linspace(-3, 3, 120)
 
 
 @pytest.fixture(scope="module")
@@ -139,14 +139,12 @@ def test_borders_need_an_affine_symbol() -> None:
 # ---------------------------------------------------------------------- diagrams
 @pytest.mark.parametrize(("name", "step", "T"), [("BS", 1.0, 40.0), ("FB*", 0.25, 20.0)])
 @pytest.mark.slow
-def test_forty_thousand_members_agree_away_from_the_border(
-    random_op: Operator, name: str, step: float, T: float
-) -> None:
+def test_thousands_of_members_agree_away_from_the_border(random_op: Operator, name: str, step: float, T: float) -> None:
     found = phase_diagram(name, random_op, *GRID, method="euler", step=step, T=T)
-    assert found.predicted.shape == (200, 200)
-    assert found.away.mean() > 0.9
+    assert found.predicted.shape == (120, 120)
+    assert found.away.mean() > 0.8
     assert found.agreement == 1.0
-    assert (found.predicted == found.simulated).mean() > 0.99
+    assert (found.predicted == found.simulated).mean() > 0.98
 
 
 def test_the_source_term_is_neutral_whatever_its_strength(random_op: Operator) -> None:

@@ -232,6 +232,36 @@ def test_adam_of_triton(shape):
         assert torch.equal(found[1], before)
 
 
+# ---------------------------------------------------------------------- layer norm
+def norm_inputs(shape: tuple[int, int, int], dtype: torch.dtype = torch.float32) -> list[Tensor]:
+    members, _, width = shape
+    return [
+        random(*shape, dtype=dtype),
+        random(members, width, seed=1, dtype=dtype),
+        random(members, width, seed=2, dtype=dtype),
+    ]
+
+
+def test_layer_norm_is_that_of_torch_for_every_member():
+    x, weight, bias = norm_inputs((2, 5, 3), torch.float64)
+    for member, found in enumerate(ops.layer_norm(x, weight, bias, 1e-5)):
+        expected = torch.nn.functional.layer_norm(x[member], (3,), weight[member], bias[member], 1e-5)
+        torch.testing.assert_close(found, expected)
+
+
+@interpreted
+@pytest.mark.parametrize("shape", [(2, 70, 5), (1, 3, 16), (3, 1, 1), (2, 2200, 3)], ids=str)
+def test_layer_norm_of_triton(shape):
+    x, weight, bias = norm_inputs(shape)
+    g = random(*shape, seed=3, dtype=torch.float32)
+    tracked = [t.clone().requires_grad_() for t in (x, weight, bias)]
+    expected = ops.layer_norm(*tracked, 1e-5)
+    torch.testing.assert_close(launches.layer_norm(x, weight, bias, 1e-5), expected.detach(), rtol=1e-5, atol=1e-5)
+    found = launches.layer_norm_gradient(g, x, weight, 1e-5)
+    for ours, theirs in zip(found, torch.autograd.grad(expected, tracked, g), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+
+
 @interpreted
 @pytest.mark.parametrize("shape", [(3,), (3, 2000)], ids=str)
 def test_copies_of_chosen_members(shape):

@@ -19,7 +19,7 @@ from rdgraph.run.engines.ray_engine import RayEngine
 
 STORE = 80 * 2**20
 OPTIONS: dict[str, Any] = {
-    "base": Config.of("gcn", hidden=8), "fixed": {"epochs": 60, "hidden": 8, "layers": 2}, "splits": [0, 1],
+    "base": Config.of("gcn", hidden=8), "fixed": {"epochs": 20, "hidden": 8, "layers": 2}, "splits": [0, 1],
     "device": "cpu", "space": "wide",
 }  # fmt: skip
 #: What is searched, by name: rounds at once, rounds cut into pieces, rounds that wait for each other, rungs.
@@ -27,7 +27,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "rounds": {"trials": 6, "round_size": 2},
     "pieces": {"trials": 5, "round_size": 5, "fixed": {"epochs": 20, "layers": 2}, "space": "small"},
     "tpe": {"trials": 6, "round_size": 3, "sampler": "tpe", "fixed": {"epochs": 20, "layers": 2}, "space": "small"},
-    "halving": {"trials": 8, "round_size": 4, "halving": True},
+    "halving": {"trials": 4, "round_size": 4, "halving": True, "fixed": {"epochs": 40, "hidden": 8, "layers": 2}},
 }
 
 

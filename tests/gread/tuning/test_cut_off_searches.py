@@ -71,31 +71,34 @@ def saved(*args):
         os.kill(os.getpid(), signal.SIGKILL)
 
 successive_halving.save_bundle = saved
-found = Search(plan(9, epochs=80, halving=True), Path(sys.argv[1]), device="cpu", every=0).run()
-print([r.record() for r in found.results])
+Search(plan(9, epochs=80, halving=True), Path(sys.argv[1]), device="cpu", every=0).run()
 """
 
 
-@pytest.mark.slow_cases(1)
+def halved(folder: Path | None = None) -> list[dict[str, Any]]:
+    """The results of the search that is killed."""
+    found = Search(plan(9, epochs=80, halving=True), folder, device="cpu", every=0).run()
+    return [result.record() for result in found.results]
+
+
+@pytest.fixture(scope="module")
+def whole() -> list[dict[str, Any]]:
+    return halved()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kill", [1, 2, 4])
-def test_kill_9_in_the_midst_of_halving_loses_nothing_that_was_saved(tmp_path: Path, kill: int) -> None:
-    def run(folder: str, kill: int) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-c", KILLED, str(tmp_path / folder), str(kill)], cwd=ROOT, capture_output=True, text=True,
-            env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False,
-        )  # fmt: skip
-
-    whole, killed = run("whole", 0), run("killed", kill)
-    assert whole.returncode == 0, whole.stderr
+def test_kill_9_in_the_midst_of_halving_loses_nothing_that_was_saved(
+    tmp_path: Path, kill: int, whole: list[dict[str, Any]]
+) -> None:
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path), str(kill)], cwd=ROOT, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False,
+    )  # fmt: skip
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    kept = {
-        path.name.partition("-")[0] for path in (tmp_path / "killed" / searching.CHECKPOINTS).rglob("*.safetensors")
-    }
+    kept = {path.name.partition("-")[0] for path in (tmp_path / searching.CHECKPOINTS).rglob("*.safetensors")}
     assert "reached" in kept or "round" in kept
-    again = run("killed", 0)
-    assert again.returncode == 0, again.stderr
-    assert again.stdout == whole.stdout
+    assert halved(tmp_path) == whole
 
 
 def test_a_folder_of_another_search_is_refused(tmp_path: Path) -> None:

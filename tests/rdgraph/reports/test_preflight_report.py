@@ -177,7 +177,7 @@ def test_page_has_everything() -> None:
         "energy",
     ):
         assert topic in page
-    assert page.splitlines()[-1].startswith("verdict: ")
+    assert page.splitlines()[2].startswith("verdict: ")
 
 
 def finding(report: rd.reports.Report, topic: str) -> Finding:

@@ -20,6 +20,7 @@ import sympy as sp
 import rdgraph as rd
 from studies.cli import app
 from tests.paths import ROOT
+from tests.warm_processes import run_warm
 
 KEYS = [
     "text", "latex", "linear", "has_source", "symbol", "response_exact", "lipschitz_global", "lipschitz_local",
@@ -42,14 +43,7 @@ Command = Callable[..., Run]
 def process(*words: str) -> Run:
     """The command in a process of its own."""
     environment = {"PYTHONPATH": str(ROOT), "COLUMNS": "200", "PATH": "/usr/bin:/bin", "NO_COLOR": "1"}
-    done = subprocess.run(
-        [sys.executable, "-m", "studies.cli.app", *words],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env=environment,
-        timeout=120,
-    )
+    done = run_warm(["studies.cli.app", *words], ROOT, environment)
     return Run(done.returncode, done.stdout, done.stderr)
 
 

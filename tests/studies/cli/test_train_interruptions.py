@@ -109,6 +109,9 @@ def test_a_resumed_run_keeps_what_it_leaves_out(tmp_path: Path, monkeypatch: pyt
     assert rdgraph("train", "--resume", "--out", folder).exit_code == 0
     assert (folder / "state").read_text() == "done\n"
     assert not [*folder.glob("*.png"), *folder.glob("*/*.png"), *folder.glob("references.csv")]
+    (folder / "checkpoints").mkdir()  # as of a run killed between its last file and its end
+    assert rdgraph("train", "--resume", "--out", folder).exit_code == 0
+    assert not (folder / "checkpoints").exists()
 
 
 def test_the_display_on_a_terminal_is_a_table() -> None:

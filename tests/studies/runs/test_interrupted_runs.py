@@ -84,6 +84,22 @@ execute(study, Path({str(tmp_path)!r}))
     assert state(tmp_path) == "done"
 
 
+def test_a_killed_run_leaves_no_drafts(tmp_path: Path) -> None:
+    """What a process was writing when it was killed goes when the run is resumed; other hidden files stay."""
+    early, late = tmp_path / ".0123456789abcdef.part.toml", tmp_path / "figures" / ".00ff00ff00ff00ff.part.pdf"
+    early.touch()
+    with pytest.raises(KeyboardInterrupt):
+        execute(toy(stopping([], raise_interrupt)), tmp_path)
+    kept = {tmp_path / ".gitignore", tmp_path / "figures" / ".notes.part.pdf"}
+    late.parent.mkdir()
+    for path in (late, *kept):
+        path.touch()
+    assert not early.exists()
+    execute(toy(stopping([], None)), tmp_path)
+    assert not late.exists()
+    assert all(path.is_file() for path in kept)
+
+
 def test_ctrl_c_twice_leaves_a_run_that_says_so(tmp_path: Path) -> None:
     """The second signal comes while the report is written."""
 

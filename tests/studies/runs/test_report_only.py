@@ -62,6 +62,7 @@ def test_the_report_of_a_gpu_run_is_rebuilt_without_a_gpu(
     for name in ("train_cell", "train_group"):
         monkeypatch.setattr(cells, name, lambda *_: pytest.fail("something was trained"))
     before = contents(folder)
+    (folder / ".report-only-killed").mkdir()
     done = invoke("homophily", "--report-only", "--out", str(folder))
     assert (done.exit_code, done.stdout.splitlines()[-1]) == (0, f"wrote {folder / 'report.html'}")
     after = contents(folder)
