@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import sympy as sp
@@ -35,9 +34,6 @@ from rdgraph.systems.system import System
 from rdgraph.theory.slope_bounds import slopes, steepest
 from rdgraph.vocabulary.methods import find_method
 from rdgraph.vocabulary.normalisations import find_normalisation
-
-if TYPE_CHECKING:
-    from gread.models.trained_network import Network
 
 #: Largest slopes of the activations; that of gelu is 1.1289...
 ACTIVATION_SLOPES = {"relu": 1.0, "tanh": 1.0, "none": 1.0, "gelu": 1.13}
@@ -71,14 +67,12 @@ class NetworkBounds:
     factors: tuple[Factor, ...]
 
 
-def network_bounds(network: Network, model: GREAD) -> NetworkBounds:
-    """The bounds of a network around one equation; `model` is the network on any graph."""
-    config = network.gread
-    count = config.blocks
+def network_bounds(config: GreadSettings, model: GREAD) -> NetworkBounds:
+    """The bounds of a trained network around one equation; `model` is the network on any graph."""
     energy = Answer(
         None, Status.REFUSED,
-        f"a law of the Dirichlet energy holds for the flow in each of {count} blocks; matrices, norms and activations "
-        "between the flows can raise or lower it" if config.is_stacked else
+        f"a law of the Dirichlet energy holds for the flow in each of {config.blocks} blocks; matrices, norms and "
+        "activations between the flows can raise or lower it" if config.is_stacked else
         "a law of the Dirichlet energy holds for the flow; the encoder and the decoder can raise or lower it",
     )  # fmt: skip
     try:
