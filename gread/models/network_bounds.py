@@ -12,12 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import sympy as sp
 import torch
 from numpy.polynomial import polynomial
+from scipy.special import exprel
 from torch import Tensor
 
 from gread.models.gread_model import GREAD, Block, Stack
@@ -34,9 +34,6 @@ from rdgraph.systems.system import System
 from rdgraph.theory.slope_bounds import slopes, steepest
 from rdgraph.vocabulary.methods import find_method
 from rdgraph.vocabulary.normalisations import find_normalisation
-
-if TYPE_CHECKING:
-    from gread.models.trained_network import Network
 
 #: Largest slopes of the activations; that of gelu is 1.1289...
 ACTIVATION_SLOPES = {"relu": 1.0, "tanh": 1.0, "none": 1.0, "gelu": 1.13}
@@ -70,14 +67,12 @@ class NetworkBounds:
     factors: tuple[Factor, ...]
 
 
-def network_bounds(network: Network, model: GREAD) -> NetworkBounds:
-    """The bounds of a network around one equation; `model` is the network on any graph."""
-    config = network.gread
-    count = config.blocks
+def network_bounds(config: GreadSettings, model: GREAD) -> NetworkBounds:
+    """The bounds of a trained network around one equation; `model` is the network on any graph."""
     energy = Answer(
         None, Status.REFUSED,
-        f"a law of the Dirichlet energy holds for the flow in each of {count} blocks; matrices, norms and activations "
-        "between the flows can raise or lower it" if config.is_stacked else
+        f"a law of the Dirichlet energy holds for the flow in each of {config.blocks} blocks; matrices, norms and "
+        "activations between the flows can raise or lower it" if config.is_stacked else
         "a law of the Dirichlet energy holds for the flow; the encoder and the decoder can raise or lower it",
     )  # fmt: skip
     try:
@@ -185,7 +180,9 @@ def flow_factor(config: GreadSettings, values: Mapping[str, Tensor], norm: str) 
     if method.is_exact or (method.is_splitting and not sources.any()):
         rates = _rate(c, norm) + _slope(structure, values, is_one_sided=True)
         growth = np.exp(rates * config.time)
-        return float((growth + sources * _integral(rates, config.time)).max()), "exponential of the logarithmic norm"
+        return float(
+            (growth + sources * config.time * exprel(rates * config.time)).max()
+        ), "exponential of the logarithmic norm"
     if method.tableau is None or not method.is_runge_kutta:
         raise NotApplicable(f"the steps of {method.name} depend on the state; take the exact method or fixed steps")
     lengths = Schedule.make(config.method, config.time, config.step).lengths(
@@ -197,12 +194,10 @@ def flow_factor(config: GreadSettings, values: Mapping[str, Tensor], norm: str) 
     else:  # |f(X) - f(Y)| <= K |X - Y| + k0 |X0 - Y0|: all signs count as positive
         c, s = np.abs(c).sum(0)[None] + _slope(structure, values, is_one_sided=False), sources[None]
         way = "largest slope, step by step"
-    columns = np.unique(
-        np.concatenate([np.broadcast_to(x, (len(x), max(c.shape[1], s.shape[1]))) for x in (c, s)]).T, axis=0
-    )
-    pairs = [(column[: len(c)], column[len(c) :]) for column in columns]
-    maps = [_after_steps(*pair, weights, list(map(float, lengths)), structure.linear) for pair in pairs]
-    return max(_size(G, norm) for G in maps), way
+    count, cut = max(c.shape[1], s.shape[1]), len(c)
+    columns = {(*c[:, k % c.shape[1]], *s[:, k % s.shape[1]]) for k in range(count)}
+    steps = weights, list(map(float, lengths)), structure.linear
+    return max(_size(_after_steps(np.array(x[:cut]), np.array(x[cut:]), *steps), norm) for x in columns), way
 
 
 def _after_steps(
@@ -273,8 +268,3 @@ def _slope(structure: Structure, values: Mapping[str, Tensor], *, is_one_sided: 
         if not math.isfinite(known[row]):
             raise NotApplicable("the slopes of the reaction have no bound over all states")
     return np.array([known[row] for row in rows])
-
-
-def _integral(rates: np.ndarray, time: float) -> np.ndarray:
-    """(exp(m T) - 1)/m, T where m is 0."""
-    return np.where(rates == 0, time, np.expm1(rates * time) / np.where(rates == 0, 1.0, rates))

@@ -222,7 +222,7 @@ class Network:
         >>> str(bounds.training.status)
         'refused'
         """
-        return network_bounds(self, self._flow_model(self._blank_graph()))
+        return network_bounds(self.gread, self._flow_model(self._blank_graph()))
 
     def _blank_graph(self) -> Graph:
         """A graph without edges, with the number of nodes of the parameters."""

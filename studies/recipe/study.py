@@ -62,15 +62,10 @@ BASE, BARE, TUNED = "gcn", next(iter(RECIPES)), list(RECIPES)[-1]
 POINTS, COMPARABLE = 1.0, 1.1
 #: The frequencies of stored gains; a gain within this share of the largest one counts as equal.
 LAM, FLAT = np.linspace(0.0, 2.0, 21), 0.05
-#: Settings shown for a chosen trial.
-SHOWN = ("blocks", "mixing", "residual", "norm", "time", "beta", "learning_rate", "weight_decay", "dropout")
+#: What propagations are called in a report.
+TITLES: dict[str, str] = {name: one.get("title", name) for name, one in PROPAGATIONS.items()}
 #: Accuracies by propagation, recipe and split of one data set.
 Scores = dict[tuple[str, str], dict[int, float]]
-
-
-def title_of(propagation: str) -> str:
-    """What a propagation is called in a report."""
-    return str(PROPAGATIONS[propagation].get("title", propagation))
 
 
 # ---------------------------------------------------------------------- what is trained
@@ -79,11 +74,17 @@ def variations(propagation: str, recipe: str, s: Settings, seed: int) -> tuple[V
     fixed = {**GRAPH, **PROPAGATIONS[propagation]["settings"], **RECIPES[recipe], "hidden": s["hidden"]}
     base = Config().updated({**fixed, "epochs": s["epochs"]})
     space = find_space("modern").of(base).without(set(fixed))
+    drawn = draw_candidates(space, base, s["trials"], seed)
     labels = {"propagation": propagation, "recipe": recipe}
     return tuple(
-        Variation({**labels, "trial": one.number}, one.config)
-        for one in draw_candidates(space, base, s["trials"], seed)
+        Variation({**labels, "trial": one.number, "settings": ", ".join(map(_words, one.values.items()))}, one.config)
+        for one in drawn
     )
+
+
+def _words(setting: tuple[str, Any]) -> str:
+    name, value = setting
+    return f"{name} {value:.3g}" if isinstance(value, float) else f"{name} {value}"
 
 
 def search_cells(s: Settings, seed: int) -> list[Cell]:
@@ -136,39 +137,24 @@ def load_fresh(name: str, count: int, seed: int) -> NodeData:
 def rows_with_gains(origins: Origins, done: Trained) -> list[MutableRow]:
     """A row for every training: also its parameters, the gains of every block, and where the spectrum of L ends."""
     data, config = done.data_of(0), done.trials[0].config
+    model = config.gread
     shared: MutableRow = {
-        "parameters": count_parameters(
-            config.model, data.graph, features=data.num_features, classes=data.num_classes
-        ),
-        "settings": settings_text(config), "spectrum_end": spectrum_end(origins[0][0], config),
-    }  # fmt: skip
+        "parameters": count_parameters(model, data.graph, features=data.num_features, classes=data.num_classes),
+        "spectrum_end": spectrum_end(origins[0][0], model.adjacency, model.normalisation, model.self_loops),
+    }
     return [{**row, **shared, "gains": gain_text(done, k)} for k, row in enumerate(training_rows(origins, done))]
 
 
-def spectrum_end(dataset: str, config: Config) -> float:
-    """The largest eigenvalue of L for the operator of a network; 2 for attention, which has its own for every state."""
-    model = config.gread
-    return 2.0 if model.adjacency != "original" else _spectrum_end(dataset, model.normalisation, model.self_loops)
-
-
 @cache
-def _spectrum_end(dataset: str, normalisation: str, self_loops: float) -> float:
+def spectrum_end(dataset: str, adjacency: str, normalisation: str, self_loops: float) -> float:
+    """The largest eigenvalue of L; the bound 2 for attention, which has an operator of its own for every state."""
     graph = load_set(dataset).graph
     graph = graph if graph.is_undirected else graph.undirected()
+    op = graph.operator(normalisation, self_loops=self_loops, dtype=torch.float64)
     try:
-        return float(
-            spectrum(graph.operator(normalisation, self_loops=self_loops, dtype=torch.float64), 1, end="high").values[
-                -1
-            ]
-        )
+        return 2.0 if adjacency != "original" else float(spectrum(op, 1, end="high").values[-1])
     except Undecided:
-        return 2.0  # the bound for all graphs
-
-
-def settings_text(config: Config) -> str:
-    """The settings of a chosen trial in a line."""
-    values = {name: getattr(config.model, name, getattr(config.training, name, None)) for name in SHOWN}
-    return ", ".join(f"{k} {v:.3g}" if isinstance(v, float) else f"{k} {v}" for k, v in values.items())
+        return 2.0
 
 
 def gain_text(done: Trained, k: int) -> str:
@@ -209,18 +195,15 @@ def scores_by_set(rows: Sequence[MutableRow]) -> dict[str, Scores]:
     return result
 
 
-def mean_scores(scores: Scores, recipe: str, propagations: Sequence[str]) -> dict[int, float]:
-    """The mean over some propagations with a recipe, split by split."""
-    each = [scores[propagation, recipe] for propagation in propagations]
-    return {split: float(np.mean([one[split] for one in each])) for split in each[0]}
-
-
-def recipe_gain(scores: Scores, first: str, last: str, dataset: str) -> Comparison | None:
-    """What one recipe has above another: the mean over all propagations with both."""
+def recipe_gain(scores: Scores, first: str, last: str, dataset: str) -> Comparison:
+    """What one recipe has above another: the mean over all propagations with both, split by split."""
     both = [p for p in PROPAGATIONS if (p, first) in scores and (p, last) in scores]
-    if not both:
-        return None
-    return Comparison.of(mean_scores(scores, last, both), mean_scores(scores, first, both), share_of(dataset))
+
+    def mean(recipe: str) -> dict[int, float]:
+        splits = scores[both[0], recipe] if both else ()
+        return {split: float(np.mean([scores[p, recipe][split] for p in both])) for split in splits}
+
+    return Comparison.of(mean(last), mean(first), share_of(dataset))
 
 
 def propagation_gains(scores: Scores, recipe: str, dataset: str) -> dict[str, Comparison]:
@@ -238,10 +221,8 @@ def propagation_gains(scores: Scores, recipe: str, dataset: str) -> dict[str, Co
 def effect_table(measured: Mapping[str, Scores]) -> list[MutableRow]:
     """Every ingredient, and every propagation with the tuned recipe, on every set."""
     table: list[MutableRow] = []
-    names = list(RECIPES)
     for dataset, scores in measured.items():
-        steps = {last: recipe_gain(scores, first, last, dataset) for first, last in pairwise(names)}
-        ingredients = {name: test for name, test in steps.items() if test is not None}
+        ingredients = {last: recipe_gain(scores, first, last, dataset) for first, last in pairwise(RECIPES)}
         for kind, tests in (("ingredient", ingredients), ("propagation", propagation_gains(scores, TUNED, dataset))):
             table += with_holm([
                 {
@@ -317,18 +298,12 @@ def verdicts(measured: Mapping[str, Scores]) -> Iterator[Verdict]:
     for dataset, scores in measured.items():
         tests = propagation_gains(scores, TUNED, dataset)
         sure = any(p < LEVEL for p in holm([test.p for test in tests.values()]))
-        answer = HOLDS if sure else FAILS if none_beyond_either(list(tests.values())) else UNDECIDED
-        listed = ", ".join(f"{title_of(name)} {test.text}" for name, test in tests.items()) or "no propagation"
+        both = [t for one in tests.values() for t in (one, Comparison(-one.difference, one.error, one.splits))]
+        answer = HOLDS if sure else FAILS if none_beyond(both, POINTS) == HOLDS else UNDECIDED
+        listed = ", ".join(f"{TITLES[name]} {test.text}" for name, test in tests.items()) or "no propagation"
         yield SHEET.verdict("matters", answer, dataset=dataset, listed=listed, count=len(tests))
         whole = recipe_gain(scores, BARE, TUNED, dataset)
-        if whole is not None:
-            yield SHEET.verdict("recipe", whole.answer, dataset=dataset, difference=whole.text, test=whole.test)
-
-
-def none_beyond_either(tests: Sequence[Comparison]) -> bool:
-    """Whether all differences are within `POINTS` on both sides for sure."""
-    mirrored = [Comparison(-test.difference, test.error, test.splits) for test in tests]
-    return none_beyond([*tests, *mirrored], POINTS) == HOLDS
+        yield SHEET.verdict("recipe", whole.answer, dataset=dataset, difference=whole.text, test=whole.test)
 
 
 def answer(measured: Mapping[str, Scores], effects: Sequence[MutableRow], cells: Sequence[MutableRow]) -> str:
@@ -341,42 +316,39 @@ def answer(measured: Mapping[str, Scores], effects: Sequence[MutableRow], cells:
         count += bool(sure)
         listed = ", ".join(
             SHEET.text(
-                "difference", title=title_of(str(r["name"])), points=float(r["difference"]),
+                "difference", title=TITLES[str(r["name"])], points=float(r["difference"]),
                 filter=filters[dataset, r["name"]], base=filters[dataset, BASE],
             )
             for r in sure
         )  # fmt: skip
-        whole = recipe_gain(scores, BARE, TUNED, dataset)
-        gain = whole.difference if whole is not None else float("nan")
+        gain = recipe_gain(scores, BARE, TUNED, dataset).difference
         parts.append(
-            SHEET.text("matters", dataset=dataset, differences=listed)
-            if sure
-            else SHEET.text("same", dataset=dataset, recipe=gain)
-        )
+            SHEET.text("matters", dataset=dataset, differences=listed) if sure else
+            SHEET.text("same", dataset=dataset, recipe=gain)
+        )  # fmt: skip
     return SHEET.text("answer", count=count, sets=len(measured), listed="; ".join(parts))
 
 
 # ---------------------------------------------------------------------- figures
 def effect_chart(effects: Sequence[MutableRow]) -> Chart:
     """Points of every ingredient and of every propagation, a colour for each set."""
-    names = list(dict.fromkeys((str(row["kind"]), str(row["name"])) for row in effects))
     sets = list(dict.fromkeys(str(row["dataset"]) for row in effects))
     panels = []
     for kind, title in (("ingredient", "ingredients of the recipe"), ("propagation", "beyond the tuned recipe")):
-        own = [name for which, name in names if which == kind]
+        own = list(dict.fromkeys(str(row["name"]) for row in effects if row["kind"] == kind))
         lines = []
         for k, dataset in enumerate(sets):
             rows = [row for row in effects if (row["dataset"], row["kind"]) == (dataset, kind)]
-            shift = (k - (len(sets) - 1) / 2) * 0.6 / max(1, len(sets))
-            columns = [[float(row[c]) for row in rows] for c in ("difference", "reach")]
+            shift = (k - (len(sets) - 1) / 2) * 0.6 / len(sets)
+            points, errors = (np.array([float(row[name]) for row in rows]) for name in ("difference", "reach"))
             places = np.array([own.index(str(row["name"])) + shift for row in rows])
-            if rows:
-                lines.append(
-                    Line(dataset, places, np.array(columns[0]), np.array(columns[1]), style="dots", look=k,
-                         error_name="half of the 95 % interval")
-                )  # fmt: skip
+            lines += (
+                [Line(dataset, places, points, errors, style="dots", look=k, error_name="95 % interval")]
+                if rows
+                else []
+            )
         if lines:
-            labels = [title_of(name) if kind == "propagation" else name for name in own]
+            labels = [TITLES[name] if kind == "propagation" else name for name in own]
             panels.append(Panel(title, lines, {"none": 0.0}, names=labels))
     return Chart(panels, "", "points", columns=1)
 
@@ -389,7 +361,7 @@ def response_chart(rows: Sequence[MutableRow]) -> Chart | None:
         curves = mean_gains(group)
         if curves is not None:
             lines = [Line(f"block {k + 1}", LAM, curve, look=k) for k, curve in enumerate(curves)]
-            panels.append(Panel(f"{dataset}: {title_of(str(propagation))}", lines, {"unchanged": 1.0}))
+            panels.append(Panel(f"{dataset}: {TITLES[str(propagation)]}", lines, {"unchanged": 1.0}))
     if not panels:
         return None
     largest = max(float(np.abs(line.y).max()) for panel in panels for line in panel.lines)
@@ -423,7 +395,7 @@ def findings(found: Measured, s: Settings) -> Findings:
         answer=answer(measured, effects, cells),
         shows="ingredients",
         about=about(s),
-        equations={title_of(p): str(catalogue.get(text, text)) for p, text in lines.items()},
+        equations={TITLES[p]: str(catalogue.get(text, text)) for p, text in lines.items()},
     )
 
 

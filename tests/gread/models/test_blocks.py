@@ -157,6 +157,41 @@ def test_shared_attention_is_that_of_the_first_block() -> None:
     torch.testing.assert_close(logits(model), expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("shared", ["none", "adjacency"])
+def test_live_attention_follows_the_state_with_the_parameters_of_its_block(shared: str) -> None:
+    """Every Euler step has the attention of its state; shared, by the queries and keys of the first block."""
+    values = {"blocks": 2, "adjacency": "live", "method": "euler", "step": 0.5, "time": 1.0, "activation": "none"}
+    model = network((0,), shared=shared, beta="scalar", **values)
+    for number, (name, part) in enumerate(model.parts.items()):
+        if "query" in name or "key" in name:
+            part.data.copy_(torch.randn(part.shape, generator=torch.Generator().manual_seed(number)))
+    assert isinstance(model, Stack)
+    W = torch.as_tensor(GRAPH.operator("none", self_loops=1.0, dtype=torch.float64).dense())
+    parts = {name: value[0].detach() for name, value in model.parts.items()}
+
+    def attention(k: int, h: torch.Tensor) -> torch.Tensor:
+        """The mean over two heads of softmax(q k^T / sqrt(2)) over neighbours and the node itself."""
+        query, key = (
+            (h @ parts[f"blocks.{k}.{end}_weight"] + parts[f"blocks.{k}.{end}_bias"]).reshape(6, 2, 2).transpose(0, 1)
+            for end in ("query", "key")
+        )
+        scores = (query @ key.mT / 2**0.5).masked_fill(W == 0, -torch.inf)
+        return torch.softmax(scores, -1).mean(0)
+
+    with torch.no_grad():
+        h = model.encode(Features.make(X, dtype=torch.float64))[0]
+        first = None
+        for k in range(2):
+            alpha, beta = (model.block(k).coefficients()[name] for name in ("alpha", "beta"))
+            for _ in range(2):
+                A = attention(0 if shared == "adjacency" else k, h)
+                first = A if first is None else first
+                h = h + 0.5 * (alpha * (A @ h - h) + beta * (A @ h - A @ A @ h))
+        assert not torch.allclose(A, first, atol=1e-3)
+        expected = model.decode(h[None])
+    torch.testing.assert_close(logits(model), expected, rtol=1e-9, atol=1e-9)
+
+
 def test_several_fields_pass_from_block_to_block() -> None:
     values = {"reaction": "u' = -Du*L@u + beta*v; v' = -Dv*L@v - u", "adjacency": "original", "blocks": 2}
     model = network(method="rk4", step=0.5, mixing=True, norm="layer", **values)
