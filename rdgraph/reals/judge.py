@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -363,6 +364,9 @@ def _checked(problem: SmtProblem, effort: int) -> tuple[Any, Any]:
     solver.from_string(problem.text)
     before = _units(solver)
     answer = solver.check()
+    if answer == z3.unknown and solver.reason_unknown() == "interrupted from keyboard":
+        signal.raise_signal(signal.SIGINT)  # which z3 keeps to itself
+        return _checked(problem, effort)  # where the signal is deferred or ignored
     spend(UNIT_COST * (_units(solver) - before))
     if answer == z3.unknown and remaining_time() < 0.01:
         raise Undecided("time ran out")
