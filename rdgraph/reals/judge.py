@@ -8,6 +8,7 @@ module alone knows z3. Questions are remembered, counted, limited in effort, and
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import math
 import random
@@ -315,6 +316,10 @@ def _attempt(problem: SmtProblem, algebraic: Rewriting, conditions: tuple[sp.Bas
             return Ruling(Possibility.IMPOSSIBLE, bounded=algebraic.bounded, engines=engines)
         if answer == z3.sat:
             return _possible_at(_values(model, problem), second, problem, algebraic, conditions)
+    except ctypes.ArgumentError as problem:  # what is raised while ctypes reads the arguments of z3 keeps only its name
+        if KeyboardInterrupt.__name__ in str(problem):
+            raise KeyboardInterrupt from None
+        raise
     finally:
         if second is not None:
             second.drop()

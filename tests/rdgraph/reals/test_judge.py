@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import threading
@@ -299,3 +300,19 @@ def test_a_deferred_ctrl_c_does_not_end_a_question(monkeypatch: pytest.MonkeyPat
         rulings.append(_long_question(monkeypatch))
     assert [ruling.outcome for ruling in rulings] == [Possibility.UNKNOWN]
     assert time.monotonic() - started > 2.3  # a third of a second before the signal and two after it
+
+
+@pytest.mark.parametrize(
+    ("problem", "expected"), [(KeyboardInterrupt, KeyboardInterrupt), (TypeError, ctypes.ArgumentError)]
+)
+def test_ctrl_c_while_ctypes_reads_arguments_is_a_ctrl_c(
+    problem: type[BaseException], expected: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ctypes turns every exception of its readers into an ArgumentError that keeps the name alone."""
+
+    def read(*_: object) -> None:
+        raise ctypes.ArgumentError(f"argument 2: {problem.__name__}: ")
+
+    monkeypatch.setattr(judge, "_checked", read)
+    with pytest.raises(expected):
+        possible(sp.Gt(A**2 + 7 * B, 3, evaluate=False))
