@@ -235,6 +235,8 @@ def condition_in_words(condition: sp.Basic) -> str:
 
 def _side(side: sp.Basic) -> str:
     """One side of a relation: an exact number stays what it is."""
+    if side.has(sp.Piecewise):
+        return f"({in_words(side)})"
     return str(side) if isinstance(side, sp.Rational) else _printed(_rounded(side, 0, CONDITION_DIGITS))
 
 

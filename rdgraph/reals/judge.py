@@ -8,9 +8,11 @@ module alone knows z3. Questions are remembered, counted, limited in effort, and
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import math
 import random
+import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -314,6 +316,10 @@ def _attempt(problem: SmtProblem, algebraic: Rewriting, conditions: tuple[sp.Bas
             return Ruling(Possibility.IMPOSSIBLE, bounded=algebraic.bounded, engines=engines)
         if answer == z3.sat:
             return _possible_at(_values(model, problem), second, problem, algebraic, conditions)
+    except ctypes.ArgumentError as problem:  # what is raised while ctypes reads the arguments of z3 keeps only its name
+        if KeyboardInterrupt.__name__ in str(problem):
+            raise KeyboardInterrupt from None
+        raise
     finally:
         if second is not None:
             second.drop()
@@ -363,6 +369,9 @@ def _checked(problem: SmtProblem, effort: int) -> tuple[Any, Any]:
     solver.from_string(problem.text)
     before = _units(solver)
     answer = solver.check()
+    if answer == z3.unknown and solver.reason_unknown() == "interrupted from keyboard":
+        signal.raise_signal(signal.SIGINT)  # which z3 keeps to itself
+        return _checked(problem, effort)  # where the signal is deferred or ignored
     spend(UNIT_COST * (_units(solver) - before))
     if answer == z3.unknown and remaining_time() < 0.01:
         raise Undecided("time ran out")

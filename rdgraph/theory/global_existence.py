@@ -262,7 +262,8 @@ def _singularity(system: System, parts: Mapping[str, sp.Expr] | None = None) -> 
     continuous = None
     for power in sorted(whole.atoms(sp.Pow), key=lambda p: (p.count_ops(), str(p))):
         base, plain = power.base, power.base.xreplace(letters)
-        if (power.exp.is_Integer and power.exp > 0) or not (base.has(State, TIME, Act, Mix) or _has_mask(base)):
+        is_masked = any(x.name == "M" for x in base.free_symbols)
+        if (power.exp.is_Integer and power.exp > 0) or not (base.has(State, TIME, Act, Mix) or is_masked):
             continue
         if not power.exp.is_Integer and domain.proves(sp.Gt(plain, 0, evaluate=False)):
             continue
@@ -277,10 +278,6 @@ def _singularity(system: System, parts: Mapping[str, sp.Expr] | None = None) -> 
         reason = f"solutions need not be unique: {public(power)} is not Lipschitz where {public(base)} = 0"
         continuous = continuous or _Singularity(reason, True)
     return continuous
-
-
-def _has_mask(expression: sp.Expr) -> bool:
-    return any(x.name == "M" for x in expression.free_symbols)
 
 
 # ---------------------------------------------------------------------- noise

@@ -104,7 +104,7 @@ class LearnedFunction:
             raise InvalidArgument(f"expected {least} to {MAX_KNOTS} knots, got {knots!r:.60}; twelve are usual")
         lower, upper = self.range
         if not lower < upper:
-            raise InvalidArgument(f"the range ({lower}, {upper}) is empty; give the smaller number first")
+            raise InvalidArgument(f"expected a range that rises, got ({lower}, {upper}); give the smaller number first")
         if self.odd and lower != -upper:
             raise InvalidArgument(
                 f"expected a range symmetric about zero for an odd function, got ({lower}, {upper}); "

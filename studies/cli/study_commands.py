@@ -8,9 +8,10 @@ from pathlib import Path
 from rich.console import Console
 
 from rdgraph.errors import InvalidArgument
+from rdgraph.status_line import StatusLine
 from studies.cli.fitted_table import RecordList
 from studies.cli.graph_options import takes_records
-from studies.cli.options import ADDRESS, ENGINE, RAY_DEFAULT, argument, chosen_engine, option, say_report
+from studies.cli.options import ADDRESS, ENGINE, LOADING, RAY_DEFAULT, argument, chosen_engine, option, say_report
 from studies.runs.boundary import interruptible, resumable, say
 
 console = Console()
@@ -65,24 +66,25 @@ def study_command(given: StudyOptions) -> None:
 
 def _executed(given: StudyOptions) -> Path:
     """Path of the report of the study, after a run with the options of the command line and of --config."""
-    from studies.registered_studies import find_study, require_libraries
-    from studies.runs.report_only import StudyFile, read_study_file
-    from studies.runs.setting_limits import read_changes
-    from studies.runs.study import execute
+    with StatusLine(LOADING, console=errors):
+        from studies.registered_studies import find_study, require_libraries
+        from studies.runs.report_only import StudyFile, read_study_file
+        from studies.runs.setting_limits import read_changes
+        from studies.runs.study import execute
 
-    stored = StudyFile() if given.config is None else read_study_file(given.config)
-    name = given.name or stored.study
-    if name is None:
-        raise InvalidArgument(f"{given.config} names no study; write rdgraph study NAME --config {given.config}")
-    if stored.study not in (None, name):
-        raise InvalidArgument(f"{given.config} has settings of the study {stored.study}, not of {name}")
-    study = find_study(name)
-    require_libraries(study)
-    small = given.small or bool(stored.small)
-    folder = given.out or _usual_folder(name, small)
-    changes = stored.changes(study, small) | read_changes(given.changes or [])
-    changes |= {} if given.models is None else {"models": read_names(given.models)}
-    changes |= {} if given.equation is None else {"equation": given.equation}
+        stored = StudyFile() if given.config is None else read_study_file(given.config)
+        name = given.name or stored.study
+        if name is None:
+            raise InvalidArgument(f"{given.config} names no study; write rdgraph study NAME --config {given.config}")
+        if stored.study not in (None, name):
+            raise InvalidArgument(f"{given.config} has settings of the study {stored.study}, not of {name}")
+        study = find_study(name)
+        require_libraries(study)
+        small = given.small or bool(stored.small)
+        folder = given.out or _usual_folder(name, small)
+        changes = stored.changes(study, small) | read_changes(given.changes or [])
+        changes |= {} if given.models is None else {"models": read_names(given.models)}
+        changes |= {} if given.equation is None else {"equation": given.equation}
     with resumable(errors, folder), chosen_engine(given.engine, given.address) as engine:
         return execute(
             study, folder, small=small, seed=given.seed if given.seed is not None else stored.seed or 0,

@@ -66,7 +66,8 @@ def curves_chart(
     contestants: Sequence[Contestant], curves: Mapping[str, Sequence[Row]], table: Sequence[Row]
 ) -> Chart | None:
     """A panel for every network on one scale, with baselines as levels; None if nothing was trained."""
-    flat = {one.title: _mean_of(table, one.name) for one in contestants if not curves[one.name]}
+    means = {row["name"]: row["mean"] for row in reversed(table)}
+    flat = {one.title: float(means[one.name]) for one in contestants if not curves[one.name]}
     panels = []
     for one in (one for one in contestants if curves[one.name]):
         lines = []
@@ -75,10 +76,6 @@ def curves_chart(
             lines.append(Line.of(word, rows, "epoch", "mean", low="low", high="high"))
         panels.append(Panel(one.title, lines, flat))
     return Chart(panels, "epoch", "accuracy, percent", columns=COLUMNS, is_shared=True) if panels else None
-
-
-def _mean_of(table: Sequence[Row], name: str) -> float:
-    return next(float(row["mean"]) for row in table if row["name"] == name)
 
 
 # ---------------------------------------------------------------------- contest plan

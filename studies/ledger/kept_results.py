@@ -240,11 +240,6 @@ def _claims(result: list[dict[str, Any]]) -> Iterator[Measurement]:
         )  # fmt: skip
 
 
-def _verdicts_alone(stored: Mapping[str, Any]) -> Iterator[Measurement]:
-    """No measurements: the paper does not print the numbers of this page."""
-    return iter(())
-
-
 #: Pages of studies with verdicts about sentences of the paper.
 DECIDING = frozenset(f"{claim.study}.json" for claim in measured_claims().values())
 #: Name of a results file -> what reads it. A file that another one repeats stands after it.
@@ -261,4 +256,4 @@ READERS: dict[str, Callable[[Any], Iterator[Measurement]]] = {
     "degrees.json": _degrees,
     "claims.json": _claims,
 }
-READERS |= dict.fromkeys(sorted(DECIDING - set(READERS)), _verdicts_alone)
+READERS |= dict.fromkeys(sorted(DECIDING - set(READERS)), lambda _: iter(()))  # the paper has no numbers of these pages

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +25,8 @@ FORMS = {
 }
 #: What is meant where nothing follows.
 USUAL = {"ring": "24", "grid": "6:6"}
+#: The most edges of such a graph, about; networkx takes some gigabytes for them.
+MOST_EDGES = 10_000_000
 #: The words in one line, for the help of options and for errors.
 WORDS = ", ".join(f"{kind}:{form}" if form else kind for kind, form in FORMS.items()) + ", or a file of edges"
 
@@ -49,6 +52,8 @@ def named_graph(text: str, seed: int) -> rd.Graph:
     form = FORMS.get(kind)
     if form is None or len(numbers) != (form.count(":") + 1 if form else 0):
         raise InvalidArgument(f"expected a graph among {WORDS} ({', '.join((*GRAPHS, *SEPARATORS))}), got {text!r}")
+    if math.prod(max(1.0, n) for n in numbers) ** (2 if kind == "complete" else 1) > MOST_EDGES:
+        raise InvalidArgument(f"{text} has more than {MOST_EDGES:,} edges; choose fewer nodes, or read a file of edges")
     import networkx as nx
 
     makers: dict[str, Callable[..., Any]] = {

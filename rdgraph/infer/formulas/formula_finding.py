@@ -265,7 +265,8 @@ class FormulaSearch:
         return "\n".join([str(self.formula or self.answer), f"({self.rule})", head, *table])
 
     def _repr_html_(self) -> str:
-        rows = [(f"size {row.size}", f"{row.line}  (error {row.error:.3g}{_set_note(row)})") for row in self.front]
+        notes = ["", " with constants of every set"]
+        rows = [(f"size {r.size}", f"{r.line}  (error {r.error:.3g}{notes[bool(r.ranges)]})") for r in self.front]
         return html_table("Formula", [("chosen", self.answer), ("rule", self.rule), *rows])
 
     def plot(self) -> Figure:
@@ -276,10 +277,6 @@ class FormulaSearch:
         axes = figure.subplots()
         draw_front(axes, self)
         return figure
-
-
-def _set_note(row: FrontRow) -> str:
-    return " with constants of every set" if row.ranges else ""
 
 
 def draw_front(axes: Any, search: FormulaSearch) -> None:

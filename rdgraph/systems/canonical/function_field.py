@@ -398,13 +398,12 @@ class FunctionField:
         roots of distinct square-free polynomials are linearly independent over the rational functions. Absolute values
         are not checked here: they are independent where every pattern of signs occurs.
         """
-        for check in (self._opaque_parts, self._constants, self._nested_roots, self._shared_poles, self._logarithms):
+        if self.obstacles:
+            return self.obstacles[0]
+        for check in (self._constants, self._nested_roots, self._shared_poles, self._logarithms):
             if reason := check():
                 return reason
         return ""
-
-    def _opaque_parts(self) -> str:
-        return self.obstacles[0] if self.obstacles else ""
 
     def _constants(self) -> str:
         for g, generator in self.generators.items():

@@ -112,7 +112,8 @@ class _Search:
 
     def _proved_zero(self, box: Balls) -> Balls | None:
         """A small enclosure of the only zero in a slightly widened box; None if none is proved."""
-        wide = tuple(_span_of(x.mid(), x.rad() * (1 + WIDENED) + _tiny()) for x in box)
+        spans = [(x.mid(), x.rad() * (1 + WIDENED) + _tiny()) for x in box]
+        wide = tuple((middle - radius).union(middle + radius) for middle, radius in spans)
         image = self._krawczyk(wide)
         if image is None or not all(x.contains_interior(k) for x, k in zip(wide, image, strict=True)):
             return None
@@ -135,10 +136,6 @@ class _Search:
 
 def _span(lower: sp.Rational, upper: sp.Rational) -> Any:
     return enclose_at(lower, {}).union(enclose_at(upper, {}))
-
-
-def _span_of(middle: Any, radius: Any) -> Any:
-    return (middle - radius).union(middle + radius)
 
 
 def _tiny() -> Any:

@@ -75,3 +75,9 @@ def test_what_is_written_means_the_formula(formula: sp.Expr) -> None:
 )
 def test_conditions_need_no_minus(condition: sp.Basic, words: str) -> None:
     assert condition_in_words(condition) == words
+
+
+def test_a_condition_on_cases_is_in_words() -> None:
+    rate = sp.Piecewise((2 - 2 * B, B <= A), (B, True))
+    assert condition_in_words(sp.Le(rate, 0, evaluate=False)) == f"({in_words(rate)}) <= 0"
+    assert "Piecewise" not in condition_in_words(sp.And(sp.Gt(rate, 0, evaluate=False), A > 1))

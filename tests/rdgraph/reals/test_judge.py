@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
+import signal
+import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -11,8 +16,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from rdgraph.errors import Undecided
+from rdgraph.interrupts import patient
+from rdgraph.reals import judge
 from rdgraph.reals.enclosure import NotEnclosed, bounds, enclose, holds, sign_of
-from rdgraph.reals.judge import Possibility, always, possible, recorded, remembered, statistics, within_effort
+from rdgraph.reals.judge import Possibility, Ruling, always, possible, recorded, remembered, statistics, within_effort
 from rdgraph.reals.polynomials import factors, reduced
 from rdgraph.reals.rewriting import rewrite
 from rdgraph.reals.smtlib import translate
@@ -255,3 +262,57 @@ def test_an_effort_is_the_same_whatever_was_asked_before() -> None:
     with pytest.raises(Undecided, match="effort"):
         within_effort(4, lambda: within_effort(9, count))
     assert count() == 5
+
+
+# ---------------------------------------------------------------------- Ctrl-C
+def _long_question(monkeypatch: pytest.MonkeyPatch) -> Ruling:
+    """The ruling on conditions that keep z3 busy for two seconds; a Ctrl-C arrives after the first third of one."""
+    units, timer = judge._units, threading.Timer(1 / 3, os.kill, (os.getpid(), signal.SIGINT))
+
+    def starting(solver: Any) -> int:
+        if timer.ident is None:
+            timer.start()
+        return units(solver)
+
+    monkeypatch.setattr(judge, "EFFORTS", (2**31, 2**31))
+    monkeypatch.setattr(judge, "SECONDS", 2.0)
+    monkeypatch.setattr(judge, "_units", starting)
+    v, w, x, y, z = sp.symbols("v w x y z", real=True)
+    return possible(
+        sp.Eq(x**7 * y**5 + z**6 * w**3 * v - 3 * x * y * z + w**5, 1),
+        y**7 * z - x**3 * w**2 + v**5 > 2,
+        z**5 - w**7 * x + y * v**3 < -1,
+        x * y * z * w * v > 3,
+        sp.Eq(x**9 + y**9 + z**9 + w**9, v**7),
+        x**4 + y**4 < z**4 * w,
+        thorough=False,
+    )
+
+
+def test_ctrl_c_reaches_python_while_the_solver_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        _long_question(monkeypatch)
+
+
+def test_a_deferred_ctrl_c_does_not_end_a_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    started, rulings = time.monotonic(), []
+    with pytest.raises(KeyboardInterrupt), patient():
+        rulings.append(_long_question(monkeypatch))
+    assert [ruling.outcome for ruling in rulings] == [Possibility.UNKNOWN]
+    assert time.monotonic() - started > 2.3  # a third of a second before the signal and two after it
+
+
+@pytest.mark.parametrize(
+    ("problem", "expected"), [(KeyboardInterrupt, KeyboardInterrupt), (TypeError, ctypes.ArgumentError)]
+)
+def test_ctrl_c_while_ctypes_reads_arguments_is_a_ctrl_c(
+    problem: type[BaseException], expected: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ctypes turns every exception of its readers into an ArgumentError that keeps the name alone."""
+
+    def read(*_: object) -> None:
+        raise ctypes.ArgumentError(f"argument 2: {problem.__name__}: ")
+
+    monkeypatch.setattr(judge, "_checked", read)
+    with pytest.raises(expected):
+        possible(sp.Gt(A**2 + 7 * B, 3, evaluate=False))
