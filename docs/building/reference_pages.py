@@ -37,7 +37,7 @@ class Group:
 
     @property
     def heading(self) -> str:
-        return f"{self.title.capitalize()} ({self.package})"
+        return f"{self.title.capitalize()} ({self.package.removeprefix('rdgraph.')})"
 
 
 def groups(package: str) -> Iterator[Group]:
