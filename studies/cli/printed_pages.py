@@ -14,7 +14,6 @@ from rich.table import Table
 from rich.text import Text
 
 from rdgraph.reals.basis import ALONE
-from rdgraph.reports.coq.record import WHOLE
 from rdgraph.wording import counted
 from studies.cli.fitted_table import RecordList
 
@@ -136,6 +135,8 @@ def claims_page(claims: Iterable[Claim], *, evidence: bool, marks: Mapping[str, 
 
 
 def _claim_line(claim: Claim, width: int, mark: str) -> Text:
+    from rdgraph.reports.coq.record import WHOLE
+
     line = Text(f"{claim.outcome:<9} ", style=_COLOURS[claim.outcome], no_wrap=True, overflow="ellipsis")
     line.append(f"{claim.id:<{width}}  ", style="bold default").append(claim.title, style="default")
     if ALONE in claim.engines:
