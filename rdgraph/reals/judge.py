@@ -9,10 +9,13 @@ module alone knows z3. Questions are remembered, counted, limited in effort, and
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import itertools
 import math
+import os
 import random
 import signal
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,6 +24,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
 from functools import lru_cache, wraps
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import sympy as sp
@@ -31,7 +35,6 @@ from rdgraph.reals.basis import BOUNDED as BOUNDED
 from rdgraph.reals.basis import rest_on_enclosures as rest_on_enclosures
 from rdgraph.reals.basis import watched as watched
 from rdgraph.reals.budget import remaining_time, spend, spent, unmetered
-from rdgraph.reals.contradictions import report_contradiction
 from rdgraph.reals.enclosure import holds
 from rdgraph.reals.rewriting import NotRewritten, Rewriting, rewrite
 from rdgraph.reals.second_engine import Consultation, Opinion
@@ -51,6 +54,8 @@ LONG_TEXT = 3000
 OPTIONS = {"add_all_coeffs": True}
 #: Points tried between the two attempts: they can only show that something is possible.
 SAMPLES = 40
+#: Environment variable with the folder for obligations on which engines disagree, and the folder without it.
+FOLDER_VARIABLE, FOLDER = "RDGRAPH_OBLIGATIONS", "rdgraph-obligations"
 
 P = ParamSpec("P")
 A = TypeVar("A")
@@ -357,6 +362,28 @@ def _confirmed(second: Consultation, outcome: Opinion, problem: SmtProblem, cond
     statement = ", ".join(map(str, conditions))
     answers = {"z3": outcome.value, "cvc5": opinion.value}
     raise Undecided(report_contradiction(problem.script("unknown"), statement, answers))
+
+
+def report_contradiction(script: str, statement: str, answers: dict[str, str]) -> str:
+    """Write an obligation on which engines disagree to a file, warn, and return the reason for leaving it undecided.
+
+    Args:
+        script: the obligation in SMT-LIB.
+        statement: its conditions in words.
+        answers: the answer of each engine by name.
+    """
+    disagreement = " and ".join(f"{name} answers {answer}" for name, answer in answers.items())
+    path = Path(os.environ.get(FOLDER_VARIABLE) or FOLDER) / f"{hashlib.sha256(script.encode()).hexdigest()[:16]}.smt2"
+    header = "".join(f"; {line}\n" for line in [*statement.splitlines(), disagreement])
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(header + script, encoding="utf-8")
+        advice = f"please report the file {path}"
+    except OSError as problem:
+        advice = f"the obligation could not be written ({problem}); set {FOLDER_VARIABLE} to a folder"
+    reason = f"two engines contradict each other on one obligation ({disagreement}): {advice}"
+    warnings.warn(reason, RuntimeWarning, stacklevel=2)
+    return reason
 
 
 def _checked(problem: SmtProblem, effort: int) -> tuple[Any, Any]:

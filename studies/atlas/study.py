@@ -15,10 +15,10 @@ from scipy.ndimage import distance_transform_edt
 import rdgraph as rd
 from analysis.figure_files import plain
 from studies.runs.cell_work import each_cell
-from studies.runs.sheets import WordSheet
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import MutableRow, Row
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED
+from studies.runs.word_sheets import WordSheet
 from studies.stability.deviations import LIMIT, noise, sizes_of, solve_members, start_states, step_of
 from studies.stability.plane import PlaneCase, read_cases
 from studies.stability.plane_rows import BLOW_UP, COLOURS, NO_STATE, PlanePrediction, mesh

@@ -27,11 +27,10 @@ from studies.cli.ledger_commands import ledger_app
 from studies.cli.model_commands import models_command
 from studies.cli.options import EQUATION_SETTINGS, Command, Equation, Values, read_numbers
 from studies.cli.plot_commands import plot
-from studies.cli.predict_commands import predict_command
 from studies.cli.preset_commands import presets_app
 from studies.cli.search_commands import search_command
 from studies.cli.study_commands import study_command
-from studies.cli.train_commands import train_command
+from studies.cli.train_commands import predict_command, train_command
 from studies.runs.boundary import reported, say
 
 app = typer.Typer(

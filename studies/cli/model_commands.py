@@ -93,7 +93,7 @@ def known_rows() -> dict[str, list[dict[str, Any]]]:
 
 
 def networks_file() -> str:
-    """Text of the file of the networks of this package, with parameters counted anew, as this module writes it."""
+    """Text of the file of the networks of this package, with its parameters counted, as this module writes it."""
     from gread.settings.model_records import PLACES
 
     rows = [{"place": module, **row} for module in PLACES for row in built_rows(module)]

@@ -33,11 +33,11 @@ from studies.contest.contestants import REFERENCES, Contestant, read_contestants
 from studies.runs.cell_work import each_cell
 from studies.runs.chart import Bar, Bars, Chart, Line, Panel
 from studies.runs.run_config import RunConfig, command_line, prepare
-from studies.runs.sheets import WordSheet
 from studies.runs.study import Study, perform
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import MutableRow, Row, read_rows
 from studies.runs.uncertainty import HOLDS, UNDECIDED
+from studies.runs.word_sheets import WordSheet
 from studies.training.choices import parse_splits, read_pairs
 from studies.training.data_source import DataSource
 from studies.training.plan import MOST_SEEDS, SMALL_EPOCHS, SMALL_SPLITS, Request

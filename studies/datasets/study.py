@@ -15,9 +15,9 @@ from rdgraph.wording import counted
 from studies.datasets.local_sets import LocalSets, all_names
 from studies.runs.cell_work import each_cell
 from studies.runs.chart import Chart, Line, Panel
-from studies.runs.sheets import WordSheet
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import Row
+from studies.runs.word_sheets import WordSheet
 
 # ---------------------------------------------------------------------- figures
 # The gallery of data sets: distributions of degrees and of the share of neighbours with a node's own class.

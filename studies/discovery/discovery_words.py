@@ -25,9 +25,9 @@ from rdgraph.wording import counted
 from studies.discovery import discovery_rows as rows_of
 from studies.discovery.discovery_rows import difference, percent
 from studies.discovery.discovery_task import DiscoveryTask
-from studies.runs.sheets import WordSheet
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import MutableRow, Row
+from studies.runs.word_sheets import WordSheet
 
 # ---------------------------------------------------------------------- discovery words
 SHEET = WordSheet("discovery", "words")

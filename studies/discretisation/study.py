@@ -19,9 +19,9 @@ from rdgraph.systems.system import System
 from rdgraph.vocabulary.methods import tableau
 from studies.runs.cell_work import each_cell
 from studies.runs.chart import Chart, FieldMap, Line, Panel
-from studies.runs.sheets import Verdict, WordSheet
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS
+from studies.runs.word_sheets import Verdict, WordSheet
 
 if TYPE_CHECKING:
     from studies.runs.study_run import StudyRun

@@ -16,9 +16,9 @@ from analysis.measures.measure_records import make_measures
 from analysis.spectra.eigenvalues import spectrum
 from studies.runs.chart import Chart, Line, Panel
 from studies.runs.chart_figures import write_frames
-from studies.runs.sheets import WordSheet
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import Row
+from studies.runs.word_sheets import WordSheet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

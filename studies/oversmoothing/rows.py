@@ -11,8 +11,8 @@ import numpy as np
 from analysis.measures.measure_records import MEASURES
 from analysis.spectra.eigenvalues import spectrum
 from studies.oversmoothing.flows import Batch, EnsembleTrajectory, GraphEnsemble, GraphFlow
-from studies.runs.sheets import WordSheet
 from studies.runs.tables import MutableRow, Value
+from studies.runs.word_sheets import WordSheet
 
 # ---------------------------------------------------------------------- rows
 #: The band of a curve holds the members between these quantiles.

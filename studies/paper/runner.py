@@ -22,10 +22,10 @@ from studies.cells.cell import (
 )
 from studies.runs.report import Drawn
 from studies.runs.setting_limits import Limit
-from studies.runs.sheets import Verdict as Verdict
-from studies.runs.sheets import WordSheet
 from studies.runs.tables import MutableRow, Row
 from studies.runs.uncertainty import FAILS
+from studies.runs.word_sheets import Verdict as Verdict
+from studies.runs.word_sheets import WordSheet
 
 if TYPE_CHECKING:
     from studies.runs.study_run import StudyRun

@@ -11,9 +11,9 @@ from analysis.gain_curves import GAIN_RANGE, ResponseCurve, response_curves, res
 from gread.settings.presets import Preset, paper_presets
 from rdgraph.systems.catalogue import catalogue
 from studies.runs.chart import Chart, Line, Panel
-from studies.runs.sheets import WordSheet
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import Row, Value
+from studies.runs.word_sheets import WordSheet
 
 # ---------------------------------------------------------------------- rows
 # Responses of the flow, of Euler's method and of RK4 at published settings, and where they differ, as rows.

@@ -37,11 +37,11 @@ from rdgraph.run.engines.engine import Engine
 from rdgraph.wording import counted
 from studies.runs.chart import Bar, Bars, Chart, Line, Panel
 from studies.runs.run_config import locked
-from studies.runs.sheets import WordSheet
 from studies.runs.study import Study, perform
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import Row, number_text, read_rows, write_rows
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, interval_cells
+from studies.runs.word_sheets import WordSheet
 from studies.search.tasks import CONFIG, SearchTask
 from studies.training.data_source import DataRequest
 

@@ -17,9 +17,9 @@ from rdgraph.errors import InvalidArgument
 from studies.oversmoothing.energy_figures import ENERGY, Curve, curves_chart
 from studies.oversmoothing.rows import GONE, Answer, median
 from studies.runs.cell_work import each_cell
-from studies.runs.sheets import WordSheet
 from studies.runs.tables import MutableRow
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED, decide, interval
+from studies.runs.word_sheets import WordSheet
 from studies.trained_energy.networks import (
     CLASSICAL,
     LINEAR,

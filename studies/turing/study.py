@@ -21,10 +21,10 @@ from rdgraph.theory.patterns.thresholds import Threshold
 from studies.runs.cell_work import each_cell
 from studies.runs.chart import Chart, Line, Panel
 from studies.runs.chart_figures import write_frames
-from studies.runs.sheets import WordSheet
 from studies.runs.study_run import StudyRun
 from studies.runs.tables import MutableRow, Row
 from studies.runs.uncertainty import FAILS, HOLDS, UNDECIDED
+from studies.runs.word_sheets import WordSheet
 from studies.stability.deviations import (
     LINEAR,
     START,

@@ -20,8 +20,7 @@ from rdgraph.errors import Undecided
 from rdgraph.reals import judge, second_engine
 from rdgraph.reals.basis import ALONE, BOTH, EVALUATED, Watch, record_engines, watched
 from rdgraph.reals.budget import attempt, within_budget
-from rdgraph.reals.contradictions import FOLDER, FOLDER_VARIABLE
-from rdgraph.reals.judge import Possibility, possible, remembered
+from rdgraph.reals.judge import FOLDER, FOLDER_VARIABLE, Possibility, possible, remembered
 from rdgraph.reals.second_engine import Consultation, Opinion
 from tests.paths import ROOT
 from tests.rdgraph.reals.confirmations import write_section

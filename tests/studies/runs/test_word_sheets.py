@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from studies.runs.sheets import WordSheet
+from studies.runs.word_sheets import WordSheet
 from tests.paths import ROOT
 
 #: The sheets outside of the paper's tables, which have a test of their own.

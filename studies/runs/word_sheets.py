@@ -1,4 +1,4 @@
-"""The settings and words of a study: texts and verdicts with {places}, in the file NAME.toml beside its module."""
+"""The settings and words of a study: texts and verdicts with {places}, in the file NAME.toml next to its module."""
 
 from __future__ import annotations
 
