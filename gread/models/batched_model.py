@@ -20,7 +20,7 @@ from gread.models.place import Place
 from gread.models.randomness import Dropper, Randomness, Rates
 from gread.settings.model_records import ModelSettings, find_model
 from rdgraph import Graph
-from rdgraph.errors import InvalidArgument
+from rdgraph.errors import InvalidArgument, NotApplicable
 
 
 # ---------------------------------------------------------------------- batched model
@@ -241,3 +241,18 @@ def count_parameters(settings: ModelSettings, graph: Graph, *, features: int, cl
     place = Place.of(graph, trusted=torch.ones(1, graph.num_nodes))
     model = find_model(settings.model).network(settings, place, features=features, classes=classes, seeds=[0])
     return sum(p.numel() for p in model.parameters())
+
+
+def graph_seen_by(settings: ModelSettings, graph: Graph, *, features: int, classes: int) -> Graph:
+    """The graph of one network with these settings: with edges both ways where it refuses a directed graph.
+
+    >>> from gread.settings.config import Config
+    >>> one_way = Graph.from_edges([[0, 1], [1, 2]], 3)
+    >>> [graph_seen_by(Config.of(name).model, one_way, features=5, classes=2).is_undirected for name in ("gcn", "gat")]
+    [True, False]
+    """
+    try:
+        count_parameters(settings, graph, features=features, classes=classes)
+    except NotApplicable:
+        return graph.undirected()
+    return graph

@@ -41,7 +41,7 @@ from studies.runs.word_sheets import WordSheet
 from studies.training.choices import parse_splits, read_pairs
 from studies.training.data_source import DataSource
 from studies.training.plan import MOST_SEEDS, SMALL_EPOCHS, SMALL_SPLITS, Request
-from studies.training.reference_answers import article, untrained_rows
+from studies.training.reference_answers import BOTH_WAYS, article, data_seen_by, untrained_rows
 from studies.training.training_summary import result_rows
 
 # ---------------------------------------------------------------------- contest figures
@@ -199,9 +199,9 @@ class Pace:
         return 1e3 * (self.last.seconds - self.first.seconds) / (self.last.epoch - self.first.epoch)
 
 
-def timed(plan: ContestPlan, trials: Sequence[Trial]) -> float:
+def timed(plan: ContestPlan, data: NodeData, trials: Sequence[Trial]) -> float:
     """Milliseconds of an epoch, measured separately for very short trainings."""
-    ensemble = Ensemble(plan.data, trials, device=plan.device, keep_best=False)
+    ensemble = Ensemble(data, trials, device=plan.device, keep_best=False)
     ensemble.advance(1)
     done, began = ensemble.epoch, time.perf_counter()
     ensemble.advance(TIMED)
@@ -236,20 +236,20 @@ def enter(
         ]  # fmt: skip
         return Entry(results, [], [{"parameters": 0, "epochs": 0, "ms_per_epoch": math.nan}])
     trials = make_trials(one.config, plan.splits, range(plan.seed, plan.seed + plan.seeds))
-    pace = Pace(progress)
+    pace, data = Pace(progress), data_seen_by(one.config.model, plan.data)
     done = train(
-        plan.data, trials, device=plan.device, checkpoint=checkpoint, progress=pace, tell=tell or warnings.warn,
+        data, trials, device=plan.device, checkpoint=checkpoint, progress=pace, tell=tell or warnings.warn,
         keep_best=False,
     )  # fmt: skip
     cost: MutableRow = {
-        "parameters": _parameters(plan, one.config), "epochs": done.history.shape[1],
-        "ms_per_epoch": round(timed(plan, trials) if math.isnan(pace.milliseconds) else pace.milliseconds, 3),
+        "parameters": _parameters(data, one.config), "epochs": done.history.shape[1],
+        "ms_per_epoch": round(timed(plan, data, trials) if math.isnan(pace.milliseconds) else pace.milliseconds, 3),
+        "both_ways": int(data is not plan.data),
     }  # fmt: skip
     return Entry([dict(row) for row in result_rows(done)], curve_rows(done), [cost])
 
 
-def _parameters(plan: ContestPlan, config: Config) -> int:
-    data = plan.data
+def _parameters(data: NodeData, config: Config) -> int:
     return count_parameters(config.model, data.graph, features=data.num_features, classes=data.num_classes)
 
 
@@ -282,7 +282,8 @@ def table_rows(
             "difference_error": math.nan if one is contestants[0] else gap.error,
             "trials": len(trials), "diverged": sum(row["status"] != "ok" for row in trials),
             "parameters": cost["parameters"], "epochs": cost["epochs"], "ms_per_epoch": cost["ms_per_epoch"],
-            "published": math.nan if one.published is None else one.published.mean, "settings": one.source,
+            "published": math.nan if one.published is None else one.published.mean,
+            "settings": one.source + BOTH_WAYS * int(cost.get("both_ways", 0)),
         })  # fmt: skip
     return rows
 

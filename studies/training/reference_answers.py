@@ -13,8 +13,10 @@ import numpy as np
 
 from gread.comparison import Comparison, Estimate, split_means
 from gread.datasets.node_data import NodeData
+from gread.models.batched_model import graph_seen_by
 from gread.models.label_propagation import accuracies, best_propagation, majority_class
 from gread.settings.config import Config, Training
+from gread.settings.model_records import ModelSettings
 from gread.settings.presets import PUBLISHED, presets
 from gread.settings.trials import make_trials
 from gread.training.trainer import Progress, train
@@ -72,6 +74,10 @@ CAPTION = (
 
 
 # ---------------------------------------------------------------------- the rows
+#: What the rows of a network say that sees a directed graph with edges both ways.
+BOTH_WAYS = ", edges both ways"
+
+
 def untrained_rows(data: NodeData, splits: Iterable[int], methods: Sequence[str]) -> list[MutableRow]:
     """Rows of the baselines without training, by split."""
     rows: list[MutableRow] = []
@@ -87,6 +93,12 @@ def untrained_rows(data: NodeData, splits: Iterable[int], methods: Sequence[str]
                 {"method": method, "split": split, "val_accuracy": right.val, "test_accuracy": right.test, "how": how}
             )
     return rows
+
+
+def data_seen_by(settings: ModelSettings, data: NodeData) -> NodeData:
+    """The data of one network: with edges both ways where it refuses a directed graph."""
+    graph = graph_seen_by(settings, data.graph, features=data.num_features, classes=data.num_classes)
+    return data if graph is data.graph else replace(data, graph=graph)
 
 
 def reference_rows(
@@ -107,13 +119,12 @@ def reference_rows(
         config, source = reference_config(plan, title)
         trials = make_trials(config, plan.splits, [plan.seed])
         callback = None if progress is None else partial(_named, progress, title)
-        is_one_way = title == CONVOLUTION and not plan.data.graph.is_undirected
-        data = replace(plan.data, graph=plan.data.graph.undirected()) if is_one_way else plan.data
+        data = data_seen_by(config.model, plan.data)
         done = train(data, trials, device=plan.device, progress=callback, keep_best=False)
         rows += [
             {
                 "method": title, "split": trial.split, "val_accuracy": float(done.val_accuracy[k]),
-                "test_accuracy": float(done.test_accuracy[k]), "how": source + ", edges both ways" * is_one_way,
+                "test_accuracy": float(done.test_accuracy[k]), "how": source + BOTH_WAYS * (data is not plan.data),
             }
             for k, trial in enumerate(trials)
         ]  # fmt: skip
