@@ -45,7 +45,7 @@ test-slow: $(TOOLS) $(DOCS)
 
 # An hour or two; what was done before an interruption is kept. The page is docs/measured/trust.md.
 test-deep: $(TOOLS)
-	OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.adversary --count 20000 --questions 1 --jobs 2 --out runs/adversary.jsonl --resume; \
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.adversary --count 20000 --questions 1 --jobs 2 --certificates --out runs/adversary.jsonl --resume; \
 	status=$$?; $(VENV)/bin/python -m tests.adversary.page runs/adversary.jsonl && exit $$status
 	HYPOTHESIS_PROFILE=deep $(PYTEST) -m hypothesis
 	HYPOTHESIS_PROFILE=ci $(PYTEST) -m deep

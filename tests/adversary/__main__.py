@@ -16,7 +16,10 @@ from tests.adversary.summary import Summary
 def main(arguments: list[str] | None = None) -> int:
     """Run the adversary; the exit code is 1 where an answer was refuted."""
     options = _options(arguments)
-    plan = Plan(options.count, options.seed, tuple(options.family), options.questions, options.seconds)
+    plan = Plan(
+        options.count, options.seed, tuple(options.family), options.questions, options.seconds,
+        certificates=options.certificates,
+    )  # fmt: skip
     earlier = {i: r for i, r in resumed(options.out).items() if i < plan.count} if options.resume else {}
     options.out.parent.mkdir(parents=True, exist_ok=True)
     records = list(earlier.values())
@@ -49,6 +52,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--questions", type=int, default=3, help="questions put to each system")
     parser.add_argument("--seconds", type=float, default=10.0, help="after which an answer counts as a timeout")
     parser.add_argument("--family", action="append", default=[], choices=sorted(FAMILIES), help="only these families")
+    parser.add_argument("--certificates", action="store_true", help="check the certificate of every decided answer")
     parser.add_argument(
         "--out", type=Path, default=Path("runs/adversary.jsonl"), help="results, one json line a system"
     )

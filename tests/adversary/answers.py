@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import rdgraph as rd
+from rdgraph.check_certificate import Rejected, check
 from rdgraph.language.answer_symbols import public
+from rdgraph.reals.certificates import certified
+from rdgraph.reals.judge import Record, recorded
 from tests.adversary.outcome import Question
 
 
@@ -18,6 +21,10 @@ class Undecided(Exception):
 
 class Refused(Exception):
     """The tool said, as documented, that the question does not apply."""
+
+
+class Uncertified(Exception):
+    """An obligation behind an answer has a certificate that the stand-alone checker rejects."""
 
 
 @dataclass(frozen=True)
@@ -230,6 +237,20 @@ def ask(text: str, question: Question) -> Any:
         raise Undecided(str(reason)) from None
     except (rd.errors.NotApplicable, rd.errors.AssumptionError, rd.errors.LanguageError) as reason:
         raise Refused(str(reason)) from None
+
+
+def ask_with_record(text: str, question: Question) -> tuple[Any, Record]:
+    """The answer as from `ask`, and every obligation it rests on."""
+    with recorded() as asked:
+        return ask(text, question), asked
+
+
+def checked_without_solver(asked: Record) -> tuple[int, int]:
+    """How many obligations the stand-alone checker accepts, and how many have no proof; raises Uncertified."""
+    try:
+        return check(certified({}, asked))
+    except Rejected as reason:
+        raise Uncertified(str(reason)) from None
 
 
 def _both(text: str, other: str, name: str, arguments: dict[str, Any]) -> Both:

@@ -23,7 +23,11 @@ class Question:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The verdict on one answer; `detail` is the witness, or why there is none."""
+    """The verdict on one answer; `detail` is the witness, or why there is none.
+
+    Where certificates are asked for: how many obligations behind the answer were `checked` without a solver, and how
+    many are `unproved`, without a proof to check.
+    """
 
     family: str
     status: str
@@ -32,6 +36,8 @@ class Outcome:
     answer: str = ""
     detail: str = ""
     seconds: float = 0.0
+    checked: int = 0
+    unproved: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -101,6 +101,7 @@ def page(summary: Summary, command: str, history: str = "", engines: Mapping[str
         f"**{summary.total(REFUTED)} of {summary.decided} decided answers were refuted, "
         f"{100 * summary.error_rate:.3g} %**, in the latest round, which asked the symbolic core about "
         f"{summary.systems} systems."
+        + (f" Behind these answers, {summary.certificates}." if summary.certificates else "")
     )
     origin = (
         f"## Provenance\n\n`{command}`. Numbers: [trust.json](../../studies/results/trust.json); this page: "

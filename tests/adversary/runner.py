@@ -33,6 +33,8 @@ class Plan:
         questions: put to each system.
         seconds: after which an answer counts as a timeout.
         ask: the door of the tool under test, a function that can be pickled.
+        certificates: whether the certificate of every decided answer is checked; nothing is remembered between its
+            questions then, so answers take longer.
     """
 
     count: int
@@ -41,6 +43,7 @@ class Plan:
     questions: int = 3
     seconds: float = 10.0
     ask: Door = answers.ask
+    certificates: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,9 +70,12 @@ def examined(plan: Plan, index: int, done: int, announce: Callable[[str, Any], N
         base = Outcome(question.family, HELD, drawn.text, str(question))
         announce("asking", replace(base, status=TIMEOUT, detail=f"no answer within {plan.seconds:g} s"))
         start = time.perf_counter()
-        answer, outcome = None, base
+        answer, asked, outcome = None, None, base
         try:
-            answer = plan.ask(drawn.text, question)
+            if plan.certificates:
+                answer, asked = answers.ask_with_record(drawn.text, question)
+            else:
+                answer = plan.ask(drawn.text, question)
         except answers.Undecided as reason:
             outcome = replace(base, status=UNDECIDED, detail=str(reason))
         except answers.Refused as reason:
@@ -81,6 +87,8 @@ def examined(plan: Plan, index: int, done: int, announce: Callable[[str, Any], N
             outcome = replace(outcome, answer=str(answer))
             announce("checking", replace(outcome, status=ERROR, detail=f"the check took over {CHECK_SECONDS:.0f} s"))
             outcome = _judged(outcome, lambda a=answer, q=question: suite.check(drawn, q, a, plan.seed, index))  # type: ignore[misc]
+        if asked is not None and outcome.status == HELD:
+            outcome = _certified(outcome, asked)
         announce("done", outcome)
 
 
@@ -90,6 +98,15 @@ def _judged(outcome: Outcome, check: Callable[[], str | None]) -> Outcome:
     except Exception as problem:
         return replace(outcome, status=ERROR, detail=f"in the check: {type(problem).__name__}: {problem}")
     return outcome if witness is None else replace(outcome, status=REFUTED, detail=witness)
+
+
+def _certified(outcome: Outcome, asked: answers.Record) -> Outcome:
+    """With the numbers of obligations that are checked without a solver; refuted where a certificate is rejected."""
+    try:
+        checked, unproved = answers.checked_without_solver(asked)
+    except answers.Uncertified as reason:
+        return replace(outcome, status=REFUTED, detail=f"the certificate is rejected: {reason}")
+    return replace(outcome, checked=checked, unproved=unproved)
 
 
 def _work(plan: Plan, channel: Connection) -> None:

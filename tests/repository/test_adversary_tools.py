@@ -13,7 +13,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.adversary import assumptions, drawing, energy, formulas, graphs, methods, page, rewriting, steps, suite
+from tests.adversary import (
+    answers,
+    assumptions,
+    drawing,
+    energy,
+    formulas,
+    graphs,
+    methods,
+    page,
+    rewriting,
+    steps,
+    suite,
+)
 from tests.adversary.__main__ import main
 from tests.adversary.answers import (
     Conservation,
@@ -25,7 +37,7 @@ from tests.adversary.answers import (
 )
 from tests.adversary.integration import follow
 from tests.adversary.outcome import ERROR, HELD, REFUSED, REFUTED, TIMEOUT, UNDECIDED, Outcome, Question
-from tests.adversary.runner import Plan, Record, resumed, run
+from tests.adversary.runner import Plan, Record, examined, resumed, run
 from tests.adversary.summary import Summary
 from tests.adversary.systems import Drawn, Field
 from tests.repository.drawn_system import drawn
@@ -168,6 +180,30 @@ def test_the_command_resumes_and_counts(tmp_path: Path, capsys: pytest.CaptureFi
     assert resumed(out)[0] == kept
     assert sorted(resumed(out)) == [0, 1, 2]
     assert "3 systems" in capsys.readouterr().out
+
+
+def test_certificates_of_decided_answers_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = Plan(count=1, seed=1, families=("lipschitz",), questions=2, certificates=True)
+
+    def outcomes() -> list[Outcome]:
+        announced: list[tuple[str, Any]] = []
+        examined(plan, 0, 0, lambda stage, what: announced.append((stage, what)))
+        return [what for stage, what in announced if stage == "done"]
+
+    summary = Summary.of([Record(0, tuple(outcomes()))])
+    assert summary.total(HELD) == 2
+    assert summary.checked > 0
+    assert f"{summary.checked} of {summary.checked + summary.unproved} obligations" in str(summary)
+    honest = answers.certified
+
+    def forged(statement: dict[str, Any], asked: Any) -> dict[str, Any]:
+        made = honest(statement, asked)
+        for obligation in made["obligations"]:
+            obligation["smt"] = "(declare-const x Real)(assert (> x 0))"
+        return made
+
+    monkeypatch.setattr(answers, "certified", forged)
+    assert [(one.status, "certificate is rejected" in one.detail) for one in outcomes()] == [(REFUTED, True)] * 2
 
 
 def test_the_page_shows_what_was_counted(tmp_path: Path) -> None:
