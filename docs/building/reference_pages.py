@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
+#: The page with the table of all names.
+ALL_NAMES = "all_names.rst"
 #: Packages that offer public names, each before its subpackages, and modules that are documented whole.
 DOORS = (
     "rdgraph", "rdgraph.theory", "rdgraph.theory.patterns", "rdgraph.infer", "rdgraph.run", "rdgraph.graphs",
@@ -146,7 +148,7 @@ def write_reference(folder: Path) -> None:
         write_if_new(folder / f"{module.replace('.', '_')}.rst", page)
     for top in ("rdgraph", "analysis", "gread", "studies"):
         write_if_new(folder / f"{top}.inc", contents(top))
-    write_if_new(folder / "all_names.rst", all_names())
+    write_if_new(folder / ALL_NAMES, all_names())
     write_if_new(folder / "commands.md", commands())
 
 
