@@ -53,8 +53,8 @@ def test_small_mode_leaves_every_file(small: tuple[Path, subprocess.CompletedPro
     folder, done = small
     assert done.returncode == 0, done.stderr
     assert {p.name for p in folder.iterdir() if not p.name.startswith(".")} == {
-        "config.toml", "constants.csv", "environment.json", "figures", "metrics.parquet", "network", "report.html", "report.json",
-        "predictions.csv", "references.csv", "results.csv", "results.parquet", "state", "summary.csv",
+        "config.toml", "constants.csv", "environment.json", "figures", "metrics.parquet", "network", "report.html",
+        "report.json", "predictions.csv", "references.csv", "results.csv", "results.parquet", "state", "summary.csv",
     }  # fmt: skip
     expected = {f"{name}.{ending}" for name in FIGURES for ending in ("png", "pdf", "csv")}
     assert {p.name for p in (folder / "figures").iterdir()} == expected
