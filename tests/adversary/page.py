@@ -33,6 +33,7 @@ Each wrong answer led to a fix for the whole class of questions it came from, an
 | 2 | 5,105 | 13,381 | 10 | 6 | perturbations at kinks (2); states and faces that are not real for some coefficients (3); a solver that called a possible case impossible (1) |
 | 3 | 4,044 | 10,570 | 17 | 11 | kinks (3); proofs that no box is invariant, for a value of the mask they exclude (4); filter classes that looked only at the ratio of two coefficients (3); a box without its condition on the start (1) |
 | 4 | 2,233 | 5,643 | 0 | 0 | |
+| 5 | 1,500 | 4,268 | 0 | 0 | |
 
 The other refutations were the adversary's own mistakes, mostly rounding; one answer could be read in two ways. The
 wrong answer of the solver in round 2 came from z3 4.15, which leaves coefficients out of its projections. Since then
