@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-#: The page with the table of all names.
-ALL_NAMES = "all_names.rst"
+#: The page with the table of all names, and that of the command line.
+ALL_NAMES, COMMANDS = "all_names.rst", "commands.md"
 #: Packages that offer public names, each before its subpackages, and modules that are documented whole.
 DOORS = (
     "rdgraph", "rdgraph.theory", "rdgraph.theory.patterns", "rdgraph.infer", "rdgraph.run", "rdgraph.graphs",
@@ -149,7 +149,7 @@ def write_reference(folder: Path) -> None:
     for top in ("rdgraph", "analysis", "gread", "studies"):
         write_if_new(folder / f"{top}.inc", contents(top))
     write_if_new(folder / ALL_NAMES, all_names())
-    write_if_new(folder / "commands.md", commands())
+    write_if_new(folder / COMMANDS, commands())
 
 
 def commands() -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from docs.building.made_pages import MADE_PAGES
-from docs.building.reference_pages import ALL_NAMES
+from docs.building.reference_pages import ALL_NAMES, COMMANDS
 from tests.paths import ROOT
 from tests.repository.test_architecture import FOLDER_ORDER
 from tests.warm_processes import run_warm
@@ -102,7 +102,7 @@ def every_page() -> list[Path]:
 def test_links_exist(page: Path) -> None:
     """In the tree, or among the pages that `make docs` makes."""
     made = {ROOT / f"docs/generated/{name}.md" for name, *_ in MADE_PAGES}
-    made.add(ROOT / "docs" / "generated" / "reference" / ALL_NAMES)
+    made |= {ROOT / "docs" / "generated" / "reference" / name for name in (ALL_NAMES, COMMANDS)}
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
         path = (page.parent / target).resolve()
         assert path in made or path.exists(), (page.name, target)
