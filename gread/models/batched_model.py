@@ -251,8 +251,9 @@ def graph_seen_by(settings: ModelSettings, graph: Graph, *, features: int, class
     >>> [graph_seen_by(Config.of(name).model, one_way, features=5, classes=2).is_undirected for name in ("gcn", "gat")]
     [True, False]
     """
-    try:
-        count_parameters(settings, graph, features=features, classes=classes)
-    except NotApplicable:
-        return graph.undirected()
+    if not graph.is_undirected:
+        try:
+            count_parameters(settings, graph, features=features, classes=classes)
+        except NotApplicable:
+            return graph.undirected()
     return graph
