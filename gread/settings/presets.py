@@ -4,6 +4,8 @@ paper     the best settings of the GREAD paper, seven reactions on nine data set
           the hidden layers of encoder and decoder and the ReLU after the flow; these are those of the authors' released
           settings for the same data set.
 authors   the settings released with the authors' code: BS on nine data sets.
+modern    settings found here: every equation in the recipe around it, such as blocks with norms, that was best in the
+          study `recipe`; the source of each says what it reaches.
 published the settings published by the authors of the compared networks, or in the comparisons that quote them; a csv
           file for each network, with a source in every row.
 """
@@ -26,7 +28,7 @@ if TYPE_CHECKING:  # loads sympy, which the names of presets do not need
 
 #: The names here of printed data sets: papers up to GREAD mean the old version of cornell.
 _NAMES = {"cornell": "cornell_old"}
-_FILES = {"paper": "paper_settings.csv", "authors": "authors_settings.csv"}
+_FILES = {"paper": "paper_settings.csv", "authors": "authors_settings.csv", "modern": "modern_settings.csv"}
 #: The presets of the compared networks, and the folder with a file for each of them.
 PUBLISHED, _FOLDER = "published", "models"
 #: Columns with another name in a configuration.
@@ -57,18 +59,18 @@ class Published:
     source: str
 
 
-def data_name(printed: str) -> str:
-    """The name here of a data set in the paper.
+def data_name(printed: str, kind: str = "paper") -> str:
+    """The name here of a data set in the paper; the presets `modern` already have it.
 
-    >>> data_name("cornell"), data_name("cora")
-    ('cornell_old', 'cora')
+    >>> data_name("cornell"), data_name("cora"), data_name("cornell", "modern")
+    ('cornell_old', 'cora', 'cornell')
     """
-    return _NAMES.get(printed, printed)
+    return printed if kind == "modern" else _NAMES.get(printed, printed)
 
 
 @cache
 def presets() -> tuple[Preset, ...]:
-    """All presets: 63 of the paper, nine of the authors, then those of the compared networks.
+    """All presets: 63 of the paper, nine of the authors, the modern ones, then those of the compared networks.
 
     >>> presets()[0].name, presets()[0].config.model.time, presets()[71].name
     ('paper/BS/texas', 1.46, 'authors/BS/pubmed')
@@ -117,8 +119,9 @@ def _readers() -> dict[str, Callable[[], Preset]]:
     readers: dict[str, Callable[[], Preset]] = {}
     for kind, file in _FILES.items():
         for row in _rows(file):
-            name = f"{kind}/{row['reaction']}/{data_name(row['dataset'])}"
-            readers[name] = partial(_of_paper, name, row, authors[row["dataset"]] if kind == "paper" else None)
+            dataset = data_name(row["dataset"], kind)
+            name = f"{kind}/{row['reaction']}/{dataset}"
+            readers[name] = partial(_of_paper, name, dataset, row, authors[row["dataset"]] if kind == "paper" else None)
     for path in sorted((files("gread") / "data" / _FOLDER).iterdir(), key=lambda path: path.name):
         model, suffix = path.name.rsplit(".", 1)
         for row in _rows(f"{_FOLDER}/{path.name}") if suffix == "csv" else ():
@@ -127,7 +130,7 @@ def _readers() -> dict[str, Callable[[], Preset]]:
     return readers
 
 
-def _of_paper(name: str, row: Mapping[str, str], authors: Mapping[str, str] | None) -> Preset:
+def _of_paper(name: str, dataset: str, row: Mapping[str, str], authors: Mapping[str, str] | None) -> Preset:
     """Settings of a reaction; those not stated in the paper are the authors' for the data set."""
     from gread.settings.config import Config
 
@@ -137,7 +140,7 @@ def _of_paper(name: str, row: Mapping[str, str], authors: Mapping[str, str] | No
         values["normalisation"] = "symmetric" if row["adjacency"] == "original" else "row"
         source += f"; {', '.join(BORROWED)} from {authors['source']}"
     config = Config().updated({_RENAMED.get(k, k): v for k, v in values.items()})
-    return Preset(name, row["reaction"], data_name(row["dataset"]), config, source)
+    return Preset(name, row["reaction"], dataset, config, source)
 
 
 def _of_network(name: str, model: str, row: Mapping[str, str]) -> Preset:
@@ -152,7 +155,7 @@ def find_preset(name: str, subject: str, dataset: str) -> Preset:
     """The preset for a reaction or a network on a data set, or the settings of a toml file.
 
     Args:
-        name: "paper", "authors" or "published", or the path of a toml file.
+        name: "paper", "authors", "modern" or "published", or the path of a toml file.
         subject: The reaction, such as "BS", or the network, such as "gcn".
         dataset: The data set.
 
@@ -169,7 +172,7 @@ def find_preset(name: str, subject: str, dataset: str) -> Preset:
     64
     """
     if name in (*_FILES, PUBLISHED):
-        chosen = f"{name}/{subject}/{data_name(dataset)}"
+        chosen = f"{name}/{subject}/{data_name(dataset, name)}"
         if chosen not in _readers():
             count = sum(known.startswith(f"{name}/") for known in _readers())
             raise InvalidArgument(

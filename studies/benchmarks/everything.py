@@ -38,7 +38,7 @@ MEMORY = 0.9
 #: Studies that train, in the order of the paper's tables and figures.
 STUDIES = (
     "trained-energy", "classification", "ablation", "sensitivity", "homophily", "depth", "significance", "embeddings",
-    "wellposedness", "forensics",
+    "wellposedness", "forensics", "recipe",
 )  # fmt: skip
 #: What runs a study.
 STUDY = ("studies.cli.app", "study")

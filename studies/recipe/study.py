@@ -58,8 +58,12 @@ PROPAGATIONS, RECIPES, GRAPH = (SHEET.entries[name] for name in ("propagations",
 LISTS["propagations"] = list(PROPAGATIONS)
 #: The propagation that others are compared with, and the first and last recipes.
 BASE, BARE, TUNED = "gcn", next(iter(RECIPES)), list(RECIPES)[-1]
+#: The layers of other networks; all other propagations are equations.
+AVERAGES = (BASE, "sage", "attention")
 #: Points below which a difference does not matter, and the factor within which numbers of parameters are comparable.
 POINTS, COMPARABLE = 1.0, 1.1
+#: The settings of a preset.
+PRESET = {*GRAPH, *RECIPES[BARE], *SHEET.entries["preset"]["settings"]}
 #: The frequencies of stored gains; a gain within this share of the largest one counts as equal.
 LAM, FLAT = np.linspace(0.0, 2.0, 21), 0.05
 #: What propagations are called in a report.
@@ -172,6 +176,7 @@ class Measured(NamedTuple):
 
     rows: list[MutableRow]
     chosen: dict[tuple[str, str, str], tuple[int, float]]
+    seed: int = 0
 
 
 def measure(run: StudyRun) -> Measured:
@@ -183,7 +188,7 @@ def measure(run: StudyRun) -> Measured:
     rows = train_cells(run, verdict_cells(s, seed, chosen), load, rows_with_gains, keep_best=True).rows
     write_trials(run, trials, "search_trials")
     write_trials(run, rows)
-    return Measured(rows, chosen)
+    return Measured(rows, chosen, seed)
 
 
 # ---------------------------------------------------------------------- numbers
@@ -198,12 +203,20 @@ def scores_by_set(rows: Sequence[MutableRow]) -> dict[str, Scores]:
 def recipe_gain(scores: Scores, first: str, last: str, dataset: str) -> Comparison:
     """What one recipe has above another: the mean over all propagations with both, split by split."""
     both = [p for p in PROPAGATIONS if (p, first) in scores and (p, last) in scores]
+    return Comparison.of(_mean(scores, both, last), _mean(scores, both, first), share_of(dataset))
 
-    def mean(recipe: str) -> dict[int, float]:
-        splits = scores[both[0], recipe] if both else ()
-        return {split: float(np.mean([scores[p, recipe][split] for p in both])) for split in splits}
 
-    return Comparison.of(mean(last), mean(first), share_of(dataset))
+def equation_gain(scores: Scores, recipe: str, dataset: str) -> Comparison | None:
+    """What the mean of the equations has above the GCN average with the same recipe, split by split."""
+    equations = [p for p in PROPAGATIONS if p not in AVERAGES and (p, recipe) in scores]
+    if (BASE, recipe) not in scores or not equations:
+        return None
+    return Comparison.of(_mean(scores, equations, recipe), scores[BASE, recipe], share_of(dataset))
+
+
+def _mean(scores: Scores, propagations: Sequence[str], recipe: str) -> dict[int, float]:
+    splits = scores[propagations[0], recipe] if propagations else ()
+    return {split: float(np.mean([scores[p, recipe][split] for p in propagations])) for split in splits}
 
 
 def propagation_gains(scores: Scores, recipe: str, dataset: str) -> dict[str, Comparison]:
@@ -219,11 +232,15 @@ def propagation_gains(scores: Scores, recipe: str, dataset: str) -> dict[str, Co
 
 
 def effect_table(measured: Mapping[str, Scores]) -> list[MutableRow]:
-    """Every ingredient, and every propagation with the tuned recipe, on every set."""
+    """On every set: all ingredients, the equations with each recipe, and the propagations with the tuned recipe."""
     table: list[MutableRow] = []
     for dataset, scores in measured.items():
-        ingredients = {last: recipe_gain(scores, first, last, dataset) for first, last in pairwise(RECIPES)}
-        for kind, tests in (("ingredient", ingredients), ("propagation", propagation_gains(scores, TUNED, dataset))):
+        kinds = {
+            "ingredient": {last: recipe_gain(scores, first, last, dataset) for first, last in pairwise(RECIPES)},
+            "equations": {recipe: one for recipe in RECIPES if (one := equation_gain(scores, recipe, dataset))},
+            "propagation": propagation_gains(scores, TUNED, dataset),
+        }
+        for kind, tests in kinds.items():
             table += with_holm([
                 {
                     "dataset": dataset, "kind": kind, "name": name, "difference": round(test.difference, 4),
@@ -292,6 +309,26 @@ def filter_words(curves: np.ndarray | None, end: float) -> str:
     return f"{kind}, |g| {first:.2g} at 0 and {last:.2g} at {end:.2g}"
 
 
+def modern_settings(found: Measured, s: Settings) -> list[MutableRow]:
+    """The presets `modern`: the settings of every equation on every set, from its best recipe by validation score."""
+    best: dict[tuple[str, str], tuple[str, int, float]] = {}
+    for (dataset, name, recipe), (trial, score) in found.chosen.items():
+        if name not in AVERAGES and score > best.get((dataset, name), ("", 0, -1.0))[2]:
+            best[dataset, name] = recipe, trial, score
+    groups = grouped_rows(found.rows, "dataset", "propagation", "recipe")
+    table: list[MutableRow] = []
+    for (dataset, name), (recipe, trial, score) in best.items():
+        sections = variations(name, recipe, s, found.seed)[trial].config.sections()
+        one = Estimate.of(groups[dataset, name, recipe])
+        source = SHEET.text(
+            "source", recipe=recipe, validation=100 * score, mean=one.mean, std=one.std, splits=one.count
+        )
+        known = {k: v for part in sections.values() for k, v in part.items() if k in PRESET}
+        values = {k: str(v).lower() if isinstance(v, bool) else v for k, v in known.items()}
+        table.append({"dataset": dataset, **values, "source": source})
+    return table
+
+
 # ---------------------------------------------------------------------- verdicts and words
 def verdicts(measured: Mapping[str, Scores]) -> Iterator[Verdict]:
     """On every set: does the propagation matter with the tuned recipe, and does the recipe?"""
@@ -306,50 +343,56 @@ def verdicts(measured: Mapping[str, Scores]) -> Iterator[Verdict]:
         yield SHEET.verdict("recipe", whole.answer, dataset=dataset, difference=whole.text, test=whole.test)
 
 
-def answer(measured: Mapping[str, Scores], effects: Sequence[MutableRow], cells: Sequence[MutableRow]) -> str:
-    """On which sets the equation matters beyond the recipe, in which direction, and by what filter."""
-    filters = {(r["dataset"], r["propagation"]): str(r["filter"]) for r in cells if r["recipe"] == TUNED}
-    parts, count = [], 0
-    for dataset, scores in measured.items():
-        rows = [r for r in effects if r["dataset"] == dataset and r["kind"] == "propagation"]
-        sure = sorted((r for r in rows if float(r["p_holm"]) < LEVEL), key=lambda r: -abs(float(r["difference"])))
-        count += bool(sure)
-        listed = ", ".join(
-            SHEET.text(
-                "difference", title=TITLES[str(r["name"])], points=float(r["difference"]),
-                filter=filters[dataset, r["name"]], base=filters[dataset, BASE],
-            )
-            for r in sure
-        )  # fmt: skip
-        gain = recipe_gain(scores, BARE, TUNED, dataset).difference
-        parts.append(
-            SHEET.text("matters", dataset=dataset, differences=listed) if sure else
-            SHEET.text("same", dataset=dataset, recipe=gain)
-        )  # fmt: skip
-    return SHEET.text("answer", count=count, sets=len(measured), listed="; ".join(parts))
+def answer(effects: Sequence[MutableRow], cells: Sequence[MutableRow]) -> str:
+    """On how many sets the equations matter with each recipe; with the tuned one by how much, and by what filter."""
+    sure = [row for row in effects if float(row["p_holm"]) < LEVEL]
+    sets, texts = list(dict.fromkeys(str(row["dataset"]) for row in effects)), []
+    for recipe in RECIPES:
+        ahead = [float(row["difference"]) > 0 for row in _rows(sure, "equations", name=recipe)]
+        counts = {"ahead": sum(ahead), "behind": len(ahead) - sum(ahead)}
+        texts.append(SHEET.text("count" if recipe == BARE else "other", recipe=recipe, sets=len(sets), **counts))
+    kinds = {(r["dataset"], r["propagation"], r["recipe"]): str(r["filter"]).partition(",")[0] for r in cells}
+    found = [max(rows, key=_size) for name in sets if (rows := _rows(sure, "propagation", dataset=name))]
+    listed = "; ".join(
+        SHEET.text(
+            "difference", dataset=row["dataset"], title=TITLES[str(row["name"])], points=float(row["difference"]),
+            filter=kinds[row["dataset"], row["name"], TUNED], base=kinds[row["dataset"], BASE, TUNED],
+        )
+        for row in found
+    )  # fmt: skip
+    tuned = SHEET.text("matters" if found else "same", listed=listed, count=len(found), sets=len(sets))
+    return f"{texts[0]}; {', '.join(texts[1:])}. {tuned}"
+
+
+def _size(row: MutableRow) -> float:
+    return abs(float(row["difference"]))
+
+
+def _rows(effects: Sequence[MutableRow], kind: str, **values: str) -> list[MutableRow]:
+    return [row for row in effects if all(row[name] == value for name, value in {"kind": kind, **values}.items())]
 
 
 # ---------------------------------------------------------------------- figures
 def effect_chart(effects: Sequence[MutableRow]) -> Chart:
-    """Points of every ingredient and of every propagation, a colour for each set."""
+    """On every set: points of the ingredients, and of the equations above the average with each recipe."""
     sets = list(dict.fromkeys(str(row["dataset"]) for row in effects))
     panels = []
-    for kind, title in (("ingredient", "ingredients of the recipe"), ("propagation", "beyond the tuned recipe")):
+    for kind, title in (
+        ("equations", "equations above the GCN average"),
+        ("ingredient", "ingredient added to the recipe"),
+    ):
         own = list(dict.fromkeys(str(row["name"]) for row in effects if row["kind"] == kind))
         lines = []
-        for k, dataset in enumerate(sets):
-            rows = [row for row in effects if (row["dataset"], row["kind"]) == (dataset, kind)]
-            shift = (k - (len(sets) - 1) / 2) * 0.6 / len(sets)
-            points, errors = (np.array([float(row[name]) for row in rows]) for name in ("difference", "reach"))
-            places = np.array([own.index(str(row["name"])) + shift for row in rows])
-            lines += (
-                [Line(dataset, places, points, errors, style="dots", look=k, error_name="95 % interval")]
-                if rows
-                else []
+        for k, name in enumerate(own):
+            rows = _rows(effects, kind, name=name)
+            points, errors = (np.array([float(row[column]) for row in rows]) for column in ("difference", "reach"))
+            places = np.array(
+                [sets.index(str(row["dataset"])) + (k - (len(own) - 1) / 2) * 0.7 / len(own) for row in rows]
             )
+            look = list(RECIPES).index(name)
+            lines.append(Line(name, places, points, errors, style="dots", look=look, error_name="95 % interval"))
         if lines:
-            labels = [TITLES[name] if kind == "propagation" else name for name in own]
-            panels.append(Panel(title, lines, {"none": 0.0}, names=labels))
+            panels.append(Panel(title, lines, {"no difference": 0.0}, names=sets))
     return Chart(panels, "", "points", columns=1)
 
 
@@ -389,10 +432,11 @@ def findings(found: Measured, s: Settings) -> Findings:
             Picture("ingredients", effect_chart(effects), SHEET.text("ingredients")),
             Table("effects", effects, SHEET.text("effects")),
             Table("cells", cells, SHEET.text("cells")),
+            Table("modern_settings", modern_settings(found, s), SHEET.text("modern")),
             Picture("responses", responses, SHEET.text("responses")) if responses else None,
         ],
         verdicts=list(verdicts(measured)),
-        answer=answer(measured, effects, cells),
+        answer=answer(effects, cells),
         shows="ingredients",
         about=about(s),
         equations={TITLES[p]: str(catalogue.get(text, text)) for p, text in lines.items()},

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+#: Names below an axis, which end at their ticks.
+SLANTED: dict[str, Any] = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
 #: Width of a legend entry without its name and per character, and the largest number of points drawn with marks.
 ENTRY_INCHES, LETTER_INCHES, MARKED = 0.75, 0.085, 30
 #: Most columns of a map with numbers in its cells, and most rows that its size allows for.
@@ -101,7 +103,7 @@ def _draw_panel(axis: Axes, panel: Panel, chart: Chart) -> None:
         case "symlog":
             axis.set_yscale("symlog", linthresh=1.0)
     if panel.names:
-        axis.set_xticks(range(len(panel.names)), [plain(name) for name in panel.names], fontsize=9, rotation=30)
+        axis.set_xticks(range(len(panel.names)), [plain(name) for name in panel.names], fontsize=9, **SLANTED)
     axis.set_title(plain(panel.title), fontsize=11)
     axis.grid(color="0.92", lw=0.6, axis="y" if panel.names else "both")
 
@@ -186,7 +188,7 @@ def map_figure(field_map: FieldMap) -> Figure:
                     weight = "bold" if cell["sure"] else "normal"
                     panel.text(j, i, cell["text"], ha="center", va="center", fontsize=10, color=cell["ink"],
                                fontweight=weight)  # fmt: skip
-    panel.set_xticks(range(len(columns)), [plain(c) for c in columns], rotation=25, fontsize=10)
+    panel.set_xticks(range(len(columns)), [plain(c) for c in columns], fontsize=10, **SLANTED)
     panel.set_yticks(range(len(rows)), [plain(r) for r in rows], fontsize=10)
     panel.set_title(field_map.title, fontsize=11)
     lowest = field_map.lowest or (-field_map.limit if field_map.signed else 0.0)

@@ -19,7 +19,7 @@ REACTIONS = {"F", "AC", "Z", "BS", "ST", "FB", "FB*"}
 def test_every_reaction_on_every_data_set():
     kinds = Counter(p.name.split("/")[0] for p in presets())
     assert {kind: kinds[kind] for kind in ("paper", "authors")} == {"paper": 63, "authors": 9}
-    assert set(kinds) == {"paper", "authors", "published"}
+    assert set(kinds) == {"paper", "authors", "modern", "published"}
     assert {(p.reaction, p.dataset) for p in presets() if p.name.startswith("paper")} == {
         (r, d) for r in REACTIONS for d in DATASETS
     }

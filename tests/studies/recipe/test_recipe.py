@@ -15,15 +15,28 @@ from gread.models.features import Features
 from gread.models.gread_model import GREAD, Stack
 from gread.models.place import Place
 from gread.settings.config import Config
+from gread.settings.presets import presets
 from rdgraph import Graph
 from studies.cells import cell as cells
-from studies.cells.cell import load_set
+from studies.cells.cell import file_name, load_set
 from studies.paper import paired_rows
 from studies.recipe import study
-from studies.recipe.study import BASE, GRAPH, PROPAGATIONS, RECIPES, chosen_trials, findings, load_fresh, variations
+from studies.recipe.study import (
+    AVERAGES,
+    BASE,
+    GRAPH,
+    PROPAGATIONS,
+    RECIPES,
+    chosen_trials,
+    findings,
+    load_fresh,
+    variations,
+)
 from studies.registered_studies import find_study
+from studies.results import read_result, results_folder
 from studies.runs.study import execute
-from studies.runs.tables import MutableRow
+from studies.runs.tables import MutableRow, parse_rows
+from tests.paths import ROOT
 from tests.studies.paper.planted import planted_rows
 
 # ---------------------------------------------------------------------- lines and layers
@@ -164,7 +177,11 @@ def found(shifts: dict[tuple[str, str], float], monkeypatch: pytest.MonkeyPatch)
 def test_a_planted_equation_and_a_planted_ingredient_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     norm = {(p, r): 5.0 for p in ("gcn", "BS", "F") for r in ("norm", "matrices", "tuned")}
     result = found({**norm, ("BS", "tuned"): 9.0}, monkeypatch)
-    effects = {row["name"]: row for row in result.items[1].rows}
+    table = result.items[1].rows
+    effects = {row["name"]: row for row in table if row["kind"] != "equations"}
+    equations = {row["name"]: row for row in table if row["kind"] == "equations"}
+    assert equations["tuned"]["difference"] == pytest.approx(2.0, abs=0.2)  # the mean of 4 for BS and 0 for F
+    assert equations["tuned"]["p_holm"] < 0.05 < min(equations[r]["p_holm"] for r in RECIPES if r != "tuned")
     assert effects["norm"]["difference"] == pytest.approx(5.0, abs=0.2)
     assert effects["tuned"]["difference"] == pytest.approx(4 / 3, abs=0.2)
     assert effects["residual"]["p_holm"] > 0.05 > effects["norm"]["p_holm"]
@@ -172,17 +189,57 @@ def test_a_planted_equation_and_a_planted_ingredient_are_told_apart(monkeypatch:
     assert effects["F"]["p_holm"] > 0.05 > effects["BS"]["p_holm"]
     assert effects["BS"]["low"] < 4.0 < effects["BS"]["high"]
     assert [answer for _, answer, _ in result.verdicts] == ["holds", "holds"]
-    assert "1 of 1" in result.answer
-    assert "BS +4" in result.answer
+    assert "tuned: 1 and 0" in result.answer
+    assert "ahead of the GCN average on 0 of 1 data sets and behind on 0; residual: 0 and 0" in result.answer
+    assert "on 1 of 1" in result.answer
+    assert "film BS +4" in result.answer
 
 
 def test_equal_propagations_are_refuted_and_wide_ones_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
     same = found({}, monkeypatch)
     assert [answer for _, answer, _ in same.verdicts] == ["fails", "undecided"]
-    assert "0 of 1" in same.answer
+    assert "tuned: 0 and 0" in same.answer
+    assert "on any of 1" in same.answer
     rows = {(r["propagation"], r["recipe"]): r for r in same.results}
     assert all(row["filter"] == "band-stop, |g| 1 at 0 and 0.5 at 1.5" for row in rows.values())
     assert rows[BASE, "tuned"]["ratio"] == 1.0
+
+
+# ---------------------------------------------------------------------- what was measured
+def test_the_kept_numbers_say_what_the_readme_says() -> None:
+    kept = read_result("recipe")
+    columns = kept["results"]["columns"]
+    rows = [dict(zip(columns, row, strict=True)) for row in kept["results"]["rows"]]
+    mean = {(row["dataset"], row["propagation"], row["recipe"]): row["mean"] for row in rows}
+    sets = {row["dataset"] for row in rows}
+    equations = [p for p in PROPAGATIONS if p not in AVERAGES]
+
+    def lead(dataset: str, recipe: str) -> float:
+        return float(np.mean([mean[dataset, p, recipe] for p in equations]) - mean[dataset, BASE, recipe])
+
+    ahead = [lead(name, "bare") for name in ("film", "texas", "cornell", "wisconsin")]
+    assert 6.5 < min(ahead) < 7.5
+    assert 34.5 < max(ahead) < 35.5
+    assert len(sets) == 10
+    assert kept["answer"].startswith("With the bare recipe the equations are significantly ahead")
+    assert " on 4 of 10 " in kept["answer"]
+    assert all(f"{recipe}: 0 and" in kept["answer"] for recipe in RECIPES if recipe != "bare")
+    assert "7 to 35 points" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_modern_presets_are_the_best_trials_by_validation_alone() -> None:
+    kept = json.loads((results_folder() / "parts" / "recipe.json").read_text(encoding="utf-8"))["parts"]
+    shipped = [preset for preset in presets() if preset.name.startswith("modern/")]
+    assert {preset.dataset for preset in shipped} == {str(row[0]) for row in read_result("recipe")["results"]["rows"]}
+    for preset in shipped[::7]:
+        scores: dict[tuple[str, int], list[float]] = {}
+        for recipe in RECIPES:
+            for row in parse_rows(kept[file_name("search", preset.dataset, preset.reaction, recipe)]):
+                scores.setdefault((recipe, int(row["trial"])), []).append(float(row["val_accuracy"]))
+        recipe, trial = max(scores, key=lambda key: np.mean(scores[key]))
+        settings = study.settings(False)
+        assert preset.config == variations(preset.reaction, recipe, settings, 0)[trial].config
+        assert f"{recipe} recipe of" in preset.source
 
 
 # ---------------------------------------------------------------------- the small mode
@@ -191,7 +248,7 @@ def test_the_small_mode_answers_and_resumes(tmp_path: Path, monkeypatch: pytest.
     report = execute(find_study("recipe"), tmp_path / "run", small=True)
     outline = json.loads((tmp_path / "run" / "report.json").read_text(encoding="utf-8"))
     assert outline["state"] == "done"
-    assert outline["answer"].startswith("With the tuned recipe")
+    assert outline["answer"].startswith("With the bare recipe the equations are significantly ahead")
     assert "<math " in report.read_text(encoding="utf-8")
     results = (tmp_path / "run" / "results.csv").read_bytes()
 
