@@ -308,6 +308,25 @@ def test_batch_norm_is_torchs(pyg: Any) -> None:
     close(norm(model, x, is_training=False)[1], peer.eval()(x[1]))
 
 
+def test_gradients_of_batch_norm_are_torchs() -> None:
+    model = make("gcn-tuned", hidden=4, norm="batch")
+    norm, peer = BatchNorm(model, "extra", 4), torch.nn.BatchNorm1d(4).double()
+    draw = torch.Generator().manual_seed(4)
+    x = (5 + torch.randn(2, N, 4, dtype=torch.float64, generator=draw)).requires_grad_()
+    g = torch.randn(2, N, 4, dtype=torch.float64, generator=draw)
+    parameters = [model.get_parameter(f"extra_{part}") for part in ("weight", "bias")]
+    ours = [peer.weight, peer.bias]
+    with torch.no_grad():
+        for mine, his in zip(parameters, ours, strict=True):
+            mine.copy_(torch.randn(mine.shape, dtype=torch.float64, generator=draw))
+            his.copy_(mine[1])
+    found = torch.autograd.grad(norm(model, x, is_training=True), [x, *parameters], g)
+    expected = torch.autograd.grad(peer(x[1]), [x, *ours], g[1])
+    close(found[0][1], expected[0][1])
+    for one, other in zip(found[1:], expected[1:], strict=True):
+        close(one[1], other)
+
+
 def test_layer_and_pair_norm_are_the_others(pyg: Any) -> None:
     model = make("gcn-tuned", hidden=4, norm="layer")
     x = torch.randn(2, N, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
