@@ -50,7 +50,13 @@ AGAIN_SECONDS = 0.25
 SHORTEST_SLEEP, LONGEST_SLEEP = 0.001, 3600.0
 
 #: What sympy raises where one of its algorithms does not apply or does not end.
-_SYMPY_GAVE_UP = (BasePolynomialError, NotImplementedError, RecursionError, OverflowError, MemoryError)
+_GIVING_UP = {
+    BasePolynomialError: "it needs polynomials, and the formulas contain other functions",
+    RecursionError: "formulas are nested too deeply",
+    NotImplementedError: "sympy has no algorithm for it",
+    OverflowError: "a number is too large",
+    MemoryError: "it needs more memory than there is",
+}
 
 P = ParamSpec("P")
 A = TypeVar("A")
@@ -238,8 +244,9 @@ class within_budget:
                 return answer
             except Undecided as reason:
                 problem = reason
-            except _SYMPY_GAVE_UP as reason:
-                problem = Undecided(f"sympy gave up: {type(reason).__name__}")
+            except tuple(_GIVING_UP) as reason:
+                words = next(words for kind, words in _GIVING_UP.items() if isinstance(reason, kind))
+                problem = Undecided(f"a step of the algebra of `{question.__name__}` failed: {words}")
             if self.otherwise is None:
                 raise problem
             return cast(A, self.otherwise(problem))

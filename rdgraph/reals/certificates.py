@@ -159,21 +159,18 @@ def _put_root(guess: dict[str, Fraction], root: tuple[str, int, Any], grain: int
     """Give the root a rational value, and one letter of the radicand the value that fits; whether that can be done."""
     name, order, inside = root
     try:
-        value = _value(inside, guess)
-    except Rejected:
+        value = max(_value(inside, guess), Fraction(0))
+        exact, size = _rational_root(value, order), float(value) ** (1 / order)
+    except (Rejected, ArithmeticError):  # no value, or one beyond the numbers of the machine
         return False
-    if value < 0:
-        guess[name] = Fraction(0)
-        return True
-    exact = _rational_root(value, order)
     if exact is not None:
         guess[name] = exact
         return True
-    near = Fraction(round(float(value) ** (1 / order) * grain), grain)
+    near = Fraction(round(size * grain), grain)
     for letter in sorted(x for x in guess if "!" not in x):
         try:
             zero, one, two = (_value(inside, {**guess, letter: Fraction(k)}) for k in (0, 1, 2))
-        except Rejected:
+        except (Rejected, ArithmeticError):
             continue
         if one != zero and two - one == one - zero:
             guess[letter] = (near**order - zero) / (one - zero)

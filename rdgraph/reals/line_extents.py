@@ -262,12 +262,7 @@ class _Climb:
         return bool((starts or before > 0) and (ends or after < 0))
 
     def _bounded(
-        self,
-        lower: sp.Rational,
-        upper: sp.Rational,
-        tops: list[Neighbourhood],
-        exact: list[sp.Expr],
-        far: list[Any],
+        self, lower: sp.Rational, upper: sp.Rational, tops: list[Neighbourhood], exact: list[sp.Expr], far: list[Any]
     ) -> tuple[Any, Any]:
         """An upper bound outside the neighbourhoods of exact tops, as close as others ask for; the largest seen."""
         waiting = [(a, b) for a, b in _gaps(lower, upper, tops) if a < b]

@@ -145,7 +145,7 @@ def signs_to_infinity(polynomial: Any) -> list[int]:
         return [1 if polynomial[0] > 0 else -1]
     top = abs(polynomial.leading_coefficient())
     bound = 1 + sum(abs(c) for c in polynomial.coeffs()) / top
-    values = [polynomial(x) for x in cell_points([polynomial], sp.S.Zero, _sympy(bound))]
+    values = [polynomial(x) for x in cell_points([polynomial], sp.S.Zero, sp.Rational(int(bound.p), int(bound.q)))]
     signs = [1 if v > 0 else -1 for v in values]
     return [sign for k, sign in enumerate(signs) if k == 0 or sign != signs[k - 1]]
 
@@ -208,10 +208,6 @@ def _simplest(low: Any, high: Any) -> Any:
         if low < rounded < high and (middle - rounded) * 8 <= high - low:
             return rounded
         size *= 2
-
-
-def _sympy(number: Any) -> sp.Rational:
-    return sp.Rational(int(number.p), int(number.q))
 
 
 # ---------------------------------------------------------------------- ratio cells

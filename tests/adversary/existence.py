@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tests.adversary import formulas, graphs
 from tests.adversary.answers import BlowUp, Existence
-from tests.adversary.integration import Path, follow
+from tests.adversary.integration import Journey, Path, follow, journey
 from tests.adversary.outcome import Question
 from tests.adversary.systems import Drawn, Field
 
@@ -158,23 +159,74 @@ def _claimed_times(claim: BlowUp, field: Field, start: float) -> list[float] | N
 
 
 def _survives(field: Field, claim: BlowUp, start: float) -> str | None:
+    """Why a solution does not blow up as claimed; None also where neither quadrature nor integration can tell."""
     times = _claimed_times(claim, field, start)
     if times is not None and not all(np.isfinite(times)):
         return f"the time {claim.time} is {times} at h0 = {start}"
     if times is not None and min(times) < 0:
         return f"the time {claim.time} is negative, {min(times)}, at h0 = {start}"
-    state = np.full((2, 1), start)
-    horizon = 1000.0 if times is None else max(times) * 2 + 1e-12
-    path = follow(lambda x: field(x, state), state, horizon)
-    side = np.sign(path.state[np.abs(path.state).argmax()])
-    if not path.blew_up:
-        if not path.finished:
-            return None  # beyond every bound too fast to tell, or stuck
-        return f"from h0 = {start} the solution lives at t = {path.end:.6g}, h = {path.state.tolist()}"
-    if side != claim.way:
-        return f"from h0 = {start} it blows up to the side {side:+.0f}"
-    if times is not None and not min(times) * 0.98 <= path.end <= max(times) * 1.02:
-        return f"from h0 = {start} it blows up at t = {path.end:.9g}, told {times}"
+    nodes = _apart(field)
+    journeys = [_journey(field, start, claim.way, node) for node in nodes]
+    for way_out, node in zip(journeys, nodes, strict=True):
+        witness = _stopped(field, start, claim.way, node, way_out) if way_out else None
+        if witness:
+            return witness
+    known = [way_out for way_out in journeys if way_out and way_out.blows_up]
+    if not known or len(known) < len(journeys):
+        return None
+    ends = [way_out.time for way_out in known]
+    if all(way_out.is_followed for way_out in known):
+        state = np.full((2, 1), start)
+        path = follow(lambda x: field(x, state), state, 2 * max(ends))
+        if not path.blew_up:
+            if not path.finished:
+                return None  # beyond every bound too fast to tell, or stuck
+            return f"from h0 = {start} the solution lives at t = {path.end:.6g}, h = {path.state.tolist()}"
+        side = np.sign(path.state[np.abs(path.state).argmax()])
+        if side != claim.way:
+            return f"from h0 = {start} it blows up to the side {side:+.0f}"
+        ends = [path.end]
+    if times is not None and not min(times) * 0.98 <= min(ends) <= max(times) * 1.02:
+        return f"from h0 = {start} it blows up at t = {min(ends):.9g}, told {times}"
+    return None
+
+
+def _apart(field: Field) -> tuple[int, ...]:
+    """Nodes that follow equations of their own, one where both follow the same; none where they feel each other."""
+    if all(np.ptp(field.values[n]) == 0 for n, kind in field.drawn.kinds if kind == "node"):
+        return (0,)
+    return () if field.matrix.any() else (0, 1)
+
+
+def _journey(field: Field, start: float, way: int, node: int) -> Journey | None:
+    """The way of one node, at many places in one call: as many channels, which do not mix without a matrix."""
+
+    def rates(places: Array) -> Array:
+        size = len(places)
+        state, first = np.tile(places, (2, 1)), np.full((2, size), start)
+        return np.asarray(replace(field, channels=size)(state, first)[node])
+
+    def one_by_one(places: Array) -> Array:
+        first = np.full((2, 1), start)
+        return np.array([field(np.full((2, 1), h), first)[node, 0] for h in places])
+
+    return journey(one_by_one if field.drawn.has("matrix") else rates, start, way)
+
+
+def _stopped(field: Field, start: float, way: int, node: int, seen: Journey) -> str | None:
+    """Why nothing gets beyond every bound: computed with many digits, h' points back, or grows no faster than |h|."""
+    first = np.full((2, 1), start)
+
+    def outward(h: float) -> float:
+        return way * float(field.precisely(np.full((2, 1), h), first)[node, 0])
+
+    if seen.rest is not None and (speed := outward(seen.rest)) <= 0:
+        return f"from h0 = {start} nothing passes h = {seen.rest:.9g}: h' = {way * speed:.6g}"
+    if seen.rest is not None or seen.is_exponential:  # doubles may have lost a rate that is tiny, but not zero
+        near, middle, far = (outward(way * size) / size for size in (1 + abs(start)) * np.array([10, 1e7, 1e14]))
+        if far < 1.25 * middle or far < 1e-3 * near:
+            shares = f"{near:.6g}, farther out {middle:.6g}, {far:.6g}"
+            return f"from h0 = {start} h' grows no faster than |h|: h'/|h| is {shares}"
     return None
 
 

@@ -106,6 +106,8 @@ def _certified(outcome: Outcome, asked: answers.Record) -> Outcome:
         checked, unproved = answers.checked_without_solver(asked)
     except answers.Uncertified as reason:
         return replace(outcome, status=REFUTED, detail=f"the certificate is rejected: {reason}")
+    except Exception as problem:
+        return replace(outcome, status=ERROR, detail=f"in the certificate: {type(problem).__name__}: {problem}")
     return replace(outcome, checked=checked, unproved=unproved)
 
 

@@ -3,39 +3,42 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tests.adversary.outcome import ERROR, HELD, REFUSED, REFUTED, STATUSES, TIMEOUT, UNDECIDED, Outcome
 from tests.adversary.runner import Record
 
+#: Obligations behind answers that held: checked without a solver, and without a proof to check.
+CHECKED, UNPROVED = "checked", "unproved"
+HEAD = ("family", "asked", "held", "undecided", "refused", "refuted", "timeouts", "errors", "obligations", "checked %")
+
 
 @dataclass(frozen=True)
 class Summary:
-    """How often each status came up in each family, everything that was refuted, and obligations with certificates."""
+    """How often each status came up in each family, with its obligations; and everything that was refuted."""
 
     systems: int
     counts: dict[str, dict[str, int]]
     refuted: tuple[Outcome, ...]
-    checked: int = 0
-    unproved: int = 0
 
     @classmethod
     def of(cls, records: Iterable[Record]) -> Summary:
         table: dict[str, Counter[str]] = {}
         refuted: list[Outcome] = []
-        systems = checked = unproved = 0
+        systems = 0
         for record in records:
             systems += 1
             for outcome in record.outcomes:
-                table.setdefault(outcome.family, Counter())[outcome.status] += 1
+                row = table.setdefault(outcome.family, Counter())
+                row.update({outcome.status: 1, CHECKED: outcome.checked, UNPROVED: outcome.unproved})
                 refuted += [outcome] if outcome.status == REFUTED else []
-                checked, unproved = checked + outcome.checked, unproved + outcome.unproved
-        counts = {family: {s: table[family][s] for s in STATUSES} for family in sorted(table)}
-        return cls(systems, counts, tuple(refuted), checked, unproved)
+        counts = {family: {s: table[family][s] for s in (*STATUSES, CHECKED, UNPROVED)} for family in sorted(table)}
+        return cls(systems, counts, tuple(refuted))
 
-    def total(self, status: str) -> int:
-        return sum(row[status] for row in self.counts.values())
+    def total(self, count: str) -> int:
+        """A status, or `checked` or `unproved`, over all families."""
+        return sum(row.get(count, 0) for row in self.counts.values())
 
     @property
     def asked(self) -> int:
@@ -54,17 +57,22 @@ class Summary:
     @property
     def certificates(self) -> str:
         """How many obligations behind the answers were checked without a solver; empty where none was asked for."""
-        total = self.checked + self.unproved
-        return f"{self.checked} of {total} obligations checked without a solver" if total else ""
+        checked, total = self.total(CHECKED), self.total(CHECKED) + self.total(UNPROVED)
+        share = f"{checked} of {total} obligations ({100 * checked / total:.3g} %)" if total else ""
+        return f"{share} checked without a solver" if total else ""
 
     def rows(self) -> list[list[str]]:
-        """The table: family, asked, held, undecided, refused, refuted, timeouts, errors; the sum last."""
-        columns = (HELD, UNDECIDED, REFUSED, REFUTED, TIMEOUT, ERROR)
-        found = [[f, str(sum(row.values())), *(str(row[s]) for s in columns)] for f, row in self.counts.items()]
-        return [*found, ["all", str(self.asked), *(str(self.total(s)) for s in columns)]]
+        """The table under HEAD, with the sum last."""
+        every = {**self.counts, "all": {count: self.total(count) for count in (*STATUSES, CHECKED, UNPROVED)}}
+        return [[family, *map(str, _cells(row))] for family, row in every.items()]
 
     def __str__(self) -> str:
-        head = ["family", "asked", "held", "undecided", "refused", "refuted", "timeouts", "errors"]
-        lines = [f"{row[0]:<16}" + "".join(f"{cell:>11}" for cell in row[1:]) for row in (head, *self.rows())]
+        lines = [f"{row[0]:<16}" + "".join(f"{cell:>12}" for cell in row[1:]) for row in (HEAD, *self.rows())]
         last = f"{self.systems} systems; {self.total(REFUTED)} of {self.decided} decided answers refuted"
         return "\n".join([*lines, "; ".join(filter(None, [last, self.certificates]))])
+
+
+def _cells(row: Mapping[str, int]) -> list[str | int]:
+    statuses = [row[status] for status in (HELD, UNDECIDED, REFUSED, REFUTED, TIMEOUT, ERROR)]
+    checked, obligations = row.get(CHECKED, 0), row.get(CHECKED, 0) + row.get(UNPROVED, 0)
+    return [sum(statuses), *statuses, obligations, f"{100 * checked / obligations:.3g}" if obligations else ""]

@@ -192,8 +192,9 @@ def test_certificates_of_decided_answers_are_checked(monkeypatch: pytest.MonkeyP
 
     summary = Summary.of([Record(0, tuple(outcomes()))])
     assert summary.total(HELD) == 2
-    assert summary.checked > 0
-    assert f"{summary.checked} of {summary.checked + summary.unproved} obligations" in str(summary)
+    checked, unproved = (summary.total(count) for count in ("checked", "unproved"))
+    assert checked > 0
+    assert f"{checked} of {checked + unproved} obligations" in str(summary)
     honest = answers.certified
 
     def forged(statement: dict[str, Any], asked: Any) -> dict[str, Any]:
@@ -205,19 +206,46 @@ def test_certificates_of_decided_answers_are_checked(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(answers, "certified", forged)
     assert [(one.status, "certificate is rejected" in one.detail) for one in outcomes()] == [(REFUTED, True)] * 2
 
+    def failing(statement: dict[str, Any], asked: Any) -> dict[str, Any]:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(answers, "certified", failing)
+    assert [(one.status, one.detail[:33]) for one in outcomes()] == [(ERROR, "in the certificate: ZeroDivisionE")] * 2
+
 
 def test_the_page_shows_what_was_counted(tmp_path: Path) -> None:
-    outcomes = [Outcome("boxes", status, "-L@H", "invariant_box()", "a", "b") for status in (HELD, HELD, HELD, REFUTED)]
+    outcomes = [Outcome("boxes", status, "-L@H", "invariant_box()", "a", "b") for status in (HELD, HELD, REFUTED)]
+    outcomes.append(Outcome("boxes", HELD, "-L@H", "invariant_box()", checked=18, unproved=2))
     records = [Record(0, tuple(outcomes)), Record(1, (Outcome("steps", UNDECIDED, "L@H", "step_limit()"),))]
-    results = tmp_path / "results.jsonl"
+    results, stored, written = tmp_path / "results.jsonl", tmp_path / "trust.json", tmp_path / "trust.md"
     results.write_text("".join(r.line() + "\n" for r in records))
-    page.main([str(results), "--results", str(tmp_path), "--docs", str(tmp_path), "--command", "make test-deep"])
-    numbers = json.loads((tmp_path / "trust.json").read_text())
+    arguments = [str(results), "--numbers", str(stored), "--page", str(written), "--command", "make test-deep"]
+    page.main(arguments)
+    numbers = json.loads(stored.read_text())
     assert (numbers["systems"], numbers["asked"], numbers["refuted"], numbers["error_rate"]) == (2, 5, 1, 0.25)
     assert numbers["refutations"][0]["text"] == "-L@H"
-    text = (tmp_path / "trust.md").read_text()
+    text = written.read_text()
     assert "1 of 4 decided answers were refuted, 25 %" in text
-    assert "| steps | 1 | 0 | 1 | 0 | 0 | 0 | 0 |" in text
+    assert "18 of 20 obligations (90 %)" in text
+    assert "| boxes | 4 | 3 | 0 | 0 | 1 | 0 | 0 | 20 | 90 |" in text
+    assert "| steps | 1 | 0 | 1 | 0 | 0 | 0 | 0 | 0 |  |" in text
+    assert "## A second engine" not in text
+    engines = {
+        "command": "again", "cvc5": "1", "seconds": 1.0, "contradictions": 0,
+        "claims": {"proofs": 5, "confirmed": 5}, "systems": {"count": 2, "proofs": 10, "confirmed": 8},
+    }  # fmt: skip
+    page.write({**numbers, "engines": engines}, stored, written)
+    page.main(arguments)
+    assert json.loads(stored.read_text())["engines"] == engines
+    assert "8 of 10 proofs (80 %)" in written.read_text()
+
+
+def test_the_page_is_what_the_kept_numbers_say() -> None:
+    stored = json.loads(page.NUMBERS.read_text(encoding="utf-8"))
+    assert page.page(stored) == page.PAGE.read_text(encoding="utf-8")
+    assert stored["decided"] == sum(row["held"] + row["refuted"] for row in stored["families"].values())
+    assert sum(row["checked"] for row in stored["families"].values()) > 0
+    assert stored["engines"]["contradictions"] == 0
 
 
 # ---------------------------------------------------------------------- independence

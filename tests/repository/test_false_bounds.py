@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import mpmath
+import numpy as np
 import pytest
 
 from tests.adversary.answers import BlowUp, Bound, Box, Existence, Step
+from tests.adversary.integration import journey
 from tests.repository.false_answers import ALLEN_CAHN, BLUR, DIFFUSION, FISHER, MASKED, bound, witness
 
 
@@ -171,6 +174,39 @@ def test_blow_ups_from_the_wrong_states_or_at_the_wrong_time_are_refuted(
 ) -> None:
     assert witness(text, "existence", Existence("local", "", (right,))) is None
     assert witness(text, "existence", Existence("local", "", (wrong,)))
+
+
+#: From far below h' = softplus(h)^2 is as small as e^(2h): blow-up comes after times that nothing integrates to.
+LATE = "-delta*L@H + 3*softplus(H)**2 where delta < 1"
+
+
+def test_a_blow_up_after_a_time_beyond_integration_holds() -> None:
+    upward, downward = (Existence("local", "", (BlowUp(way, "True", None),)) for way in (1, -1))
+    assert witness(LATE, "existence", upward, 12) is None
+    assert "nothing passes" in (witness(LATE, "existence", downward) or "")
+
+
+@pytest.mark.parametrize(
+    ("text", "way", "words"),
+    [
+        ("3*softplus(-H)**2", 1, "nothing passes"), ("H + 2", 1, "no faster"), ("sqrt(abs(H)) + 1", 1, "no faster"),
+        ("softplus(H)**2*((H - 200)**2 - 0.01)", 1, "nothing passes"), ("relu(H - 60)**2", 1, "nothing passes"),
+    ],
+)  # fmt: skip
+def test_a_blow_up_that_never_comes_is_refuted(text: str, way: int, words: str) -> None:
+    assert words in (witness(text, "existence", Existence("local", "", (BlowUp(way, "True", None),))) or "")
+
+
+@pytest.mark.parametrize("start", [-21.5, -3.0, 0.0, 5.0])
+def test_the_quadrature_of_a_blow_up_gives_its_time(start: float) -> None:
+    seen = journey(lambda h: 3 * np.logaddexp(0, h) ** 2, start, 1)
+    assert seen is not None
+    assert seen.blows_up
+    with mpmath.workdps(30):
+        places = [start, *(h for h in (-15, -10, -5, 0, 5, 50) if h > start), mpmath.inf]
+        exact = float(mpmath.quad(lambda h: 1 / (3 * mpmath.log(1 + mpmath.exp(h)) ** 2), places))
+    assert seen.time == pytest.approx(exact, rel=1e-5)
+    assert seen.is_followed is (exact < 1e4)
 
 
 @pytest.mark.slow

@@ -186,7 +186,9 @@ def test_numbers_that_are_too_large_leave_a_question_undecided(problem: type[Exc
     def question() -> None:
         raise problem
 
-    assert within_budget(str)(question)() == f"sympy gave up: {problem.__name__}"
+    answer = within_budget(str)(question)()
+    assert "`question`" in answer
+    assert problem.__name__ not in answer
 
 
 def test_what_a_function_returns_and_raises() -> None:

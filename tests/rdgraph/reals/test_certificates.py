@@ -66,6 +66,23 @@ def test_points_make_roots_rational() -> None:
     assert Fraction(model["a"]) + 1 == Fraction(model["root!1"]) ** 2
 
 
+def test_a_root_beside_a_quotient_gets_a_rational_value() -> None:
+    """sqrt(y + 1/x) is irrational at x = y = 1; the search for a letter also tries x = 0, where it has no value."""
+    with recorded() as asked:
+        possible(sp.sqrt(y + 1 / x) > 1, x > 0, y > 0)
+    model = model_of(asked[0].smt2, (("x", Fraction(1)), ("y", Fraction(1))))
+    assert model is not None
+    assert Fraction(model["y"]) + 1 / Fraction(model["x"]) == Fraction(model["root!1"]) ** 2
+
+
+def test_a_point_beyond_the_numbers_of_the_machine_has_a_certificate_or_none() -> None:
+    with recorded() as asked:
+        possible(sp.sqrt(a + 1) > 1)
+    huge = Fraction(10**700 + 1)
+    model = model_of(asked[0].smt2, (("a", huge),))
+    assert model is None or Fraction(model["a"]) + 1 == Fraction(model["root!1"]) ** 2
+
+
 def test_an_irrational_point_has_no_certificate() -> None:
     with recorded() as asked:
         possible(sp.Eq(x**2, 2))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -23,7 +22,6 @@ from rdgraph.reals.budget import attempt, within_budget
 from rdgraph.reals.judge import FOLDER, FOLDER_VARIABLE, Possibility, possible, remembered
 from rdgraph.reals.second_engine import Consultation, Opinion
 from tests.paths import ROOT
-from tests.rdgraph.reals.confirmations import write_section
 
 X, Y = sp.symbols("x y", real=True)
 A = sp.Symbol("a", positive=True)
@@ -121,7 +119,6 @@ def test_threads_share_the_process(process: Any) -> None:
 
 
 PROGRAM = """
-import json
 import os
 from rdgraph.reals.second_engine import Consultation, _processes
 def ask(k):
@@ -239,27 +236,3 @@ def test_answers_say_who_decided_also_when_they_are_remembered() -> None:
     with watched() as basis:
         question(206)
     assert dict(basis.engines) == {BOTH: 1}
-
-
-def test_the_measured_section_is_replaced(tmp_path: Path) -> None:
-    """The page says what the file of numbers says, once, however often it is measured."""
-    numbers, page = tmp_path / "trust.json", tmp_path / "trust.md"
-    numbers.write_text('{"systems": 3}', encoding="utf-8")
-    page.write_text("# Trust\n\n## Earlier rounds\n\ntext\n", encoding="utf-8")
-    box = {"obligations": 20, "checked": 19, "answers": 4, "answers_checked": 3}
-    spent = {"seconds_proving": 4.0, "seconds_checking": 0.5}
-    for confirmed in (7, 8):
-        measured = {
-            "command": "again", "cvc5": "1", "seconds": 1.0, "contradictions": 0,
-            "claims": {"proofs": 5, "confirmed": 5, "obligations": 7, "checked": 6, "answers": 3, "answers_checked": 2,
-                       "by_question": {}, **spent},
-            "systems": {"count": 2, "proofs": 10, "confirmed": confirmed, **box, **spent,
-                        "by_question": {"invariant_box": box}},
-        }  # fmt: skip
-        write_section(measured, numbers, page)
-    assert json.loads(numbers.read_text(encoding="utf-8")) == {"systems": 3, "engines": measured}
-    text = page.read_text(encoding="utf-8")
-    assert text.count("## A second engine") == text.count("## Without a solver") == 1
-    assert "8 of 10" in text
-    assert "| invariant_box | 4 | 20 | 19 | 95 |" in text
-    assert text.endswith("## Earlier rounds\n\ntext\n")
