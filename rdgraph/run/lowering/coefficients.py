@@ -116,10 +116,7 @@ def coefficient_dtype(dtype: torch.dtype) -> torch.dtype:
 
 
 def read_coefficients(
-    given: Mapping[str, Any],
-    shapes: Mapping[str, CoefficientShape | LearnedShape],
-    system: System,
-    operator: Operator,
+    given: Mapping[str, Any], shapes: Mapping[str, CoefficientShape | LearnedShape], system: System, operator: Operator
 ) -> dict[str, Tensor]:
     """The given values as tensors that fit an operator; raises if a coefficient is missing or unknown."""
     for name in given:

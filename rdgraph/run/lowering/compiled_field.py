@@ -202,14 +202,15 @@ def compile_field(field: VectorField, channels: int = 1) -> CompiledField:
 
     Args:
         field: made by `lower`; where its start occurs in the equation, bound by `field.bind(H0)`.
-        channels: of the states that it will be given.
+        channels: d of the states (*batch, n, fields*d) that it will be given; other states raise InvalidArgument.
 
     Returns:
         A function f(t, H) like the field, without gradients; `f.source` is the C code that runs.
 
     Raises:
         MissingDependency: there is no C compiler.
-        InvalidArgument: the field is not on a CPU, or not in single or double precision, or a gradient is needed.
+        InvalidArgument: the field is not on a CPU, or not in single or double precision, or a gradient is needed, or
+            there are fewer than one or too many channels.
 
     >>> import torch, rdgraph as rd
     >>> ring = rd.generators.ring(4).operator("row", dtype=torch.float64)

@@ -118,11 +118,12 @@ def _end_of_run(field: VectorField, H: Tensor, times: Tensor, count: int) -> Ten
 
 # ---------------------------------------------------------------------- automatic
 class Automatic(NamedTuple):
-    """The method, its steps () or (*batch), None where it has none, and why."""
+    """The method, its steps () or (*batch), None where it has none, why, and R if the step follows from |h| <= R."""
 
     method: str
     step: Tensor | None
     reason: str
+    radius: np.ndarray | None = None
 
 
 def automatic(field: VectorField, H0: Tensor, t: Any, *, stepped: bool = False) -> Automatic:
@@ -133,8 +134,8 @@ def automatic(field: VectorField, H0: Tensor, t: Any, *, stepped: bool = False) 
     >>> import rdgraph as rd
     >>> op = rd.generators.path(3).operator("row", dtype=torch.float64)
     >>> field = rd.lower("-alpha*L@H + beta*tanh(H)", op, {"alpha": 1.0, "beta": [1.0, 8.0]}, batch=(2,))
-    >>> method, step, _ = automatic(field, torch.zeros(2, 3, 1, dtype=torch.float64), [0.0, 1.0])
-    >>> method, step
+    >>> found = automatic(field, torch.zeros(2, 3, 1, dtype=torch.float64), [0.0, 1.0])
+    >>> found.method, found.step
     ('rk4', tensor([0.2500, 0.1000], dtype=torch.float64))
     """
     if not field.system.is_single:
@@ -164,7 +165,7 @@ def automatic(field: VectorField, H0: Tensor, t: Any, *, stepped: bool = False) 
     steps = np.where(np.isfinite(steps) & (steps > 0), steps, DEFAULT_STEP)
     rate = None if rates is None else float(np.nanmax(rates, initial=0.0))
     reason = step_reason(bound, rate, float(steps.min()), float(np.nanmax(size, initial=0.0)))
-    return Automatic(method, _shared(steps), f"{why}; {reason}")
+    return Automatic(method, _shared(steps), f"{why}; {reason}", size if bound.is_local and method == "rk4" else None)
 
 
 def _shared(steps: np.ndarray) -> Tensor:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -248,10 +250,21 @@ def solve(
     task = _Task(field, H0, timetable, recorder, record, settings, interpolation, bound, compiled, noise)
     run = _tracked(task.adjoint if adjoint else task.run, trackers, len(timetable.saves))
     saved = run.recorder
+    if chosen.radius is not None and step is chosen.step:
+        _check_size(saved.states, run.codes, chosen.radius)
     return Solution(
         timetable.saves, saved.states, run.stats, run.codes, run.failed_at, saved.values, record.name, chosen.reason,
         field.system.fields,
     )  # fmt: skip
+
+
+def _check_size(states: Tensor, codes: Tensor, radius: np.ndarray) -> None:
+    """Warn where a member that seems well has grown to more than twice the R that its step rests on."""
+    size = states.detach().abs().amax((0, -2, -1)) if states.numel() else torch.zeros(())
+    is_ok = codes.cpu() == RunStatus.OK.code
+    if bool((is_ok & (size.cpu() > 2 * torch.as_tensor(radius).amax((-2, -1)))).any()):
+        text = f"states reached {float(size.max()):.3g}, for which the chosen step is too long; use method='dopri5'"
+        warnings.warn(text, RuntimeWarning, stacklevel=3)
 
 
 def _chosen(field: VectorField, H0: Tensor, t: Any, step: Any, adjoint: bool) -> Automatic:

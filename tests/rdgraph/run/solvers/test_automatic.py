@@ -138,3 +138,16 @@ def test_a_step_that_is_given_replaces_the_chosen_one() -> None:
     linear = rd.lower("BS", GRAPH.operator(dtype=F64), values_of("BS"))
     assert rd.solve(linear, state(), [0.0, 1.0], step=0.25).method == "rk4"
     assert torch.equal(given.final, named.final)
+
+
+def test_states_that_outgrow_the_bound_of_their_step_are_said_to() -> None:
+    """Near h' = h**2, which reaches 10 at t = 0.9 and has no value at 1."""
+    field = rd.lower("H**2 + 1/1000000*(A@H)*sin(H)", GRAPH.operator("row", dtype=F64))
+    H0 = torch.ones(6, 1, dtype=F64)
+    for end in (0.9, 1.01):
+        with pytest.warns(RuntimeWarning, match="too long; use method='dopri5'"):
+            rd.solve(field, H0, [0.0, end])
+    assert float(rd.solve(field, H0, [0.0, 0.4]).final.max()) == pytest.approx(1 / 0.6, rel=2e-3)
+    adapted = rd.solve(field, H0, [0.0, 0.9], method="dopri5")
+    assert float(adapted.final.max()) == pytest.approx(10.0, rel=1e-3)
+    assert not rd.solve(field, H0, [0.0, 1.01], method="dopri5").ok
