@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import sys
+import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -19,29 +20,9 @@ from typing import Any, get_args, get_origin
 from rdgraph.errors import UnknownName
 from studies.runs.boundary import run_program
 
+_FILE = tomllib.loads((Path(__file__).parent / "programs.toml").read_text(encoding="utf-8"))
 #: Help of the options, which mean the same in every program.
-HELP = {
-    "again": "measure the selected cells again",
-    "checkpoints": "folder of unfinished runs; default OUT/checkpoints", "contestants": "networks to measure",
-    "curves": "folder of learning curves; existing ones are not trained again", "dataset": "the data set",
-    "device": "cpu, cuda or auto", "draws": "data sets per reaction", "epochs": "epochs of every training",
-    "equations": "a number, or a file with one equation per line",
-    "every": "take one of this many faults and variants", "files": "files to join", "fresh": "ignore stored results",
-    "folder": "folder of unfinished work", "graphs": "folder with cora.npz, ... holding edge_index",
-    "jobs": "programs to run at once",
-    "kind": "linear or mixed equations", "list_states": "list the measurements and their states",
-    "methods": "integration methods of the trials", "names": "which ones; default all",
-    "network": "the network to search", "only": "names or parts of names", "out": "the results file or folder",
-    "pages": "store finished results and write their pages", "part": argparse.SUPPRESS, "problems": "equations",
-    "repeats": "data sets per cell", "report_only": "rebuild the pages of stored studies; measures nothing",
-    "rounds": "rounds over which the driver's time is averaged",
-    "samples": "number of trials to train alone", "searches": "number of seeds",
-    "seconds": "start nothing new after this time", "seed": "seed of draws and trainings", "seeds": "seeds per split",
-    "sets": "data sets", "settings": "number of trials of settings", "shares": "shares of observed nodes",
-    "size": "size of the graph", "sizes": "side lengths of the grids", "skip": "networks to leave out",
-    "splits": "number of splits", "terms": "the grammar of terms", "trials": "number of trials",
-    "turns": "repetitions of each measurement",
-}  # fmt: skip
+HELP: dict[str, str] = {**_FILE["help"], "part": argparse.SUPPRESS}
 #: Options whose name differs from the argument.
 FLAGS = {"contestants": "contestant", "sets": "set", "shares": "share", "list_states": "list"}
 #: Positional arguments.
@@ -61,33 +42,7 @@ class Program:
         return found
 
 
-PROGRAMS = {
-    "all": Program("everything:measure_all", "every measurement that needs a GPU, resumable; its pages"),
-    "pages": Program("pages:write", "pages of docs/ from stored results"),
-    "join": Program("result_files:join", "files of cells joined into one"),
-    "share": Program("everything:with_share", "another module with a share of the GPU's memory"),
-    "accuracy": Program("accuracies:accuracy", "BS with the authors' released settings"),
-    "compared": Program("accuracies:compared", "every compared network on the nine data sets"),
-    "searched": Program("searched:searched", "reactions and tuned networks under one budget of trials"),
-    "discovered": Program("discovered:discovered", "discovered equations, reactions and a tuned GCN"),
-    "distilled": Program("formulas:distilled", "accuracy lost by a formula in place of a learned function"),
-    "distil-recovery": Program("formulas:distil_recovery", "how often `rd.infer.distil` finds the true formula"),
-    "fit-coverage": Program("coverage:fit_coverage", "how often intervals of `rd.fit` contain the truth"),
-    "halving": Program("halving:halving", "does halving choose what a whole search chooses?"),
-    "conform": Program("conforming:conform", "published layers against their formulas"),
-    "conform-faults": Program("conforming:conform_faults", "seeded faults and correct variants of layers"),
-    "symbolic-speed": Program("peers:symbolic_speed", "import, parse, analyse, verify"),
-    "compiled-speed": Program("peers:compiled_speed", "compiled right-hand sides against py-pde's"),
-    "performance": Program("kernels:performance", "sparse products, fields, gradients, scaling"),
-    "several-fields": Program("kernels:several_fields", "fields of several states against one field"),
-    "training-speed": Program("epochs:training_speed", "epochs of BS, a sweep, where the time goes"),
-    "model-speed": Program("epochs:model_speed", "an epoch of every network, against torch-geometric"),
-    "search-speed": Program("rates:search_speed", "trainings per second of a search"),
-    "printed-speed": Program("rates:printed_speed", "seconds of the paper's table"),
-    "discover-speed": Program("equation_rates:discover_speed", "equations per minute, cold start included"),
-    "large-graphs": Program("large_graphs:large_graphs", "training on graphs of millions of nodes"),
-    "scale": Program("scale:scale", "a search on several workers, and a model of many GPUs"),
-}
+PROGRAMS = {name: Program(**facts) for name, facts in _FILE["programs"].items()}
 
 
 def parser_of(name: str) -> argparse.ArgumentParser:

@@ -122,15 +122,11 @@ def bounded(name: str, ends: list[MutableRow], graphs: list[MutableRow]) -> Answ
     where = f"the border beta/alpha lies between {ratios.min():.3f} and {ratios.max():.3f}; "
     if smoother:
         where += f"{smoother} members grow while their normalised energy falls below half of its start; "
-    return Answer(
-        f'{name}: "the Dirichlet energy of GREAD can be bounded in time thanks to the reaction term"',
-        answer,
-        f"exact flow, {sum(counts.values())} members, alpha and beta scalar: |H - PH| decays in {counts['decays']}, "
-        f"grows in {counts['grows']}, stays in {counts['stays']}; {where}the sign of max p(λ) over the graph's "
-        f"spectrum predicts {sum(counts.values()) - wrong} of them, and the rate within {worst:.2g}",
-        f"For {name} with scalar coefficients the energy either decays or grows without bound"
-        + (", except on the border between the two." if stays else "."),
-    )
+    return Answer.of(
+        SHEET, "linear", answer, name=name, members=sum(counts.values()), counts=counts, where=where,
+        predicted=sum(counts.values()) - wrong, worst=worst,
+        ending=", except on the border between the two." if stays else ".",
+    )  # fmt: skip
 
 
 def source_plateau(ends: list[MutableRow], graphs: list[MutableRow], settings: Mapping[str, Any]) -> Answer:
@@ -139,13 +135,10 @@ def source_plateau(ends: list[MutableRow], graphs: list[MutableRow], settings: M
     rows = select(ends, flow="ST", scheme="flow", kind="SC", alpha=alpha, beta=beta)
     share = column(rows, "laplacian_T") / ((beta / alpha) ** 2 * column(graphs, "source"))
     close = bool((np.abs(share - 1) < CLOSE).all())
-    return Answer(
-        'ST: "the Dirichlet energy of GREAD can be bounded in time thanks to the reaction term"',
-        HOLDS if close else UNDECIDED,
-        f"alpha = {alpha:g}, beta = {beta:g}: tr(H'LH) at T over its predicted limit (beta/alpha)^2 sum c_k^2/λ_k "
-        f"lies in [{share.min():.3f}, {share.max():.3f}] on {len(rows)} graphs",
-        "ST keeps the raw energy at a positive limit for every alpha > 0 and beta other than zero.",
-    )
+    return Answer.of(
+        SHEET, "source plateau", HOLDS if close else UNDECIDED, alpha=alpha, beta=beta, least_share=share.min(),
+        most_share=share.max(), graphs=len(rows),
+    )  # fmt: skip
 
 
 def source_normalised(ends: list[MutableRow], settings: Mapping[str, Any]) -> Answer:
@@ -179,14 +172,10 @@ def sign_patterns(ends: list[MutableRow], graphs: list[MutableRow]) -> Answer:
     holds = bool(proven) and min(proven) >= 1
     answer = (f"holds if beta >= {strong:g} alpha" if lost else HOLDS) if holds else FAILS
     words = ", ".join(f"{value:.2g} at beta/alpha = {ratio:g}" for ratio, value in stored.items())
-    return Answer(
-        'AC: "the Dirichlet energy of GREAD can be bounded in time thanks to the reaction term"',
-        answer,
-        f"row-stochastic A, start with {LEVEL:g} <= |h| <= 1: least energy on the way over the energy (2/N) cut that "
-        f"a kept sign pattern guarantees, worst graph: {words}; proven to stay above 1 from beta = {strong:g} alpha on",
-        f"AC keeps a sign pattern, and with it a positive energy, where beta >= {strong:g} alpha"
-        + (f"; it was lost at beta/alpha = {', '.join(lost)}." if lost else "."),
-    )
+    return Answer.of(
+        SHEET, "sign patterns", answer, level=LEVEL, words=words, strong=strong,
+        ending=f"; it was lost at beta/alpha = {', '.join(lost)}." if lost else ".",
+    )  # fmt: skip
 
 
 def persistence(name: str, level: float) -> float:
@@ -204,14 +193,11 @@ def collapse(name: str, ends: list[MutableRow]) -> Answer:
     share = column(rows, "energy_T") / column(rows, "energy_0")
     raw = select(ends, flow=name, start="features", scheme="flow", kind="SC")
     frozen = int((~np.isnan(column(raw, "failed_at"))).sum())
-    return Answer(
-        f'{name}: "the Dirichlet energy of GREAD can be bounded in time thanks to the reaction term"',
-        FAILS if (share < GONE).all() else UNDECIDED if (share < 0.5).any() else HOLDS,
-        f"row-stochastic A, start in [0, 1]^n: E(T)/E(0) is at most {share.max():.2g} and in the median "
-        f"{median_text(share)} over {len(rows)} members, every beta > 0; from the features themselves, A_sym, "
-        f"{frozen} of {len(raw)} members blow up",
-        f"{name} collapses to a constant from inside the unit box" + (" and blows up from outside." if frozen else "."),
-    )
+    return Answer.of(
+        SHEET, "collapse", FAILS if (share < GONE).all() else UNDECIDED if (share < 0.5).any() else HOLDS, name=name,
+        most_share=share.max(), median_share=median_text(share), members=len(rows), frozen=frozen, raw=len(raw),
+        outside=" and blows up from outside." if frozen else ".",
+    )  # fmt: skip
 
 
 def profile(ends: list[MutableRow]) -> Answer:
@@ -441,6 +427,8 @@ def run(run: StudyRun) -> None:
         ends += reached
     _say_settings(run, graphs)
     draw_all(run, indexed(curves))
+    for name in dict.fromkeys(flow.name for flow in REACTIONS):
+        run.equation(name)
     answers = [*verdicts(ends, graphs, run.settings), *coupled_part(run, ensemble), *networks_part(run, ensemble)]
     answers += equation_part(run, ensemble)
     run.table("ends", _end_table(ends), SHEET.text("ends"))

@@ -69,6 +69,8 @@ def with_learned(reaction: str | None, declared: Sequence[str]) -> str | None:
     >>> with_learned("-alpha*L@H + phi(H)", ["phi: knots=8, odd"])
     '-alpha*L@H + phi(H) where phi learned knots=8 range=-3:3 odd'
     """
+    if reaction is not None and not reaction.strip():
+        raise InvalidArgument("the equation is empty; write one, or leave --reaction out")
     if not declared:
         return reaction
     if reaction is None:

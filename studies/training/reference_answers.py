@@ -66,11 +66,6 @@ TITLES = {
 }  # fmt: skip
 #: Networks among the baselines, and the file with the rows of all baselines.
 NETWORKS, FILE = {PERCEPTRON: "mlp", CONVOLUTION: "gcn"}, "references"
-CAPTION = (
-    "Baselines on the same splits: label propagation from the training labels (alpha chosen on the validation "
-    "nodes), the majority class of the training nodes, an MLP, which does not see the graph (left out if features "
-    "only identify nodes), and a GCN with as many epochs as the network. Accuracies in percent."
-)
 
 
 # ---------------------------------------------------------------------- the rows
@@ -102,9 +97,7 @@ def data_seen_by(settings: ModelSettings, data: NodeData) -> NodeData:
 
 
 def reference_rows(
-    plan: TrainingPlan,
-    progress: Callable[[Progress, str], None] | None = None,
-    stage: Callable[[str], object] = silent,
+    plan: TrainingPlan, progress: Callable[[Progress, str], None] | None = None, stage: Callable[[str], object] = silent
 ) -> list[MutableRow]:
     """Rows of all baselines of a plan; `progress` is called with the name of the one in training.
 

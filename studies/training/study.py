@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gread.comparison import UNDECIDED
 from gread.settings.gread_settings import GreadSettings
 from gread.settings.model_records import find_model
 from gread.training.decoupled import train_decoupled
@@ -30,13 +31,11 @@ from studies.runs.tables import Row, write_rows
 from studies.training import learned_tables, predictions, training_figures
 from studies.training.choices import folder_name
 from studies.training.plan import TrainingPlan
-from studies.training.reference_answers import CAPTION as REFERENCES_CAPTION
 from studies.training.reference_answers import FILE as REFERENCES
 from studies.training.reference_answers import read_references, reference_rows
 from studies.training.training_figures import Drawing
 from studies.training.training_summary import (
-    RESULTS_CAPTION,
-    SUMMARY_CAPTION,
+    SHEET,
     first_sound,
     in_percent,
     read_results,
@@ -205,14 +204,16 @@ def run(
     summary = summarise(plan, rows, references)
     first, *further = summary.sentences()
     baselines = () if summary.all_diverged else summary.references
-    ahead = [f"{one.method} scores {one.text} %" for one in baselines if one.is_better or one.paired.difference < 0]
-    run.answer(f"{first} On the same splits {' and '.join(ahead)}." if ahead else first)
+    better = [one for one in baselines if one.is_better or one.paired.difference < 0]
+    ahead = " and ".join(f"{one.method} scores {one.text} %" for one in better)
+    apart = "" if any(one.paired.answer != UNDECIDED for one in better) else ", not significantly more"
+    run.answer(f"{first} On the same splits {ahead}{apart}." if ahead else first)
     if further:
         run.say("Comparisons", "\n\n".join(further))
-    run.table("summary", summary_rows(plan, summary), SUMMARY_CAPTION)
+    run.table("summary", summary_rows(plan, summary), SHEET.text("summary"))
     if references:
         write_rows(run.folder / f"{REFERENCES}.csv", references)
-        run.show(REFERENCES, REFERENCES_CAPTION, [in_percent(row) for row in references])
+        run.show(REFERENCES, SHEET.text("references"), [in_percent(row) for row in references])
     if plan.has_equation:
         run.equation(plan.reaction, plan.title)
     run.say("Method", about_method(plan))
@@ -242,7 +243,7 @@ def run(
     stage("writing the report")
     if missing:
         run.say("Not drawn", "\n\n".join(missing))
-    run.show("results", RESULTS_CAPTION, [in_percent(row) for row in rows])
+    run.show("results", SHEET.text("results"), [in_percent(row) for row in rows])
     about = about_data(plan)
     run.say(about.heading, about.text)
     for verdict in verdicts(summary):

@@ -12,6 +12,8 @@ import numpy as np
 
 from gread.comparison import ERRORS, FAILS, HOLDS, SPLITS, Estimate, Gap, share_ratio
 from gread.models.resolution import divergence_remedy
+from gread.settings.gread_settings import GreadSettings
+from gread.settings.model_records import ModelSettings
 from gread.settings.presets import PUBLISHED, Published
 from gread.training.ensemble import METRICS
 from gread.training.trainer import Trained
@@ -20,8 +22,9 @@ from rdgraph.files import replacing
 from rdgraph.wording import counted
 from studies.runs.report import ReportVerdict
 from studies.runs.tables import Row, read_rows
+from studies.runs.word_sheets import WordSheet
 from studies.training.plan import TrainingPlan
-from studies.training.reference_answers import Reference, compare, cut_off, fair_answer
+from studies.training.reference_answers import NETWORKS, Reference, compare, cut_off, fair_answer
 
 # ---------------------------------------------------------------------- rows
 # Rows of a training: results by trial, metrics by trial and epoch.
@@ -94,16 +97,9 @@ def write_metrics(path: Path, done: Trained) -> None:
 
 
 # ---------------------------------------------------------------------- summary
-RESULTS_CAPTION = (
-    "Every trial: the first epoch with the best validation accuracy, its validation and test accuracy in percent, and "
-    "whether the training diverged. results.csv has the accuracies as fractions."
-)
+SHEET = WordSheet("training", "words")
 #: Prefixes of presets that belong to a published number.
 AS_PUBLISHED = ("paper/", f"{PUBLISHED}/")
-SUMMARY_CAPTION = (
-    "Test accuracy in percent: mean, and the standard deviation over the splits (mean over seeds within a split), "
-    "or over the seeds for a single split."
-)
 
 
 @dataclass(frozen=True)
@@ -129,8 +125,8 @@ class Summary:
     chance: float = ERRORS
     cut: str = ""
     preset: str = ""
-    #: Advice if every trial diverged.
-    remedy: str = "lower learning_rate"
+    #: What to try next, or "".
+    advice: str = ""
 
     @classmethod
     def of(
@@ -169,11 +165,6 @@ class Summary:
         return f"{self.mean:.2f}" if self.trials == 1 else f"{self.mean:.2f} ± {self.std:.2f}"
 
     @property
-    def spread(self) -> float:
-        """The standard deviation; nan for a single trial."""
-        return self.std if self.trials > 1 else math.nan
-
-    @property
     def difference(self) -> float:
         return math.nan if self.published is None else self.mean - self.published.mean
 
@@ -196,7 +187,7 @@ class Summary:
         if self.all_diverged:
             return [
                 f"No test {self.metric}: {self.trials} of {counted(self.trials, 'trial')} diverged: "
-                f"{'; '.join(self.diverged)}. Remedy: {self.remedy}."
+                f"{'; '.join(self.diverged)}. Remedy: {self.advice or 'lower learning_rate'}."
             ]
         if math.isnan(self.mean):
             texts = [f"No test {self.metric}: of {over}, some have no test nodes."]
@@ -212,9 +203,8 @@ class Summary:
         if self.diverged:
             lost = f"{len(self.diverged)} of {counted(self.trials, 'trial')} diverged"
             texts.append(f"{lost}: {'; '.join(self.diverged)}.")
-        return texts + [
-            reference.sentence() for reference in self.references if not math.isnan(reference.estimate.mean)
-        ]
+        texts += [r.sentence() for r in self.references if not math.isnan(r.estimate.mean)]
+        return [*texts, self.advice] if self.advice else texts
 
 
 def summarise(
@@ -226,15 +216,28 @@ def summarise(
     collected = Summary.of(
         rows, plan.published, references, plan.data.meta.metric_title, cut, preset, share_ratio(plan.data)
     )
-    return (
-        replace(collected, remedy=divergence_remedy(plan.config, plan.data.x)) if collected.all_diverged else collected
-    )
+    if collected.all_diverged:
+        return replace(collected, advice=divergence_remedy(plan.config, plan.data.x))
+    return replace(collected, advice="" if cut else block_advice(plan.config.model, rows, references))
+
+
+def block_advice(
+    model: ModelSettings, rows: Sequence[Mapping[str, Any]], references: Sequence[Mapping[str, Any]]
+) -> str:
+    """What to put around one bare flow if an MLP or a GCN has better validation scores; test nodes have no say."""
+    bare = isinstance(model, GreadSettings) and (model.blocks, model.residual, model.norm) == (1, "none", "none")
+    ours = np.mean([float(row.get("val_accuracy", math.nan)) for row in rows])
+    theirs = {t: [float(r["val_accuracy"]) for r in references if r["method"] == t] for t in NETWORKS if bare}
+    gaps = [(100 * (np.mean(scores) - ours), title) for title, scores in theirs.items() if scores]
+    points, title = max(gaps, default=(0.0, ""))
+    return SHEET.text("advice " + title, points=points) if points > 0 else ""
 
 
 def summary_rows(plan: TrainingPlan, summary: Summary) -> list[dict[str, Any]]:
     """Rows of the network, the published accuracy if any, and the baselines."""
     ours = f"{plan.title}, preset {plan.preset.name}"
-    rows: list[dict[str, Any]] = [_row("here", ours, summary.mean, summary.spread, summary.trials, plan.preset.source)]
+    spread = summary.std if summary.trials > 1 else math.nan
+    rows: list[dict[str, Any]] = [_row("here", ours, summary.mean, spread, summary.trials, plan.preset.source)]
     if (other := summary.published) is not None:
         std = math.nan if other.std is None else other.std
         rows.append(_row("published", other.method, other.mean, std, SPLITS, other.source))

@@ -49,6 +49,27 @@ def rows_of(*cells: tuple[int, int, float, str]) -> list[dict[str, Any]]:
     return [{"split": s, "seed": k, "test_accuracy": a, "status": status} for s, k, a, status in cells]
 
 
+# ---------------------------------------------------------------------- what to try next
+@pytest.mark.parametrize(
+    ("title", "settings", "expected"),
+    [
+        ("MLP", {}, "On validation nodes the MLP is 10.0 points ahead: with `--set residual=linear`"),
+        ("GCN", {}, "On validation nodes the GCN is 10.0 points ahead: `--set blocks=3"),
+        ("GCN", {"residual": "linear"}, ""),
+        ("GCN", {"blocks": 2, "mixing": True}, ""),
+        ("label propagation", {}, ""),
+    ],
+)
+def test_blocks_are_advised_where_validation_scores_say_so(title: str, settings: dict[str, Any], expected: str) -> None:
+    model = Config().updated(settings).model
+    ours = [{"val_accuracy": value} for value in (0.6, 0.7)]
+    theirs = [{"method": title, "val_accuracy": value, "test_accuracy": 0.0} for value in (0.7, 0.8)]
+    advice = training_summary.block_advice(model, ours, theirs)
+    assert advice.startswith(expected)
+    assert bool(advice) == bool(expected)
+    assert training_summary.block_advice(model, theirs, [{**row, "method": title} for row in ours]) == ""
+
+
 # ---------------------------------------------------------------------- the result
 def test_summary_takes_splits_as_units() -> None:
     rows = rows_of((0, 0, 0.80, "ok"), (1, 0, 0.70, "ok"), (0, 1, 0.90, "ok"), (1, 1, 0.60, "ok"))
