@@ -18,6 +18,8 @@ PAGES = {
     "SECURITY.md": "security",
     "CODE_OF_CONDUCT.md": "conduct",
 }
+#: Pages below CONTRIBUTING in the navigation.
+CONTENTS = "\n```{toctree}\n:hidden:\n\nsecurity\nconduct\n```\n"
 _LINK = re.compile(r"\]\(([^)#:]+)(#[^)]*)?\)")
 _PATTERN = re.compile(r"^[\w/]+\*\n", re.MULTILINE)
 
@@ -25,7 +27,8 @@ _PATTERN = re.compile(r"^[\w/]+\*\n", re.MULTILINE)
 def write_root_pages(folder: Path) -> None:
     """Write the pages of the root into a folder one below `docs`, with links that hold there."""
     for source, name in PAGES.items():
-        write_if_new(folder / f"{name}.md", _LINK.sub(moved, (ROOT / source).read_text(encoding="utf-8")))
+        below = CONTENTS if name == "contributing" else ""
+        write_if_new(folder / f"{name}.md", _LINK.sub(moved, (ROOT / source).read_text(encoding="utf-8")) + below)
 
 
 def moved(link: re.Match[str]) -> str:

@@ -301,7 +301,7 @@ PAGES = {
     for page in (
         Page("accuracy", ("accuracy",), lambda found: contest_pages.accuracy(found, contest_pages.paper_rows())),
         Page("compared", ("compared", "model_speed"), _compared),
-        Page("conform", ("conform", "conform_faults")),
+        Page("layers", ("conform", "conform_faults")),
         Page(
             "discovered", ("discovered", "searched"), contest_pages.discovered,
             ("discovered", _drawn(contest_pages.discovered_field)),

@@ -54,6 +54,20 @@ def test_the_contents_of_a_folder_name_all_its_pages(folder: str) -> None:
     assert named == {page.stem for page in (ROOT / "docs" / folder).glob("*.md")} - {"index"}
 
 
+def test_answers_in_the_index_of_measured_pages_are_those_of_the_pages() -> None:
+    """Every number of an answer stands in the bold answer of its page, or, where there is none, on the page."""
+    folder = ROOT / "docs/measured"
+    number = re.compile(r"(?<![\w.,])-?\d+(?:,\d{3})*(?:\.\d+)?")
+    rows = re.findall(
+        r"^\| \[.*?\]\((\w+)\.md\).* \| (.+) \|$", (folder / "index.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert len(rows) > 20
+    for name, answer in rows:
+        page = (folder / f"{name}.md").read_text(encoding="utf-8")
+        bold = re.search(r"^\*\*.+?\*\*", page, re.DOTALL | re.MULTILINE)
+        assert set(number.findall(answer)) <= set(number.findall(bold[0] if bold else page)), name
+
+
 def test_every_explanation_has_its_four_parts() -> None:
     for page in (ROOT / "docs/mathematics").glob("*.md"):
         if page.name not in ("index.md", "answers.md"):

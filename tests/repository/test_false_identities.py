@@ -300,6 +300,10 @@ def test_unsafe_runs_that_are_called_safe_are_refuted() -> None:
     kept = Preflight("safe if", "", (Finding("step", "if", "", ("0", "1"), "1/3", "box"),))
     assert witness(FISHER, "preflight", kept, **boxed, step=0.3) is None
     assert witness(FISHER, "preflight", kept, **boxed, step=1.0)
+    damped = {"normalisation": "row", "T": 5.0, "method": "euler", "values": {"alpha": 1.0, "beta": 0.5}}
+    for limit, step, is_right in (("2/3", 0.6, True), ("2", 1.8, False), ("4", 3.5, False)):
+        slopes = Preflight("safe", "", (Finding("step", "ok", "", None, limit, "slopes"),))
+        assert (witness("-alpha*L@H + beta*tanh(H) - H", "preflight", slopes, **damped, step=step) is None) is is_right
     lives = Preflight("safe", "", (Finding("existence", "ok", "solutions exist for all time"),))
     assert witness(FISHER, "preflight", lives, **{**boxed, "method": "exact"}, step=None)
     grows = Preflight("unsafe", "", (Finding("growth", "problem", ""),))

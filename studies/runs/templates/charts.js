@@ -242,10 +242,16 @@
     });
   }
 
-  function legend(chart, hidden, redraw) {
+  // The labels that a panel shows.
+  const labelsOf = (panel) => [...new Set([...panel.lines.map((line) => line.label), ...Object.keys(panel.levels)])];
+
+  // Whether every panel has a legend of its own: one for all would be long, and most of it would say nothing of a panel.
+  const isSplit = (chart) => chart.labels.length > 8 && chart.panels.every((panel) => 2 * labelsOf(panel).length <= chart.labels.length);
+
+  function legend(chart, labels, hidden, redraw) {
     const lines = chart.panels.flatMap((panel) => panel.lines);
     const keys = html("div", {class: "keys", role: "group", "aria-label": "Legend; click an entry to hide or show its line"});
-    const buttons = chart.labels.map((label) => {
+    const buttons = labels.map((label) => {
       const named = lines.filter((line) => line.label === label);
       const button = html("button", {type: "button", "aria-pressed": "true"}, swatch(chart.looks[label], named.length > 0 && named.every((l) => l.style === "dots"), !named.length), label);
       button.addEventListener("click", () => {
@@ -257,9 +263,9 @@
     const all = html("button", {type: "button"}, "all");
     const none = html("button", {type: "button"}, "none");
     all.addEventListener("click", () => { hidden.clear(); renew(); });
-    none.addEventListener("click", () => { chart.labels.forEach((label) => hidden.add(label)); renew(); });
-    const renew = () => { buttons.forEach((b, k) => b.setAttribute("aria-pressed", String(!hidden.has(chart.labels[k])))); redraw(); };
-    keys.append(...buttons, ...(buttons.length > 3 ? [all, none] : []));
+    none.addEventListener("click", () => { labels.forEach((label) => hidden.add(label)); renew(); });
+    const renew = () => { buttons.forEach((b, k) => b.setAttribute("aria-pressed", String(!hidden.has(labels[k])))); redraw(); };
+    keys.append(...buttons, ...(buttons.length > 3 && labels.length === chart.labels.length ? [all, none] : []));
     return keys;
   }
 
@@ -267,6 +273,8 @@
     const chart = JSON.parse(plot.querySelector("script").textContent);
     const hidden = new Set();
     const panels = html("div", {class: "panels"});
+    const isByPanel = isSplit(chart);
+    const hiddenIn = chart.panels.map(() => (isByPanel ? new Set() : hidden));
     const hint = html("p", {class: "hint"}, "Hover, tap or use the arrow keys to read values; click a legend entry to hide its line.");
     let last = 0;
     const draw = () => {
@@ -276,18 +284,19 @@
       const columns = Math.max(1, Math.min(chart.columns, chart.panels.length, Math.floor(room / NARROW)));
       panels.style.gridTemplateColumns = `repeat(${columns}, minmax(0, 1fr))`;
       const width = Math.floor((room - 12 * (columns - 1)) / columns) - 2;
-      const every = chart.panels.flatMap((p) => [...p.lines.filter((l) => !hidden.has(l.label)).flatMap(spanned), ...Object.values(p.levels)]);
+      const every = chart.panels.flatMap((p, k) => [...p.lines.filter((l) => !hiddenIn[k].has(l.label)).flatMap(spanned), ...Object.values(p.levels)]);
       const limits = chart.shared ? range(every, chart.panels[0].y_scale) : undefined;
-      panels.replaceChildren(...chart.panels.map((panel) => {
-        const drawn = drawPanel(panel, chart, width, hidden, limits);
+      chart.panels.forEach((panel, k) => {
+        const drawn = drawPanel(panel, chart, width, hiddenIn[k], limits);
         const tip = html("div", {class: "tip", role: "status"});
-        const box = html("div", {class: "panel"}, drawn.root, tip);
-        readable(box, tip, panel, chart, drawn);
-        return box;
-      }));
+        boxes[k].replaceChildren(drawn.root, tip);
+        readable(boxes[k], tip, panel, chart, drawn);
+      });
     };
+    const boxes = chart.panels.map(() => html("div", {class: "panel"}));
+    panels.append(...boxes.map((box, k) => (isByPanel ? html("div", {class: "keyed"}, box, legend(chart, labelsOf(chart.panels[k]), hiddenIn[k], draw)) : box)));
     figure.classList.add("drawn");
-    plot.append(legend(chart, hidden, draw), panels, hint);
+    plot.append(...(isByPanel ? [] : [legend(chart, chart.labels, hidden, draw)]), panels, hint);
     draw();
     new ResizeObserver(() => { if (plot.clientWidth !== last) draw(); }).observe(plot);
   }
