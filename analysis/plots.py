@@ -38,10 +38,7 @@ INTERVAL = 60
 
 
 def response(
-    *systems: System | str,
-    T: float = 3.5,
-    step: float = 0.75,
-    values: Mapping[str, float] | None = None,
+    *systems: System | str, T: float = 3.5, step: float = 0.75, values: Mapping[str, float] | None = None
 ) -> Figure:
     """Filter responses of the exact flow, Euler and RK4.
 

@@ -290,7 +290,7 @@ def reaction_diagram(
     if missing or not set(names) <= set(system.coefficients):
         raise InvalidArgument(
             f"expected two of the coefficients {', '.join(system.coefficients)} to sweep and numbers for the others, "
-            f"got names={names} and {sorted(fixed)}"
+            f"got names={', '.join(names)} and {', '.join(sorted(fixed)) or 'none'}"
         )
     op = op.to(dtype=torch.float64)
     x, y = (np.asarray(values, dtype=float) for values in (alphas, betas))

@@ -333,7 +333,8 @@ def read_class_weight(given: Any, classes: np.ndarray, counts: np.ndarray) -> np
         raise InvalidArgument(f"expected class_weight None, 'balanced' or weights by class, got {given!r:.60}")
     names = classes.tolist()
     if unknown := [name for name in given if name not in names]:
-        raise InvalidArgument(f"expected classes among {names[:8]} in class_weight, got {unknown[0]!r}")
+        known = listed([*map(str, names)])
+        raise InvalidArgument(f"expected classes among {known} in class_weight, got {unknown[0]!r}")
     weights = np.array([given.get(name, 1) for name in names], dtype=float)
     if not (np.isfinite(weights).all() and (weights >= 0).all() and (weights * counts).any()):
         raise InvalidArgument("expected finite class weights >= 0, some of them > 0")

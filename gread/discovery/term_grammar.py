@@ -181,9 +181,11 @@ class TermGrammar:
         if self.kind not in KINDS:
             raise UnknownName("kind of coefficients", self.kind, KINDS)
         if not self.terms or len(set(self.terms)) < len(self.terms):
-            raise InvalidArgument(f"expected different terms in {self.name}, got {[str(term) for term in self.terms]}")
+            given = ", ".join(map(str, self.terms)) or "none"
+            raise InvalidArgument(f"expected different terms in {self.name}, got {given}")
         if not self.names or len(set(self.names)) < len(self.names):
-            raise InvalidArgument(f"expected different names of coefficients in {self.name}, got {list(self.names)}")
+            given = ", ".join(self.names) or "none"
+            raise InvalidArgument(f"expected different names of coefficients in {self.name}, got {given}")
         for name in self.names:
             self._check_name(name)
         for term in self.terms:

@@ -194,10 +194,7 @@ class _Ends:
     def __init__(self, edge_index: Tensor, nodes: int, has_loops: bool) -> None:
         looped = torch.arange(nodes, device=edge_index.device) if has_loops else edge_index.new_zeros(0)
         self.nodes, self.edges, self.loops = nodes, edge_index.shape[1], nodes if has_loops else 0
-        self.source, self.target = (
-            torch.cat([edge_index[0], looped]),
-            torch.cat([edge_index[1], looped]),
-        )
+        self.source, self.target = (torch.cat([edge_index[0], looped]), torch.cat([edge_index[1], looped]))
         given = edge_index[0] == edge_index[1]
         self.is_double = torch.cat([given, torch.zeros_like(looped, dtype=torch.bool)])
 

@@ -44,7 +44,7 @@ class Place:
     def __post_init__(self) -> None:
         sizes = {graph.num_nodes for graph in self.graphs}
         if len(sizes) != 1:
-            raise InvalidArgument(f"expected graphs with one number of nodes, got {sorted(sizes)}")
+            raise InvalidArgument(f"expected graphs with one number of nodes, got {', '.join(map(str, sorted(sizes)))}")
 
     @property
     def nodes(self) -> int:

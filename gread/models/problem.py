@@ -175,7 +175,8 @@ def check_classes(data: NodeData) -> None:
 def _check_alike(datas: Sequence[NodeData]) -> None:
     shapes = {(one.num_nodes, one.num_features) for one in datas}
     if len(shapes) > 1:
-        raise InvalidArgument(f"expected data sets with equal numbers of nodes and features, got {sorted(shapes)}")
+        given = ", ".join(f"{nodes} and {features}" for nodes, features in sorted(shapes))
+        raise InvalidArgument(f"expected data sets with equal numbers of nodes and features, got {given}")
 
 
 def _shared_metric(datas: Sequence[NodeData], classes: int) -> str:

@@ -183,7 +183,8 @@ class Network:
         c, H0 = model.config, model.encode(features)
         wanted = torch.tensor(list(times), dtype=torch.float64, device=H0.device)
         if not len(wanted) or not (wanted[0] >= 0 and wanted[-1] <= c.time + 1e-9 and bool((wanted.diff() >= 0).all())):
-            raise InvalidArgument(f"expected rising times between 0 and {c.time:g}, got {list(times)}")
+            given = ", ".join(map(str, times)) or "none"
+            raise InvalidArgument(f"expected rising times between 0 and {c.time:g}, got {given}")
         added = model.additions(H0, Dropper())
         states = model.flow(H0).states(model.field, H0, max(c.time, float(wanted[-1])), wanted, added)[:, 0]
         return states if field is None else model.layout.block(states, field)

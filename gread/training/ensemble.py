@@ -94,7 +94,8 @@ class MemberState:
         """The state of all members of several pieces, which must be at the same epoch."""
         epochs = {int(piece.values["step"]) for piece in pieces}
         if len(epochs) != 1:
-            raise InvalidArgument(f"expected states after one number of epochs, got {sorted(epochs)}")
+            given = ", ".join(map(str, sorted(epochs)))
+            raise InvalidArgument(f"expected states after one number of epochs, got {given}")
         values = {}
         for name, first in pieces[0].values.items():
             parts = [piece.values[name] for piece in pieces]

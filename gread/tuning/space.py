@@ -53,10 +53,11 @@ class Choice:
     values: tuple[Value, ...]
 
     def __post_init__(self) -> None:
+        given = ", ".join(map(str, self.values)) or "none"
         if not all(isinstance(v, bool | int | float | str) for v in self.values):
-            raise InvalidArgument(f"expected numbers and texts to choose from, got {list(self.values)}")
+            raise InvalidArgument(f"expected numbers and texts to choose from, got {given}")
         if not self.values or len({(type(v), v) for v in self.values}) < len(self.values):
-            raise InvalidArgument(f"expected different values to choose from, got {list(self.values)}")
+            raise InvalidArgument(f"expected different values to choose from, got {given}")
 
     @property
     def examples(self) -> tuple[Value, ...]:

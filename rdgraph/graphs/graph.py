@@ -282,12 +282,7 @@ class Graph:
 
     @classmethod
     def from_file(
-        cls,
-        path: str | Path,
-        *,
-        weight: str | None = "weight",
-        directed: bool | None = None,
-        duplicates: str = "once",
+        cls, path: str | Path, *, weight: str | None = "weight", directed: bool | None = None, duplicates: str = "once"
     ) -> Graph:
         """A GraphML or GEXF file, or an edge list (csv, tsv, or white space in txt, edges, edgelist), also as .gz.
 

@@ -497,14 +497,7 @@ def learned(
     """
     check_new_name(name)
     declared = LearnedFunction(
-        name,
-        knots,
-        range,
-        odd,
-        monotone=monotone,
-        bound=bound,
-        lipschitz=lipschitz,
-        per_channel=per_channel,
+        name, knots, range, odd, monotone=monotone, bound=bound, lipschitz=lipschitz, per_channel=per_channel
     )
     LEARNED[name] = declared
     return declared

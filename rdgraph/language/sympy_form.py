@@ -35,13 +35,7 @@ from rdgraph.vocabulary.functions import FUNCTIONS, record_of
 n = sp.Symbol("n", integer=True, positive=True)
 d = sp.Symbol("d", integer=True, positive=True)
 
-_SHAPES = {
-    Kind.FIELD: (n, d),
-    Kind.OPERATOR: (n, n),
-    Kind.MATRIX: (d, d),
-    Kind.NODE: (n, 1),
-    Kind.CHANNEL: (1, d),
-}
+_SHAPES = {Kind.FIELD: (n, d), Kind.OPERATOR: (n, n), Kind.MATRIX: (d, d), Kind.NODE: (n, 1), Kind.CHANNEL: (1, d)}
 
 
 MAX_VECTOR_ORDER = 8

@@ -15,10 +15,12 @@ from rdgraph.reports.growth_checks import fidelity, growth
 from rdgraph.reports.run_settings import NO_METHOD, RunSettings, read_run
 from rdgraph.reports.safety_checks import graph_findings, safety, stepping
 from rdgraph.run.engines.engine import silent
+from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
 from rdgraph.theory.conservation import energy_law, single_mean
 from rdgraph.theory.filters import classify, symbol
 from rdgraph.theory.identifiability.question import identify
+from rdgraph.theory.patterns.kinetics import admissible_numbers
 
 #: Seconds of the parts of the page, ten together, in the order of the page.
 SHARES = {
@@ -61,7 +63,7 @@ def preflight(
         The findings and the verdict.
 
     Raises:
-        InvalidArgument: T, the step or the method is invalid.
+        InvalidArgument: T, the step or the method is invalid, or the values contradict the signs that are assumed.
         NotApplicable: no bounds are known under this normalisation.
 
     >>> import rdgraph as rd
@@ -72,6 +74,9 @@ def preflight(
     >>> rd.preflight("BS", T=4, values={"alpha": 1, "beta": 1}).settings["method"]
     'exact'
     """
+    system = parse(system)
+    letters = {name: system.algebra.symbols[name] for name in system.coefficients}
+    admissible_numbers(letters, system.domain, {n: v for n, v in (values or {}).items() if not isinstance(v, str)})
     run = read_run(system, normalisation, T, method, step, graph, values)
     findings = _within_time(run, PARTS if run.system.is_single else {**FIELD_PARTS, "graph": graph_findings}, tell)
     return Report(run.system, run.shown(), tuple(findings if run.operator_facts.is_sharp else _cautious(run, findings)))

@@ -322,10 +322,7 @@ class Analysis(Mapping[str, Answer]):
 
 
 def analyse(
-    system: System | str,
-    normalisations: Sequence[str] = NORMALISATIONS,
-    *,
-    tell: Callable[[str], object] = silent,
+    system: System | str, normalisations: Sequence[str] = NORMALISATIONS, *, tell: Callable[[str], object] = silent
 ) -> Analysis:
     """Answer every question about a system, within forty seconds of computing time.
 

@@ -188,10 +188,7 @@ def known_letters(
 
 
 def check_free_letters(
-    equations: Sequence[Equation],
-    kinds: Mapping[str, Kind],
-    operators: FurtherOperators,
-    coefficients: Collection[str],
+    equations: Sequence[Equation], kinds: Mapping[str, Kind], operators: FurtherOperators, coefficients: Collection[str]
 ) -> None:
     """Raise where a field, an operator and a coefficient share a name.
 
@@ -565,7 +562,8 @@ class System:
         known = [*self.coefficients, *([] if self.is_autonomous else [TIME_LETTER])]
         unknown = set(values) - set(known)
         if unknown:
-            raise InvalidArgument(f"expected coefficients among {known}, got {sorted(unknown)}")
+            expected = f"coefficients among {', '.join(known)}" if known else "no values, as there are no coefficients"
+            raise InvalidArgument(f"expected {expected}, got {', '.join(sorted(unknown))}")
         functions = [name for e in self.equations if e.spelling for name, _ in e.spelling.functions]
         vocabulary = Vocabulary.standard(dict(self.kinds), functions, None if self._is_plain else self.fields)
         vocabulary = replace(vocabulary, functions=())  # names taken by fields, but not by coefficients

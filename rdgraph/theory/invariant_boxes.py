@@ -19,7 +19,7 @@ from typing import Any
 import sympy as sp
 
 from rdgraph.errors import NotApplicable, Undecided
-from rdgraph.language.answer_symbols import R, h, public
+from rdgraph.language.answer_symbols import R, h, public, s
 from rdgraph.language.normal_form import H
 from rdgraph.reals.budget import limited, within_budget
 from rdgraph.reals.domain import NEGATIVE, POSITIVE, Domain
@@ -240,7 +240,9 @@ def _for_all_coefficients(system: System, normalisation: str) -> Box:
     if box is not None and stochastic:
         return _with_isolated(box, search)
     if box is not None:
-        remark = "s is the largest row sum of A, 1 on regular graphs only"
+        has_sum = any(part is not None and part.has(s) for part in (box.lower, box.upper, box.where))
+        meaning = "s is the largest row sum of A, 1 on regular graphs only"
+        remark = meaning if has_sum else "no rate points outwards at its faces"
         return replace(box, reason=remark, with_isolated=(box.lower, box.upper))
     large = search.absorbing()
     return large if large is not None and large.exists else no_box("no box was found")

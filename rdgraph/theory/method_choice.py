@@ -327,7 +327,7 @@ def step_for(method: str, rate: Any, T: Any = None, *, undirected: bool = True) 
     if T is None:
         return uncut
     end = np.asarray(T, dtype=float)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         return np.where(end > 0, end / np.clip(np.ceil(end / steps), 1, MOST_STEPS), uncut)
 
 

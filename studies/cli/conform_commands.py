@@ -125,7 +125,13 @@ def load_layer(text: str) -> Any:
         if not hasattr(layer, part):
             raise InvalidArgument(f"{origin} has no {part}; check the name {name}")
         layer = getattr(layer, part)
-    return layer() if _makes_a_layer(layer) else layer
+    if not _makes_a_layer(layer):
+        return layer
+    try:
+        inspect.signature(layer).bind()
+    except TypeError as problem:
+        raise InvalidArgument(f"{name} needs arguments ({problem}); name a function that makes the layer") from None
+    return layer()
 
 
 def _module(origin: str) -> Any:

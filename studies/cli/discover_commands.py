@@ -35,7 +35,9 @@ class DiscoverOptions(DataOptions):
     size: int = option(3, "Largest number of terms of the enumerated equations.")
     budget: int = option(2000, "Number of equations to train.")
     sampler: str = option("tpe", "How larger equations are drawn if the budget allows.", metavar="random|tpe|evolution")
-    preset: str | None = option(None, "Settings of the networks: paper, authors or FILE.toml.", shown="defaults")
+    preset: str | None = option(
+        None, "Settings of the networks: paper, authors, modern or FILE.toml.", shown="defaults"
+    )
     seed: int = option(0, "Seed of the sampler and of the trainings.")
     round_size: int = option(250, "Number of equations trained and compared together.", "--round")
     fresh: int = option(3, "Retrain the best equation with this many new seeds; 0 skips this and the new splits.")

@@ -150,7 +150,7 @@ def read_numbers(texts: list[str] | None) -> dict[str, float]:
     {'alpha': 0.5, 'beta': -1.0}
     """
     numbers = {}
-    for text in texts or []:
+    for position, text in enumerate(texts or [], 1):
         name, sign, value = text.partition("=")
         try:
             numbers[name.strip()] = float(value)
@@ -158,6 +158,8 @@ def read_numbers(texts: list[str] | None) -> dict[str, float]:
             raise InvalidArgument(f"expected NAME=VALUE with a number, got {text!r}; write --set alpha=0.5") from None
         if not sign:
             raise InvalidArgument(f"expected NAME=VALUE, got {text!r}; write --set alpha=0.5")
+        if len(numbers) < position:
+            raise InvalidArgument(f"{name.strip()} is given twice; leave one out")
     return numbers
 
 

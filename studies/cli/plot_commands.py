@@ -163,7 +163,8 @@ def _plot_reaction(sweep: Sweep, start: tuple[float, float], out: Path) -> None:
         sweep.equation, op, *sweep.values(), names=sweep.names, values=sweep.numbers, start=start,
         step=sweep.step, seed=sweep.seed,
     )  # fmt: skip
-    share = f"{diagram.is_predicted.mean():.2%} have a predicted outcome for every start in {list(start)}"
+    starts = f"[{start[0]:g}, {start[1]:g}]"
+    share = f"{diagram.is_predicted.mean():.2%} have a predicted outcome for every start in {starts}"
     agreeing = f"{diagram.agreement:.2%} of these behaved as predicted"
     say(console, f"{sweep.points} x {sweep.points} runs: {share}; {agreeing}")
     for path in save_figure(reaction_figure(diagram), out, "phase", diagram.rows()):

@@ -47,7 +47,7 @@ class SearchOptions(DataOptions):
     )
     model: str | None = option(None, "Network instead of GREAD, such as gcn.")
     preset: str | None = option(
-        None, "Settings to search around: paper, authors, published or FILE.toml.", shown="defaults"
+        None, "Settings to search around: paper, authors, modern, published or FILE.toml.", shown="defaults"
     )
     space: str | None = option(
         None, "Search space: paper, wide, small, tuned or FILE.toml.", shown="paper, or wide with --model"

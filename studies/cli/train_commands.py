@@ -54,7 +54,7 @@ class TrainOptions(DataOptions):
         metavar="'NAME: FACTS'",
     )  # fmt: skip
     preset: str | None = option(
-        None, "Settings to start from: published, paper, authors, defaults, quick or FILE.toml.",
+        None, "Settings to start from: published, paper, authors, modern, defaults, quick or FILE.toml.",
         shown="quick for digits and karate, else defaults",
     )  # fmt: skip
     seeds: int = option(1, SEEDS)

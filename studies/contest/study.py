@@ -276,13 +276,13 @@ def table_rows(
         trials = results[one.name]
         score, gap, cost = Estimate.of(trials), Comparison.of(split_means(trials), first, ratio), costs[one.name]
         rows.append({
-            "name": one.name, "method": one.title, "mean": round(score.mean, 4),
+            "method": one.title, "mean": round(score.mean, 4),
             "std": round(score.std, 4) if score.count > 1 else math.nan,
-            "difference": 0.0 if one is contestants[0] else round(gap.difference, 6) + 0.0,
+            "difference": math.nan if one is contestants[0] else round(gap.difference, 6) + 0.0,
             "difference_error": math.nan if one is contestants[0] else gap.error,
-            "trials": len(trials), "diverged": sum(row["status"] != "ok" for row in trials),
-            "parameters": cost["parameters"], "epochs": cost["epochs"], "ms_per_epoch": cost["ms_per_epoch"],
+            "parameters": cost["parameters"], "ms_per_epoch": cost["ms_per_epoch"], "epochs": cost["epochs"],
             "published": math.nan if one.published is None else one.published.mean,
+            "trials": len(trials), "diverged": sum(row["status"] != "ok" for row in trials), "name": one.name,
             "settings": one.source + BOTH_WAYS * int(cost.get("both_ways", 0)),
         })  # fmt: skip
     return rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -38,6 +39,10 @@ def reported(console: Console, *, one_line: bool = False) -> Iterator[None]:
         yield
     except RdgraphError as problem:
         _end(console, type(problem).__name__, str(problem), one_line)
+    except (MemoryError, RuntimeError) as problem:
+        if not isinstance(problem, MemoryError) and not re.search("allocate memory|out of memory", str(problem)):
+            raise
+        _end(console, MemoryError.__name__, "the memory is not enough; lower settings such as hidden", one_line)
     except ModuleNotFoundError as problem:
         library = (problem.name or "").partition(".")[0]
         if not any(library in known for known in EXTRAS.values()):

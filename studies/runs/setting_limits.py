@@ -57,7 +57,7 @@ class Limit:
         for entry in self.needed:
             if entry not in value:
                 raise InvalidArgument(
-                    f"{name} must contain {entry:g}, which the study compares with, got {list(value)}"
+                    f"{name} must contain {entry:g}, which the study compares with, got {setting_text(value)}"
                 )
 
     def _check_one(self, name: str, value: Any) -> None:
@@ -120,6 +120,8 @@ def changed_settings(settings: Mapping[str, Any], changes: Mapping[str, Any]) ->
 
     >>> changed_settings({"points": 10, "time": 2.0}, {"time": 3})
     {'points': 10, 'time': 3.0}
+    >>> changed_settings({"sets": ["karate"]}, {"sets": "cora,texas"})
+    {'sets': ['cora', 'texas']}
     """
     changed = dict(settings)
     for name, value in changes.items():
@@ -132,12 +134,19 @@ def changed_settings(settings: Mapping[str, Any], changes: Mapping[str, Any]) ->
 def _fitted(name: str, default: Any, value: Any) -> Any:
     if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
-    if isinstance(default, list) and isinstance(value, list) and default:
-        return [_fitted(name, default[0], entry) for entry in value]
+    if isinstance(default, list):
+        entries = value if isinstance(value, list) else _entries(value)
+        return [_fitted(name, default[0], entry) for entry in entries] if default else entries
     if type(default) is not type(value):
         kind = KINDS.get(type(default), type(default).__name__)
-        raise InvalidArgument(f"{name} must be {kind}, such as {default!r}, got {value!r}")
+        raise InvalidArgument(f"{name} must be {kind}, such as {setting_text(default)}, got {setting_text(value)}")
     return value
+
+
+def _entries(value: Any) -> list[Any]:
+    """One value as a list, a text split at its commas."""
+    parts = value.split(",") if isinstance(value, str) else [value]
+    return [read_changes([f"entry={part}"])["entry"] if isinstance(part, str) else part for part in parts]
 
 
 def setting_text(value: Any) -> str:

@@ -54,12 +54,7 @@ SHEET = WordSheet("search", "words")
 def gap_rows(points: Sequence[GapPoint]) -> list[dict[str, float | int]]:
     """Rows of the selection gap, in percent."""
     return [
-        {
-            "trials": p.trials,
-            "by_validation": 100 * p.by_validation,
-            "by_test": 100 * p.by_test,
-            "gap": 100 * p.gap,
-        }
+        {"trials": p.trials, "by_validation": 100 * p.by_validation, "by_test": 100 * p.by_test, "gap": 100 * p.gap}
         for p in points
     ]
 

@@ -104,12 +104,7 @@ def start_states(case: PlaneCase, point: np.ndarray, deviation: np.ndarray, shar
 
 
 def solve_members(
-    case: PlaneCase,
-    start: Tensor,
-    values: Mapping[str, np.ndarray],
-    times: np.ndarray,
-    step: float,
-    **options: object,
+    case: PlaneCase, start: Tensor, values: Mapping[str, np.ndarray], times: np.ndarray, step: float, **options: object
 ) -> rd.run.Solution:
     """RK4 for all members at once; times (K,), or (K, m) for members with times of their own."""
     count = len(start)

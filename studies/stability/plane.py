@@ -18,6 +18,7 @@ from rdgraph.graphs.operator import Operator
 from rdgraph.language.answer_symbols import lam as frequency
 from rdgraph.theory.patterns.kinetics import Kinetics, system_kinetics
 from rdgraph.theory.patterns.steady_states import state_at
+from rdgraph.wording import listed
 from studies.stability.named_graph import named_graph
 
 # ---------------------------------------------------------------------- member growth
@@ -81,7 +82,7 @@ class MemberKinetics:
     def _arguments(self, point: np.ndarray, values: Mapping[str, np.ndarray]) -> list[np.ndarray]:
         missing = set(self.names) - set(values)
         if missing:
-            raise InvalidArgument(f"expected numbers for {list(self.names)}, got none for {sorted(missing)}")
+            raise InvalidArgument(f"expected numbers for {listed(self.names)}, got none for {listed(sorted(missing))}")
         return [*point.T, *(np.asarray(values[name], dtype=float) for name in self.names)]
 
     def rates(self, point: np.ndarray, values: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -255,10 +256,11 @@ class PlaneCase:
         known = set(self.kinetics.names)
         given = set(self.reference)
         if given != known:
-            raise InvalidArgument(f"expected numbers for the coefficients {sorted(known)}, got {sorted(given)}")
+            text = listed(sorted(given)) or "none"
+            raise InvalidArgument(f"expected numbers for the coefficients {listed(sorted(known))}, got {text}")
         for axis in (self.across, self.up):
             if axis.name not in known:
-                raise InvalidArgument(f"expected an axis among {sorted(known)}, got {axis.name!r}")
+                raise InvalidArgument(f"expected an axis among {', '.join(sorted(known))}, got {axis.name!r}")
         if "A" in self.system.letters and self.normalisation == "none":
             raise NotApplicable("expected a system in L for L = D - A, got one in A; write L@u, or choose the row form")
         lost = self.operator.laplacian(torch.ones(self.graph.num_nodes, 1, dtype=torch.float64, device=self.device))

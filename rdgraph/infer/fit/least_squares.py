@@ -67,12 +67,7 @@ class Unknowns:
 
     @classmethod
     def of(cls, system: System, names: list[str], nodes: int, channels: int, extra: int) -> Unknowns:
-        shapes = {
-            Kind.SCALAR: (),
-            Kind.CHANNEL: (channels,),
-            Kind.NODE: (nodes,),
-            Kind.MATRIX: (channels, channels),
-        }
+        shapes = {Kind.SCALAR: (), Kind.CHANNEL: (channels,), Kind.NODE: (nodes,), Kind.MATRIX: (channels, channels)}
         unknowns = []
         for name in names:
             kind = system.letters[name]
@@ -306,12 +301,7 @@ class Problems:
         return self.residuals.derivatives(rows)
 
     def minimise(
-        self,
-        rows: Tensor,
-        which: Tensor,
-        free: Tensor | None = None,
-        *,
-        max_steps: int = 60,
+        self, rows: Tensor, which: Tensor, free: Tensor | None = None, *, max_steps: int = 60
     ) -> Minimum[Tensor]:
         """The least squares from every row, each for the set of values that `which` names."""
 

@@ -60,7 +60,7 @@ def _values(system: System, states: Any, count: int, nodes: int) -> Tensor:
         raise InvalidArgument(f"expected states of {', '.join(system.fields)}, or of some of them, got none")
     widths = {value.shape[-1] for value in given.values()}
     if len(widths) != 1:
-        raise InvalidArgument(f"expected fields with the same channels, got {sorted(widths)}")
+        raise InvalidArgument(f"expected fields with the same channels, got {', '.join(map(str, sorted(widths)))}")
     unseen = torch.full((count, nodes, widths.pop()), torch.nan, dtype=torch.float64)
     return torch.cat([given.get(name, unseen) for name in system.fields], -1)
 

@@ -28,6 +28,7 @@ from rdgraph.language.tree import field as field_name
 from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
 from rdgraph.theory.lipschitz import lipschitz_global
+from rdgraph.wording import listed
 
 # ---------------------------------------------------------------------- small witness
 #: Evaluations of the layer in the search for a smaller witness.
@@ -194,10 +195,7 @@ def _shown(array: Array) -> str:
 #: Outcomes of a check.
 CONFORMS, DIFFERS = "conforms", "differs"
 #: Restricted classes of graphs in words, the widest first.
-_NARROWER = {
-    "undirected": "undirected graphs",
-    "simple": "undirected graphs without self-loops and weights",
-}
+_NARROWER = {"undirected": "undirected graphs", "simple": "undirected graphs without self-loops and weights"}
 #: Names of the coefficients of the affine maps before and after the equation.
 _INPUT, _OUTPUT = ("Win", "bin"), ("Wout", "bout")
 
@@ -416,13 +414,15 @@ def _check_letters(tree: sp.Basic, free: Freedoms) -> None:
     known = {n.name for n in names_in(tree) if n.kind not in (Kind.FIELD, Kind.OPERATOR)}
     if unknown := sorted(set(free.values) - known):
         raise InvalidArgument(
-            f"expected values of coefficients among {sorted(known)}, got {unknown}; check their names"
+            f"expected values of coefficients among {listed(sorted(known)) or 'none'}, got {listed(unknown)}; check "
+            "their names"
         )
     missing = {n.name for n in names_in(tree) if n.kind is Kind.OPERATOR} - {"A", "L", "I", *free.rules}
     if missing:
-        raise InvalidArgument(f"expected a rule for the operators {sorted(missing)}, got none; give operators={{...}}")
+        text = listed(sorted(missing))
+        raise InvalidArgument(f"expected a rule for the operators {text}, got none; give operators={{...}}")
     if unused := sorted(set(free.rules) - letters):
-        raise InvalidArgument(f"expected operators of the equation, got rules for {unused}; check their names")
+        raise InvalidArgument(f"expected operators of the equation, got rules for {listed(unused)}; check their names")
 
 
 class _Examination:

@@ -220,12 +220,7 @@ class LayerCheck:
         return unknown_coefficients(tree, self.known if known is None else known, self.widths, self.shapes)
 
     def compared(
-        self,
-        target: Target,
-        reading: Reading,
-        known: Mapping[str, Array] | None = None,
-        *,
-        starts: int = STARTS,
+        self, target: Target, reading: Reading, known: Mapping[str, Array] | None = None, *, starts: int = STARTS
     ) -> Comparison:
         """Fit the unknown coefficients, then compare every output; the errors are empty if the fit already fails."""
         given = self.known if known is None else known

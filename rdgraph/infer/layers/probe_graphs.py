@@ -279,7 +279,8 @@ def _loop_rules(self_loops: bool | str | None) -> tuple[str, ...]:
             return WITH if self_loops else WITHOUT
         case str() if self_loops in LOOPS:
             return (self_loops,)
-    raise InvalidArgument(f"expected self_loops to be True, False, None or one of {list(LOOPS)}, got {self_loops!r}")
+    known = ", ".join(LOOPS)
+    raise InvalidArgument(f"expected self_loops to be True, False, None or one of {known}, got {self_loops!r}")
 
 
 def neighbouring_readings(reading: Reading) -> Iterator[tuple[str, str, Reading]]:

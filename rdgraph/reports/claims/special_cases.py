@@ -186,11 +186,7 @@ def cgnn(e: Evidence) -> ClaimVerdict:
     equal = ("W = 0", "alpha = beta") in speed.conditions and speed.time_factor == "alpha"
     e.check("with sigmoid coefficients: alpha = beta, run for T/alpha", equal, speed)
     run = equivalent("ST", "CGNN-authors")
-    e.check(
-        "as its authors run it (node-wise diffusivity, decay): not an instance",
-        not run and run.witness,
-        run,
-    )
+    e.check("as its authors run it (node-wise diffusivity, decay): not an instance", not run and run.witness, run)
     e.check("the decay alone sets the printed form apart", _has_decay("CGNN-authors") and not _has_decay("CGNN"))
     conditions = " or ".join(", ".join(c) for c in printed.conditions)
     return ClaimVerdict(HOLDS_IF if only else HOLDS if printed else FALSE, conditions, str(run.witness))

@@ -82,8 +82,7 @@ def normalisations() -> Iterable[Theorem]:
     symmetric = "(invmx S *m W *m invmx S)"
     yield Theorem("row_filter", f"{space}horner_mx (invmx (S *m S) *m W) f = invmx S *m horner_mx {symmetric} f *m S")
     yield Theorem(
-        "column_filter",
-        f"{space}horner_mx (W *m invmx (S *m S)) f = S *m horner_mx {symmetric} f *m invmx S",
+        "column_filter", f"{space}horner_mx (W *m invmx (S *m S)) f = S *m horner_mx {symmetric} f *m invmx S"
     )
 
 
@@ -127,8 +126,7 @@ def cgnn() -> Iterable[Theorem | str]:
     yield right_hand_side("ST")
     printed = matrix_text(catalogue["CGNN"].expression)
     yield Theorem(
-        "CGNN_without_mixing",
-        f"{SPACE} (H0 : 'M[R]_(n, d)) (W : 'M[R]_d), W = 0 -> {at('ST', '1 1')} = {printed}",
+        "CGNN_without_mixing", f"{SPACE} (H0 : 'M[R]_(n, d)) (W : 'M[R]_d), W = 0 -> {at('ST', '1 1')} = {printed}"
     )
     yield Theorem(
         "equal_coefficients_are_a_speed",
@@ -243,8 +241,7 @@ def special_cases() -> Iterable[Theorem | str]:
     yield same_systems("SGC_layer", at("diffusion", "1"), at("SGC", ""), ["diffusion", "SGC"])
     printed = matrix_text(catalogue["CGNN"].expression)
     yield Theorem(
-        "CGNN_without_mixing",
-        f"{SPACE} (H0 : 'M[R]_(n, d)) (W : 'M[R]_d), W = 0 -> {at('ST', '1 1')} = {printed}",
+        "CGNN_without_mixing", f"{SPACE} (H0 : 'M[R]_(n, d)) (W : 'M[R]_d), W = 0 -> {at('ST', '1 1')} = {printed}"
     )
 
 

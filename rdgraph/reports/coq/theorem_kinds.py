@@ -89,11 +89,7 @@ def refuted(name: str, left: str, right: str, values: Mapping[str, object], **ki
     """left and right differ at rational values, by computation."""
     lets = " ".join(_let(letter, value) for letter, value in values.items())
     one, other = rational_text(left, **kinds), rational_text(right, **kinds)
-    return Theorem(
-        name,
-        f"{lets} shape {one} = shape {other} /\\ same {one} {other} = false",
-        "decide_by_computation.",
-    )
+    return Theorem(name, f"{lets} shape {one} = shape {other} /\\ same {one} {other} = false", "decide_by_computation.")
 
 
 def rational_value(

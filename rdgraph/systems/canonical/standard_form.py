@@ -267,10 +267,7 @@ def _ratio(factor: sp.Expr, arguments: dict[sp.Dummy, sp.Expr]) -> tuple[_Expone
 
 
 def _with_unit(
-    top: sp.Expr,
-    ratios: list[tuple[_Exponents, int]],
-    arguments: dict[sp.Dummy, sp.Expr],
-    units: dict[sp.Dummy, Any],
+    top: sp.Expr, ratios: list[tuple[_Exponents, int]], arguments: dict[sp.Dummy, sp.Expr], units: dict[sp.Dummy, Any]
 ) -> tuple[sp.Dummy, sp.Expr, list[tuple[_Exponents, int]]]:
     """A symbol of which the first ratio is a power, substituted for one of the symbols in it."""
     ratio = ratios[0][0]

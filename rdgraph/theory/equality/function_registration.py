@@ -368,7 +368,7 @@ def _template(torch: str | None) -> str | None:
         text = torch.replace("{}", "{0}")
         names = {node.id for node in ast.walk(ast.parse(text.format("x"), mode="eval")) if isinstance(node, ast.Name)}
         if "x" not in names or names - {"x", "torch"}:
-            problem = f"the names {sorted(names)}"
+            problem = f"the names {', '.join(sorted(names))}"
     except (AttributeError, SyntaxError, ValueError, KeyError, IndexError) as reason:
         problem = str(reason)
     if problem:

@@ -78,7 +78,7 @@ def forms(system: System, expression: sp.Expr) -> tuple[ExaminedForm, ...]:
     """The forms of f for all choices of the signs that decide the side of a kink."""
     free = sorted(
         x.name
-        for x in _inside_kinks(expression)
+        for x in {x for atom in expression.atoms(*KINKED) for x in atom.free_symbols}
         if x.name in system.coefficients and not (x.is_nonnegative or x.is_nonpositive)
     )
     return tuple(_form(system, expression, dict(zip(free, choice, strict=True))) for choice in _choices(len(free)))
@@ -91,10 +91,6 @@ def whole(system: System, expression: sp.Expr) -> ExaminedForm:
 
 def _choices(letters: int) -> Iterator[tuple[str, ...]]:
     return itertools.product(("positive", "negative"), repeat=letters)
-
-
-def _inside_kinks(expression: sp.Expr) -> set[sp.Symbol]:
-    return {x for atom in expression.atoms(*KINKED) for x in atom.free_symbols}
 
 
 def _form(system: System, expression: sp.Expr, signs: Mapping[str, str]) -> ExaminedForm:
@@ -334,14 +330,17 @@ def balls(rows: Sequence[Sequence[sp.Expr]], point: Point) -> list[list[Any]]:
     return enclosed
 
 
-def admissible_points(form: ExaminedForm, parameters: Sequence[sp.Symbol], count: int) -> Iterator[Point]:
+def admissible_points(
+    form: ExaminedForm, parameters: Sequence[sp.Symbol], count: int, scale: int = 1
+) -> Iterator[Point]:
     """Rational values of the parameters that satisfy the assumptions, drawn with a fixed seed.
 
-    Parameters are entries of coefficients, such as b[0]; a relation has to hold for every entry.
+    Parameters are entries of coefficients, such as b[0]; a relation has to hold for every entry. Values are between
+    a tenth and three times the scale.
     """
     generator = random.Random(0)
     for _ in range(200 * count):
-        values = {x: _value(x, generator) for x in parameters}
+        values = {x: scale * _value(x, generator) for x in parameters}
         letters = {name: [v for x, v in values.items() if str(x).partition("[")[0] == name] for name in form.kinds}
         if all(_allowed(relation, letters, generator) for relation in form.relations):
             yield dict(values)

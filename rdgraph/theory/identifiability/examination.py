@@ -10,6 +10,7 @@ from typing import Any
 
 import sympy as sp
 from sympy.polys.matrices import DomainMatrix
+from sympy.utilities.iterables import sift
 
 from rdgraph.answers import Answer, Status
 from rdgraph.errors import NotApplicable, Undecided
@@ -17,6 +18,7 @@ from rdgraph.language.answer_symbols import public
 from rdgraph.language.normal_form import Act, Mix
 from rdgraph.language.tree import Kind
 from rdgraph.reals.budget import limited
+from rdgraph.reals.condition_words import condition_in_words, in_words
 from rdgraph.systems.canonical.function_identities import CanonicalForm, canonical, is_zero
 from rdgraph.systems.system import System
 from rdgraph.theory.identifiability.certainty import Certainty
@@ -33,6 +35,7 @@ from rdgraph.theory.identifiability.entries import (
     sample_states,
     whole,
 )
+from rdgraph.wording import counted
 
 # ---------------------------------------------------------------------- answer
 # The answer about identifiability.
@@ -64,9 +67,10 @@ class Identifiability(Answer):
     @property
     def headline(self) -> str:
         if not self.combinations:
-            return "no coefficient is identifiable"
+            hidden = f"{counted(self.rank or 0, 'combination')} without a closed form"
+            return hidden if self.rank else "no coefficient is identifiable"
         verb = "is" if len(self.combinations) == 1 else "are"
-        return f"{', '.join(map(str, self.combinations))} {verb} identifiable"
+        return f"{', '.join(map(in_words, self.combinations))} {verb} identifiable"
 
 
 # ---------------------------------------------------------------------- gauges
@@ -251,6 +255,8 @@ def _replaced(form: sp.Expr, letter: sp.Symbol, value: sp.Expr) -> sp.Expr:
 CLOSED_FORM_SECONDS = 4.0
 #: Number of points at which the rank is certified.
 TRIALS = 3
+#: Points drawn to find every side of the kinks in coefficients, and how many sides are tried.
+SIDE_DRAWS, MOST_SIDES = 50, 8
 #: Seconds for rewriting dependent functions, without which the rank may stay measured.
 REWRITING_SECONDS = 3.0
 
@@ -280,7 +286,9 @@ def _joined(everything: Examination, cells: list[tuple[ExaminedForm, Identifiabi
     except Undecided as problem:
         notes.append(f"closed forms: {problem}")
     if len({(a.rank, a.combinations) for a in answers}) > 1:
-        by_sign = "; ".join(f"{_signs(form)}: {_revealed(answer)}" for form, answer in cells)
+        by_sign = "; ".join(
+            f"{_signs(form)}: {', '.join(map(str, answer.combinations)) or 'nothing'}" for form, answer in cells
+        )
         notes.insert(0, f"what is identifiable depends on signs: {by_sign}")
     return Identifiability(
         tuple(public(c) for c in combinations),
@@ -293,12 +301,15 @@ def _joined(everything: Examination, cells: list[tuple[ExaminedForm, Identifiabi
     )
 
 
+def _away_from(border: sp.Expr) -> sp.Basic:
+    """The condition that an expression does not vanish; Heaviside's function does not on the positive side."""
+    steps, others = sift(sp.Mul.make_args(border), lambda f: isinstance(f, sp.Heaviside), binary=True)
+    pieces = [step.args[0].as_coeff_Add() for step in steps]
+    return sp.And(*(rest > -number for number, rest in pieces), *(sp.Ne(f, 0) for f in others))
+
+
 def _signs(form: ExaminedForm) -> str:
     return ", ".join(f"{name} {'>' if sign == 'positive' else '<'} 0" for name, sign in form.signs.items())
-
-
-def _revealed(answer: Identifiability) -> str:
-    return ", ".join(map(str, answer.combinations)) or "nothing"
 
 
 #: States in addition to three per unknown, since relu or a mask may be zero at half of them or more.
@@ -344,11 +355,21 @@ class Examination:
     @cached_property
     def _trials(self) -> list[tuple[int, Point, list[list[Any]]]]:
         """Ranks and Jacobians at a few admissible points."""
-        points = admissible_points(self.form, self.entries.parameters, TRIALS)
+        points = (*admissible_points(self.form, self.entries.parameters, TRIALS), *self._across_kinks())
         trials = [(certain_rank(jacobian), point, jacobian) for point in points if (jacobian := self._jacobian(point))]
         if not trials:
             raise Undecided("f is not a finite real number at any of 200 random coefficients and states")
         return trials
+
+    def _across_kinks(self) -> list[Point]:
+        """Points on other sides of the kinks that depend on coefficients alone."""
+        atoms = self.form.expression.atoms(*KINKED)
+        inside = [a.args[0] for a in atoms if a.free_symbols and a.free_symbols <= set(self.entries.parameters)]
+        points: dict[tuple[bool, ...], Point] = {}
+        for scale in (1, 20) if inside else ():
+            for point in admissible_points(self.form, self.entries.parameters, SIDE_DRAWS, scale):
+                points.setdefault(tuple(sp.N(x.xreplace(point)) > 0 for x in inside), point)
+        return list(points.values())[:MOST_SIDES]
 
     @property
     def least_rank(self) -> int:
@@ -454,7 +475,7 @@ class Examination:
     def is_determined(self, formula: sp.Expr, notes: list[str]) -> bool:
         certain, border = self.certainty.determines(self.entries.parts(formula))
         if certain and border != 1:
-            notes.append(f"{formula} where {public(border)} is not 0")
+            notes.append(f"{formula} where {condition_in_words(public(_away_from(border)))}")
         return certain
 
     def _ambiguity(self, name: str) -> str:

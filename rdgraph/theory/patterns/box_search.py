@@ -55,7 +55,7 @@ class _Search:
         self.slopes = [[sp.diff(f, x) for x in letters] for f in equations]
 
     def run(self, lower: sp.Rational, upper: sp.Rational) -> SearchResult:
-        whole = _span(lower, upper)
+        whole = enclose_at(lower, {}).union(enclose_at(upper, {}))
         waiting: list[Balls] = [(whole,) * len(self.letters)]
         zeros: list[Balls] = []
         open_boxes: list[Balls] = []
@@ -132,10 +132,6 @@ class _Search:
         if not all(x.overlaps(k) for x, k in zip(box, image, strict=True)):
             return None
         return tuple(x.intersection(k) for x, k in zip(box, image, strict=True))
-
-
-def _span(lower: sp.Rational, upper: sp.Rational) -> Any:
-    return enclose_at(lower, {}).union(enclose_at(upper, {}))
 
 
 def _tiny() -> Any:

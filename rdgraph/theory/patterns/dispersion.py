@@ -238,7 +238,7 @@ class Dispersion(Answer):
         rows = [("kind", f"{self.kind} ({MEANINGS[self.kind]})")]
         rows += [("steady state", str(self.state) if self.state else "any: the system is linear")]
         rows += [("P(lam)", str(self.symbol.tolist()))]
-        rows += [(f"growing lam in [0, {self.to}]", f"{_union(self.unstable)} ({self.how})")]
+        rows += [(f"growing lam in [0, {self.to}]", f"{' and '.join(map(str, self.unstable)) or 'none'} ({self.how})")]
         rows += [("fastest", str(self.fastest) if self.fastest else "none grows")]
         if self.spectrum is not None:
             count = len(self.modes.unstable)
@@ -266,10 +266,6 @@ class Dispersion(Answer):
 
 
 _or_none = within_budget(lambda problem: None)
-
-
-def _union(bands: tuple[Band, ...]) -> str:
-    return " and ".join(map(str, bands)) or "none"
 
 
 @reads_system

@@ -30,7 +30,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import sympy as sp
@@ -206,7 +205,7 @@ class BoundProblem:
 
     def _dominating(self, matrix: sp.Matrix, box: RangeBox) -> sp.Matrix | None:
         """c sym(C) + r Z + h Z' with Z and Z' that are proved to dominate; None where none are."""
-        even, odd = _symmetric_part(matrix), _skew_part(matrix)
+        even, odd = _symmetric_part(matrix), ((matrix - matrix.T) / 2).applyfunc(sp.expand)
         total = box.centre * even
         if not box.radius.is_finite and any(even):
             if box.upper.is_finite and self._is_nonpositive(-even):
@@ -265,7 +264,3 @@ def _modulus(matrix: np.ndarray) -> np.ndarray:
 
 def _symmetric_part(matrix: sp.Matrix) -> sp.Matrix:
     return ((matrix + matrix.T) / 2).applyfunc(sp.expand)
-
-
-def _skew_part(matrix: sp.Matrix) -> Any:
-    return ((matrix - matrix.T) / 2).applyfunc(sp.expand)

@@ -517,10 +517,7 @@ def _row_sum(name: str, declared: FurtherOperators, matrices: OperatorMatrices |
 
 
 def _steady(
-    kinetics: Kinetics,
-    state: int | Mapping[str, Any],
-    sums: Mapping[str, sp.Expr],
-    matrices: OperatorMatrices | None,
+    kinetics: Kinetics, state: int | Mapping[str, Any], sums: Mapping[str, sp.Expr], matrices: OperatorMatrices | None
 ) -> tuple[SteadyState | None, str]:
     """The steady state, None for linear systems, and what it assumes of the operators."""
     if kinetics.is_linear:

@@ -14,16 +14,18 @@ from typing import Any
 import sympy as sp
 
 from rdgraph.errors import InvalidArgument, NotApplicable
-from rdgraph.language.answer_symbols import lam
+from rdgraph.language.answer_symbols import lam, public
 from rdgraph.language.normal_form import Act, Mix, State
 from rdgraph.language.tree import Kind, names_in
 from rdgraph.reals.branches import STEPS
+from rdgraph.reals.condition_words import condition_in_words
 from rdgraph.reals.domain import Domain
 from rdgraph.reals.enclosure import holds
 from rdgraph.reals.regions import defining_conditions
 from rdgraph.systems.canonical.cancelled_parts import Nought, where_defined
 from rdgraph.systems.system import System, coefficient_domain
 from rdgraph.vocabulary.exact_numbers import exact_number
+from rdgraph.wording import listed
 
 EVERY_GRAPH = "every graph"
 WITH_IDENTITY = "every graph with L = I - A, that is, any normalisation but none"
@@ -117,12 +119,11 @@ class Kinetics:
         assumed = {x.name for c in self.domain.conditions for x in c.free_symbols}
         unknown = set(values) - set(known) - assumed - self.unused
         if unknown:
-            raise InvalidArgument(f"expected coefficients among {sorted(known)}, got {sorted(unknown)}")
-        numbers = {known[name]: _checked(known[name], value) for name, value in values.items() if name in known}
+            raise InvalidArgument(
+                f"expected coefficients among {listed(sorted(known)) or 'none'}, got {listed(sorted(unknown))}"
+            )
+        numbers = admissible_numbers(known, self.domain, values)
         conditions = [c.xreplace(numbers) for c in self.domain.conditions]
-        for before, after in zip(self.domain.conditions, conditions, strict=True):
-            if not after.free_symbols and holds(after) is False:
-                raise InvalidArgument(f"the values violate the assumption {before}: {_text(numbers)}")
         return replace(
             self,
             rates=tuple(sp.sympify(rate.xreplace(numbers)) for rate in self.rates),
@@ -130,6 +131,19 @@ class Kinetics:
             domain=Domain(tuple(c for c in conditions if c.free_symbols)),
             defined=tuple(c.xreplace(numbers) for c in self.defined),
         )
+
+
+def admissible_numbers(
+    letters: Mapping[str, sp.Symbol], domain: Domain, values: Mapping[str, Any]
+) -> dict[sp.Symbol, sp.Expr]:
+    """The values of letters by symbol, as exact numbers that keep the assumed signs and relations."""
+    numbers = {letters[name]: _checked(letters[name], value) for name, value in values.items() if name in letters}
+    for condition in domain.conditions:
+        at_values = condition.xreplace(numbers)
+        if at_values != condition and not at_values.free_symbols and holds(at_values) is False:
+            given = ", ".join(f"{x} = {value}" for x, value in numbers.items() if condition.has(x))
+            raise InvalidArgument(f"the values violate the assumption {condition_in_words(public(condition))}: {given}")
+    return numbers
 
 
 def _checked(letter: sp.Symbol, value: Any) -> sp.Expr:
@@ -140,14 +154,10 @@ def _checked(letter: sp.Symbol, value: Any) -> sp.Expr:
     for word, relation in signs.items():
         if getattr(letter, f"is_{word}") and holds(relation(number, 0, evaluate=False)) is False:
             raise InvalidArgument(
-                f"{letter.name} is assumed to be {word}, got {value}; declare another sign, as in "
+                f"{letter.name} is assumed to be {word}, got {number}; declare another sign, as in "
                 f"'where {letter.name} real'"
             )
     return number
-
-
-def _text(numbers: Mapping[sp.Symbol, sp.Expr]) -> str:
-    return ", ".join(f"{x} = {value}" for x, value in numbers.items())
 
 
 # ---------------------------------------------------------------------- from systems and normal forms

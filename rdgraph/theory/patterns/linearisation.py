@@ -31,6 +31,7 @@ from rdgraph.theory.patterns.bands import (
 )
 from rdgraph.theory.patterns.kinetics import Kinetics
 from rdgraph.theory.patterns.states import BITS, SteadyState
+from rdgraph.wording import listed
 
 # ---------------------------------------------------------------------- conditions
 # `ConditionSet`: named inequalities between coefficients, whether they are satisfiable, and whether they hold.
@@ -278,7 +279,8 @@ class Linearisation:
         """The linearisation of a kinetics, whose coefficients are numbers, at a steady state."""
         unset = set(kinetics.matrix.free_symbols) - {*kinetics.mode_letters, *kinetics.letters}
         if unset:
-            raise InvalidArgument(f"expected values for all coefficients, got none for {sorted(map(str, unset))}")
+            names = listed(sorted(map(str, unset)))
+            raise InvalidArgument(f"expected values for all coefficients, got none for {names}")
         if kinetics.matrix.has(sp.nan):
             raise NotApplicable("no linearisation: a rate has a kink at every state equal in all nodes")
         if state is None:

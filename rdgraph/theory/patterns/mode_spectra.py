@@ -185,7 +185,7 @@ def fastest_mode(linearisation: Linearisation, bands: Sequence[Band], to: sp.Exp
     for _ in range(ROUNDS):
         bound = sp.Rational(growth * (1 + TOLERANCE)) + sp.Rational(TOLERANCE) * sp.Rational(1, 1000)
         higher = linearisation.shifted(bound).bands(to)
-        inside = [band for band in higher.bands if any(_overlap(band, growing) for growing in bands)]
+        inside = [o for o in higher.bands if any(o.ends[0] < b.ends[1] and b.ends[0] < o.ends[1] for b in bands)]
         if not inside:
             is_proved = higher.is_sure
             break
@@ -194,10 +194,6 @@ def fastest_mode(linearisation: Linearisation, bands: Sequence[Band], to: sp.Exp
             break
         best, growth = again, value
     return Fastest(best, growth, float(abs(linearisation.eigenvalues(best)[0].imag)), is_proved)
-
-
-def _overlap(one: Band, other: Band) -> bool:
-    return one.ends[0] < other.ends[1] and other.ends[0] < one.ends[1]
 
 
 def _best_in(linearisation: Linearisation, lower: float, upper: float) -> tuple[float, float]:

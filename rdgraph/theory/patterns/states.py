@@ -10,6 +10,7 @@ from typing import Any
 import sympy as sp
 
 from rdgraph.answers import Answer, Status, certainty
+from rdgraph.errors import NotApplicable
 from rdgraph.language.answer_symbols import public
 from rdgraph.reals.condition_words import condition_in_words
 from rdgraph.reals.enclosure import enclose, enclose_at, precision, sign_of
@@ -59,7 +60,11 @@ class SteadyState:
 
     @cached_property
     def balls(self) -> dict[sp.Basic, Any]:
-        """Enclosures in ball arithmetic of the values that are not rational."""
+        """Enclosures in ball arithmetic of the values that are not rational; NotApplicable if one is not a number."""
+        if not self.is_number:
+            raise NotApplicable(
+                f"only numbers can be enclosed, and the state {self} depends on letters; set them first"
+            )
         if self.how == EXACT:
             irrational = {x: value for x, value in self.point.items() if not value.is_Rational}
             return {x: enclose(value, BITS) for x, value in irrational.items()}

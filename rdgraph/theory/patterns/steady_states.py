@@ -536,7 +536,8 @@ def numbered(steady: SteadyStates, state: int) -> SteadyState:
 
 def _given(kinetics: Kinetics, values: Mapping[str, Any]) -> SteadyState:
     if set(values) != set(kinetics.fields):
-        raise InvalidArgument(f"expected a value for each of {list(kinetics.fields)}, got {sorted(values)}")
+        given = ", ".join(sorted(values)) or "none"
+        raise InvalidArgument(f"expected a value for each of {', '.join(kinetics.fields)}, got {given}")
     point = {
         x: exact_number(values[name], f"value of {name}")
         for name, x in zip(kinetics.fields, kinetics.letters, strict=True)

@@ -42,7 +42,7 @@ from rdgraph.theory.patterns.states import EXACT, SteadyState, shown
 from rdgraph.theory.patterns.steady_states import solve_states, state_at
 from rdgraph.theory.patterns.turing_analysis import check_slopes
 from rdgraph.vocabulary.exact_numbers import exact_number
-from rdgraph.wording import html_table
+from rdgraph.wording import html_table, listed
 
 # ---------------------------------------------------------------------- state branches
 # `StateBranch`: a steady state as one coefficient varies.
@@ -465,13 +465,7 @@ BRACKET = sp.Rational(1, 10**9)
 @reads_system
 @within_budget()
 def turing_threshold(
-    system: System,
-    coefficient: str,
-    values: Mapping[str, Any],
-    operator: Any = None,
-    *,
-    state: int = 0,
-    to: Any = END,
+    system: System, coefficient: str, values: Mapping[str, Any], operator: Any = None, *, state: int = 0, to: Any = END
 ) -> Thresholds:
     """The values of one coefficient at which patterns begin or end, all others fixed.
 
@@ -514,12 +508,13 @@ def thresholds_of(
 ) -> Thresholds:
     """The thresholds of kinetics; see `turing_threshold`."""
     if coefficient not in kinetics.coefficients:
-        raise InvalidArgument(f"expected a coefficient among {sorted(kinetics.coefficients)}, got {coefficient!r}")
+        known = ", ".join(sorted(kinetics.coefficients))
+        raise InvalidArgument(f"expected a coefficient among {known}, got {coefficient!r}")
     held = kinetics.at({name: value for name, value in values.items() if name != coefficient})
     letter = held.coefficients.get(coefficient)
     others = sorted(set(held.coefficients) - {coefficient})
     if others or letter is None:
-        raise InvalidArgument(f"expected values for all coefficients but {coefficient}, got none for {others}")
+        raise InvalidArgument(f"expected values for all coefficients but {coefficient}, got none for {listed(others)}")
     branch = follow(held, letter, state)
     if spectrum is not None:
         return _on_modes(held, letter, branch, spectrum)

@@ -36,7 +36,7 @@ from rdgraph.theory.patterns.linearisation import (
 from rdgraph.theory.patterns.states import EXACT, SteadyState, shown
 from rdgraph.theory.patterns.steady_states import numbered, solve_states, state_at
 from rdgraph.vocabulary.exact_numbers import exact_number
-from rdgraph.wording import html_table
+from rdgraph.wording import html_table, listed
 
 # ---------------------------------------------------------------------- rate kinks
 # Kinks of rates at constant states, such as those of relu and abs at zero, where there is no linearisation.
@@ -146,7 +146,7 @@ def ratio_of(kinetics: Kinetics, state: int | Mapping[str, Any] = 0) -> Critical
     unset = jacobian.free_symbols
     if unset:
         raise InvalidArgument(
-            f"expected values for the coefficients of the reaction, got none for {sorted(map(str, unset))}"
+            f"expected values for the coefficients of the reaction, got none for {listed(sorted(map(str, unset)))}"
         )
     trace, determinant = jacobian.trace(), jacobian.det()
     if sign_of(sp.sympify(trace)) != -1 or sign_of(sp.sympify(determinant)) != 1:
@@ -339,10 +339,7 @@ class SymbolicGrowth:
 
     def _parabola(self, a: sp.Expr, b: sp.Expr, c: sp.Expr) -> tuple[Condition, ...]:
         """a lam^2 - b lam + c < 0 for some lam in (0, to], with a > 0 and, where all nodes agree, c > 0."""
-        conditions = [
-            Condition("activation", self.above(b)),
-            Condition("discriminant", self.above(b**2 - 4 * a * c)),
-        ]
+        conditions = [Condition("activation", self.above(b)), Condition("discriminant", self.above(b**2 - 4 * a * c))]
         if self.to.is_finite:
             at_end = self.below(a * self.to**2 - b * self.to + c)
             before = self.below(b - 2 * a * self.to)
@@ -486,7 +483,7 @@ class Turing(Answer):
                 a Hurwitz determinant vanishes.
         """
         if name not in self.sets:
-            raise InvalidArgument(f"expected one of {sorted(self.sets)}, got {name!r}")
+            raise InvalidArgument(f"expected one of {', '.join(sorted(self.sets))}, got {name!r}")
         chosen = self.sets[name]
         if name == TURING and len(self.fields) == 1:
             return False
@@ -497,7 +494,8 @@ class Turing(Answer):
             numbers |= dict(state_at(kinetics, state).point)
         unset = {x for c in chosen.conditions for x in c.inner.free_symbols} - set(numbers) - {lam}
         if unset:
-            raise InvalidArgument(f"expected values for all coefficients, got none for {sorted(map(str, unset))}")
+            names = listed(sorted(map(str, unset)))
+            raise InvalidArgument(f"expected values for all coefficients, got none for {names}")
         if self.state is not None and not all(holds_at(c.xreplace(numbers)) for c in self.state.conditions):
             return False
         if not all(condition.holds_at(numbers, self.to) for condition in chosen.conditions):

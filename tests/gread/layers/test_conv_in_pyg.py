@@ -73,7 +73,7 @@ def test_it_collects_as_pytorch_geometric_does() -> None:
 
 def test_the_model_of_the_documentation() -> None:
     import_pyg()
-    page = (ROOT / "docs/guides/classifier.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/guides/greadconv.md").read_text(encoding="utf-8")
     blocks = [b for b in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "torch_geometric" in b]
     assert len(blocks) == 1
     names: dict[str, Any] = {}

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import rdgraph as rd
-from rdgraph.errors import Undecided
+from rdgraph.errors import InvalidArgument, Undecided
 from rdgraph.graphs.normalisation import dense_operator
 from rdgraph.reals.budget import spend
 from rdgraph.reports import preflight_report, safety_checks
-from rdgraph.reports.findings import INFO, UNKNOWN, Finding
+from rdgraph.reports.findings import INFO, PROBLEM, UNKNOWN, Finding
 from rdgraph.reports.run_settings import RunSettings, read_run
 from rdgraph.theory.equality.dense_oracle import evaluate
 
@@ -50,6 +50,29 @@ def test_nonlinear_runs_are_not_called_safe_for_all_states() -> None:
     assert not np.isfinite(state).all()
     stepped = rd.preflight("AC", normalisation="row", T=1, method="rk4", step=0.1, values={"alpha": 1, "beta": 1})
     assert stepped.verdict.startswith("safe if step 1/10 <= 2.785/(3*R**2 + 1) as long as |h| <= R")
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "box", "limit", "keeps"),
+    [
+        ("F", None, ("0", "1"), "1/(alpha + beta)", "box"),
+        ("F", {"alpha": 1, "beta": 3}, ("0", "1"), "1/4", "box"),
+        ("diffusion", None, None, "1/alpha", "stability"),
+        ("-alpha*L@H + beta*tanh(H) - H", {"alpha": 1, "beta": 0.5}, None, "2/3", "slopes"),
+    ],
+)
+def test_a_step_line_carries_its_limit_and_what_it_keeps(
+    text: str, values: dict[str, float] | None, box: tuple[str, str] | None, limit: str, keeps: str
+) -> None:
+    report = rd.preflight(text, normalisation="row", T=1, method="euler", step=0.1, values=values)
+    line = finding(report, "step")
+    assert (line.box and tuple(map(str, line.box)), str(line.limit), line.keeps) == (box, limit, keeps)
+
+
+def test_a_step_beyond_its_limit_keeps_nothing() -> None:
+    one = {"alpha": 1, "beta": 3}
+    line = finding(rd.preflight("F", normalisation="row", T=1, method="euler", step=0.3, values=one), "step")
+    assert (line.outcome, line.limit, line.keeps) == (PROBLEM, None, "")
 
 
 def test_functions_of_neighbours_are_judged_without_their_operators() -> None:
@@ -301,3 +324,17 @@ def test_a_box_that_takes_too_long_leaves_the_run_undecided(monkeypatch: pytest.
     (found,) = safety_checks.safety(read_run("F", "row", 5, "euler", 0.1, None, None))
     assert found.outcome == UNKNOWN
     assert "whether a box keeps others is undecided: time ran out after 1.5 s" in found.text
+
+
+@pytest.mark.parametrize(
+    ("line", "values", "problem"),
+    [
+        ("BS", {"alpha": -1}, "alpha is assumed to be positive, got -1"),
+        ("-alpha*L@H where alpha negative", {"alpha": 0}, "alpha is assumed to be negative, got 0"),
+        ("-alpha*L@H + beta*H where alpha <= beta", {"alpha": 2, "beta": 1}, "alpha = 2, beta = 1"),
+    ],
+)
+def test_values_against_the_assumptions_are_refused(line: str, values: dict[str, int], problem: str) -> None:
+    with pytest.raises(InvalidArgument, match=problem):
+        rd.preflight(line, values=values)
+    assert rd.preflight("BS where alpha real", values={"alpha": -1, "beta": 1}).outcome == "safe"

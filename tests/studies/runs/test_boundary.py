@@ -17,12 +17,15 @@ from analysis.figure_files import plain
 from analysis.gain_curves import response_figure
 from gread.comparison import SPLITS, difference_error
 from gread.settings.presets import Published
-from rdgraph.errors import FileError, NotApplicable, UnknownName
+from rdgraph.errors import FileError, InvalidArgument, NotApplicable, UnknownName
 from rdgraph.systems.parser import parse
 from studies.benchmarks.accuracies import gap_to
 from studies.cli import app as cli
+from studies.cli.conform_commands import load_layer
+from studies.cli.options import read_numbers
 from studies.runs.boundary import reported, say
 from studies.runs.uncertainty import agreed, decide, interval
+from studies.training.choices import with_learned
 from studies.training.training_summary import Summary
 
 # ---------------------------------------------------------------------- errors
@@ -41,6 +44,12 @@ def _absent(name: str) -> ModuleNotFoundError:
         (FileError("expected a file"), "FileError", "expected a file"),
         (PermissionError(errno.EACCES, "Permission denied", "/x"), "PermissionError", "/x: Permission denied"),
         (OSError("odd"), "OSError", "odd"),
+        (MemoryError(), "MemoryError", "the memory is not enough; lower settings such as hidden"),
+        (
+            RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 27199999999728 bytes."),
+            "MemoryError",
+            "the memory is not enough; lower settings such as hidden",
+        ),
         (
             ModuleNotFoundError("no", name="torch.nn"),
             "MissingDependency",
@@ -61,7 +70,10 @@ def test_what_a_user_can_mend_is_shown_as_text(problem: Exception, name: str, te
     assert shown.getvalue() == f"error: {name}\n{text}\n"
 
 
-@pytest.mark.parametrize("problem", [ZeroDivisionError("a bug"), ModuleNotFoundError("no", name="jsno"), KeyError("x")])
+@pytest.mark.parametrize(
+    "problem",
+    [ZeroDivisionError("a bug"), RuntimeError("a bug"), ModuleNotFoundError("no", name="jsno"), KeyError("x")],
+)
 def test_mistakes_of_the_program_keep_their_traceback(problem: Exception) -> None:
     with pytest.raises(type(problem)), reported(Console(file=io.StringIO())):
         raise problem
@@ -75,6 +87,15 @@ def test_the_command_line_has_that_edge(monkeypatch: pytest.MonkeyPatch, capsys:
     with pytest.raises(SystemExit):
         cli.main()
     assert "results.csv: No space left on device" in capsys.readouterr().err
+
+
+def test_what_a_shell_gives_twice_or_empty_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match="alpha is given twice"):
+        read_numbers(["alpha=1", "beta=2", "alpha=3"])
+    with pytest.raises(InvalidArgument, match="the equation is empty"):
+        with_learned(" ", ())
+    with pytest.raises(InvalidArgument, match="Linear needs arguments"):
+        load_layer("torch.nn:Linear")
 
 
 # ---------------------------------------------------------------------- texts from outside

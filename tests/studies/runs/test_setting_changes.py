@@ -25,11 +25,21 @@ def test_a_change_has_the_kind_of_what_it_replaces() -> None:
     assert changed_settings({"a": 1.0, "b": [1.0]}, {"a": 2, "b": [3]}) == {"a": 2.0, "b": [3.0]}
     with pytest.raises(UnknownName):
         changed_settings({"points": 1}, {"point": 2})
-    for own, value in ((1, "x"), (1, 2.5), ([1], 2), ("x", 1), (1, True)):
+    for own, value in ((1, "x"), (1, 2.5), (1, [2]), ("x", 1), (1, True)):
         with pytest.raises(InvalidArgument, match="a must be"):
             changed_settings({"a": own}, {"a": value})
-    with pytest.raises(InvalidArgument, match="a must be a whole number, such as 1, got 'x'"):
+    with pytest.raises(InvalidArgument, match='a must be a whole number, such as 1, got "x"'):
         changed_settings({"a": [1]}, {"a": ["x"]})
+
+
+def test_a_list_may_be_given_without_brackets() -> None:
+    settings = {"sets": ["karate"], "sizes": [1, 2], "rates": [0.5]}
+    given = read_changes(["sets=cora, texas", "sizes=3", "rates=1,0.25"])
+    assert changed_settings(settings, given) == {"sets": ["cora", "texas"], "sizes": [3], "rates": [1.0, 0.25]}
+    assert changed_settings(settings, read_changes(["sets=cora"]))["sets"] == ["cora"]
+    with pytest.raises(InvalidArgument, match="sizes must be a whole number") as problem:
+        changed_settings(settings, read_changes(["sizes=3,four"]))
+    assert "[" not in str(problem.value)
 
 
 def test_changes_are_kept_and_repeated(tmp_path: Path) -> None:

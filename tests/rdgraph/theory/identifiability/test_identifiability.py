@@ -92,7 +92,7 @@ def test_a_free_sign_is_reported() -> None:
 def test_a_coefficient_that_another_one_can_hide() -> None:
     answer = identify(rd.parse("(alpha - beta)*tanh(gamma*H)"))
     assert answer.single == ("gamma",)
-    assert "gamma where alpha - beta is not 0" in answer.reason
+    assert "gamma where alpha != beta" in answer.reason
 
 
 def test_the_answer_can_depend_on_signs() -> None:
@@ -120,6 +120,19 @@ def test_a_rank_that_differs_between_coefficients_is_measured() -> None:
     answer = identify(rd.parse("relu(alpha - beta)*H"))
     assert (answer.status, answer.single) == (Status.MEASURED, ())
     assert "differs between admissible coefficients" in answer.reason
+
+
+@pytest.mark.parametrize(("text", "side"), [("relu(1 - alpha)*H", "alpha < 1"), ("relu(alpha - 2)*H", "alpha > 2")])
+def test_a_kink_in_a_coefficient_names_its_side(text: str, side: str) -> None:
+    answer = identify(rd.parse(text))
+    assert (answer.status, answer.single) == (Status.MEASURED, ("alpha",))
+    assert f"alpha where {side};" in answer.reason
+
+
+def test_what_has_no_closed_form_is_not_called_unidentifiable() -> None:
+    answer = identify(rd.parse("alpha*relu(beta - 5)*H"))
+    assert (answer.rank, answer.combinations) == (1, ())
+    assert answer.headline != identify(rd.parse("0*alpha*H")).headline
 
 
 def test_a_network_is_known_only_up_to_the_order_of_its_units() -> None:

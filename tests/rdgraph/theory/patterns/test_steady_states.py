@@ -280,3 +280,12 @@ def test_answers_can_be_read_and_written() -> None:
 def test_conditions_of_stability_are_real(text: str, fates: list[str]) -> None:
     """At a = b = 0, where alone it is real, the state sqrt(-a - b) is at rest to first order."""
     assert [state.stability for state in rd.steady_states(text)] == fates
+
+
+def test_only_numbers_have_enclosures() -> None:
+    (positive, _) = rd.steady_states("H**2 - a")
+    with pytest.raises(NotApplicable, match="depends on letters"):
+        _ = positive.balls
+    (root, _) = rd.steady_states("H**2 - 2")
+    (ball,) = root.balls.values()
+    assert abs(float(ball) - 2**0.5) < 1e-15

@@ -10,7 +10,7 @@ import pytest
 import sympy as sp
 
 import rdgraph as rd
-from rdgraph.errors import InvalidArgument, NotApplicable
+from rdgraph.errors import InvalidArgument, NotApplicable, Undecided
 from rdgraph.theory.patterns import steady_states, turing_analysis
 from rdgraph.theory.patterns.states import SteadyStates
 from rdgraph.theory.patterns.steady_states import solve_states
@@ -217,3 +217,15 @@ def test_answers_can_be_read_and_written() -> None:
     assert ratio.to_dict()["activator"] == "u"
     assert "times as fast" in str(ratio)
     assert "<table>" in ratio._repr_html_()
+
+
+def test_a_threshold_outside_of_algebra_says_why_it_is_undecided() -> None:
+    with pytest.raises(Undecided, match="`turing_threshold` failed: it needs polynomials"):
+        rd.turing_threshold("u' = exp(a)*u - v - Du*L@u; v' = u - v - Dv*L@v", "a", {"Du": 1, "Dv": 20})
+
+
+def test_names_in_errors_are_words() -> None:
+    for coefficient, values in (("c", {}), ("a", {"Du": 1})):
+        with pytest.raises(InvalidArgument) as problem:
+            rd.turing_threshold(SCHNAKENBERG, coefficient, values)
+        assert not set("[]'") & set(str(problem.value).replace(f"'{coefficient}'", ""))
