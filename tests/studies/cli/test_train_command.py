@@ -265,9 +265,9 @@ def test_presets_are_listed_with_their_sources() -> None:
     assert [row["name"] for row in rows] == [p.name for p in presets()]
     assert all(row["source"] for row in rows)
     some = json.loads(rdgraph("presets", "--reaction", "BS", "--dataset", "Cora", "--json").stdout)
-    assert [row["name"] for row in some] == ["paper/BS/cora", "authors/BS/cora"]
+    assert [row["name"] for row in some] == ["paper/BS/cora", "authors/BS/cora", "modern/BS/cora"]
     lines = rdgraph("presets", "--reaction", "ST").stdout.splitlines()
-    assert lines[0].startswith("9 presets")
+    assert lines[0].startswith("19 presets")  # nine of the paper, ten modern ones
     chosen = next(p for p in presets() if p.name == "paper/ST/film").config
     film, *_ = (line.split() for line in lines if "paper/ST/film" in line)
     assert film[2:6] == [
