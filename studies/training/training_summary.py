@@ -230,7 +230,7 @@ def block_advice(
     theirs = {t: [float(r["val_accuracy"]) for r in references if r["method"] == t] for t in NETWORKS if bare}
     gaps = [(100 * (np.mean(scores) - ours), title) for title, scores in theirs.items() if scores]
     points, title = max(gaps, default=(0.0, ""))
-    return SHEET.text("advice " + title, points=points) if points > 0 else ""
+    return SHEET.text({"MLP": "advice MLP", "GCN": "advice GCN"}[title], points=points) if points > 0 else ""
 
 
 def summary_rows(plan: TrainingPlan, summary: Summary) -> list[dict[str, Any]]:

@@ -299,7 +299,7 @@ def test_states_of_several_ensembles_are_joined() -> None:
     same(whole, 3, joined, 0)
     same(whole, 0, joined, 1)
     halves[0].advance(1)
-    with pytest.raises(InvalidArgument, match="one number of epochs, got \\[20, 21\\]"):
+    with pytest.raises(InvalidArgument, match="one number of epochs, got 20, 21"):
         MemberState.joined([half.member_state([0]) for half in halves])
     with pytest.raises(InvalidArgument, match="take the same trials"):
         joined.resume(halves[1].member_state([0]))

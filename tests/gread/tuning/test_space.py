@@ -97,7 +97,7 @@ def test_a_network_has_its_own_range_in_place_of_the_common_one() -> None:
         ("[settings]\ndropout = { low = 0.1, high = 0.2, base = 2 }", UnknownName, "of dropout, got 'base'"),
         ("[settings]\ntime = { low = 1.0, high = 2.0, when = { heads = 8 } }\nheads = [8]", InvalidArgument, "before"),
         ("[settings]\ntime = { low = 1.0, high = 2.0, when = { width = 8 } }", UnknownName, "width"),
-        ("[settings]\nhidden = [8, [16]]", InvalidArgument, r"numbers and texts .* got \[8, \[16\]\], for hidden"),
+        ("[settings]\nhidden = [8, [16]]", InvalidArgument, r"numbers and texts .* got 8, \[16\], for hidden"),
         ("[settings]\nhidden = { low = 9, high = 8 }", InvalidArgument, "for hidden"),
         ("[settings]\nhidden = { low = 8, high = 16, log = 'no' }", InvalidArgument, "log = true or false, got 'no'"),
         ("[settings]\nmethod = ['eulr']", UnknownName, "did you mean 'euler'"),

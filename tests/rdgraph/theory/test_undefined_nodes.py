@@ -38,7 +38,7 @@ def test_runs_fail_exactly_where_the_mask_has_a_hole(text: str, hole: bool) -> N
     assert bool(torch.isnan(field(0.0, START + 1)[1]) if "H0" not in text else hole) == hole
     for method in ("auto", "euler"):
         step = {} if method == "auto" else {"step": 0.1}
-        assert rd.solve(field, START, t=[0.0, 0.5], method=method, **step).ok is not hole
+        assert rd.solve(field, START, t=[0.0, 0.05], method=method, **step).ok is not hole
 
 
 @pytest.mark.parametrize("text", STARTED)
