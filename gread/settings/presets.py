@@ -134,7 +134,7 @@ def _of_paper(name: str, dataset: str, row: Mapping[str, str], authors: Mapping[
     """Settings of a reaction; those not stated in the paper are the authors' for the data set."""
     from gread.settings.config import Config
 
-    values, source = {k: v for k, v in row.items() if k not in ("dataset", "source")}, row["source"]
+    values, source = {k: v for k, v in row.items() if k not in ("dataset", "source") and v != ""}, row["source"]
     if authors is not None:
         values |= {name: authors[name] for name in BORROWED}
         values["normalisation"] = "symmetric" if row["adjacency"] == "original" else "row"

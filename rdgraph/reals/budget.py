@@ -51,7 +51,7 @@ SHORTEST_SLEEP, LONGEST_SLEEP = 0.001, 3600.0
 
 #: What sympy raises where one of its algorithms does not apply or does not end.
 _GIVING_UP = {
-    BasePolynomialError: "it needs polynomials, and the formulas contain other functions",
+    BasePolynomialError: "an algorithm for polynomials does not apply",
     RecursionError: "formulas are nested too deeply",
     NotImplementedError: "sympy has no algorithm for it",
     OverflowError: "a number is too large",

@@ -91,14 +91,18 @@ def _chosen(model: str | None, reaction: str | None, dataset: str | None) -> lis
 
 
 def _overview() -> FittedTable:
-    """Table of the presets by name, with the data sets of each."""
+    """Table of the presets by name, with the data sets of each; names with the same ones share a row."""
     from gread.settings.presets import preset_names
 
     datasets: dict[str, list[str]] = {}
     for name, _, dataset in (name.rpartition("/") for name in preset_names()):
         datasets.setdefault(name, []).append(dataset)
-    rows = [[name, ", ".join(of)] for name, of in datasets.items()]
-    return FittedTable(f"{sum(map(len, datasets.values()))} presets", ("name", "data sets"), rows, ("bold",))
+    rows: dict[tuple[str, str], str] = {}
+    for name, of in datasets.items():
+        key = name.partition("/")[0], ", ".join(of)
+        rows[key] = f"{rows.get(key, '')} {name}".strip()
+    cells = [[names, of] for (_, of), names in rows.items()]
+    return FittedTable(f"{sum(map(len, datasets.values()))} presets", ("name", "data sets"), cells, ("bold",))
 
 
 @presets_app.command("show")

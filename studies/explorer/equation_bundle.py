@@ -169,7 +169,7 @@ def _response(system: System) -> dict[str, Any]:
     system.require_single()
     p, q = public(system.generator_symbol), public(system.source_symbol)
     runs = {name: javascript(_gain(p, q, _steps_of(p, name))) for name in page_methods()}
-    return {"symbol": javascript(p), "source": javascript(q), "words": f"p(λ) = {_shown(p)}",
+    return {"symbol": javascript(p), "source": javascript(q), "words": f"p(λ) = {p}".replace(lam.name, "λ"),
             "exact": javascript(system.response()), "methods": runs}  # fmt: skip
 
 
@@ -185,10 +185,6 @@ def _gain(p: sp.Expr, q: sp.Expr, factor: sp.Expr) -> sp.Expr:
     if p == 0:
         return 1 + q * public(T)
     return sp.Piecewise((factor + q * (factor - 1) / p, sp.Ne(p, 0)), (1 + q * public(T), True))
-
-
-def _shown(expression: sp.Expr) -> str:
-    return str(expression).replace(lam.name, "λ")
 
 
 def _classes(system: System) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -25,6 +26,7 @@ from gread.comparison import LEVEL, Comparison, Estimate, holm, none_beyond, spl
 from gread.datasets.node_data import NodeData
 from gread.discovery.winner_checks import fresh_splits
 from gread.models.batched_model import count_parameters
+from gread.models.resolution import resolve_method
 from gread.settings.config import Config
 from gread.training.trainer import Trained
 from gread.tuning.random_draws import draw_candidates
@@ -63,7 +65,7 @@ AVERAGES = (BASE, "sage", "attention")
 #: Points below which a difference does not matter, and the factor within which numbers of parameters are comparable.
 POINTS, COMPARABLE = 1.0, 1.1
 #: The settings of a preset.
-PRESET = {*GRAPH, *RECIPES[BARE], *SHEET.entries["preset"]["settings"]}
+PRESET = (*SHEET.entries["preset"]["settings"], *GRAPH, *RECIPES[BARE])
 #: The frequencies of stored gains; a gain within this share of the largest one counts as equal.
 LAM, FLAT = np.linspace(0.0, 2.0, 21), 0.05
 #: What propagations are called in a report.
@@ -318,13 +320,14 @@ def modern_settings(found: Measured, s: Settings) -> list[MutableRow]:
     groups = grouped_rows(found.rows, "dataset", "propagation", "recipe")
     table: list[MutableRow] = []
     for (dataset, name), (recipe, trial, score) in best.items():
-        sections = variations(name, recipe, s, found.seed)[trial].config.sections()
+        config = variations(name, recipe, s, found.seed)[trial].config
+        sections = replace(config, model=resolve_method(config.gread)[0]).sections()
         one = Estimate.of(groups[dataset, name, recipe])
         source = SHEET.text(
             "source", recipe=recipe, validation=100 * score, mean=one.mean, std=one.std, splits=one.count
         )
-        known = {k: v for part in sections.values() for k, v in part.items() if k in PRESET}
-        values = {k: str(v).lower() if isinstance(v, bool) else v for k, v in known.items()}
+        known = {k: str(v).lower() if isinstance(v, bool) else v for part in sections.values() for k, v in part.items()}
+        values = {k: known.get(k, "") for k in PRESET}
         table.append({"dataset": dataset, **values, "source": source})
     return table
 

@@ -205,7 +205,8 @@ def _functions(node: Call) -> Iterator[Edit]:
 def _applied(node: Apply) -> Iterator[Edit]:
     left, right, text = node.left, node.right, to_text(node)
     if kind_of(left) is Kind.OPERATOR:
-        kind = "power" if _repeats(left, right) else "operator"
+        repeats = right == left or (isinstance(right, Apply) and right.left == left)
+        kind = "power" if repeats else "operator"
         yield Edit(kind, f"one {to_text(left)} is missing", text, right)
         yield Edit("power", f"one {to_text(left)} too many", text, Apply(left, node))
         if kind_of(right) is Kind.FIELD:
@@ -215,10 +216,6 @@ def _applied(node: Apply) -> Iterator[Edit]:
             yield Edit("power", f"one {to_text(right)} is missing", text, left)
     elif kind_of(right) is Kind.MATRIX:
         yield Edit("missing term", f"the matrix {to_text(right)} is missing", text, left)
-
-
-def _repeats(left: sp.Basic, right: sp.Basic) -> bool:
-    return right == left or (isinstance(right, Apply) and right.left == left)
 
 
 # ---------------------------------------------------------------------- fault hints

@@ -38,7 +38,8 @@ def test_runs_fail_exactly_where_the_mask_has_a_hole(text: str, hole: bool) -> N
     assert bool(torch.isnan(field(0.0, START + 1)[1]) if "H0" not in text else hole) == hole
     for method in ("auto", "euler"):
         step = {} if method == "auto" else {"step": 0.1}
-        assert rd.solve(field, START, t=[0.0, 0.05], method=method, **step).ok is not hole
+        # A quarter of the start: H' = H**2 - L@H from 3 has no value at 0.5.
+        assert rd.solve(field, START / 4, t=[0.0, 0.5], method=method, **step).ok is not hole
 
 
 @pytest.mark.parametrize("text", STARTED)

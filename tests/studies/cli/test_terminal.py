@@ -276,7 +276,7 @@ def test_all_presets_fit_on_a_few_pages(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(preset_commands, "console", console)
     assert CliRunner().invoke(cli.app, ["presets"]).exit_code == 0
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
-    assert len(lines) < 100
+    assert len(lines) < 80
     names = {name.rpartition("/")[0] for name in preset_names()}
     assert names <= {word for line in lines for word in line.split()}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from gread import karate
 from gread.models.features import Features
 from gread.models.gread_model import GREAD, Stack
 from gread.models.place import Place
+from gread.models.resolution import resolve_method
 from gread.settings.config import Config
 from gread.settings.presets import presets
 from rdgraph import Graph
@@ -238,7 +240,9 @@ def test_the_modern_presets_are_the_best_trials_by_validation_alone() -> None:
                 scores.setdefault((recipe, int(row["trial"])), []).append(float(row["val_accuracy"]))
         recipe, trial = max(scores, key=lambda key: np.mean(scores[key]))
         settings = study.settings(False)
-        assert preset.config == variations(preset.reaction, recipe, settings, 0)[trial].config
+        config = variations(preset.reaction, recipe, settings, 0)[trial].config
+        assert preset.config == replace(config, model=resolve_method(config.gread)[0])
+        assert resolve_method(preset.config.gread) == (preset.config.gread, "")  # nothing is left to choose
         assert f"{recipe} recipe of" in preset.source
 
 
