@@ -220,7 +220,7 @@ def test_answers_can_be_read_and_written() -> None:
 
 
 def test_a_threshold_outside_of_algebra_says_why_it_is_undecided() -> None:
-    with pytest.raises(Undecided, match="`turing_threshold` failed: .*polynomials"):
+    with pytest.raises(Undecided, match=r"`turing_threshold` failed: .*polynomials"):
         rd.turing_threshold("u' = exp(a)*u - v - Du*L@u; v' = u - v - Dv*L@v", "a", {"Du": 1, "Dv": 20})
 
 
