@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -18,6 +19,8 @@ from rdgraph.reals.enclosure import sign_of, touches_zero
 # ---------------------------------------------------------------------- polynomials
 #: Terms of a polynomial beyond which it is not factored: FLINT cannot be interrupted, and takes seconds for these.
 MAX_TERMS = 1_500
+#: Terms of a product, before equal ones are joined, beyond which it is not expanded here.
+MAX_PRODUCT = 200_000
 #: Expressions whose factors, fractions and short forms are kept: the questions about one system meet the same ones.
 REMEMBERED = 4_096
 #: Effort of one factorisation, in seconds.
@@ -40,11 +43,11 @@ def factors(expression: sp.Expr) -> list[tuple[sp.Expr, int]]:
 
 @lru_cache(REMEMBERED)
 def _factors(expression: sp.Expr) -> tuple[tuple[sp.Expr, int], ...]:
-    top = sp.expand(sp.fraction(sp.together(expression))[0])
+    top = sp.fraction(sp.together(expression))[0]
     letters = sorted(top.free_symbols, key=str)
     packed = _packed(top, letters)
     if packed is None:
-        return tuple((sp.sympify(factor), int(times)) for factor, times in sp.factor_list(top)[1])
+        return tuple((sp.sympify(factor), int(times)) for factor, times in sp.factor_list(sp.expand(top))[1])
     _check_size(packed)
     found = [(_unpacked(factor, letters), int(times)) for factor, times in packed.factor()[1]]
     return tuple(sorted(found, key=lambda pair: (pair[0].count_ops(), str(pair[0]))))
@@ -61,17 +64,31 @@ def reduced(expression: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
     (x**2 + 1, x**2 + 2)
     """
     top, bottom = sp.fraction(sp.together(expression))
-    top, bottom = sp.expand(top), sp.expand(bottom)
     letters = sorted(top.free_symbols | bottom.free_symbols, key=str)
     above, below = _packed(top, letters), _packed(bottom, letters)
     if above is None or below is None or not letters:
-        return tuple(sp.fraction(sp.cancel(top / bottom)))
+        return tuple(sp.fraction(sp.cancel(sp.expand(top) / sp.expand(bottom))))
     _check_size(above)
     _check_size(below)
     common = above.gcd(below)
     if common.is_constant():
-        return top, bottom
+        return _unpacked(above, letters), _unpacked(below, letters)
     return _unpacked(above / common, letters), _unpacked(below / common, letters)
+
+
+def expanded(expression: sp.Expr) -> sp.Expr:
+    """What `sympy.expand` returns, far sooner for polynomials with rational coefficients.
+
+    >>> x = sp.Symbol("x")
+    >>> expanded((x + 1) * (x - 1) + 1)
+    x**2
+    """
+    letters = sorted(expression.free_symbols, key=str)
+    try:
+        packed = _packed(expression, letters)
+    except Undecided:
+        packed = None
+    return sp.expand(expression) if packed is None else _unpacked(packed, letters)
 
 
 def _check_size(packed: Any) -> None:
@@ -85,16 +102,50 @@ def _check_size(packed: Any) -> None:
 def _packed(expression: sp.Expr, letters: list[sp.Symbol]) -> Any | None:
     """The polynomial in FLINT's form; None where its coefficients are not rational, or FLINT is not installed."""
     try:
-        from flint import Ordering, fmpq, fmpq_mpoly_ctx
+        from flint import Ordering, fmpq_mpoly_ctx
     except ImportError:
         return None
-    if not letters or not expression.is_polynomial(*letters):
-        return None
-    terms = sp.Poly(expression, *letters).terms()
-    if not all(c.is_Rational for _, c in terms):
+    if not letters or not _is_rational_polynomial(expression):
         return None
     context = fmpq_mpoly_ctx.get([f"x{i}" for i in range(len(letters))], Ordering.lex)
-    return context.from_dict({powers: fmpq(int(c.p), int(c.q)) for powers, c in terms})
+    return _evaluated(expression, dict(zip(letters, context.gens(), strict=True)), context)
+
+
+def _is_rational_polynomial(expression: sp.Expr) -> bool:
+    if isinstance(expression, sp.Add | sp.Mul):
+        return all(map(_is_rational_polynomial, expression.args))
+    if isinstance(expression, sp.Pow):
+        return bool(expression.exp.is_Integer and expression.exp > 0) and _is_rational_polynomial(expression.base)
+    return isinstance(expression, sp.Symbol | sp.Rational)
+
+
+def _evaluated(expression: sp.Expr, letters: Mapping[sp.Symbol, Any], context: Any) -> Any:
+    """The value of a polynomial at FLINT's letters; Undecided where a product has too many terms."""
+    if isinstance(expression, sp.Symbol):
+        return letters[expression]
+    if isinstance(expression, sp.Rational):
+        from flint import fmpq
+
+        return context.constant(fmpq(int(expression.p), int(expression.q)))
+    parts = [
+        _evaluated(argument, letters, context) for argument in expression.args if not isinstance(expression, sp.Pow)
+    ]
+    if isinstance(expression, sp.Add):
+        return sum(parts[1:], parts[0])
+    if isinstance(expression, sp.Pow):
+        base, times = _evaluated(expression.base, letters, context), int(expression.exp)
+        _check_product(math.comb(len(base) + times - 1, times) if len(base) else 0)
+        return base**times
+    product = parts[0]
+    for part in parts[1:]:
+        _check_product(len(product) * len(part))
+        product *= part
+    return product
+
+
+def _check_product(terms: int) -> None:
+    if terms > MAX_PRODUCT:
+        raise Undecided(f"a product of {terms} terms is too long to be expanded")
 
 
 def _unpacked(polynomial: Any, letters: list[sp.Symbol]) -> sp.Expr:

@@ -20,6 +20,8 @@ from rdgraph.vocabulary.functions import FUNCTIONS, ElementwiseFunction, in_expo
 
 #: Larger multiples of a common unit are not written out as powers of one letter.
 MAX_MULTIPLE = 64
+#: Conditions of a higher degree in the new letters, on one denominator, are not written out.
+MAX_DEGREE = 64
 
 
 def _transcendental() -> tuple[type, ...]:
@@ -77,6 +79,9 @@ def rewrite(conditions: Iterable[sp.Basic]) -> Rewriting:
             exponentials.collect(call.args[0])
         for call in condition.atoms(sp.sin, sp.cos):
             angles.collect(call.args[0])
+    for condition in unified:
+        if (degree := max(_degrees(condition, exponentials, angles))) > MAX_DEGREE:
+            raise NotRewritten(f"a condition of degree {degree} in functions of the state is too long")
     rewritten, facts = _named([_through(c, exponentials, angles) for c in unified])
     kept = {x for c in [*rewritten, *facts] for x in c.free_symbols}
     origins: list[tuple[sp.Symbol, sp.Expr]] = []
@@ -147,6 +152,24 @@ def _divisor(multiples: Iterable[sp.Rational]) -> sp.Rational:
     found = list(multiples)
     below = sp.ilcm(1, *(m.q for m in found))
     return sp.Rational(sp.igcd(0, *(int(m * below) for m in found)), below)
+
+
+def _degrees(expression: sp.Basic, exponentials: _Units, angles: _Units) -> tuple[int, int]:
+    """Bounds of the degrees of numerator and denominator in the letters of exponentials and angles."""
+    if expression.is_number or not expression.has(*_WITH_UNITS):
+        return 0, 0
+    if isinstance(expression, _WITH_UNITS):
+        units = exponentials if isinstance(expression, sp.exp) else angles
+        powers = [units.power(core, m) for m, core in split(expression.args[0]) if core != 1]
+        return sum(p for p in powers if p > 0), -sum(p for p in powers if p < 0)
+    parts = [_degrees(argument, exponentials, angles) for argument in expression.args]
+    below = sum(bottom for _, bottom in parts)
+    if isinstance(expression, sp.Mul):
+        return sum(top for top, _ in parts), below
+    if isinstance(expression, sp.Pow) and expression.exp.is_Integer:
+        (top, bottom), times = parts[0], int(expression.exp)
+        return (top * times, bottom * times) if times > 0 else (-bottom * times, -top * times)
+    return max(top + below - bottom for top, bottom in parts), below
 
 
 def _through(condition: sp.Basic, exponentials: _Units, angles: _Units) -> sp.Basic:

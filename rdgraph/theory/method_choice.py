@@ -1,4 +1,5 @@
-"""The method that follows from the equation: exact if linear, a splitting if the reaction has a closed flow, else rk4.
+"""The method that follows from the equation: exact if linear, a splitting if the reaction has a closed flow, else rk4
+where the slope is bounded and dopri5 where it is not.
 
 Several fields have a separate decision (`choose_field_method`).
 
@@ -44,6 +45,8 @@ from rdgraph.vocabulary.normalisations import find_normalisation
 # them at its start; before that they are bounded from the equation. Where the linear part is much faster than the rest,
 # it is evaluated exactly in every step (`imex`); otherwise steps are adaptive (`dopri5`), or of rk4 on request.
 
+#: The method of steps that follow the state, where no bound of the slope holds for all states.
+ADAPTIVE = "dopri5"
 #: The step where no bound of the slope is known.
 DEFAULT_STEP = 0.1
 #: Most steps that are chosen for a run; a field that needs more is too steep, and diverges.
@@ -53,7 +56,7 @@ MOST_STEPS = 10_000
 #: explicit steps that it saves.
 MUCH_FASTER, MANY_TIMES = 200.0, 1000.0
 #: The largest (rate)*(step): of `imex` with the rest alone, of explicit steps with noise, and half of rk4's limit.
-_IMEX, _NOISE, _RK4 = 0.1, 0.5, 1.39
+_IMEX, _NOISE, RK4_PRODUCT = 0.1, 0.5, 1.39
 #: Fewest steps with which `imex` is tried.
 _FEWEST = 10
 
@@ -122,7 +125,7 @@ def choose_field_method(
             "euler-maruyama", step, f"driven by white noise: explicit steps, {_text(step)} from the {speeds}"
         )
     if stepped:
-        step = _steps(_RK4, both, times, 1)
+        step = _steps(RK4_PRODUCT, both, times, 1)
         return FieldChoice("rk4", step, f"Runge-Kutta steps as requested: {_text(step)} from the {speeds}")
     why = "; ".join(coupling_obstacles(system, has_degrees=has_degrees))
     is_fast = (speeds.linear > MUCH_FASTER * speeds.rest) & (speeds.linear * times > MANY_TIMES)
@@ -210,11 +213,12 @@ def choose_method(
 ) -> MethodChoice:
     """The method that fits a system, with a step for its coefficients.
 
-    Linear systems with a generator p(A), with or without a forcing independent of H, are evaluated exactly ("exact").
-    Entrywise reactions with a closed flow are split ("strang"), all other equations use "rk4". Several fields are
-    evaluated exactly where they are linear in A alone; stiff ones have their linear part evaluated exactly in every
-    step ("imex"), all others adaptive steps ("dopri5"), and noise takes "euler-maruyama". `solve` makes the same choice
-    with the rates at the start instead of bounds.
+    Linear systems with a generator p(A), with or without a forcing independent of H, are evaluated exactly
+    ("exact"). Entrywise reactions with a closed flow are split ("strang"). All other equations use "rk4" where one
+    bound of the slope holds for all states, else adaptive steps ("dopri5"). Several fields are evaluated exactly
+    where they are linear in A alone; stiff ones have their linear part evaluated exactly in every step ("imex"),
+    all others adaptive steps ("dopri5"), and noise takes "euler-maruyama". `solve` makes the same choice with the
+    rates at the start instead of bounds.
 
     Args:
         system: the system, a name of the catalogue or a line of text.
@@ -250,6 +254,8 @@ def choose_method(
     if method == "exact":
         return MethodChoice(method, None, why)
     bound = rate_bound(subject, normalisation)
+    if method == "rk4" and not stepped and not bound.holds_everywhere:
+        return MethodChoice(ADAPTIVE, None, adaptive_reason(why))
     shaped = _shaped(subject, values or {})
     size = float(np.max(state_size(bound, shaped, radius or 0.0)))
     rate = float(np.max(bound.at(shaped, radius=size, row_sum=row_sum))) if bound.is_finite else None
@@ -273,6 +279,15 @@ def _of_fields(
     rates = partial(bounded_rates, system, normalisation, values, size, row_sum, end)
     choice = choose_field_method(system, rates, end, has_degrees=has_degrees)
     return MethodChoice(choice.method, None if choice.step is None else float(choice.step), choice.reason)
+
+
+def adaptive_reason(why: str) -> str:
+    """Why steps adapt to the state, as text; `why` says why there is no closed form.
+
+    >>> adaptive_reason("the reaction h**3 is nonlinear")
+    'the reaction h**3 is nonlinear; no bound of the slope holds for all states: adaptive steps'
+    """
+    return f"{why}; no bound of the slope holds for all states: adaptive steps"
 
 
 @remembered(256)

@@ -50,6 +50,11 @@ class RateBound:
     def is_local(self) -> bool:
         return bool(self.value.has(R))
 
+    @property
+    def holds_everywhere(self) -> bool:
+        """Whether the bound is finite and one number for all states."""
+        return self.is_finite and not self.is_local
+
     def at(
         self,
         coefficients: Mapping[str, Any] | None = None,

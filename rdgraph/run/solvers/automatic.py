@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,9 +15,12 @@ from rdgraph.run.solvers.fixed_steps import read_times
 from rdgraph.run.solvers.operator_filters import operator_base, row_sums
 from rdgraph.run.solvers.splitting import Imex
 from rdgraph.theory.method_choice import (
+    ADAPTIVE,
     DEFAULT_STEP,
+    RK4_PRODUCT,
     FieldChoice,
     FieldRates,
+    adaptive_reason,
     choose_field_method,
     family,
     state_size,
@@ -118,12 +122,13 @@ def _end_of_run(field: VectorField, H: Tensor, times: Tensor, count: int) -> Ten
 
 # ---------------------------------------------------------------------- automatic
 class Automatic(NamedTuple):
-    """The method, its steps () or (*batch), None where it has none, why, and R if the step follows from |h| <= R."""
+    """The method, its steps () or (*batch), None where it has none, why, and which saved states (K, *batch, n, d)
+    contain one for which a step that follows from the start is too long, (*batch)."""
 
     method: str
     step: Tensor | None
     reason: str
-    radius: np.ndarray | None = None
+    outgrown: Callable[[Tensor], Tensor] | None = None
 
 
 def automatic(field: VectorField, H0: Tensor, t: Any, *, stepped: bool = False) -> Automatic:
@@ -141,7 +146,11 @@ def automatic(field: VectorField, H0: Tensor, t: Any, *, stepped: bool = False) 
     if not field.system.is_single:
         times = read_times(t, "t", field.batch).detach().cpu().double()
         chosen = choose_for_fields(field, H0, times, stepped)
-        return Automatic(chosen.method, None if chosen.step is None else _shared(chosen.step), chosen.reason)
+        if chosen.step is None:
+            return Automatic(chosen.method, None, chosen.reason)
+        shared = _shared(chosen.step)
+        grows = partial(_outgrown, field, H0, shared, times[-1]) if chosen.method == "rk4" else None
+        return Automatic(chosen.method, shared, chosen.reason, grows)
     operator = field.operator
     has_degrees = operator.degree is not None
     method, why = family(field.system, has_degrees=has_degrees)
@@ -151,6 +160,8 @@ def automatic(field: VectorField, H0: Tensor, t: Any, *, stepped: bool = False) 
         return Automatic("exact", None, why)
     kind = operator.normalisation if operator.is_normalised else "none" if has_degrees else "free"
     bound = rate_bound(field.system, kind)
+    if method == "rk4" and not stepped and not bound.holds_everywhere:
+        return Automatic(ADAPTIVE, None, adaptive_reason(why))
     values = {name: value.detach().cpu().double().numpy() for name, value in field.coefficients.items()}
     start = H0.detach().abs().amax((-2, -1), keepdim=True).cpu().double().numpy()
     size = state_size(bound, values, start)
@@ -164,8 +175,20 @@ def automatic(field: VectorField, H0: Tensor, t: Any, *, stepped: bool = False) 
     steps = step_for(method, rates, end, undirected=operator.is_symmetric)
     steps = np.where(np.isfinite(steps) & (steps > 0), steps, DEFAULT_STEP)
     rate = None if rates is None else float(np.nanmax(rates, initial=0.0))
-    reason = step_reason(bound, rate, float(steps.min()), float(np.nanmax(size, initial=0.0)))
-    return Automatic(method, _shared(steps), f"{why}; {reason}", size if bound.is_local and method == "rk4" else None)
+    reason = f"{why}; {step_reason(bound, rate, float(steps.min()), float(np.nanmax(size, initial=0.0)))}"
+    outgrown = partial(_beyond, 2 * torch.as_tensor(size).amax((-2, -1))) if bound.is_local and stepped else None
+    return Automatic(method, _shared(steps), reason, outgrown)
+
+
+def _beyond(radius: Tensor, states: Tensor) -> Tensor:
+    """The members (*batch) with an entry beyond the radius (*batch)."""
+    return states.detach().abs().amax((0, -2, -1)).cpu() > radius
+
+
+def _outgrown(field: VectorField, H0: Tensor, steps: Tensor, end: Tensor, states: Tensor) -> Tensor:
+    """The members (*batch) whose rates at their last state are beyond the stability limit of their steps of rk4."""
+    rates = measured_rates(field.bind(H0) if field.uses_initial else field, states[-1].detach(), end.to(H0.device))
+    return torch.as_tensor(rates.linear + rates.rest) * steps > 2 * RK4_PRODUCT
 
 
 def _shared(steps: np.ndarray) -> Tensor:

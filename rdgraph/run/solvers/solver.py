@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -166,12 +165,12 @@ def solve(
 ) -> Solution:
     """Integrate dH/dt = f(t, H) from H(t[0]) = H0 (*batch, n, d) and save H at `t`, or at `save_at` within `t`.
 
-    By default ("auto") the method follows from the equation: "exact" for linear systems, "strang" for reactions with a
-    closed flow, else "rk4", with a step for every member from a bound of the slope of its field (`choose_method` has
-    the rules); `solution.method` and `solution.reason` say which it was and why, and states between the steps are then
-    interpolated by cubics. Methods with a fixed step take ceil(T/step) steps of which the last is shortened, without a
-    step one per interval of `t`. "exact" is for linear systems. "dopri5" adapts the steps of every member to its own
-    error.
+    By default ("auto") the method follows from the equation: "exact" for linear systems, "strang" for reactions
+    with a closed flow, "rk4" with a step for every member where the slope of its field is bounded, else "dopri5"
+    (`choose_method` has the rules); `solution.method` and `solution.reason` say which it was and why, and states
+    between fixed steps are then interpolated by cubics. Methods with a fixed step take ceil(T/step) steps of which
+    the last is shortened, without a step one per interval of `t`. "exact" is for linear systems. "dopri5" adapts
+    the steps of every member to its own error.
 
     A member that turns non-finite, or has an entry beyond `limit`, stays at its last good state, marked in `status`
     and `failed_at`; it changes no bit of the others.
@@ -250,26 +249,27 @@ def solve(
     task = _Task(field, H0, timetable, recorder, record, settings, interpolation, bound, compiled, noise)
     run = _tracked(task.adjoint if adjoint else task.run, trackers, len(timetable.saves))
     saved = run.recorder
-    if chosen.radius is not None and step is chosen.step:
-        _check_size(saved.states, run.codes, chosen.radius)
+    if chosen.outgrown is not None and step is chosen.step and saved.states.numel():
+        _check_growth(saved.states, run.codes, chosen.outgrown(saved.states))
     return Solution(
         timetable.saves, saved.states, run.stats, run.codes, run.failed_at, saved.values, record.name, chosen.reason,
         field.system.fields,
     )  # fmt: skip
 
 
-def _check_size(states: Tensor, codes: Tensor, radius: np.ndarray) -> None:
-    """Warn where a member that seems well has grown to more than twice the R that its step rests on."""
-    size = states.detach().abs().amax((0, -2, -1)) if states.numel() else torch.zeros(())
-    is_ok = codes.cpu() == RunStatus.OK.code
-    if bool((is_ok & (size.cpu() > 2 * torch.as_tensor(radius).amax((-2, -1)))).any()):
-        text = f"states reached {float(size.max()):.3g}, for which the chosen step is too long; use method='dopri5'"
+def _check_growth(states: Tensor, codes: Tensor, outgrown: Tensor) -> None:
+    """Warn where a member that seems well has grown out of what its step rests on."""
+    if bool(((codes.cpu() == RunStatus.OK.code) & outgrown).any()):
+        size = float(states.detach().abs().max())
+        text = (
+            f"states reached {size:.3g}, for which the chosen step is too long; use method='dopri5' or a smaller step"
+        )
         warnings.warn(text, RuntimeWarning, stacklevel=3)
 
 
 def _chosen(field: VectorField, H0: Tensor, t: Any, step: Any, adjoint: bool) -> Automatic:
-    """The method that "auto" selects; the adjoint and a given step require a fixed-step method."""
-    chosen = automatic(field, H0, t, stepped=adjoint)
+    """The method that "auto" selects; the adjoint, half precision and a given step require a fixed-step method."""
+    chosen = automatic(field, H0, t, stepped=adjoint or torch.finfo(H0.dtype).bits < 32)
     if step is not None and chosen.step is None:
         return automatic(field, H0, t, stepped=True)
     return chosen

@@ -24,6 +24,7 @@ from typing import Any
 import sympy as sp
 
 from rdgraph.errors import NotApplicable
+from rdgraph.reals.polynomials import expanded
 from rdgraph.vocabulary.functions import record_of, softplus
 
 # ---------------------------------------------------------------------- polynomials
@@ -345,7 +346,7 @@ class FunctionField:
             if norm != 0:
                 top, bottom = self._reduced(top * conjugate), norm
         top, bottom = cancelled(top / bottom) if bottom.free_symbols else (top / bottom, sp.S.One)
-        return sp.expand(top), sp.expand(bottom)
+        return expanded(top), expanded(bottom)
 
     def _is_algebraic(self, g: sp.Dummy) -> bool:
         return self.generators[g].function in (sp.sin, sp.Abs, sp.sqrt)
@@ -353,7 +354,7 @@ class FunctionField:
     def _reduced(self, expression: sp.Expr) -> sp.Expr:
         """sin**2 = 1 - cos**2, abs(p)**2 = p**2, sqrt(p)**2 = p, one root of unknown sign in a term."""
         while True:
-            expression = sp.expand(expression)
+            expression = expanded(expression)
             algebraic = [g for g in self.generators if g in expression.free_symbols and self._is_algebraic(g)]
             if not algebraic:
                 return expression

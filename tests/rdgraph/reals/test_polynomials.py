@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 import sympy as sp
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rdgraph.errors import Undecided
 from rdgraph.reals import polynomials
-from rdgraph.reals.polynomials import factors, reduced
+from rdgraph.reals.polynomials import expanded, factors, reduced
 from tests.naming import shown
 
 A, B, X = sp.symbols("a b x")
@@ -91,3 +93,24 @@ def test_common_divisors_are_taken_of_short_fractions_only() -> None:
     with pytest.raises(Undecided, match="degree 201"):
         reduced((X**201 - 1) / (X**2 - 1))
     assert reduced((X**200 - 1) / (X**100 - 1)) == (X**100 + 1, 1)
+
+
+def _joined(parts: st.SearchStrategy[sp.Expr]) -> st.SearchStrategy[sp.Expr]:
+    sums = st.lists(parts, min_size=2, max_size=3).map(lambda p: sp.Add(*p))
+    return sums | st.lists(parts, min_size=2, max_size=3).map(lambda p: sp.Mul(*p)) | parts.map(lambda p: p**3)
+
+
+LEAVES = st.sampled_from([A, B, X, sp.Integer(-2), sp.Rational(3, 7), sp.Integer(0), sp.sqrt(2), 1 / A, sp.exp(X)])
+
+
+@given(st.recursive(LEAVES, _joined, max_leaves=6))
+def test_what_is_expanded_is_what_sympy_expands(expression: sp.Expr) -> None:
+    assert expanded(expression) == sp.expand(expression)
+
+
+def test_a_product_that_is_too_long_is_left_to_sympy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(polynomials, "MAX_PRODUCT", 3)
+    product = (A + B) * (A - B) * (1 + X)
+    assert expanded(product) == sp.expand(product)
+    with pytest.raises(Undecided, match="too long to be expanded"):
+        factors(product)

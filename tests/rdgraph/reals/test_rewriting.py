@@ -155,6 +155,14 @@ def test_the_largest_multiple_is_still_rewritten() -> None:
     assert sp.degree(condition.lhs) == 64
 
 
+def test_quotients_of_a_high_degree_are_not_written_out() -> None:
+    """The common denominator counts: two of degree 33 are of degree 66 together."""
+    near, far = (sum(1 / (1 + sp.exp(k * X)) for k in powers) for powers in ((2, 30, 31), (2, 31, 33)))
+    assert rewrite([at_least(near, 1)]).conditions
+    with pytest.raises(NotRewritten, match="degree 66"):
+        rewrite([at_least(far, 1)])
+
+
 def test_an_argument_that_is_seen_elsewhere_stays_tied() -> None:
     """Without the tie the letter would be free, and what is impossible would look possible."""
     products = rewrite([at_least(sp.exp(X) - sp.exp(X * Y), 2)])
