@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import lru_cache, singledispatch
+from functools import lru_cache
 
 import sympy as sp
 
@@ -61,7 +61,6 @@ def function_source(name: str) -> str:
     return f"static inline real f_{name}(real x) {{ return {body}; }}"
 
 
-@singledispatch
 def expression_text(expression: sp.Basic) -> str:
     """C text of an expression in symbols: a coefficient that varies with the time, or a formula.
 
@@ -69,8 +68,20 @@ def expression_text(expression: sp.Basic) -> str:
     >>> expression_text(x**2/2 + sp.erf(-x))
     '((real)0.5)*(x*x) - erf(x)'
     """
-    if not expression.free_symbols:
-        return number_text(expression)
+    match expression:
+        case sp.Symbol():
+            return str(expression.name)
+        case sp.Add():
+            return " + ".join(expression_text(a) for a in expression.as_ordered_terms()).replace("+ -", "- ")
+        case _ if not expression.free_symbols:
+            return number_text(expression)
+        case sp.Mul():
+            number, rest = expression.as_coeff_Mul()
+            factors = "*".join(_bracketed(a) for a in rest.as_ordered_factors())
+            lead = {sp.S.One: "", sp.S.NegativeOne: "-"}.get(number)
+            return f"{number_text(number)}*{factors}" if lead is None else lead + factors
+        case sp.Pow():
+            return _power_text(expression)
     if expression.func in _FURTHER:
         return f"{_FURTHER[expression.func]}({expression_text(expression.args[0])})"
     record = record_of(expression)
@@ -82,30 +93,7 @@ def expression_text(expression: sp.Basic) -> str:
     return re.sub(r"\bx\b", lambda _: f"({inner})", f"({record.c})")
 
 
-@expression_text.register
-def _(expression: sp.Symbol) -> str:
-    return str(expression.name)
-
-
-@expression_text.register
-def _(expression: sp.Add) -> str:
-    return " + ".join(expression_text(a) for a in expression.as_ordered_terms()).replace("+ -", "- ")
-
-
-@expression_text.register
-def _(expression: sp.Mul) -> str:
-    number, rest = expression.as_coeff_Mul()
-    if not rest.free_symbols:
-        return number_text(expression)
-    factors = "*".join(_bracketed(a) for a in rest.as_ordered_factors())
-    lead = {sp.S.One: "", sp.S.NegativeOne: "-"}.get(number)
-    return f"{number_text(number)}*{factors}" if lead is None else lead + factors
-
-
-@expression_text.register
-def _(expression: sp.Pow) -> str:
-    if not expression.free_symbols:
-        return number_text(expression)
+def _power_text(expression: sp.Pow) -> str:
     base = expression_text(expression.base)
     if expression.exp in (sp.S.Half, -sp.S.Half):
         root = f"sqrt({base})"

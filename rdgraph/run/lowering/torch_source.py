@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache, singledispatch
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -98,15 +98,34 @@ class GeneratedFunction:
 
 
 # ---------------------------------------------------------------------- coefficients
-@singledispatch
 def coefficient_code(expression: sp.Basic) -> str:
     """Torch text of a scalar or channel expression in the coefficients.
 
     >>> coefficient_code(sp.Symbol("alpha") / 2 + sp.tanh(sp.Symbol("beta")))
     '0.5*alpha + torch.tanh(beta)'
     """
-    if not expression.free_symbols:
-        return _number_code(expression)
+    match expression:
+        case sp.Symbol():
+            return safe_name(expression.name)
+        case PerField():
+            return f"per_field(one, d, {', '.join(map(coefficient_code, expression.args))})"
+        case sp.Integer() if abs(expression) < 2**53:
+            return str(expression)
+        case sp.Add():
+            return " + ".join(coefficient_code(a) for a in expression.args).replace("+ -", "- ")
+        case _ if not expression.free_symbols:
+            return _number_code(expression)
+        case sp.Mul():
+            number, rest = expression.as_coeff_Mul()
+            factors = [_bracketed(a) for a in rest.as_ordered_factors()]
+            lead = {sp.S.One: "", sp.S.NegativeOne: "-"}.get(number, f"{coefficient_code(number)}*")
+            return lead + "*".join(factors)
+        case sp.Pow(base=base, exp=sp.S.Half):
+            return f"torch.sqrt({coefficient_code(base)})"
+        case sp.Pow(base=base, exp=exponent):
+            if exponent == -sp.S.Half:
+                return f"torch.rsqrt({coefficient_code(base)})"
+            return f"(1/{_bracketed(base)})" if exponent == -1 else f"{_bracketed(base)}**{_bracketed(exponent)}"
     record = record_of(expression)
     if record is None and expression.func in _FURTHER:
         return f"{_FURTHER[expression.func]}({coefficient_code(expression.args[0])})"
@@ -115,26 +134,6 @@ def coefficient_code(expression: sp.Basic) -> str:
             f"expected a coefficient built from the language, got {type(expression).__name__}; see rdgraph.parse"
         )
     return function_code(record.name, coefficient_code(expression.args[0]))
-
-
-@coefficient_code.register
-def _(expression: sp.Symbol) -> str:
-    return safe_name(expression.name)
-
-
-@coefficient_code.register
-def _(expression: sp.Integer) -> str:
-    return str(expression) if abs(expression) < 2**53 else _number_code(expression)
-
-
-@coefficient_code.register
-def _(expression: sp.Number) -> str:
-    return _number_code(expression)
-
-
-@coefficient_code.register
-def _(expression: sp.NumberSymbol) -> str:
-    return _number_code(expression)
 
 
 def _number_code(expression: sp.Expr) -> str:
@@ -151,44 +150,10 @@ def _number_code(expression: sp.Expr) -> str:
     return repr(value)
 
 
-@coefficient_code.register
-def _(expression: sp.Add) -> str:
-    return " + ".join(coefficient_code(a) for a in expression.args).replace("+ -", "- ")
-
-
-@coefficient_code.register
-def _(expression: sp.Mul) -> str:
-    number, rest = expression.as_coeff_Mul()
-    if not rest.free_symbols:
-        return _number_code(expression)
-    factors = [_bracketed(a) for a in rest.as_ordered_factors()]
-    lead = {sp.S.One: "", sp.S.NegativeOne: "-"}.get(number, f"{coefficient_code(number)}*")
-    return lead + "*".join(factors)
-
-
-@coefficient_code.register
-def _(expression: sp.Pow) -> str:
-    if not expression.free_symbols:
-        return _number_code(expression)
-    base = _bracketed(expression.base)
-    if expression.exp == sp.S.Half:
-        return f"torch.sqrt({coefficient_code(expression.base)})"
-    if expression.exp == -sp.S.Half:
-        return f"torch.rsqrt({coefficient_code(expression.base)})"
-    if expression.exp == -1:
-        return f"(1/{base})"
-    return f"{base}**{_bracketed(expression.exp)}"
-
-
 def _bracketed(expression: sp.Expr) -> str:
     text = coefficient_code(expression)
     plain = isinstance(expression, sp.Symbol | sp.Function) or (expression.is_number and expression >= 0)
     return text if plain or isinstance(expression, sp.Pow) else f"({text})"
-
-
-@coefficient_code.register
-def _(expression: PerField) -> str:
-    return f"per_field(one, d, {', '.join(map(coefficient_code, expression.args))})"
 
 
 def evaluated(code: str, values: Mapping[str, Tensor]) -> Any:
