@@ -244,10 +244,6 @@ class _BestEpoch:
         else:
             self.waited += 1
 
-    @property
-    def is_out_of_patience(self) -> bool:
-        return bool(self.patience) and self.waited >= self.patience
-
 
 def _read_batch(batch: Any) -> int:
     """The number of training nodes per step, checked."""
@@ -392,7 +388,7 @@ class DecoupledTraining:
                 best.note(epoch, scores, merit, self.parameters)
             if progress is not None:
                 progress(epoch, loss, float(scores[1]))
-            if best.is_out_of_patience:
+            if best.patience and best.waited >= best.patience:
                 break
         self.truncation = max(self.truncation, self.network.truncation())
         parameters = best.parameters or {name: p.detach().cpu().clone() for name, p in self.parameters.items()}

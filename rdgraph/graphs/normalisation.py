@@ -48,7 +48,8 @@ def sparse_operator(adjacency: Any, normalisation: str = "symmetric", *, self_lo
     record = find_normalisation(normalisation)
     assert record.entry is not None
     rows, columns = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr)), matrix.indices
-    row, column = (_divisor(absolute_degree(matrix, axis=axis)) for axis in (1, 0))
+    # A node without edges is divided by 1: its row is zero and stays zero.
+    row, column = (np.where(d > 0, d, 1.0) for d in (absolute_degree(matrix, axis=axis) for axis in (1, 0)))
     matrix.data = np.asarray(record.entry(matrix.data, row[rows], row[columns], column[columns]), dtype=float)
     if record.identity:
         matrix = csr_array(matrix + record.identity * eye_array(matrix.shape[0], format="csr"))
@@ -153,8 +154,3 @@ def _finite(degree: np.ndarray) -> np.ndarray:
             "operator"
         )
     return degree
-
-
-def _divisor(degree: np.ndarray) -> np.ndarray:
-    """The degree, and 1 for a node without edges: its row is zero and stays zero."""
-    return np.where(degree > 0, degree, 1.0)

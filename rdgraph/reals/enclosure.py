@@ -7,8 +7,7 @@ digits are asked for, up to a limit.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import reduce
 from types import MappingProxyType
 from typing import Any
@@ -125,15 +124,8 @@ def _step_of(part: sp.Expr, letter: sp.Symbol, place_of: Callable[[sp.Expr], int
     return lambda values: enclose_call(values[argument])
 
 
-@contextmanager
-def precision(bits: int) -> Iterator[None]:
-    """Compute with `bits` bits of precision in the block."""
-    before = ctx.prec
-    ctx.prec = bits
-    try:
-        yield
-    finally:
-        ctx.prec = before
+#: `with precision(bits):` computes with that many bits of precision in the block.
+precision = ctx.workprec
 
 
 def _finite(expression: sp.Expr) -> Any:

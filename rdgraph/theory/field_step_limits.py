@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 import sympy as sp
-from flint import acb, acb_mat, arb, ctx, fmpq, fmpq_mpoly_ctx, fmpq_poly
+from flint import acb, acb_mat, arb, fmpq, fmpq_mpoly_ctx, fmpq_poly
 
 from rdgraph.answers import Answer, Status, certainty
 from rdgraph.errors import NotApplicable, Undecided
@@ -30,6 +30,7 @@ from rdgraph.language.answer_symbols import lam, public
 from rdgraph.reals.branches import branches, is_above, is_at_least
 from rdgraph.reals.condition_words import in_words
 from rdgraph.reals.domain import Domain
+from rdgraph.reals.enclosure import precision
 from rdgraph.reals.line_extents import in_decimals, is_decimal, round_up
 from rdgraph.reals.maxima import Candidate, interval_candidates, maximum
 from rdgraph.reals.polynomials import cell_points, rational_polynomial, signs_to_infinity
@@ -236,8 +237,7 @@ class Block:
     def _eigenvalues(self, point: Any, bits: int) -> list[Any]:
         """Balls around the eigenvalues of P at a rational lam; neutral ones of one or two fields are exactly so."""
         matrix = [[entry(point) for entry in row] for row in self.rows]
-        before, ctx.prec = ctx.prec, bits
-        try:
+        with precision(bits):
             if self.size == 1:
                 return [acb(matrix[0][0])]
             if self.size == 2:
@@ -254,8 +254,6 @@ class Block:
                 return list(acb_mat([[acb(x) for x in row] for row in matrix]).eig())
             except ValueError:
                 raise Undecided("eigenvalues too close to be enclosed") from None
-        finally:
-            ctx.prec = before
 
 
 @dataclass(frozen=True)
@@ -275,13 +273,10 @@ def _value(weights: Sequence[Any], value: Any) -> Any:
 
 
 def _mode(value: Any, weights: Sequence[Any], bits: int) -> _Mode:
-    before, ctx.prec = ctx.prec, bits
-    try:
+    with precision(bits):
         size, real = abs(_value(weights, acb(value))), value.real
         is_certain = (size > 1 or size < 1) and (real > 0 or real < 0)
         return _Mode(bool(real > 0), bool(size > 1), bool(is_certain))
-    finally:
-        ctx.prec = before
 
 
 def blocks(P: sp.Matrix) -> list[Block]:

@@ -54,7 +54,8 @@ def line_extremes(slope: sp.Expr, domain: Domain) -> tuple[tuple[Candidate, ...]
         return None
     rest_on_enclosures()
     choices = [[_product(c, end.value, domain) for end in ends[c]] for c in moving]
-    values = [rest + sp.Add(*chosen) for chosen in itertools.product(*choices) if not _is_open(chosen)]
+    # Not where infinite parts of both signs meet.
+    values = [rest + sp.Add(*c) for c in itertools.product(*choices) if not (sp.oo in c and -sp.oo in c)]
     infinite = {x for chosen in choices for x in chosen if x in (sp.oo, -sp.oo)}
     candidates = [Candidate(v) for v in values if not v.has(sp.oo, -sp.oo)] + [Candidate(x) for x in infinite]
     return tuple(candidates), len(moving) == 1 and all(end.exact for end in ends[moving[0]])
@@ -92,11 +93,6 @@ def _product(letters: sp.Expr, end: sp.Expr, domain: Domain) -> sp.Expr:
         return letters * end
     sign = strict_sign(domain, letters)
     return sp.S.Zero if sign == 0 else sign * end
-
-
-def _is_open(chosen: tuple[sp.Expr, ...]) -> bool:
-    """Whether infinite parts of both signs meet."""
-    return sp.oo in chosen and -sp.oo in chosen
 
 
 # ---------------------------------------------------------------------- slope bounds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache
 from typing import Any
@@ -304,12 +304,9 @@ def _fixed(
 
 
 # ---------------------------------------------------------------------- registry
-def _built_in() -> Iterable[Method]:
-
-    return built_in_methods()
-
-
-records: Records[Method] = Records("method", _built_in, pattern=r"[A-Za-z][A-Za-z0-9-]{0,39}", reserved=("auto",))
+records: Records[Method] = Records(
+    "method", built_in_methods, pattern=r"[A-Za-z][A-Za-z0-9-]{0,39}", reserved=("auto",)
+)
 
 #: Every method that `solve` takes by name.
 METHODS = records.names(lambda method: True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -162,18 +162,6 @@ def _by_roots(w: Any, row: Any, other: Any, column: Any) -> Any:
     return w / (row**0.5 * other**0.5)
 
 
-def _by_row(w: Any, row: Any, other: Any, column: Any) -> Any:
-    return w / row
-
-
-def _by_column(w: Any, row: Any, other: Any, column: Any) -> Any:
-    return w / column
-
-
-def _as_is(w: Any, row: Any, other: Any, column: Any) -> Any:
-    return w
-
-
 def built_in_normalisations() -> tuple[Normalisation, ...]:
     """Records of the built-in normalisations, in the order in which they are listed."""
     return (
@@ -184,17 +172,17 @@ def built_in_normalisations() -> tuple[Normalisation, ...]:
             conserved=("sqrt(d)", ""), is_sharp=True, transposed="symmetric",
         ),
         Normalisation(
-            "row", "D^-1 A", _by_row,
+            "row", "D^-1 A", lambda w, row, other, column: w / row,
             norm="inf", spectrum=(0, 2), row_stochastic=True, averages="stochastic", is_similar=True,
             conserved=("d", "the graph is undirected"), is_sharp=True, transposed="column",
         ),
         Normalisation(
-            "column", "A D^-1", _by_column,
+            "column", "A D^-1", lambda w, row, other, column: w / column,
             norm="1", spectrum=(0, 2), column_stochastic=True, is_similar=True, is_sharp=True, transposed="row",
             conserved=("1", "every node has an outgoing edge; where one is isolated its weight is 0"),
         ),
         Normalisation(
-            "none", "A", _as_is, has_degrees=True, is_sharp=True, transposed="none"
+            "none", "A", lambda w, row, other, column: w, has_degrees=True, is_sharp=True, transposed="none"
         ),
         Normalisation("free", "weights of unknown kind", None),
     )  # fmt: skip
@@ -204,13 +192,8 @@ def built_in_normalisations() -> tuple[Normalisation, ...]:
 # The normalisations by name.
 
 
-def _built_in() -> Iterable[Normalisation]:
-
-    return built_in_normalisations()
-
-
 #: The records by name; "free" stands for weights of unknown kind.
-records: Records[Normalisation] = Records("normalisation", _built_in)
+records: Records[Normalisation] = Records("normalisation", built_in_normalisations)
 
 
 #: The normalisations that a graph can be given.

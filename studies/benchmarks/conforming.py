@@ -205,11 +205,8 @@ def _called(name: str, inner: ast.expr) -> ast.expr:
 
 def options(recipe: Recipe, values: Mapping[str, Any] | None) -> dict[str, Any]:
     """Options of `rd.conform` for a recipe; without values the coefficients are fitted."""
-    found: dict[str, Any] = {
-        "normalisation": recipe.normalisation,
-        "self_loops": "added" if recipe.self_loops else "none",
-    }
-    found |= {"kinds": recipe.kinds}
+    loops = "added" if recipe.self_loops else "none"
+    found = {"normalisation": recipe.normalisation, "self_loops": loops, "kinds": recipe.kinds}
     return found | ({"values": dict(values)} if values is not None else {})
 
 
@@ -368,9 +365,6 @@ def our_layers() -> tuple[PublishedLayer, ...]:
 CHANNELS, FIRST = 2, 3
 #: Correct variants of every recipe.
 VARIANTS = 18
-
-
-# ---------------------------------------------------------------------- published layers
 
 
 def table_row(published: PublishedLayer, source: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ all of them are there. Test nodes are never used for selection.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -139,7 +140,11 @@ def measure_discovered(
     in_time, jobs = partial(_in_time, until), usual_jobs(budget.equations)
     found = Discovery(plan, folder, device=device, tell=say, on_round=in_time, jobs=jobs).run()
     chosen = time.monotonic()
-    tuned = tuned_row(found, dataset, data, budget, device, seed, folder)
+    # Settings of the chosen equation are searched as those of a reaction are.
+    line = Contestant(DISCOVERED, "discovered", reaction=FIRST, line=found.best.text)
+    tuned = searched_row(
+        line, dataset, data, device, trials=budget.settings, epochs=budget.epochs, seed=seed, folder=folder
+    )
     settled = time.monotonic()
     fresh = fresh_results(found, data, device, seed)
     own = found.chosen
@@ -172,16 +177,6 @@ def _spread(test: Sequence[float]) -> dict[str, Any]:
     return {"mean": float(values.mean()), "std": float(values.std()), "each": [round(float(v), 4) for v in values]}
 
 
-def tuned_row(
-    found: Discovered, dataset: str, data: NodeData, budget: Budget, device: str, seed: int, folder: Path
-) -> ResultRow:
-    """Settings of the chosen equation, searched as those of a reaction are."""
-    own = Contestant(DISCOVERED, "discovered", reaction=FIRST, line=found.best.text)
-    return searched_row(
-        own, dataset, data, device, trials=budget.settings, epochs=budget.epochs, seed=seed, folder=folder
-    )  # fmt: skip
-
-
 def fresh_results(found: Discovered, data: NodeData, device: str, seed: int) -> dict[str, dict[str, dict[str, Any]]]:
     """The chosen equation and BS with the defaults, with fresh seeds on the same splits, and on fresh splits."""
     base = found.plan.base
@@ -202,9 +197,7 @@ def fresh_results(found: Discovered, data: NodeData, device: str, seed: int) -> 
 
 def _counts(found: Discovered) -> dict[str, Any]:
     """How many equations were enumerated, merged, examined and trained, and why."""
-    states: dict[str, int] = {}
-    for result in found.results:
-        states[result.state] = states.get(result.state, 0) + 1
+    states = dict(Counter(result.state for result in found.results))
     safety = {f"{state}: {finding or 'no finding'}": count for (state, finding), count in found.safety_counts().items()}
     return {
         "enumerated": found.enumerated, "behaviours": found.distinct, "merged": dict(found.behaviours.counts()),

@@ -252,10 +252,6 @@ def scaling_figure(found: Mapping[str, Any], *others: Any) -> Figure:
     return drawn
 
 
-def _recovery(found: Mapping[str, Any]) -> dict[str, Any]:
-    return {"inside": [flag for row in found["rows"] for flag in (row.get("inside") or ())]}
-
-
 def loss_interval(row: Mapping[str, Any]) -> str:
     """95 % interval of the accuracy that a formula loses, from the accuracies kept; "" for a single split.
 
@@ -306,7 +302,11 @@ PAGES = {
             "discovered", ("discovered", "searched"), contest_pages.discovered,
             ("discovered", _drawn(contest_pages.discovered_field)),
         ),
-        Page("distil_recovery", ("distil_recovery",), _recovery, part=("distil", "recovery")),
+        Page(
+            "distil_recovery", ("distil_recovery",),
+            lambda found: {"inside": [flag for row in found["rows"] for flag in row.get("inside") or ()]},
+            part=("distil", "recovery"),
+        ),
         Page("distilled", ("distilled",), _distilled, part=("distil", "distilled")),
         Page("fit_coverage", ("fit_coverage",), lambda found: {"cases": FITTED}),
         Page("performance", SPEEDS, _performance, ("scaling", scaling_figure)),

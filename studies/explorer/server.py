@@ -43,7 +43,7 @@ class Explorer:
         """The answer to a question by its address; an error of ours is an answer too."""
         parts = urlsplit(address)
         questions: dict[str, Callable[[dict[str, str]], dict[str, Any]]] = {
-            "/api/bundle": _bundle,
+            "/api/bundle": lambda words: {"bundle": make_bundle(parse(words.get("equation", "")))},
             "/api/preflight": _preflight,
         }
         if parts.path == "/":
@@ -62,10 +62,6 @@ def _or_error(question: Callable[[dict[str, str]], dict[str, Any]], words: dict[
                           "remedy": problem.remedy}}  # fmt: skip
     except RdgraphError as problem:
         return {"error": {"at": 0, "expected": "another question", "got": str(problem), "remedy": "change it"}}
-
-
-def _bundle(words: dict[str, str]) -> dict[str, Any]:
-    return {"bundle": make_bundle(parse(words.get("equation", "")))}
 
 
 def _preflight(words: dict[str, str]) -> dict[str, Any]:

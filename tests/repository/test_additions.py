@@ -23,7 +23,7 @@ PACKAGES = ("rdgraph", "analysis", "gread", "studies")
 FUNCTION = """\
     ElementwiseFunction(
         "arctan", sp.atan, lambda x: 1 / (1 + x**2), r"\\arctan" + _ROUND,
-        numpy=_of_numpy("arctan"), torch="torch.atan({0})", c="atan(x)", ball=_of_arb("atan"),
+        numpy=np.arctan, torch="torch.atan({0})", c="atan(x)", ball=lambda x: arb(x).atan(),
         range=Span.of(-sp.pi / 2, sp.pi / 2), slope=Span(sp.S.Zero, sp.S.One, has_upper=True),
         monotone=Monotone.INCREASING, at_zero=sp.S.Zero, reflection=lambda x, y: -y, inverse=sp.tan,
     ),

@@ -205,7 +205,7 @@ class Reading:
         record = find_normalisation(self.normalisation)
         if record.entry is None:
             raise InvalidArgument(f"expected a normalisation with entries, got {self.normalisation!r}; choose another")
-        incoming, outgoing = (_divisor(np.abs(weights).sum(axis=axis)) for axis in (1, 0))
+        incoming, outgoing = (np.where(d > 0, d, 1.0) for d in (np.abs(weights).sum(axis=axis) for axis in (1, 0)))
         targets = outgoing if self.degrees == "source" else incoming
         sources = incoming if self.degrees == "target" else outgoing
         entries = np.asarray(record.entry(weights, targets[:, None], sources[None, :], outgoing[None, :]), dtype=float)
@@ -328,7 +328,3 @@ def differences(declared: Reading, other: Reading) -> list[tuple[str, str]]:
     if declared.weighted != other.weighted:
         changes.append(("weights", "the edge weights are ignored"))
     return changes
-
-
-def _divisor(degree: np.ndarray) -> np.ndarray:
-    return np.where(degree > 0, degree, 1.0)

@@ -145,12 +145,10 @@ class Stack:
                     matrices = matrices | {name: _ruled(rule, weights, probe) for name, rule in self.rules.items()}
                 for name, matrix in matrices.items():
                     blocks.setdefault(name, []).append(matrix.ravel())
-            self._operators[reading] = {name: self._blocks(np.concatenate(data)) for name, data in blocks.items()}
+            # Sparse matrices with dense blocks on their diagonals.
+            joined = {name: csr_array((np.concatenate(data), *self._places)) for name, data in blocks.items()}
+            self._operators[reading] = joined
         return self._operators[reading]
-
-    def _blocks(self, data: Array) -> Any:
-        """A sparse matrix with dense blocks on its diagonal."""
-        return csr_array((data, *self._places))
 
     @cached_property
     def _places(self) -> tuple[Array, Array]:

@@ -62,11 +62,6 @@ class FieldParts:
     def dtype(self) -> torch.dtype:
         return self.operators["A"].dtype
 
-    @property
-    def has_member_weights(self) -> bool:
-        """Whether members have different edge weights."""
-        return any(operator.batch for operator in self.operators.values())
-
     def axes(self) -> tuple[tuple[str, tuple[bool, bool]], ...]:
         """For each given coefficient, whether it varies along the nodes and along the channels."""
         axes = []
@@ -257,7 +252,7 @@ class CompiledField:
         self.parts, self.channels = parts, channels
         self._is_autonomous, self._no_time = parts.system.is_autonomous, torch.zeros(1, dtype=torch.float64)
         (first, *further) = parts.operators.values()
-        runs = None if further or parts.has_member_weights else runs_of(first)
+        runs = None if further or first.batch else runs_of(first)  # none where members have different edge weights
         layout = Layout(
             real=_REAL[parts.dtype],
             channels=channels,

@@ -119,7 +119,7 @@ def compiled_source(system: System, layout: Layout) -> CompiledSource:
         "passes": "\n".join(loops),
         "calls": "\n".join(calls),
     }
-    text = Template(_frame()).substitute(pieces, **_member_pieces(names))
+    text = Template(_shipped("compiled_frame.c")).substitute(pieces, **_member_pieces(names))
     return CompiledSource(text, tuple(names.coefficients), tuple(names.matrices), names.stored)
 
 
@@ -163,15 +163,11 @@ def _member_pieces(names: SourceNames) -> dict[str, str]:
 
 
 @cache
-def _frame() -> str:
-    return _shipped("compiled_frame.c")
-
-
-@cache
 def _loop(name: str) -> str:
     """A piece of `rdgraph/data/compiled_loops.c`, up to the next one."""
     return _shipped("compiled_loops.c").partition(f"// ---- {name}\n")[2].partition("\n\n// ----")[0].rstrip("\n")
 
 
+@cache
 def _shipped(file: str) -> str:
     return resources.files("rdgraph").joinpath("data", file).read_text(encoding="utf-8")

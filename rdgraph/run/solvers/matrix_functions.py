@@ -44,7 +44,7 @@ class _FrugalPhi1(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, z: Tensor) -> Tensor:
         ctx.save_for_backward(z)
-        return _by_series(z, [1 / math.factorial(k + 1) for k in range(_PHI1_TERMS)], _far_value)
+        return _by_series(z, [1 / math.factorial(k + 1) for k in range(_PHI1_TERMS)], lambda z: torch.expm1(z) / z)
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Tensor:
@@ -52,7 +52,8 @@ class _FrugalPhi1(torch.autograd.Function):
         if torch.is_grad_enabled():  # second derivatives come from the plain function
             (gradient,) = torch.autograd.grad(phi1(z), z, g, create_graph=True)
             return gradient
-        slope = _by_series(z, [(k + 1) / math.factorial(k + 2) for k in range(_PHI1_TERMS)], _far_slope)
+        weights = [(k + 1) / math.factorial(k + 2) for k in range(_PHI1_TERMS)]
+        slope = _by_series(z, weights, lambda z: (torch.exp(z) - torch.expm1(z) / z) / z)  # (exp(z) - phi1(z))/z
         return g * slope.conj()
 
 
@@ -75,15 +76,6 @@ def _by_series(z: Tensor, weights: list[float], far: Callable[[Tensor], Tensor])
     for weight in reversed(weights[:-1]):
         total.mul_(inside).add_(weight)
     return torch.where(near, total, far(torch.where(near, torch.ones_like(z), z)))
-
-
-def _far_value(z: Tensor) -> Tensor:
-    return torch.expm1(z) / z
-
-
-def _far_slope(z: Tensor) -> Tensor:
-    """phi1'(z) = (exp(z) - phi1(z))/z."""
-    return (torch.exp(z) - torch.expm1(z) / z) / z
 
 
 # ---------------------------------------------------------------------- matrices

@@ -19,7 +19,8 @@ from flint import arb
 
 from rdgraph.language.normal_form import MASKS
 from rdgraph.language.tree import Kind, Name, names_in
-from rdgraph.theory.equality.exact_values import Array, Undefined, array, differ, enough_precision, evaluate, signs
+from rdgraph.reals.enclosure import precision
+from rdgraph.theory.equality.exact_values import PRECISION, Array, Undefined, array, differ, evaluate, signs
 from rdgraph.theory.equality.hypotheses import Hypotheses
 
 # ---------------------------------------------------------------------- example operators
@@ -119,7 +120,7 @@ def find_witness(
     self-loops are tried too. Further operators have their declared properties.
     """
     search = _Search(left, right, rules)
-    with enough_precision():
+    with precision(PRECISION):
         for nodes, edges in small_graphs(loops=bool(rules.word_rules.rules)):
             for values in search.assignments(nodes, edges, tuple(hints)):
                 witness = search.check(nodes, edges, values, apart)

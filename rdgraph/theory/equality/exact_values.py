@@ -7,36 +7,25 @@ shares no code with this module and can be used to check it.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 import sympy as sp
-from flint import arb, ctx, fmpq
+from flint import arb, fmpq
 
 from rdgraph.language.linear_fold import LinearFold
 from rdgraph.language.tree import Apply, Call, Fold, Kind, Minus, Name, Negative, Over, Plus, Power, Times, kind_of
 from rdgraph.vocabulary.functions import FUNCTIONS, REALS, ElementwiseFunction
 
 Array = Any
+#: Bits of the enclosures.
 PRECISION = 256
 
 
 class Undefined(Exception):
     """Raised for a value that does not exist, such as 1/0 or sqrt(-1), or that is not proved to exist."""
-
-
-@contextmanager
-def enough_precision() -> Iterator[None]:
-    """A context in which enclosures have `PRECISION` bits."""
-    before = ctx.prec
-    ctx.prec = PRECISION
-    try:
-        yield
-    finally:
-        ctx.prec = before
 
 
 def evaluate(tree: sp.Basic, values: Mapping[str, Array]) -> Array:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import sympy as sp
-from flint import arb, ctx
+from flint import arb
 
 from rdgraph.errors import InvalidArgument, LanguageError
 from rdgraph.language import formula_reader
@@ -28,7 +28,7 @@ from rdgraph.language.reader import USUAL_COEFFICIENTS, Vocabulary, check_new_na
 from rdgraph.language.tree import Kind, Name, kind_of
 from rdgraph.language.unfolding import ARGUMENT
 from rdgraph.reals.domain import Domain
-from rdgraph.reals.enclosure import NotEnclosed, enclose, enclose_function, holds
+from rdgraph.reals.enclosure import NotEnclosed, enclose, enclose_function, holds, precision
 from rdgraph.theory.equality import dense_oracle, exact_values
 from rdgraph.theory.equality.exact_values import Undefined, array
 from rdgraph.vocabulary.exact_numbers import exact_number
@@ -143,8 +143,7 @@ def check_facts(function: ElementwiseFunction) -> None:
 
 def _values(function: ElementwiseFunction) -> Iterator[tuple[sp.Rational, Any]]:
     """Enclosures at the points where the function is defined."""
-    before, ctx.prec = ctx.prec, BITS
-    try:
+    with precision(BITS):
         for point in POINTS:
             try:
                 ball = arb(function.ball(array(point)))
@@ -152,8 +151,6 @@ def _values(function: ElementwiseFunction) -> Iterator[tuple[sp.Rational, Any]]:
                 continue
             if ball.is_finite():
                 yield point, ball
-    finally:
-        ctx.prec = before
 
 
 def _slopes(function: ElementwiseFunction, values: dict[sp.Rational, Any]) -> Iterator[tuple[sp.Rational, Any]]:
@@ -394,17 +391,10 @@ def _abbreviation(name: str, tree: sp.Basic, facts: _Facts) -> ElementwiseFuncti
     slope = sp.diff(formula, H)
     return ElementwiseFunction(
         name, lambda u: formula.xreplace({H: u}), lambda u: slope.xreplace({H: u}), facts.latex,
-        numpy=facts.numpy or partial(_dense, tree), torch=facts.torch, ball=partial(_exact, tree),
+        numpy=facts.numpy or (lambda x: dense_oracle.evaluate(tree, {"H": x})), torch=facts.torch,
+        ball=lambda x: exact_values.evaluate(tree, {"H": x}),
         range=facts.range, slope=facts.slope, monotone=facts.monotone, definition=tree, is_sharp=False,
     )  # fmt: skip
-
-
-def _dense(tree: sp.Basic, x: Any) -> Any:
-    return dense_oracle.evaluate(tree, {"H": x})
-
-
-def _exact(tree: sp.Basic, x: Any) -> Any:
-    return exact_values.evaluate(tree, {"H": x})
 
 
 def _closed(name: str, formula: sp.Expr, facts: _Facts) -> tuple[ElementwiseFunction, ElementwiseFunction]:

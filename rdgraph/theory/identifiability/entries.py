@@ -82,16 +82,13 @@ def forms(system: System, expression: sp.Expr) -> tuple[ExaminedForm, ...]:
         for x in {x for atom in expression.atoms(*KINKED) for x in atom.free_symbols}
         if x.name in system.coefficients and not (x.is_nonnegative or x.is_nonpositive)
     )
-    return tuple(_form(system, expression, dict(zip(free, choice, strict=True))) for choice in _choices(len(free)))
+    choices = itertools.product(("positive", "negative"), repeat=len(free))
+    return tuple(_form(system, expression, dict(zip(free, choice, strict=True))) for choice in choices)
 
 
 def whole(system: System, expression: sp.Expr) -> ExaminedForm:
     """The form on all admissible coefficients at once, for any signs."""
     return _form(system, expression, {})
-
-
-def _choices(letters: int) -> Iterator[tuple[str, ...]]:
-    return itertools.product(("positive", "negative"), repeat=letters)
 
 
 def _form(system: System, expression: sp.Expr, signs: Mapping[str, str]) -> ExaminedForm:

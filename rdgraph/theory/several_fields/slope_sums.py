@@ -185,7 +185,7 @@ class _Row:
             return SlopeSum(sp.oo, self.signed_slope is None and self._is_unbounded())
         if not is_sharp:
             return SlopeSum(crude, False)
-        if self._is_unsteady(self._all()):
+        if self._is_unsteady(sp.Tuple(*(slope for _, slope in self.polynomials), self.signed_slope or sp.S.Zero)):
             return SlopeSum(self._resolved(crude), False)
         clean = self.rest == 0 and self.is_attained
         if self._is_reached():
@@ -194,9 +194,6 @@ class _Row:
             return SlopeSum(self._searched() + self.rest, clean)
         except (Undecided, UnknownSign):
             return SlopeSum(self._resolved(crude), False)
-
-    def _all(self) -> sp.Expr:
-        return sp.Tuple(*(slope for _, slope in self.polynomials), self.signed_slope or sp.S.Zero)
 
     def _signed(self) -> list[tuple[sp.Expr, sp.Expr, tuple[int, ...]]]:
         """Weights and slopes, with the signs with which each may count."""
