@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array, issparse
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 
 from rdgraph.errors import InvalidArgument, UnknownName
 from rdgraph.files import naming
@@ -411,8 +411,6 @@ class Graph:
         >>> bool((abs(local.edge_index[0] - local.edge_index[1]) == 1).all())
         True
         """
-        from scipy.sparse.csgraph import reverse_cuthill_mckee
-
         return np.asarray(reverse_cuthill_mckee(self.adjacency, symmetric_mode=self.is_undirected), dtype=np.int64)
 
     def components(self) -> np.ndarray:

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 import sympy as sp
+from flint import arb, ctx, fmpq
 
 from rdgraph.errors import Undecided
 from rdgraph.vocabulary.functions import record_of
@@ -66,8 +67,6 @@ def enclose(expression: sp.Expr, bits: int = 64) -> Any:
 
 def enclose_function(formula: sp.Expr, letter: sp.Symbol, argument: Any) -> Any:
     """A ball that contains the values of a formula over a ball, or at a rational of flint, with the bits in force."""
-    from flint import arb
-
     return _ball(formula, {letter: arb(argument)})
 
 
@@ -129,10 +128,6 @@ def _step_of(part: sp.Expr, letter: sp.Symbol, place_of: Callable[[sp.Expr], int
 @contextmanager
 def precision(bits: int) -> Iterator[None]:
     """Compute with `bits` bits of precision in the block."""
-    try:
-        from flint import ctx
-    except ImportError:
-        raise NotEnclosed("python-flint is not installed") from None
     before = ctx.prec
     ctx.prec = bits
     try:
@@ -155,8 +150,6 @@ def _rational(ball: Any) -> sp.Rational:
 
 def _ball(expression: sp.Expr, given: Mapping[sp.Basic, Any] = MappingProxyType({})) -> Any:
     """The ball of an expression at the given balls of its symbols."""
-    from flint import arb, fmpq
-
     if expression in given:
         return given[expression]
 
@@ -199,8 +192,6 @@ def _ball(expression: sp.Expr, given: Mapping[sp.Basic, Any] = MappingProxyType(
 
 def _algebraic(root: sp.CRootOf) -> Any:
     """A real root of a polynomial, to as many digits as are in force."""
-    from flint import arb, ctx
-
     if not root.is_real:
         raise NotEnclosed(f"{root} is not real")
     width = sp.Rational(1, 2 ** int(ctx.prec))
@@ -221,8 +212,6 @@ def _power(base: Any, exponent: sp.Expr, given: Mapping[sp.Basic, Any]) -> Any:
 
 def _integer_power(base: Any, exponent: int) -> Any:
     """A whole power; over balls that hold zero from their ends, where arb's own is wide or undefined."""
-    from flint import arb
-
     if exponent < 0:
         return 1 / _integer_power(base, -exponent)
     if exponent == 0 or base == 0 or not base.contains(0) or not base.is_finite():
@@ -286,8 +275,6 @@ def touches_zero(number: sp.Expr) -> bool:
 
 def _step(ball: Any) -> Any:
     """Heaviside's function, one half at zero."""
-    from flint import arb
-
     if ball > 0:
         return arb(1)
     if ball < 0:
@@ -298,15 +285,11 @@ def _step(ball: Any) -> Any:
 
 
 def _constants() -> dict[sp.Expr, Callable[[], Any]]:
-    from flint import arb
-
     return {sp.pi: arb.pi, sp.E: arb.const_e}
 
 
 def _functions() -> dict[Any, Callable[[Any], Any]]:
     """What formulas use beyond the functions of the language."""
-    from flint import arb
-
     return {
         sp.log: arb.log, sp.tan: arb.tan, sp.atan: arb.atan, sp.asin: arb.asin, sp.acos: arb.acos, sp.atanh: arb.atanh,
         sp.asinh: arb.asinh, sp.sinh: arb.sinh, sp.cosh: arb.cosh, sp.erf: arb.erf, sp.LambertW: arb.lambertw,

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 import sympy as sp
+from flint import arb
 
 from rdgraph.errors import Undecided
 from rdgraph.reals.budget import attempt
@@ -189,8 +190,6 @@ class Tail:
 
     def relative(self, scale: Scale) -> Any:
         """A ball that contains value / scale for all x >= start; NotEnclosed where it has none."""
-        from flint import arb
-
         total = arb(0)
         for one, ball in self.terms.items():
             total += ball * _shrinking(_times(one, _power(scale, -1)), self.start)
@@ -259,8 +258,6 @@ def _at(scale: Scale, place: sp.Rational) -> Any:
 
 def _shrinking(scale: Scale, start: sp.Rational) -> Any:
     """A ball with all values of a scale that never grows from `start` on."""
-    from flint import arb
-
     if scale == CONSTANT:
         return arb(1)
     *exponents, power = scale
@@ -351,8 +348,6 @@ class _Reader:
 
     def _smooth(self, inner: Tail, value: Callable[[Any], Any], slope: Callable[[Any], Any]) -> Tail:
         """f of an argument that stays bounded, f(c + u) = f(c) + u f'(c + theta u), c its constant part."""
-        from flint import arb
-
         middle = inner.terms.get(CONSTANT, arb(0))
         rest = Tail({scale: ball for scale, ball in inner.terms.items() if scale != CONSTANT}, self.start)
         if not rest.terms:
@@ -441,8 +436,6 @@ class Piece:
 
     def over(self, place: Any, order: int = 0) -> Any:
         """A ball with the values, or those of a derivative, over a ball; the whole line where there is none."""
-        from flint import arb
-
         if order not in self._enclosures:
             self._enclosures[order] = make_enclosure(self.derivative(order), self.letter)
         try:

@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 import sympy as sp
+from flint import arb
 
 from rdgraph.errors import Undecided
 from rdgraph.reals import polynomials
@@ -391,8 +392,6 @@ def _exactly(place: sp.Expr) -> LineZero:
 
 def _guesses(place: Any) -> list[sp.Expr]:
     """Numbers with small denominators near a ball, and such multiples of pi."""
-    from flint import arb
-
     found = []
     for unit, ball in ((sp.S.One, place), (sp.pi, place / arb.pi())):
         near = Fraction(float(ball.mid())).limit_denominator(MAX_DENOMINATOR if unit == 1 else 12)

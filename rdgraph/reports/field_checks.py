@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import numpy as np
 import sympy as sp
 
 from rdgraph.errors import NotApplicable, Undecided
@@ -92,8 +93,6 @@ def _stepping(run: RunSettings) -> list[Finding]:
 
 def _growth(run: RunSettings) -> list[Finding]:
     """The growth rate of the fastest mode, measured where all coefficients are numbers."""
-    import numpy as np
-
     lam = sp.Symbol("lam")
     try:
         symbol = run.system.symbol()

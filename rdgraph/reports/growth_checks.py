@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import sympy as sp
 
 from rdgraph.errors import NotApplicable, Undecided
@@ -12,7 +13,7 @@ from rdgraph.reals.condition_words import condition_in_words, in_words
 from rdgraph.reports.findings import IF, INFO, OK, PROBLEM, UNKNOWN, Finding
 from rdgraph.reports.run_settings import RunSettings
 from rdgraph.theory.field_step_limits import REAL_SPECTRUM
-from rdgraph.theory.filters import growth_rate
+from rdgraph.theory.filters import growth_rate, response_values, run_maps
 
 MAX_AMPLIFICATION = 1e6
 MAX_RELATIVE_ERROR = 0.1
@@ -91,16 +92,12 @@ def fidelity(run: RunSettings) -> list[Finding]:
     """Is the computed map still the flow? Largest error of the response, relative to the largest exact gain."""
     if run.size is None or run.end == 0 or run.record.is_splitting:
         return []
-    from rdgraph.theory.filters import response_values
-
     if run.facts is not None and run.facts.directed:
         maps = _maps(run)
         if maps is None:
             return []
         text = f"the result of {run.method} is off by {maps[1]:.2g} times the norm of the exact flow"
         return [Finding("fidelity", OK if maps[1] <= MAX_RELATIVE_ERROR else PROBLEM, text, "measured")]
-    import numpy as np
-
     grid = np.array(run.facts.spectrum) if run.facts is not None else np.linspace(0, 2, 201)
     try:
         exact = response_values(run.system, grid, run.end)
@@ -117,8 +114,6 @@ def fidelity(run: RunSettings) -> list[Finding]:
 
 def _largest_gap(exact: Any, computed: Any, grid: Any) -> tuple[float, float]:
     """Largest |computed - exact| relative to the largest |exact|, and where; infinite where a gain overflows."""
-    import numpy as np
-
     gap = np.abs(computed - exact)
     gap[~np.isfinite(gap)] = np.inf
     scale = np.abs(exact).max()
@@ -127,10 +122,6 @@ def _largest_gap(exact: Any, computed: Any, grid: Any) -> tuple[float, float]:
 
 def _maps(run: RunSettings) -> tuple[float, float] | None:
     """Norm of the exact map of a run on a small graph, and the relative error of the computed one; None without."""
-    import numpy as np
-
-    from rdgraph.theory.filters import run_maps
-
     if run.facts is None or run.facts.nodes > MAX_MATRIX_NODES:
         return None
     try:

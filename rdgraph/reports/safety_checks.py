@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import sympy as sp
 
 from rdgraph.errors import NotApplicable, Undecided
@@ -244,8 +245,6 @@ def _directed_stepping(run: RunSettings, limit: StepLimit) -> list[Finding]:
 
 def _largest_damped(run: RunSettings) -> float | None:
     """max |R(step p)| over the eigenvalues of the graph that the flow damps; None without numbers."""
-    import numpy as np
-
     p = symbol(run.system)
     if run.facts is None or p.free_symbols - {sp.Symbol("lam")}:
         return None

@@ -20,7 +20,9 @@ from fractions import Fraction
 from functools import cache, cached_property
 from typing import Any
 
+import numpy as np
 import sympy as sp
+from flint import acb, acb_mat, arb, ctx, fmpq, fmpq_mpoly_ctx, fmpq_poly
 
 from rdgraph.answers import Answer, Status, certainty
 from rdgraph.errors import NotApplicable, Undecided
@@ -172,8 +174,6 @@ class Block:
 
         Then no larger step is stable for a method whose stability region every ray leaves only once.
         """
-        from flint import fmpq
-
         where = fmpq(int(point.p), int(point.q))
         matrix = [[entry(where) for entry in row] for row in self.rows]
         weights = _weights(method, step)
@@ -235,8 +235,6 @@ class Block:
 
     def _eigenvalues(self, point: Any, bits: int) -> list[Any]:
         """Balls around the eigenvalues of P at a rational lam; neutral ones of one or two fields are exactly so."""
-        from flint import acb, acb_mat, arb, ctx
-
         matrix = [[entry(point) for entry in row] for row in self.rows]
         before, ctx.prec = ctx.prec, bits
         try:
@@ -277,8 +275,6 @@ def _value(weights: Sequence[Any], value: Any) -> Any:
 
 
 def _mode(value: Any, weights: Sequence[Any], bits: int) -> _Mode:
-    from flint import acb, ctx
-
     before, ctx.prec = ctx.prec, bits
     try:
         size, real = abs(_value(weights, acb(value))), value.real
@@ -426,8 +422,6 @@ def _excess(stability: sp.Expr, ray: sp.Rational) -> Any:
 
 def _discriminant(stability: sp.Expr) -> Any:
     """The discriminant of the ray polynomial in x, as a polynomial in c."""
-    from flint import fmpq, fmpq_mpoly_ctx, fmpq_poly
-
     polynomial = _ray_polynomial(stability)
     if polynomial.degree(_x) < 2:
         return fmpq_poly([1])
@@ -556,8 +550,6 @@ def _bisected(block: Block, method: Tableau, low: sp.Rational, high: sp.Rational
 
 def _guess(block: Block, method: Tableau) -> tuple[float, float]:
     """The smallest limit of an eigenvalue, and its lam, in floats."""
-    import numpy as np
-
     weights = [float(c) for c in sp.Poly(method.stability, z).all_coeffs()]
     low, high, best = 0.0, 2.0, (np.inf, 0.0)
     for _ in range(_ZOOMS):
@@ -573,16 +565,12 @@ def _guess(block: Block, method: Tableau) -> tuple[float, float]:
 
 
 def _on_grid(polynomial: Any, grid: Any) -> Any:
-    import numpy as np
-
     descending = [float(sp.Rational(int(c.p), int(c.q))) for c in reversed(polynomial.coeffs())]
     return np.polyval(descending or [0.0], grid)
 
 
 def _ray_limits(weights: list[float], values: Any) -> Any:
     """The steps at which |R(step*value)| exceeds 1, by bisection; infinite for eigenvalues that grow or are zero."""
-    import numpy as np
-
     size = np.abs(values)
     counts = (size > 1e-12) & (values.real <= 1e-9 * size)
     inverse = 1 / np.where(counts, size, 1.0)

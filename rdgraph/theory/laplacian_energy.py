@@ -24,6 +24,7 @@ from functools import partial
 from typing import Any
 
 import sympy as sp
+from flint import arb, fmpq
 
 from rdgraph.errors import NotApplicable, Undecided
 from rdgraph.language.answer_symbols import lam, public
@@ -231,8 +232,6 @@ def _rate(
     start: sp.Rational | None,
 ) -> float | None:  # fmt: skip
     """dE/dt where it is proved to be positive and double precision resolves it, else None."""
-    from flint import arb, fmpq
-
     h, a, b = (_ball(x) for x in (level, amplitude, start or 0))
     cosines = [arb.cos_pi_fmpq(fmpq(2 * mode * i, nodes)) for i in range(nodes)]
     frequency = 1 - cosines[1]
@@ -248,8 +247,6 @@ def _rate(
 
 
 def _ball(number: Any) -> Any:
-    from flint import arb, fmpq
-
     exact = sp.Rational(number)
     return arb(fmpq(int(exact.p), int(exact.q)))
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+import numpy as np
 import sympy as sp
+from flint import arb, fmpq
 
 
 # ---------------------------------------------------------------------- function record
@@ -213,8 +215,6 @@ def _of_numpy(name: str) -> Callable[[Any], Any]:
     """A function of numpy by its name; numpy is loaded on the first call."""
 
     def value(x: Any) -> Any:
-        import numpy as np
-
         return getattr(np, name)(x)
 
     return value
@@ -224,52 +224,36 @@ def _of_arb(name: str) -> Callable[[Any], Any]:
     """A function of arb by its name."""
 
     def value(x: Any) -> Any:
-        from flint import arb
-
         return getattr(arb(x), name)()
 
     return value
 
 
 def _numpy_relu(x: Any) -> Any:
-    import numpy as np
-
     return np.maximum(x, 0)
 
 
 def _numpy_sigmoid(x: Any) -> Any:
-    import numpy as np
-
     return np.exp(-np.logaddexp(0, -x))
 
 
 def _numpy_softplus(x: Any) -> Any:
-    import numpy as np
-
     return np.logaddexp(0, x)
 
 
 def _ball_relu(x: Any) -> Any:
-    from flint import arb
-
     return x if x >= 0 else x * 0 if x <= 0 else arb.max(x, arb(0))
 
 
 def _ball_sigmoid(x: Any) -> Any:
-    from flint import arb
-
     return 1 / (1 + (-arb(x)).exp())
 
 
 def _ball_softplus(x: Any) -> Any:
-    from flint import arb
-
     return arb.max(arb(x), arb(0)) + (-abs(arb(x))).exp().log1p()
 
 
 def _ball_sqrt(x: Any) -> Any:
-    from flint import arb, fmpq
-
     if isinstance(x, fmpq) and x >= 0:
         top, bottom = x.p.isqrt(), x.q.isqrt()
         if top * top == x.p and bottom * bottom == x.q:

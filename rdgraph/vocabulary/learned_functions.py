@@ -31,6 +31,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 import sympy as sp
+from flint import arb, fmpq
 from numpy.typing import NDArray
 
 from rdgraph.errors import InvalidArgument, NotApplicable
@@ -349,7 +350,6 @@ def _no_values(name: str) -> Any:
 
 def _enclosed(declared: LearnedFunction, order: int, x: Any) -> Any:
     """A ball that contains f(x) for every function that satisfies the declaration."""
-    from flint import arb, fmpq
 
     def hull(span: Span | None) -> Any:
         if span is None or not span.is_bounded:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import sympy as sp
 
 from rdgraph.answers import Status
 from rdgraph.graphs.normalisation import dense_operator
+from rdgraph.language.reader import Vocabulary, read_expression
+from rdgraph.language.tree import Kind
 from rdgraph.reals.domain import NEGATIVE
 from rdgraph.reports.claims.claim_records import FALSE, HOLDS, ClaimVerdict, Evidence, cross_checks, decides
 from rdgraph.systems.canonical.function_identities import is_zero
 from rdgraph.systems.catalogue import catalogue
 from rdgraph.systems.parser import parse
+from rdgraph.theory.equality.dense_oracle import evaluate
 from rdgraph.theory.equality.derivations import Derivation, derivation, euler_map
 from rdgraph.theory.equality.equivalence import equivalent
 from rdgraph.theory.filters import classify, fastest_frequency, symbol
@@ -146,12 +150,6 @@ def turing(e: Evidence) -> ClaimVerdict:
 
 @cross_checks("M1.2")
 def ten_lines_on_graphs(adjacency: Any, rng: Any) -> bool:
-    import numpy as np
-
-    from rdgraph.language.reader import Vocabulary, read_expression
-    from rdgraph.language.tree import Kind
-    from rdgraph.theory.equality.dense_oracle import evaluate
-
     chain = derivation("bs-appendix")
     vocabulary = Vocabulary.standard().extended({"B": Kind.FIELD})
     # Any square matrix will do: no symmetry and no stochasticity is used.
@@ -165,8 +163,6 @@ def ten_lines_on_graphs(adjacency: Any, rng: Any) -> bool:
 
 @cross_checks("M1.5")
 def factors_on_graphs(adjacency: Any, rng: Any) -> bool:
-    import numpy as np
-
     a = dense_operator(adjacency, "row")
     eye = np.eye(len(a))
     laplacian = eye - a

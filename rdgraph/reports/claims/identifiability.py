@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import sympy as sp
 
 from rdgraph.answers import Status
@@ -13,7 +14,7 @@ from rdgraph.language.answer_symbols import lam as internal_lam
 from rdgraph.reals.domain import BOTH, NEGATIVE, Domain
 from rdgraph.reports.claims.claim_formulas import T, all_hold, alpha, beta, class_at, identical, lam, same
 from rdgraph.reports.claims.claim_records import FALSE, HOLDS, ClaimVerdict, Evidence, cross_checks, decides
-from rdgraph.reports.claims.numerics import final, generator, make_field
+from rdgraph.reports.claims.numerics import double_cover, final, generator, make_field, modes
 from rdgraph.systems.catalogue import catalogue
 from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
@@ -64,8 +65,6 @@ def _generic(gain: sp.Expr) -> sp.Expr:
 
 @cross_checks("M3.1")
 def time_gauge_on_graphs(adjacency: Any, rng: Any) -> bool:
-    import numpy as np
-
     a = dense_operator(adjacency, "row")
     name = str(rng.choice(GAUGED))
     x, y, factor = rng.uniform(0.3, 1, size=3)
@@ -120,8 +119,6 @@ def _refusal(system: System) -> str:
 
 @cross_checks("M3.6")
 def channels_and_nodes_on_graphs(adjacency: Any, rng: Any) -> bool:
-    import numpy as np
-
     a = dense_operator(adjacency, "symmetric")
     n, laplacian = len(a), np.eye(len(a)) - dense_operator(adjacency, "symmetric")
     x, y, state = rng.uniform(-1, 1, size=3), rng.uniform(-1, 1, size=3), rng.normal(size=(len(a), 3))
@@ -165,10 +162,6 @@ def scalar_against_vector(e: Evidence) -> ClaimVerdict:
 @cross_checks("M3.7")
 def reach_on_graphs(adjacency: Any, rng: Any) -> bool:
     """On a bipartite cover the top frequency is 2: a scalar beta in (0, 1) damps it, some vector beta amplifies it."""
-    import numpy as np
-
-    from rdgraph.reports.claims.numerics import double_cover, modes
-
     a = dense_operator(double_cover(adjacency), "symmetric")
     top = modes(a)[1][:, -1]
     x, y = rng.uniform(0.01, 0.99, size=2)

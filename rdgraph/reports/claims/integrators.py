@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import sympy as sp
+from scipy.linalg import expm
 
 from rdgraph.graphs.normalisation import dense_operator
 from rdgraph.language.answer_symbols import tau as internal_tau
@@ -54,9 +56,6 @@ def symbols_and_responses(e: Evidence) -> ClaimVerdict:
 
 @cross_checks("M2.1")
 def responses_on_graphs(adjacency: Any, rng: Any) -> bool:
-    import numpy as np
-    from scipy.linalg import expm
-
     a = dense_operator(adjacency, "symmetric")
     n, (frequencies, vectors) = len(a), modes(a)
     x, y, end = rng.uniform(0.1, 2), rng.uniform(-2, 2), rng.uniform(0.1, 2)
@@ -105,9 +104,6 @@ def reductions(e: Evidence) -> ClaimVerdict:
 
 @cross_checks("M2.6")
 def reductions_on_graphs(adjacency: Any, rng: Any) -> bool:
-    import numpy as np
-    from scipy.linalg import expm
-
     a = dense_operator(adjacency, "row") + 0.1 * rng.normal(size=adjacency.shape)
     x, y, end = rng.uniform(0.1, 1.5, size=3)
     bank, star, released = (expm(end * generator(n, a, alpha=x, beta=y)) for n in ("FB", "FB*", "FB-released"))
@@ -142,8 +138,6 @@ def normalisations(e: Evidence) -> ClaimVerdict:
 
 @cross_checks("M2.9")
 def normalisations_on_graphs(adjacency: Any, rng: Any) -> bool:
-    import numpy as np
-
     coefficients = rng.normal(size=5)
     symmetric, row, column = (dense_operator(adjacency, n) for n in ("symmetric", "row", "column"))
 
@@ -201,8 +195,6 @@ def stability_polynomials(e: Evidence) -> ClaimVerdict:
 
 @cross_checks("M2.2")
 def runge_kutta_on_graphs(adjacency: Any, rng: Any) -> bool:
-    import numpy as np
-
     a = dense_operator(adjacency, "symmetric")
     frequencies, vectors = modes(a)
     x, y, step = rng.uniform(0.1, 1.5), rng.uniform(-2, 2), rng.uniform(0.05, 1)
@@ -266,8 +258,6 @@ def _sharp_at_points() -> bool:
 
 @cross_checks("M2.4")
 def euler_stability_on_graphs(adjacency: Any, rng: Any) -> bool:
-    import numpy as np
-
     a = dense_operator(double_cover(adjacency), "symmetric")
     x = rng.uniform(0.2, 2)
     y = x * rng.uniform(0, 1)

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+from scipy.integrate import solve_ivp
+
 from rdgraph.systems.parser import parse
 from rdgraph.systems.system import System
+from rdgraph.theory.equality.dense_oracle import evaluate
 from rdgraph.vocabulary.methods import Tableau
 
 Array = Any
@@ -17,24 +21,18 @@ Field = Callable[[Array], Array]
 
 def make_field(system: System | str, operator: Array, **letters: Any) -> Field:
     """The function H -> f(H) of a system for dense numpy arrays, given coefficients, H0, W or M by name."""
-    from rdgraph.theory.equality.dense_oracle import evaluate
-
     expression = parse(system).expression
     return lambda state: evaluate(expression, {"A": operator, "H": state, **letters})
 
 
 def generator(system: System | str, operator: Array, **letters: Any) -> Array:
     """The matrix G of a linear H' = G H + ..., column by column from unit vectors; H0 counts as zero."""
-    import numpy as np
-
     n = len(operator)
     return make_field(system, operator, H0=np.zeros((n, n)), **letters)(np.eye(n))
 
 
 def modes(operator: Array) -> tuple[Array, Array]:
     """Frequencies and eigenvectors of L = I - A, A symmetric."""
-    import numpy as np
-
     return np.linalg.eigh(np.eye(len(operator)) - operator)
 
 
@@ -44,8 +42,6 @@ def connected_graphs(count: int, most: int = 8) -> Iterator[tuple[Array, Any]]:
     >>> [len(weights) for weights, _ in connected_graphs(14)]
     [2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8]
     """
-    import numpy as np
-
     for index in range(count):
         rng = np.random.default_rng([_SEED, index])
         nodes = 2 + index * (most - 1) // count
@@ -57,15 +53,12 @@ def connected_graphs(count: int, most: int = 8) -> Iterator[tuple[Array, Any]]:
 
 def double_cover(adjacency: Array) -> Array:
     """The bipartite double cover (2n, 2n): it reaches the frequency 2, which few random graphs do."""
-    import numpy as np
-
     empty = np.zeros_like(adjacency)
     return np.block([[empty, adjacency], [adjacency, empty]])
 
 
 def solve(field: Field, state: Array, end: float, **options: Any) -> Any:
     """A tight solve of H' = field(H); the state has shape (n, d), the solution is scipy's."""
-    from scipy.integrate import solve_ivp
 
     def flat(_: float, y: Array) -> Array:
         return field(y.reshape(state.shape)).ravel()

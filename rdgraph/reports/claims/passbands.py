@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import sympy as sp
+from scipy.linalg import expm
 
 from rdgraph.answers import Status
 from rdgraph.graphs.normalisation import dense_operator
@@ -57,8 +59,6 @@ def filter_classes(e: Evidence) -> ClaimVerdict:
 @cross_checks("M2.3")
 def classes_on_graphs(adjacency: Any, rng: Any) -> bool:
     """Gains, sorted by frequency, must rise and fall as the class says."""
-    import numpy as np
-
     a = dense_operator(adjacency, "symmetric")
     frequencies, vectors = modes(a)
     for name, classes in CLASSES.items():
@@ -100,8 +100,6 @@ def sharpening(e: Evidence) -> ClaimVerdict:
 
 @cross_checks("M2.3-sharpening")
 def sharpening_on_graphs(adjacency: Any, rng: Any) -> bool:
-    import numpy as np
-
     a = dense_operator(adjacency, "symmetric")
     vectors = modes(a)[1]
     x, y = rng.uniform(0.1, 2, size=2)
@@ -132,9 +130,6 @@ def high_frequencies(e: Evidence) -> ClaimVerdict:
 
 @cross_checks("M2.3-continuous")
 def high_frequencies_on_graphs(adjacency: Any, rng: Any) -> bool:
-    import numpy as np
-    from scipy.linalg import expm
-
     a = dense_operator(double_cover(adjacency), "symmetric")
     n, top = len(a), modes(a)[1][:, -1]
     x, y = rng.uniform(0.5, 2, size=2)

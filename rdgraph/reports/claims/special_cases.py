@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import sympy as sp
+from numpy.polynomial import polynomial
+from scipy.linalg import expm
 
 from rdgraph.answers import Status
 from rdgraph.graphs.normalisation import dense_operator
@@ -51,8 +54,6 @@ def gcn(e: Evidence) -> ClaimVerdict:
 
 @cross_checks("M8.1")
 def gcn_on_graphs(adjacency: Any, rng: Any) -> bool:
-    import numpy as np
-
     a = dense_operator(adjacency, "symmetric", self_loops=float(rng.integers(2)))
     state, w, x = rng.normal(size=(len(a), 3)), rng.normal(size=(3, 3)), float(rng.uniform(0.2, 2))
     step = state + make_field("diffusion", a, alpha=x)(state) / x
@@ -95,8 +96,6 @@ def _balanced(conditions: tuple[tuple[str, ...], ...]) -> bool:
 
 @cross_checks("M8.5")
 def gcnii_on_graphs(adjacency: Any, rng: Any) -> bool:
-    import numpy as np
-
     a = dense_operator(adjacency, "symmetric")
     state, start = rng.normal(size=(2, len(a), 3))
     share, step = float(rng.uniform(0.1, 0.9)), float(rng.uniform(0.2, 2))
@@ -127,9 +126,6 @@ def gpr(e: Evidence) -> ClaimVerdict:
 @cross_checks("M8.6")
 def gpr_on_graphs(adjacency: Any, rng: Any) -> bool:
     """Whether GPR-GNN's weights, multiplied out as polynomials, give the states that Euler's steps reach."""
-    import numpy as np
-    from numpy.polynomial import polynomial
-
     a = dense_operator(adjacency, "row")
     x, y, step = rng.uniform(-1, 1, size=3)
     state = rng.normal(size=(len(a), 1))
@@ -166,9 +162,6 @@ def grand(e: Evidence) -> ClaimVerdict:
 
 @cross_checks("M8.2")
 def grand_on_graphs(adjacency: Any, rng: Any) -> bool:
-    import numpy as np
-    from scipy.linalg import expm
-
     weights = np.where(adjacency > 0, np.exp(rng.normal(size=adjacency.shape)), 0)
     a = weights / weights.sum(axis=1, keepdims=True)  # attention, frozen
     x, end, state = float(rng.uniform(0.2, 2)), float(rng.uniform(0.1, 2)), rng.normal(size=(len(a), 2))
@@ -200,8 +193,6 @@ def _has_decay(name: str) -> bool:
 
 @cross_checks("M8.3")
 def cgnn_on_graphs(adjacency: Any, rng: Any) -> bool:
-    import numpy as np
-
     a = dense_operator(adjacency, "symmetric")
     state, start, w = rng.normal(size=(len(a), 2)), rng.normal(size=(len(a), 2)), rng.normal(size=(2, 2))
     source = make_field("ST", a, alpha=1.0, beta=1.0, H0=start)(state)
@@ -235,8 +226,6 @@ def grand_plus_plus(e: Evidence) -> ClaimVerdict:
 @cross_checks("M8.4")
 def grand_plus_plus_on_graphs(adjacency: Any, rng: Any) -> bool:
     """The best channel-wise alpha, beta in the least-squares sense still misses a source on one node."""
-    import numpy as np
-
     a = dense_operator(adjacency, "row")
     n = len(a)
     mask = np.zeros((n, 1))

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import sympy as sp
+from scipy.linalg import expm
+from scipy.special import lambertw
 
 from rdgraph.answers import Status
 from rdgraph.graphs.normalisation import dense_operator
@@ -96,11 +99,6 @@ def _is_near(slow: sp.Expr, a: sp.Symbol, lam: sp.Symbol) -> bool:
 @cross_checks("M8.10")
 def graphcon_on_graphs(adjacency: Any, rng: Any) -> bool:
     """The flow of GraphCON after time alpha*T against GRAND's after T: the difference falls like 1/alpha^2."""
-    import numpy as np
-    from scipy.linalg import expm
-
-    from rdgraph.graphs.normalisation import dense_operator
-
     operator = dense_operator(adjacency, "row")
     n, end = len(operator), float(rng.uniform(0.2, 2))
     state, one = rng.normal(size=(n, 2)), np.eye(len(operator))
@@ -176,9 +174,6 @@ def _solves(rate: sp.Expr, formula: sp.Expr) -> bool:
 @cross_checks("M6.1")
 def flows_on_graphs(adjacency: Any, rng: Any) -> bool:
     """Entries evolve on their own when alpha = 0: a tight solve against the closed forms."""
-    import numpy as np
-    from scipy.special import lambertw
-
     name = str(rng.choice(["F", "AC", "Z", "Z below 0"]))
     strength, end = float(rng.uniform(0.5, 2)), float(rng.uniform(0.1, 1))
     start = rng.uniform(0.05, 3, size=(len(adjacency), 1)) * (-1 if name == "Z below 0" else 1)
@@ -239,10 +234,6 @@ def splitting(e: Evidence) -> ClaimVerdict:
 @cross_checks("M6.2")
 def splitting_on_graphs(adjacency: Any, rng: Any) -> bool:
     """Observed orders 1 and 2 against a tight solve, and the box under steps far beyond Euler's limit."""
-    import numpy as np
-    from scipy.linalg import expm
-    from scipy.special import lambertw
-
     a = dense_operator(adjacency, "row")
     name = str(rng.choice(["F", "AC", "Z"]))
     x, y = rng.uniform(0.5, 1.5, size=2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import sympy as sp
 
 from rdgraph.answers import Status
@@ -59,8 +60,6 @@ def invariant_boxes(e: Evidence) -> ClaimVerdict:
 
 def _speed_at_hub(name: str) -> Any:
     """f at the hub of a star with 4 leaves, symmetric normalisation, all entries 1 and alpha = beta = 1, exactly."""
-    import numpy as np
-
     half, none = Fraction(1, 2), Fraction(0)
     star = np.array([[half if (i == 0) != (j == 0) else none for j in range(5)] for i in range(5)], dtype=object)
     ones = np.array([[Fraction(1)]] * 5, dtype=object)
@@ -70,8 +69,6 @@ def _speed_at_hub(name: str) -> Any:
 
 @cross_checks("M4.5")
 def boxes_on_graphs(adjacency: Any, rng: Any) -> bool:
-    import numpy as np
-
     name = str(rng.choice(list(BOXES)))
     low, high = BOXES[name]
     x, y = rng.uniform(0.1, 3), rng.uniform(-3, 3)
@@ -118,8 +115,6 @@ def _same_end(derived: sp.Expr | None, claimed: object) -> bool:
 
 @cross_checks("M4.5-symmetric")
 def symmetric_boxes_on_graphs(adjacency: Any, rng: Any) -> bool:
-    import numpy as np
-
     a = dense_operator(adjacency, "symmetric")
     name = str(rng.choice(list(STRETCHED)))
     x, y = rng.uniform(0.1, 2, size=2)
@@ -167,8 +162,6 @@ def _is_sharp(name: str, sign: str, limit: sp.Expr) -> bool:
 
 @cross_checks("M4.6")
 def euler_steps_on_graphs(adjacency: Any, rng: Any) -> bool:
-    import numpy as np
-
     a = dense_operator(adjacency, "row")
     for (name, sign), formula in STEPS.items():
         low, high = map(float, BOXES[name])
@@ -242,8 +235,6 @@ def linear_constants(e: Evidence) -> ClaimVerdict:
 @cross_checks("M4.1")
 def linear_constants_on_graphs(adjacency: Any, rng: Any) -> bool:
     """Whether norms stay below the Lipschitz constants on a graph, and reach them on its bipartite cover."""
-    import numpy as np
-
     x, y = rng.uniform(0.1, 2, size=2)
     plain, cover = (dense_operator(w, "symmetric") for w in (adjacency, double_cover(adjacency)))
     row, column = (dense_operator(adjacency, n) for n in ("row", "column"))
@@ -275,8 +266,6 @@ def nonlinear_slopes(e: Evidence) -> ClaimVerdict:
 @cross_checks("M4.2")
 def slopes_on_graphs(adjacency: Any, rng: Any) -> bool:
     """Two states of the whole system: distances and inner products against the constants."""
-    import numpy as np
-
     a = dense_operator(adjacency, "symmetric")
     radius = float(rng.uniform(0.2, 3))
     states = rng.uniform(-radius, radius, size=(2, len(a), 1))
@@ -332,8 +321,6 @@ def _is_time(time: sp.Expr | None, rate: sp.Expr) -> bool:
 @cross_checks("M4.3")
 def blow_up_on_graphs(adjacency: Any, rng: Any) -> bool:
     """States equal in all nodes of a row-stochastic graph, until they are large."""
-    import numpy as np
-
     a = dense_operator(adjacency, "row")
     name, sign, condition, formula = BLOW_UPS[int(rng.integers(len(BLOW_UPS)))]
     strength = float(rng.uniform(0.5, 2)) * (1 if sign == "positive" else -1)
@@ -382,8 +369,6 @@ def attention(e: Evidence) -> ClaimVerdict:
 @cross_checks("M4.7")
 def attention_on_graphs(adjacency: Any, rng: Any) -> bool:
     """Softmax attention with logits w h_i h_j over neighbours: finite differences at growing states; then frozen."""
-    import numpy as np
-
     degree = adjacency.sum(axis=1)
     node = int(np.argmax(degree))
     if degree[node] < 2:

@@ -55,12 +55,7 @@ def linear_constants() -> Iterable[Theorem | str]:
 @sheet("M4.1", Library.OPERATORS)
 def row_norms() -> Iterable[Theorem | str]:
     """The inf-norm of A, L and A - A^2 for a row-stochastic A: 1, 2, 2."""
-    space = (
-        "forall (R : realFieldType) (n : nat) (A : 'M[R]_n) (h : 'cV[R]_n) (c : R), row_stochastic A -> within h c -> "
-    )
-    yield Theorem("averaging_norm", f"{space}within (A *m h) c")
-    yield Theorem("laplacian_norm", f"{space}within (laplacian A *m h) (c + c)")
-    yield Theorem("sharpening_norm", f"{space}within ((A - A *m A) *m h) (c + c)")
+    yield from map(Theorem, ("averaging_norm", "laplacian_norm", "sharpening_norm"))
 
 
 @sheet("M4.1", Library.RATIONALS)
@@ -94,8 +89,7 @@ def nonlinear_slopes() -> Iterable[Theorem | str]:
                 f"{name}_one_sided", "g h", "",
                 f"(reaction_{name} h - reaction_{name} g) * (h - g) <= {real_text(sided)} * (h - g) ^ 2",
             )  # fmt: skip
-    yield real_theorem("F_has_no_one_sided_constant", "c", "",
-                       "exists g h, c * (h - g) ^ 2 < (reaction_F h - reaction_F g) * (h - g)")  # fmt: skip
+    yield Theorem("F_has_no_one_sided_constant")
 
 
 # ---------------------------------------------------------------------- M4.3
@@ -105,13 +99,7 @@ def blow_up() -> Iterable[Theorem | str]:
     """Along a solution the time to blow-up falls at speed 1 and stays positive, so the solution ends before it is 0."""
     for name in ("F", "AC", "Z"):
         yield real_function(f"rate_{name}", public(sp.expand(beta * reaction(name))), "beta", "h")
-    for name in ("AC", "Z"):
-        yield Theorem(
-            f"{name}_never_blows_up",
-            f"forall (beta T : R) (x : R -> R), 0 < beta -> 0 <= T -> "
-            f"(forall t, 0 <= t <= T -> is_derive x t (rate_{name} beta (x t))) -> "
-            "forall t, 0 <= t <= T -> x t ^ 2 <= Rmax 1 (x 0 ^ 2)",
-        )
+    yield from map(Theorem, ("AC_never_blows_up", "Z_never_blows_up"))
     for number, (name, sign, condition, formula) in enumerate(BLOW_UPS, start=1):
         yield real_function(f"lifetime_{number}", formula.subs(h0, h), "beta", "h")
         relation = f"{'<' if isinstance(condition, sp.Lt) else '>'} {real_text(condition.args[1])}"
@@ -231,11 +219,7 @@ def attention() -> Iterable[Theorem | str]:
     x, a, b, w = sp.symbols("x a b w")
     first, second = sp.exp(w * x * a), sp.exp(w * x * b)
     yield real_function("attended", (a * first + b * second) / (first + second), "w", "a", "b", "x")
-    yield real_theorem(
-        "no_global_constant", "w K", "0 < w",
-        "exists R x, K * Rabs (x - 0) < Rabs (attended w R (- R) x - attended w R (- R) 0)",
-    )  # fmt: skip
-    yield real_theorem("output_stays_between", "w a b x", "a <= b", "a <= attended w a b x <= b")
+    yield from map(Theorem, ("no_global_constant", "output_stays_between"))
 
 
 @sheet("M4.7", Library.OPERATORS)
@@ -243,14 +227,4 @@ def frozen_attention() -> Iterable[Theorem | str]:
     """Computed once and kept, attention is a row-stochastic A, and the right-hand side has a constant."""
     yield right_hand_side("GRAND-l")
     yield right_hand_side("BS")
-    yield Theorem(
-        "frozen_attention_has_a_constant",
-        "forall (R : realFieldType) (n : nat) (A : 'M[R]_n) (g h : 'cV[R]_n) (c : R), row_stochastic A -> "
-        "within (g - h) c -> within (GRAND_l A g - GRAND_l A h) (c + c)",
-    )
-    yield Theorem(
-        "frozen_attention_of_BS_has_a_constant",
-        "forall (R : realFieldType) (n : nat) (A : 'M[R]_n) (g h : 'cV[R]_n) (alpha beta c : R), row_stochastic A -> "
-        "0 <= alpha -> 0 <= beta -> within (g - h) c -> "
-        "within (BS alpha beta A g - BS alpha beta A h) (alpha * (c + c) + beta * (c + c))",
-    )
+    yield from map(Theorem, ("frozen_attention_has_a_constant", "frozen_attention_of_BS_has_a_constant"))

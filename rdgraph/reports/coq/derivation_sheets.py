@@ -12,7 +12,6 @@ from rdgraph.language.normal_form import H
 from rdgraph.reports.coq.coq_text import matrix_text, real_text
 from rdgraph.reports.coq.sheets import Library, Theorem, sheet
 from rdgraph.reports.coq.theorem_kinds import (
-    SPACE,
     chain_step,
     operator_identity,
     real_function,
@@ -69,27 +68,16 @@ def difference_equation() -> Iterable[Theorem | str]:
 def limit() -> Iterable[Theorem | str]:
     """Taken literally, the limit leaves the state 0 alone; one step is not the flow; two substeps cancel at first order."""
     yield real_function("difference", symbol(parse(derivation("bs-difference").lines[-1])), "lam")
-    yield Theorem(
-        "literal_limit_keeps_only_zero",
-        "forall (x : R -> R) (lam t : R), 0 < lam -> continuous x t -> "
-        "(forall h, 0 < h -> x (t + h) - x t = difference lam * x t) -> x t = 0",
-    )
-    yield Theorem("one_step_is_not_the_flow", "1 + difference 2 <> exp (difference 2)")
+    yield from map(Theorem, ("literal_limit_keeps_only_zero", "one_step_is_not_the_flow"))
     substeps = sp.expand((1 + h * lam) * (1 - h * lam))
     yield real_theorem("substeps_of_size_h", "h lam", "", f"(1 + h * lam) * (1 - h * lam) = {real_text(substeps)}")
-    yield real_theorem(
-        "substeps_have_no_first_order_term", "lam", "", "is_derive (fun h => (1 + h * lam) * (1 - h * lam)) 0 0",
-    )  # fmt: skip
+    yield Theorem("substeps_have_no_first_order_term")
 
 
 @sheet("M1.5", Library.OPERATORS)
 def euler_factors() -> Iterable[Theorem | str]:
     yield right_hand_side("BS")
-    yield Theorem(
-        "euler_step_blurs_then_sharpens",
-        f"{SPACE} (alpha beta tau s b : R), tau * beta = s * b -> tau * alpha = s * b - s + b -> "
-        "H + tau *: BS alpha beta A H = (1%:M + s *: laplacian A) *m (1%:M - b *: laplacian A) *m H",
-    )
+    yield Theorem("euler_step_blurs_then_sharpens")
 
 
 @sheet("M1.5", Library.REALS)
@@ -98,11 +86,7 @@ def positive_factors() -> Iterable[Theorem | str]:
     letters = ("alpha", "beta", "tau")
     yield real_function("sharpening", (tau * (beta - alpha) + root) / 2, *letters)
     yield real_function("blurring", (-tau * (beta - alpha) + root) / 2, *letters)
-    at = "sharpening alpha beta tau", "blurring alpha beta tau"
-    given, variables = "0 < beta -> 0 < tau", "alpha beta tau"
-    yield real_theorem("product", variables, given, f"{at[0]} * {at[1]} = tau * beta")
-    yield real_theorem("difference", variables, given, f"{at[0]} - {at[1]} = tau * (beta - alpha)")
-    yield real_theorem("both_positive", variables, given, f"0 < {at[0]} /\\ 0 < {at[1]}")
+    yield from map(Theorem, ("product", "difference", "both_positive"))
 
 
 @sheet("M1.6", Library.REALS)
@@ -119,15 +103,6 @@ def turing() -> Iterable[Theorem | str]:
             f"growth_{name} alpha beta h lam <= growth_{name} alpha beta h 0",
         )  # fmt: skip
     for name in ("ST", "FB", "BS"):
-        p = symbol(catalogue[name])
-        yield real_function(f"growth_{name}", p, "alpha", "beta", "lam")
+        yield real_function(f"growth_{name}", symbol(catalogue[name]), "alpha", "beta", "lam")
         yield real_theorem(f"{name}_does_not_damp_constant_states", "alpha beta", "", f"growth_{name} alpha beta 0 = 0")
-    yield real_theorem("ST_grows_fastest_at_0", "alpha beta lam", "0 <= alpha -> 0 <= lam",
-                       "growth_ST alpha beta lam <= growth_ST alpha beta 0")  # fmt: skip
-    yield real_theorem("FB_grows_fastest_at_2", "alpha beta lam", "alpha <= beta -> 0 <= lam <= 2",
-                       "growth_FB alpha beta lam <= growth_FB alpha beta 2")  # fmt: skip
-    band = "0 < lam < 1 - alpha / beta"
-    yield real_theorem(
-        "BS_grows_exactly_in_a_band", "alpha beta lam", "0 < alpha < beta -> 0 <= lam",
-        f"(0 < growth_BS alpha beta lam <-> {band})",
-    )  # fmt: skip
+    yield from map(Theorem, ("ST_grows_fastest_at_0", "FB_grows_fastest_at_2", "BS_grows_exactly_in_a_band"))

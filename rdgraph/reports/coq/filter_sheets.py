@@ -18,6 +18,7 @@ from rdgraph.reports.coq.theorem_kinds import (
     real_theorem,
     refuted,
     right_hand_side,
+    symbol_function,
     symbol_theorem,
 )
 from rdgraph.systems.catalogue import catalogue
@@ -29,23 +30,14 @@ alpha, beta, lam, tau, T, x, y, z = sp.symbols("alpha beta lam tau T x y z")
 _LINEAR = ("diffusion", "BS", "FB", "FB*", "FB-released", "FB*-released")
 
 
-def symbol_function(name: str) -> str:
-    """A system's symbol as a definition over the reals."""
-    return real_function(coq_name(name), symbol(catalogue[name]), *catalogue[name].coefficients, "lam")
-
-
 # ---------------------------------------------------------------------- M2.1
 @sheet("M2.1", Library.OPERATORS)
 def symbols() -> Iterable[Theorem | str]:
     for name in _LINEAR:
         yield right_hand_side(name)
-        yield symbol_theorem(name, symbol(catalogue[name]))
+        yield symbol_theorem(name)
     yield right_hand_side("ST")
-    yield Theorem(
-        "ST_symbol",
-        "forall (R : comRingType) (n d : nat) (A : 'M[R]_n) (H H0 : 'M[R]_(n, d)) (alpha beta lam : R), "
-        f"laplacian A *m H = lam *: H -> {at('ST', 'alpha beta')} = (- alpha * lam) *: H + beta *: H0",
-    )
+    yield Theorem("ST_symbol")
 
 
 @sheet("M2.1", Library.REALS)
@@ -63,17 +55,7 @@ def responses() -> Iterable[Theorem | str]:
     rate, constant = (formula.expr for formula in response(catalogue["ST"]).args)
     yield real_function("forced", rate, "alpha", "beta", "lam", "T")
     yield real_function("forced_at_0", constant, "beta", "T")
-    equation = "(forall t, 0 <= t <= T -> is_derive x t (- alpha * lam * x t + beta * x 0))"
-    yield Theorem(
-        "response_of_ST",
-        f"forall (alpha beta lam T : R) (x : R -> R), alpha * lam <> 0 -> 0 <= T -> {equation} -> "
-        "x T = forced alpha beta lam T * x 0",
-    )
-    yield Theorem(
-        "response_of_ST_at_frequency_0",
-        "forall (alpha beta T : R) (x : R -> R), 0 <= T -> "
-        "(forall t, 0 <= t <= T -> is_derive x t (beta * x 0)) -> x T = forced_at_0 beta T * x 0",
-    )
+    yield from map(Theorem, ("response_of_ST", "response_of_ST_at_frequency_0"))
 
 
 # ---------------------------------------------------------------------- M2.2
@@ -180,17 +162,10 @@ def filter_classes() -> Iterable[Theorem | str]:
             theorem = monotone("BS", f"BS_{kind}_{part}_c", f"{given} -> {turn}", sign, ends=ends)
             yield Theorem(theorem.name, theorem.statement.replace("T x y : R", "T c x y : R"),
                           theorem.proof.replace("T x y alpha0", "T c x y alpha0"))  # fmt: skip
-    yield real_theorem("BS_peak", "alpha beta lam", "0 < beta", "BS alpha beta lam <= (beta - alpha) ^ 2 / (4 * beta)")
+    yield Theorem("BS_peak")
     yield real_function("forced", response(catalogue["ST"]).args[0].expr, "alpha", "beta", "lam", "T")
     yield real_function("forced_at_0", response(catalogue["ST"]).args[1].expr, "beta", "T")
-    yield real_theorem(
-        "ST_falls", "alpha beta T x y", "0 < alpha -> 0 <= beta -> 0 < T -> 0 < x -> x < y",
-        "forced alpha beta y T < forced alpha beta x T",
-    )  # fmt: skip
-    yield real_theorem(
-        "ST_passes_frequency_0_best", "alpha beta T y", "0 < alpha -> 0 <= beta -> 0 < T -> 0 < y",
-        "forced alpha beta y T < forced_at_0 beta T",
-    )  # fmt: skip
+    yield from map(Theorem, ("ST_falls", "ST_passes_frequency_0_best"))
 
 
 @sheet("M2.3-sharpening", Library.REALS)
@@ -198,10 +173,7 @@ def sharpening() -> Iterable[Theorem | str]:
     reaction = symbol(parse("beta*(A@H - A@A@H)"))
     yield real_function("reaction", reaction, "beta", "lam")
     yield symbol_function("BS")
-    gain = "exp (T * reaction beta {})".format
-    yield real_theorem("amplifies_low_frequencies", "beta T lam", "0 < beta -> 0 < T -> 0 < lam < 1", f"1 < {gain('lam')}")  # fmt: skip
-    yield real_theorem("damps_high_frequencies", "beta T lam", "0 < beta -> 0 < T -> 1 < lam", f"{gain('lam')} < 1")
-    yield real_theorem("at_frequency_2", "beta T", "", f"{gain('2')} = exp (- 2 * beta * T)")
+    yield from map(Theorem, ("amplifies_low_frequencies", "damps_high_frequencies", "at_frequency_2"))
 
 
 @sheet("M2.3-continuous", Library.REALS)
@@ -209,43 +181,22 @@ def high_frequencies() -> Iterable[Theorem | str]:
     yield symbol_function("GRAND-l")
     rate = response(catalogue["ST"]).args[0].expr
     yield real_function("forced", rate, "alpha", "beta", "lam", "T")
-    yield real_theorem(
-        "GRAND_loses_every_frequency", "lam e", "0 < lam -> 0 < e", "exists T, 0 < T /\\ exp (T * GRAND_l lam) < e",
-    )  # fmt: skip
-    yield real_theorem("a_source_keeps_half_of_frequency_2", "T", "", "1 / 2 <= forced 1 1 2 T")
-    yield real_theorem(
-        "a_source_keeps_its_share", "alpha beta lam T", "0 < alpha -> 0 < lam -> 0 < beta -> beta <= alpha * lam",
-        "beta / (alpha * lam) <= forced alpha beta lam T",
-    )  # fmt: skip
+    yield from map(
+        Theorem, ("GRAND_loses_every_frequency", "a_source_keeps_half_of_frequency_2", "a_source_keeps_its_share")
+    )
 
 
 # ---------------------------------------------------------------------- M2.4
 @sheet("M2.4", Library.REALS)
 def euler_stability() -> Iterable[Theorem | str]:
     yield symbol_function("BS")
-    everywhere = "forall lam, 0 <= lam <= 2 -> Rabs (1 + tau * BS alpha beta lam) <= 1"
-    yield real_theorem(
-        "euler_stable_iff", "alpha beta tau", "0 < alpha -> 0 < beta -> 0 < tau",
-        f"(({everywhere}) <-> beta <= alpha /\\ tau * (alpha + beta) <= 1)",
-    )  # fmt: skip
-    yield real_theorem("euler_grows_beyond_alpha", "alpha beta tau c", "0 < tau -> 0 < beta -> 0 < c -> 2 * beta * c = beta - alpha",
-                       "1 < 1 + tau * BS alpha beta c")  # fmt: skip
+    yield from map(Theorem, ("euler_stable_iff", "euler_grows_beyond_alpha"))
     tableau = methods["rk4"]
     yield real_function("rk4", tableau.factor(z), "z")
     yield bounded_where("rk4", tableau.factor(-x), "2.7852")
     yield unbounded_beyond("rk4", tableau.factor(-x), "2.7853")
-    yield real_theorem(
-        "rk4_stable_below", "alpha beta tau lam",
-        "0 < alpha -> 0 < beta <= alpha -> 0 < tau -> 2 * tau * (alpha + beta) <= 6963 / 2500 -> 0 <= lam <= 2",
-        "Rabs (rk4 (tau * BS alpha beta lam)) <= 1",
-    )  # fmt: skip
-    yield real_theorem("rk4_unstable_above", "alpha beta tau", "27853 / 10000 < 2 * tau * (alpha + beta)",
-                       "1 < Rabs (rk4 (tau * BS alpha beta 2))")  # fmt: skip
-    yield real_theorem("unit_step", "lam", "", "1 + 1 * BS 1 1 lam = 1 - lam ^ 2")
-    yield real_theorem("unit_step_at_2", "", "", "1 + 1 * BS 1 1 2 = - 3")
-    yield real_theorem(
-        "unit_step_grows_beyond_root_2", "lam", "0 <= lam -> sqrt 2 < lam", "1 < Rabs (1 + 1 * BS 1 1 lam)",
-    )  # fmt: skip
+    yield from map(Theorem, ("rk4_stable_below", "rk4_unstable_above"))
+    yield from map(Theorem, ("unit_step", "unit_step_at_2", "unit_step_grows_beyond_root_2"))
 
 
 # ---------------------------------------------------------------------- M3
@@ -264,23 +215,11 @@ def time_gauge() -> Iterable[Theorem | str]:
 @sheet("M3.1", Library.REALS)
 def gauge_of_gains() -> Iterable[Theorem | str]:
     yield symbol_function("BS")
-    yield real_theorem("BS_gain_sees_products_with_T", "alpha beta lam T c", "c <> 0",
-                       "exp (T / c * BS (c * alpha) (c * beta) lam) = exp (T * BS alpha beta lam)")  # fmt: skip
-    yield Theorem(
-        "BS_gain_reveals_both_at_known_T",
-        "forall alpha beta alpha' beta' T : R, 0 < T -> "
-        "(forall lam, 0 <= lam <= 2 -> exp (T * BS alpha beta lam) = exp (T * BS alpha' beta' lam)) -> "
-        "alpha = alpha' /\\ beta = beta'",
-    )
+    yield from map(Theorem, ("BS_gain_sees_products_with_T", "BS_gain_reveals_both_at_known_T"))
     for name in ("F", "AC", "Z"):
         yield speed_function(name)
-        yield Theorem(
-            f"{name}_reveals_both_at_known_T",
-            "forall alpha beta alpha' beta' : R, "
-            f"(forall h m, speed_{name} alpha beta h m = speed_{name} alpha' beta' h m) -> alpha = alpha' /\\ beta = beta'",
-        )
-    yield real_theorem("a_fixed_step_breaks_the_gauge", "alpha beta lam tau", "tau * BS alpha beta lam <> 0",
-                       "(1 + tau * BS alpha beta lam) ^ 2 <> 1 + tau * BS (2 * alpha) (2 * beta) lam")  # fmt: skip
+        yield Theorem(f"{name}_reveals_both_at_known_T")
+    yield Theorem("a_fixed_step_breaks_the_gauge")
 
 
 @sheet("M3.6", Library.OPERATORS, beyond="that the spectrum of diag(b) L with b >= 0 is real and non-negative")
@@ -306,11 +245,6 @@ def nodes() -> Iterable[Theorem]:
 def reach() -> Iterable[Theorem | str]:
     """A vector beta = -2 amplifies frequency 2; a scalar beta in (0, 1) damps it, for every alpha."""
     yield symbol_function("BS")
-    yield real_theorem("a_scalar_beta_damps_frequency_2", "alpha beta T",
-                       "0 < alpha < 1 -> 0 < beta < 1 -> 0 < T", "exp (T * BS alpha beta 2) < 1")  # fmt: skip
-    yield real_theorem("a_vector_beta_amplifies_it", "T", "0 < T", "1 < exp (T * BS (1 / 4) (- 2) 2)")
-    yield Theorem(
-        "no_scalar_beta_gives_that_filter",
-        "forall alpha beta T T' : R, 0 < alpha < 1 -> 0 < beta < 1 -> 0 < T -> 0 < T' -> "
-        "exp (T * BS alpha beta 2) <> exp (T' * BS (1 / 4) (- 2) 2)",
+    yield from map(
+        Theorem, ("a_scalar_beta_damps_frequency_2", "a_vector_beta_amplifies_it", "no_scalar_beta_gives_that_filter")
     )

@@ -12,10 +12,8 @@ from rdgraph.reports.claims.split_flows import FLOWS, GRAPHCON, slow_branch
 from rdgraph.reports.coq.bound_sheets import reaction
 from rdgraph.reports.coq.coq_text import real_text
 from rdgraph.reports.coq.sheets import Library, Theorem, sheet
-from rdgraph.reports.coq.theorem_kinds import real_function, real_theorem
-from rdgraph.systems.catalogue import catalogue
+from rdgraph.reports.coq.theorem_kinds import real_function, real_theorem, symbol_function
 from rdgraph.systems.parser import parse
-from rdgraph.theory.filters import symbol
 
 h = sp.Symbol("h")
 
@@ -39,15 +37,7 @@ def closed_flows() -> Iterable[Theorem | str]:
         )  # fmt: skip
     yield rate_function("Z")
     yield real_function("lambert", h * sp.exp(h), "h")
-    for name, start, less in (("upper", "- 1 <= u -> u < v", "u v"), ("lower", "u < v -> v <= - 1", "v u")):
-        first, second = less.split()
-        yield real_theorem(f"{name}_branch_is_one_to_one", "u v", start, f"lambert {first} < lambert {second}")
-    yield Theorem(
-        "flow_Z",
-        "forall (beta T : R) (x : R -> R), 0 <= T -> "
-        "(forall t, 0 <= t <= T -> is_derive x t (rate_Z beta (x t))) -> (forall t, 0 <= t <= T -> x t <> 0) -> "
-        "let y := fun t => (1 - x t) / x t in lambert (y T) = y 0 * exp (y 0 - beta * T)",
-    )
+    yield from map(Theorem, ("upper_branch_is_one_to_one", "lower_branch_is_one_to_one", "flow_Z"))
 
 
 @sheet("M6.2", Library.OPERATORS, beyond="that Strang keeps the box at every step")
@@ -111,21 +101,11 @@ def graphcon() -> Iterable[Theorem | str]:
     letters = ("alpha", "gamma", "lam")
     yield real_function("slow", slow, *letters)
     yield real_function("fast", fast, *letters)
-    yield real_function("GRAND_l", symbol(catalogue["GRAND-l"]), "lam")
-    real = "4 * (gamma + lam - 1) <= alpha ^ 2"
+    yield symbol_function("GRAND-l")
     at = "alpha gamma lam"
     yield real_theorem("eigenvalues_sum_to_the_trace", at, "", f"slow {at} + fast {at} = {real_text(sp.expand(matrix.trace()))}")  # fmt: skip
-    yield real_theorem("eigenvalues_multiply_to_the_determinant", at, real,
+    yield real_theorem("eigenvalues_multiply_to_the_determinant", at, "4 * (gamma + lam - 1) <= alpha ^ 2",
                        f"slow {at} * fast {at} = {real_text(sp.expand(matrix.det()))}")  # fmt: skip
     yield real_theorem("eigenvalues_differ_by_the_root", at, "", f"slow {at} - fast {at} = {real_text(slow - fast)}")  # fmt: skip
-    yield real_theorem(
-        "slow_rate_is_near_its_limit", at, f"0 < alpha -> {real}",
-        f"Rabs (alpha * slow {at} - (1 - gamma - lam)) <= 4 * (gamma + lam - 1) ^ 2 / alpha ^ 2",
-    )  # fmt: skip
-    yield real_theorem(
-        "the_state_follows_the_slow_branch", at,
-        "0 < alpha -> 0 <= gamma + lam - 1 -> 8 * (gamma + lam - 1) <= alpha ^ 2",
-        f"Rabs (- fast {at} / (slow {at} - fast {at}) - 1) <= 2 * (gamma + lam - 1) / alpha ^ 2 /\\ "
-        f"0 < / (slow {at} - fast {at}) <= 2 / alpha",
-    )  # fmt: skip
-    yield real_theorem("the_limit_is_GRAND_for_one_gamma", "gamma lam", "", "(1 - gamma - lam = GRAND_l lam <-> gamma = 1)")  # fmt: skip
+    yield from map(Theorem, ("slow_rate_is_near_its_limit", "the_state_follows_the_slow_branch"))
+    yield Theorem("the_limit_is_GRAND_for_one_gamma")

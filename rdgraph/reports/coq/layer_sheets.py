@@ -7,11 +7,10 @@ from collections.abc import Iterable
 from rdgraph.language.tree import Kind
 from rdgraph.reports.coq.coq_text import matrix_text
 from rdgraph.reports.coq.sheets import Library, Theorem, sheet
-from rdgraph.reports.coq.theorem_kinds import SPACE, coq_name, real_function, real_theorem, refuted, right_hand_side
+from rdgraph.reports.coq.theorem_kinds import SPACE, coq_name, refuted, right_hand_side, symbol_function
 from rdgraph.systems.catalogue import catalogue
 from rdgraph.systems.parser import parse
 from rdgraph.theory.equality.derivations import euler_map
-from rdgraph.theory.filters import symbol
 
 #: Two nodes that see each other: the graph of the counter-examples.
 PAIR: list[list[object]] = [[0, 1], [1, 0]]
@@ -47,52 +46,27 @@ def reductions() -> Iterable[Theorem | str]:
     yield same_systems("FBstar_adds_growth", at("FB*", pair), f"{at('FB', pair)} + beta *: H", names, scalars=pair)
     released = f"(alpha + beta) *: {at('GRAND-l', '')} + (2%:R * beta) *: H"
     yield same_systems("released_FB_is_GRAND_with_growth", at("FB-released", pair), released, names, scalars=pair)
-    yield Theorem(
-        "euler_step_of_FBstar",
-        f"{SPACE} (alpha beta tau short : R), (1 + tau * beta) * short = tau -> "
-        f"H + tau *: {at('FB*', pair)} = (1 + tau * beta) *: (H + short *: {at('FB', pair)})",
-    )
-    yield Theorem(
-        "euler_step_of_released_FB",
-        f"{SPACE} (alpha beta tau short : R), (1 + 2%:R * tau * beta) * short = tau -> "
-        f"H + tau *: {at('FB-released', pair)} = "
-        f"(1 + 2%:R * tau * beta) *: (H + (short * (alpha + beta)) *: {at('GRAND-l', '')})",
-    )
+    yield from map(Theorem, ("euler_step_of_FBstar", "euler_step_of_released_FB"))
 
 
 @sheet("M2.6", Library.REALS)
 def reduced_flows() -> Iterable[Theorem | str]:
     """The gains over a time T: the growth factors out."""
     for name in ("diffusion", "FB", "FB*", "FB-released", "GRAND-l"):
-        yield real_function(coq_name(name), symbol(catalogue[name]), *catalogue[name].coefficients, "lam")
-    variables = "alpha beta lam T"
-    for name, left, right in (
-        ("FB", "exp (T * FB alpha beta lam)", "exp (T * diffusion (alpha - beta) lam)"),
-        ("FBstar", "exp (T * FBstar alpha beta lam)", "exp (beta * T) * exp (T * FB alpha beta lam)"),
-        ("FB_released", "exp (T * FB_released alpha beta lam)",
-         "exp (2 * beta * T) * exp (T * (alpha + beta) * GRAND_l lam)"),
-    ):  # fmt: skip
-        yield real_theorem(f"flow_of_{name}", variables, "", f"{left} = {right}")
+        yield symbol_function(name)
+    yield from map(Theorem, ("flow_of_FB", "flow_of_FBstar", "flow_of_FB_released"))
 
 
 @sheet("M2.9", Library.OPERATORS)
 def normalisations() -> Iterable[Theorem]:
     """S is the diagonal matrix of the roots of the degrees: D = S S; only its inverse is used."""
-    space = "forall (R : comUnitRingType) (n : nat) (W S : 'M[R]_n.+1) (f : {poly R}), S \\in unitmx -> "
-    symmetric = "(invmx S *m W *m invmx S)"
-    yield Theorem("row_filter", f"{space}horner_mx (invmx (S *m S) *m W) f = invmx S *m horner_mx {symmetric} f *m S")
-    yield Theorem(
-        "column_filter", f"{space}horner_mx (W *m invmx (S *m S)) f = S *m horner_mx {symmetric} f *m invmx S"
-    )
+    yield from map(Theorem, ("row_filter", "column_filter"))
 
 
 @sheet("M8.1", Library.OPERATORS)
 def gcn_step() -> Iterable[Theorem | str]:
     yield right_hand_side("diffusion")
-    yield Theorem(
-        "euler_step_is_averaging",
-        f"{SPACE} (alpha tau : R), tau * alpha = 1 -> H + tau *: {at('diffusion', 'alpha')} = A *m H",
-    )
+    yield Theorem("euler_step_is_averaging")
     yield right_hand_side("SGC")
     yield same_systems("SGC_layer", f"H + {at('SGC', '')}", "A *m H", ["SGC"])
 
@@ -147,7 +121,7 @@ def cgnn_with_mixing() -> Iterable[Theorem]:
 @sheet("M8.4", Library.RATIONALS)
 def grand_plus_plus() -> Iterable[Theorem]:
     """A source at one node of two: for all alpha and beta, ST differs from GRAND++ at one of two states."""
-    yield Theorem("no_scalar_coefficient_switches_a_source", "forall beta : Q, ~ (beta == 1 /\\ beta == 0)")
+    yield Theorem("no_scalar_coefficient_switches_a_source")
     source, switched = catalogue["ST"].expression, catalogue["GRAND++"].expression
     values: dict[str, object] = {"A": PAIR, "H": [[0], [0]], "H0": [[1], [1]], "M": [[1], [0]], "alpha": 1}
     for beta in (0, 1):
@@ -225,7 +199,7 @@ def gpr_converse() -> Iterable[Theorem | str]:
     """I + A^2 doubles constant states, and more than doubles nothing: the factors of two steps (one of BS) do not."""
     for name, steps in (("diffusion", 2), ("FB", 2), ("FB*", 2), ("BS", 1)):
         scalars = list(catalogue[name].coefficients)
-        yield real_function(coq_name(name), symbol(catalogue[name]), *scalars, "lam")
+        yield symbol_function(name)
         yield Theorem(
             f"{coq_name(name)}_does_not_reach_I_plus_A_squared",
             f"forall {' '.join(scalars)} tau : R, "

@@ -42,11 +42,12 @@ _OPENING = {
 class Theorem:
     """A theorem: its name, its statement and the tactics that prove it, all as Coq text.
 
-    A theorem without tactics has them in `rdgraph/data/coq/proofs.toml`, below the names of its file and of itself.
+    A theorem without tactics has them in `rdgraph/data/coq/proofs.toml`, below the names of its file and of itself; one
+    without a statement, into which no formula of the package enters, has it in `statements.toml` next to that file.
     """
 
     name: str
-    statement: str
+    statement: str = ""
     proof: str = ""
 
     def __str__(self) -> str:
@@ -166,13 +167,14 @@ def _sheet(entry: _Entry) -> Sheet:
         entry.claim, entry.library, tuple(part for part in parts if isinstance(part, Theorem)),
         tuple(part for part in parts if isinstance(part, str)),
     )  # fmt: skip
-    return replace(made, theorems=tuple(one if one.proof else _proved(made.name, one) for one in made.theorems))
+    return replace(made, theorems=tuple(_completed(made.name, one) for one in made.theorems))
 
 
-def _proved(file: str, theorem: Theorem) -> Theorem:
-    return replace(theorem, proof=_proofs()[file][theorem.name])
+def _completed(file: str, one: Theorem) -> Theorem:
+    statement = one.statement or _texts("statements")[file][one.name]
+    return replace(one, statement=statement, proof=one.proof or _texts("proofs")[file][one.name])
 
 
 @cache
-def _proofs() -> dict[str, dict[str, str]]:
-    return tomllib.loads(resources.files("rdgraph").joinpath("data/coq/proofs.toml").read_text(encoding="utf-8"))
+def _texts(kind: str) -> dict[str, dict[str, str]]:
+    return tomllib.loads(resources.files("rdgraph").joinpath(f"data/coq/{kind}.toml").read_text(encoding="utf-8"))

@@ -10,6 +10,7 @@ from rdgraph.language.tree import Kind
 from rdgraph.reports.coq.coq_text import matrix_text, rational_matrix, rational_text, real_text
 from rdgraph.reports.coq.sheets import Theorem
 from rdgraph.systems.catalogue import catalogue
+from rdgraph.theory.filters import symbol
 
 #: What every theorem about operators is about: n nodes, d channels, any matrix A and any field H.
 SPACE = "forall (R : comRingType) (n d : nat) (A : 'M[R]_n) (H : 'M[R]_(n, d))"
@@ -59,14 +60,14 @@ def chain_step(name: str, left: str, right: str, *, fields: Mapping[str, str] | 
     )
 
 
-def symbol_theorem(name: str, symbol: sp.Expr) -> Theorem:
+def symbol_theorem(name: str) -> Theorem:
     """On an eigenvector of L with eigenvalue lam, the right-hand side is the symbol times the vector."""
     scalars = " ".join([*catalogue[name].coefficients, "lam"])
-    coefficients = " ".join(catalogue[name].coefficients)
+    coefficients, factor = " ".join(catalogue[name].coefficients), ring_text(symbol(catalogue[name]))
     return Theorem(
         f"{coq_name(name)}_symbol",
         f"forall (R : comRingType) (n d : nat) (A : 'M[R]_n) (H : 'M[R]_(n, d)) ({scalars} : R), "
-        f"laplacian A *m H = lam *: H -> {coq_name(name)} {coefficients} A H = ({ring_text(symbol)}) *: H",
+        f"laplacian A *m H = lam *: H -> {coq_name(name)} {coefficients} A H = ({factor}) *: H",
         f"move=> R n d A H {scalars} eigen.\n"
         "have known : A *m H = H - lam *: H by rewrite -eigen; operators.\n"
         f"rewrite /{coq_name(name)}; operators_by known.",
@@ -116,3 +117,8 @@ def real_theorem(name: str, variables: str, given: str, conclusion: str, proof: 
 def real_function(name: str, expression: sp.Expr, *arguments: str) -> str:
     """A definition of a real function from a formula that the package computed."""
     return f"Definition {name} ({' '.join(arguments)} : R) : R := {real_text(expression)}."
+
+
+def symbol_function(name: str) -> str:
+    """A system's symbol as a definition over the reals."""
+    return real_function(coq_name(name), symbol(catalogue[name]), *catalogue[name].coefficients, "lam")

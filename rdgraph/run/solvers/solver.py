@@ -18,6 +18,7 @@ from rdgraph.run.solvers.automatic import Automatic, automatic
 from rdgraph.run.solvers.compiled_steps import ADAPTIVE_EVALUATIONS, Compilation, CompiledRungeKutta
 from rdgraph.run.solvers.fixed_steps import Integration, Timetable, choose, integrate_fixed, is_within, make_timetable
 from rdgraph.run.solvers.noise import BrownianPath, EulerMaruyama, read_seeds
+from rdgraph.run.solvers.propagator import exact_states
 from rdgraph.run.solvers.solution import RunStatus, Solution, Stats
 from rdgraph.run.solvers.splitting import ExponentialEulerMaruyama, Imex, make_field_strang, make_strang
 from rdgraph.run.solvers.steppers import Splitting, Stepper, first_is_nan, fixed_stepper
@@ -383,8 +384,6 @@ def _exact(
     field: VectorField, H0: Tensor, timetable: Timetable, recorder: Recorder, bound: float, limits: Mapping[str, Any]
 ) -> Integration:
     """The closed form at every save; a member that overflows keeps its last finite save."""
-    from rdgraph.run.solvers.propagator import exact_states
-
     times = _columns(timetable.grid[:1], timetable.saves)
     started = is_within(H0, bound)
     start = choose(started, H0, torch.zeros_like(H0))

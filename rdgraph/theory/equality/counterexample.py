@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import sympy as sp
+from flint import arb
 
 from rdgraph.language.normal_form import MASKS
 from rdgraph.language.tree import Kind, Name, names_in
@@ -363,9 +365,6 @@ class _Search:
 
 def _show(value: Any) -> str:
     """Nested lists of fractions as text, enclosed numbers as decimals."""
-    import numpy as np
-    from flint import arb
-
     entries = np.asarray(value, dtype=object)
     if entries.ndim:
         return f"[{', '.join(map(_show, entries))}]"

@@ -12,7 +12,9 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+import numpy as np
 import sympy as sp
+from flint import arb, ctx, fmpq
 
 from rdgraph.language.linear_fold import LinearFold
 from rdgraph.language.tree import Apply, Call, Fold, Kind, Minus, Name, Negative, Over, Plus, Power, Times, kind_of
@@ -29,8 +31,6 @@ class Undefined(Exception):
 @contextmanager
 def enough_precision() -> Iterator[None]:
     """A context in which enclosures have `PRECISION` bits."""
-    from flint import ctx
-
     before = ctx.prec
     ctx.prec = PRECISION
     try:
@@ -55,14 +55,10 @@ def identity(size: int) -> Array:
 
 def array(entries: Any) -> Array:
     """Exact entries from integers, pairs (numerator, denominator) of a `Fraction` or a sympy rational."""
-    import numpy as np
-
     return np.frompyfunc(_rational, 1, 1)(np.array(entries, dtype=object))
 
 
 def _rational(number: Any) -> Any:
-    from flint import fmpq
-
     if isinstance(number, sp.Rational):
         return fmpq(int(number.p), int(number.q))
     return fmpq(int(number.numerator), int(number.denominator))
@@ -75,8 +71,6 @@ def differ(left: Array, right: Array) -> bool:
 
 def not_parallel(left: Array, right: Array) -> bool:
     """Whether two values are proved not to be positive multiples of each other."""
-    import numpy as np
-
     one, other = np.broadcast_arrays(np.asarray(left, dtype=object), np.asarray(right, dtype=object))
     pairs = list(zip(one.ravel(), other.ravel(), strict=True))
     signs_of = [(sign_of(a), sign_of(b)) for a, b in pairs]
@@ -100,14 +94,10 @@ def signs(value: Array) -> set[int | None]:
 
 
 def _entries(value: Array) -> list[Any]:
-    import numpy as np
-
     return list(np.asarray(value, dtype=object).ravel())
 
 
 def _checked(value: Array) -> Array:
-    from flint import arb
-
     if any(isinstance(x, arb) and not x.is_finite() for x in _entries(value)):
         raise Undefined
     return value
@@ -195,8 +185,6 @@ class _Matrices(_Linear):
 
 
 def _each(function: Callable[[Any], Any], value: Array) -> Array:
-    import numpy as np
-
     return np.frompyfunc(function, 1, 1)(value)
 
 

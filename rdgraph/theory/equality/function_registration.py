@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
 import sympy as sp
+from flint import arb, ctx
 
 from rdgraph.errors import InvalidArgument, LanguageError
 from rdgraph.language import formula_reader
@@ -141,8 +143,6 @@ def check_facts(function: ElementwiseFunction) -> None:
 
 def _values(function: ElementwiseFunction) -> Iterator[tuple[sp.Rational, Any]]:
     """Enclosures at the points where the function is defined."""
-    from flint import arb, ctx
-
     before, ctx.prec = ctx.prec, BITS
     try:
         for point in POINTS:
@@ -193,8 +193,6 @@ def _check_order(function: ElementwiseFunction, monotone: Monotone, values: dict
 
 
 def _check_numpy(function: ElementwiseFunction, values: dict[sp.Rational, Any]) -> None:
-    import numpy as np
-
     points = list(values)
     exact = np.array([float(ball.mid()) for ball in values.values()])
     with np.errstate(all="ignore"):
@@ -449,7 +447,6 @@ def _enclosed(formula: sp.Expr, x: Any) -> Any:
 
 def _rounded(formula: sp.Expr, x: Any) -> Any:
     """The values of the formula at every entry of an array, correctly rounded to doubles."""
-    import numpy as np
 
     def value(entry: float) -> float:
         try:

@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import Any
 
 import sympy as sp
+from flint import arb, ctx
 
 from rdgraph.language.normal_form import Act, Mix
 from rdgraph.language.reader import TIME_LETTER
@@ -296,8 +297,6 @@ def certain_rank(rows: Sequence[Sequence[Any]]) -> int:
     >>> certain_rank([[third, 1], [1, 3]]), certain_rank([[third, 1], [1, arb(2)]])
     (1, 2)
     """
-    from flint import arb, ctx
-
     rest = [[arb(entry) for entry in row] for row in rows]
     rank = 0
     with ctx.workprec(BITS):

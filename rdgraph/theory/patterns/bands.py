@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import sympy as sp
+from flint import acb_poly, fmpq, fmpq_poly, fmpz_poly
 from sympy.polys.matrices import DomainMatrix
 
 from rdgraph.errors import Undecided
@@ -84,8 +85,6 @@ def growth_sign(coefficients: Sequence[sp.Rational]) -> int:
     >>> growth_sign([1, 0, 4]), growth_sign([1, 2, 4]), growth_sign([1, -1, 4]), growth_sign([1, 0, 0])
     (0, -1, 1, 0)
     """
-    from flint import fmpq, fmpq_poly
-
     whole = fmpq_poly([fmpq(int(sp.Rational(c).p), int(sp.Rational(c).q)) for c in reversed(list(coefficients))])
     mirrored = fmpq_poly([c * (-1) ** k for k, c in enumerate(whole.coeffs())])
     paired = whole.gcd(mirrored)
@@ -112,8 +111,6 @@ def _has_root_on_the_right(polynomial: Any) -> bool:
 
 def _pairs_grow(paired: Any) -> bool:
     """Whether a polynomial with p(-s) = +-p(s) has a root off the imaginary axis."""
-    from flint import fmpz_poly
-
     coefficients = paired.numer().coeffs()
     while coefficients[0] == 0:
         coefficients = coefficients[1:]
@@ -320,8 +317,6 @@ def grows_at(coefficients: Sequence[sp.Expr], letter: sp.Symbol, point: sp.Expr)
 
 def _enclosed_root_grows(balls: Sequence[object]) -> bool:
     """Whether some root of a polynomial with enclosed coefficients is proved to have a positive real part."""
-    from flint import acb_poly
-
     try:
         return any(root.real > 0 for root in acb_poly(list(reversed(balls))).roots())
     except ValueError:  # the roots could not be isolated with these bits

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import sympy as sp
+from flint import arb, arb_mat
 
 from rdgraph.reals.budget import remaining
 from rdgraph.reals.enclosure import NotEnclosed, enclose_at, precision
@@ -92,8 +93,6 @@ class _Search:
 
     def _krawczyk(self, box: Balls) -> Balls | None:
         """K(box); None where the Jacobian is singular or an expression has no enclosure."""
-        from flint import arb_mat
-
         middle = [x.mid() for x in box]
         here, there = (dict(zip(self.letters, point, strict=True)) for point in (middle, box))
         try:
@@ -135,8 +134,6 @@ class _Search:
 
 
 def _tiny() -> Any:
-    from flint import arb
-
     return arb(2) ** -100
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import sympy as sp
+from flint import arb, arb_poly, fmpq
 
 from rdgraph.answers import Status
 from rdgraph.errors import InvalidArgument, NotApplicable, Undecided
@@ -167,8 +168,6 @@ class EnclosedGrowth:
     """The sign of the growth of a matrix in `letter` and in other symbols, whose enclosures are given."""
 
     def __init__(self, matrix: sp.Matrix, letter: sp.Symbol, balls: Mapping[sp.Basic, Any]) -> None:
-        from flint import arb_poly
-
         coefficients = characteristic(matrix)
         tests = [sp.Poly(c, letter) for c in (*coefficients[1:], *hurwitz_determinants(coefficients))]
         with precision(BAND_BITS):
@@ -188,8 +187,6 @@ class EnclosedGrowth:
         >>> [growth.sign(low, high) for low, high in ((0, 1), (2, 3), (1, 2))]
         [1, -1, None]
         """
-        from flint import arb
-
         with precision(BAND_BITS):
             interval = arb(lower).union(arb(upper))
             values = [_value_over(p, slope, interval) for p, slope in self._polynomials]
@@ -227,8 +224,6 @@ def enclosed_bands(growth: EnclosedGrowth, to: sp.Expr) -> tuple[tuple[Band, ...
 
 def _cells(growth: EnclosedGrowth, to: sp.Rational) -> list[tuple[sp.Rational, sp.Rational, int | None]]:
     """[0, to] divided into maximal intervals with one proved sign, or None."""
-    from flint import fmpq
-
     end = fmpq(int(to.p), int(to.q))
     waiting = [(end * k / 16, end * (k + 1) / 16) for k in reversed(range(16))]
     shortest = end / 2**HALVINGS
@@ -318,8 +313,6 @@ class Linearisation:
 
     def sign_at(self, point: sp.Rational) -> int | None:
         """The sign of the growth at a rational lam: 1, 0 or -1; None where the enclosure contains 0."""
-        from flint import fmpq
-
         if self.is_rational:
             return growth_sign(characteristic(self.matrix.subs(lam, point)))
         number = fmpq(int(point.p), int(point.q))
