@@ -297,7 +297,9 @@ class _Reader:
                 return ast.parse(flat.strip(), mode="eval").body
         except SyntaxError as problem:
             at = self.indent + (problem.offset - 1 if problem.offset else len(flat.strip()))
-            expected, got, remedy = "an expression", problem.msg or "invalid syntax", REMEDIES["syntax"]
+            found = repr(self.text[at]) if at < len(self.text.rstrip()) else "the end of the text"
+            got = found if problem.msg in (None, "invalid syntax") else problem.msg
+            expected, remedy = "an expression", REMEDIES["syntax"]
             words = [word for word in _NAME.finditer(flat) if keyword.iskeyword(word[0])]
             if words:
                 at, got = words[0].start(), f"{words[0][0]!r}, a Python keyword"

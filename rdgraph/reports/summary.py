@@ -562,7 +562,7 @@ def _energy(analysis: Analysis) -> str:
     law = analysis["energy_law"]
     if law.status in (Status.REFUSED, Status.UNDECIDED):
         return ""
-    return f"the Dirichlet energy {law.reason.partition('; ')[0]}" if law.reason else ""
+    return f"the Laplacian energy {law.reason.partition('; ')[0]}" if law.reason else ""
 
 
 def _gradient(analysis: Analysis) -> str:

@@ -30,7 +30,7 @@ from rdgraph.systems.parser import reads_system
 from rdgraph.systems.structure import structure_of
 from rdgraph.systems.symbols import generator_symbol, source_symbol
 from rdgraph.systems.system import System
-from rdgraph.theory.dirichlet_energy import (
+from rdgraph.theory.laplacian_energy import (
     EnergyWitness,
     coefficient_names,
     linear_fate,

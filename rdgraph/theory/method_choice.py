@@ -261,7 +261,9 @@ def choose_method(
     rate = float(np.max(bound.at(shaped, radius=size, row_sum=row_sum))) if bound.is_finite else None
     rate = None if rate == np.inf else rate
     step = float(step_for(method, rate, T, undirected=undirected))
-    return MethodChoice(method, step, f"{why}; {step_reason(bound, rate, step, size)}")
+    unknown = " = ".join(sorted({x.name for x in bound.value.free_symbols} & set(subject.coefficients) - set(shaped)))
+    assumed = f" with {unknown} = 1" if unknown else ""
+    return MethodChoice(method, step, f"{why}; {step_reason(bound, rate, step, size)}{assumed}")
 
 
 def _of_fields(

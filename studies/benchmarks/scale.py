@@ -1,16 +1,15 @@
-"""How a search scales: the same search in one process and on Ray, the time of its driver, and a model of many cards.
+"""How a search scales: the same search in one process and on Ray, and the time of its driver beside that of a card.
 
-Measured: the same search in this process and on Ray with one and two workers, whose results must be equal to the bit;
-and the time of this process that a round costs. A model predicts from these what many cards would give.
+The search runs in this process and on Ray with one and two workers, whose results must be equal to the bit; a round
+costs this process some time, and a card the time that was measured for its set.
 """
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -27,12 +26,11 @@ from rdgraph.run.engines.engine import Engine, LocalEngine, Reporter
 from studies.benchmarks.result_files import head, write_json
 from studies.results import read_result
 
-#: Trials and splits of one round of the paper's search, and rounds of one of its 63 cells.
-TRIALS, SPLITS, ROUNDS, CELLS = 50, 10, 10, 63
+#: Trials and splits of one round of the paper's search.
+TRIALS, SPLITS = 50, 10
 EPOCHS = 200
-CARDS = (1, 8, 64, 512)
 WORKERS = (1, 2)
-#: What the model takes from studies/results/training_speed.json: a set, and the beginning of what its row says.
+#: What is taken from studies/results/training_speed.json: a set, and the beginning of what its row says.
 SPEEDS = {"texas": "texas, 3000 members", "cora": "cora, rk4", "pubmed": "pubmed, rk4"}
 STORE = 100 * 2**20
 
@@ -125,45 +123,7 @@ def driver_seconds(rounds: int) -> float:
     return (many - few) / rounds
 
 
-# ---------------------------------------------------------------------- the model
-@dataclass(frozen=True)
-class ScaleModel:
-    """A search of `rounds` rounds: a GPU takes `card` seconds for one, its driver `driver` seconds.
-
-    Cards work side by side and a round is on one of them; a driver does one thing at a time, and `drivers` searches
-    have one each. Starting up, and sending the data to every machine once, are left out.
-
-    >>> model = ScaleModel(card=1.0, driver=0.1, rounds=10)
-    >>> model.seconds(1), model.seconds(5), model.seconds(64), model.bottleneck(64)
-    (10.0, 2.0, 1.0, 'rounds')
-    """
-
-    card: float
-    driver: float
-    rounds: int
-    drivers: int = 1
-
-    def seconds(self, cards: int) -> float:
-        return max(self._limits(cards).values())
-
-    def bottleneck(self, cards: int) -> str:
-        """What more cards would not help against; cards where they would."""
-        limits = self._limits(cards)
-        return max(limits, key=lambda name: limits[name])
-
-    def _limits(self, cards: int) -> dict[str, float]:
-        busy = min(cards, self.rounds)
-        last = "cards" if cards < self.rounds else "rounds"
-        return {last: math.ceil(self.rounds / busy) * self.card, "driver": self.rounds / self.drivers * self.driver}
-
-    def row(self, cards: int) -> dict[str, Any]:
-        seconds = self.seconds(cards)
-        return {
-            "cards": cards, "seconds": seconds, "trainings_per_second": self.rounds * TRIALS * SPLITS / seconds,
-            "speedup": self.seconds(1) / seconds, "bottleneck": self.bottleneck(cards),
-        }  # fmt: skip
-
-
+# ---------------------------------------------------------------------- cards
 def card_seconds(found: Mapping[str, Any]) -> dict[str, float]:
     """Seconds of one H200 for a round of each set, from the rows of studies/results/training_speed.json."""
     seconds = {}
@@ -175,19 +135,8 @@ def card_seconds(found: Mapping[str, Any]) -> dict[str, float]:
     return seconds
 
 
-def model_rows(cards: Mapping[str, float], driver: float) -> list[dict[str, Any]]:
-    """Every set: one search of a cell, and those of all 63 cells side by side, each with its own driver."""
-    kinds = (("one search", ROUNDS, 1), ("63 searches at once", ROUNDS * CELLS, CELLS))
-    return [
-        {"set": name, "what": what, **ScaleModel(seconds, driver, rounds, drivers).row(count)}
-        for name, seconds in cards.items()
-        for what, rounds, drivers in kinds
-        for count in CARDS
-    ]
-
-
 def scale(*, command: str, out: Path, trials: int = 24, rounds: int = 10) -> None:
-    """How a search scales with workers, measured; what many cards would give, by a model."""
+    """How a search scales with workers, and how many cards its driver can keep busy."""
     load = os.getloadavg()[0]
     rows, driver = throughput_rows(trials), driver_seconds(rounds)
     cards = card_seconds(read_result("training_speed"))
@@ -198,9 +147,7 @@ def scale(*, command: str, out: Path, trials: int = 24, rounds: int = 10) -> Non
         "ray": ray.__version__, "processors": os.cpu_count(), "threads": torch.get_num_threads(),
         "load_before": round(load, 2),
     }  # fmt: skip
-    model = asdict(ScaleModel(0.0, driver, ROUNDS)) | {"trials": TRIALS, "splits": SPLITS, "epochs": EPOCHS}
     write_json(out, found | {
         "trials": trials, "throughput": rows, "driver_seconds_per_round": driver, "card_seconds_per_round": cards,
-        "model": model_rows(cards, driver), "assumed": model,
     })  # fmt: skip
     print(f"wrote {out}; the page by python -m studies.benchmarks pages scale")

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_type_hints
+from typing import Annotated, Any, ClassVar, TypeVar, get_type_hints
 
 from studies.cli.options import DataOptions, choose_device, option
 
@@ -22,6 +22,8 @@ NODES = "Nodes of that graph: id,label[,split],feature,... as csv, tsv or parque
 @dataclass(frozen=True)
 class GraphFiles:
     """The files of the user's own graph and how they are read; every field is an option of the command line."""
+
+    SECTION: ClassVar[str] = "Your own graph"
 
     edges: Path | None = option(None, EDGES, "--edges", "--graph")
     nodes: Path | None = option(None, NODES)
@@ -106,6 +108,8 @@ def _field_parameters(record: type[Any]) -> list[inspect.Parameter]:
     declared = inspect.get_annotations(record)
     for field in sorted(fields(record), key=lambda field: field.name not in declared):
         built = field.metadata.get("typer")
+        if built is not None:  # the heading of the help text, where the record has one
+            built.rich_help_panel = vars(record).get("SECTION")
         hint = hints[field.name] if built is None else Annotated[hints[field.name], built]
         default = inspect.Parameter.empty if field.default is MISSING else field.default
         parameters.append(inspect.Parameter(field.name, kind, default=default, annotation=hint))

@@ -89,6 +89,18 @@ class Command(TyperCommand):
             if parameter.param_type_name == "argument":  # typer would print its type after its name
                 vars(parameter)["display_type_rich"] = lambda ctx: None
 
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Arguments, options and those of each record with a title, under headings."""
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for parameter in self.get_params(ctx):
+            kind = f"{parameter.param_type_name.title()}s"
+            if record := parameter.get_help_record(ctx):
+                sections.setdefault(getattr(parameter, "rich_help_panel", None) or kind, []).append(record)
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)

@@ -253,6 +253,15 @@ def effect_table(measured: Mapping[str, Scores]) -> list[MutableRow]:
     return table
 
 
+def summary_table(effects: Sequence[MutableRow]) -> list[MutableRow]:
+    """A row for every set: the equations above the GCN average with every recipe."""
+    groups = grouped_rows([row for row in effects if row["kind"] == "equations"], "dataset")
+    return [
+        {"data set": dataset, **{str(row["name"]): SHEET.text("cell", **row) for row in rows}}
+        for (dataset,), rows in groups.items()
+    ]
+
+
 def cell_table(
     measured: Mapping[str, Scores], rows: Sequence[MutableRow], chosen: Mapping[tuple[str, str, str], tuple[int, float]]
 ) -> list[MutableRow]:
@@ -364,7 +373,7 @@ def answer(effects: Sequence[MutableRow], cells: Sequence[MutableRow]) -> str:
         for row in found
     )  # fmt: skip
     tuned = SHEET.text("matters" if found else "same", listed=listed, count=len(found), sets=len(sets))
-    return f"{texts[0]}; {', '.join(texts[1:])}. {tuned}"
+    return f"{'; '.join(texts)}. {tuned}"
 
 
 def _size(row: MutableRow) -> float:
@@ -433,6 +442,7 @@ def findings(found: Measured, s: Settings) -> Findings:
         results=cells,
         items=[
             Picture("ingredients", effect_chart(effects), SHEET.text("ingredients")),
+            Table("summary", summary_table(effects), SHEET.text("summary")),
             Table("effects", effects, SHEET.text("effects")),
             Table("cells", cells, SHEET.text("cells")),
             Table("modern_settings", modern_settings(found, s), SHEET.text("modern")),

@@ -50,7 +50,9 @@ def reported(console: Console, *, one_line: bool = False) -> Iterator[None]:
         _end(console, MissingDependency.__name__, str(missing(library, "this command")), one_line)
     except OSError as problem:
         where = f"{problem.filename}: " if problem.filename is not None else ""
-        _end(console, type(problem).__name__, f"{where}{reason_of(problem)}", one_line)
+        is_no_folder = isinstance(problem, FileExistsError)  # which mkdir raises
+        reason = "expected a folder, got a file; name another path" if is_no_folder else reason_of(problem)
+        _end(console, type(problem).__name__, f"{where}{reason}", one_line)
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """A page of the documentation from a finished run: `python -m studies.runs.kept_page FOLDER`.
 
 Stores the answer, the verdicts, the main results, the settings and the environment in studies/results/NAME.json and
-the main figure in docs/measured/figures/NAME.png, and writes docs/measured/NAME.md from them. Without a folder, the
+the main figure in docs/measured/figures/NAME.png, and writes docs/measured/NAME.md from them; a table `summary` of the
+study stands on the page. Without a folder, the
 pages of all kept runs are written again.
 """
 
@@ -57,6 +58,7 @@ def collected(folder: Path) -> dict[str, Any]:
         "settings": config["settings"],
         "environment": {key: environment[key] for key in stored if key in environment},
         "verdicts": outline["verdicts"],
+        "summary": outline.get("summary"),
     }
 
 

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from scipy.stats import binomtest
+
 from tests.adversary.outcome import REFUTED, Outcome
 from tests.adversary.runner import resumed
 from tests.adversary.summary import HEAD, Summary
@@ -55,6 +57,22 @@ On trust remain rdgraph and sympy for that step where no sampled number contradi
 certificate that cvc5 does not confirm, and the interval arithmetic of answers that say they rest on it, also where a
 rational point gives values of functions only within bounds.
 """
+#: The questions of a family, as the first column of the table.
+QUESTIONS = {
+    "boxes": "Which boxes are invariant?",
+    "conservation": "What is conserved, does the energy decay?",
+    "equivalence": "Are two systems equal?",
+    "existence": "Do solutions exist, for how long?",
+    "flows": "What is the exact flow?",
+    "forms": "Do equal forms get the same answers?",
+    "identifiability": "Which coefficients are identifiable?",
+    "lipschitz": "What are the Lipschitz constants?",
+    "preflight": "Is a run safe?",
+    "responses": "What is the filter response?",
+    "state_conditions": "Which steady states exist for which coefficients?",
+    "states": "What are the steady states?",
+    "steps": "Which steps are safe?",
+}
 MEANING = """
 *held*: the attempt to refute the answer failed. *undecided*: rdgraph answered "undecided". *refused*: the question does
 not apply, with a documented error. *refuted*: the answer is wrong, with a witness. *timeout*: no answer within ten
@@ -89,11 +107,14 @@ def page(stored: Mapping[str, Any]) -> str:
     """The page as Markdown, from the stored numbers alone."""
     summary = Summary(stored["systems"], stored["families"], tuple(Outcome(**o) for o in stored["refutations"]))
     table = ["| " + " | ".join(HEAD) + " |", "|---" + "|---:" * (len(HEAD) - 1) + "|"]
-    table += ["| " + " | ".join(row) + " |" for row in summary.rows()]
+    table += ["| " + " | ".join([QUESTIONS.get(name, name), *row]) + " |" for name, *row in summary.rows()]
+    refuted = summary.total(REFUTED)
+    most = binomtest(refuted, max(summary.decided, 1)).proportion_ci(0.95, "exact").high
     answer = (
-        f"**{summary.total(REFUTED)} of {summary.decided} decided answers were refuted, "
-        f"{100 * summary.error_rate:.3g} %**, in the latest round, which asked the symbolic core about "
-        f"{summary.systems} systems." + (f" Certificates: {summary.certificates}." if summary.certificates else "")
+        f"**{refuted} of {summary.decided} decided answers were refuted, {100 * summary.error_rate:.3g} %** (95 % "
+        f"interval up to {100 * most:.2g} %), in the latest round, which asked the symbolic core about "
+        f"{summary.systems} systems. Refutations that were the adversary's own mistakes are [listed](#all-rounds)."
+        + (f" Certificates: {summary.certificates}." if summary.certificates else "")
     )
     origin = (
         f"## Provenance\n\n`{stored['command']}`. Numbers: [trust.json](../../studies/results/trust.json); this page: "

@@ -178,8 +178,8 @@ function smallGraph({nodes, edges}, normalisation) {
   return {nodes, act, rowSum: Math.max(...sums), weights: normalisation === "row" ? degree : null, matrix: entries};
 }
 
-// <H, L H>, weighted by degrees where A is row-normalised: the Dirichlet energy.
-function dirichlet(graph, x, work) {
+// <H, L H>, weighted by degrees where A is row-normalised: the Laplacian energy.
+function laplacianEnergy(graph, x, work) {
   graph.act(x, work);
   let sum = 0;
   for (let i = 0; i < graph.nodes; i++) sum += (graph.weights ? graph.weights[i] : 1) * x[i] * (x[i] - work[i]);

@@ -41,7 +41,7 @@ function drawEnergy() {
     "energy",
     chart({
       id: "energy",
-      title: "Dirichlet energy",
+      title: "Laplacian energy",
       xlabel: "t",
       ylabel: "energy",
       isLog: true,
@@ -49,7 +49,7 @@ function drawEnergy() {
       xrange: [0, settings.T],
       cursor: settings.t,
       series,
-      words: "Dirichlet energy over time",
+      words: "Laplacian energy over time",
     }),
   );
   const failed = Object.entries(runs)

@@ -88,7 +88,7 @@ class Run {
       t: this.time,
       states: this.states.map((one) => (this.graph.side ? Float32Array.from(one) : one.slice())),
     });
-    this.energies.push(this.states.map((one) => dirichlet(this.graph, one, this.work)));
+    this.energies.push(this.states.map((one) => laplacianEnergy(this.graph, one, this.work)));
   }
 
   // The stored states nearest to a time; at the front, the newest ones.

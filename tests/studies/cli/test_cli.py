@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import gc
+import importlib.abc
 import json
 import re
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +20,7 @@ import pytest
 import sympy as sp
 
 import rdgraph as rd
+import studies.cli
 from studies.cli import app
 from tests.paths import ROOT
 from tests.warm_processes import run_warm
@@ -163,6 +166,23 @@ def test_verify_exits_1_when_a_claim_comes_out_otherwise(tmp_path: Path) -> None
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert run.returncode == 1
     assert "NO" in run.stdout
+
+
+def test_an_interrupt_while_the_program_is_loaded_has_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Interrupts(importlib.abc.MetaPathFinder):
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "studies.cli.app":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "studies.cli.app", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Interrupts(), *sys.meta_path])
+    with pytest.raises(SystemExit) as end:
+        studies.cli.main()
+    assert end.value.code == 130
+    assert capsys.readouterr().err == "interrupted\n"
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]["rdgraph"] == "studies.cli:main"
 
 
 @pytest.mark.parametrize(("library", "freezes"), [("builtins", 1), ("nanobind", 0)])

@@ -44,6 +44,11 @@ def _absent(name: str) -> ModuleNotFoundError:
         (FileError("expected a file"), "FileError", "expected a file"),
         (PermissionError(errno.EACCES, "Permission denied", "/x"), "PermissionError", "/x: Permission denied"),
         (OSError("odd"), "OSError", "odd"),
+        (
+            FileExistsError(errno.EEXIST, "File exists", "a"),
+            "FileExistsError",
+            "a: expected a folder, got a file; name another path",
+        ),
         (MemoryError(), "MemoryError", "the memory is not enough; lower settings such as hidden"),
         (
             RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 27199999999728 bytes."),

@@ -1,4 +1,4 @@
-"""When the Dirichlet energy E = tr(H^T L H) of a symmetric A increases: for which graphs, states and coefficients.
+"""When the Laplacian energy E = tr(H^T L H) of a symmetric A increases: for which graphs, states and coefficients.
 
 **Linear.** With f = p(A) H the modes of L give dE/dt = sum_k 2 lam_k p(lam_k) |c_k|^2: E never increases on every graph
 iff p <= 0 on (0, 2], and increases on every graph with an edge if p > 0 there. The frequencies of cycles are dense in
@@ -43,7 +43,7 @@ from rdgraph.theory.lipschitz import is_unbounded, raw_constant
 from rdgraph.vocabulary.learned_functions import LearnedCall
 
 # ---------------------------------------------------------------------- energy witness
-# A state at which the Dirichlet energy increases: a cosine on a cycle, with numbers for the coefficients.
+# A state at which the Laplacian energy increases: a cosine on a cycle, with numbers for the coefficients.
 #
 # On the cycle of n nodes the cosine of mode k is an eigenvector of L with lam = 1 - cos(2 pi k/n). At the state
 # h + a cos(2 pi k i/n), with the start H0 = b cos(2 pi k i/n), f = p(A) H + q(A) H0 + r(H) gives
@@ -304,7 +304,7 @@ def _grows(graphs: str, names: Mapping[sp.Symbol, str], *, everywhere: bool, alo
 
 
 def linear_fate(p: sp.Expr, domain: Domain, names: Mapping[sp.Symbol, str]) -> Fate:
-    """Whether the Dirichlet energy can increase under dH/dt = p(A)H.
+    """Whether the Laplacian energy can increase under dH/dt = p(A)H.
 
     >>> a = sp.Symbol("alpha", positive=True)
     >>> linear_fate(-a * lam, Domain(), {a: "alpha"}).words
@@ -324,7 +324,7 @@ def linear_fate(p: sp.Expr, domain: Domain, names: Mapping[sp.Symbol, str]) -> F
 
 
 def source_fate(p: sp.Expr, q: sp.Expr, domain: Domain, names: Mapping[sp.Symbol, str]) -> Fate:
-    """Whether the Dirichlet energy can increase under dH/dt = p(A)H + q(A)H0, along solutions from H0.
+    """Whether the Laplacian energy can increase under dH/dt = p(A)H + q(A)H0, along solutions from H0.
 
     >>> a, b = sp.symbols("alpha beta", positive=True)
     >>> source_fate(-a * lam - b, b, Domain(), {a: "alpha", b: "beta"}).words

@@ -1,4 +1,4 @@
-"""When the Dirichlet energy increases: fates, thresholds and witnesses against dE/dt by numpy."""
+"""When the Laplacian energy increases: fates, thresholds and witnesses against dE/dt by numpy."""
 
 from __future__ import annotations
 
