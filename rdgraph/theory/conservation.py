@@ -30,6 +30,7 @@ from rdgraph.systems.parser import reads_system
 from rdgraph.systems.structure import structure_of
 from rdgraph.systems.symbols import generator_symbol, source_symbol
 from rdgraph.systems.system import System
+from rdgraph.theory.gradient_flow import GradientFlow, gradient_flow
 from rdgraph.theory.laplacian_energy import (
     EnergyWitness,
     coefficient_names,
@@ -38,7 +39,6 @@ from rdgraph.theory.laplacian_energy import (
     source_fate,
     undecided,
 )
-from rdgraph.theory.gradient_flow import GradientFlow, gradient_flow
 from rdgraph.theory.several_fields.node_speeds import normal_forms
 from rdgraph.vocabulary.learned_functions import LearnedCall
 from rdgraph.vocabulary.normalisations import records

@@ -76,7 +76,7 @@ def table_command(
     Example: rdgraph data table karate digits
     """
     from gread.datasets.published_comparison import compare
-    from studies.cli import data_pages
+    from studies.cli.data_pages import markdown_page, rich_page, sections, summary
     from studies.datasets.local_sets import LocalSets
 
     local = LocalSets(root)
@@ -93,12 +93,12 @@ def table_command(
         _print_json({"sets": rows, "not_is_available": missing})
         return
     every = [c for rows in compared.values() for c in rows]
-    notes = [*([data_pages.summary(every)] if every else []), *_missing_note(missing)]
-    parts = data_pages.sections(facts, twins, compared)
+    notes = [*([summary(every)] if every else []), *_missing_note(missing)]
+    parts = sections(facts, twins, compared)
     if as_markdown:
-        say(console, data_pages.markdown_page(parts, notes))
+        say(console, markdown_page(parts, notes))
     else:
-        console.print(data_pages.rich_page(parts, notes))
+        console.print(rich_page(parts, notes))
 
 
 @data.command("check")

@@ -64,7 +64,7 @@ FOLDER_ORDER = {
 
 #: Modules, and lines of Python, of the four packages.
 MOST_MODULES = 464
-MOST_LINES = 120_340
+MOST_LINES = 119_931
 
 RUNNING_LIBRARIES = {"torch", "torchdiffeq", "triton"}
 
