@@ -18,7 +18,7 @@ import signal
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -317,7 +317,7 @@ def _attempt(problem: SmtProblem, algebraic: Rewriting, conditions: tuple[sp.Bas
         answer, model = _checked(problem, effort)
         if answer == z3.unsat:
             second = second or Consultation(problem.text)
-            engines = _confirmed(second, Opinion.UNSAT, problem, conditions)
+            engines = _confirmed(second, Opinion.UNSAT, problem, algebraic, conditions)
             return Ruling(Possibility.IMPOSSIBLE, bounded=algebraic.bounded, engines=engines)
         if answer == z3.sat:
             return _possible_at(_values(model, problem), second, problem, algebraic, conditions)
@@ -342,7 +342,8 @@ def _possible_at(
             is_exact = algebraic.conditions == conditions and all(x.is_Rational for x in point.values())
             if is_exact:
                 return Ruling(Possibility.POSSIBLE, point, engines=EVALUATED)
-            engines = _confirmed(second or Consultation(problem.text), Opinion.SAT, problem, conditions)
+            second = second or Consultation(problem.text)
+            engines = _confirmed(second, Opinion.SAT, problem, algebraic, conditions)
             return Ruling(Possibility.POSSIBLE, point, engines=engines if engines == BOTH else EVALUATED)
     if algebraic.conditions != conditions:
         reason = "possible for what is known of the functions, which need not be attained"
@@ -351,9 +352,19 @@ def _possible_at(
     return Ruling(Possibility.UNKNOWN, reason="a point was found, but its exact evaluation did not confirm it")
 
 
-def _confirmed(second: Consultation, outcome: Opinion, problem: SmtProblem, conditions: tuple[sp.Basic, ...]) -> str:
-    """Who decided, when z3 has; raises `Undecided` where cvc5 contradicts it."""
+def _confirmed(
+    second: Consultation, outcome: Opinion, problem: SmtProblem, algebraic: Rewriting, conditions: tuple[sp.Basic, ...]
+) -> str:
+    """Who decided, when z3 has; raises `Undecided` where cvc5 contradicts it.
+
+    Where cvc5 has no answer it is asked once more, without quotients, which are hard for it.
+    """
     opinion = second.opinion()
+    if opinion is Opinion.NONE:
+        with suppress(Undecided):  # a quotient that is too large to be cleared
+            cleared = translate(algebraic.conditions + algebraic.facts, quotients=False)
+            if cleared.text != problem.text:
+                problem, opinion = cleared, Consultation(cleared.text).opinion()
     if opinion is Opinion.NONE:
         return ALONE
     if opinion is outcome:

@@ -15,6 +15,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from rdgraph.errors import Undecided
+from rdgraph.reals.polynomials import reduced
 from rdgraph.vocabulary.functions import record_of
 
 _RELATIONS = {sp.Gt: ">", sp.Ge: ">=", sp.Lt: "<", sp.Le: "<=", sp.Eq: "=", sp.Ne: "distinct"}
@@ -39,8 +40,8 @@ class SmtProblem:
         return f"(set-logic QF_NRA)\n(set-info :status {status})\n{self.text}(check-sat)\n"
 
 
-def translate(conditions: Iterable[sp.Basic]) -> SmtProblem:
-    """The conjunction of the conditions.
+def translate(conditions: Iterable[sp.Basic], *, quotients: bool = True) -> SmtProblem:
+    """The conjunction of the conditions; without `quotients` those of polynomials are multiplied by the denominators.
 
     >>> x = sp.Symbol("x", positive=True)
     >>> print(translate([sp.sqrt(x) < x / 2]).text)
@@ -52,7 +53,8 @@ def translate(conditions: Iterable[sp.Basic]) -> SmtProblem:
     <BLANKLINE>
     """
     writer = _Writer()
-    asserted = [writer.condition(_negations_inside(c)) for c in conditions]
+    plain = map(_negations_inside, conditions)
+    asserted = [writer.condition(c if quotients else _without_quotients(c)) for c in plain]
     lines = [f"(declare-const {name} Real)" for name in [*writer.letters, *writer.helpers]]
     lines += [f"(assert {fact})" for fact in [*writer.signs, *writer.facts, *asserted]]
     return SmtProblem("\n".join(lines) + "\n", dict(writer.letters))
@@ -74,6 +76,27 @@ def _negations_inside(condition: sp.Basic) -> sp.Basic:
                     return inner.negated
             return sp.Not(inner)
     return condition
+
+
+def _without_quotients(condition: sp.Basic) -> sp.Basic:
+    """The condition with p q > 0 instead of p/q > 0, and no denominator zero; Undecided where p or q is too long.
+
+    >>> x, y = sp.symbols("x y")
+    >>> _without_quotients(sp.Gt(x / y, 1))
+    Ne(y, 0) & (y*(x - y) > 0)
+    """
+    if isinstance(condition, sp.And | sp.Or):
+        return condition.func(*map(_without_quotients, condition.args), evaluate=False)
+    if not isinstance(condition, sp.core.relational.Relational):
+        return condition
+    difference = condition.lhs - condition.rhs
+    powers = [p for p in difference.atoms(sp.Pow) if p.exp.is_Integer and p.exp.is_negative]
+    if not powers or not difference.is_rational_function():
+        return condition
+    top, bottom = reduced(difference)
+    cleared = top if isinstance(condition, sp.Eq | sp.Ne) else top * bottom
+    defined = (sp.Ne(p.base, 0, evaluate=False) for p in powers)
+    return sp.And(*defined, condition.func(cleared, 0, evaluate=False), evaluate=False)
 
 
 class _Writer:

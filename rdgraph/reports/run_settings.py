@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -173,6 +173,7 @@ def read_run(
     subject = parse(system)
     if subject.is_single:
         check_normalisation(normalisation)
+    written = subject
     if values:
         subject = subject.replace(**values)
     end = exact_number(T, "T")
@@ -181,7 +182,7 @@ def read_run(
     facts = _facts(graph, normalisation)
     size = None if step is None else _step(step)
     if method == "auto":
-        return _automatic(subject, normalisation, end, size, facts)
+        return replace(_automatic(written, values, normalisation, end, size, facts), system=subject)
     record = find_method(method)
     if record.is_exact:
         return RunSettings(subject, normalisation, end, method, None, facts)
@@ -198,13 +199,20 @@ def _step(step: Any) -> sp.Expr:
 
 
 def _automatic(
-    system: System, normalisation: str, end: sp.Expr, size: sp.Expr | None, facts: GraphFacts | None
-) -> RunSettings:
-    """The settings with the method selected from the equation; a given step is used."""
+    system: System, values: Mapping[str, Any] | None, normalisation: str, end: sp.Expr, size: sp.Expr | None,
+    facts: GraphFacts | None,
+) -> RunSettings:  # fmt: skip
+    """The settings with the method selected from the equation, as `solve` does; a given step is used."""
     directed = facts.directed if facts is not None else not find_normalisation(normalisation).is_symmetric
     row_sum = 1.0 if facts is None else max(1.0, facts.row_sum)
     choose = partial(
-        choose_method, system, float(end), normalisation=normalisation, undirected=not directed, row_sum=row_sum
+        choose_method,
+        system,
+        float(end),
+        normalisation=normalisation,
+        values=values,
+        undirected=not directed,
+        row_sum=row_sum,
     )
     try:
         choice = choose()

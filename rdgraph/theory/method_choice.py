@@ -49,6 +49,8 @@ from rdgraph.vocabulary.normalisations import find_normalisation
 ADAPTIVE = "dopri5"
 #: The step where no bound of the slope is known.
 DEFAULT_STEP = 0.1
+#: Characters of a bound that is shown as a formula.
+LONGEST_FORMULA = 200
 #: Most steps that are chosen for a run; a field that needs more is too steep, and diverges.
 MOST_STEPS = 10_000
 #: The linear part is stiff where its rate exceeds the first number times that of the rest, and the second number
@@ -367,8 +369,9 @@ def step_reason(bound: RateBound, rate: float | None, step: float, radius: float
         return f"no bound of its slope is known: the default step {step:.4g}"
     letter = "h" if bound.system.is_single else "u"
     where = f" on |{letter}| <= {radius:.4g}" if bound.is_local else ""
-    formula = f"{in_words(in_decimals(public(bound.value)))} = " if bound.value.free_symbols else ""
-    return f"step {step:.4g} from the Lipschitz bound K = {formula}{rate:.4g}{where}"
+    formula = in_words(in_decimals(public(bound.value))) if bound.value.free_symbols else ""
+    shown = f"{formula} = " if 0 < len(formula) <= LONGEST_FORMULA else ""
+    return f"step {step:.4g} from the Lipschitz bound K = {shown}{rate:.4g}{where}"
 
 
 # ---------------------------------------------------------------------- arguments
@@ -376,7 +379,10 @@ def _shaped(system: System, given: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """Coefficients in shapes that broadcast against (nodes, channels)."""
     shaped = {}
     for name, value in given.items():
-        array = np.asarray(value, dtype=float)
+        try:
+            array = np.asarray(value, dtype=float)
+        except (TypeError, ValueError):
+            raise InvalidArgument(f"expected a number or an array for {name}, got {value!r}") from None
         shaped[name] = array[:, None] if system.letters[name] is Kind.NODE and array.ndim == 1 else array
     return shaped
 

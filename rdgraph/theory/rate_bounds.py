@@ -114,7 +114,8 @@ def _largest(values: np.ndarray, axis: int) -> np.ndarray:
 
 @lru_cache(maxsize=1024)
 def _function(expression: sp.Expr, letters: tuple[sp.Symbol, ...]) -> Callable[..., Any]:
-    function: Callable[..., Any] = sp.lambdify(letters, in_exponentials(expression), "numpy")
+    roots = {root: root.evalf() for root in expression.atoms(sp.CRootOf)}  # numbers that numpy has no name for
+    function: Callable[..., Any] = sp.lambdify(letters, in_exponentials(expression.xreplace(roots)), "numpy")
     return function
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.console import Console
 
-from rdgraph.errors import InvalidArgument, MissingDependency
+from rdgraph.errors import InvalidArgument, MissingDependency, RdgraphError
 from rdgraph.status_line import StatusLine
 from studies.cli.graph_options import takes_records
 from studies.cli.options import COEFFICIENT, Values, argument, option, read_numbers
@@ -147,8 +147,10 @@ def _module(origin: str) -> Any:
         sys.modules[name] = module  # dataclasses and PyTorch Geometric look up the module of a class by its name
         try:
             spec.loader.exec_module(module)
-        except BaseException:
+        except BaseException as problem:
             del sys.modules[name]
+            if isinstance(problem, Exception) and not isinstance(problem, RdgraphError):
+                raise InvalidArgument(f"{origin} cannot be run: {type(problem).__name__}: {problem}") from problem
             raise
         return module
     if str(Path.cwd()) not in sys.path:

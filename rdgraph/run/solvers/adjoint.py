@@ -192,7 +192,8 @@ def _integrate(field: VectorField, H0: Tensor, times: Tensor, settings: AdjointS
     precise = times.double() if settings.method.is_adaptive else times
     reached_times = precise[precise.detach() <= reached]
     unbounded = replace(settings.tolerances, bound=float("inf"))
-    again = _Watched(field, replace(settings, tolerances=unbounded))
+    # The last state has a value; a cubic through its slope, which may be infinite, has none.
+    again = _Watched(field, replace(settings, tolerances=unbounded, interpolation="linear"))
     with torch.no_grad():
         states = _run(again, H0, torch.cat([reached_times, reached.to(precise)[None]]))
     frozen = states[-1].detach().expand(len(times) - len(reached_times), *H0.shape)

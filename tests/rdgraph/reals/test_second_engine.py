@@ -155,6 +155,20 @@ def test_an_installation_without_cvc5(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (ruling.outcome, ruling.engines) == (Possibility.IMPOSSIBLE, ALONE)
 
 
+def test_quotients_are_cleared_for_cvc5_where_it_has_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, given = [], Consultation.opinion
+
+    def opinion(self: Consultation) -> Opinion:
+        asked.append(self.text)
+        return Opinion.NONE if "(/ x y)" in self.text else given(self)
+
+    monkeypatch.setattr(Consultation, "opinion", opinion)
+    x, y = sp.symbols("x y", real=True)
+    ruling = possible(x / y < sp.Rational(-1, 7), x * y > sp.Rational(1, 7))
+    assert (ruling.outcome, ruling.engines) == (Possibility.IMPOSSIBLE, BOTH)
+    assert ["(/ x y)" in text for text in asked] == [True, False]
+
+
 def test_this_program_never_loads_cvc5() -> None:
     program = (
         "import sys; from contextlib import suppress; from studies.cli.app import main; sys.argv = ['rdgraph', {}]\n"

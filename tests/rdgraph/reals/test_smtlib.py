@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import pytest
 import sympy as sp
+from hypothesis import given
+from hypothesis import strategies as st
 
-from rdgraph.reals.smtlib import NotTranslated, SmtProblem, number, translate
+from rdgraph.reals.smtlib import NotTranslated, SmtProblem, _without_quotients, number, translate
 from rdgraph.vocabulary.functions import relu
 from tests.naming import shown
 
@@ -180,3 +184,24 @@ def test_a_script_says_what_to_expect() -> None:
     text = "(set-logic QF_NRA)\n(set-info :status unsat)\n(assert false)\n(check-sat)\n"
     assert SmtProblem("(assert false)\n", {}).script("unsat") == text
     assert translate([X > 0]).text == "(declare-const x Real)\n(assert (> x 0.0))\n"
+
+
+PARTS = (X / Y, 1 / (1 + X), X, (X - Y) / (X**2 - 2), -3 / (Y - X), Y**2 / (X + Y) ** 3, sp.Rational(2, 5))
+
+
+@given(
+    st.lists(st.sampled_from(PARTS), min_size=1, max_size=4),
+    st.sampled_from([sp.Gt, sp.Ge, sp.Lt, sp.Le, sp.Eq, sp.Ne]),
+    st.fractions(-3, 3, max_denominator=4), st.fractions(-3, 3, max_denominator=4),
+)  # fmt: skip
+def test_a_condition_without_quotients_holds_at_the_same_points(
+    parts: list[sp.Expr], relation: type[sp.Basic], x: Fraction, y: Fraction
+) -> None:
+    at = {X: sp.Rational(x), Y: sp.Rational(y)}
+    total = sp.Add(*parts)
+    values = [part.subs(at) for part in sp.Add.make_args(total)]
+    cleared = _without_quotients(relation(total, 0, evaluate=False))
+    if all(value.is_finite for value in values):
+        assert bool(cleared.subs(at)) == bool(relation(sp.Add(*values), 0))
+    else:
+        assert any(part.subs(at) == sp.false for part in sp.And.make_args(cleared) if isinstance(part, sp.Ne))

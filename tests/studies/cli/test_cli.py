@@ -20,8 +20,7 @@ import pytest
 import sympy as sp
 
 import rdgraph as rd
-import studies.cli
-from studies.cli import app
+from studies.cli import app, launch
 from tests.paths import ROOT
 from tests.warm_processes import run_warm
 
@@ -179,10 +178,13 @@ def test_an_interrupt_while_the_program_is_loaded_has_no_traceback(
     monkeypatch.delitem(sys.modules, "studies.cli.app", raising=False)
     monkeypatch.setattr(sys, "meta_path", [Interrupts(), *sys.meta_path])
     with pytest.raises(SystemExit) as end:
-        studies.cli.main()
+        launch.main()
     assert end.value.code == 130
     assert capsys.readouterr().err == "interrupted\n"
-    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]["rdgraph"] == "studies.cli:main"
+    assert (
+        tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]["rdgraph"]
+        == "studies.cli.launch:main"
+    )
 
 
 @pytest.mark.parametrize(("library", "freezes"), [("builtins", 1), ("nanobind", 0)])

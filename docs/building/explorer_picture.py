@@ -1,4 +1,4 @@
-"""A picture of the page: `python -m studies.explorer.explorer_picture FILE.png` draws it with a headless Chromium."""
+"""A picture of the page: `python -m docs.building.explorer_picture FILE.png` draws it with a headless Chromium."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def write_picture(path: Path, view: str = VIEW, width: int = WIDTH, height: int 
 def main() -> None:
     """The picture in the file that is named on the command line."""
     if len(sys.argv) != 2:
-        sys.exit("usage: python -m studies.explorer.explorer_picture FILE.png")
+        sys.exit("usage: python -m docs.building.explorer_picture FILE.png")
     with reported(Console(stderr=True)):
         write_picture(Path(sys.argv[1]))
     print(f"wrote {sys.argv[1]}")
