@@ -184,7 +184,9 @@ def read_run(
     if method == "auto":
         return replace(_automatic(written, values, normalisation, end, size, facts), system=subject)
     record = find_method(method)
-    if record.is_exact:
+    if not record.takes_step:
+        if size is not None:
+            raise InvalidArgument(f"expected no step for the method {method}, got {step}; leave it out")
         return RunSettings(subject, normalisation, end, method, None, facts)
     if size is None:
         raise InvalidArgument(f"expected a step for the method {method}, got none; pass step=, or method='auto'")

@@ -159,10 +159,11 @@ def _plot_reaction(sweep: Sweep, start: tuple[float, float], out: Path) -> None:
     from analysis.phases.reaction_grid import reaction_diagram, reaction_figure
 
     op = sweep.graph.operator("row", dtype=torch.float64)
-    diagram = reaction_diagram(
-        sweep.equation, op, *sweep.values(), names=sweep.names, values=sweep.numbers, start=start,
-        step=sweep.step, seed=sweep.seed,
-    )  # fmt: skip
+    with StatusLine("simulating", console=errors):
+        diagram = reaction_diagram(
+            sweep.equation, op, *sweep.values(), names=sweep.names, values=sweep.numbers, start=start,
+            step=sweep.step, seed=sweep.seed,
+        )  # fmt: skip
     starts = f"[{start[0]:g}, {start[1]:g}]"
     share = f"{diagram.is_predicted.mean():.2%} have a predicted outcome for every start in {starts}"
     agreeing = f"{diagram.agreement:.2%} of these behaved as predicted"

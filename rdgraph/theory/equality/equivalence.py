@@ -235,7 +235,8 @@ def equivalent(
     >>> str(rd.equivalent("H'' = -H - alpha*H'", "H' = V; V' = -alpha*V - H"))
     "proved with H = H, H' = V"
     """
-    systems, hypotheses = (parse(first), parse(second)), tuple(given)
+    systems = parse(first), parse(second)
+    hypotheses = (given,) if isinstance(given, str) else tuple(given)
     if fields is not None or not all(system.is_single for system in systems):
         if rescale_time:
             raise NotApplicable("expected one field of first order in each system for rescale_time, got several")

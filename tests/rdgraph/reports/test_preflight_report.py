@@ -338,3 +338,10 @@ def test_values_against_the_assumptions_are_refused(line: str, values: dict[str,
     with pytest.raises(InvalidArgument, match=problem):
         rd.preflight(line, values=values)
     assert rd.preflight("BS where alpha real", values={"alpha": -1, "beta": 1}).outcome == "safe"
+
+
+@pytest.mark.parametrize("method", ["exact", "dopri5"])
+def test_a_step_is_refused_where_the_method_takes_none(method: str) -> None:
+    with pytest.raises(InvalidArgument, match=f"no step for the method {method}"):
+        rd.preflight("BS", T=1, method=method, step=0.5)
+    assert "step" not in rd.preflight("BS", T=1, method=method).settings

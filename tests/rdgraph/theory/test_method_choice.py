@@ -201,3 +201,19 @@ def test_a_slope_whose_end_depends_on_signs_has_a_bound_all_the_same() -> None:
 @pytest.mark.parametrize("text", ["0.1*H**31 + 1e30*H**30 - L@H", "(1e30*H + 1e-30)**31 - L@H"])
 def test_numbers_beyond_double_precision_leave_a_step_by_default(text: str) -> None:
     assert choose_method(text, stepped=True).step == DEFAULT_STEP
+
+
+def test_a_bound_with_algebraic_numbers_gives_a_step() -> None:
+    """The slope of H**2/(1 + H**4) is largest at a zero of 3*H**8 - 12*H**4 + 1, which has no name in numpy."""
+    line = "-alpha*L@H - H**2*(A@H) + a*H**2/(1 + H**4)"
+    choice = choose_method(line, T=2, stepped=True)
+    bound = rate_bound(parse(line)).at({}, radius=1.0)
+    assert np.isfinite(bound)
+    assert choice.step == pytest.approx(2 / np.ceil(2 / (float(tableau("rk4").real_limit) / 2 / bound)), rel=0.1)
+    assert "CRootOf" not in choice.reason
+    assert choose_method("u' = -u + v**2/(1 + v**4); v' = -v - u**3", T=2).method == "dopri5"
+
+
+def test_a_value_that_is_no_number_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match="for alpha, got 'x'"):
+        choose_method("F", values={"alpha": "x"})

@@ -102,6 +102,6 @@ def test_classes_of_a_file_find_their_module(kind: str, tmp_path: Path) -> None:
 def test_a_file_that_fails_leaves_no_module(tmp_path: Path) -> None:
     path = tmp_path / "failing_layer.py"
     path.write_text("raise RuntimeError('no')", encoding="utf-8")
-    with pytest.raises(RuntimeError):
+    with pytest.raises(InvalidArgument, match=r"failing_layer.py cannot be run: RuntimeError: no"):
         load_layer(f"{path}:layer")
     assert "failing_layer" not in sys.modules

@@ -169,3 +169,21 @@ def test_fixed_steps_that_a_state_has_outgrown_are_said_to_be_too_long(line: str
         rd.solve(field, H0, [0.0, 0.1], adjoint=True)
     half = rd.lower(STEEP, GRAPH.operator("row", dtype=torch.bfloat16))
     assert rd.solve(half, torch.ones(6, 1, dtype=torch.bfloat16), [0.0, 0.1]).method == "rk4"
+
+
+def test_preflight_names_the_method_of_the_run() -> None:
+    """With numbers in the place of letters a bound may be found that the run does not look for."""
+    line, values = "-alpha*L@H + beta*1/(a + H**2)", {"alpha": 1.0, "beta": 1.0, "a": 0.7}
+    run = rd.solve(rd.lower(line, GRAPH.operator("row", dtype=F64), values), state(), [0.0, 2.0])
+    report = rd.preflight(line, T=2, normalisation="row", values=values)
+    assert report.settings["method"] == run.method == "dopri5"
+
+
+def test_a_blow_up_with_the_adjoint_is_a_status() -> None:
+    """The slope at the last state with a value is infinite."""
+    field = rd.lower("-alpha*L@H + beta*exp(H)", GRAPH.operator("row", dtype=F64), {"alpha": 1.0, "beta": 1.0})
+    H0 = torch.linspace(1.0, 1.1, 6, dtype=F64)[:, None]
+    for end in (1.3, 2.0, 3.0):
+        run = rd.solve(field, H0, [0.0, end / 3, end], adjoint=True)
+        assert run.status.tolist() == "blow-up"
+        assert torch.isfinite(run.states).all()

@@ -267,3 +267,7 @@ def test_a_declared_sign_binds_hypotheses() -> None:
     left_open = rd.equivalent("-mu*L@H + nu*H0", "2*(-mu*L@H + nu*H0)", given=["mu = -nu"])
     assert left_open.outcome == "refuted"
     assert rd.parse("mu*H where mu positive") == rd.parse("mu*H")
+
+
+def test_one_hypothesis_may_be_a_text() -> None:
+    assert rd.equivalent("-alpha*L@H + beta*H", "-alpha*L@H", given="beta = 0").value is True
