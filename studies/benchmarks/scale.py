@@ -1,4 +1,4 @@
-"""How a search scales: the same search in one process and on Ray, and the time of its driver beside that of a card.
+"""How a search scales: the same search in one process and on Ray, and the times of its driver and of a card.
 
 The search runs in this process and on Ray with one and two workers, whose results must be equal to the bit; a round
 costs this process some time, and a card the time that was measured for its set.
@@ -35,7 +35,6 @@ SPEEDS = {"texas": "texas, 3000 members", "cora": "cora, rk4", "pubmed": "pubmed
 STORE = 100 * 2**20
 
 
-# ---------------------------------------------------------------------- measured
 def throughput_search(engine: Engine, trials: int, folder: Path) -> Found:
     """Rounds of two trials on two splits of the digits."""
     fixed = {"epochs": 40, "hidden": 16}
@@ -123,7 +122,6 @@ def driver_seconds(rounds: int) -> float:
     return (many - few) / rounds
 
 
-# ---------------------------------------------------------------------- cards
 def card_seconds(found: Mapping[str, Any]) -> dict[str, float]:
     """Seconds of one H200 for a round of each set, from the rows of studies/results/training_speed.json."""
     seconds = {}
