@@ -86,7 +86,8 @@ def second_engine(measured: Mapping[str, Any]) -> str:
     systems, claims = measured["systems"], measured["claims"]
     return (
         "## A second engine\n\n"
-        f"Every proof of z3 is put to cvc5 {measured['cvc5']} as well, where needed without quotients. For {systems['count']} systems of the adversary "
+        f"Every proof of z3 is put to cvc5 {measured['cvc5']} as well, where needed without quotients. "
+        f"For {systems['count']} systems of the adversary "
         f"it confirmed {systems['confirmed']} of {systems['proofs']} proofs "
         f"({100 * systems['confirmed'] / systems['proofs']:.3g} %), for the registered claims {claims['confirmed']} of "
         f"{claims['proofs']}; the others it did not decide within {measured['seconds']:g} s of processor time. "
