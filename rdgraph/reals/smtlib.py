@@ -91,9 +91,12 @@ def _without_quotients(condition: sp.Basic) -> sp.Basic:
         return condition
     difference = condition.lhs - condition.rhs
     powers = [p for p in difference.atoms(sp.Pow) if p.exp.is_Integer and p.exp.is_negative]
-    if not powers or not difference.is_rational_function():
+    others = [x for x in difference.atoms(sp.Pow, sp.Function) if not (x.is_Pow and x.exp.is_Integer)]
+    letters = {x: sp.Dummy() for x in others}  # roots, absolute values, ...
+    plain = difference.xreplace(letters)
+    if not powers or not plain.is_rational_function():
         return condition
-    top, bottom = reduced(difference)
+    top, bottom = (part.xreplace({x: y for y, x in letters.items()}) for part in reduced(plain))
     cleared = top if isinstance(condition, sp.Eq | sp.Ne) else top * bottom
     defined = (sp.Ne(p.base, 0, evaluate=False) for p in powers)
     return sp.And(*defined, condition.func(cleared, 0, evaluate=False), evaluate=False)

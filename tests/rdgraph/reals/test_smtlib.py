@@ -186,7 +186,18 @@ def test_a_script_says_what_to_expect() -> None:
     assert translate([X > 0]).text == "(declare-const x Real)\n(assert (> x 0.0))\n"
 
 
-PARTS = (X / Y, 1 / (1 + X), X, (X - Y) / (X**2 - 2), -3 / (Y - X), Y**2 / (X + Y) ** 3, sp.Rational(2, 5))
+ROOT = sp.sqrt(X**2 + 1)
+PARTS = (
+    1 / (ROOT - Y),
+    ROOT * X / (1 + Y),
+    X / Y,
+    1 / (1 + X),
+    X,
+    (X - Y) / (X**2 - 2),
+    -3 / (Y - X),
+    Y**2 / (X + Y) ** 3,
+    sp.Rational(2, 5),
+)
 
 
 @given(
