@@ -139,10 +139,6 @@ class ReportTable:
         return list(self.rows[0]) if self.rows else []
 
     @property
-    def texts(self) -> list[list[str]]:
-        return [[text for _, text in line] for line in self.lines]
-
-    @property
     def lines(self) -> list[list[tuple[Value, str]]]:
         """For every row its values with their texts; numbers of a column have the same number of decimals."""
         texts = [column_texts([row[name] for row in self.rows]) for name in self.columns]
@@ -261,8 +257,9 @@ def contents(page: Page) -> str:
     verdicts = [{"statement": v.statement, "answer": v.answer, "evidence": v.evidence} for v in page.verdicts]
     items = [item for item, _ in ([page.main] if page.main else []) + page.evidence]
     pictures = [f"figures/{item.path.name}" for item in items if isinstance(item, Picture)]
-    tables = (item for item in items if isinstance(item, ReportTable) and item.name == "summary")
-    summary = next(({"caption": item.caption, "columns": item.columns, "rows": item.texts} for item in tables), None)
+    table, *_ = [x for x in items if isinstance(x, ReportTable) and x.name == "summary"] or [None]
+    rows = [[text for _, text in line] for line in table.lines] if table else []
+    summary = {"caption": table.caption, "columns": table.columns, "rows": rows} if table else None
     outline = {"title": page.heading.title, "question": page.heading.question, "answer": page.answer,
                "state": page.state, "verdicts": verdicts, "figures": pictures, "summary": summary}  # fmt: skip
     return json.dumps(outline, indent=2, ensure_ascii=False) + "\n"
