@@ -257,9 +257,9 @@ def contents(page: Page) -> str:
     verdicts = [{"statement": v.statement, "answer": v.answer, "evidence": v.evidence} for v in page.verdicts]
     items = [item for item, _ in ([page.main] if page.main else []) + page.evidence]
     pictures = [f"figures/{item.path.name}" for item in items if isinstance(item, Picture)]
-    table, *_ = [x for x in items if isinstance(x, ReportTable) and x.name == "summary"] or [None]
-    rows = [[text for _, text in line] for line in table.lines] if table else []
-    summary = {"caption": table.caption, "columns": table.columns, "rows": rows} if table else None
+    table = next((x for x in items if isinstance(x, ReportTable) and x.name == "summary"), None)
+    rows = [] if table is None else [[text for _, text in line] for line in table.lines]
+    summary = None if table is None else {"caption": table.caption, "columns": table.columns, "rows": rows}
     outline = {"title": page.heading.title, "question": page.heading.question, "answer": page.answer,
                "state": page.state, "verdicts": verdicts, "figures": pictures, "summary": summary}  # fmt: skip
     return json.dumps(outline, indent=2, ensure_ascii=False) + "\n"
