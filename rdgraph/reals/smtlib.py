@@ -91,8 +91,8 @@ def _without_quotients(condition: sp.Basic) -> sp.Basic:
         return condition
     difference = condition.lhs - condition.rhs
     powers = [p for p in difference.atoms(sp.Pow) if p.exp.is_Integer and p.exp.is_negative]
-    others = [x for x in difference.atoms(sp.Pow, sp.Function) if not (x.is_Pow and x.exp.is_Integer)]
-    letters = {x: sp.Dummy() for x in others}  # roots, absolute values, ...
+    # Roots, absolute values, ... stay letters.
+    letters = {x: sp.Dummy() for x in difference.atoms(sp.Pow, sp.Function) if not (x.is_Pow and x.exp.is_Integer)}
     plain = difference.xreplace(letters)
     if not powers or not plain.is_rational_function():
         return condition

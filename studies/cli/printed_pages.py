@@ -32,17 +32,17 @@ _VERDICT = {"safe": "green", "safe if": "yellow", "unsafe": "red", "undecided": 
 
 
 def catalogue_table(entries: Iterable[CatalogueEntry]) -> RecordList:
-    """Names, equations (a right-hand side alone is that of dH/dt), typical parameters and sources."""
+    """Names, equations, typical parameters and sources."""
     rows = [
         [
             e.name,
-            _lines(e.equation),
+            _lines(e.equation if "=" in e.equation else f"dH/dt = {e.equation}"),
             _numbers(e.parameters),
             f"{e.title}. {e.source}" + (f". {e.note}" if e.note else ""),
         ]
         for e in entries
     ]
-    headings = ("name", "dH/dt, or equations", "parameters", "source")
+    headings = ("name", "equations", "parameters", "source")
     return RecordList("Catalogue", headings, rows, ("bold", "cyan"))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -311,16 +312,20 @@ def pictures(result: Measured) -> Iterator[Picture]:
     yield Picture("accuracies", both, SHEET.text("accuracies"), numbers)
 
 
-def answer(result: Measured) -> str:
-    """How many of the printed cells were reached, in one sentence."""
-    gaps = [gap for (family, _, _), gap in result.gaps.items() if family == "paper"]
-    if not gaps:
+def answer(cells: Sequence[Mapping[str, Any]]) -> str:
+    """How many of the printed cells were reached, and what cells with diverged trainings have to do with it."""
+    rows = [row for row in cells if row["family"] == "paper" and row["verdict"] != UNDECIDED]
+    if not rows:
         return NOTHING_COMPARED
-    words = [gap.word for gap in gaps]
-    return SHEET.text(
-        "answer", reached=sum(word in AGREES for word in words), cells=len(gaps), tally=tally(words),
-        mean=np.mean([gap.difference for gap in gaps]),
+    words, lost = [str(row["verdict"]) for row in rows], [row for row in rows if row["diverged"]]
+    text = SHEET.text(
+        "answer", reached=sum(word in AGREES for word in words), cells=len(rows), tally=tally(words),
+        mean=np.mean([row["difference"] for row in rows]),
     )  # fmt: skip
+    if not 0 < len(lost) < len(rows):
+        return text
+    below, rest = sum(row["verdict"] == BELOW for row in lost), [r["difference"] for r in rows if not r["diverged"]]
+    return f"{text} {SHEET.text('diverged', cells=len(lost), below=below, rest=len(rest), mean=np.mean(rest))}"
 
 
 def shown_equations(s: Settings) -> dict[str, str]:
@@ -367,7 +372,7 @@ def findings(rows: Sequence[MutableRow], s: Settings) -> Findings:
             *reading_verdicts(result),
             *twin_verdicts(result, share_of),
         ],
-        answer=answer(result),
+        answer=answer(table),
         shows="differences",
         about=about(s),
         equations=shown_equations(s),

@@ -176,13 +176,9 @@ def automatic(field: VectorField, H0: Tensor, t: Any, *, stepped: bool = False) 
     steps = np.where(np.isfinite(steps) & (steps > 0), steps, DEFAULT_STEP)
     rate = None if rates is None else float(np.nanmax(rates, initial=0.0))
     reason = f"{why}; {step_reason(bound, rate, float(steps.min()), float(np.nanmax(size, initial=0.0)))}"
-    outgrown = partial(_beyond, 2 * torch.as_tensor(size).amax((-2, -1))) if bound.is_local and stepped else None
-    return Automatic(method, _shared(steps), reason, outgrown)
-
-
-def _beyond(radius: Tensor, states: Tensor) -> Tensor:
-    """The members (*batch) with an entry beyond the radius (*batch)."""
-    return states.detach().abs().amax((0, -2, -1)).cpu() > radius
+    most = 2 * torch.as_tensor(size).amax((-2, -1))
+    is_beyond = (lambda states: states.detach().abs().amax((0, -2, -1)).cpu() > most) if bound.is_local else None
+    return Automatic(method, _shared(steps), reason, is_beyond if stepped else None)
 
 
 def _outgrown(field: VectorField, H0: Tensor, steps: Tensor, end: Tensor, states: Tensor) -> Tensor:

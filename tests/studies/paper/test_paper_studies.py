@@ -107,7 +107,9 @@ def test_the_printed_table_reproduces_itself_and_a_planted_number_is_flagged() -
     assert len(found.gaps) == 63
     assert {gap.word for gap in found.gaps.values()} == {"reproduced"}
     assert {answer for _, answer, _ in row_verdicts(found, classification.SHEET.entries["with"])} == {"holds"}
-    assert classification.answer(found).startswith("With the paper's settings, 63 of 63 accuracies")
+    reproduced = classification.answer(classification.cell_table(printed_rows({}), SETS))
+    assert reproduced.startswith("With the paper's settings, 63 of 63 accuracies")
+    assert "diverged" not in reproduced
     for row in classification.wide_table(found):
         assert len(row) == 2 + len(SETS) + 1
         for dataset in SETS:
@@ -119,9 +121,12 @@ def test_the_printed_table_reproduces_itself_and_a_planted_number_is_flagged() -
     table = classification.cell_table(printed_rows({("GREAD-ST", "cora"): -8.0}), SETS)
     (flagged,) = [row for row in table if row["verdict"] not in ("reproduced", "within noise")]
     assert (flagged["method"], flagged["dataset"], flagged["verdict"]) == ("GREAD-ST", "cora", "below")
-    assert classification.answer(moved).startswith("With the paper's settings, 62 of 63 accuracies")
-    above = classification.measured(printed_rows({("GREAD-ST", "cora"): 8.0}), SETS)
+    assert classification.answer(table).startswith("With the paper's settings, 62 of 63 accuracies")
+    above = classification.cell_table(printed_rows({("GREAD-ST", "cora"): 8.0}), SETS)
     assert classification.answer(above).startswith("With the paper's settings, 62 of 63 accuracies")  # it is not within
+    lost = [{**row, "diverged": int(row is flagged)} for row in table]
+    assert "diverged in 1 of them, 1 of which are below; over the other 62" in classification.answer(lost)
+    assert classification.answer(lost).endswith("the mean difference is +0.00 points.")
     answers = {statement: answer for statement, answer, _ in row_verdicts(moved, classification.SHEET.entries["with"])}
     assert answers.pop("GREAD-ST in Table 8 is reproduced with the paper's settings.") == "fails"
     assert set(answers.values()) == {"holds"}

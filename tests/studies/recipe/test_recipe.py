@@ -179,11 +179,16 @@ def found(shifts: dict[tuple[str, str], float], monkeypatch: pytest.MonkeyPatch)
 def test_a_planted_equation_and_a_planted_ingredient_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     norm = {(p, r): 5.0 for p in ("gcn", "BS", "F") for r in ("norm", "matrices", "tuned")}
     result = found({**norm, ("BS", "tuned"): 9.0}, monkeypatch)
-    table = result.items[1].rows
+    (summary,), table = result.items[1].rows, result.items[2].rows
+    assert list(summary) == ["data set", *RECIPES]
     effects = {row["name"]: row for row in table if row["kind"] != "equations"}
     equations = {row["name"]: row for row in table if row["kind"] == "equations"}
     assert equations["tuned"]["difference"] == pytest.approx(2.0, abs=0.2)  # the mean of 4 for BS and 0 for F
     assert equations["tuned"]["p_holm"] < 0.05 < min(equations[r]["p_holm"] for r in RECIPES if r != "tuned")
+    tuned = equations["tuned"]
+    assert summary["tuned"].startswith(
+        f"{tuned['difference']:+.1f} ({tuned['low']:+.1f} to {tuned['high']:+.1f}), p = "
+    )
     assert effects["norm"]["difference"] == pytest.approx(5.0, abs=0.2)
     assert effects["tuned"]["difference"] == pytest.approx(4 / 3, abs=0.2)
     assert effects["residual"]["p_holm"] > 0.05 > effects["norm"]["p_holm"]
@@ -191,8 +196,11 @@ def test_a_planted_equation_and_a_planted_ingredient_are_told_apart(monkeypatch:
     assert effects["F"]["p_holm"] > 0.05 > effects["BS"]["p_holm"]
     assert effects["BS"]["low"] < 4.0 < effects["BS"]["high"]
     assert [answer for _, answer, _ in result.verdicts] == ["holds", "holds"]
-    assert "tuned: 1 and 0" in result.answer
-    assert "ahead of the GCN average on 0 of 1 data sets and behind on 0; residual: 0 and 0" in result.answer
+    assert "tuned: ahead on 1, behind on 0" in result.answer
+    assert (
+        "ahead of the GCN average on 0 of 1 data sets and behind on 0; residual: ahead on 0, behind on 0"
+        in result.answer
+    )
     assert "on 1 of 1" in result.answer
     assert "film BS +4" in result.answer
 
@@ -200,7 +208,7 @@ def test_a_planted_equation_and_a_planted_ingredient_are_told_apart(monkeypatch:
 def test_equal_propagations_are_refuted_and_wide_ones_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
     same = found({}, monkeypatch)
     assert [answer for _, answer, _ in same.verdicts] == ["fails", "undecided"]
-    assert "tuned: 0 and 0" in same.answer
+    assert "tuned: ahead on 0, behind on 0" in same.answer
     assert "on any of 1" in same.answer
     rows = {(r["propagation"], r["recipe"]): r for r in same.results}
     assert all(row["filter"] == "band-stop, |g| 1 at 0 and 0.5 at 1.5" for row in rows.values())
@@ -225,7 +233,7 @@ def test_the_kept_numbers_say_what_the_readme_says() -> None:
     assert len(sets) == 10
     assert kept["answer"].startswith("With the bare recipe the equations are significantly ahead")
     assert " on 4 of 10 " in kept["answer"]
-    assert all(f"{recipe}: 0 and" in kept["answer"] for recipe in RECIPES if recipe != "bare")
+    assert all(f"{recipe}: ahead on 0" in kept["answer"] for recipe in RECIPES if recipe != "bare")
     assert "7 to 35 points" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
