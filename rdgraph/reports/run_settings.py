@@ -170,10 +170,9 @@ def read_run(
     values: Mapping[str, Any] | None,
 ) -> RunSettings:  # fmt: skip
     """The checked settings of a run; "auto" selects the method from the equation."""
-    subject = parse(system)
+    subject = written = parse(system)
     if subject.is_single:
         check_normalisation(normalisation)
-    written = subject
     if values:
         subject = subject.replace(**values)
     end = exact_number(T, "T")

@@ -131,11 +131,12 @@ def models_page(rows: list[dict[str, Any]]) -> str:
         "# Networks by name", "",
         "Networks that can be trained by name, all by the same engine with the same protocol: `rdgraph train --model "
         "NAME`, `rdgraph compare --models NAME,NAME`, `GNNClassifier(model=NAME)` and `gread.Config.of(NAME)` accept "
-        "them. `find_model(NAME).settings` of `gread.models` documents the settings of each. A is the normalised "
-        "adjacency, S attention over the edges. Parameters are counted with the default settings on Cora "
-        f"({CORA['nodes']:,} nodes, {CORA['features']:,} features, {CORA['classes']} classes). The [literature]"
-        "(literature.md) has the titles of the sources; `register_model` adds a network of your own. This page: "
-        "`rdgraph models --markdown`.", "",
+        "them. `find_model(NAME).settings` of `gread.models` documents the settings of each.", "",
+        "In the rules A is the normalised adjacency, S attention over the edges, P the mean over neighbours (in "
+        "`blend` positions), o the entrywise product, H_0 and H0 the encoded input; other capital letters are learned "
+        "matrices, b and c biases. H' is the state after a layer, but in rows with H'' a derivative by time.", "",
+        f"Parameters are counted with the default settings on Cora, which has {CORA['features']:,} features. The sources "
+        "have [titles](literature.md); `register_model` adds a network. This page: `rdgraph models --markdown`.", "",
         f"| {' | '.join(HEADINGS)} |", "|---|---|---|---|---|---:|---|",
     ]  # fmt: skip
     for row in rows:
