@@ -135,7 +135,7 @@ def models_page(rows: list[dict[str, Any]]) -> str:
         "In the rules A is the normalised adjacency, S attention over the edges, P the mean over neighbours (in "
         "`blend` positions), o the entrywise product, H_0 and H0 the encoded input; other capital letters are learned "
         "matrices, b and c biases. H' is the state after a layer, but in rows with H'' a derivative by time.", "",
-        f"Parameters are counted with the default settings on Cora, which has {CORA['features']:,} features. The sources "
+        f"Parameters are counted with default settings on Cora, which has {CORA['features']:,} features. The sources "
         "have [titles](literature.md); `register_model` adds a network. This page: `rdgraph models --markdown`.", "",
         f"| {' | '.join(HEADINGS)} |", "|---|---|---|---|---|---:|---|",
     ]  # fmt: skip
