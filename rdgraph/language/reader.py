@@ -380,12 +380,12 @@ class _Reader:
         if name.endswith(PRIME):
             raise self.unknown_derivative(name, at)
         near = closest(name, [*self.vocabulary.kinds, *self.vocabulary.function_names])
-        remedy = f"did you mean {near}?  " if near else ""
+        sort = "operator" if self.text[at + len(name) :].lstrip().startswith("@") else "scalar"
+        remedy = (f"did you mean {near}?  " if near else "") + f"declare it: where {name} {sort}"
         if self.vocabulary.fields:
-            remedy += f"give {name}' = ..., or declare it: where {name} scalar"
             expected = "a field that has an equation, or a coefficient"
-            raise self.error(at, expected, f"{name!r}, which has neither equation nor declaration", remedy)
-        remedy += f"declare it: where {name} scalar"
+            got = f"{name!r}, which has neither equation nor declaration"
+            raise self.error(at, expected, got, f"{remedy}, or give {name}' = ...")
         raise self.error(at, "a known name", f"unknown name {name!r}", remedy)
 
     def unknown_derivative(self, name: str, at: int) -> LanguageError:

@@ -48,6 +48,7 @@ REFUSALS = [
     ("-alpha*L@H + gama*H", 14, "a known name", "'gama'", "did you mean gamma?"),
     ("ALPHA*H", 1, "a known name", "'ALPHA'", "did you mean alpha?"),
     ("h1*H", 1, "a known name", "'h1'", "declare it: where h1 scalar"),
+    ("beta*G@H", 6, "a known name", "'G'", "declare it: where G operator"),
     ("zzz*H", 1, "a known name", "'zzz'", "declare it: where zzz scalar"),
     ("lam*H", 1, "a letter of the language", "an eigenvalue of L", "another name"),
     ("H + T*H", 5, "a letter of the language", "the end time", "another name"),
