@@ -96,7 +96,7 @@ def test_the_spelling_belongs_to_its_expression() -> None:
         ("g(L) where g = H", 1, "operator"),
         ("g(H) where g = f(H), f = H", 16, "declared after it"),
         ("g(H) where g = g(H)", 16, "calls itself"),
-        ("g(H) where g = H +* 2", 19, "invalid syntax"),
+        ("g(H) where g = H +* 2", 19, "'*'"),
         ("g(H) where g = H**40", 17, "40"),
         ("g(H) where g =", 15, "nothing"),
         ("f(H) where g = H", 1, "'f'"),

@@ -20,7 +20,7 @@ FREE, LEFT, NOISE = "a free name for a field", "a field with ' before the =", "w
     ("text", "column", "expected", "got", "remedy"),
     [
         # fields without an equation, equations without a field
-        ("u' = -L@u; v' = w", 17, "a field that has an equation", "'w'", "declare it: where w scalar, or give w' = ..."),
+        ("u' = -L@u; v' = w", 17, "a field that has an equation", "'w'", "where w scalar, or give w' = ..."),
         ("u' = u*H", 8, "a field that has an equation", "'H'", "give H' = ..."),
         ("u' = k*u", 6, "or a coefficient", "'k'", "where k scalar"),
         ("u' = -L@u; w", 12, LEFT, "w", "write u' for the derivative"),
