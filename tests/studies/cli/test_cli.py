@@ -229,7 +229,7 @@ def test_several_fields_are_listed_and_shown(rdgraph: Command) -> None:
         "u' = a - u + u**2*v - Du*L@u",
         "v' = b - u**2*v - Dv*L@v",
         "a = 0.7, b = 0.8, c = 3",
-        "dH/dt, or",
+        "dH/dt = -alpha*L@H",
     ):
         assert words in table
     page = rdgraph("show", "schnakenberg")
