@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 import sympy as sp
+from flint import Ordering, acb, arb, ctx, fmpq, fmpq_mpoly_ctx, fmpq_poly
 
 from rdgraph.errors import Undecided
 from rdgraph.language.size_limits import MAX_DEGREE
@@ -100,11 +101,7 @@ def _check_size(packed: Any) -> None:
 
 
 def _packed(expression: sp.Expr, letters: list[sp.Symbol]) -> Any | None:
-    """The polynomial in FLINT's form; None where its coefficients are not rational, or FLINT is not installed."""
-    try:
-        from flint import Ordering, fmpq_mpoly_ctx
-    except ImportError:
-        return None
+    """The polynomial in FLINT's form; None where it is none, or its coefficients are not rational."""
     if not letters or not _is_rational_polynomial(expression):
         return None
     context = fmpq_mpoly_ctx.get([f"x{i}" for i in range(len(letters))], Ordering.lex)
@@ -124,18 +121,14 @@ def _evaluated(expression: sp.Expr, letters: Mapping[sp.Symbol, Any], context: A
     if isinstance(expression, sp.Symbol):
         return letters[expression]
     if isinstance(expression, sp.Rational):
-        from flint import fmpq
-
         return context.constant(fmpq(int(expression.p), int(expression.q)))
-    parts = [
-        _evaluated(argument, letters, context) for argument in expression.args if not isinstance(expression, sp.Pow)
-    ]
-    if isinstance(expression, sp.Add):
-        return sum(parts[1:], parts[0])
     if isinstance(expression, sp.Pow):
         base, times = _evaluated(expression.base, letters, context), int(expression.exp)
         _check_product(math.comb(len(base) + times - 1, times) if len(base) else 0)
         return base**times
+    parts = [_evaluated(argument, letters, context) for argument in expression.args]
+    if isinstance(expression, sp.Add):
+        return sum(parts[1:], parts[0])
     product = parts[0]
     for part in parts[1:]:
         _check_product(len(product) * len(part))
@@ -165,8 +158,6 @@ _PRECISIONS = (64, 256, 1024)
 
 def rational_polynomial(coefficients: Sequence[sp.Rational]) -> Any:
     """A polynomial of flint from its coefficients, lowest power first."""
-    from flint import fmpq, fmpq_poly
-
     return fmpq_poly([fmpq(int(c.p), int(c.q)) for c in map(sp.Rational, coefficients)])
 
 
@@ -178,8 +169,6 @@ def cell_points(polynomials: Iterable[Any], low: sp.Rational, high: sp.Rational)
     >>> cell_points([rational_polynomial([-2, 0, 1])], sp.Integer(0), sp.Integer(2))
     [5/8, 27/16]
     """
-    from flint import fmpq
-
     ends = [fmpq(int(x.p), int(x.q)) for x in map(sp.Rational, (low, high))]
     zeros = _enclosed_zeros(_joined(polynomials, ends), ends)
     gaps = [ends[0], *(x for ball in zeros for x in ball), ends[1]]
@@ -203,8 +192,6 @@ def signs_to_infinity(polynomial: Any) -> list[int]:
 
 def _joined(polynomials: Iterable[Any], ends: Sequence[Any]) -> Any:
     """A polynomial with single zeros: those of all polynomials, the ends left out."""
-    from flint import fmpq_poly
-
     total = fmpq_poly([1])
     for polynomial in polynomials:
         if polynomial.degree() < 1:
@@ -219,8 +206,6 @@ def _joined(polynomials: Iterable[Any], ends: Sequence[Any]) -> Any:
 
 def _enclosed_zeros(polynomial: Any, ends: Sequence[Any]) -> list[tuple[Any, Any]]:
     """Rational numbers around every real zero between the ends, rising, none of them touching another."""
-    from flint import acb, arb, ctx
-
     if polynomial.degree() < 1:
         return []
     before = ctx.prec
@@ -242,8 +227,6 @@ def _enclosed_zeros(polynomial: Any, ends: Sequence[Any]) -> list[tuple[Any, Any
 
 def _fraction(ball: Any) -> Any:
     """The exact value of an exact ball."""
-    from flint import fmpq
-
     mantissa, exponent = ball.mid().man_exp()
     power = fmpq(2) ** abs(int(exponent))
     return fmpq(mantissa) * power if exponent >= 0 else fmpq(mantissa) / power
@@ -251,8 +234,6 @@ def _fraction(ball: Any) -> Any:
 
 def _simplest(low: Any, high: Any) -> Any:
     """A number between two others with a short binary expansion, near their middle."""
-    from flint import fmpq
-
     middle, size = (low + high) / 2, fmpq(1)
     while True:
         rounded = fmpq((middle * size).floor()) / size

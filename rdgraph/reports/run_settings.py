@@ -170,18 +170,19 @@ def read_run(
     values: Mapping[str, Any] | None,
 ) -> RunSettings:  # fmt: skip
     """The checked settings of a run; "auto" selects the method from the equation."""
-    subject = written = parse(system)
+    subject = parse(system)
     if subject.is_single:
         check_normalisation(normalisation)
-    if values:
-        subject = subject.replace(**values)
+    numbers = {name: value for name, value in (values or {}).items() if not isinstance(value, str)}
+    written = subject.replace(**{name: text for name, text in (values or {}).items() if name not in numbers})
+    subject = subject.replace(**(values or {}))
     end = exact_number(T, "T")
     if not (end.is_number and end.is_nonnegative):
         raise InvalidArgument(f"expected a number T >= 0, got {T}")
     facts = _facts(graph, normalisation)
     size = None if step is None else _step(step)
     if method == "auto":
-        return replace(_automatic(written, values, normalisation, end, size, facts), system=subject)
+        return replace(_automatic(written, numbers, normalisation, end, size, facts), system=subject)
     record = find_method(method)
     if not record.takes_step:
         if size is not None:
@@ -200,7 +201,7 @@ def _step(step: Any) -> sp.Expr:
 
 
 def _automatic(
-    system: System, values: Mapping[str, Any] | None, normalisation: str, end: sp.Expr, size: sp.Expr | None,
+    system: System, values: Mapping[str, Any], normalisation: str, end: sp.Expr, size: sp.Expr | None,
     facts: GraphFacts | None,
 ) -> RunSettings:  # fmt: skip
     """The settings with the method selected from the equation, as `solve` does; a given step is used."""

@@ -1,9 +1,8 @@
 """A page of the documentation from a finished run: `python -m studies.runs.kept_page FOLDER`.
 
-Stores the answer, the verdicts, the main results, the settings and the environment in studies/results/NAME.json and
-the main figure in docs/measured/figures/NAME.png, and writes docs/measured/NAME.md from them; a table `summary` of the
-study stands on the page. Without a folder, the
-pages of all kept runs are written again.
+Stores the answer, the verdicts, the main results, the settings and the environment in studies/results/NAME.json and the
+main figure in docs/measured/figures/NAME.png, and writes docs/measured/NAME.md from them; a table `summary` of the
+study stands on the page. Without a folder, the pages of all kept runs are written again.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ FOLDER_ORDER = {
 
 #: Modules, and lines of Python, of the four packages.
 MOST_MODULES = 464
-MOST_LINES = 119_931
+MOST_LINES = 119_912
 
 RUNNING_LIBRARIES = {"torch", "torchdiffeq", "triton"}
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
-from typing import Any
-
 import pytest
 import sympy as sp
 from hypothesis import given
@@ -67,19 +64,6 @@ def test_fractions_are_reduced(expression: sp.Expr, top: sp.Expr, bottom: sp.Exp
     assert (
         sp.Poly(above, A, B, X, extension=True).total_degree() == sp.Poly(top, A, B, X, extension=True).total_degree()
     )
-
-
-def test_without_flint_sympy_factors(monkeypatch: pytest.MonkeyPatch) -> None:
-    load = builtins.__import__
-
-    def refused(name: str, *rest: Any, **more: Any) -> Any:
-        if name == "flint":
-            raise ImportError(name)
-        return load(name, *rest, **more)
-
-    monkeypatch.setattr(builtins, "__import__", refused)
-    assert {(sp.Abs(f.subs({A: 2, X: 7})), k) for f, k in factors(A**2 * X - X**3)} == {(7, 1), (9, 1), (5, 1)}
-    assert sp.expand(reduced((A**2 - B**2) / (A - B))[0] - A - B) == 0
 
 
 def test_what_would_hold_the_clock_up_is_not_factored(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import pytest
 import sympy as sp
+from typer.testing import CliRunner
 
 import rdgraph as rd
 from studies.cli import app, launch
@@ -165,6 +166,17 @@ def test_verify_exits_1_when_a_claim_comes_out_otherwise(tmp_path: Path) -> None
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert run.returncode == 1
     assert "NO" in run.stdout
+
+
+def test_options_of_an_own_graph_stand_under_a_heading() -> None:
+    assert "\nArguments:\n" in CliRunner().invoke(app.app, ["predict", "--help"]).stdout
+    for command in ("train", "search"):
+        page = CliRunner().invoke(app.app, [command, "--help"]).stdout
+        general, own = page.split("\nYour own graph:\n")
+        assert "--device" in general
+        assert "--nodes" not in general
+        assert "--device" not in own
+        assert "--nodes" in own
 
 
 def test_an_interrupt_while_the_program_is_loaded_has_no_traceback(

@@ -28,6 +28,7 @@ from studies.paper.classification import (
 )
 from studies.paper.families import family_configs, make_cells, measured_baselines, searched_rows, standings
 from studies.registered_studies import find_study
+from studies.results import read_result
 from studies.runs.kept_page import keep
 from studies.runs.study import execute
 from studies.runs.tables import MutableRow, read_rows
@@ -100,6 +101,12 @@ def printed_rows(shift: dict[tuple[str, str], float]) -> list[MutableRow]:
             p.mean + shift.get((p.method, p.dataset), 0.0), p.std or 1.0, p.dataset, family="paper", method=p.method
         )
     ]
+
+
+def test_the_kept_answer_is_that_of_the_kept_numbers() -> None:
+    kept = read_result("classification")
+    rows = [dict(zip(kept["results"]["columns"], row, strict=True)) for row in kept["results"]["rows"]]
+    assert kept["answer"] == classification.answer(rows)
 
 
 def test_the_printed_table_reproduces_itself_and_a_planted_number_is_flagged() -> None:

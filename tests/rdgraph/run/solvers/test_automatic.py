@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import pytest
+import sympy as sp
 import torch
 from torch import Tensor
 
@@ -179,11 +180,22 @@ def test_preflight_names_the_method_of_the_run() -> None:
     assert report.settings["method"] == run.method == "dopri5"
 
 
+@pytest.mark.parametrize(("text", "number"), [("1/3", 1 / 3), ("2*beta", 2.0)])
+def test_preflight_takes_values_as_text(text: str, number: float) -> None:
+    """The step of a coefficient that is not given is that of 1, as for beta here."""
+    line = "-alpha*L@H + beta*tanh(H)"
+    report = rd.preflight(line, T=4, values={"alpha": text})
+    assert report.settings["method"] == "rk4"
+    assert float(sp.Rational(report.settings["step"])) == pytest.approx(
+        rd.theory.choose_method(line, T=4, values={"alpha": number}).step
+    )
+
+
 def test_a_blow_up_with_the_adjoint_is_a_status() -> None:
     """The slope at the last state with a value is infinite."""
     field = rd.lower("-alpha*L@H + beta*exp(H)", GRAPH.operator("row", dtype=F64), {"alpha": 1.0, "beta": 1.0})
-    H0 = torch.linspace(1.0, 1.1, 6, dtype=F64)[:, None]
-    for end in (1.3, 2.0, 3.0):
+    H0 = 1 + 0.1 * state(seed=0)[:, :1]
+    for end in (1.3, 1.7, 2.0, 2.5, 3.0):
         run = rd.solve(field, H0, [0.0, end / 3, end], adjoint=True)
         assert run.status.tolist() == "blow-up"
         assert torch.isfinite(run.states).all()
